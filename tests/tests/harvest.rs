@@ -188,8 +188,7 @@ fn a_harvest_becomes_a_package_of_exactly_what_was_missing() {
     let more = ["--out", "new", "--format", "deb", "--allow-partial", "--report", "report.html"];
     let made = run(&dist, &more).expect_code(0);
     assert!(made.stderr.contains("1 whose source was not found (1 source)"), "{}", made.stderr);
-    let warning = format!("takes the place of `{old}`, and has only what that lacks");
-    assert!(made.stderr.contains(&warning), "{}", made.stderr);
+    assert!(made.stderr.contains(&format!("takes the place of `{old}`")), "{}", made.stderr);
     let missing: BTreeSet<KernelKey> =
         keys.iter().filter(|key| !there.contains(key)).cloned().collect();
     let new = "new/kdb/gfx906_60.kdb";

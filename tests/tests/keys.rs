@@ -1,6 +1,8 @@
 //! Keys as MIOpen writes them, with a source tree of MIOpen's shape: sources
 //! and includes in several directories, included by bare name.
 
+use gfxpack_kdb::{Row, WriteOptions, write};
+use gfxpack_model::KernelKey;
 use gfxpack_tests::project::{Project, finish, python_reads, tool};
 
 const GFX906: u32 = 0x2f;
@@ -209,4 +211,66 @@ fn what_packages_cannot_know_of_the_kernels_is_warned_of() {
     for option in ["--license", "--copyright", "--package-version", "--maintainer"] {
         assert!(run.stderr.contains(&format!("say it with {option}")), "{}", run.stderr);
     }
+}
+
+/// A kdb with kernels for gfx906 that are called by these numbers.
+fn kdb(project: &Project, path: &str, numbers: std::ops::Range<u32>) {
+    let key = |number| KernelKey::for_source("k.cl", &format!(" -DN={number}"), "gfx906");
+    let mut keys: Vec<KernelKey> = numbers.map(key).collect();
+    keys.sort();
+    let mut object = b"\x7fELF\x02\x01\x01\x40\x02".to_vec();
+    object.resize(200, 1);
+    object[18..20].copy_from_slice(&[0xe0, 0]);
+    object[48..52].copy_from_slice(&[0x2f, 5, 0, 0]);
+    let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 200 }).collect();
+    let path = project.path().join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    write(&path, &rows, &WriteOptions::default(), |_| std::io::Result::Ok(object.clone())).unwrap();
+}
+
+#[test]
+fn a_kdb_that_would_hide_a_larger_one_is_warned_of() {
+    let project = Project::new();
+    kdb(&project, "installed/share/miopen/db/gfx906.kdb", 0..9);
+    kdb(&project, "gfx906_60.kdb", 7..11);
+    let prefix = project.path().join("installed").display().to_string();
+    let package = |kdb: &str, prefix: &str, out: &str| {
+        let words = ["package", kdb, "--prefix", prefix, "--license", "MIT", "--format", "deb"];
+        project.run(&[&words[..], &["--out", out]].concat()).expect_code(0).stderr
+    };
+    let said = package("gfx906_60.kdb", &prefix, "hides");
+    assert!(
+        said.contains("`gfx906_60.kdb` hides `") && said.contains("lacks 7 of its 9"),
+        "{said}"
+    );
+    assert!(said.contains("build for gfx906 instead"), "{said}");
+    let said = package("gfx906_60.kdb", "/no/such/prefix", "alone");
+    assert!(!said.contains("hides"), "{said}");
+    kdb(&project, "more/gfx906_60.kdb", 0..11);
+    let said = package("more/gfx906_60.kdb", &prefix, "more");
+    assert!(!said.contains("hides"), "{said}");
+}
+
+#[test]
+fn what_is_left_out_because_it_is_there_is_not_hidden_in_silence() {
+    let project = Project::new();
+    project.write("src/k.cl", "kernel void k(global float* x) { *x = N; }\n");
+    kdb(&project, "gfx906.kdb", 0..3);
+    kdb(&project, "old/gfx906_60.kdb", 0..3);
+    let lines = (2..5).map(|number| {
+        format!("{{\"kernel_name\":\"k.cl.o\",\"kernel_args\":\" -DN={number} -mcpu=gfx906\"}}\n")
+    });
+    project.write("keys.jsonl", &lines.collect::<String>());
+    let dist = |present: &str, target: &str, out: &str| {
+        let words = ["dist", "--keys", "keys.jsonl", "--source-dir", "src", "--license", "MIT"];
+        let more = ["--missing-from", present, "--target", target, "--format", "deb", "--out", out];
+        project.run(&[&words[..], &more].concat()).expect_code(0).stderr
+    };
+    let said = dist("gfx906.kdb", "gfx906@60", "exact");
+    assert!(said.contains("`gfx906_60.kdb` hides `gfx906.kdb`"), "{said}");
+    assert!(said.contains("lacks 3 of its 3 kernels"), "{said}");
+    let said = dist("old/gfx906_60.kdb", "gfx906@60", "same");
+    assert!(said.contains("`gfx906_60.kdb` takes the place of `old/gfx906_60.kdb`"), "{said}");
+    let said = dist("old/gfx906_60.kdb", "gfx906@64", "other");
+    assert!(!said.contains("hides") && !said.contains("takes the place"), "{said}");
 }

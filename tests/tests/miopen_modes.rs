@@ -10,7 +10,7 @@ use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_miopen::{Answers, AskOptions, CheckReport, Library, Problem, Wanted, ask, check};
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_tests::miopen::{debian_library, probe};
-use gfxpack_tests::project::command;
+use gfxpack_tests::project::{Project, command};
 use tempfile::TempDir;
 
 const PROBLEMS: &[&str] = &[
@@ -180,4 +180,23 @@ fn a_kernel_database_of_another_device_is_none() {
     let error =
         check(&library, &problems(), &kernels, &options, &|| false, &mut |_| ()).unwrap_err();
     assert!(error.hint().unwrap().contains("gfx1030_36.kdb"), "{error}");
+}
+
+#[test]
+fn packages_for_debians_library_go_where_it_looks() {
+    if library().is_none() {
+        return;
+    }
+    let project = Project::new();
+    project.write("list.txt", &format!("{}\n", PROBLEMS[1]));
+    let said = |layout: &[&str]| {
+        let words = ["dist", "--problems", "list.txt", "--target", "gfx906_60", "--out", "o"];
+        let more = ["--miopen", "debian:sid", "--cache-dir", CACHE, "--dry-run"];
+        project.run(&[&words[..], &more, layout].concat()).expect_code(0).stderr
+    };
+    let warning = "asked is Debian's, which looks for kernels in /usr/lib/share/miopen/db, but the \
+                   packages install into /opt/rocm/share/miopen/db";
+    assert!(said(&[]).contains(warning));
+    assert!(!said(&["--layout", "debian"]).contains("looks for kernels in"));
+    assert!(!said(&["--prefix", "/srv/rocm"]).contains("looks for kernels in"));
 }

@@ -9,7 +9,7 @@ use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_model::{InstallLayout, KernelKey};
 use gfxpack_package::deb::{self, DebOptions};
 use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
-use gfxpack_tests::project::{Project, tool};
+use gfxpack_tests::project::{Project, finish, tool};
 use serde_json::{Value, json};
 
 const PERF: &str = "gfx906_60.db.txt";
@@ -135,6 +135,32 @@ fn databases_are_shipped_beside_the_kdb() {
     };
     assert_eq!(manifest["targets"][0]["tuning"], json!([file(FIND), file(PERF)]));
     project.run(&["verify", "o"]).expect_code(0);
+}
+
+#[test]
+fn models_are_listed_and_checked_where_they_are_installed() {
+    let project = Project::new();
+    project.write("db/gfx906.tn.model", "{}");
+    project.write("db/gfx906_metadata.tn.model", "{}");
+    project.write("db/gfx90a.tn.model", "{}");
+    let mut env = project.command(&["env", "--message-format", "json"]);
+    env.env("MIOPEN_SYSTEM_DB_PATH", project.path().join("db"));
+    let env = finish(env).expect_code(0);
+    let of_models = |place: &Value| place["database"] == "models";
+    let place = env.of_type("database-place").into_iter().find(of_models).unwrap();
+    assert_eq!(place["files"].as_array().unwrap().len(), 3, "{place}");
+
+    project.run(&["perfdb", "lint", "--strict", "db/gfx906.tn.model"]).expect_code(0);
+    let lone = project.run(&["perfdb", "lint", "--strict", "db/gfx90a.tn.model"]).expect_code(101);
+    let says = "can't use it without `gfx90a_metadata.tn.model` beside it";
+    assert!(lone.stdout.contains(says), "{}", lone.stdout);
+
+    project.write("db/gfx906.tn.model", "{");
+    project.run(&["perfdb", "lint", "db/gfx906.tn.model"]).expect_code(101);
+    let doctor = project.run(&["doctor", "--target", "gfx906@60", "--system-dir", "db"]);
+    let said = format!("{}{}", doctor.stdout, doctor.stderr);
+    assert!(said.contains("db/gfx906.tn.model`: it is no JSON"), "{said}");
+    assert!(!said.contains("gfx90a.tn.model"), "of this device only: {said}");
 }
 
 #[test]

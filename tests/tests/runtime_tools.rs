@@ -348,6 +348,29 @@ fn the_nearest_keys_are_shown_with_what_differs() {
 }
 
 #[test]
+fn a_long_key_is_told_once() {
+    let machine = Machine::new();
+    let long = |last: u32| -> String {
+        let words: String = (0..44).map(|word| format!(" -DMLO_OPTION_{word}={word}")).collect();
+        format!("{words} -DN={last} -mcpu=gfx906")
+    };
+    let stored = [long(1), long(2), long(3)];
+    let keys: Vec<(&str, &str)> = stored.iter().map(|args| (NAME, args.as_str())).collect();
+    machine.kdb("db/gfx906_60.kdb", GFX906, 1, &keys);
+    let text = machine.explain(NAME, &long(4));
+    assert_eq!(text.matches("-DMLO_OPTION_7=7 ").count(), 1, "{text}");
+    let differs = "  asked   … -DMLO_OPTION_43=43 {-DN=4} -mcpu=gfx906\n  \
+                   stored  … -DMLO_OPTION_43=43 {-DN=1} -mcpu=gfx906\n";
+    assert!(text.contains(differs), "{text}");
+    // Machines get all of it.
+    let arguments = ["explain", "--message-format", "json", "--target", "gfx906@60"];
+    let more = ["--system-dir", "db", NAME, &long(4)];
+    let run = machine.run(&[&arguments[..], &more].concat()).expect_code(0);
+    assert_eq!(run.of_type("nearest")[0]["kernel_args"], stored[0]);
+    assert!(run.of_type("nearest")[0]["asked"].as_str().unwrap().contains("-DMLO_OPTION_7=7 "));
+}
+
+#[test]
 fn a_key_that_lies_where_nobody_looks_is_told_of() {
     let machine = Machine::installed();
     let args = " -DE=1 -mcpu=gfx906";

@@ -2,6 +2,8 @@
 //! it compiled, how long that and tuning took, and which kdbs it opened. Only
 //! the lines that the user would have seen anyway are passed on.
 
+mod filter;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,7 +12,8 @@ use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::Counts;
 use memchr::memmem;
 
-use crate::log::{Event, Lines, Log, MAX_LINE_BYTES, Record};
+use self::filter::Filter;
+use crate::log::{Event, Lines, Log, Record};
 
 /// The level that shows every kernel. Lines of more important levels have
 /// smaller numbers.
@@ -22,8 +25,6 @@ pub const LEVEL: u8 = 6;
 ///
 /// Source: likewise, `IsLogging` in logger.cpp.
 const DEFAULT_LEVEL: u8 = 4;
-const LEVELS: [(&[u8], u8); 5] =
-    [(b"Fatal", 2), (b"Error", 3), (b"Warning", 4), (b"Info", 5), (b"Info2", 6)];
 /// How MIOpen begins a line, after the number of its thread where that is asked
 /// for.
 const BEGIN: &[u8] = b"MIOpen(";
@@ -41,10 +42,7 @@ const SEARCHED: [&[u8]; 2] = [b"] Done: ", b"] Search failed for: "];
 /// longest line and by the number of kernels.
 #[derive(Debug)]
 pub struct RunLog {
-    level: u8,
-    /// The beginning of a line of MIOpen's, or of one that may be; `None` while
-    /// the rest of another line is passed on.
-    held: Option<Vec<u8>>,
+    filter: Filter,
     log: Log,
     lines: Lines,
     told: Told,
@@ -84,8 +82,7 @@ impl RunLog {
     #[must_use]
     pub fn new(level: u8) -> Self {
         Self {
-            level: if level == 0 { DEFAULT_LEVEL } else { level },
-            held: Some(Vec::new()),
+            filter: Filter::new(if level == 0 { DEFAULT_LEVEL } else { level }),
             log: Log::default(),
             lines: Lines::all(),
             told: Told::default(),
@@ -94,66 +91,24 @@ impl RunLog {
     }
 
     /// Takes what the program wrote at that time, and adds to `shown` what the
-    /// user is to see of it. What is no line of MIOpen's is passed on at once,
-    /// with or without an end.
+    /// user is to see of it. What is no message of MIOpen's is passed on at once,
+    /// lines without an end too.
     pub fn push(&mut self, piece: &[u8], now: Instant, shown: &mut Vec<u8>) {
-        for segment in piece.split_inclusive(|byte| *byte == b'\n') {
-            self.relay(segment, shown);
-        }
-        let Self { log, lines, told, summary, .. } = self;
+        let Self { filter, log, lines, told, summary } = self;
+        filter.push(piece, &mut |text| shown.extend_from_slice(text));
         log.push(piece, &mut |record| told.kernel(&record, now, summary));
         lines.push(piece, &mut |_, line, _| told.line(line, now, summary));
     }
 
     /// The rest of what is to be shown, and what was told.
     #[must_use]
-    pub fn finish(mut self, now: Instant, shown: &mut Vec<u8>) -> RunSummary {
-        let held = self.held.take().unwrap_or_default();
-        if self.is_shown(&held) {
-            shown.extend(held);
-        }
-        let Self { log, lines, mut told, mut summary, .. } = self;
+    pub fn finish(self, now: Instant, shown: &mut Vec<u8>) -> RunSummary {
+        let Self { filter, log, lines, mut told, mut summary } = self;
+        filter.finish(&mut |text| shown.extend_from_slice(text));
         log.finish(&mut |record| told.kernel(&record, now, &mut summary));
         lines.finish(&mut |_, line, _| told.line(line, now, &mut summary));
         summary
     }
-
-    /// A line, or a part of one with or without its end.
-    fn relay(&mut self, segment: &[u8], shown: &mut Vec<u8>) {
-        let ends = segment.ends_with(b"\n");
-        match self.held.take() {
-            None => shown.extend(segment),
-            Some(mut held) => {
-                held.extend(segment);
-                if !may_be_miopens(&held) || held.len() > MAX_LINE_BYTES {
-                    shown.extend(held);
-                } else if !ends {
-                    self.held = Some(held);
-                    return;
-                } else if self.is_shown(&held) {
-                    shown.extend(held);
-                }
-            }
-        }
-        self.held = ends.then(Vec::new);
-    }
-
-    /// Whether the user would have seen a line.
-    fn is_shown(&self, line: &[u8]) -> bool {
-        let level = memmem::find(line, b": ").map_or(&[][..], |at| &line[at + 2..]);
-        let word = level.split(|byte| *byte == b' ').next().unwrap_or_default();
-        let level = LEVELS.iter().find(|(name, _)| *name == word);
-        // Driver commands have a switch of their own.
-        level.is_none_or(|(_, level)| *level <= self.level)
-    }
-}
-
-/// Whether a line begins as MIOpen's do, as far as it is there.
-fn may_be_miopens(line: &[u8]) -> bool {
-    let number = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let rest = &line[number..];
-    let rest = if number > 0 { rest.strip_prefix(b" ").unwrap_or(rest) } else { rest };
-    rest.starts_with(BEGIN) || BEGIN.starts_with(rest)
 }
 
 impl Told {
@@ -286,8 +241,9 @@ loss 0.5";
         log.push(b"\r 10 %", now, &mut shown);
         assert_eq!(shown, b"\r 10 %");
         log.push(b"\r 20 % MIOpen(HIP): Info2 [f] x\n17 MIO", now, &mut shown);
-        assert_eq!(shown, b"\r 10 %\r 20 % MIOpen(HIP): Info2 [f] x\n");
+        assert_eq!(shown, b"\r 10 %\r 20 % 17 ");
         log.push(b"penDriver", now, &mut shown);
-        assert!(shown.ends_with(b"x\n17 MIOpenDriver"));
+        let _ = log.finish(now, &mut shown);
+        assert_eq!(shown, b"\r 10 %\r 20 % 17 MIOpenDriver");
     }
 }

@@ -256,6 +256,16 @@ impl Library {
         debian::library(lock, archive)
     }
 
+    /// Whether it lies in a multiarch directory, `usr/lib/<triplet>`, as Debian's
+    /// does. It looks for kdbs in `usr/lib/share/miopen/db` then.
+    #[must_use]
+    pub fn is_multiarch(&self) -> bool {
+        let directory = self.file.parent();
+        let triplet = directory.and_then(|directory| directory.file_name()?.to_str());
+        triplet.is_some_and(|name| name.contains("-linux-gnu"))
+            && directory.and_then(Path::parent).is_some_and(|lib| lib.ends_with("usr/lib"))
+    }
+
     /// The packages of Debian's archive that make a libMIOpen: its own, with
     /// MIOpenDriver and databases of the same version where there are, and
     /// those of the libraries that it needs and that are not stood in for.

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use gfxpack_compile::{Cancel, Summary};
-use gfxpack_miopen::LibrarySource;
-use gfxpack_model::{KernelKey, Target};
+use gfxpack_miopen::Library;
+use gfxpack_model::{InstallLayout, KernelKey, Target};
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
+use gfxpack_plan::manifest::Reader;
 use gfxpack_plan::stored::Jobs;
 
 use crate::ask::{Coverage, coverage};
@@ -24,7 +25,7 @@ use crate::report::{self, Facts};
 use crate::shards::stored::Stored;
 use crate::tuning::Shipped;
 use crate::writers::{self, MadePackages};
-use crate::{packages, record};
+use crate::{hidden, packages, record};
 
 /// What a run is made from and makes.
 #[derive(Debug)]
@@ -102,49 +103,29 @@ impl<'a> Dist<'a> {
     pub fn check_packages(&self, progress: &dyn Progress) -> Result<Option<PackagePlan<'a>>> {
         let Some(options) = &self.options.package else { return Ok(None) };
         let release = packages::release(options, &self.prepared.inputs.library, progress)?;
+        self.check_layout(options, &release, progress);
         let kdbs = &self.prepared.plan.kdbs;
         let targets: Vec<Target> = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
         packages::check(&release, targets.iter(), options)?;
-        self.warn_of_hidden_kdbs(&targets, progress);
-        self.note_other_place(options, progress);
         let shipped = Shipped::find(&options.tuning, &targets, progress)?;
         Ok(Some(PackagePlan { options, release, shipped }))
     }
 
-    /// MIOpen opens one installed kdb: what only has what another one lacks must
-    /// not take that one's place.
-    fn warn_of_hidden_kdbs(&self, targets: &[Target], progress: &dyn Progress) {
-        for path in &self.options.prepare.inputs.missing_from {
-            let Some(of) = packages::target_of(path).ok() else { continue };
-            let (path, wide) = (path.display(), of.compute_units().is_none());
-            for target in targets.iter().filter(|target| target.id() == of.id()) {
-                let name = target.kdb_file_name();
-                let what = if *target == of {
-                    format!("the package's `{name}` takes the place of `{path}`")
-                } else if wide {
-                    format!(
-                        "where the package's `{name}` is installed, MIOpen does not open `{path}`"
-                    )
-                } else {
-                    continue;
-                };
-                progress.warning(&format!(
-                    "{what}, and has only what that lacks: build without packages, put both together \
-                     with `gfxpack kdb merge`, and package what comes out"
-                ));
-            }
-        }
-    }
-
-    /// Debian's MIOpen does not look where other layouts install.
-    fn note_other_place(&self, options: &PackageOptions, progress: &dyn Progress) {
-        let source = &self.options.prepare.inputs.library.source;
-        let debians = matches!(source, Some(LibrarySource::Debian { .. } | LibrarySource::Lock(_)));
-        if self.prepared.asked.is_some() && debians && options.layout != LayoutChoice::Debian {
-            progress.note(
-                "the keys are those of Debian's MIOpen, which looks for kdbs in \
-                 /usr/lib/share/miopen/db: with --layout debian the packages install there",
-            );
+    /// Warns where the library that was asked does not look for kernels where
+    /// the packages put them.
+    fn check_layout(&self, options: &PackageOptions, release: &Release, progress: &dyn Progress) {
+        let library = self.prepared.asked.as_ref().map(|asked| &asked.library);
+        let elsewhere = !matches!(options.layout, LayoutChoice::Debian | LayoutChoice::Prefix(_));
+        if elsewhere
+            && library.is_some_and(Library::is_multiarch)
+            && release.reader == Reader::Miopen
+        {
+            progress.warning(&format!(
+                "the libMIOpen that was asked is Debian's, which looks for kernels in {}, but the \
+                 packages install into {}: say --layout debian if they are for it",
+                InstallLayout::Debian.kdb_dir(),
+                release.layout.kdb_dir()
+            ));
         }
     }
 
@@ -212,6 +193,8 @@ impl<'a> Dist<'a> {
             (kdb, packages::of_target(release, options, &prepared.inputs.library, &kdb.target))
         });
         let releases: Vec<_> = releases.collect();
+        let inputs = &self.options.prepare.inputs;
+        hidden::warn(&releases, &inputs.missing_from, inputs.max_object_bytes, progress);
         let planned = packages::plan(&releases, &packaging.shipped, packaging.options)?;
         let outputs = prepared.cache.outputs(out)?;
         writers::write(&planned, packaging.options, signer, out, &outputs, cancel, progress)

@@ -1,9 +1,15 @@
-//! What an installed kdb for exact compute units hides: MIOpen does not open
-//! the device-wide one beside it.
+//! What a kdb for exact compute units hides: MIOpen does not open the
+//! device-wide one beside it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
+use gfxpack_model::Target;
+use gfxpack_plan::consumer::Consumer;
+use gfxpack_plan::kernel_package::Release;
+
+use crate::build::MadeKdb;
+use crate::progress::Progress;
 
 /// Kernels that MIOpen does not find although they are installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,4 +31,53 @@ pub fn hidden(exact: &Path, wide: &Path, max_object_bytes: u64) -> Result<Hidden
     let differences = gfxpack_kdb::diff(exact, wide, max_object_bytes, |_| Ok::<(), ReadError>(()));
     let hidden = differences.map_or(of, |differences| differences.added);
     Ok(Hidden { hidden, of })
+}
+
+/// Warns of kdbs that, once installed, keep MIOpen from kernels of others:
+/// `known` are kdbs whose kernels were left out, and what is installed on this
+/// machine counts too.
+pub(crate) fn warn(
+    kdbs: &[(&MadeKdb, Release)],
+    known: &[PathBuf],
+    max_object_bytes: u64,
+    progress: &dyn Progress,
+) {
+    // gfxpack's runtime opens all of them.
+    let of_miopen = kdbs.iter().filter(|(_, release)| release.reader == Consumer::Miopen);
+    for (kdb, release) in of_miopen {
+        let own = kdb.target.kdb_file_name();
+        let wide = Target::new(kdb.target.id().clone(), None).kdb_file_name();
+        let installed = Path::new(&release.layout.kdb_dir()).join(&wide);
+        let is_called = |file: &Path, name: &str| file.file_name().is_some_and(|own| own == name);
+        let mut told: Vec<PathBuf> = Vec::new();
+        for file in known.iter().chain([&installed]).filter(|file| file.is_file()) {
+            let real = file.canonicalize().unwrap_or_else(|_| file.clone());
+            let replaced = is_called(file, &own) && *file != installed;
+            let hides = own != wide && is_called(file, &wide);
+            // What can't be read was told before, or is none of this run's business.
+            let Ok(Hidden { hidden: lacking @ 1.., of }) =
+                hidden(&kdb.path, file, max_object_bytes)
+            else {
+                continue;
+            };
+            if told.contains(&real) {
+                continue;
+            }
+            let file = file.display();
+            if replaced {
+                progress.warning(&format!(
+                    "`{own}` takes the place of `{file}` if it is installed there, and lacks \
+                     {lacking} of its {of} kernels: package what `gfxpack kdb merge` makes of both"
+                ));
+            } else if hides {
+                progress.warning(&format!(
+                    "`{own}` hides `{file}` if it is installed beside it, and lacks {lacking} of \
+                     its {of} kernels, since MIOpen opens one kdb: build for {} instead, or package \
+                     what `gfxpack kdb merge` makes of both",
+                    kdb.target.id()
+                ));
+            }
+            told.push(real);
+        }
+    }
 }

@@ -86,6 +86,7 @@ impl PackageKdbs<'_> {
         let signer = signer.as_ref();
         let of_kdbs: Vec<(&MadeKdb, Release)> =
             kdbs.iter().map(|(kdb, release)| (kdb, release.clone())).collect();
+        crate::hidden::warn(&of_kdbs, &[], self.max_object_bytes, progress);
         let planned = packages::plan(&of_kdbs, &shipped, self.options)?;
         let outputs = Outputs::of(self.out, records).map_err(error::io("find", self.out))?;
         let made =

@@ -1,37 +1,31 @@
 //! A program's run, with what MIOpen's log tells of its kernels.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::{OsStr, OsString};
-use std::io::{ErrorKind, Read as _};
-use std::os::fd::AsFd as _;
+use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Instant;
 
-use gfxpack_compile::Cancel;
 use gfxpack_harvest::run_log::{LEVEL, RunLog, RunSummary};
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
-use gfxpack_model::{KernelKey, Target};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process};
+use gfxpack_model::{InstallLayout, KernelKey, Target};
+use gfxpack_process::{Foreground, StartError};
 
 use crate::error::{self, Error, Result};
 
 /// The variable that has MIOpen tell of its kernels.
 pub const LOG_LEVEL: &str = "MIOPEN_LOG_LEVEL";
-/// How often it is seen to whether the program has ended, and whether somebody
-/// asked to stop: what else holds its stderr open may live on.
-const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-
 /// Which program is run.
 #[derive(Debug)]
 pub struct ProgramRun<'a> {
-    /// The program, which is searched for in `PATH`.
-    pub program: &'a OsStr,
-    /// Its arguments.
-    pub arguments: &'a [OsString],
+    /// The program, which is searched for in `PATH`, and its arguments. Not
+    /// empty.
+    pub words: &'a [OsString],
     /// What the user set `MIOPEN_LOG_LEVEL` to; 0 for nothing.
     pub log_level: u8,
+    /// Whether its stdout goes to the caller's stderr.
+    pub output_to_stderr: bool,
 }
 
 /// How a program ended, and what MIOpen told.
@@ -53,22 +47,18 @@ impl ProgramRun<'_> {
     ///
     /// # Errors
     /// Where the program can't be started. However it ends is no error.
-    pub fn run(&self, cancel: &Cancel, show: &mut dyn FnMut(&[u8])) -> Result<Ran> {
-        let program = Path::new(self.program);
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "it is the user's program, which has the user's environment, and no compiler"
-        )]
-        let mut command = Command::new(program);
-        command.args(self.arguments).stderr(Stdio::piped());
-        command.env(LOG_LEVEL, self.log_level.max(LEVEL).to_string());
-        let mut child = command.spawn().map_err(|source| not_started(program, source))?;
-        let mut stderr = child.stderr.take().expect("it was asked for");
-        rustix::io::ioctl_fionbio(&stderr, true)
-            .map_err(|errno| error::io("read", program)(errno.into()))?;
+    pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Result<Ran> {
+        let variables = [(LOG_LEVEL, self.log_level.max(LEVEL).to_string())];
+        let (words, output_to_stderr) = (self.words, self.output_to_stderr);
+        let program = Foreground { words, variables: &variables, output_to_stderr };
         let mut log = RunLog::new(self.log_level);
-        let status = follow(&mut child, &mut stderr, &mut log, cancel, show)
-            .map_err(error::io("run", program))?;
+        let mut shown = Vec::new();
+        let status = program.run(|piece| {
+            log.push(piece, Instant::now(), &mut shown);
+            show(&shown);
+            shown.clear();
+        });
+        let status = status.map_err(not_started)?;
         let mut rest = Vec::new();
         let log = log.finish(Instant::now(), &mut rest);
         show(&rest);
@@ -78,76 +68,52 @@ impl ProgramRun<'_> {
     }
 }
 
-/// Reads what the program writes until it has ended.
-fn follow(
-    child: &mut Child,
-    stderr: &mut ChildStderr,
-    log: &mut RunLog,
-    cancel: &Cancel,
-    show: &mut dyn FnMut(&[u8]),
-) -> std::io::Result<ExitStatus> {
-    let (mut buffer, mut shown) = (vec![0; 64 << 10], Vec::new());
-    let mut told_to_end = false;
-    let mut status = None;
-    loop {
-        match stderr.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => {
-                log.push(&buffer[..count], Instant::now(), &mut shown);
-                show(&shown);
-                shown.clear();
-                continue;
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            // All that it wrote was read, and it writes no more.
-            Err(error) if error.kind() == ErrorKind::WouldBlock && status.is_some() => break,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-        if cancel.is_cancelled() && !told_to_end {
-            told_to_end = true;
-            end(child);
-        }
-        status = child.try_wait()?;
-        if status.is_none() {
-            let mut fds = [PollFd::from_borrowed_fd(stderr.as_fd(), PollFlags::IN)];
-            poll(&mut fds, Some(&TICK)).or_else(|errno| match errno {
-                rustix::io::Errno::INTR => Ok(0),
-                other => Err(other),
-            })?;
-        }
-    }
-    loop {
-        if let Some(status) = status {
-            return Ok(status);
-        }
-        if cancel.is_cancelled() && !told_to_end {
-            told_to_end = true;
-            end(child);
-        }
-        status = child.try_wait()?;
-        if status.is_none() {
-            poll(&mut [], Some(&TICK)).ok();
-        }
-    }
-}
-
-/// Ctrl-C reaches the program by itself, what is sent to gfxpack alone does
-/// not.
-fn end(child: &Child) {
-    if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
-        kill_process(pid, Signal::TERM).ok();
-    }
-}
-
-fn not_started(program: &Path, source: std::io::Error) -> Error {
+fn not_started(StartError { program, source }: StartError) -> Error {
     match source.kind() {
-        ErrorKind::NotFound => error::usage(
-            format!("failed to find the program `{}`", program.display()),
+        ErrorKind::NotFound | ErrorKind::PermissionDenied => error::usage(
+            format!("failed to start the program `{}`: {source}", program.display()),
             "give its path, or a name that is in PATH: gfxpack run -- python3 train.py",
         ),
-        _ => error::io("run", program)(source),
+        _ => error::io("run", &program)(source),
     }
+}
+
+impl Ran {
+    /// The commands that make a package of the kernels in that list. MIOpen opens
+    /// one installed kdb, so what an installed one has goes into the package too.
+    #[must_use]
+    pub fn commands(&self, keys: &Path) -> Vec<String> {
+        let target = self.target.as_ref().map_or_else(|| "TARGET".to_owned(), ToString::to_string);
+        let keys = keys.display().to_string();
+        let inputs = ["--keys", &keys, "--source-dir", "kernels", "--target", &target];
+        let of_system = |kdb: &&PathBuf| kdb.extension().is_some_and(|ending| ending == "kdb");
+        let dir = self.log.kdbs.iter().find(of_system).and_then(|kdb| kdb.parent());
+        let installs = |layout: &InstallLayout| dir == Some(Path::new(&layout.kdb_dir()));
+        let layouts = [(InstallLayout::Debian, "debian"), (InstallLayout::Fhs, "fhs")];
+        let layout = layouts.iter().find(|(layout, _)| installs(layout));
+        let mut package: Vec<&str> = vec!["--license", "MIT"];
+        package.extend(layout.into_iter().flat_map(|(_, name)| ["--layout", name]));
+        package.extend(["--out", "dist"]);
+        let sources = command(&["gfxpack", "miopen", "--sources", "kernels"]);
+        let Some(installed) = self.found.keys().find(of_system) else {
+            return vec![sources, command(&[&["gfxpack", "dist"][..], &inputs, &package].concat())];
+        };
+        let installed = installed.display().to_string();
+        let name =
+            self.target.as_ref().map_or_else(|| "TARGET.kdb".to_owned(), Target::kdb_file_name);
+        let (new, all) = (format!("new/kdb/{name}"), format!("all/{name}"));
+        vec![
+            sources,
+            command(&[&["gfxpack", "build"][..], &inputs, &["--out", "new"]].concat()),
+            command(&["gfxpack", "kdb", "merge", &installed, &new, "--out", &all]),
+            command(&[&["gfxpack", "package", &all][..], &package].concat()),
+        ]
+    }
+}
+
+/// The words as a shell takes them.
+fn command(words: &[&str]) -> String {
+    shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
 }
 
 /// Kernels that a database had from the start, by the first kdb that has them.

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use gfxpack_model::KernelKey;
 
+/// Words between differences that [`elided`] leaves.
+const WORDS_LEFT: usize = 3;
+
 /// `1 kernel`, `2 kernels`.
 pub fn counted(number: impl TryInto<u64>, what: &str) -> String {
     match number.try_into().unwrap_or(u64::MAX) {
@@ -57,6 +60,37 @@ pub fn key_in_words(key: &KernelKey) -> String {
     format!("`{}` with the arguments `{}`", key.kernel_name, key.kernel_args)
 }
 
+/// Arguments whose differences stand in braces, with `…` for all words but
+/// those beside a difference: ` -DA=1 -DB=1 -DC=1 -DD=1 {-DN=2}` becomes
+/// `… -DD=1 {-DN=2}`. Short runs of words stay.
+pub fn elided(marked: &str) -> String {
+    let words: Vec<&str> = marked.split(' ').collect();
+    let mut depth = 0_usize;
+    let differs: Vec<bool> = words
+        .iter()
+        .map(|word| {
+            let open = word.matches('{').count();
+            let inside = depth > 0 || open > 0;
+            depth = (depth + open).saturating_sub(word.matches('}').count());
+            inside
+        })
+        .collect();
+    let stays =
+        |at: usize| differs[at.saturating_sub(1)..(at + 2).min(differs.len())].contains(&true);
+    let mut shown: Vec<&str> = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        let run = (at..words.len()).take_while(|at| !stays(*at)).count();
+        match run {
+            0 => shown.push(words[at]),
+            1..=WORDS_LEFT => shown.extend(&words[at..at + run]),
+            _ => shown.push("…"),
+        }
+        at += run.max(1);
+    }
+    shown.join(" ")
+}
+
 /// An age in its largest unit that is worth two: `119 s`, `3 min`, `5 h`, `2 d`.
 pub fn age(age: Duration) -> String {
     let seconds = age.as_secs();
@@ -98,6 +132,16 @@ mod tests {
         let ages = [0, 119, 120, 7199, 7200, 172_800]
             .map(|seconds| super::age(std::time::Duration::from_secs(seconds)));
         assert_eq!(ages, ["0 s", "119 s", "2 min", "119 min", "2 h", "2 d"]);
+    }
+
+    #[test]
+    fn what_is_alike_is_left_out() {
+        let check = |text: &str, expected: &str| assert_eq!(super::elided(text), expected);
+        let many = " -DA=1 -DB=1 -DC=1 -DD=1 -DE=1 -DF=1";
+        check(" {-DN=3} -DC=64 -mcpu=gfx906", " {-DN=3} -DC=64 -mcpu=gfx906");
+        check(&format!("{many} {{-DN=2}} -DX -mcpu=gfx906"), "… -DF=1 {-DN=2} -DX -mcpu=gfx906");
+        check(&format!(" {{-DN=2}}{many}{many} {{}}"), " {-DN=2} -DA=1 … -DF=1 {}");
+        check(&format!("{{-DN=2 -DM=3 -DL}}{many}"), "{-DN=2 -DM=3 -DL} -DA=1 …");
     }
 
     #[test]

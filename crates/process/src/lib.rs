@@ -9,6 +9,7 @@ mod atomic;
 pub mod children;
 mod file_digest;
 mod file_error;
+mod foreground;
 mod layout;
 mod pipe;
 pub mod preload;
@@ -25,6 +26,7 @@ pub use atomic::{write_atomic, write_atomic_by, write_atomic_with};
 pub use children::kill_children;
 pub use file_digest::{FileDigests, Identity, state_of};
 pub use file_error::{FileError, io_hint, is_no_such_path, temporary_dir};
+pub use foreground::Foreground;
 pub use layout::fixed;
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
 pub use program::{

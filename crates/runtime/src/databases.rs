@@ -18,6 +18,8 @@ pub enum DatabaseKind {
     Perf,
     /// How fast which solver is: the find database.
     Find,
+    /// What guesses both for problems that no database has: models.
+    Models,
 }
 
 impl DatabaseKind {
@@ -28,6 +30,7 @@ impl DatabaseKind {
             Self::Kernels => "kernels",
             Self::Perf => "performance",
             Self::Find => "find",
+            Self::Models => "models",
         }
     }
 }
@@ -86,7 +89,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// Where databases for a device are looked for: first those of kernels, then
-/// performance databases, then find databases, each kind in the order in which
+/// models, performance databases and find databases, each kind in the order in which
 /// its places are asked. Kernels are looked for in the system first;
 /// of the others a user's come first: they win, in a performance
 /// database solver by solver, in a find database record by record.
@@ -111,6 +114,7 @@ pub fn database_places(
     version: Option<&str>,
 ) -> Vec<DatabasePlace> {
     let mut found = kernels(places, target);
+    found.extend(models(places, target));
     let devices = match target {
         Some(target) if target.compute_units().is_none() => return found,
         Some(target) => places.rules.database_names(target),
@@ -143,6 +147,29 @@ pub fn database_places(
         }));
     }
     found
+}
+
+/// Models are the system's, and for all counts of compute units.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `Metadata` and `Model` in
+/// conv/heuristics/ai_heuristics.cpp.
+fn models<'p>(
+    places: &'p Places,
+    target: Option<&Target>,
+) -> impl Iterator<Item = DatabasePlace> + 'p {
+    let names = match target.map(|target| target.id().processor()) {
+        None => vec!["*.tn.model".to_owned(), "*.ktn.model".to_owned()],
+        Some(gfx) => ["{}.tn.model", "{}_*.tn.model", "{}_*.ktn.model"]
+            .map(|name| name.replace("{}", gfx))
+            .into(),
+    };
+    places.system.iter().map(move |place| DatabasePlace {
+        kind: DatabaseKind::Models,
+        layer: Layer::System,
+        dir: place.path.clone(),
+        names: names.clone(),
+        rule: place.rule,
+    })
 }
 
 fn kernels(places: &Places, target: Option<&Target>) -> Vec<DatabasePlace> {
@@ -239,6 +266,10 @@ mod tests {
                 "user /u: gfx90a68.HIP.3_3_0_.ufdb.txt (MIOPEN_USER_DB_PATH)",
                 "system /s: gfx90a68.HIP.fdb.txt (given)",
             ]
+        );
+        assert_eq!(
+            told(&all, DatabaseKind::Models),
+            ["system /s: gfx90a.tn.model gfx90a_*.tn.model gfx90a_*.ktn.model (given)"]
         );
         let wide: Target = "gfx90a".parse().expect("a target");
         let wide = database_places(&environment, &places, Some(&wide), None);

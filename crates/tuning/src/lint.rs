@@ -10,6 +10,7 @@ use gfxpack_model::Target;
 
 use crate::error::ReadError;
 use crate::file;
+use crate::heuristic_model::{ModelName, check_model};
 use crate::name::{DatabaseName, Kind, Owner, Storage};
 use crate::read::RecordReader;
 use crate::record::{Fault, Found};
@@ -92,6 +93,10 @@ pub fn lint(
     mut tell: impl FnMut(Finding),
 ) -> Result<Linted, ReadError> {
     let mut told = Told { tell: &mut tell, linted: Linted::default() };
+    if let Some(name) = ModelName::of(path) {
+        lint_model(path, &name, target, &mut told)?;
+        return Ok(told.linted);
+    }
     let Some(name) = DatabaseName::of(path) else {
         let message = "the name is none that MIOpen looks for, as gfx906_60.db.txt and \
                        gfx90a68.HIP.fdb.txt are";
@@ -115,6 +120,33 @@ pub fn lint(
             Ok(told.linted)
         }
     }
+}
+
+fn lint_model(
+    path: &Path,
+    name: &ModelName,
+    target: Option<&Target>,
+    told: &mut Told<'_>,
+) -> Result<(), ReadError> {
+    let io = |source| ReadError::Io { path: path.to_owned(), source };
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
+        return Err(ReadError::NotAFile(path.to_owned()));
+    }
+    if let Some(target) =
+        target.filter(|target| target.id().processor() != name.target.id().processor())
+    {
+        let message = format!("the name is for {}, not for {target}", name.target);
+        told.add(Severity::Error, None, message);
+    }
+    match check_model(path) {
+        Ok(()) => told.linted.records = 1,
+        Err(message) => told.add(Severity::Error, None, message),
+    }
+    for other in name.with.iter().filter(|other| !path.with_file_name(other).exists()) {
+        let message = format!("MIOpen can't use it without `{other}` beside it");
+        told.add(Severity::Warning, None, message);
+    }
+    Ok(())
 }
 
 fn lint_name(name: &DatabaseName, target: Option<&Target>, told: &mut Told<'_>) {
@@ -335,6 +367,10 @@ mod tests {
         check("gfx906.db.txt", b"a=A:1\n", "the name has no compute units");
         check("gfx906_64.db.txt", b"a=A:1\n", "the name is for gfx906");
         check("other.db.txt", b"a=A:1\n", "the name is none");
+        let model = "gfx906.tn.model";
+        check(model, b"version https://git-lfs.github.com/spec/v1\n", "Error it is no JSON");
+        check(model, b"{}", "Warning MIOpen can't use it without `gfx906_metadata.tn.model`");
+        check("gfx908.tn.model", b"{}", "the name is for gfx908, not for gfx906");
         check("gfx906_60.OpenCL.fdb.txt", b"a=A:1,2,miopen\n", "OpenCL backend");
     }
 }

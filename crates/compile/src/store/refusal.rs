@@ -122,6 +122,8 @@ mod tests {
     use gfxpack_process::FileDigests;
     use gfxpack_process::watch::{Answer, Answers, Looks};
 
+    use std::path::{Path, PathBuf};
+
     use super::*;
     use crate::store::VERSION;
 

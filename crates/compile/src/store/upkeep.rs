@@ -291,7 +291,8 @@ mod tests {
 
     use gfxpack_process::watch::Looks;
 
-    use super::super::{About, Now, RestsOn, object_path, refusal_path};
+    use super::super::places::{object_path, refusal_path};
+    use super::super::{About, Now, RestsOn};
     use super::*;
     use crate::job::Site;
     use crate::job::{Failure, FailureKind};

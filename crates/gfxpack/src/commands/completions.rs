@@ -1,9 +1,10 @@
 //! `completions`: what a shell completes command lines with.
 
 use clap::builder::PossibleValuesParser;
-use clap::{Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::Shell;
-use gfxpack_model::processors::PROCESSORS;
+use gfxpack_model::processors::{PROCESSORS, Processor};
+use gfxpack_model::{Target, TargetId};
 
 use crate::args::Args;
 use crate::output::Output;
@@ -11,19 +12,47 @@ use crate::output::Output;
 /// Prints the script for a shell.
 pub(crate) fn run(shell: Shell, output: &Output) {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut with_targets(Args::command()), "gfxpack", &mut text);
+    clap_complete::generate(shell, &mut with_values(Args::command()), "gfxpack", &mut text);
     output.bytes(&text);
 }
 
-/// The command line, on which targets are words of a list: compute units and
-/// features are for the user to add.
-fn with_targets(command: Command) -> Command {
-    let names = PROCESSORS.iter().map(|processor| processor.name);
-    let command = command.mut_args(|arg| match arg.get_id().as_str() {
-        "target" => arg.value_parser(PossibleValuesParser::new(names.clone())),
-        _ => arg,
-    });
+/// The command line, whose options say by which values they are completed:
+/// targets by every processor, and by the counts of compute units that are sold.
+fn with_values(command: Command) -> Command {
+    let command = command.mut_args(with_value);
     let below: Vec<String> =
         command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
-    below.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_targets))
+    below.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_values))
+}
+
+fn with_value(arg: Arg) -> Arg {
+    if !arg.get_action().takes_values() {
+        return arg;
+    }
+    match arg.get_id().as_str() {
+        "target" => return arg.value_parser(PossibleValuesParser::new(targets())),
+        "retarget" => {
+            let names = PROCESSORS.iter().map(|processor| processor.name);
+            return arg.value_parser(PossibleValuesParser::new(names));
+        }
+        _ => {}
+    }
+    let name = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
+    match name.as_deref() {
+        Some("DIR") => arg.value_hint(ValueHint::DirPath),
+        Some("FILE" | "FILE.html" | "FILE.xml" | "KDB" | "OLD" | "NEW") => {
+            arg.value_hint(ValueHint::FilePath)
+        }
+        _ => arg,
+    }
+}
+
+fn targets() -> Vec<String> {
+    let of = |processor: &'static Processor| {
+        let id = TargetId::new(processor.name);
+        let counts = processor.compute_units.iter().map(|count| Some(*count));
+        let targets = std::iter::once(None).chain(counts);
+        targets.map(move |count| Target::new(id.clone(), count).to_string())
+    };
+    PROCESSORS.iter().flat_map(of).collect()
 }

@@ -2,6 +2,7 @@
 //! the keys that come nearest.
 
 use gfxpack_pipeline::lookup_answers::{Answers, FileAnswer};
+use gfxpack_pipeline::text::elided;
 use gfxpack_runtime::explain::{Elsewhere, advice, elsewhere};
 use gfxpack_runtime::{Environment, KernelCache, KernelKey, NearestKey, NearestKeys, Target};
 use serde_json::json;
@@ -99,34 +100,10 @@ fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {
         if !output.json {
             let word = if *differing_words == 1 { "word differs" } else { "words differ" };
             output.data(&format!("{differing_words} {word} in {}", file.display()));
-            output.data(&format!("  asked   {}", brief(asked)));
-            output.data(&format!("  stored  {}", brief(stored)));
+            output.data(&format!("  asked   {}", elided(asked)));
+            output.data(&format!("  stored  {}", elided(stored)));
         }
     }
-}
-
-/// Characters of arguments that are shown whole.
-const SHOWN: usize = 100;
-
-/// Arguments whose differing words are in braces: the whole of short ones, of
-/// others those words alone.
-fn brief(arguments: &str) -> String {
-    if arguments.len() <= SHOWN {
-        return arguments.to_owned();
-    }
-    let (mut words, mut rest) = (Vec::new(), arguments);
-    while let Some(begin) = rest.find('{') {
-        let end = rest[begin..].find('}').map_or(rest.len(), |end| begin + end + 1);
-        if !rest[..begin].trim().is_empty() {
-            words.push("…");
-        }
-        words.push(&rest[begin..end]);
-        rest = &rest[end..];
-    }
-    if !rest.trim().is_empty() {
-        words.push("…");
-    }
-    format!(" {}", words.join(" "))
 }
 
 /// kdbs that hold the very key and are not asked.
@@ -138,18 +115,5 @@ fn print_elsewhere(others: &[Elsewhere], target: &Target, output: &Output) {
             output
                 .data(&format!("note    {file} has this very key, and is not asked for {target}"));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_long_arguments_only_the_differing_words_are_shown() {
-        let long = " -DSIZE=1".repeat(20);
-        assert_eq!(brief(&format!("{long} {{-DN=3}}{long}")), " … {-DN=3} …");
-        assert_eq!(brief(&format!(" {{}} {{-DN=3}}{long}")), " {} {-DN=3} …");
-        assert_eq!(brief(" {-DN=3} -DC=64"), " {-DN=3} -DC=64");
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
         Command::ExecJob(job) => {
             exec_job::run(&job, environment, &cancel_on_signal(output)?, output)
         }
-        Command::Run(args) => run::run(&args, environment, &cancel_on_signal(output)?, output),
+        Command::Run(args) => run::run(&args, environment, output),
         Command::Repo(repo) => repo::run(&repo, environment, output),
         Command::Install(install) => install::run(&install, output),
         Command::Verify(verify) => verify::run(&verify, output),

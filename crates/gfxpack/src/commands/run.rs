@@ -4,9 +4,8 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
-use gfxpack_compile::Cancel;
+use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
-use gfxpack_model::{KernelKey, Target};
 use gfxpack_pipeline::line_file::LineFile;
 use gfxpack_pipeline::program_run::{ProgramRun, Ran};
 use gfxpack_pipeline::text::brief;
@@ -18,15 +17,13 @@ use crate::fail::{Failure, Result};
 use crate::output::{Output, counted, shown};
 
 /// Runs the program to its end; its exit code becomes this command's.
-pub(crate) fn run(
-    args: &Run,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
-    let (program, arguments) = args.command.split_first().expect("clap asks for one");
-    let run = ProgramRun { program, arguments, log_level: environment.miopen_log_level };
-    let ran = run.run(cancel, &mut |text| output.pass_on(text))?;
+pub(crate) fn run(args: &Run, environment: &Environment, output: &Output) -> Result {
+    let run = ProgramRun {
+        words: &args.command,
+        log_level: environment.miopen_log_level,
+        output_to_stderr: output.json,
+    };
+    let ran = run.run(&mut |text| output.pass_on(text))?;
     let missed: Vec<(&KernelKey, &Counts)> =
         ran.log.kernels.iter().filter(|(_, counts)| counts.misses > 0).collect();
     if !missed.is_empty() {
@@ -61,6 +58,7 @@ fn tell(args: &Run, ran: &Ran, missed: usize, output: &Output) {
         "compiled": missed, "compile_milliseconds": log.compiled.as_millis() as u64,
         "searches": log.searches, "search_milliseconds": log.searched.as_millis() as u64,
         "missed_keys": (missed > 0).then(|| shown(&args.out)),
+        "commands": if missed > 0 { ran.commands(&args.out) } else { Vec::new() },
     });
     output.message("run", &body);
     if log.kernels.is_empty() {
@@ -98,28 +96,12 @@ fn tell(args: &Run, ran: &Ran, missed: usize, output: &Output) {
     }
 }
 
-/// How to get a package that has what was missing. MIOpen opens one installed
-/// kdb, so what an installed one has must be in the package too.
+/// How to get a package that has what was missing.
 fn advise(keys: &Path, missed: usize, ran: &Ran, output: &Output) {
-    let keys = keys.display();
-    let target = ran.target.as_ref();
-    let of = target.map_or_else(|| "TARGET".to_owned(), ToString::to_string);
-    let name = target.map_or_else(|| "TARGET.kdb".to_owned(), Target::kdb_file_name);
-    let sources = format!("--keys {keys} --source-dir MIOpen/src/kernels --target {of}");
-    let installed = ran.found.keys().find(|kdb| kdb.extension().is_some_and(|it| it == "kdb"));
-    let commands = match installed {
-        None => format!("gfxpack dist {sources} --license MIT --out dist"),
-        Some(installed) => format!(
-            "gfxpack build {sources} --out new\n  \
-             gfxpack kdb merge {} new/kdb/{name} --out all/{name}\n  \
-             gfxpack package all/{name} --license MIT --out dist",
-            installed.display()
-        ),
-    };
     output.say(&format!(
-        "{} of those that were compiled in {keys}; a package that has them is made by\n  \
-         git clone --depth 1 --branch TAG https://github.com/ROCm/MIOpen     # TAG: this MIOpen's release\n  \
-         {commands}",
+        "{} of those that were compiled in {}; a package that has them is made by\n  {}",
         counted(missed, "key"),
+        keys.display(),
+        ran.commands(keys).join("\n  ")
     ));
 }

@@ -1,4 +1,4 @@
-//! Performance and find databases: which are read, and what is wrong in them.
+//! Performance and find databases, and models: which are read, and what is wrong in them.
 
 use gfxpack_runtime::{DatabaseKind, DatabasePlace, Target, database_places};
 use gfxpack_tuning::Severity;
@@ -19,7 +19,7 @@ pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
     }
     for target in targets {
         let all = database_places(environment, places, Some(target), None);
-        for kind in [DatabaseKind::Perf, DatabaseKind::Find] {
+        for kind in [DatabaseKind::Perf, DatabaseKind::Find, DatabaseKind::Models] {
             let of_kind: Vec<&DatabasePlace> =
                 all.iter().filter(|place| place.kind == kind).collect();
             if !of_kind.is_empty() {
@@ -39,8 +39,11 @@ fn one(
     for place in places {
         for file in place.existing() {
             any = true;
-            let shown =
-                format!("{} {} database `{}`", place.layer.name(), kind.name(), file.display());
+            let what = match kind {
+                DatabaseKind::Models => "model".to_owned(),
+                kind => format!("{} database", kind.name()),
+            };
+            let shown = format!("{} {what} `{}`", place.layer.name(), file.display());
             let mut first = None;
             let linted = gfxpack_tuning::lint(&file, Some(target), |finding| {
                 if finding.severity == Severity::Error && first.is_none() {
@@ -57,13 +60,15 @@ fn one(
                 (Ok(_), Some(first)) => {
                     findings.warning(ABOUT, format!("{shown}: {first}"), hint);
                 }
+                (Ok(_), None) if kind == DatabaseKind::Models => findings.ok(ABOUT, shown),
                 (Ok(linted), None) => {
                     findings.ok(ABOUT, format!("{shown}, {}", counted(linted.records, "record")));
                 }
             }
         }
     }
-    if !any {
+    // MIOpen has models for few devices.
+    if !any && kind != DatabaseKind::Models {
         let mut names: Vec<&str> = Vec::new();
         for name in places.iter().flat_map(|place| &place.names) {
             if !names.contains(&name.as_str()) {

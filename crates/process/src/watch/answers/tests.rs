@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 use crate::FileDigests;
+use crate::watch::Query;
 
 fn file(text: &str, real: Option<&Path>) -> Answer {
     Answer::File { digest: Digest::of(text.as_bytes()), real: real.map(Path::to_owned) }

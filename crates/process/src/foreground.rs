@@ -1,0 +1,208 @@
+//! Runs a program of the user in the foreground: it has the terminal, the
+//! environment and the signals as a shell would give it those, and its standard
+//! error is read on the way.
+
+use std::ffi::OsString;
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::program::StartError;
+
+/// Bytes read at a time.
+const PIECE_BYTES: usize = 64 << 10;
+/// How long nothing may happen before the program is looked at again.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Signals that are for the program, and the one that says it ended.
+const SIGNALS: [Signal; 5] =
+    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD];
+
+/// A program and how it is run.
+#[derive(Debug)]
+pub struct Foreground<'a> {
+    /// The program, searched for on `PATH` unless it has a slash, and its
+    /// arguments. Not empty.
+    pub words: &'a [OsString],
+    /// Variables that it has besides this process's.
+    pub variables: &'a [(&'a str, String)],
+    /// Whether its standard output goes to this process's standard error.
+    pub output_to_stderr: bool,
+}
+
+impl Foreground<'_> {
+    /// Runs it to its end. `each` is given what it writes to its standard error,
+    /// as it comes; processes that it leaves behind may have that open longer.
+    /// Signals that another process sends meanwhile are passed on; those of the
+    /// terminal reach it anyway.
+    ///
+    /// To be called while this process has one thread: the others' signals are
+    /// not held back.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn run(&self, mut each: impl FnMut(&[u8])) -> Result<ExitStatus, StartError> {
+        let (program, arguments) = self.words.split_first().expect("a program");
+        let failed = |source| StartError { program: PathBuf::from(program), source };
+        #[expect(clippy::disallowed_methods, reason = "the user's own program")]
+        let mut command = Command::new(program);
+        command.args(arguments).envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.stderr(Stdio::piped());
+        if self.output_to_stderr {
+            let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
+            command.stdout(stderr);
+        }
+        let mut child = command.spawn().map_err(failed)?;
+        // Afterwards, since a program inherits what is held back.
+        let signals = Signals::hold().map_err(|error| failed(error.into()))?;
+        // It would keep the copy of standard error open.
+        drop(command);
+        let stderr = child.stderr.take().expect("stderr is piped");
+        follow(&mut child, stderr, &signals, &mut each).map_err(failed)
+    }
+}
+
+/// Reads and passes signals on until the end.
+fn follow(
+    child: &mut Child,
+    stderr: ChildStderr,
+    signals: &Signals,
+    each: &mut impl FnMut(&[u8]),
+) -> io::Result<ExitStatus> {
+    let pid = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
+    let timeout = Timespec::try_from(LOOK).map_err(io::Error::other)?;
+    let mut open = Some(stderr);
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut status = None;
+    loop {
+        if status.is_none() {
+            status = child.try_wait()?;
+        }
+        if let (Some(status), None) = (status, &open) {
+            return Ok(status);
+        }
+        // What it wrote is in the pipe once it has ended.
+        let timeout = if status.is_some() { Timespec { tv_sec: 0, tv_nsec: 0 } } else { timeout };
+        let mut watched = vec![PollFd::new(&signals.descriptor, PollFlags::IN)];
+        watched.extend(open.as_ref().map(|stderr| PollFd::new(stderr, PollFlags::IN)));
+        match poll(&mut watched, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let readable = watched.get(1).is_some_and(|stderr| !stderr.revents().is_empty());
+        drop(watched);
+        // Nobody is left to be told once it has ended.
+        signals.pass_on(|signal| status.is_some() || kill(pid, signal).is_ok());
+        if let (Some(status), false) = (status, readable) {
+            return Ok(status);
+        }
+        if let (true, Some(stderr)) = (readable, &mut open) {
+            match stderr.read(&mut piece) {
+                Ok(0) => open = None,
+                Ok(read) => each(&piece[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Signals of this process while the program runs.
+struct Signals {
+    descriptor: SignalFd,
+    before: SigSet,
+}
+
+impl Signals {
+    fn hold() -> nix::Result<Self> {
+        let held: SigSet = SIGNALS.into_iter().collect();
+        let before = held.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        match SignalFd::with_flags(&held, flags) {
+            Ok(descriptor) => Ok(Self { descriptor, before }),
+            Err(error) => {
+                before.thread_set_mask()?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes the signals that came, and gives those that are to be passed on.
+    fn pass_on(&self, mut to: impl FnMut(Signal) -> bool) {
+        while let Ok(Some(signal)) = self.descriptor.read_signal() {
+            // The kernel sends the terminal's signals to the whole foreground
+            // group, so the program has them. Processes send with 0 or less.
+            let by_process = signal.ssi_code <= 0;
+            let number = i32::try_from(signal.ssi_signo).map(Signal::try_from);
+            if let (true, Ok(Ok(signal))) = (by_process, number)
+                && signal != Signal::SIGCHLD
+            {
+                to(signal);
+            }
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // What fails here leaves signals held back, and this process is about to end.
+        self.before.thread_set_mask().ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::time::Instant;
+
+    use super::*;
+
+    fn run(script: &str) -> (ExitStatus, String) {
+        let words = ["sh", "-c", script].map(OsString::from);
+        let variables = [("GIVEN", "6".to_owned())];
+        let program = Foreground { words: &words, variables: &variables, output_to_stderr: true };
+        let mut read = Vec::new();
+        let end = program.run(|piece| read.extend_from_slice(piece)).expect("it starts");
+        (end, String::from_utf8(read).expect("text"))
+    }
+
+    #[test]
+    fn standard_error_is_read_and_the_code_is_given() {
+        let (status, read) = run("echo $GIVEN >&2; exit 7");
+        assert_eq!((status.code(), read.as_str()), (Some(7), "6\n"));
+        let (status, read) = run("exec 2>&-; sleep 0.2; exit 3");
+        assert_eq!((status.code(), read.as_str()), (Some(3), ""));
+        let (_, read) = run("for i in $(seq 20000); do echo $i; done >&2");
+        assert!(read.ends_with("\n20000\n") && read.lines().count() == 20_000);
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_is_not_waited_for() {
+        let begun = Instant::now();
+        assert_eq!(run("sleep 30 & echo x >&2").1, "x\n");
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn a_signal_that_ends_it_is_given() {
+        assert_eq!(run("kill -KILL $$").0.signal(), Some(9));
+        // It does not inherit that its parent holds signals back.
+        assert_eq!(run("kill -TERM $$").0.signal(), Some(15));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let words = ["/no/such/program".into()];
+        let program = Foreground { words: &words, variables: &[], output_to_stderr: false };
+        let error = program.run(|_| ()).expect_err("there is none");
+        assert_eq!(error.to_string(), "failed to run `/no/such/program`");
+        assert_eq!(error.source.kind(), io::ErrorKind::NotFound);
+    }
+}

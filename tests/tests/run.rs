@@ -1,0 +1,179 @@
+//! `gfxpack run`: programs that write MIOpen's log, and programs that don't.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use gfxpack_kdb::{Row, WriteOptions, write};
+use gfxpack_model::KernelKey;
+use gfxpack_tests::project::{Project, Run, finish, tool};
+use serde_json::Value;
+
+const FOUND: &str = " -DN=1 -mcpu=gfx906";
+const MISSED: &str = " -DN=2 -mcpu=gfx906";
+
+/// Writes the lines of MIOpen 3.3 about two kernels, of which it finds one and
+/// compiles the other, and lines of its own. MIOpen writes that much at level 6
+/// only.
+const PROGRAM: &str = r#"
+echo result
+echo "level $MIOPEN_LOG_LEVEL, first $1" >&2
+if [ "$MIOPEN_LOG_LEVEL" -ge 6 ]; then
+    printf 'MIOpen(HIP): Info2 [SQLiteBase] Initializing system database file "%s"\n' "$PWD/db/gfx906_60.kdb" >&2
+    printf '\r 10%%|' >&2
+    echo 'MIOpen(HIP): Info2 [LoadBinary] Loading binary for: "conv.cl.o"; args:  -DN=1 -mcpu=gfx906' >&2
+    echo 'MIOpen(HIP): Info2 [LoadBinary] Successfully loaded binary for: "conv.cl.o"; args:  -DN=1 -mcpu=gfx906' >&2
+    echo 'MIOpen(HIP): Info [FindSolutionImpl] Starting search: ConvAsm1x1U, enforce: SEARCH(3)' >&2
+    echo 'MIOpen(HIP): Info2 [LoadBinary] Loading binary for: "conv.cl.o"; args:  -DN=2 -mcpu=gfx906' >&2
+    echo 'MIOpen(HIP): Info2 [LoadBinary] Unable to load binary for: "conv.cl.o"; args:  -DN=2 -mcpu=gfx906' >&2
+    sleep 0.3
+    echo 'MIOpen(HIP): Info2 [SaveBinary] Saving binary for: "conv.cl.o"; args:  -DN=2 -mcpu=gfx906' >&2
+    sleep 0.2
+    echo 'MIOpen(HIP): Warning [GenericSearch] Done: 9/0/9, best #3 0.1 1,2,3' >&2
+fi
+echo 'MIOpen(HIP): Warning [Check] a warning' >&2
+"#;
+
+/// A machine with a kdb for gfx906@60 that has the first kernel.
+fn machine() -> Project {
+    let project = Project::new();
+    project.write("app", PROGRAM);
+    fs::create_dir(project.path().join("home")).unwrap();
+    let key = KernelKey { kernel_name: "conv.cl.o".to_owned(), kernel_args: FOUND.to_owned() };
+    let mut object = b"\x7fELF\x02\x01\x01\x40\x02".to_vec();
+    object.resize(200, 1);
+    object[18..20].copy_from_slice(&[0xe0, 0]);
+    object[48..52].copy_from_slice(&[0x2f, 5, 0, 0]);
+    fs::create_dir(project.path().join("db")).unwrap();
+    let rows = [Row { key: &key, size: 200 }];
+    let kdb = project.path().join("db/gfx906_60.kdb");
+    write(&kdb, &rows, &WriteOptions::default(), |_| io::Result::Ok(object.clone())).unwrap();
+    project
+}
+
+fn run_with(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
+    let mut command = project.command(&["run"]);
+    command.args(arguments).env("HOME", project.path().join("home"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("MIOPEN_") {
+            command.env_remove(name);
+        }
+    }
+    command.envs(variables.iter().copied());
+    finish(command)
+}
+
+fn run(project: &Project, arguments: &[&str]) -> Run {
+    run_with(project, arguments, &[])
+}
+
+#[test]
+fn kernels_are_told_and_the_log_is_not_shown() {
+    let project = machine();
+    let arguments = ["--json", "messages", "--", "sh", "app", "-x"];
+    let run = run(&project, &arguments).expect_code(0);
+    assert_eq!(run.stdout, "result\n", "the program's own, and nothing else");
+    for said in [
+        "level 6, first -x\n",
+        "MIOpen(HIP): Warning [GenericSearch] Done",
+        "MIOpen(HIP): Warning [Check] a warning\n",
+        "\r 10%|",
+        "MIOpen wanted 2 kernels: found 1 (1 in ",
+        "db/gfx906_60.kdb), compiled 1 in 0 s\n",
+        "  gfxpack build --keys missed.jsonl --source-dir kernels --target gfx906@60 --out new",
+    ] {
+        assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
+    }
+    assert!(!run.stderr.contains("Info"), "{}", run.stderr);
+
+    let messages = fs::read_to_string(project.path().join("messages")).unwrap();
+    let messages: Vec<Value> =
+        messages.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let message = messages.iter().find(|message| message["type"] == "run").unwrap();
+    assert_eq!((&message["found"], &message["compiled"]), (&1.into(), &1.into()));
+    assert_eq!((&message["searches"], &message["target"]), (&1.into(), &"gfx906@60".into()));
+    assert_eq!(message["files"][0]["kernels"], 1);
+    let of = |name: &str| message[name].as_u64().unwrap();
+    assert!((300..600_000).contains(&of("compile_milliseconds")), "{message}");
+    assert!((500..600_000).contains(&of("search_milliseconds")), "{message}");
+
+    let keys = fs::read_to_string(project.path().join("missed.jsonl")).unwrap();
+    let key: Value = serde_json::from_str(keys.trim_end()).unwrap();
+    assert_eq!(key["kernel_args"], MISSED);
+}
+
+#[test]
+fn the_commands_that_are_told_work() {
+    let project = machine();
+    project.write("kernels/conv.cl", "kernel void conv(global float* x) { *x = N; }\n");
+    let run = run(&project, &["-o", "missed.jsonl", "--", "sh", "app"]).expect_code(0);
+    let told = run.stderr.lines().filter_map(|line| line.strip_prefix("  gfxpack "));
+    let told: Vec<&str> = told.collect();
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert_eq!(told[0], "miopen --sources kernels");
+    // The sources are there already; this machine has no libMIOpen to take them from.
+    for line in &told[1..3] {
+        let words: Vec<&str> = line.split(' ').collect();
+        project.run(&words).expect_code(0);
+    }
+    // MIOpen opens one installed kdb: what it has must stay.
+    let listed = project.run(&["kdb", "list", "--keys", "all/gfx906_60.kdb"]).expect_code(0);
+    assert!(listed.stdout.contains(MISSED) && listed.stdout.contains(FOUND), "{}", listed.stdout);
+    assert!(told[3].starts_with("package all/gfx906_60.kdb --license MIT"), "{told:?}");
+}
+
+#[test]
+fn who_wants_the_log_gets_it() {
+    let project = machine();
+    let run = run_with(&project, &["--", "sh", "app"], &[("MIOPEN_LOG_LEVEL", "7")]).expect_code(0);
+    assert!(run.stderr.contains("level 7"), "{}", run.stderr);
+    assert!(run.stderr.contains("Info2 [LoadBinary] Unable to load"), "{}", run.stderr);
+    let run = run_with(&project, &["--", "sh", "app"], &[("MIOPEN_LOG_LEVEL", "3")]).expect_code(0);
+    assert!(run.stderr.contains("level 6") && !run.stderr.contains("a warning"), "{}", run.stderr);
+}
+
+#[test]
+fn messages_have_standard_output_for_themselves() {
+    let project = machine();
+    let run = run(&project, &["--message-format", "json", "--", "sh", "app"]).expect_code(0);
+    assert_eq!(run.of_type("run")[0]["found"], 1);
+    assert!(run.stderr.contains("result\n"), "{}", run.stderr);
+}
+
+#[test]
+fn the_programs_exit_code_is_passed_on() {
+    let project = machine();
+    run(&project, &["--", "sh", "-c", "exit 7"]).expect_code(7);
+    run(&project, &["--", "sh", "-c", "kill -SEGV $$"]).expect_code(139);
+    let ended = run(&project, &["--", "no-such-program"]).expect_code(2);
+    assert!(
+        ended.stderr.contains("failed to start the program `no-such-program`"),
+        "{}",
+        ended.stderr
+    );
+    run(&project, &["--"]).expect_code(2);
+}
+
+#[test]
+fn signals_reach_the_program_and_the_summary_is_told() {
+    let project = machine();
+    let script = "trap 'echo got it >&2; exit 5' TERM; . ./app; echo ready >&2; \
+                  while :; do sleep 0.1; done";
+    let mut command = project.command(&["run"]);
+    command.args(["--", "sh", "-c", script]).env("HOME", project.path().join("home"));
+    let errors = project.path().join("errors");
+    command.stdout(Stdio::null()).stderr(fs::File::create(&errors).unwrap());
+    let mut child = command.spawn().unwrap();
+    let said = || fs::read_to_string(&errors).unwrap();
+    let begun = Instant::now();
+    while !said().contains("ready") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", said());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    tool("kill", &["-TERM", &child.id().to_string()], project.path());
+    let status = child.wait().unwrap();
+    assert_eq!((status.code(), status.signal()), (Some(5), None), "{}", said());
+    assert!(said().contains("got it\n") && said().contains("compiled 1 in 0 s"), "{}", said());
+}
