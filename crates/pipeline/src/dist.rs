@@ -8,7 +8,7 @@ use gfxpack_miopen::Library;
 use gfxpack_model::{InstallLayout, KernelKey, Target};
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
-use gfxpack_plan::manifest::Reader;
+use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::stored::Jobs;
 
 use crate::ask::{Coverage, coverage};
@@ -118,7 +118,7 @@ impl<'a> Dist<'a> {
         let elsewhere = !matches!(options.layout, LayoutChoice::Debian | LayoutChoice::Prefix(_));
         if elsewhere
             && library.is_some_and(Library::is_multiarch)
-            && release.reader == Reader::Miopen
+            && release.reader == Consumer::Miopen
         {
             progress.warning(&format!(
                 "the libMIOpen that was asked is Debian's, which looks for kernels in {}, but the \

@@ -22,6 +22,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Outputs<'a> {
     /// Absolute, without links.
     out: PathBuf,
+    /// As the user wrote it.
+    given: PathBuf,
     records: FileRecords<'a>,
 }
 
@@ -56,7 +58,7 @@ struct Record {
 impl<'a> Outputs<'a> {
     /// What the records say of the files in `out`, which must be there.
     pub(crate) fn of(out: &Path, records: FileRecords<'a>) -> std::io::Result<Self> {
-        Ok(Self { out: std::fs::canonicalize(out)?, records })
+        Ok(Self { out: std::fs::canonicalize(out)?, given: out.to_owned(), records })
     }
 
     /// What is known of files anywhere.
@@ -93,7 +95,8 @@ impl<'a> Outputs<'a> {
             return None;
         }
         let written = self.records.described(&path).ok()?;
-        (written.sha256 == record.sha256).then_some(written)
+        let path = self.given.join(&record.file);
+        (written.sha256 == record.sha256).then_some(Written { path, ..written })
     }
 
     /// Remembers a file that was made by this recipe. Where that is
