@@ -119,9 +119,9 @@ fn the_commands_that_are_told_work() {
         project.run(&words).expect_code(0);
     }
     // MIOpen opens one installed kdb: what it has must stay.
-    let listed = project.run(&["kdb", "list", "--keys", "all/gfx906_60.kdb"]).expect_code(0);
+    let listed = project.run(&["kdb", "list", "--keys", "new/gfx906_60.kdb"]).expect_code(0);
     assert!(listed.stdout.contains(MISSED) && listed.stdout.contains(FOUND), "{}", listed.stdout);
-    assert!(told[3].starts_with("package all/gfx906_60.kdb --license MIT"), "{told:?}");
+    assert!(told[3].starts_with("package new/gfx906_60.kdb --license MIT"), "{told:?}");
 }
 
 #[test]

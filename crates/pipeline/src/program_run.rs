@@ -101,7 +101,7 @@ impl Ran {
         let installed = installed.display().to_string();
         let name =
             self.target.as_ref().map_or_else(|| "TARGET.kdb".to_owned(), Target::kdb_file_name);
-        let (new, all) = (format!("new/kdb/{name}"), format!("all/{name}"));
+        let (new, all) = (format!("new/kdb/{name}"), format!("new/{name}"));
         vec![
             sources,
             command(&[&["gfxpack", "build"][..], &inputs, &["--out", "new"]].concat()),
