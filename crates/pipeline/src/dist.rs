@@ -7,8 +7,8 @@ use gfxpack_compile::{Cancel, Summary};
 use gfxpack_miopen::Library;
 use gfxpack_model::{InstallLayout, KernelKey, Target};
 use gfxpack_package::signing::Signer;
-use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::consumer::Consumer;
+use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
 
 use crate::ask::{Coverage, coverage};
