@@ -5,8 +5,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use gfxpack_tests::project::{Project, finish, python_reads, tool};
-use serde_json::Value;
+use gfxpack_model::Digest;
+use gfxpack_tests::project::{Project, Run, finish, python_reads, tool};
+use serde_json::{Value, json};
 
 const GFX906: u32 = 0x2f;
 const GFX90A: u32 = 0x3f;
@@ -15,7 +16,7 @@ const GFX1030: u32 = 0x36;
 const TARGETS: [&str; 6] =
     ["--target", "gfx906_60", "--target", "gfx90a@104", "--target", "gfx1030"];
 
-fn dist(project: &Project, more: &[&str]) -> gfxpack_tests::project::Run {
+fn dist(project: &Project, more: &[&str]) -> Run {
     let mut arguments = vec!["dist", "--manifest", "kernels.toml"];
     arguments.extend(more);
     project.run(&arguments)
@@ -232,6 +233,60 @@ fn what_lies_there_as_it_would_be_made_is_left_alone() {
     assert!(project.tree("o") != made);
     fs::remove_dir_all(project.path().join("o")).unwrap();
     assert_eq!(again(&[]), 0);
+}
+
+#[test]
+fn a_file_that_changed_behind_its_times_is_found_by_reading_it() {
+    let project = Project::small();
+    let arguments = ["--target", "gfx906_60", "--out", "o", "--format", "tar.gz"];
+    dist(&project, &arguments).expect_code(0);
+    let (made, kdb) = (project.tree("o"), project.path().join("o/kdb/gfx906_60.kdb"));
+    let modified = fs::metadata(&kdb).unwrap().modified().unwrap();
+    let damage = || {
+        let mut bytes = fs::read(&kdb).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&kdb, bytes).unwrap();
+        fs::File::options().write(true).open(&kdb).unwrap().set_modified(modified).unwrap();
+        assert!(project.tree("o") != made);
+    };
+
+    // The time of the change can't be put back by a program.
+    damage();
+    dist(&project, &arguments).expect_code(0);
+    assert!(project.tree("o") == made);
+
+    // By other means it can; then the file looks like the one that was digested.
+    let sha256 = Digest::of(&fs::read(&kdb).unwrap()).to_string();
+    damage();
+    let remembered = project.path().join("cache/file-digests.json");
+    let text = fs::read(&remembered).unwrap_or_else(|_| b"{}".to_vec());
+    let mut digests: Value = serde_json::from_slice(&text).unwrap();
+    let meta = fs::metadata(&kdb).unwrap();
+    digests[kdb.to_str().unwrap()] = json!([{
+        "device": meta.dev(),
+        "inode": meta.ino(),
+        "size": meta.size(),
+        "modified": [meta.mtime(), meta.mtime_nsec()],
+        "changed": [meta.ctime(), meta.ctime_nsec()],
+    }, sha256]);
+    fs::write(&remembered, digests.to_string()).unwrap();
+    let damaged = project.tree("o");
+    dist(&project, &arguments).expect_code(0);
+    assert!(project.tree("o") == damaged, "its identity is believed");
+
+    let found = |run: Run| {
+        let told = format!("{}{}", run.stdout, run.stderr);
+        assert!(told.contains("gfx906_60.kdb"), "{told}");
+    };
+    found(project.run(&["verify", "o"]).expect_code(101));
+    found(project.run(&["kdb", "verify", "o/kdb/gfx906_60.kdb"]).expect_code(101));
+    let package = ["package", "o/kdb/gfx906_60.kdb", "--out", "p", "--format", "tar.gz"];
+    let license = ["--license", "MIT", "--copyright", "Nobody", "--package-version", "1"];
+    let package = [&package[..], &license, &["--verify-all"]].concat();
+    found(project.run(&package).expect_code(101));
+    dist(&project, &[&arguments[..], &["--verify-all"]].concat()).expect_code(0);
+    assert!(project.tree("o") == made);
 }
 
 #[test]
