@@ -105,6 +105,20 @@ fn kernels_are_told_and_the_log_is_not_shown() {
 }
 
 #[test]
+fn a_kernel_that_miopen_does_not_store_is_not_called_compiled() {
+    let project = machine();
+    // Compiling it fails.
+    project.write("app", &PROGRAM.replace("SaveBinary", "Elsewhere"));
+    let run = run(&project, &["--json", "messages", "--", "sh", "app"]).expect_code(0);
+    assert!(run.stderr.contains("compiled 0 in 0 s\n"), "{}", run.stderr);
+    assert!(run.stderr.contains("1 kernel not found and not stored either"), "{}", run.stderr);
+    let message: Value = serde_json::from_str(project.text("messages").trim_end()).unwrap();
+    let counts = ["found", "compiled", "not_stored", "compile_milliseconds"];
+    assert_eq!(counts.map(|name| message[name].as_u64()), [Some(1), Some(0), Some(1), Some(0)]);
+    assert!(project.text("missed.jsonl").contains(MISSED));
+}
+
+#[test]
 fn the_commands_that_are_told_work() {
     let project = machine();
     project.write("kernels/conv.cl", "kernel void conv(global float* x) { *x = N; }\n");

@@ -54,6 +54,8 @@ pub struct RunLog {
 struct Told {
     /// Kernels that are being compiled, since when.
     compiling: HashMap<KernelKey, Instant>,
+    /// When those that were stored were compiled: from and to.
+    compiled: Vec<(Instant, Instant)>,
     /// Since when MIOpen searches.
     searching: Option<Instant>,
 }
@@ -66,8 +68,8 @@ pub struct RunSummary {
     pub kernels: BTreeMap<KernelKey, Counts>,
     /// The kdbs and users' kdbs that were opened, users' first.
     pub kdbs: Vec<PathBuf>,
-    /// How long the compiling of kernels took that were stored then, one after
-    /// the other.
+    /// How long kernels were compiled that were stored then; several at once
+    /// count once.
     pub compiled: Duration,
     /// Searches for the fastest parameters that came to an end.
     pub searches: u64,
@@ -107,6 +109,7 @@ impl RunLog {
         filter.finish(&mut |text| shown.extend_from_slice(text));
         log.finish(&mut |record| told.kernel(&record, now, &mut summary));
         lines.finish(&mut |_, line, _| told.line(line, now, &mut summary));
+        summary.compiled = together(told.compiled);
         summary
     }
 }
@@ -126,7 +129,7 @@ impl Told {
             Event::Saved => {
                 counts.saved += 1;
                 if let Some(begun) = self.compiling.remove(&key) {
-                    summary.compiled += now.saturating_duration_since(begun);
+                    self.compiled.push((begun, now));
                 }
             }
         }
@@ -157,6 +160,19 @@ impl Told {
             summary.searched += now.saturating_duration_since(begun);
         }
     }
+}
+
+/// How much time spans cover together.
+fn together(mut spans: Vec<(Instant, Instant)>) -> Duration {
+    spans.sort_unstable();
+    let mut covered: Option<Instant> = None;
+    let mut sum = Duration::ZERO;
+    for (from, to) in spans {
+        let from = covered.map_or(from, |covered| covered.max(from));
+        sum += to.saturating_duration_since(from);
+        covered = covered.max(Some(to));
+    }
+    sum
 }
 
 /// A database's path in quotes, or before MIOpen 3 without, if it is a kdb's.
@@ -214,6 +230,15 @@ loss 0.5";
             assert_eq!((summary.searches, summary.searched), (1, Duration::from_secs(4)));
             assert_eq!(summary.lines, 10);
         }
+    }
+
+    #[test]
+    fn kernels_compiled_at_the_same_time_take_that_time_once() {
+        let begun = Instant::now();
+        let span = |from, to| (begun + Duration::from_secs(from), begun + Duration::from_secs(to));
+        assert_eq!(together(vec![]), Duration::ZERO);
+        let spans = vec![span(5, 6), span(0, 10), span(8, 12), span(20, 21), span(20, 21)];
+        assert_eq!(together(spans), Duration::from_secs(13));
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What a lookup costs, against opening both files for each as MIOpen does,
 //! and against nothing but decoding and hashing.
 //!
-//! `cargo bench -p gfxpack-runtime`: criterion's times, then ratios. Those are
-//! of the CPU time of the whole process, of short turns that take each other's
-//! place, so that a machine with other work gives about the same ones.
+//! `cargo bench -p gfxpack-runtime`: criterion's times, then ratios, of short
+//! turns that take each other's place, so that a machine with other work gives
+//! about the same ones. `-- --table` prints the ratios alone, as the rows of a
+//! table (`cargo xtask bench read` puts them into docs/benchmarks.md): CPU time
+//! of one thread, and time on the clock of two.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -226,7 +228,7 @@ fn cases<'a>(raw: &'a Files, dense: &'a Files, bz2: &'a Files) -> Vec<Case<'a>> 
     };
     let blobs: Vec<_> = (0..64).map(|number| bz2.blob(number)).collect();
     let alone: Side<'a> = (
-        "bzip2 and MD5 alone",
+        "decoding and MD5 alone",
         Box::new(move |number| {
             let (blob, size) = &blobs[number % blobs.len()];
             black_box(md5(&decode(blob, *size)));
@@ -261,7 +263,7 @@ fn cases<'a>(raw: &'a Files, dense: &'a Files, bz2: &'a Files) -> Vec<Case<'a>> 
     // So few that the first turn has asked for most of them.
     let cache = raw.cache(true);
     let kept: Side<'a> = (
-        "gfxpack, kept hit",
+        "gfxpack, hits kept in memory",
         Box::new(move |number| {
             assert!(black_box(cache.get(&key(number % 64))).found.is_some());
         }),
@@ -269,37 +271,37 @@ fn cases<'a>(raw: &'a Files, dense: &'a Files, bz2: &'a Files) -> Vec<Case<'a>> 
     let absent = 20 * RECORDS;
     vec![
         Case {
-            name: "miss",
+            name: "missed",
             sides: vec![ours(raw, absent, false), theirs(raw, absent, false)],
             at_least: 10.0,
             apart: false,
         },
         Case {
-            name: "first raw hit",
+            name: "raw, found for the first time",
             sides: vec![first, theirs(raw, 0, true), hash],
             at_least: 10.0,
             apart: true,
         },
         Case {
-            name: "raw hit again",
+            name: "raw, found again",
             sides: vec![repeated, theirs(raw, 0, true), kept],
             at_least: 10.0,
             apart: false,
         },
         Case {
-            name: "dense miss",
+            name: "missed, dense layout",
             sides: vec![ours(dense, absent, false), theirs(dense, absent, false)],
             at_least: 10.0,
             apart: false,
         },
         Case {
-            name: "dense raw again",
+            name: "raw, dense layout, found again",
             sides: vec![repeated_dense, theirs(dense, 0, true)],
             at_least: 10.0,
             apart: false,
         },
         Case {
-            name: "bz2 hit",
+            name: "bzip2, found",
             sides: vec![ours(bz2, 0, true), alone, theirs(bz2, 0, true)],
             at_least: 1.0 / 1.05,
             apart: false,
@@ -344,32 +346,57 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-#[expect(clippy::print_stdout, reason = "a benchmark's output")]
-fn compare(cases: &[Case<'_>]) {
-    const TURNS: u32 = 30;
-    const LOOKUPS: u32 = 100;
-    println!("\nCPU time of one lookup, {TURNS} turns of {LOOKUPS} each:");
-    for case in cases {
-        let mut spent = vec![0.0; case.sides.len()];
-        let mut noise = Noise(7);
-        for turn in 0..=TURNS {
-            for ((_, lookup), spent) in case.sides.iter().zip(&mut spent) {
-                let before = cpu_seconds();
-                (0..LOOKUPS).for_each(|_| lookup(noise.below(RECORDS)));
-                // The first turn fills caches.
-                if turn > 0 {
-                    *spent += cpu_seconds() - before;
-                }
+const TURNS: u32 = 30;
+/// Of a turn.
+const LOOKUPS: u32 = 100;
+
+/// CPU seconds of one lookup on each side of a case, in a single thread.
+fn alone(case: &Case<'_>) -> Vec<f64> {
+    let mut noise = Noise(7);
+    in_turns(case, |lookup| {
+        let before = cpu_seconds();
+        (0..LOOKUPS).for_each(|_| lookup(noise.below(RECORDS)));
+        (cpu_seconds() - before) / f64::from(LOOKUPS)
+    })
+}
+
+/// Seconds on the clock of one lookup on each side, with two threads.
+fn in_two_threads(case: &Case<'_>) -> Vec<f64> {
+    // Starting the threads must not show.
+    let lookups = 10 * LOOKUPS;
+    in_turns(case, |lookup| {
+        together(2, u64::from(lookups), lookup).as_secs_f64() / f64::from(lookups)
+    })
+}
+
+/// What `measure` says of each side, for one lookup. The first turn fills
+/// caches and does not count.
+fn in_turns(case: &Case<'_>, mut measure: impl FnMut(&(dyn Fn(usize) + Sync)) -> f64) -> Vec<f64> {
+    let mut spent = vec![0.0; case.sides.len()];
+    for turn in 0..=TURNS {
+        for ((_, lookup), spent) in case.sides.iter().zip(&mut spent) {
+            let seconds = measure(lookup);
+            if turn > 0 {
+                *spent += seconds / f64::from(TURNS);
             }
         }
+    }
+    spent
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark's output")]
+fn compare(cases: &[Case<'_>]) {
+    println!("\nCPU time of one lookup, {TURNS} turns of {LOOKUPS} each:");
+    for case in cases {
+        let spent = alone(case);
         for ((name, _), seconds) in case.sides.iter().zip(&spent) {
-            let each = seconds * 1e6 / f64::from(TURNS * LOOKUPS);
-            println!("  {:13} {name:20} {each:9.1} us, {:6.2}", case.name, seconds / spent[0]);
+            let each = seconds * 1e6;
+            println!("  {:30} {name:28} {each:9.1} us, {:6.2}", case.name, seconds / spent[0]);
         }
         let met = |ratio: f64| if ratio >= case.at_least { "met" } else { "NOT met" };
         let tell = |ratio: f64, what: &str| {
             let (name, target) = (case.name, case.at_least);
-            println!("  {name:13} {ratio:.2}{what}, at least {target:.2} wanted: {}", met(ratio));
+            println!("  {name:30} {ratio:.2}{what}, at least {target:.2} wanted: {}", met(ratio));
         };
         tell(spent[1] / spent[0], "");
         if let Some(part) = spent.last().filter(|_| case.apart) {
@@ -379,11 +406,32 @@ fn compare(cases: &[Case<'_>]) {
     }
 }
 
+/// One row for each thing that gfxpack is compared with: what is looked up,
+/// what it is compared with, microseconds of both, and how many times as fast
+/// gfxpack is; the last three with two threads again.
+#[expect(clippy::print_stdout, reason = "a benchmark's output")]
+fn print_table(cases: &[Case<'_>]) {
+    for case in cases {
+        let (one, two) = (alone(case), in_two_threads(case));
+        let microseconds = |spent: &[f64], side: usize| {
+            let (ours, theirs) = (spent[0] * 1e6, spent[side] * 1e6);
+            format!("{ours:.1} | {theirs:.1} | {:.2}", theirs / ours)
+        };
+        for (side, (name, _)) in case.sides.iter().enumerate().skip(1) {
+            let (one, two) = (microseconds(&one, side), microseconds(&two, side));
+            println!("| {} | {name} | {one} | {two} |", case.name);
+        }
+    }
+}
+
 fn main() {
     let raw = Files::new(Blob::Raw, Layout::Miopen);
     let dense = Files::new(Blob::Raw, Layout::Dense);
     let bz2 = Files::new(Blob::Bz2, Layout::Miopen);
     let cases = cases(&raw, &dense, &bz2);
+    if std::env::args().any(|argument| argument == "--table") {
+        return print_table(&cases);
+    }
     let mut criterion = Criterion::default().configure_from_args();
     measure(&mut criterion, &cases);
     criterion.final_summary();

@@ -8,6 +8,7 @@ mod built;
 mod kdb;
 mod large;
 mod package;
+mod read;
 mod remote;
 mod scale;
 mod table;
@@ -32,6 +33,7 @@ enum What {
     Kdb(kdb::Kdb),
     Large(large::Large),
     Package(package::Package),
+    Read(read::Read),
     Remote(remote::Remote),
     Scale(scale::Scale),
 }
@@ -48,6 +50,7 @@ impl Bench {
             What::Kdb(kdb) => kdb.run(sh),
             What::Large(large) => large.run(sh),
             What::Package(package) => package.run(sh),
+            What::Read(read) => read.run(sh),
             What::Remote(remote) => remote.run(sh),
             What::Scale(scale) => scale.run(sh),
         }

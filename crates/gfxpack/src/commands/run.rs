@@ -35,14 +35,24 @@ pub(crate) fn run(args: &Run, environment: &Environment, output: &Output) -> Res
         }
         file.finish()?;
     }
-    tell(args, &ran, missed.len(), output);
+    let stored = missed.iter().filter(|(_, counts)| counts.saved > 0).count();
+    tell(args, &ran, Missed { all: missed.len(), stored }, output);
     match ran.status.code().or_else(|| Some(128 + ran.status.signal()?)) {
         Some(0) => Ok(()),
         code => Err(Failure::Program(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))),
     }
 }
 
-fn tell(args: &Run, ran: &Ran, missed: usize, output: &Output) {
+/// Kernels that were in no kdb.
+#[derive(Clone, Copy)]
+struct Missed {
+    all: usize,
+    /// Those that MIOpen compiled and stored.
+    stored: usize,
+}
+
+fn tell(args: &Run, ran: &Ran, missed: Missed, output: &Output) {
+    let Missed { all: missed, stored } = missed;
     let log = &ran.log;
     let found: u64 = ran.found.values().sum();
     let files: Vec<_> = ran
@@ -55,7 +65,7 @@ fn tell(args: &Run, ran: &Ran, missed: usize, output: &Output) {
         "exit_code": ran.status.code(), "signal": ran.status.signal(),
         "target": ran.target.as_ref().map(ToString::to_string),
         "kernels": log.kernels.len(), "found": log.kernels.len() - missed, "files": files,
-        "compiled": missed, "compile_milliseconds": log.compiled.as_millis() as u64,
+        "compiled": stored, "not_stored": missed - stored, "compile_milliseconds": log.compiled.as_millis() as u64,
         "searches": log.searches, "search_milliseconds": log.searched.as_millis() as u64,
         "missed_keys": (missed > 0).then(|| shown(&args.out)),
         "commands": if missed > 0 { ran.commands(&args.out) } else { Vec::new() },
@@ -79,11 +89,17 @@ fn tell(args: &Run, ran: &Ran, missed: usize, output: &Output) {
     let places =
         if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
     output.say(&format!(
-        "MIOpen wanted {}: found {}{places}, compiled {missed} in {}",
+        "MIOpen wanted {}: found {}{places}, compiled {stored} in {}",
         counted(log.kernels.len(), "kernel"),
         log.kernels.len() - missed,
         brief(log.compiled)
     ));
+    if missed > stored {
+        output.say(&format!(
+            "{} not found and not stored either: compiling failed, or MIOpen can't write its cache",
+            counted(missed - stored, "kernel")
+        ));
+    }
     if log.searches > 0 {
         output.say(&format!(
             "it searched {} times for the fastest parameters, which took {} with what was compiled for that",
@@ -99,7 +115,7 @@ fn tell(args: &Run, ran: &Ran, missed: usize, output: &Output) {
 /// How to get a package that has what was missing.
 fn advise(keys: &Path, missed: usize, ran: &Ran, output: &Output) {
     output.say(&format!(
-        "{} of those that were compiled in {}; a package that has them is made by\n  {}",
+        "{} of those that were not found in {}; a package that has them is made by\n  {}",
         counted(missed, "key"),
         keys.display(),
         ran.commands(keys).join("\n  ")
