@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_debian::{Archive, DebianError, Event, Keyring, Options, Progress, Proxies};
-use gfxpack_miopen::{Library, LibraryError, LibrarySource, Problem};
+use gfxpack_miopen::{Library, LibraryError, LibrarySource, MIOPEN, Problem};
 use tempfile::TempDir;
 
 use crate::project::{binary, command};
@@ -80,7 +80,7 @@ fn locate(source: &LibrarySource, cache: &Path) -> Result<Library, LibraryError>
         proxies: Proxies::default(),
         architecture: None,
     };
-    Library::locate(source, None, &Archive::new(cache, options, &Quiet))
+    Library::locate(&MIOPEN, source, None, &Archive::new(cache, options, &Quiet))
 }
 
 /// A convolution of so many images.

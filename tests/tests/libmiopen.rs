@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_debian::{Archive, DebianError, Event, Keyring, Lock, Options, Progress, Proxies};
-use gfxpack_miopen::{Library, LibraryError, LibrarySource, Sources};
+use gfxpack_miopen::{Library, LibraryError, LibrarySource, MIOPEN, Sources};
 use gfxpack_tests::archive;
 use gfxpack_tests::project::{Project, command};
 use tempfile::TempDir;
@@ -108,7 +108,7 @@ fn archive_at<'a>(
 
 fn locate(path: &Path) -> Result<Library, LibraryError> {
     let heard = Heard::default();
-    Library::locate(&LibrarySource::Path(path.to_owned()), None, &no_archive(&heard))
+    Library::locate(&MIOPEN, &LibrarySource::Path(path.to_owned()), None, &no_archive(&heard))
 }
 
 #[test]
@@ -244,15 +244,15 @@ fn debians_packages_are_those_that_libraries_need() {
         "libfoo1 1.0-1",
         "libmiopen1-tests 6.4.3-1+b1",
     ];
-    assert_eq!(packages(&Library::choose(&opened, "sid", None).unwrap()), expected);
-    let library = Library::locate(&"debian:sid".parse().unwrap(), None, &opened).unwrap();
+    assert_eq!(packages(&Library::choose(&MIOPEN, &opened, "sid", None).unwrap()), expected);
+    let library = Library::locate(&MIOPEN, &"debian:sid".parse().unwrap(), None, &opened).unwrap();
     assert_eq!(library.version.as_deref(), Some("3.4.0"));
     assert_eq!(library.origin, "Debian sid, libmiopen1 6.4.3-1+b1");
     assert_eq!(library.search_path.len(), 2, "{library:?}");
     assert!(library.driver.is_some() && library.databases.is_empty());
     assert!(library.needs().unwrap().missing.is_empty());
 
-    let lock = Library::choose(&opened, "experimental", Some("7.2.4-1")).unwrap();
+    let lock = Library::choose(&MIOPEN, &opened, "experimental", Some("7.2.4-1")).unwrap();
     let expected = [
         "libmiopen1 7.2.4-1",
         "libbar2t64 2.0-1",
@@ -261,10 +261,10 @@ fn debians_packages_are_those_that_libraries_need() {
         "libmiopen1-tests 7.2.4-1",
     ];
     assert_eq!(packages(&lock), expected);
-    let library = Library::pinned(&lock, &opened).unwrap();
+    let library = Library::pinned(&MIOPEN, &lock, &opened).unwrap();
     assert_eq!((library.version.as_deref(), library.databases.len()), (Some("3.5.1"), 1));
 
-    let error = Library::choose(&opened, "sid", Some("7")).unwrap_err().to_string();
+    let error = Library::choose(&MIOPEN, &opened, "sid", Some("7")).unwrap_err().to_string();
     assert_eq!(error, "`libmiopen1 7` is not in sid, which has 6.4.3-1+b1");
     assert_eq!(heard.0.take(), [""; 0]);
 }
@@ -278,7 +278,7 @@ fn where_the_archive_has_gone_on_the_newest_is_taken_and_told() {
         let keyring = Keyring::read(&archive.key()).unwrap();
         archive_at(&archive.path(cache), mirror, keyring, &heard)
     };
-    let lock = Library::choose(&open("cache"), "sid", None).unwrap();
+    let lock = Library::choose(&MIOPEN, &open("cache"), "sid", None).unwrap();
     let pool = archive.root().join("pool/sid");
     fs::rename(pool.join("libfoo1_1.0-1_amd64.deb"), archive.path("old.deb")).unwrap();
     let dir = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
@@ -291,17 +291,17 @@ fn where_the_archive_has_gone_on_the_newest_is_taken_and_told() {
     );
     archive.publish("sid", "");
     // What is there already is not gone.
-    Library::pinned(&lock, &open("cache")).unwrap();
+    Library::pinned(&MIOPEN, &lock, &open("cache")).unwrap();
     assert_eq!(heard.0.take(), [""; 0]);
 
-    let library = Library::pinned(&lock, &open("other")).unwrap();
+    let library = Library::pinned(&MIOPEN, &lock, &open("other")).unwrap();
     assert!(library.needs().unwrap().missing.is_empty());
     let [warning] = &heard.0.take()[..] else { panic!("one warning") };
     assert!(warning.contains("libfoo1_1.0-1_amd64.deb` does not exist"), "{warning}");
     assert!(warning.ends_with("taking what sid has now, libmiopen1 6.4.3-1+b1"), "{warning}");
 
     let elsewhere = Lock { architecture: "s390x".to_owned(), ..lock };
-    Library::pinned(&elsewhere, &open("cache")).unwrap();
+    Library::pinned(&MIOPEN, &elsewhere, &open("cache")).unwrap();
     let [warning] = &heard.0.take()[..] else { panic!("one warning") };
     assert!(warning.starts_with("packages are pinned for s390x"), "{warning}");
 }
@@ -315,7 +315,7 @@ fn a_library_that_no_package_has_is_named() {
     let mirror = Some(archive.root().display().to_string());
     let keyring = Keyring::read(&archive.key()).unwrap();
     let opened = archive_at(&archive.path("cache"), mirror, keyring, &heard);
-    let error = Library::choose(&opened, "sid", None).unwrap_err();
+    let error = Library::choose(&MIOPEN, &opened, "sid", None).unwrap_err();
     let LibraryError::NoDependency { soname, package, .. } = &error else { panic!("{error}") };
     assert_eq!((&**soname, &**package), ("libbar.so.2", "libfoo1"));
 }
@@ -330,7 +330,7 @@ fn debians_own_library_can_be_fetched() {
     let mirror = std::env::vars().find(|(name, _)| name == "GFXPACK_DEBIAN_MIRROR");
     let keyring = Keyring::debian().unwrap();
     let archive = archive_at(&cache, mirror.map(|(_, mirror)| mirror), keyring, &heard);
-    let library = match Library::locate(&"debian:sid".parse().unwrap(), None, &archive) {
+    let library = match Library::locate(&MIOPEN, &"debian:sid".parse().unwrap(), None, &archive) {
         Err(LibraryError::Debian(error)) if error.is_unreachable() => {
             eprintln!("skipped: {error}");
             return;

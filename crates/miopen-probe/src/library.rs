@@ -58,22 +58,14 @@ impl Loaded {
     /// # Errors
     /// The answer that says what is missing.
     pub(crate) fn load(settings: Settings) -> Result<Self, Answer> {
-        for stub in &settings.stubs {
-            load(stub).map_err(|reason| failed(&reason))?;
-        }
-        if let Some(sqlite) = &settings.sqlite {
-            gfxpack_standin::load_sqlite(sqlite).map_err(|reason| failed(&reason))?;
-        }
         let find_db = settings.find_db.as_deref().map(FindDb::open).transpose();
         let find_db = find_db.map_err(|error| failed(&format!("find database: {error}")))?;
         gfxpack_standin::set_claim(Claim {
-            architecture: settings.architecture,
+            architecture: settings.architecture.clone(),
             compute_units: settings.compute_units,
         });
         gfxpack_standin::set_recorder(notes::recorder());
-        let path = CString::new(settings.library.as_os_str().as_bytes())
-            .map_err(|error| failed(&error.to_string()))?;
-        let library = load(&path).map_err(|reason| failed(&reason))?;
+        let library = load_all(&settings).map_err(|reason| failed(&reason))?;
         let api = MiOpen::find(library)
             .map_err(|symbol| vec![b"missing".to_vec(), symbol.into_bytes()])?;
         choose(&settings.solvers, &api);
@@ -211,6 +203,21 @@ fn choose(solvers: &Solvers, api: &MiOpen) {
     gfxpack_standin::set_times(Times::EachBetter);
     // SAFETY: this process has one thread.
     unsafe { env::set_var("MIOPEN_DEBUG_FIND_ONLY_SOLVER", list) };
+}
+
+/// Loads the library, behind the empty ones and the real SQLite.
+///
+/// # Errors
+/// The loader's words.
+pub(crate) fn load_all(settings: &Settings) -> Result<*mut c_void, String> {
+    for stub in &settings.stubs {
+        load(stub)?;
+    }
+    if let Some(sqlite) = &settings.sqlite {
+        gfxpack_standin::load_sqlite(sqlite)?;
+    }
+    let path = CString::new(settings.library.as_os_str().as_bytes());
+    load(&path.map_err(|error| error.to_string())?)
 }
 
 /// Loads a library for all that come after.

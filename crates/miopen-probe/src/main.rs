@@ -1,4 +1,5 @@
-//! Loads libMIOpen behind stand-ins and reports the kernels it asks for.
+//! Loads libMIOpen behind stand-ins and reports the kernels it asks for, or
+//! librocfft ([`rocfft`]).
 //!
 //! gfxpack starts this program with a socket as standard input; see
 //! [`protocol`] for what is said over it.
@@ -15,6 +16,7 @@ mod notes;
 mod number;
 mod process;
 mod protocol;
+mod rocfft;
 mod settings;
 mod step;
 mod steps;
@@ -42,7 +44,8 @@ fn main() -> ExitCode {
     // SAFETY: standard input is open, and nobody else reads it.
     let mut control = UnixStream::from(unsafe { OwnedFd::from_raw_fd(0) });
     match start(&control) {
-        Ok(loaded) => {
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some(loaded)) => {
             let hello = [
                 b"ready".to_vec(),
                 env!("CARGO_PKG_VERSION").into(),
@@ -62,8 +65,8 @@ fn main() -> ExitCode {
 }
 
 /// Reads the settings, loads the library and warms it up; on failure, the
-/// answer that says why.
-fn start(control: &UnixStream) -> Result<Loaded, Vec<Vec<u8>>> {
+/// answer that says why. Nothing is left to do where it is librocfft.
+fn start(control: &UnixStream) -> Result<Option<Loaded>, Vec<Vec<u8>>> {
     let failed = |text: String| vec![b"failed".to_vec(), text.into_bytes()];
     let mut lines = Vec::new();
     let mut reader = BufReader::new(control);
@@ -80,12 +83,16 @@ fn start(control: &UnixStream) -> Result<Loaded, Vec<Vec<u8>>> {
         }
         lines.push(fields);
     }
+    let (rocfft, lines) = rocfft::split(lines);
     let settings = Settings::parse(&lines).map_err(failed)?;
     silence(1).map_err(|error| failed(error.to_string()))?;
+    if let Some(own) = rocfft {
+        return rocfft::run(control, &own, &settings).map(|()| None);
+    }
     let loaded = Loaded::load(settings)?;
     // What the library says of single problems is in its answers.
     silence(2).map_err(|error| failed(error.to_string()))?;
-    Ok(loaded)
+    Ok(Some(loaded))
 }
 
 /// What libraries write there, nobody reads.

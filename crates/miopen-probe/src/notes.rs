@@ -116,6 +116,8 @@ impl Recorder for Notebook {
                 }
             }
             Event::Compile(what) => self.write(&[b"compile", what]),
+            // Programs are compiled for other libraries only.
+            Event::Compiled { .. } => {}
             Event::Unanswered(what) => self.write(&[b"unanswered", what.as_bytes()]),
         }
     }

@@ -8,9 +8,9 @@ mod pool;
 pub(crate) mod session;
 
 use crate::error::AskError;
-use crate::library::Library;
 use crate::problem::Problem;
 use collect::Collected;
+use gfxpack_stock_library::Library;
 use plan::{Phase, Work};
 use session::{Lookup, Progress, Session};
 

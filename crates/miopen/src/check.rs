@@ -10,10 +10,10 @@ use crate::ask::plan::{Phase, Work};
 use crate::ask::session::{Done, Lookup, Progress, Session};
 use crate::ask::{AskEvent, AskOptions, Failure, ProblemFailure, Uses, failures_of, uses_of};
 use crate::error::AskError;
-use crate::library::Library;
 use crate::probe::Answer;
 use crate::problem::Problem;
 use crate::stage::{self, DatabaseFile};
+use gfxpack_stock_library::Library;
 
 /// What a library finds in kernel databases.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::error::AskError;
-use crate::library::{Library, Needs, file_of};
-use crate::probe::{
-    Answer, CANCELLED, End, Patient, is_sqlite, library_environment, stood_in, temporary_directory,
+use gfxpack_stock_library::{
+    CANCELLED, ElfFile, Library, Needs, Patient, file_of, is_sqlite, stood_in, temporary_directory,
+    write_stubs,
 };
-use crate::{elf, stubs};
+
+use crate::error::AskError;
+use crate::probe::{Answer, End, library_environment};
 
 /// The library to preload, beside the probe.
 const PRELOAD: &str = "libgfxpack_miopen_preload.so";
@@ -72,15 +73,16 @@ impl<'a> Driver<'a> {
             return Err(AskError::NoPreload { path: preload });
         }
         check_needs(program, library, &preload)?;
-        let directory = temporary_directory(settings.scratch)?;
+        let directory = temporary_directory(settings.scratch)
+            .map_err(|source| AskError::Scratch { path: settings.scratch.to_owned(), source })?;
         for name in ["stubs", "tmp", "no-databases"] {
             let path = directory.path().join(name);
             fs::create_dir(&path).map_err(|source| AskError::Scratch { path, source })?;
         }
-        let object = elf::Library::open(&library.file)?.shared_object()?;
-        let needed = [object.needed.clone(), elf::Library::open(program)?.shared_object()?.needed];
+        let object = ElfFile::open(&library.file)?.shared_object()?;
+        let needed = [object.needed.clone(), ElfFile::open(program)?.shared_object()?.needed];
         let stubs = directory.path().join("stubs");
-        stubs::write(&stubs, object.machine, &stood_in(&needed.concat()))
+        write_stubs(&stubs, object.machine, &stood_in(&needed.concat()))
             .map_err(|source| AskError::Scratch { path: stubs, source })?;
         let sqlite = file_of(&object, &library.search_path, is_sqlite);
         Ok(Some(Self {
@@ -264,13 +266,13 @@ fn end(status: ExitStatus, output: &[u8]) -> End {
 
 /// Compares what the program wants with what is preloaded.
 fn check_needs(program: &Path, library: &Library, preload: &Path) -> Result<(), AskError> {
-    let needs = Needs::of(program, &library.search_path)?;
+    let needs = Needs::of_file(program, &library.search_path)?;
     let missing = needs.missing.into_iter().filter(|soname| !is_sqlite(soname));
     let sonames: Vec<String> = missing.collect();
     if !sonames.is_empty() {
         return Err(AskError::MissingLibraries { sonames });
     }
-    let there = elf::Library::open(preload)?.shared_object()?.defined;
+    let there = ElfFile::open(preload)?.shared_object()?.defined;
     let symbols: Vec<String> =
         needs.symbols.into_iter().filter(|name| !there.contains(name)).collect();
     if symbols.is_empty() { Ok(()) } else { Err(AskError::MissingSymbols { symbols }) }

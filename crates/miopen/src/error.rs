@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gfxpack_model::Target;
 
-use crate::elf::ElfError;
+use gfxpack_stock_library::ElfError;
 
 /// Why a library can't be asked.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,6 @@ mod ask;
 mod calls;
 mod check;
 mod driver;
-mod elf;
 mod error;
 mod library;
 mod networks;
@@ -16,15 +15,16 @@ mod problem;
 mod problems;
 mod sources;
 mod stage;
-mod stubs;
 
 pub use ask::{
     Answers, AskEvent, AskOptions, AskedKey, Failure, ProblemFailure, Uses, UsesError, Wanted, ask,
 };
 pub use check::{CheckReport, Outcome, check};
-pub use elf::ElfError;
 pub use error::AskError;
-pub use library::{Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in};
+pub use gfxpack_stock_library::{
+    ElfError, Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in,
+};
+pub use library::{MIOPEN, installed_cache_version};
 pub use networks::{NetworkError, NetworkName, Selection, network_names, network_problems};
 #[cfg(feature = "onnx")]
 pub use onnx::{OnnxError, OnnxOptions, OnnxProblems, UnresolvedLayer, onnx_problems};

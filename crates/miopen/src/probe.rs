@@ -4,7 +4,6 @@
 mod answer;
 mod protocol;
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, IoSlice, Read, Write as _};
 use std::mem::MaybeUninit;
@@ -20,24 +19,21 @@ use tempfile::TempDir;
 
 pub(crate) use answer::{Answer, End, Step};
 pub(crate) use protocol::worded;
-use protocol::{read_line, write_line};
+
+use gfxpack_stock_library::{
+    CANCELLED, ElfFile, Library, Patient, file_of, is_sqlite, read_line, stood_in,
+    temporary_directory, write_line, write_stubs,
+};
 
 use crate::error::AskError;
-use crate::library::{Library, file_of, is_stood_in};
-use crate::{elf, stubs};
 
 /// Longer than any library takes to load and read its databases.
 const START_LIMIT: Duration = Duration::from_secs(600);
 /// The probe ends what takes too long itself; this much later it is taken for
 /// gone.
 const GRACE: Duration = Duration::from_secs(60);
-/// How often a wait is interrupted to see whether it is still wanted.
-const TICK: Duration = Duration::from_millis(100);
 /// How much of what the loader or the library says is shown.
 const MAX_OUTPUT: u64 = 4096;
-
-/// Where files lie in memory.
-const SHARED_MEMORY: &str = "/dev/shm";
 
 /// What a probe is started for.
 #[derive(Debug, Clone)]
@@ -114,15 +110,17 @@ impl Probe {
         settings: &ProbeSettings<'_>,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Self, AskError> {
-        let directory = temporary_directory(settings.scratch)?;
+        let scratch = settings.scratch.to_owned();
+        let directory = temporary_directory(settings.scratch)
+            .map_err(|source| AskError::Scratch { path: scratch, source })?;
         for name in ["stubs", "tmp", "no-databases"] {
             let path = directory.path().join(name);
             fs::create_dir(&path).map_err(|source| AskError::Scratch { path, source })?;
         }
-        let object = elf::Library::open(&settings.library.file)?.shared_object()?;
+        let object = ElfFile::open(&settings.library.file)?.shared_object()?;
         let sqlite = file_of(&object, &settings.library.search_path, is_sqlite);
         let stubs = directory.path().join("stubs");
-        let stubs = stubs::write(&stubs, object.machine, &stood_in(&object.needed))
+        let stubs = write_stubs(&stubs, object.machine, &stood_in(&object.needed))
             .map_err(|source| AskError::Scratch { path: stubs, source })?;
 
         let started = |source| AskError::Start { probe: settings.probe.to_owned(), source };
@@ -272,46 +270,6 @@ impl Worker {
     }
 }
 
-/// The error of a read that is not wanted any more; one that `BufRead` does
-/// not take for a reason to try again.
-pub(crate) const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
-
-/// Reads from a socket, until a time or until it is not wanted any more.
-pub(crate) struct Patient<'a> {
-    socket: &'a UnixStream,
-    deadline: Instant,
-    cancelled: &'a dyn Fn() -> bool,
-}
-
-impl<'a> Patient<'a> {
-    pub(crate) fn new(
-        socket: &'a UnixStream,
-        deadline: Instant,
-        cancelled: &'a dyn Fn() -> bool,
-    ) -> io::Result<Self> {
-        socket.set_read_timeout(Some(TICK))?;
-        Ok(Self { socket, deadline, cancelled })
-    }
-}
-
-impl Read for Patient<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match self.socket.read(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if (self.cancelled)() {
-                        return Err(CANCELLED.into());
-                    }
-                    if Instant::now() >= self.deadline {
-                        return Err(io::ErrorKind::TimedOut.into());
-                    }
-                }
-                read => return read,
-            }
-        }
-    }
-}
-
 impl ProbeSettings<'_> {
     /// Tells the probe what to do before it loads anything.
     fn say(&self, mut to: &UnixStream, stubs: &[PathBuf], sqlite: Option<&Path>) -> io::Result<()> {
@@ -345,56 +303,9 @@ impl ProbeSettings<'_> {
     }
 }
 
-/// Libraries among these that the probe takes the place of.
-pub(crate) fn stood_in(needed: &[String]) -> BTreeSet<String> {
-    let stands_in = |soname: &&String| is_stood_in(soname) || is_sqlite(soname);
-    needed.iter().filter(stands_in).cloned().collect()
-}
-
-/// Whether a soname is that of an SQLite, AMD's own build of it included.
-pub(crate) fn is_sqlite(soname: &str) -> bool {
-    soname.contains("sqlite3.so")
-}
-
-/// A directory of the probe's own, in memory where there is room.
-pub(crate) fn temporary_directory(scratch: &Path) -> Result<TempDir, AskError> {
-    let create = |place: &Path| tempfile::Builder::new().prefix("gfxpack-probe-").tempdir_in(place);
-    if is_in_memory(Path::new(SHARED_MEMORY))
-        && let Ok(directory) = create(Path::new(SHARED_MEMORY))
-    {
-        return Ok(directory);
-    }
-    create(scratch).map_err(|source| AskError::Scratch { path: scratch.to_owned(), source })
-}
-
-/// Whether files there lie in memory, and there is room for those of a probe.
-fn is_in_memory(path: &Path) -> bool {
-    const TMPFS_MAGIC: i64 = 0x0102_1994;
-    const ENOUGH: u64 = 32 << 20;
-    rustix::fs::statfs(path).is_ok_and(|system| {
-        #[expect(clippy::unnecessary_cast, reason = "the types differ between processors")]
-        let (kind, block) = (system.f_type as i64, system.f_bsize as u64);
-        kind == TMPFS_MAGIC && system.f_bavail.saturating_mul(block) >= ENOUGH
-    })
-}
-
 /// The probe's command line and all of its environment.
 fn command(settings: &ProbeSettings<'_>, directory: &Path) -> Command {
-    let library = settings.library;
-    let search_path = library.search_path_behind(&directory.join("stubs"));
-    #[expect(clippy::disallowed_methods, reason = "the probe is a part of gfxpack")]
-    let mut command = match &library.loader {
-        Some(loader) => {
-            let mut command = Command::new(loader);
-            command.arg("--library-path").arg(&search_path).arg(settings.probe);
-            command
-        }
-        None => Command::new(settings.probe),
-    };
-    command.env_clear();
-    if library.loader.is_none() {
-        command.env("LD_LIBRARY_PATH", &search_path);
-    }
+    let mut command = settings.library.probe_command(settings.probe, &directory.join("stubs"));
     let databases = settings.databases.clone();
     let databases = databases.unwrap_or_else(|| directory.join("no-databases"));
     library_environment(&mut command, directory, &databases, settings.probe);

@@ -11,8 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::elf::{self, ElfError};
-use crate::library::Library;
+use gfxpack_stock_library::{ElfError, ElfFile, Library};
 
 const PREFIX: &str = "MIOPEN_KERNEL_";
 const INCLUDE: &str = "_INCLUDE";
@@ -94,7 +93,7 @@ impl Sources {
     /// # Errors
     /// [`SourcesError`], for a library that cannot be read or is damaged.
     pub fn of(library: &Library) -> Result<Self, SourcesError> {
-        let open = elf::Library::open(&library.file)?;
+        let open = ElfFile::open(&library.file)?;
         let symbols: BTreeMap<String, Vec<u8>> = open.data_symbols(PREFIX)?.into_iter().collect();
         let names = FileNames::among(&open.constants()?);
         let damaged = |stem: &str| SourcesError::Text {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
 use gfxpack_debian::{Archive, Event, Keyring, Lock, Options};
-use gfxpack_miopen::{Library, LibrarySource};
+use gfxpack_miopen::{Library, LibrarySource, MIOPEN};
 
 use crate::error::{self, Result};
 use crate::options::LibraryOptions;
@@ -24,7 +24,7 @@ pub fn locate(
     let progress = Fetching { cancel, progress, step: RefCell::default() };
     let archive = Archive::new(cache, archive_options(options)?, &progress);
     let source = options.source.as_ref().unwrap_or(&LibrarySource::Installed);
-    Ok(Library::locate(source, options.rocm_path.as_deref(), &archive)?)
+    Ok(Library::locate(&MIOPEN, source, options.rocm_path.as_deref(), &archive)?)
 }
 
 /// Chooses the packages of a suite of Debian's, and fetches them into `cache`.
@@ -42,7 +42,7 @@ pub fn choose(
     };
     let progress = Fetching { cancel, progress, step: RefCell::default() };
     let archive = Archive::new(cache, archive_options(options)?, &progress);
-    Ok(Library::choose(&archive, suite, version.as_deref())?)
+    Ok(Library::choose(&MIOPEN, &archive, suite, version.as_deref())?)
 }
 
 fn archive_options(options: &LibraryOptions) -> Result<Options> {

@@ -1,15 +1,46 @@
-//! hipRTC: a compiler that refuses.
+//! hipRTC: a compiler that refuses, or one whose objects are the stand-in's.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
+use core::{ptr, slice};
 use std::ffi::CString;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::record::refuse;
+use crate::code_object::{STAND_IN_BYTES, stand_in};
+use crate::record::{Event, record, refuse};
 use crate::succeed;
 
 /// `HIPRTC_ERROR_COMPILATION`.
 const ERROR_COMPILATION: c_int = 6;
 /// A release that supports every option in use.
 const VERSION: (c_int, c_int) = (9, 0);
+
+/// The number of the next program, with [`REFUSING`] where there is none.
+static NEXT: AtomicU64 = AtomicU64::new(REFUSING);
+const REFUSING: u64 = u64::MAX;
+
+/// Has every program compiled from now on: to an object that holds nothing but
+/// the program's number, from 0 on, by which [`Event::Compiled`] names it.
+pub fn compile_to_stand_ins() {
+    NEXT.store(0, Ordering::Relaxed);
+}
+
+/// What is to be compiled.
+struct Program {
+    name: CString,
+    /// Empty where compiling is refused.
+    source: CString,
+    number: u64,
+}
+
+/// # Safety
+/// `text` must be a C string, or null.
+unsafe fn owned(text: *const c_char) -> CString {
+    if text.is_null() {
+        return CString::default();
+    }
+    // SAFETY: by contract.
+    unsafe { CStr::from_ptr(text) }.to_owned()
+}
 
 /// Source: HIP, `hiprtc.h`, as all functions here.
 // SAFETY: the name is that of a library which this crate takes the place of.
@@ -23,25 +54,24 @@ unsafe extern "C" fn hiprtcVersion(major: *mut c_int, minor: *mut c_int) -> c_in
     0
 }
 
-/// A program is the name it was given.
 // SAFETY: the name is that of a library which this crate takes the place of.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hiprtcCreateProgram(
     program: *mut *mut c_void,
-    _source: *const c_char,
+    source: *const c_char,
     name: *const c_char,
     _headers: c_int,
     _header_texts: *const *const c_char,
     _header_names: *const *const c_char,
 ) -> c_int {
-    let name = if name.is_null() {
-        CString::default()
-    } else {
-        // SAFETY: the caller passes a C string, or nothing.
-        unsafe { CStr::from_ptr(name) }.to_owned()
-    };
+    let is_refused = NEXT.load(Ordering::Relaxed) == REFUSING;
+    let number = if is_refused { REFUSING } else { NEXT.fetch_add(1, Ordering::Relaxed) };
+    // SAFETY: the caller passes C strings, or nothing.
+    let (name, source) =
+        unsafe { (owned(name), owned(if is_refused { ptr::null() } else { source })) };
+    let created = Box::into_raw(Box::new(Program { name, source, number }));
     // SAFETY: the caller passes where to put the program.
-    unsafe { program.write(name.into_raw().cast()) };
+    unsafe { program.write(created.cast()) };
     0
 }
 
@@ -49,7 +79,7 @@ unsafe extern "C" fn hiprtcCreateProgram(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hiprtcDestroyProgram(program: *mut *mut c_void) -> c_int {
     // SAFETY: the caller passes a program that was created above, once.
-    drop(unsafe { CString::from_raw((*program).cast()) });
+    drop(unsafe { Box::from_raw((*program).cast::<Program>()) });
     0
 }
 
@@ -57,36 +87,62 @@ unsafe extern "C" fn hiprtcDestroyProgram(program: *mut *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hiprtcCompileProgram(
     program: *mut c_void,
-    _count: c_int,
-    _options: *const *const c_char,
+    count: c_int,
+    options: *const *const c_char,
 ) -> c_int {
     // SAFETY: the caller passes a program that was created above.
-    let name = unsafe { CStr::from_ptr(program.cast()) };
-    refuse(&[b"hiprtc ", name.to_bytes()].concat());
-    ERROR_COMPILATION
+    let program = unsafe { &*program.cast::<Program>() };
+    if program.number == REFUSING {
+        refuse(&[b"hiprtc ", program.name.to_bytes()].concat());
+        return ERROR_COMPILATION;
+    }
+    let options = match usize::try_from(count) {
+        // SAFETY: the caller passes so many options.
+        Ok(count) if count > 0 => unsafe { slice::from_raw_parts(options, count) },
+        _ => &[],
+    };
+    let options: Vec<&[u8]> = options
+        .iter()
+        // SAFETY: each is a C string.
+        .map(|option| unsafe { CStr::from_ptr(*option) }.to_bytes())
+        .collect();
+    let (number, source) = (program.number, program.source.to_bytes());
+    record(Event::Compiled { number, source, options: &options });
+    0
 }
 
-/// Defines functions that tell a size of nothing.
-macro_rules! empty {
-    ($($name:ident)*) => {$(
-        // SAFETY: the name is that of a library which this crate takes the place of.
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(_program: *mut c_void, size: *mut usize) -> c_int {
-            // SAFETY: the caller passes where to put the size.
-            unsafe { size.write(0) };
-            0
-        }
-    )*};
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hiprtcGetCodeSize(program: *mut c_void, size: *mut usize) -> c_int {
+    // SAFETY: the caller passes a program that was created above.
+    let is_refused = unsafe { &*program.cast::<Program>() }.number == REFUSING;
+    // SAFETY: the caller passes where to put the size.
+    unsafe { size.write(if is_refused { 0 } else { STAND_IN_BYTES }) };
+    0
 }
 
-empty! {
-    hiprtcGetCodeSize
-    hiprtcGetProgramLogSize
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hiprtcGetCode(program: *mut c_void, code: *mut c_char) -> c_int {
+    // SAFETY: the caller passes a program that was created above.
+    let number = unsafe { &*program.cast::<Program>() }.number;
+    if number != REFUSING {
+        // SAFETY: the caller has room for as many bytes as it was told.
+        unsafe { code.cast::<[u8; STAND_IN_BYTES]>().write(stand_in(number)) };
+    }
+    0
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hiprtcGetProgramLogSize(_program: *mut c_void, size: *mut usize) -> c_int {
+    // SAFETY: the caller passes where to put the size.
+    unsafe { size.write(0) };
+    0
 }
 
 succeed! {
     hiprtcAddNameExpression
-    hiprtcGetCode
     hiprtcGetProgramLog
 }
 

@@ -5,8 +5,8 @@
 //! library imports: a program that links this crate with `-rdynamic`, or a
 //! shared library that is preloaded, takes the place of libamdhip64, rocBLAS,
 //! hipBLASLt, rocRAND, rocTX, comgr, hipRTC, SQLite and `popen`. They claim a
-//! device ([`Claim`]), compute nothing, refuse to compile, and answer every
-//! lookup in a kernel database ([`kernel_databases`]); what they were asked for goes to a
+//! device ([`Claim`]), compute nothing, refuse to compile
+//! unless told otherwise ([`compile_to_stand_ins`]), and answer every lookup in a kernel database ([`kernel_databases`]); what they were asked for goes to a
 //! [`Recorder`].
 //!
 //! This crate does not know which library it is loaded with: what a library
@@ -30,6 +30,7 @@ mod sqlite;
 pub use claim::{Claim, set_claim};
 pub use hip::event::{Times, set_times};
 pub use hip::memory::{allocate, is_device};
+pub use hiprtc::compile_to_stand_ins;
 pub use record::{Event, Key, Recorder, set_recorder};
 pub use sqlite::{KernelDatabases, kernel_databases, load_sqlite};
 

@@ -33,6 +33,16 @@ pub enum Event<'a> {
     },
     /// A compiler that was started, and refused: what it was asked.
     Compile(&'a [u8]),
+    /// A program that hipRTC was given, and that was compiled to an object of
+    /// the stand-in.
+    Compiled {
+        /// Its number, which the object holds.
+        number: u64,
+        /// Its text.
+        source: &'a [u8],
+        /// The options.
+        options: &'a [&'a [u8]],
+    },
     /// A question that no stand-in has an answer to.
     Unanswered(&'a str),
 }

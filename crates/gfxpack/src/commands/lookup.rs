@@ -1,7 +1,6 @@
 //! `lookup`: asks for a kernel as MIOpen and programs with gfxpack's runtime
 //! would, and changes nothing.
 
-use gfxpack_miopen::Library;
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::lookup_answers::{AnswerMessage, Answers, MiopenMessage, miss_in_words};
 use gfxpack_pipeline::text::key_in_words;
@@ -121,7 +120,8 @@ pub(super) fn usual_places(
     let named = version.miopen_version.as_deref();
     let mut options = PlaceOptions::default();
     if let Some(custom) = environment.custom_cache_dir() {
-        let installed = || Library::installed_cache_version(environment.rocm_path().as_deref());
+        let installed =
+            || gfxpack_miopen::installed_cache_version(environment.rocm_path().as_deref());
         let wanted = named.map(str::to_owned).or_else(installed);
         let wanted = wanted.unwrap_or_default();
         if MiopenRules::of_version(&wanted).versioned_custom_cache {
@@ -140,8 +140,9 @@ pub(super) fn usual_places(
         _ => return places,
     };
     let rocm = environment.rocm_path();
-    let chosen =
-        CacheVersion::choose(above, named, || Library::installed_cache_version(rocm.as_deref()));
+    let chosen = CacheVersion::choose(above, named, || {
+        gfxpack_miopen::installed_cache_version(rocm.as_deref())
+    });
     if let CacheVersion::Newest { version, of } = &chosen {
         let others = if *of == 1 { String::new() } else { format!(", the newest of {of}") };
         note(

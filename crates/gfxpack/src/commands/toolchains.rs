@@ -1,7 +1,7 @@
 //! `toolchains`: the compilers that were found, and what each builds.
 
 use gfxpack_compile::{Cancel, landlock_abi};
-use gfxpack_miopen::{Library, LibraryError};
+use gfxpack_miopen::{Library, LibraryError, MIOPEN};
 use gfxpack_model::Language;
 use gfxpack_pipeline::error::in_full;
 use gfxpack_pipeline::toolchains::{self, survey};
@@ -51,7 +51,7 @@ fn landlock() -> String {
 
 /// The libMIOpen that is asked which kernels problems want.
 fn library(environment: &Environment, output: &Output) -> Result {
-    let found = Library::installed(environment.rocm_path.as_deref());
+    let found = Library::installed(&MIOPEN, environment.rocm_path.as_deref());
     if !output.json {
         output.data("");
     }

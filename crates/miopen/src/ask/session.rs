@@ -10,12 +10,11 @@ use super::options::{AskEvent, AskOptions};
 use super::plan::{Means, Phase, Task, Work};
 use super::pool::{Connection, Pool, in_parallel};
 use crate::driver::{Driver, DriverSettings};
-use crate::elf;
 use crate::error::AskError;
-use crate::library::Library;
 use crate::probe::{Answer, End, ProbeSettings, Request, Solvers, Step, worded};
 use crate::problem::Problem;
 use crate::stage::{self, DatabaseFile, Staged};
+use gfxpack_stock_library::{ElfError, ElfFile, Library};
 
 /// The kernel that every version asks for in a search, whatever the device.
 const ALWAYS_ASKED: &str = "naive_conv.cpp.o";
@@ -304,19 +303,23 @@ pub(crate) struct Done {
 /// Compares what the library wants with what there is.
 fn check_needs(library: &Library, probe: &Path) -> Result<(), AskError> {
     let needs = library.needs()?;
-    let missing: Vec<String> =
-        needs.missing.iter().filter(|soname| !crate::probe::is_sqlite(soname)).cloned().collect();
+    let missing: Vec<String> = needs
+        .missing
+        .iter()
+        .filter(|soname| !gfxpack_stock_library::is_sqlite(soname))
+        .cloned()
+        .collect();
     if !missing.is_empty() {
         return Err(AskError::MissingLibraries { sonames: missing });
     }
-    let probe_object = match elf::Library::open(probe).and_then(|file| file.shared_object()) {
+    let probe_object = match ElfFile::open(probe).and_then(|file| file.shared_object()) {
         Ok(object) => object,
-        Err(elf::ElfError::Io { source, .. }) => {
+        Err(ElfError::Io { source, .. }) => {
             return Err(AskError::Start { probe: probe.to_owned(), source });
         }
         Err(error) => return Err(error.into()),
     };
-    let object = elf::Library::open(&library.file)?.shared_object()?;
+    let object = ElfFile::open(&library.file)?.shared_object()?;
     // SQLite's functions are the probe's, whether there is a real one or not.
     let sqlite = object.undefined.iter().map(|symbol| &symbol.name);
     let sqlite = sqlite.filter(|name| name.starts_with("sqlite3_"));

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 
 use gfxpack_model::KernelKey;
-
-use super::protocol::read_line;
+use gfxpack_stock_library::read_line;
 
 /// What is done with a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gfxpack_miopen::{Library, LibraryError};
+use gfxpack_miopen::{Library, LibraryError, MIOPEN};
 
 use super::finding::Findings;
 use crate::error::in_full;
@@ -12,7 +12,7 @@ const ABOUT: &str = "libMIOpen";
 /// Checks the one that programs would load; `rocm` is where ROCm was said to
 /// be. That there is none is no fault: kernels are built and packaged without.
 pub fn check_library(rocm: Option<&Path>, findings: &mut Findings<'_>) {
-    let library = match Library::installed(rocm) {
+    let library = match Library::installed(&MIOPEN, rocm) {
         Ok(library) => library,
         Err(LibraryError::NotInstalled { .. }) => return,
         Err(error) => return findings.warning(ABOUT, in_full(&error), error.hint()),

@@ -10,7 +10,9 @@ use crate::succeed;
 
 /// Bytes of `hipDeviceProp_tR0600` and where its fields lie.
 const PROPERTIES_BYTES: usize = 1472;
+const SHARED_MEMORY_PER_BLOCK_AT: usize = 296;
 const WARP_SIZE_AT: usize = 308;
+const MAX_THREADS_PER_BLOCK_AT: usize = 320;
 const MULTI_PROCESSOR_COUNT_AT: usize = 388;
 const GCN_ARCH_NAME_AT: usize = 1160;
 const GCN_ARCH_NAME_BYTES: usize = 256;
@@ -24,6 +26,8 @@ const ATTRIBUTE_WARP_SIZE: c_int = 87;
 
 /// Bytes of the local data share that a work group may use.
 const SHARED_MEMORY: c_int = 64 << 10;
+/// Work items of a work group.
+const MAX_THREADS: c_int = 1024;
 /// More memory makes more ways of computing applicable; nothing is touched.
 const MEMORY: usize = 256 << 30;
 
@@ -61,6 +65,8 @@ unsafe extern "C" fn hipGetDevicePropertiesR0600(properties: *mut u8, _device: c
     // shorter than its field, and the zeros before end it.
     unsafe {
         properties.write_bytes(0, PROPERTIES_BYTES);
+        properties.add(SHARED_MEMORY_PER_BLOCK_AT).cast::<usize>().write(SHARED_MEMORY as usize);
+        properties.add(MAX_THREADS_PER_BLOCK_AT).cast::<c_int>().write(MAX_THREADS);
         properties.add(WARP_SIZE_AT).cast::<c_uint>().write(claim.warp_size());
         properties.add(MULTI_PROCESSOR_COUNT_AT).cast::<c_uint>().write(claim.compute_units);
         ptr::copy_nonoverlapping(name.as_ptr(), properties.add(GCN_ARCH_NAME_AT), name.len());

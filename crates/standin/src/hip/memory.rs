@@ -77,6 +77,18 @@ unsafe extern "C" fn hipMalloc(address: *mut *mut c_void, bytes: usize) -> HipRe
     SUCCESS
 }
 
+/// Memory that host and device share is the device's here: it is never read.
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hipMallocManaged(
+    address: *mut *mut c_void,
+    bytes: usize,
+    _flags: c_uint,
+) -> HipResult {
+    // SAFETY: the caller's parameters.
+    unsafe { hipMalloc(address, bytes) }
+}
+
 // SAFETY: the name is that of a library which this crate takes the place of.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipFree(address: *mut c_void) -> HipResult {
@@ -164,13 +176,31 @@ macro_rules! copies {
     )*};
 }
 
+/// Symbols of kernels that a library holds are zero, as all that was never computed.
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hipMemcpyFromSymbol(
+    to: *mut c_void,
+    _symbol: *const c_void,
+    bytes: usize,
+    _offset: usize,
+    _kind: c_int,
+) -> HipResult {
+    if !is_device(to) {
+        // SAFETY: the caller passes a buffer of that size.
+        unsafe { to.cast::<u8>().write_bytes(0, bytes) };
+    }
+    SUCCESS
+}
+
 copies! {
     hipMemcpyAsync
     hipMemcpyWithStream
 }
 
-// Only memory of the device is ever set.
+// Only memory of the device is ever set, or copied from one device to another.
 succeed! {
+    hipMemcpyPeerAsync
     hipMemset
     hipMemsetAsync
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: SQLite, "C-language Interface Specification".
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 use std::slice;
 
@@ -208,6 +208,63 @@ unsafe extern "C" fn sqlite3_finalize(prepared: *mut c_void) -> c_int {
     let statement = unsafe { Box::from_raw(prepared.cast::<Statement>()) };
     // SAFETY: the handle is the real library's, and goes with ours.
     real(statement.real).map_or(OK, |(real, handle)| unsafe { (real.finalize)(handle) })
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_reset(prepared: *mut c_void) -> c_int {
+    if prepared.is_null() {
+        return OK;
+    }
+    // SAFETY: the caller passes a statement of ours.
+    let statement = unsafe { statement(prepared) };
+    statement.reset();
+    // SAFETY: the handle is the real library's.
+    real(statement.real).map_or(OK, |(real, handle)| unsafe { (real.reset)(handle) })
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_free(memory: *mut c_void) {
+    if let Some((real, memory)) = real(memory) {
+        // SAFETY: only the real library allocates what a caller frees here.
+        unsafe { (real.free)(memory) };
+    }
+}
+
+/// Of databases that the real library has; the stand-in's have no bytes.
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_serialize(
+    db: *mut c_void,
+    schema: *const c_char,
+    bytes: *mut i64,
+    flags: c_uint,
+) -> *mut u8 {
+    // SAFETY: the caller passes a connection of ours, behind which the handle is the real library's.
+    unsafe {
+        real(connection(db).real).map_or(ptr::null_mut(), |(real, handle)| {
+            (real.serialize)(handle, schema, bytes, flags)
+        })
+    }
+}
+
+// SAFETY: the name is that of a library which this crate takes the place of.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sqlite3_deserialize(
+    db: *mut c_void,
+    schema: *const c_char,
+    data: *mut u8,
+    bytes: i64,
+    room: i64,
+    flags: c_uint,
+) -> c_int {
+    // SAFETY: the caller passes a connection of ours, behind which the handle is the real library's.
+    unsafe {
+        real(connection(db).real).map_or(CANTOPEN, |(real, handle)| {
+            (real.deserialize)(handle, schema, data, bytes, room, flags)
+        })
+    }
 }
 
 // SAFETY: the name is that of a library which this crate takes the place of.

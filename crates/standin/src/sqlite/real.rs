@@ -1,6 +1,6 @@
 //! The real SQLite, loaded beside the stand-in that has its name.
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ffi::CString;
 use std::mem;
 use std::os::unix::ffi::OsStrExt as _;
@@ -54,6 +54,11 @@ interface! {
         = fn(Db, *const c_char, c_int, *mut Stmt, *mut *const c_char) -> c_int;
     step: c"sqlite3_step" = fn(Stmt) -> c_int;
     finalize: c"sqlite3_finalize" = fn(Stmt) -> c_int;
+    reset: c"sqlite3_reset" = fn(Stmt) -> c_int;
+    free: c"sqlite3_free" = fn(*mut c_void);
+    serialize: c"sqlite3_serialize" = fn(Db, *const c_char, *mut i64, c_uint) -> *mut u8;
+    deserialize: c"sqlite3_deserialize"
+        = fn(Db, *const c_char, *mut u8, i64, i64, c_uint) -> c_int;
     column_blob: c"sqlite3_column_blob" = fn(Stmt, c_int) -> *const c_void;
     column_bytes: c"sqlite3_column_bytes" = fn(Stmt, c_int) -> c_int;
     column_int64: c"sqlite3_column_int64" = fn(Stmt, c_int) -> i64;

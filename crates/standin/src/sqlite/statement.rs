@@ -106,6 +106,12 @@ impl Statement {
         result
     }
 
+    /// Makes ready for another `sqlite3_step`.
+    pub(super) fn reset(&mut self) {
+        self.stepped = false;
+        self.row = None;
+    }
+
     /// The stand-in's column of that number.
     pub(super) fn column(&self, number: c_int) -> Option<(&Row, Column)> {
         let row = self.row.as_ref()?;

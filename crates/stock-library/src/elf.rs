@@ -46,36 +46,44 @@ pub enum ElfError {
 
 /// A symbol that a library takes from another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Undefined {
-    pub(crate) name: String,
+pub struct Undefined {
+    /// Its name.
+    pub name: String,
     /// The soname that its version belongs to, if it has a version.
-    pub(crate) from: Option<String>,
+    pub from: Option<String>,
     /// Whether the library can be loaded without it.
-    pub(crate) weak: bool,
+    pub weak: bool,
 }
 
 /// The dynamic section and symbols of a shared library.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SharedObject {
+pub struct SharedObject {
     /// `e_machine`.
-    pub(crate) machine: u16,
-    pub(crate) soname: Option<String>,
+    pub machine: u16,
+    /// `DT_SONAME`.
+    pub soname: Option<String>,
     /// `DT_NEEDED`, in order.
-    pub(crate) needed: Vec<String>,
+    pub needed: Vec<String>,
     /// `DT_RUNPATH` and `DT_RPATH`, `$ORIGIN` replaced.
-    pub(crate) run_path: Vec<PathBuf>,
-    pub(crate) undefined: Vec<Undefined>,
-    pub(crate) defined: BTreeSet<String>,
+    pub run_path: Vec<PathBuf>,
+    /// Symbols that others must define.
+    pub undefined: Vec<Undefined>,
+    /// Names of the symbols that it defines.
+    pub defined: BTreeSet<String>,
 }
 
 /// An ELF file, open.
-pub(crate) struct Library {
+pub struct ElfFile {
     path: PathBuf,
     cache: ReadCache<File>,
 }
 
-impl Library {
-    pub(crate) fn open(path: &Path) -> Result<Self, ElfError> {
+impl ElfFile {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// [`ElfError::Io`].
+    pub fn open(path: &Path) -> Result<Self, ElfError> {
         let file =
             File::open(path).map_err(|source| ElfError::Io { path: path.to_owned(), source })?;
         Ok(Self { path: path.to_owned(), cache: ReadCache::new(file) })
@@ -91,14 +99,14 @@ impl Library {
     }
 
     /// What the loader needs to know of it.
-    pub(crate) fn shared_object(&self) -> Result<SharedObject, ElfError> {
+    pub fn shared_object(&self) -> Result<SharedObject, ElfError> {
         let origin = self.path.parent().unwrap_or(Path::new("/"));
         self.with(|file| shared_object(&file, origin))
     }
 
     /// The bytes of every data symbol whose name begins with `prefix`, each
     /// with its name without that, in the order of the symbol table.
-    pub(crate) fn data_symbols(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, ElfError> {
+    pub fn data_symbols(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, ElfError> {
         let places = self.with(|file| {
             let endian = file.endian();
             let table = file.elf_dynamic_symbol_table();
@@ -129,7 +137,7 @@ impl Library {
     }
 
     /// The bytes of the sections of constants, one after the other.
-    pub(crate) fn constants(&self) -> Result<Vec<u8>, ElfError> {
+    pub fn constants(&self) -> Result<Vec<u8>, ElfError> {
         self.with(|file| {
             let mut constants = Vec::new();
             for section in file.sections() {

@@ -1,7 +1,9 @@
-//! Where the files of MIOpen lie in an installed or unpacked tree.
+//! Where the files of a library lie in an installed or unpacked tree.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::product::Product;
 
 /// Below a root: directories with libraries. `{}` is the machine's triplet.
 const LIBRARY_DIRS: [&str; 9] = [
@@ -21,7 +23,7 @@ const SYSTEM: [&str; 3] = ["/", "/usr", "/usr/local"];
 
 /// The directories of an installed library: ROCm's own, newest first, then
 /// the system's.
-pub(super) fn installed(rocm: Option<&Path>) -> Vec<PathBuf> {
+pub(crate) fn installed(rocm: Option<&Path>) -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> = rocm.map(Path::to_owned).into_iter().collect();
     dirs.push("/opt/rocm".into());
     let mut versions: Vec<(Vec<u64>, PathBuf)> = entries(Path::new("/opt"))
@@ -37,16 +39,20 @@ pub(super) fn installed(rocm: Option<&Path>) -> Vec<PathBuf> {
     dirs
 }
 
-/// The libMIOpen of a tree: by the name that programs load it by, otherwise
+/// The library of a tree: by the name that programs load it by, otherwise
 /// the one of the highest name.
-pub(super) fn library(root: &Path) -> Option<PathBuf> {
+pub(crate) fn library(root: &Path, product: &Product) -> Option<PathBuf> {
     for dir in dirs(root) {
         let mut found: Vec<PathBuf> = entries(&dir)
             .into_iter()
-            .filter(|path| path.file_name().and_then(|n| n.to_str()).is_some_and(is_library))
+            .filter(|path| {
+                path.file_name()
+                    .and_then(|n| n.to_str())
+                    .is_some_and(|name| is_library(name, product.file))
+            })
             .filter(|path| path.is_file())
             .collect();
-        let loaded = |path: &PathBuf| path.file_name().is_some_and(|name| name == "libMIOpen.so.1");
+        let loaded = |path: &PathBuf| path.file_name().is_some_and(|name| name == product.soname);
         found.sort_by_key(|path| (loaded(path), path.clone()));
         if let Some(path) = found.pop() {
             return Some(path);
@@ -55,8 +61,8 @@ pub(super) fn library(root: &Path) -> Option<PathBuf> {
     None
 }
 
-fn is_library(name: &str) -> bool {
-    name.strip_prefix("libMIOpen.so").is_some_and(|rest| {
+fn is_library(name: &str, file: &str) -> bool {
+    name.strip_prefix(file).is_some_and(|rest| {
         rest.is_empty()
             || rest.strip_prefix('.').is_some_and(|version| {
                 version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
@@ -65,7 +71,7 @@ fn is_library(name: &str) -> bool {
 }
 
 /// The tree that a library lies in: the directory above `lib`, or its own.
-pub(super) fn root(file: &Path) -> &Path {
+pub(crate) fn root(file: &Path) -> &Path {
     let dir = file.parent().unwrap_or(Path::new("/"));
     let above = |dir: &'_ Path, name: &str| dir.file_name().is_some_and(|found| found == name);
     let mut lib = dir;
@@ -83,12 +89,12 @@ pub(super) fn root(file: &Path) -> &Path {
 }
 
 /// Whether the loader of the system looks into the tree by itself.
-pub(super) fn is_system(root: &Path) -> bool {
+pub(crate) fn is_system(root: &Path) -> bool {
     SYSTEM.iter().any(|system| root == Path::new(system))
 }
 
 /// The directories with libraries of a tree, each once.
-pub(super) fn library_dirs(root: &Path) -> Vec<PathBuf> {
+pub(crate) fn library_dirs(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for dir in dirs(root) {
         let Ok(dir) = dir.canonicalize() else { continue };
@@ -100,7 +106,7 @@ pub(super) fn library_dirs(root: &Path) -> Vec<PathBuf> {
 }
 
 /// The dynamic loader among libraries, where it comes with its C library.
-pub(super) fn loader(dirs: &[PathBuf]) -> Option<PathBuf> {
+pub(crate) fn loader(dirs: &[PathBuf]) -> Option<PathBuf> {
     dirs.iter().find(|dir| dir.join("libc.so.6").is_file())?;
     let names = dirs.iter().flat_map(|dir| entries(dir));
     let mut loaders = names.filter(|path| {
@@ -110,36 +116,27 @@ pub(super) fn loader(dirs: &[PathBuf]) -> Option<PathBuf> {
     loaders.next()
 }
 
-/// MIOpenDriver.
-pub(super) fn driver(root: &Path) -> Option<PathBuf> {
-    let packaged = ["usr/libexec/rocm", "libexec/rocm"].map(|dir| entries(&root.join(dir)));
-    let dirs = ["bin", "usr/bin", "opt/rocm/bin", ""].map(|dir| root.join(dir));
-    let mut places = dirs.into_iter().chain(packaged.into_iter().flatten());
-    places.find_map(|dir| Some(dir.join("MIOpenDriver")).filter(|path| path.is_file()))
+/// A program of a library, in the first of these trees that has it.
+pub(crate) fn driver(roots: &[impl AsRef<Path>], name: &str) -> Option<PathBuf> {
+    roots.iter().find_map(|root| {
+        let root = root.as_ref();
+        let packaged = ["usr/libexec/rocm", "libexec/rocm"].map(|dir| entries(&root.join(dir)));
+        let dirs = ["bin", "usr/bin", "opt/rocm/bin", ""].map(|dir| root.join(dir));
+        let mut places = dirs.into_iter().chain(packaged.into_iter().flatten());
+        places.find_map(|dir| Some(dir.join(name)).filter(|path| path.is_file()))
+    })
 }
 
-/// Directories with databases.
-pub(super) fn databases(root: &Path) -> Vec<PathBuf> {
-    let dirs = ["share/miopen/db", "usr/share/miopen/db", "opt/rocm/share/miopen/db"];
-    dirs.into_iter().map(|dir| root.join(dir)).filter(|dir| !entries(dir).is_empty()).collect()
+/// Directories with databases, of these below the roots.
+pub(crate) fn databases(roots: &[PathBuf], dirs: &[&str]) -> Vec<PathBuf> {
+    let places = roots.iter().flat_map(|root| dirs.iter().map(|dir| root.join(dir)));
+    places.filter(|dir| !entries(dir).is_empty()).collect()
 }
 
-/// MIOpen's version as its header has it.
-///
-/// Source: MIOpen 3.3 (2d1fd997a), include/miopen/version.h.in.
-pub(super) fn header_version(root: &Path) -> Option<String> {
-    let places = ["include", "usr/include", "opt/rocm/include"];
-    let text = places
-        .iter()
-        .find_map(|dir| fs::read_to_string(root.join(dir).join("miopen/version.h")).ok())?;
-    let number = |name: &str| {
-        let mut lines = text.lines().filter_map(|line| line.trim().strip_prefix("#define "));
-        let value = lines.find_map(|line| line.strip_prefix(name))?;
-        value.trim().parse::<u32>().ok()
-    };
-    let [major, minor, patch] =
-        ["MAJOR", "MINOR", "PATCH"].map(|part| number(&format!("MIOPEN_VERSION_{part} ")));
-    Some(format!("{}.{}.{}", major?, minor?, patch?))
+/// The file of the installed library, and the tree that it lies in.
+#[must_use]
+pub fn installed_file(product: &Product, rocm: Option<&Path>) -> Option<(PathBuf, PathBuf)> {
+    installed(rocm).into_iter().find_map(|dir| Some((library(&dir, product)?, dir)))
 }
 
 /// The usual directories below a root.

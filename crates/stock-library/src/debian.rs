@@ -1,4 +1,4 @@
-//! libMIOpen out of Debian's archive: which packages it takes.
+//! A library out of Debian's archive: which packages it takes.
 //!
 //! A package's `Depends` names more than is needed: what libraries need says
 //! their `DT_NEEDED`, and what of that is stood in for is left out.
@@ -10,21 +10,18 @@ use gfxpack_debian::{Archive, Lock, Package, Pin, Relation, Suite};
 use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
 
-use super::{Library, LibraryError, describe, needs, tree};
-use crate::elf;
-
-/// The library.
-const LIBRARY: &str = "libmiopen1";
-/// MIOpenDriver.
-const DRIVER: &str = "libmiopen1-tests";
-/// Performance and find databases.
-const DATABASES: &str = "libmiopen-tests-data";
+use crate::elf::ElfFile;
+use crate::error::LibraryError;
+use crate::library::{Library, describe};
+use crate::product::Product;
+use crate::{needs, tree};
 
 /// Changes when other packages are chosen from the same lists.
-const RULES: &str = "gfxpack packages of MIOpen 1";
+const RULES: &str = "gfxpack packages of a library 1";
 
 /// Chooses the packages. What is chosen from the same lists is kept.
-pub(super) fn choose(
+pub(crate) fn choose(
+    product: &'static Product,
     archive: &Archive<'_>,
     suite: &str,
     version: Option<&str>,
@@ -34,12 +31,13 @@ pub(super) fn choose(
         // It holds only what differs from this one.
         suites.push(archive.suite("sid")?);
     }
-    let name = choice_name(&suites, archive.architecture()?, version);
+    let name = choice_name(product, &suites, archive.architecture()?, version);
     if let Some(lock) = archive.kept(&name) {
         return Ok(lock);
     }
-    let package = suites[0].package(LIBRARY, version)?;
-    let mut choice = Choice { archive, suites, listed: BTreeMap::new(), taken: Vec::new() };
+    let package = suites[0].package(product.package, version)?;
+    let mut choice =
+        Choice { product, archive, suites, listed: BTreeMap::new(), taken: Vec::new() };
     choice.complete(package)?;
     let mut packages: Vec<Pin> = choice.taken.into_iter().map(|taken| taken.package.pin).collect();
     // The library stays first.
@@ -52,8 +50,14 @@ pub(super) fn choose(
     Ok(lock)
 }
 
-fn choice_name(suites: &[Suite], architecture: &str, version: Option<&str>) -> Digest {
+fn choice_name(
+    product: &Product,
+    suites: &[Suite],
+    architecture: &str,
+    version: Option<&str>,
+) -> Digest {
     Hasher::new(RULES)
+        .field(product.package.as_bytes())
         .field(architecture.as_bytes())
         .field(version.unwrap_or_default().as_bytes())
         .list(suites.iter().map(|suite| suite.sha256))
@@ -62,22 +66,26 @@ fn choice_name(suites: &[Suite], architecture: &str, version: Option<&str>) -> D
 
 /// The library that pinned packages hold, or the newest where the archive
 /// does not have them any more.
-pub(super) fn library(lock: &Lock, archive: &Archive<'_>) -> Result<Library, LibraryError> {
+pub(crate) fn library(
+    product: &'static Product,
+    lock: &Lock,
+    archive: &Archive<'_>,
+) -> Result<Library, LibraryError> {
     let architecture = archive.architecture()?;
     let suite = &lock.suite;
     let why = if lock.architecture == architecture {
         match unpacked(lock, archive) {
             Err(LibraryError::Debian(error)) if error.is_gone() => error.to_string(),
-            dirs => return assemble(lock, &dirs?),
+            dirs => return assemble(product, lock, &dirs?),
         }
     } else {
         format!("packages are pinned for {}, not for {architecture}", lock.architecture)
     };
-    let newest = choose(archive, suite, None)?;
+    let newest = choose(product, archive, suite, None)?;
     let version = newest.packages.first().map_or("", |pin| &pin.version);
-    archive.warn(format!("{why}: taking what {suite} has now, {LIBRARY} {version}"));
+    archive.warn(format!("{why}: taking what {suite} has now, {} {version}", product.package));
     let dirs = unpacked(&newest, archive)?;
-    assemble(&newest, &dirs)
+    assemble(product, &newest, &dirs)
 }
 
 /// The directory of each package.
@@ -86,22 +94,29 @@ fn unpacked(lock: &Lock, archive: &Archive<'_>) -> Result<Vec<PathBuf>, LibraryE
     Ok(dirs.collect::<Result<_, _>>()?)
 }
 
-fn assemble(lock: &Lock, dirs: &[PathBuf]) -> Result<Library, LibraryError> {
+fn assemble(
+    product: &'static Product,
+    lock: &Lock,
+    dirs: &[PathBuf],
+) -> Result<Library, LibraryError> {
     let (Some(dir), Some(pin)) = (dirs.first(), lock.packages.first()) else {
-        return Err(LibraryError::NotInDirectory { dir: PathBuf::new() });
+        return Err(LibraryError::NotInDirectory { product, dir: PathBuf::new() });
     };
-    let missing = || LibraryError::NotInDirectory { dir: dir.clone() };
-    let file = tree::library(dir).ok_or_else(missing)?;
+    let missing = || LibraryError::NotInDirectory { product, dir: dir.clone() };
+    let file = tree::library(dir, product).ok_or_else(missing)?;
     let places = dirs.iter().flat_map(|dir| tree::library_dirs(dir)).collect();
     let mut origin = format!("Debian {}, {} {}", lock.suite, pin.name, pin.version);
-    if let Some(databases) = lock.packages.iter().find(|pin| pin.name == DATABASES) {
+    if let Some(databases) =
+        lock.packages.iter().find(|pin| product.databases_package == Some(&pin.name))
+    {
         origin += &format!(", databases of {} {}", databases.name, databases.version);
     }
-    describe(&file, places, dirs, Some(origin))
+    describe(product, &file, places, dirs, Some(origin))
 }
 
 /// Packages while they are chosen.
 struct Choice<'a, 'p> {
+    product: &'static Product,
     archive: &'a Archive<'p>,
     suites: Vec<Suite>,
     /// What the suites list, by name, with the index of the suite.
@@ -121,24 +136,26 @@ impl Choice<'_, '_> {
     /// their files need.
     fn complete(&mut self, package: Package) -> Result<(), LibraryError> {
         let version = package.pin.version.clone();
-        self.list([DRIVER, DATABASES].into_iter().chain(names(&package)))?;
+        self.list(self.product.companions.iter().copied().chain(names(&package)))?;
         self.take(0, package)?;
-        for name in [DRIVER, DATABASES] {
+        for name in self.product.companions {
             let same = |package: &Package| source(&package.pin.version) == source(&version);
-            let listed = self.listed.get(name).into_iter().flatten();
+            let listed = self.listed.get(*name).into_iter().flatten();
             let found = listed.into_iter().find(|(suite, package)| *suite == 0 && same(package));
             if let Some((suite, package)) = found.cloned() {
                 self.take(suite, package)?;
             }
         }
+        let product = self.product;
         let own = self.taken.iter().enumerate().flat_map(|(index, taken)| {
-            let files = [tree::library(&taken.dir), tree::driver(&taken.dir)];
+            let driver = product.driver.and_then(|name| tree::driver(&[&taken.dir], name));
+            let files = [tree::library(&taken.dir, product), driver];
             files.into_iter().flatten().map(move |file| (index, file))
         });
         let mut users: Vec<(usize, PathBuf)> = own.collect();
         let mut seen = BTreeSet::new();
         while let Some((user, file)) = users.pop() {
-            for soname in elf::Library::open(&file)?.shared_object()?.needed {
+            for soname in ElfFile::open(&file)?.shared_object()?.needed {
                 if !needs::is_stood_in(&soname) && seen.insert(soname.clone()) {
                     users.push(self.supply(&soname, user, &file)?);
                 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::elf::{self, ElfError, SharedObject};
+use crate::elf::{ElfError, ElfFile, SharedObject};
 
 /// Libraries of the GPU's side, by the beginning of their sonames: the probe
 /// defines what libMIOpen calls of them.
-pub(super) const STOOD_IN: &[&str] = &[
+pub(crate) const STOOD_IN: &[&str] = &[
     "libamd_comgr.so",
     "libamdhip64.so",
     "libhipblas.so",
@@ -37,7 +37,7 @@ pub fn is_stood_in(soname: &str) -> bool {
     })
 }
 
-/// What libMIOpen needs.
+/// What a library needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Needs {
@@ -51,9 +51,14 @@ pub struct Needs {
 }
 
 impl Needs {
-    pub(crate) fn of(file: &Path, search_path: &[PathBuf]) -> Result<Self, ElfError> {
+    /// What a file needs, a library or a program. `search_path` is looked into before
+    /// the system's directories.
+    ///
+    /// # Errors
+    /// [`ElfError`], for a file that cannot be read.
+    pub fn of_file(file: &Path, search_path: &[PathBuf]) -> Result<Self, ElfError> {
         let mut needs = Self::default();
-        let object = elf::Library::open(file)?.shared_object()?;
+        let object = ElfFile::open(file)?.shared_object()?;
         let others = closure(
             &object,
             |object| dirs(object, search_path),
@@ -77,7 +82,8 @@ impl Needs {
 }
 
 /// The file that the loader would take for a library that `object` needs.
-pub(crate) fn file_of(
+#[must_use]
+pub fn file_of(
     object: &SharedObject,
     search_path: &[PathBuf],
     is_wanted: impl Fn(&str) -> bool,
@@ -87,7 +93,7 @@ pub(crate) fn file_of(
 }
 
 /// Which of `dirs` the loader must be told, for files and what they need.
-pub(super) fn search_path(objects: &[SharedObject], dirs: &[PathBuf]) -> Vec<PathBuf> {
+pub(crate) fn search_path(objects: &[SharedObject], dirs: &[PathBuf]) -> Vec<PathBuf> {
     let found = objects.iter().flat_map(|object| closure(object, |_| dirs.to_vec(), |_| ()));
     let found: Vec<_> = found.collect();
     let used: BTreeSet<&Path> = found.iter().filter_map(|(path, _)| path.parent()).collect();
@@ -119,7 +125,7 @@ fn closure(
             }
             let usable = |dir: &PathBuf| {
                 let path = dir.join(soname);
-                let other = elf::Library::open(&path).ok()?.shared_object().ok()?;
+                let other = ElfFile::open(&path).ok()?.shared_object().ok()?;
                 (other.machine == user.machine).then_some((path, other))
             };
             match places.iter().find_map(usable) {
@@ -131,6 +137,20 @@ fn closure(
         user = other.clone();
         next += 1;
     }
+}
+
+/// Whether a soname is that of an SQLite, AMD's own build of it included.
+#[must_use]
+pub fn is_sqlite(soname: &str) -> bool {
+    soname.contains("sqlite3.so")
+}
+
+/// Libraries among these that a probe takes the place of: those of the GPU's
+/// side, and SQLite.
+#[must_use]
+pub fn stood_in(needed: &[String]) -> BTreeSet<String> {
+    let stands_in = |soname: &&String| is_stood_in(soname) || is_sqlite(soname);
+    needed.iter().filter(stands_in).cloned().collect()
 }
 
 #[cfg(test)]

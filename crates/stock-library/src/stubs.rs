@@ -26,7 +26,7 @@ const PAGE: u64 = 0x10000;
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn write(
+pub fn write_stubs(
     directory: &Path,
     machine: u16,
     sonames: &BTreeSet<String>,
@@ -130,11 +130,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let machine = elf::own_machine().unwrap();
         let names = ["libamdhip64.so.7", "librocblas.so.5"].map(str::to_owned);
-        let paths = write(directory.path(), machine, &names.clone().into()).unwrap();
+        let paths = write_stubs(directory.path(), machine, &names.clone().into()).unwrap();
         for (path, name) in paths.iter().zip(&names) {
             let bytes = fs::read(path).unwrap();
             let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes).unwrap();
-            let object = elf::Library::open(path).unwrap().shared_object().unwrap();
+            let object = crate::elf::ElfFile::open(path).unwrap().shared_object().unwrap();
             assert_eq!(file.elf_header().e_machine.get(object::Endianness::Little), machine);
             assert_eq!(path.file_name().unwrap(), name.as_str());
             assert!(object.needed.is_empty() && object.defined.is_empty());
@@ -149,7 +149,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let name = "libamdhip64.so.7".to_owned();
         let machine = elf::own_machine().unwrap();
-        let stub = write(directory.path(), machine, &[name].into()).unwrap().remove(0);
+        let stub = write_stubs(directory.path(), machine, &[name].into()).unwrap().remove(0);
         let told = |library: &Path| {
             let program = std::env::current_exe().unwrap();
             let mut program = std::process::Command::new(program);

@@ -1,0 +1,258 @@
+//! librocfft behind the stand-ins: creates plans, and reports what it gives
+//! hipRTC to compile for them.
+//!
+//! The settings are those of [`crate::settings`], and:
+//!
+//! | line | meaning |
+//! | --- | --- |
+//! | `rocfft DIRECTORY` | the library is librocfft; where the programs' texts go, each into a file called after its number |
+//! | `plan NUMBERS` | a plan: placement, transform and precision as in `rocfft.h`, batch, and lengths, the fastest first; separated by blanks |
+//!
+//! What is answered over the same socket:
+//!
+//! | line | meaning |
+//! | --- | --- |
+//! | `ready VERSION ROCFFT` | this program's version, and the library's |
+//! | `program NUMBER OPTION…` | a program was compiled with these options |
+//! | `unanswered WHAT` | a stand-in has no answer |
+//! | `plan NUMBER STATUS` | what creating this plan came to; 0 is success |
+//! | `end` | the library has written all that it keeps |
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr;
+use std::fs;
+use std::io::{self, Write as _};
+use std::mem;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use gfxpack_standin::{Claim, Event, Recorder};
+
+use crate::library;
+use crate::number::number;
+use crate::protocol::write_line;
+use crate::settings::Settings;
+
+/// Plans of the library, as `rocfft_plan_create` takes them.
+struct Plan {
+    placement: c_int,
+    transform: c_int,
+    precision: c_int,
+    batch: usize,
+    lengths: Vec<usize>,
+}
+
+/// Lengths that a plan may have.
+const DIMENSIONS: usize = 3;
+
+type Setup = unsafe extern "C" fn() -> c_int;
+type Version = unsafe extern "C" fn(*mut c_char, usize) -> c_int;
+type Create = unsafe extern "C" fn(
+    *mut *mut c_void,
+    c_int,
+    c_int,
+    c_int,
+    usize,
+    *const usize,
+    usize,
+    *const c_void,
+) -> c_int;
+type Destroy = unsafe extern "C" fn(*mut c_void) -> c_int;
+
+/// Source: rocFFT, `rocfft.h`.
+struct RocFft {
+    setup: Setup,
+    cleanup: Setup,
+    version: Version,
+    create: Create,
+    destroy: Destroy,
+}
+
+/// Who is told.
+struct Told {
+    socket: Mutex<UnixStream>,
+    sources: PathBuf,
+}
+
+static TOLD: OnceLock<Told> = OnceLock::new();
+
+/// The lines of settings that are for this module, if the library is
+/// librocfft, and the others.
+pub(crate) fn split(lines: Vec<Vec<Vec<u8>>>) -> (Option<Vec<Vec<Vec<u8>>>>, Vec<Vec<Vec<u8>>>) {
+    let is_own = |line: &Vec<Vec<u8>>| matches!(line[0].as_slice(), b"rocfft" | b"plan");
+    let (own, others): (Vec<_>, Vec<_>) = lines.into_iter().partition(is_own);
+    (Some(own).filter(|own| !own.is_empty()), others)
+}
+
+/// Creates all plans, and reports over the socket.
+///
+/// # Errors
+/// The answer that says why the library can't be used, or the end of the
+/// socket.
+pub(crate) fn run(
+    socket: &UnixStream,
+    own: &[Vec<Vec<u8>>],
+    settings: &Settings,
+) -> Result<(), Vec<Vec<u8>>> {
+    let failed = |text: String| vec![b"failed".to_vec(), text.into_bytes()];
+    let io = |error: io::Error| failed(error.to_string());
+    let (mut sources, mut plans) = (PathBuf::new(), Vec::new());
+    for line in own {
+        match line.as_slice() {
+            [name, directory] if name == b"rocfft" => {
+                sources = PathBuf::from(std::ffi::OsStr::from_bytes(directory));
+            }
+            [_, text] => plans.push(Plan::parse(text).ok_or_else(|| {
+                failed(format!("can't read the plan `{}`", String::from_utf8_lossy(text)))
+            })?),
+            _ => return Err(failed("a setting has too many fields".into())),
+        }
+    }
+    gfxpack_standin::set_claim(Claim {
+        architecture: settings.architecture.clone(),
+        compute_units: settings.compute_units,
+    });
+    gfxpack_standin::compile_to_stand_ins();
+    let socket = Mutex::new(socket.try_clone().map_err(io)?);
+    let told = TOLD.get_or_init(|| Told { socket, sources });
+    gfxpack_standin::set_recorder(told);
+    let loaded = library::load_all(settings).map_err(failed)?;
+    let api = RocFft::find(loaded).map_err(|symbol| vec![b"missing".to_vec(), symbol.into()])?;
+    // SAFETY: rocFFT declares these so. Nothing else uses the library.
+    unsafe {
+        match (api.setup)() {
+            0 => {}
+            status => return Err(failed(format!("rocfft_setup failed with status {status}"))),
+        }
+        told.say(&[b"ready", env!("CARGO_PKG_VERSION").as_bytes(), &api.version_text()]);
+        for (index, plan) in plans.iter().enumerate() {
+            let status = plan.create(&api);
+            told.say(&[b"plan", index.to_string().as_bytes(), status.to_string().as_bytes()]);
+        }
+        (api.cleanup)();
+    }
+    told.say(&[b"end"]);
+    Ok(())
+}
+
+impl Told {
+    /// Who reads is gone where this fails, and ends this process.
+    fn say(&self, fields: &[&[u8]]) {
+        let fields: Vec<Vec<u8>> = fields.iter().map(|field| field.to_vec()).collect();
+        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        if write_line(&mut *socket, &fields).and_then(|()| socket.flush()).is_err() {
+            std::process::exit(1);
+        }
+    }
+}
+
+impl Recorder for Told {
+    fn record(&self, event: Event<'_>) {
+        match event {
+            Event::Compiled { number, source, options } => {
+                let path = self.sources.join(number.to_string());
+                if let Err(error) = fs::write(path, source) {
+                    self.say(&[b"failed", error.to_string().as_bytes()]);
+                    std::process::exit(1);
+                }
+                let number = number.to_string();
+                let fields = [&[b"program", number.as_bytes()], options].concat();
+                self.say(&fields);
+            }
+            Event::Unanswered(what) => self.say(&[b"unanswered", what.as_bytes()]),
+            _ => {}
+        }
+    }
+}
+
+impl Plan {
+    fn parse(text: &[u8]) -> Option<Self> {
+        let words: Vec<usize> =
+            text.split(|&byte| byte == b' ').map(number).collect::<Option<_>>()?;
+        let [placement, transform, precision, batch, ref lengths @ ..] = words[..] else {
+            return None;
+        };
+        let small = |number: usize| c_int::try_from(number).ok();
+        (1..=DIMENSIONS).contains(&lengths.len()).then_some(())?;
+        Some(Self {
+            placement: small(placement)?,
+            transform: small(transform)?,
+            precision: small(precision)?,
+            batch,
+            lengths: lengths.to_vec(),
+        })
+    }
+
+    /// Creates the plan and destroys it again.
+    ///
+    /// # Safety
+    /// The library must be set up.
+    unsafe fn create(&self, api: &RocFft) -> c_int {
+        let mut plan = ptr::null_mut();
+        // SAFETY: the lengths are as many as is said, and the plan is written to where it belongs.
+        unsafe {
+            let status = (api.create)(
+                &raw mut plan,
+                self.placement,
+                self.transform,
+                self.precision,
+                self.lengths.len(),
+                self.lengths.as_ptr(),
+                self.batch,
+                ptr::null(),
+            );
+            if !plan.is_null() {
+                (api.destroy)(plan);
+            }
+            status
+        }
+    }
+}
+
+impl RocFft {
+    /// # Errors
+    /// The function that the library lacks.
+    fn find(library: *mut c_void) -> Result<Self, String> {
+        let find = |name: &CStr| {
+            // SAFETY: the handle is that of a loaded library.
+            let address = unsafe { libc::dlsym(library, name.as_ptr()) };
+            if address.is_null() { Err(name.to_string_lossy().into_owned()) } else { Ok(address) }
+        };
+        // SAFETY: rocFFT declares its functions so.
+        unsafe {
+            Ok(Self {
+                setup: mem::transmute::<*mut c_void, Setup>(find(c"rocfft_setup")?),
+                cleanup: mem::transmute::<*mut c_void, Setup>(find(c"rocfft_cleanup")?),
+                version: mem::transmute::<*mut c_void, Version>(find(
+                    c"rocfft_get_version_string",
+                )?),
+                create: mem::transmute::<*mut c_void, Create>(find(c"rocfft_plan_create")?),
+                destroy: mem::transmute::<*mut c_void, Destroy>(find(c"rocfft_plan_destroy")?),
+            })
+        }
+    }
+
+    fn version_text(&self) -> Vec<u8> {
+        let mut text: [u8; 256] = [0; 256];
+        // SAFETY: the text is as long as is said, and its last byte stays zero.
+        unsafe { (self.version)(text.as_mut_ptr().cast(), text.len() - 1) };
+        text.iter().copied().take_while(|byte| *byte != 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_numbers() {
+        let plan = Plan::parse(b"1 0 1 8 64 32").unwrap();
+        assert_eq!((plan.placement, plan.transform, plan.precision), (1, 0, 1));
+        assert_eq!((plan.batch, plan.lengths), (8, vec![64, 32]));
+        for none in [&b"1 0 1 8"[..], b"1 0 1 8 1 2 3 4", b"1 0 1 x 64", b""] {
+            assert!(Plan::parse(none).is_none(), "{none:?}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Why there is no library to ask.
+
+use std::io;
+use std::path::PathBuf;
+
+use gfxpack_debian::DebianError;
+
+use crate::elf::ElfError;
+use crate::product::Product;
+
+/// The text names no place of a library.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("failed to read `{0}` as the place of a library")]
+pub struct LibrarySourceError(pub(crate) String);
+
+/// Why there is no library to ask.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LibraryError {
+    /// Neither `/opt/rocm` nor the system's directories have one.
+    #[error("found no installed {} in {}", .product.name, shown(.searched))]
+    NotInstalled {
+        /// Which library.
+        product: &'static Product,
+        /// Where it was looked for.
+        searched: Vec<PathBuf>,
+    },
+    /// The given directory has none at any of the usual places.
+    #[error("found no {} in `{dir}`", .product.name)]
+    NotInDirectory {
+        /// Which library.
+        product: &'static Product,
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The file or directory cannot be read.
+    #[error("failed to read `{path}`")]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file is no shared library.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
+    /// The file is a shared library of something else.
+    #[error("`{path}` is no {}: it does not define `{}`", .product.name, .product.function)]
+    OtherLibrary {
+        /// Which library was expected.
+        product: &'static Product,
+        /// The file.
+        path: PathBuf,
+    },
+    /// Debian's archive does not give it.
+    #[error(transparent)]
+    Debian(#[from] DebianError),
+    /// No package that MIOpen's depends on has a library that it needs.
+    #[error("found `{soname}`, which `{file}` needs, in no package that `{package}` depends on")]
+    NoDependency {
+        /// The library that is missing.
+        soname: String,
+        /// Who needs it.
+        file: PathBuf,
+        /// The package of that.
+        package: String,
+    },
+    /// The library is for another kind of processor.
+    #[error("`{path}` is built for another processor than this machine's")]
+    OtherMachine {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl LibraryError {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        let text = match self {
+            Self::NotInstalled { product, .. } => {
+                let option = product.option;
+                return format!(
+                    "name one: {option} debian:sid fetches Debian's, {option} DIR takes an unpacked one"
+                );
+            }
+            Self::NotInDirectory { product, .. } | Self::OtherLibrary { product, .. } => {
+                return format!(
+                    "give the {} itself, or the directory of a ROCm, as /opt/rocm",
+                    product.file
+                );
+            }
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "check the permissions of the file and of the directories above it"
+            }
+            Self::Io { .. } => "check the path",
+            Self::Elf(_) => "give a shared library, or the directory of a ROCm, as /opt/rocm",
+            Self::Debian(error) => error.hint(),
+            Self::NoDependency { .. } => {
+                "unpack the library and what it needs into a directory, and name that directory"
+            }
+            Self::OtherMachine { .. } => "give one that is built for this machine's processor",
+        };
+        text.to_owned()
+    }
+}
+
+fn shown(dirs: &[PathBuf]) -> String {
+    let dirs: Vec<_> = dirs.iter().map(|dir| format!("`{}`", dir.display())).collect();
+    dirs.join(", ")
+}

@@ -1,0 +1,28 @@
+//! A stock library of ROCm on this machine: found among what is installed,
+//! in a directory, or fetched from Debian's archive, with the libraries that it
+//! needs and its own dynamic loader; and empty libraries in place of those of
+//! the GPU's side, so that it can be started without a GPU.
+
+mod debian;
+mod elf;
+mod error;
+mod library;
+mod lines;
+mod locate;
+mod needs;
+mod probe;
+mod product;
+mod source;
+mod stubs;
+mod tree;
+
+pub use elf::{ElfError, ElfFile, SharedObject, Undefined};
+pub use error::{LibraryError, LibrarySourceError};
+pub use library::Library;
+pub use lines::{read_line, write_line};
+pub use needs::{Needs, file_of, is_sqlite, is_stood_in, stood_in};
+pub use probe::{CANCELLED, Patient, temporary_directory};
+pub use product::Product;
+pub use source::LibrarySource;
+pub use stubs::write_stubs;
+pub use tree::installed_file;

@@ -1,0 +1,139 @@
+//! A library on this machine, and what it takes to start it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use gfxpack_model::Digest;
+use sha2::{Digest as _, Sha256};
+
+use crate::elf::{self, ElfError, ElfFile};
+use crate::error::LibraryError;
+use crate::needs::{self, Needs};
+use crate::product::Product;
+use crate::tree;
+
+/// A library and what it takes to start it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Library {
+    /// The shared object itself, links resolved.
+    pub file: PathBuf,
+    /// SHA-256 of that file.
+    pub sha256: Digest,
+    /// Its own version, `3.4.0`, where it can be told.
+    pub version: Option<String>,
+    /// Where it comes from, for people, with the package of its databases if
+    /// there is one: `Debian sid, libmiopen1 6.4.3+dfsg-1`.
+    pub origin: String,
+    /// Directories of the libraries that it needs, in the order of search;
+    /// empty where the system's own places do.
+    pub search_path: Vec<PathBuf>,
+    /// The dynamic loader to start it with, where this is not the system's.
+    pub loader: Option<PathBuf>,
+    /// The program that belongs to it, where it is there: MIOpenDriver.
+    pub driver: Option<PathBuf>,
+    /// Directories of the performance and find databases of its own packages.
+    pub databases: Vec<PathBuf>,
+}
+
+impl Library {
+    /// Whether it lies in a multiarch directory, `usr/lib/<triplet>`, as Debian's
+    /// does. MIOpen looks for kdbs in `usr/lib/share/miopen/db` then.
+    #[must_use]
+    pub fn is_multiarch(&self) -> bool {
+        let directory = self.file.parent();
+        let triplet = directory.and_then(|directory| directory.file_name()?.to_str());
+        triplet.is_some_and(|name| name.contains("-linux-gnu"))
+            && directory.and_then(Path::parent).is_some_and(|lib| lib.ends_with("usr/lib"))
+    }
+
+    /// The library at `path`, in the tree below `root` where that is known.
+    pub(crate) fn at(
+        product: &'static Product,
+        path: &Path,
+        root: Option<&Path>,
+    ) -> Result<Self, LibraryError> {
+        let io = |source| LibraryError::Io { path: path.to_owned(), source };
+        let file = path.canonicalize().map_err(io)?;
+        let root = match root {
+            Some(root) => root.canonicalize().map_err(io)?,
+            None => tree::root(&file).to_owned(),
+        };
+        let mut dirs = Vec::new();
+        if !tree::is_system(&root) {
+            dirs.extend(file.parent().map(Path::to_owned));
+            let others = tree::library_dirs(&root);
+            dirs.extend(others.into_iter().filter(|dir| Some(dir.as_path()) != file.parent()));
+        }
+        describe(product, path, dirs, &[root], None)
+    }
+
+    /// Where the loader looks, behind a directory: `DIR:DIR`.
+    #[must_use]
+    pub fn search_path_behind(&self, first: &Path) -> OsString {
+        let mut search_path = first.as_os_str().to_owned();
+        for path in &self.search_path {
+            search_path.push(":");
+            search_path.push(path);
+        }
+        search_path
+    }
+
+    /// What the library needs from others, and what of it nobody here
+    /// supplies.
+    ///
+    /// # Errors
+    /// [`ElfError`], for a library that cannot be read.
+    pub fn needs(&self) -> Result<Needs, ElfError> {
+        Needs::of_file(&self.file, &self.search_path)
+    }
+}
+
+/// Looks at the library at `path`. `dirs` may have libraries that it needs,
+/// `roots` what belongs to it.
+pub(crate) fn describe(
+    product: &'static Product,
+    path: &Path,
+    dirs: Vec<PathBuf>,
+    roots: &[PathBuf],
+    origin: Option<String>,
+) -> Result<Library, LibraryError> {
+    let io = |source| LibraryError::Io { path: path.to_owned(), source };
+    let file = path.canonicalize().map_err(io)?;
+    let open = ElfFile::open(&file)?;
+    let object = open.shared_object()?;
+    if Some(object.machine) != elf::own_machine() {
+        return Err(LibraryError::OtherMachine { path: path.to_owned() });
+    }
+    if !object.defined.contains(product.function) {
+        return Err(LibraryError::OtherLibrary { product, path: path.to_owned() });
+    }
+    let version = (product.version)(&open.constants()?);
+    let driver = product.driver.and_then(|name| tree::driver(roots, name));
+    let driver_object = driver.as_ref().and_then(|driver| ElfFile::open(driver).ok());
+    let driver_object = driver_object.and_then(|driver| driver.shared_object().ok());
+    let objects: Vec<_> = std::iter::once(object).chain(driver_object).collect();
+    Ok(Library {
+        sha256: sha256(&file).map_err(io)?,
+        version: version.or_else(|| (product.version_of_tree)(roots)),
+        origin: origin.unwrap_or_else(|| file.display().to_string()),
+        search_path: needs::search_path(&objects, &dirs),
+        loader: tree::loader(&dirs),
+        driver,
+        databases: tree::databases(roots, product.databases),
+        file,
+    })
+}
+
+fn sha256(file: &Path) -> io::Result<Digest> {
+    let mut file = File::open(file)?;
+    let mut sha256 = Sha256::new();
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(Digest::from_bytes(sha256.finalize().into())),
+            read => sha256.update(&buffer[..read]),
+        }
+    }
+}
