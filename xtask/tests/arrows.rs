@@ -152,6 +152,22 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["clap", "indicatif", "tokio"],
     ),
     (
+        "gfxpack-rocfft",
+        &["gfxpack-model"],
+        &[
+            "clap",
+            "indicatif",
+            "liblzma",
+            "rayon",
+            "rpm",
+            "tar",
+            "toml",
+            "walkdir",
+            "zstd",
+            "tokio",
+        ],
+    ),
+    (
         "gfxpack-pipeline",
         &[
             "gfxpack-compile",
@@ -202,6 +218,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "gfxpack-compile",
             "gfxpack-miopen",
             "gfxpack-package",
+            "gfxpack-rocfft",
             "gfxpack-runtime",
         ],
         &[],

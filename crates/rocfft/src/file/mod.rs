@@ -1,0 +1,10 @@
+//! The file: read, written, merged and verified.
+
+pub(crate) mod error;
+pub(crate) mod layout;
+pub(crate) mod merge;
+mod open;
+pub(crate) mod read;
+pub(crate) mod row;
+pub(crate) mod verify;
+pub(crate) mod write;

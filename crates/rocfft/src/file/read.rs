@@ -1,0 +1,148 @@
+//! Reading: one kernel by its key, or all of them one after another.
+
+use std::path::{Path, PathBuf};
+
+use crate::file::error::ReadError;
+use crate::file::layout::Layout;
+use crate::file::open::{Opened, sqlite_error};
+use crate::file::row::{RowError, code_of, key_of};
+use crate::key::CacheKey;
+
+/// Bytes of code that rows may give in all for each byte of their file, in the
+/// dense layout by sharing objects.
+const MAX_RATIO: u64 = 256;
+
+/// A kernel cache open for reading. Nothing is ever created or changed beside
+/// the file, which must not change while it is open.
+///
+/// No value is read that is larger than the file or than
+/// [`MAX_BYTES`](gfxpack_model::code_object::MAX_BYTES), and going through the
+/// rows gives no more than 256 times the file's bytes.
+pub struct Reader {
+    path: PathBuf,
+    pub(crate) opened: Opened,
+}
+
+impl Reader {
+    /// Opens a file, and makes sure that its schema is a kernel cache's.
+    ///
+    /// # Errors
+    /// [`ReadError`], but for those of rows.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
+        let path = path.as_ref().to_owned();
+        Ok(Self { opened: Opened::open(&path)?, path })
+    }
+
+    /// The file's path, as it was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How the rows are laid out.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.opened.layout
+    }
+
+    /// The code object of one key as it is stored; `None` if the file does not
+    /// have the key. [`check_row`](crate::check_row) says whether it is one.
+    ///
+    /// # Errors
+    /// [`ReadError::Row`] for a damaged row, [`ReadError::Sqlite`] for a damaged
+    /// file.
+    pub fn get(&self, key: &CacheKey) -> Result<Option<Vec<u8>>, ReadError> {
+        self.opened.renew();
+        let sql = self.layout().select_one();
+        let mut statement =
+            self.opened.connection.prepare_cached(sql).map_err(|e| self.sqlite(e))?;
+        let CacheKey { kernel_name, arch, hip_version, generator_sum } = key;
+        let found = statement.query((kernel_name, arch, hip_version, generator_sum));
+        let mut rows = found.map_err(|source| self.sqlite(source))?;
+        let Some(row) = rows.next().map_err(|source| self.sqlite(source))? else { return Ok(None) };
+        let code = match key_of(row) {
+            Ok(found) if found == *key => code_of(row),
+            _ => Err(RowError::OtherKey),
+        };
+        code.map(Some).map_err(|source| self.row(0, source))
+    }
+
+    /// Every key in order. Code objects are not read.
+    ///
+    /// # Errors
+    /// The first of a damaged row, a damaged file, or `each`.
+    pub fn for_each_key<E: From<ReadError>>(
+        &self,
+        mut each: impl FnMut(CacheKey) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut previous: Option<CacheKey> = None;
+        self.walk(|number, key| {
+            let key = key.map_err(|source| self.row(number, source))?;
+            // A tree that leads back into itself repeats keys.
+            if previous.as_ref().is_some_and(|previous| *previous >= key) {
+                return Err(self.row(number, RowError::Order).into());
+            }
+            previous = Some(key.clone());
+            each(key)
+        })
+    }
+
+    /// Every row in key order, its code object as it is stored. One is held at
+    /// a time.
+    ///
+    /// # Errors
+    /// As [`Self::for_each_key`]; [`ReadError::Runaway`] where they have far
+    /// more bytes than the file.
+    pub fn for_each_row<E: From<ReadError>>(
+        &self,
+        mut each: impl FnMut(CacheKey, Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut number, mut total) = (0, 0);
+        self.for_each_key(|key| {
+            number += 1;
+            let code = self.get(&key)?.ok_or_else(|| self.row(number, RowError::OtherKey))?;
+            self.add_up(&mut total, code.len())?;
+            each(key, code)
+        })
+    }
+
+    /// Counts the bytes of one more row.
+    pub(crate) fn add_up(&self, total: &mut u64, bytes: usize) -> Result<(), ReadError> {
+        *total += bytes as u64;
+        if *total > self.opened.bytes.saturating_mul(MAX_RATIO) {
+            return Err(ReadError::Runaway { path: self.path.clone() });
+        }
+        Ok(())
+    }
+
+    /// Every key, or what is wrong with it, numbered from 1.
+    pub(crate) fn walk<E: From<ReadError>>(
+        &self,
+        mut each: impl FnMut(u64, Result<CacheKey, RowError>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.opened.renew();
+        let connection = &self.opened.connection;
+        let mut statement =
+            connection.prepare(self.layout().select_keys()).map_err(|e| self.sqlite(e))?;
+        let mut rows = statement.query(()).map_err(|source| self.sqlite(source))?;
+        let mut number = 0;
+        // No row takes less than 16 bytes of the file.
+        while number <= self.opened.bytes / 16 {
+            self.opened.renew();
+            let Some(row) = rows.next().map_err(|source| self.sqlite(source))? else {
+                return Ok(());
+            };
+            number += 1;
+            each(number, key_of(row))?;
+        }
+        Err(ReadError::Runaway { path: self.path.clone() }.into())
+    }
+
+    pub(crate) fn sqlite(&self, source: rusqlite::Error) -> ReadError {
+        sqlite_error(&self.path, source)
+    }
+
+    fn row(&self, row: u64, source: RowError) -> ReadError {
+        ReadError::Row { path: self.path.clone(), row, source }
+    }
+}

@@ -1,0 +1,22 @@
+//! Kernel caches of rocFFT: the SQLite file in which it looks for a kernel
+//! before it compiles it.
+//!
+//! The bytes are described in `docs/rocfft-format.md`. This crate knows the
+//! file, the lines that describe plans, and the log that rocFFT writes; it
+//! knows no compiler, no package, and no environment.
+
+mod file;
+mod key;
+mod places;
+
+pub use file::{
+    error::{MergeError, ReadError, WriteError},
+    layout::Layout,
+    merge::merge,
+    read::Reader,
+    row::{RowError, check_row},
+    verify::{Finding, FindingClass, MAX_FINDINGS, Report, verify},
+    write::{Written, write},
+};
+pub use key::CacheKey;
+pub use places::{FileNaming, Places, arch_of_file_name, file_name};

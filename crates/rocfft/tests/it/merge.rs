@@ -1,0 +1,55 @@
+use std::fs;
+
+use gfxpack_rocfft::{Layout, MergeError, Reader, WriteError, merge, verify};
+
+use crate::support::{code, key, rows, write_all};
+
+#[test]
+fn the_union_does_not_depend_on_order_or_layout_of_its_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let rows = rows();
+    write_all(&at("all.db"), Layout::Plain, &rows);
+    write_all(&at("a.db"), Layout::Plain, &rows[..25]);
+    write_all(&at("b.db"), Layout::Dense, &rows[15..30]);
+    write_all(&at("c.db"), Layout::Dense, &rows[30..]);
+    let expected = fs::read(at("all.db")).unwrap();
+    for parts in [["a.db", "b.db", "c.db"], ["c.db", "b.db", "a.db"]] {
+        let written = merge(&parts.map(at), &at("union.db"), Layout::Plain).unwrap();
+        assert_eq!(written.rows, 40);
+        assert!(fs::read(at("union.db")).unwrap() == expected);
+    }
+    // Onto one of its own parts.
+    merge(&["a.db", "b.db", "c.db"].map(at), &at("a.db"), Layout::Dense).unwrap();
+    assert_eq!(Reader::open(at("a.db")).unwrap().layout(), Layout::Dense);
+    assert_eq!(verify(&at("a.db"), Some("gfx90a")).unwrap().rows, 40);
+}
+
+#[test]
+fn one_key_with_two_code_objects_is_an_error_that_names_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let key = key(64);
+    write_all(&at("a.db"), Layout::Plain, &[(key.clone(), code(&key, 1))]);
+    write_all(&at("b.db"), Layout::Plain, &[(key.clone(), code(&key, 20))]);
+    let error = merge(&["a.db", "b.db"].map(at), &at("out.db"), Layout::Plain).unwrap_err();
+    assert!(matches!(&error, MergeError::Conflict { .. }));
+    let text = error.to_string();
+    assert!(text.contains(&key.kernel_name) && text.contains("a.db"), "{text}");
+    assert!(!at("out.db").exists());
+}
+
+#[test]
+fn a_row_that_no_driver_takes_is_not_merged() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rocfft_kernel_cache.db");
+    let key = key(64);
+    write_all(&path, Layout::Plain, &[(key.clone(), code(&key, 1))]);
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute("UPDATE cache_v1 SET code = x'7f454c46'", ()).unwrap();
+    drop(connection);
+    let before = fs::read(&path).unwrap();
+    let error = merge(std::slice::from_ref(&path), &path, Layout::Plain).unwrap_err();
+    assert!(matches!(error, MergeError::Write(WriteError::Row { .. })), "{error:?}");
+    assert!(fs::read(&path).unwrap() == before);
+}

@@ -1,0 +1,164 @@
+use std::fs;
+use std::path::Path;
+
+use gfxpack_rocfft::{
+    CacheKey, FindingClass, Layout, ReadError, Reader, RowError, WriteError, check_row, verify,
+    write,
+};
+
+use crate::support::{code, elf, key, rows, write_all};
+
+const LAYOUTS: [Layout; 2] = [Layout::Plain, Layout::Dense];
+
+fn read(path: &Path) -> Vec<(CacheKey, Vec<u8>)> {
+    let mut found = Vec::new();
+    let each = |key, code| {
+        found.push((key, code));
+        Ok::<_, ReadError>(())
+    };
+    Reader::open(path).unwrap().for_each_row(each).unwrap();
+    found
+}
+
+#[test]
+fn what_was_written_is_read_and_sound() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = rows();
+    for layout in LAYOUTS {
+        let path = dir.path().join(format!("rocfft kernel?cache {}.db", layout.name()));
+        let written = write_all(&path, layout, &rows);
+        assert_eq!(written.rows, 40);
+        assert_eq!(written.code_bytes, rows.iter().map(|(_, code)| code.len() as u64).sum::<u64>());
+        assert_eq!(written.file_bytes, path.metadata().unwrap().len());
+        let reader = Reader::open(&path).unwrap();
+        assert_eq!(reader.layout(), layout);
+        assert_eq!(read(&path), rows);
+        for (key, code) in &rows {
+            assert_eq!(reader.get(key).unwrap().as_ref(), Some(code));
+            let others = [
+                CacheKey { arch: "gfx906".into(), ..key.clone() },
+                CacheKey { hip_version: 60_443_485, ..key.clone() },
+                CacheKey { generator_sum: [8; 32], ..key.clone() },
+                CacheKey { kernel_name: format!("{}x", key.kernel_name), ..key.clone() },
+            ];
+            assert!(others.iter().all(|other| reader.get(other).unwrap().is_none()));
+        }
+        let report = verify(&path, Some("gfx90a")).unwrap();
+        assert!(report.is_sound(), "{:?}", report.findings);
+        assert_eq!((report.rows, report.code_bytes), (40, written.code_bytes));
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing was left beside them");
+}
+
+#[test]
+fn equal_rows_give_equal_bytes_and_one_stored_object() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let first = key(64);
+    let bytes = code(&first, 30_000);
+    let mut rows: Vec<_> = (0..20)
+        .map(|n| (CacheKey { hip_version: 60_000_000 + n, ..first.clone() }, bytes.clone()))
+        .collect();
+    rows.sort();
+    for layout in LAYOUTS {
+        write_all(&at("a.db"), layout, &rows);
+        write_all(&at("b.db"), layout, &rows);
+        assert!(fs::read(at("a.db")).unwrap() == fs::read(at("b.db")).unwrap());
+        let size = at("a.db").metadata().unwrap().len();
+        assert_eq!(size < 2 * 30_000, layout == Layout::Dense, "{size}");
+        assert_eq!(read(&at("a.db")), rows);
+    }
+    write_all(&at("empty.db"), Layout::Plain, &[]);
+    assert_eq!(read(&at("empty.db")), []);
+    assert!(verify(&at("empty.db"), None).unwrap().is_sound());
+}
+
+#[test]
+fn a_row_that_the_driver_refuses_is_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rocfft_kernel_cache.db");
+    fs::write(&path, "old").unwrap();
+    let key = key(64);
+    let good = code(&key, 0);
+    check_row(&key, &good).unwrap();
+    let other_arch = CacheKey { arch: "gfx906".into(), ..key.clone() };
+    let undefined = {
+        let mut bytes = good.clone();
+        // The symbol's section: none.
+        bytes[64 + 24 + 6] = 0;
+        bytes
+    };
+    let bad: [(&[u8], &str); 6] = [
+        (b"", "failed to recognise a code object: 0 bytes, neither ELF nor an offload bundle"),
+        (&good[..40], "failed to read the ELF header: it is cut short"),
+        (&code(&other_arch, 0), "the code object is for gfx906, not gfx90a"),
+        // It has XNACK on: devices with it off refuse it.
+        (&elf(0x73f, &key.symbol(), 0), "the code object is for gfx90a:xnack+, not gfx90a"),
+        (&elf(0x53f, &key.kernel_name, 0), "the code object does not define `NAME.kd`"),
+        (&undefined, "the code object does not define `NAME.kd`"),
+    ];
+    for (bytes, expected) in bad {
+        let expected = expected.replace("NAME", &key.kernel_name);
+        let keys = std::slice::from_ref(&key);
+        let deliver = |_| Ok::<_, RowError>(bytes.to_vec());
+        match write(&path, keys, Layout::Plain, deliver) {
+            Err(WriteError::Row { source, .. }) => assert_eq!(source.to_string(), expected),
+            other => panic!("{other:?}"),
+        }
+    }
+    let twice = [key.clone(), key.clone()];
+    let error = write(&path, &twice, Layout::Plain, |_| Ok::<_, RowError>(good.clone()));
+    assert!(matches!(error, Err(WriteError::Order(_))), "{error:?}");
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was left beside it");
+}
+
+#[test]
+fn a_file_of_rocfft_s_own_is_read_and_its_bad_rows_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rocfft_kernel_cache_gfx90a.db");
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE IF NOT EXISTS cache_v1 (  kernel_name TEXT NOT NULL,  arch TEXT NOT NULL,\
+             \n hip_version INTEGER NOT NULL, generator_sum BLOB NOT NULL, code BLOB NOT NULL, \
+             timestamp INTEGER NOT NULL, PRIMARY KEY (kernel_name, arch, hip_version, generator_sum))",
+        )
+        .unwrap();
+    let insert = |key: &CacheKey, code: &[u8]| {
+        let CacheKey { kernel_name, arch, hip_version, generator_sum } = key;
+        let sql = "INSERT INTO cache_v1 VALUES (?, ?, ?, ?, ?, 1700000000)";
+        connection.execute(sql, (kernel_name, arch, hip_version, generator_sum, code)).unwrap();
+    };
+    let (good, empty, named) = (key(64), key(128), key(256));
+    let other = CacheKey { arch: "gfx906".into(), ..key(512) };
+    insert(&named, &elf(0x53f, "another.kd", 0));
+    insert(&good, &code(&good, 5000));
+    insert(&empty, b"");
+    insert(&other, &code(&other, 0));
+    connection
+        .execute("INSERT INTO cache_v1 VALUES ('short', 'gfx90a', 1, x'00', x'00', 0)", ())
+        .unwrap();
+    drop(connection);
+
+    let reader = Reader::open(&path).unwrap();
+    assert_eq!(reader.get(&good).unwrap(), Some(code(&good, 5000)));
+    let error = reader.for_each_key(|_| Ok::<_, ReadError>(())).unwrap_err();
+    let is_column = |source: &RowError| *source == RowError::Column("generator_sum");
+    assert!(
+        matches!(&error, ReadError::Row { row: 5, source, .. } if is_column(source)),
+        "{error:?}"
+    );
+
+    let report = verify(&path, None).unwrap();
+    let found: Vec<_> = report.findings.iter().map(|it| (it.class, it.key.as_ref())).collect();
+    let expected = [
+        (FindingClass::CodeObject, Some(&empty)),
+        (FindingClass::Symbol, Some(&named)),
+        // The name of the file says gfx90a.
+        (FindingClass::Target, Some(&other)),
+        (FindingClass::Column, None),
+    ];
+    assert_eq!(found, expected, "{:?}", report.findings);
+    assert_eq!(report.rows, 5);
+}
