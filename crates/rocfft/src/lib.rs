@@ -5,9 +5,13 @@
 //! file, the lines that describe plans, and the log that rocFFT writes; it
 //! knows no compiler, no package, and no environment.
 
+mod bench_line;
 mod file;
 mod key;
 mod places;
+mod plan;
+mod plan_line;
+mod plan_list;
 
 pub use file::{
     error::{MergeError, ReadError, WriteError},
@@ -20,3 +24,5 @@ pub use file::{
 };
 pub use key::CacheKey;
 pub use places::{FileNaming, Places, arch_of_file_name, file_name};
+pub use plan::{Direction, FftPlan, Placement, PlanError, Precision, Transform};
+pub use plan_list::{MAX_PLANS, PlansError, read_plans};

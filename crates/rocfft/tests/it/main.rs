@@ -3,5 +3,6 @@
 
 mod damage;
 mod merge;
+mod plans;
 mod round_trip;
 mod support;

@@ -1,0 +1,50 @@
+//! Plans as lines of text.
+
+use std::str::FromStr;
+
+use crate::bench_line;
+use crate::plan::{Direction, FftPlan, Placement, PlanError, Precision, Transform, size};
+
+impl FromStr for FftPlan {
+    type Err = PlanError;
+
+    /// A line of four words with `batch N` and a direction after them, or
+    /// rocfft-bench's options with or without the program's name.
+    fn from_str(line: &str) -> Result<Self, PlanError> {
+        let mut words = line.split_whitespace().peekable();
+        if words.peek().is_some_and(|word| bench_line::begins(word)) {
+            return bench_line::parse(words);
+        }
+        let mut next = |expected| words.next().ok_or(PlanError::End(expected));
+        let transform = Transform::of(next("`c2c`, `r2c` or `c2r`")?)?;
+        let precision = Precision::of(next("`half`, `sp` or `dp`")?)?;
+        let placement = Placement::of(next("`ip` or `op`")?)?;
+        let lengths = next("lengths like `1024x1024`")?;
+        let lengths = lengths.split('x').map(size).collect::<Result<Vec<_>, _>>()?;
+        if lengths.len() > 3 {
+            let word = lengths.iter().map(u64::to_string).collect::<Vec<_>>().join("x");
+            return Err(PlanError::Word { word, expected: "one to three lengths" });
+        }
+        let (mut batch, mut direction) = (None, None);
+        while let Some(word) = words.next() {
+            if word == "batch" && batch.is_none() {
+                batch = Some(size(words.next().ok_or(PlanError::End("a number from 1"))?)?);
+            } else if direction.is_none() && word != "batch" {
+                direction = Some(Direction::of(word)?);
+            } else {
+                return Err(PlanError::Word { word: word.to_owned(), expected: "the end" });
+            }
+        }
+        let direction = match (transform, direction) {
+            (Transform::C2c, given) => given.unwrap_or(Direction::Both),
+            (Transform::R2c, None | Some(Direction::Forward)) => Direction::Forward,
+            (Transform::C2r, None | Some(Direction::Inverse)) => Direction::Inverse,
+            (_, Some(given)) => {
+                let expected = "the direction of a real transform, `r2c fwd` or `c2r inv`,";
+                return Err(PlanError::Word { word: given.name().to_owned(), expected });
+            }
+        };
+        let batch = batch.unwrap_or(1);
+        Self { transform, direction, precision, placement, lengths, batch }.checked()
+    }
+}

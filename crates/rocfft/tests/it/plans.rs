@@ -1,0 +1,108 @@
+use gfxpack_rocfft::{FftPlan, PlansError, read_plans};
+
+#[track_caller]
+fn check(line: &str, expected: Result<&str, &str>) {
+    let found = line.parse::<FftPlan>();
+    if let Ok(plan) = &found {
+        assert_eq!(
+            plan.to_string().parse().as_ref(),
+            Ok(plan),
+            "the canonical line is another plan"
+        );
+    }
+    let found = found.map(|plan| plan.to_string()).map_err(|error| error.to_string());
+    assert_eq!(found.as_deref().map_err(String::as_str), expected, "{line}");
+}
+
+#[test]
+fn lines_are_plans() {
+    check("c2c sp ip 1024x1024 batch 8", Ok("c2c sp ip 1024x1024 batch 8"));
+    check(" c2c  half op 7 both batch 1 ", Ok("c2c half op 7"));
+    check("c2c dp ip 2x3x4 inv batch 3", Ok("c2c dp ip 2x3x4 batch 3 inv"));
+    check("r2c sp op 100 fwd", Ok("r2c sp op 100"));
+    check("c2r dp ip 100 batch 2", Ok("c2r dp ip 100 batch 2"));
+}
+
+#[test]
+fn the_options_of_rocfft_bench_are_plans() {
+    check("rocfft-bench --length 1024 512 -b 8", Ok("c2c sp ip 1024x512 batch 8 fwd"));
+    check("/x/bin/rocfft-bench --length=64 -t 1 --double -o", Ok("c2c dp op 64 inv"));
+    check("--length 4 5 6 -t2 --precision half -N 10", Ok("r2c half ip 4x5x6"));
+    check("-t 3 --batchSize=4 --length 9 --notInPlace --device 1", Ok("c2r sp op 9 batch 4"));
+    check("--length 8 --ignore_runtime_failures -g 1", Ok("c2c sp ip 8 fwd"));
+}
+
+#[test]
+fn what_is_no_plan_is_told_with_the_word() {
+    let huge = "failed to accept the plan: its transforms have too many values";
+    for (line, expected) in [
+        ("c2x sp ip 8", "failed to read `c2x`: `c2c`, `r2c` or `c2r` expected"),
+        ("c2c single ip 8", "failed to read `single`: `half`, `sp` or `dp` expected"),
+        ("c2c sp xp 8", "failed to read `xp`: `ip` or `op` expected"),
+        ("c2c sp ip", "failed to read the plan: lengths like `1024x1024` expected at its end"),
+        ("c2c sp ip 8x0", "failed to read `0`: a number from 1 expected"),
+        ("c2c sp ip 8x", "failed to read ``: a number from 1 expected"),
+        ("c2c sp ip +8", "failed to read `+8`: a number from 1 expected"),
+        ("c2c sp ip 1x2x3x4", "failed to read `1x2x3x4`: one to three lengths expected"),
+        ("c2c sp ip 8 batch", "failed to read the plan: a number from 1 expected at its end"),
+        ("c2c sp ip 8 batch 2 batch 3", "failed to read `batch`: the end expected"),
+        ("c2c sp ip 8 fwd inv", "failed to read `inv`: the end expected"),
+        ("c2c sp ip 8 8", "failed to read `8`: `fwd`, `inv` or `both` expected"),
+        (
+            "r2c sp ip 8 inv",
+            "failed to read `inv`: the direction of a real transform, `r2c fwd` or `c2r inv`, expected",
+        ),
+        (
+            "c2c sp ip 99999999999999999999",
+            "failed to read `99999999999999999999`: a number from 1 expected",
+        ),
+        ("c2c sp ip 4294967296x4294967296", huge),
+        ("--length 4294967296 -b 4294967296", huge),
+        ("rocfft-bench", "failed to read the plan: `--length` expected at its end"),
+        ("-b 8", "failed to read the plan: `--length` expected at its end"),
+        ("--length", "failed to read the plan: a number from 1 expected at its end"),
+        (
+            "--length 1 2 3 4",
+            "failed to read `4`: rocfft-bench has no such option, or it is there twice",
+        ),
+        ("--length 8 -t 4", "failed to read `4`: a number from 0 to 3 expected"),
+        (
+            "--length 8 -x 4",
+            "failed to read `-x`: rocfft-bench has no such option, or it is there twice",
+        ),
+        (
+            "--length 8 -oé",
+            "failed to read `-oé`: rocfft-bench has no such option, or it is there twice",
+        ),
+        (
+            "--length 8 --double --precision single",
+            "failed to read `--precision`: rocfft-bench has no such option, or it is there twice",
+        ),
+        (
+            "--length 8 --istride 2",
+            "failed to accept `--istride`: only unit strides and interleaved arrays are supported",
+        ),
+    ] {
+        check(line, Err(expected));
+    }
+}
+
+#[test]
+fn a_list_has_each_plan_once_and_errors_name_their_line() {
+    let list =
+        "# from a program\nc2c sp ip 8\n\n--length 8 # the same, forward\r\nc2c sp ip 8 both\n";
+    let plans = read_plans("plans", list.as_bytes()).unwrap();
+    let lines: Vec<_> = plans.iter().map(FftPlan::to_string).collect();
+    assert_eq!(lines, ["c2c sp ip 8", "c2c sp ip 8 fwd"]);
+    assert_eq!(plans[0].transform_types(), [0, 1]);
+
+    let error = read_plans("plans", "c2c sp ip 8\n\nc2c sp\n".as_bytes()).unwrap_err();
+    assert!(matches!(&error, PlansError::Line { line: 3, .. }), "{error:?}");
+    assert_eq!(error.to_string(), "failed to read the plan of `plans:3`");
+    assert!(error.hint().contains("c2c sp ip"));
+
+    let refused = |bytes: &[u8]| read_plans("x", bytes).unwrap_err();
+    assert!(matches!(refused(b"# none\n"), PlansError::Nothing { .. }));
+    assert!(matches!(refused(b"c2c \xff"), PlansError::NoText { line: 1, .. }));
+    assert!(matches!(refused(&vec![b' '; 1 << 20]), PlansError::NoText { line: 1, .. }));
+}
