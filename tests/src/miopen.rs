@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_debian::{Archive, DebianError, Event, Keyring, Options, Progress, Proxies};
-use gfxpack_miopen::{Library, LibraryError, LibrarySource, MIOPEN, Problem};
+use gfxpack_miopen::{MIOPEN, Problem};
+use gfxpack_rocfft::ROCFFT;
+use gfxpack_stock_library::{Library, LibraryError, LibrarySource, Product};
 use tempfile::TempDir;
 
 use crate::project::{binary, command};
@@ -38,7 +40,8 @@ pub fn fake_library(definition: Option<&str>) -> (TempDir, Library) {
     let library = file.to_str().expect("a path in UTF-8");
     let options = [library, "-Wl,--unresolved-symbols=ignore-in-shared-libs"];
     compile("fake_driver.c", &directory.path().join("MIOpenDriver"), &options);
-    let library = locate(&LibrarySource::Path(file), directory.path()).expect("a libMIOpen");
+    let library =
+        locate(&MIOPEN, &LibrarySource::Path(file), directory.path()).expect("a libMIOpen");
     (directory, library)
 }
 
@@ -48,10 +51,23 @@ pub fn fake_library(definition: Option<&str>) -> (TempDir, Library) {
 /// # Panics
 /// Where the archive is reached, and has none for this machine.
 #[must_use]
-#[expect(clippy::print_stderr, reason = "a test that is not run says so")]
 pub fn debian_library(suite: &str, cache: &Path) -> Option<Library> {
+    debian(&MIOPEN, suite, cache)
+}
+
+/// Debian's librocfft, likewise.
+///
+/// # Panics
+/// Likewise.
+#[must_use]
+pub fn debian_rocfft(suite: &str, cache: &Path) -> Option<Library> {
+    debian(&ROCFFT, suite, cache)
+}
+
+#[expect(clippy::print_stderr, reason = "a test that is not run says so")]
+fn debian(product: &'static Product, suite: &str, cache: &Path) -> Option<Library> {
     let source = LibrarySource::Debian { suite: suite.to_owned(), version: None };
-    match locate(&source, cache) {
+    match locate(product, &source, cache) {
         Ok(library) => Some(library),
         Err(LibraryError::Debian(error)) if error.is_unreachable() => {
             eprintln!("skipped: {error}");
@@ -72,7 +88,11 @@ impl Progress for Quiet {
     fn event(&self, _event: Event<'_>) {}
 }
 
-fn locate(source: &LibrarySource, cache: &Path) -> Result<Library, LibraryError> {
+fn locate(
+    product: &'static Product,
+    source: &LibrarySource,
+    cache: &Path,
+) -> Result<Library, LibraryError> {
     let options = Options {
         mirror: None,
         apt: PathBuf::from("/etc/apt"),
@@ -80,7 +100,7 @@ fn locate(source: &LibrarySource, cache: &Path) -> Result<Library, LibraryError>
         proxies: Proxies::default(),
         architecture: None,
     };
-    Library::locate(&MIOPEN, source, None, &Archive::new(cache, options, &Quiet))
+    Library::locate(product, source, None, &Archive::new(cache, options, &Quiet))
 }
 
 /// A convolution of so many images.

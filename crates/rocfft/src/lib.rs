@@ -2,9 +2,11 @@
 //! before it compiles it.
 //!
 //! The bytes are described in `docs/rocfft-format.md`. This crate knows the
-//! file, the lines that describe plans, and the log that rocFFT writes; it
-//! knows no compiler, no package, and no environment.
+//! file, the lines that describe plans, the log that rocFFT writes, and how to
+//! ask the stock library which kernels it compiles; it knows no compiler, no
+//! package, and no environment.
 
+mod ask;
 mod bench_line;
 mod file;
 mod key;
@@ -13,6 +15,7 @@ mod plan;
 mod plan_line;
 mod plan_list;
 
+pub use ask::{Answer, AskError, AskOptions, Kernel, PlanFailure, ROCFFT, ask};
 pub use file::{
     error::{MergeError, ReadError, WriteError},
     layout::Layout,

@@ -66,6 +66,13 @@ impl<'a> Patient<'a> {
     }
 }
 
+impl Patient<'_> {
+    /// Waits until that time from now on.
+    pub fn wait_until(&mut self, deadline: Instant) {
+        self.deadline = deadline;
+    }
+}
+
 impl Read for Patient<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {

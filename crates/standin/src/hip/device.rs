@@ -13,6 +13,8 @@ const PROPERTIES_BYTES: usize = 1472;
 const SHARED_MEMORY_PER_BLOCK_AT: usize = 296;
 const WARP_SIZE_AT: usize = 308;
 const MAX_THREADS_PER_BLOCK_AT: usize = 320;
+const MAX_THREADS_DIM_AT: usize = 324;
+const MAX_GRID_SIZE_AT: usize = 336;
 const MULTI_PROCESSOR_COUNT_AT: usize = 388;
 const GCN_ARCH_NAME_AT: usize = 1160;
 const GCN_ARCH_NAME_BYTES: usize = 256;
@@ -28,6 +30,8 @@ const ATTRIBUTE_WARP_SIZE: c_int = 87;
 const SHARED_MEMORY: c_int = 64 << 10;
 /// Work items of a work group.
 const MAX_THREADS: c_int = 1024;
+/// Work groups in each dimension.
+const MAX_GROUPS: [c_int; 3] = [c_int::MAX, 65_536, 65_536];
 /// More memory makes more ways of computing applicable; nothing is touched.
 const MEMORY: usize = 256 << 30;
 
@@ -67,6 +71,8 @@ unsafe extern "C" fn hipGetDevicePropertiesR0600(properties: *mut u8, _device: c
         properties.write_bytes(0, PROPERTIES_BYTES);
         properties.add(SHARED_MEMORY_PER_BLOCK_AT).cast::<usize>().write(SHARED_MEMORY as usize);
         properties.add(MAX_THREADS_PER_BLOCK_AT).cast::<c_int>().write(MAX_THREADS);
+        properties.add(MAX_THREADS_DIM_AT).cast::<[c_int; 3]>().write([MAX_THREADS; 3]);
+        properties.add(MAX_GRID_SIZE_AT).cast::<[c_int; 3]>().write(MAX_GROUPS);
         properties.add(WARP_SIZE_AT).cast::<c_uint>().write(claim.warp_size());
         properties.add(MULTI_PROCESSOR_COUNT_AT).cast::<c_uint>().write(claim.compute_units);
         ptr::copy_nonoverlapping(name.as_ptr(), properties.add(GCN_ARCH_NAME_AT), name.len());

@@ -1,0 +1,160 @@
+//! Asks the stock librocfft which kernels it would compile for plans, on a GPU
+//! that is not there.
+//!
+//! The library runs behind stand-ins of HIP and hipRTC, whose objects hold
+//! nothing but a number. It keeps each in its cache under the kernel's key: so
+//! the library itself says which text is compiled for which key.
+
+mod error;
+mod probe;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use gfxpack_stock_library::{ElfFile, Library, Product};
+
+pub use self::error::{AskError, PlanFailure};
+use self::probe::{Ended, Probe};
+use crate::file::read::Reader;
+use crate::plan::FftPlan;
+
+/// librocfft.
+pub static ROCFFT: Product = Product {
+    name: "librocfft",
+    file: "librocfft.so",
+    soname: "librocfft.so.0",
+    function: "rocfft_plan_create",
+    option: "--rocfft",
+    package: "librocfft0",
+    companions: &[],
+    databases_package: None,
+    driver: None,
+    databases: &[],
+    // It tells the version when it is asked.
+    version: |_| None,
+    version_of_tree: |_| None,
+};
+
+/// What every program is compiled for, among its options.
+const ARCHITECTURE: &str = "--gpu-architecture=";
+
+/// What the stand-in's objects begin with; the program's number follows.
+///
+/// Source: crates/standin/src/code_object.rs, `stand_in`.
+const STAND_IN_MAGIC: &[u8] = b"gfxpack stand-in object\0";
+
+/// Whom to ask for which device.
+#[derive(Clone, Copy)]
+pub struct AskOptions<'a> {
+    /// The library.
+    pub library: &'a Library,
+    /// The program that loads it, which comes with gfxpack.
+    pub probe: &'a Path,
+    /// Where temporary files go if none can lie in memory.
+    pub scratch: &'a Path,
+    /// The processor without features: `gfx90a`.
+    pub arch: &'a str,
+    /// Its compute units. Kernels do not depend on them, only how they are started.
+    pub compute_units: u32,
+    /// Asked again and again whether the answer is still wanted.
+    pub cancelled: &'a dyn Fn() -> bool,
+}
+
+/// What a library compiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The library's version: `1.0.32`.
+    pub version: String,
+    /// `HIP_VERSION` of the headers that it was built with.
+    pub hip_version: i64,
+    /// SHA-256 of the sources of its generator.
+    pub generator_sum: [u8; 32],
+    /// Each kernel once, by name.
+    pub kernels: Vec<Kernel>,
+    /// Plans that it does not create, by their numbers.
+    pub failures: BTreeMap<usize, PlanFailure>,
+}
+
+/// A kernel that the library compiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kernel {
+    /// Its name, which is that of its function too.
+    pub name: String,
+    /// What hipRTC is given.
+    pub source: String,
+    /// The options, without the processor.
+    pub options: Vec<String>,
+}
+
+/// Asks for all kernels of these plans together.
+///
+/// # Errors
+/// [`AskError`]. A plan that the library refuses, or that ends its process, is
+/// no error but one of the [`Answer::failures`].
+pub fn ask(plans: &[FftPlan], options: &AskOptions<'_>) -> Result<Answer, AskError> {
+    let mut failures = BTreeMap::new();
+    loop {
+        let asked: Vec<usize> =
+            (0..plans.len()).filter(|plan| !failures.contains_key(plan)).collect();
+        let probe = Probe::start(asked.iter().map(|plan| &plans[*plan]), options)?;
+        match probe.run(options.cancelled)? {
+            Ended::Done(done) => {
+                let refused = done.failures.iter().map(|(plan, failure)| (asked[*plan], *failure));
+                failures.extend(refused);
+                return answer(&done, failures, options);
+            }
+            // What others had compiled is lost with it.
+            Ended::Died { plan, failure } => failures.insert(asked[plan], failure),
+        };
+    }
+}
+
+fn answer(
+    done: &probe::Done,
+    failures: BTreeMap<usize, PlanFailure>,
+    options: &AskOptions<'_>,
+) -> Result<Answer, AskError> {
+    let inconsistent = |what: String| AskError::Inconsistent { what };
+    let mut kernels = Vec::new();
+    let mut common: BTreeSet<(i64, [u8; 32])> = BTreeSet::new();
+    if done.cache().exists() {
+        Reader::open(done.cache())?.for_each_row(|key, code| {
+            common.insert((key.hip_version, key.generator_sum));
+            if key.arch != options.arch {
+                return Err(inconsistent(format!("it looks up kernels for {}", key.arch)));
+            }
+            let program =
+                number_in(&code).and_then(|number| Some((number, done.programs.get(&number)?)));
+            let (number, words) =
+                program.ok_or_else(|| inconsistent(format!("nothing was compiled for {key}")))?;
+            let path = done.source(number);
+            let source =
+                fs::read_to_string(&path).map_err(|source| AskError::Scratch { path, source })?;
+            let kernel_options = words.iter().filter(|word| !word.starts_with(ARCHITECTURE));
+            let kernel_options = kernel_options.cloned().collect();
+            kernels.push(Kernel { name: key.kernel_name, source, options: kernel_options });
+            Ok(())
+        })?;
+    }
+    let Some((hip_version, generator_sum)) = common.pop_first() else {
+        return Err(AskError::NoKernel);
+    };
+    if !common.is_empty() {
+        return Err(inconsistent("its kernels are of several generators".to_owned()));
+    }
+    let file = ElfFile::open(&options.library.file)?;
+    if memchr::memmem::find(&file.constants()?, &generator_sum).is_none() {
+        let what = "the sum of its generator is not what it has in itself";
+        return Err(inconsistent(what.to_owned()));
+    }
+    let version = done.version.clone();
+    Ok(Answer { version, hip_version, generator_sum, kernels, failures })
+}
+
+/// The number of the program that the stand-in of hipRTC made an object of.
+fn number_in(object: &[u8]) -> Option<u64> {
+    let number = object.strip_prefix(STAND_IN_MAGIC)?.get(..8)?;
+    Some(u64::from_le_bytes(number.try_into().ok()?))
+}

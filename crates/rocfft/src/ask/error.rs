@@ -1,0 +1,115 @@
+//! What can go wrong with asking.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use gfxpack_stock_library::ElfError;
+
+use crate::file::error::ReadError;
+
+/// Why a library can't be asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// A file of the probe's can't be written or read.
+    #[error("failed to use `{path}`")]
+    Scratch {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The probe can't be started.
+    #[error("failed to start `{probe}`")]
+    Start {
+        /// The probe.
+        probe: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The probe is another gfxpack's.
+    #[error("`{probe}` is of gfxpack {version}, this is {}", env!("CARGO_PKG_VERSION"))]
+    ProbeVersion {
+        /// The probe.
+        probe: PathBuf,
+        /// Its version.
+        version: String,
+    },
+    /// The library can't be loaded, or not set up.
+    #[error("failed to load librocfft: {reason}")]
+    Load {
+        /// What the probe, the loader or the library says.
+        reason: String,
+    },
+    /// The library has no such function.
+    #[error("librocfft does not define `{function}`")]
+    MissingFunction {
+        /// The function.
+        function: String,
+    },
+    /// It has compiled nothing.
+    #[error("librocfft asked for no kernel")]
+    NoKernel,
+    /// What it compiles does not fit what it looks up.
+    #[error("librocfft contradicts itself: {what}")]
+    Inconsistent {
+        /// What does not fit.
+        what: String,
+    },
+    /// The library is no ELF file.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
+    /// The cache that it has written can't be read.
+    #[error(transparent)]
+    Cache(#[from] ReadError),
+    /// The answer is not wanted any more.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl AskError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Scratch { .. } => "see whether the disk is full, or set TMPDIR to another one",
+            Self::Start { .. } | Self::ProbeVersion { .. } => {
+                "the probe comes with gfxpack: install both again"
+            }
+            Self::Load { .. } | Self::MissingFunction { .. } | Self::Inconsistent { .. } => {
+                "try another librocfft; --rocfft debian:sid is known to work"
+            }
+            Self::NoKernel => "none of the plans can be created; each is named above",
+            Self::Elf(_) => "give a librocfft.so, or the directory of a ROCm, as /opt/rocm",
+            Self::Cache(_) => "this is a defect of gfxpack or of the disk",
+            Self::Cancelled => return None,
+        })
+    }
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PlanFailure {
+    /// The library refuses it, with this `rocfft_status`.
+    Refused(i32),
+    /// It takes longer than any that has a use.
+    Overdue,
+    /// The library ends its process, by this signal.
+    Killed(i32),
+    /// The library ends its process, with this status.
+    Exited(i32),
+}
+
+impl fmt::Display for PlanFailure {
+    /// As a clause of which the plan is the subject.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(status) => write!(f, "is refused with status {status}"),
+            Self::Overdue => f.write_str("takes too long"),
+            Self::Killed(signal) => write!(f, "ends librocfft by signal {signal}"),
+            Self::Exited(status) => write!(f, "ends librocfft with status {status}"),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The probe: started through the library's loader, told the plans, and
+//! listened to until it ends. Its own module `rocfft` describes what is said.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use gfxpack_stock_library::{
+    CANCELLED, ElfFile, Patient, file_of, is_sqlite, read_line, stood_in, temporary_directory,
+    write_line, write_stubs,
+};
+use tempfile::TempDir;
+
+use super::AskOptions;
+use super::error::{AskError, PlanFailure};
+use crate::plan::{FftPlan, Placement, Precision};
+
+/// Longer than any plan takes whose transform has a use.
+const PLAN_LIMIT: Duration = Duration::from_secs(300);
+/// How much of what the loader or the library says is shown.
+const MAX_OUTPUT: u64 = 4096;
+
+/// A running probe.
+pub(super) struct Probe {
+    process: Process,
+    socket: UnixStream,
+    directory: TempDir,
+    /// Which plan each line that was told is of.
+    plans: Vec<usize>,
+    path: PathBuf,
+}
+
+/// A process that ends with its owner.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How a probe ended.
+pub(super) enum Ended {
+    /// It has created all plans that the library creates.
+    Done(Done),
+    /// It died while it created this plan.
+    Died {
+        /// The plan's number.
+        plan: usize,
+        /// How it ended.
+        failure: PlanFailure,
+    },
+}
+
+/// What a probe leaves.
+pub(super) struct Done {
+    pub(super) version: String,
+    /// The options of each program that was compiled, by its number.
+    pub(super) programs: BTreeMap<u64, Vec<String>>,
+    /// Plans that the library refuses.
+    pub(super) failures: BTreeMap<usize, PlanFailure>,
+    directory: TempDir,
+}
+
+impl Done {
+    /// The cache that the library has written.
+    pub(super) fn cache(&self) -> PathBuf {
+        self.directory.path().join("cache.db")
+    }
+
+    /// The text of a program.
+    pub(super) fn source(&self, number: u64) -> PathBuf {
+        self.directory.path().join("sources").join(number.to_string())
+    }
+}
+
+impl Probe {
+    /// Starts a probe and tells it all plans.
+    pub(super) fn start<'p>(
+        plans: impl Iterator<Item = &'p FftPlan>,
+        options: &AskOptions<'_>,
+    ) -> Result<Self, AskError> {
+        let AskOptions { library, probe, scratch, .. } = *options;
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            |source| AskError::Scratch { path, source }
+        };
+        let directory = temporary_directory(scratch).map_err(failed(scratch))?;
+        let inside = |name: &str| directory.path().join(name);
+        for name in ["stubs", "tmp", "sources"] {
+            fs::create_dir(inside(name)).map_err(failed(&inside(name)))?;
+        }
+        let object = ElfFile::open(&library.file)?.shared_object()?;
+        let stubs = write_stubs(&inside("stubs"), object.machine, &stood_in(&object.needed))
+            .map_err(failed(&inside("stubs")))?;
+        let started = |source| AskError::Start { probe: probe.to_owned(), source };
+        let (socket, theirs) = UnixStream::pair().map_err(started)?;
+        let output = File::create(inside("output")).map_err(failed(&inside("output")))?;
+        let mut command = library.probe_command(probe, &inside("stubs"));
+        command
+            .env("HOME", directory.path())
+            .env("TMPDIR", inside("tmp"))
+            .env("LC_ALL", "C")
+            // Neither an installed cache nor another process is asked.
+            .env("ROCFFT_RTC_SYS_CACHE_PATH", inside("none.db"))
+            .env("ROCFFT_RTC_CACHE_PATH", inside("cache.db"))
+            .env("ROCFFT_RTC_PROCESS", "0")
+            .current_dir(directory.path());
+        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(output);
+        let process = Process(command.spawn().map_err(started)?);
+        // The command holds the other end of the socket.
+        drop(command);
+        let mut probe =
+            Self { process, socket, directory, plans: Vec::new(), path: probe.to_owned() };
+        let sqlite = file_of(&object, &library.search_path, is_sqlite);
+        // Where the probe is gone, so is what it would have said.
+        let _ = probe.say(plans, options, &stubs, sqlite.as_deref());
+        Ok(probe)
+    }
+
+    fn say<'p>(
+        &mut self,
+        plans: impl Iterator<Item = &'p FftPlan>,
+        options: &AskOptions<'_>,
+        stubs: &[PathBuf],
+        sqlite: Option<&Path>,
+    ) -> io::Result<()> {
+        let mut words = Vec::new();
+        let mut line = |fields: &[&[u8]]| write_line(&mut words, fields);
+        line(&[b"library", options.library.file.as_os_str().as_bytes()])?;
+        for stub in stubs {
+            line(&[b"stub", stub.as_os_str().as_bytes()])?;
+        }
+        let units = options.compute_units.to_string();
+        line(&[b"device", options.arch.as_bytes(), units.as_bytes()])?;
+        if let Some(sqlite) = sqlite {
+            line(&[b"sqlite", sqlite.as_os_str().as_bytes()])?;
+        }
+        line(&[b"rocfft", self.directory.path().join("sources").as_os_str().as_bytes()])?;
+        for (number, plan) in plans.enumerate() {
+            for transform in plan.transform_types() {
+                line(&[b"plan", worded(plan, *transform).as_bytes()])?;
+                self.plans.push(number);
+            }
+        }
+        line(&[b"start"])?;
+        self.socket.write_all(&words)
+    }
+
+    /// Listens until the probe has ended.
+    pub(super) fn run(mut self, cancelled: &dyn Fn() -> bool) -> Result<Ended, AskError> {
+        let started = |source| AskError::Start { probe: self.path.clone(), source };
+        let socket = self.socket.try_clone().map_err(started)?;
+        let patient =
+            Patient::new(&socket, Instant::now() + PLAN_LIMIT, cancelled).map_err(started)?;
+        let mut reader = BufReader::new(patient);
+        let (mut version, mut programs) = (None, BTreeMap::new());
+        let (mut failures, mut created) = (BTreeMap::new(), 0);
+        let (mut line, mut overdue) = (Vec::new(), false);
+        loop {
+            line.clear();
+            reader.get_mut().wait_until(Instant::now() + PLAN_LIMIT);
+            match reader.read_until(b'\n', &mut line) {
+                Err(error) if error.kind() == CANCELLED => return Err(AskError::Cancelled),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    let _ = self.process.0.kill();
+                    overdue = true;
+                    break;
+                }
+                Ok(read) if read > 0 => {}
+                _ => break,
+            }
+            let fields = read_line(&line);
+            let fields: Vec<_> = fields.iter().map(|one| String::from_utf8_lossy(one)).collect();
+            let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
+            match fields[..] {
+                ["ready", env!("CARGO_PKG_VERSION"), library] => version = Some(library.to_owned()),
+                ["ready", other, _] => {
+                    let (probe, version) = (self.path.clone(), other.to_owned());
+                    return Err(AskError::ProbeVersion { probe, version });
+                }
+                ["missing", function] => {
+                    return Err(AskError::MissingFunction { function: function.to_owned() });
+                }
+                ["failed", reason] => return Err(AskError::Load { reason: reason.to_owned() }),
+                ["program", number, ref options @ ..] => {
+                    let number = number.parse().unwrap_or_default();
+                    programs.insert(number, options.iter().map(|&one| one.to_owned()).collect());
+                }
+                ["plan", _, status] => {
+                    let status = status.parse().unwrap_or(-1);
+                    if let (true, Some(&plan)) = (status != 0, self.plans.get(created)) {
+                        failures.insert(plan, PlanFailure::Refused(status));
+                    }
+                    created += 1;
+                }
+                ["end"] => {
+                    let version = version.as_deref().map(short_version).unwrap_or_default();
+                    let Self { directory, .. } = self;
+                    return Ok(Ended::Done(Done { version, programs, failures, directory }));
+                }
+                // What no stand-in answers shows by what the library makes of it.
+                _ => {}
+            }
+        }
+        let status = self.process.0.wait().map_err(started)?;
+        match self.plans.get(created) {
+            Some(&plan) if version.is_some() => {
+                let failure = match status.signal() {
+                    _ if overdue => PlanFailure::Overdue,
+                    Some(signal) => PlanFailure::Killed(signal),
+                    None => PlanFailure::Exited(status.code().unwrap_or_default()),
+                };
+                Ok(Ended::Died { plan, failure })
+            }
+            _ => {
+                let mut said = String::new();
+                let _ = File::open(self.directory.path().join("output"))
+                    .and_then(|file| file.take(MAX_OUTPUT).read_to_string(&mut said));
+                let said = said.trim();
+                let reason = if said.is_empty() { status.to_string() } else { said.to_owned() };
+                Err(AskError::Load { reason })
+            }
+        }
+    }
+}
+
+/// `1.0.32` of `1.0.32.7b43d4a-dirty`.
+fn short_version(text: &str) -> String {
+    text.split('.').take(3).collect::<Vec<_>>().join(".")
+}
+
+/// A plan in the probe's numbers.
+///
+/// Source: rocFFT 1.0.32, `rocfft.h`.
+fn worded(plan: &FftPlan, transform: u32) -> String {
+    let placement = match plan.placement {
+        Placement::InPlace => 0,
+        Placement::OutOfPlace => 1,
+    };
+    let precision = match plan.precision {
+        Precision::Single => 0,
+        Precision::Double => 1,
+        Precision::Half => 2,
+    };
+    let mut text = format!("{placement} {transform} {precision} {}", plan.batch);
+    for length in plan.lengths.iter().rev() {
+        text.push_str(&format!(" {length}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_told_with_the_fastest_length_first() {
+        let plan: FftPlan = "c2c dp op 64x32 batch 8".parse().unwrap();
+        let told: Vec<String> =
+            plan.transform_types().iter().map(|transform| worded(&plan, *transform)).collect();
+        assert_eq!(told, ["1 0 1 8 32 64", "1 1 1 8 32 64"]);
+        let plan: FftPlan = "c2r half ip 7".parse().unwrap();
+        assert_eq!(worded(&plan, plan.transform_types()[0]), "0 3 2 1 7");
+    }
+
+    #[test]
+    fn versions_have_three_numbers() {
+        assert_eq!(short_version("1.0.32.7b43d4a-dirty"), "1.0.32");
+        assert_eq!(short_version("1.0.32"), "1.0.32");
+    }
+}

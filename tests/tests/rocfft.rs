@@ -1,0 +1,111 @@
+//! Debian's librocfft, asked which kernels it compiles on GPUs that are not
+//! there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use gfxpack_rocfft::{Answer, AskOptions, FftPlan, PlanFailure, ask};
+use gfxpack_stock_library::Library;
+use gfxpack_tests::miopen::{debian_rocfft, probe};
+use gfxpack_tests::project::{command, finish};
+
+/// Fetched once for all tests of this checkout.
+const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
+
+const PLANS: [&str; 12] = [
+    "c2c sp ip 64",
+    "c2c sp op 64 batch 8",
+    "c2c dp ip 336",
+    "c2c sp ip 4096",
+    "c2c sp ip 65536",
+    "c2c sp ip 32x32",
+    "c2c dp op 17x24x32",
+    "r2c sp ip 128",
+    "r2c dp op 1000",
+    "c2r sp op 256x64",
+    "c2r sp ip 8192 batch 3",
+    "c2c half ip 512",
+];
+
+fn plans(lines: &[&str]) -> Vec<FftPlan> {
+    lines.iter().map(|line| line.parse().unwrap()).collect()
+}
+
+fn asked(library: &Library, lines: &[&str], arch: &str) -> Answer {
+    let scratch = std::env::temp_dir();
+    let options = AskOptions {
+        library,
+        probe: &probe(),
+        scratch: &scratch,
+        arch,
+        compute_units: 64,
+        cancelled: &|| false,
+    };
+    ask(&plans(lines), &options).unwrap_or_else(|error| panic!("{error}: {:?}", error.hint()))
+}
+
+#[test]
+fn the_library_says_which_kernels_it_compiles() {
+    let Some(library) = debian_rocfft("sid", Path::new(CACHE)) else { return };
+    let old = asked(&library, &PLANS, "gfx90a");
+    assert!(old.failures.is_empty(), "{:?}", old.failures);
+    assert!(old.version.starts_with("1."), "{}", old.version);
+    assert!(old.hip_version > 60_000_000, "{}", old.hip_version);
+    let names = |answer: &Answer| -> Vec<String> {
+        answer.kernels.iter().map(|kernel| kernel.name.clone()).collect()
+    };
+    let set: BTreeSet<String> = names(&old).into_iter().collect();
+    assert_eq!(set.len(), old.kernels.len(), "each once");
+    for wanted in ["_fwd_len64_", "_back_len64_", "_len336_", "_dp_", "_half_", "_sp_ip_"] {
+        assert!(set.iter().any(|name| name.contains(wanted)), "{wanted}: {set:?}");
+    }
+    for kernel in &old.kernels {
+        assert!(kernel.source.contains(&kernel.name), "{} is a function there", kernel.name);
+        assert_eq!(kernel.options, ["-O3", "-std=c++14", "-mcumode"], "{}", kernel.name);
+    }
+    // Another order of the same plans, and another device.
+    let mut backward = PLANS;
+    backward.reverse();
+    assert_eq!(asked(&library, &backward, "gfx90a").kernels, old.kernels);
+    let new = asked(&library, &PLANS, "gfx1201");
+    assert_eq!((new.hip_version, new.generator_sum), (old.hip_version, old.generator_sum));
+    let both = names(&new).iter().filter(|name| set.contains(*name)).count();
+    assert!(both > 10, "they have most in common");
+}
+
+#[test]
+fn what_it_compiles_is_compiled_by_the_driver() {
+    let Some(library) = debian_rocfft("sid", Path::new(CACHE)) else { return };
+    let answer = asked(&library, &["c2c sp ip 64 fwd"], "gfx90a");
+    let dir = tempfile::tempdir().unwrap();
+    for kernel in &answer.kernels {
+        let source = format!("#include <hip/hip_runtime.h>\n{}", kernel.source);
+        fs::write(dir.path().join("kernel.hip"), source).unwrap();
+        let mut hipcc = command("hipcc");
+        hipcc.args(&kernel.options).args(["--offload-arch=gfx90a", "--genco", "-w"]);
+        hipcc.args(["-o", "kernel.co", "kernel.hip"]).current_dir(dir.path());
+        finish(hipcc).expect_code(0);
+        let code = fs::read(dir.path().join("kernel.co")).unwrap();
+        let key = gfxpack_rocfft::CacheKey {
+            kernel_name: kernel.name.clone(),
+            arch: "gfx90a".to_owned(),
+            hip_version: answer.hip_version,
+            generator_sum: answer.generator_sum,
+        };
+        assert_eq!(gfxpack_rocfft::check_row(&key, &code), Ok(()), "{key}");
+    }
+}
+
+#[test]
+fn a_plan_that_is_refused_is_told_and_the_others_are_answered() {
+    let Some(library) = debian_rocfft("sid", Path::new(CACHE)) else { return };
+    // More than any device has memory for.
+    let lines = ["c2c sp ip 64", "c2c sp ip 1099511627776 batch 200000", "c2c sp ip 128"];
+    let answer = asked(&library, &lines, "gfx1100");
+    let refused: Vec<_> = answer.failures.iter().collect();
+    assert!(matches!(refused[..], [(1, PlanFailure::Refused(_))]), "{refused:?}");
+    for wanted in ["_len64_", "_len128_"] {
+        assert!(answer.kernels.iter().any(|kernel| kernel.name.contains(wanted)), "{wanted}");
+    }
+}
