@@ -174,8 +174,12 @@ mod tests {
             supplied: Vec::new(),
             facts: CompilerFacts { hip_program: Program::Hipcc, hip_version: None },
         };
-        let request =
-            TargetRequest { target: "gfx906".parse().unwrap(), toolchain: ToolchainId(0), keys };
+        let request = TargetRequest {
+            target: "gfx906".parse().unwrap(),
+            format: gfxpack_plan::consumer::StoreFormat::Kdb,
+            toolchain: ToolchainId(0),
+            keys,
+        };
         plan(
             vec![toolchain],
             ["a.cl", "b.cl", "c.s"].map(source).to_vec(),

@@ -25,7 +25,7 @@ use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
-pub(crate) use asking::{Ask, Asking, LibraryArgs, MiopenCommand};
+pub(crate) use asking::{Ask, Asking, LibraryArgs, MiopenCommand, RocfftArgs};
 pub(crate) use distribute::{
     ExecJob, Export, FromPlan, Merge, Missing, ShardsIn, SlurmArgs, Status, Submit, Wait,
 };

@@ -14,8 +14,8 @@ use gfxpack_toolchain::Search;
 
 use crate::args::{
     self, Annotations, Asking, Build, CacheArgs, CacheDir, CacheUpload, Format, IfEmpty, Inputs,
-    LayoutArg, LibraryArgs, Packaging, RemoteArgs, RemoteToolchain, ShardsIn, SharedCacheArgs,
-    SlurmArgs, ToolchainArgs,
+    LayoutArg, LibraryArgs, Packaging, RemoteArgs, RemoteToolchain, RocfftArgs, ShardsIn,
+    SharedCacheArgs, SlurmArgs, ToolchainArgs,
 };
 use crate::environment::Environment;
 use crate::fail::Result;
@@ -33,7 +33,7 @@ pub(crate) struct PlanArgs<'a> {
 
 impl PlanArgs<'_> {
     pub(crate) fn options(self, environment: &Environment) -> Result<PrepareOptions> {
-        let Inputs { asking: Asking { problems, library }, .. } = self.inputs;
+        let Inputs { asking: Asking { problems, library, rocfft }, .. } = self.inputs;
         Ok(PrepareOptions {
             inputs: InputOptions {
                 manifests: self.inputs.manifest.clone(),
@@ -43,7 +43,11 @@ impl PlanArgs<'_> {
                 skip_refused: self.inputs.skip_refused.clone(),
                 max_object_bytes: self.inputs.max_object.bytes,
                 problems: problems.clone(),
-                library: library_options(library, environment),
+                library: match rocfft.plans.is_empty() {
+                    true => library_options(library, environment),
+                    false => rocfft_options(library, rocfft, environment),
+                },
+                plans: rocfft.plans.clone(),
                 source_dirs: self.inputs.source_dir.clone(),
                 targets: self.inputs.target.clone(),
                 dfsg: self.inputs.dfsg,
@@ -70,6 +74,15 @@ pub(crate) fn library_options(args: &LibraryArgs, environment: &Environment) -> 
         proxies: environment.proxies.clone(),
         uses: args.uses,
     }
+}
+
+/// The librocfft to ask.
+pub(crate) fn rocfft_options(
+    args: &LibraryArgs,
+    rocfft: &RocfftArgs,
+    environment: &Environment,
+) -> LibraryOptions {
+    LibraryOptions { source: rocfft.rocfft.clone(), ..library_options(args, environment) }
 }
 
 /// Where to look for toolchains.

@@ -34,15 +34,30 @@ impl InstallLayout {
     /// The absolute directory of a library's kdbs.
     #[must_use]
     pub fn dir_of(&self, library: &str) -> String {
-        let prefix = match self {
+        format!("{}/share/{library}/db", self.prefix())
+    }
+
+    /// The absolute directory of ROCm's libraries.
+    #[must_use]
+    pub fn library_dir(&self) -> String {
+        let prefix = self.prefix();
+        match self {
+            // Fedora's and openSUSE's.
+            Self::Fhs => format!("{prefix}/lib64"),
+            Self::Debian => format!("{prefix}/x86_64-linux-gnu"),
+            Self::Rocm { .. } | Self::TheRock { .. } | Self::Prefix(_) => format!("{prefix}/lib"),
+        }
+    }
+
+    fn prefix(&self) -> String {
+        match self {
             Self::Rocm { version: Some(version) } => format!("/opt/rocm-{version}"),
             Self::Rocm { version: None } => "/opt/rocm".to_owned(),
             Self::TheRock { version } => format!("/opt/rocm/core-{version}"),
             Self::Fhs => "/usr".to_owned(),
             Self::Debian => "/usr/lib".to_owned(),
             Self::Prefix(prefix) => prefix.trim_end_matches('/').to_owned(),
-        };
-        format!("{prefix}/share/{library}/db")
+        }
     }
 
     /// The ROCm version in the directory's name: packages for different ones
@@ -78,5 +93,9 @@ mod tests {
         check(InstallLayout::Fhs, "/usr/share/miopen/db");
         check(InstallLayout::Debian, "/usr/lib/share/miopen/db");
         check(InstallLayout::Prefix("/srv/r/".to_owned()), "/srv/r/share/miopen/db");
+        let check = |layout: InstallLayout, expected| assert_eq!(layout.library_dir(), expected);
+        check(InstallLayout::Rocm { version: None }, "/opt/rocm/lib");
+        check(InstallLayout::Fhs, "/usr/lib64");
+        check(InstallLayout::Debian, "/usr/lib/x86_64-linux-gnu");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{Cancel, CompileError, Executor, ExecutorOptions, History, Summary};
-use gfxpack_kdb::{MAX_OBJECT_BYTES, Row, VerifyOptions, WriteError, WriteOptions};
+use gfxpack_kdb::MAX_OBJECT_BYTES;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
 use gfxpack_plan::plan;
@@ -21,6 +21,7 @@ use crate::provenance::Provenance;
 use crate::refused_list::RefusedKernels;
 use crate::remote::RemoteBackends;
 use crate::report::Facts;
+use crate::store::{self, KernelStore, Rows};
 use crate::text::counted;
 
 /// How often an object that turns out damaged is made again before it is
@@ -65,8 +66,10 @@ pub(crate) fn build(
     progress: &dyn Progress,
     facts: &mut Facts,
 ) -> Result<Made> {
-    let kdb_dir = options.out.join("kdb");
-    std::fs::create_dir_all(&kdb_dir).map_err(error::io("create", &kdb_dir))?;
+    for kdb in &prepared.plan.kdbs {
+        let dir = options.out.join(kdb.format.output_dir());
+        std::fs::create_dir_all(&dir).map_err(error::io("create", &dir))?;
+    }
     let outputs = prepared.cache.outputs(&options.out)?;
     progress.event(Event::BuildStarted { plan: &prepared.plan, files });
     let made = run(prepared, options, remote, cancel, &outputs, progress, facts);
@@ -216,9 +219,10 @@ impl Assembly<'_> {
     ) -> Result<Vec<MadeKdb>> {
         let Self { prepared, form, cancel, outputs, .. } = *self;
         let plan = &prepared.plan;
+        let store = store::of_library(&prepared.inputs.library);
         let mut made = Vec::new();
         for (id, kdb) in (0..).map(KdbId).zip(&plan.kdbs) {
-            let path = self.out.join("kdb").join(kdb.target.kdb_file_name());
+            let path = self.out.join(kdb.format.output_dir()).join(kdb.file_name());
             let failed = |row: &plan::Row| objects.failed.get(&row.job);
             let mut missing: Vec<(KernelKey, String)> = kdb
                 .rows
@@ -232,44 +236,47 @@ impl Assembly<'_> {
             let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
             let origin = Origin::of(prepared, id);
             let (target, kernels) = (kdb.target.clone(), rows.len() as u64);
-            let recipe = self.recipe(id, &missing, objects);
+            let recipe = self.recipe(&*store, id, &missing, objects);
             if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {
                 progress.event(Event::KdbUnchanged { plan, kdb: id, rows: kernels });
                 made.push(MadeKdb { target, path, kernels, missing, origin });
                 continue;
             }
             let size = |row: &plan::Row| objects.known[row.job.0].map_or(0, |(_, size)| size);
-            let sized: Vec<Row<'_>> =
-                rows.iter().map(|row| Row { key: &row.key, size: size(row) }).collect();
-            let report = |done: gfxpack_kdb::Progress| {
-                let (rows, total) = (done.rows, done.total);
+            let keys: Vec<(&KernelKey, u64)> =
+                rows.iter().map(|row| (&*row.key, size(row))).collect();
+            let report = |rows, total| {
                 progress.event(Event::KdbProgress { plan, kdb: id, rows, total });
             };
-            let mut write_options = WriteOptions::default();
-            write_options.progress = Some(&report);
-            write_options.blob = form.blob;
-            write_options.layout = form.layout;
             let origins = form.provenance.then(|| Provenance::of(plan, id));
             let origin_of = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
-            write_options.origin = Some(&origin_of);
             let object = |position: usize| {
                 if cancel.is_cancelled() {
                     return Err(CompileError::Interrupted);
                 }
                 (objects.read)(rows[position].job)
             };
-            let written =
-                gfxpack_kdb::write(&path, &sized, &write_options, object).map_err(object_error)?;
+            let kernels = store.write(
+                &path,
+                &Rows {
+                    target: &kdb.target,
+                    keys: &keys,
+                    form,
+                    origin: Some(&origin_of),
+                    object: &object,
+                    progress: &report,
+                },
+            )?;
             if cancel.is_cancelled() {
                 return Err(CompileError::Interrupted.into());
             }
-            verify(&path, &kdb.target)?;
+            verify(&*store, &path, &kdb.target)?;
             let file = outputs.records().described(&path).map_err(error::io("read", &path))?;
             outputs.records().note_verified(&file, &kdb.target, MAX_OBJECT_BYTES, kernels);
             if let Some(recipe) = &recipe {
                 outputs.remember(recipe, &file);
             }
-            made.push(MadeKdb { target, path, kernels: written.rows, missing, origin });
+            made.push(MadeKdb { target, path, kernels, missing, origin });
         }
         Ok(made)
     }
@@ -277,6 +284,7 @@ impl Assembly<'_> {
     /// What decides a kdb's bytes; `None` if the inputs cannot be listed.
     fn recipe(
         &self,
+        store: &dyn KernelStore,
         kdb: KdbId,
         missing: &[(KernelKey, String)],
         objects: &Objects<'_>,
@@ -285,8 +293,8 @@ impl Assembly<'_> {
             return None;
         }
         let plan = &self.prepared.plan;
-        let slot = format!("kdb {}", plan[kdb].target.kdb_file_name());
-        let form = format!("{:?} {:?}", self.form.blob, self.form.layout);
+        let slot = format!("kdb {}", plan[kdb].file_name());
+        let form = store.identity(self.form);
         // A job's digest does not tell of the system's headers: the object does.
         let rows = &plan[kdb].rows;
         let made = Hasher::new("gfxpack objects of a kdb 1")
@@ -303,35 +311,25 @@ impl Assembly<'_> {
     }
 }
 
-/// Puts what the store said in place of the kdb writer's wrapping of it.
-fn object_error(error: WriteError) -> Error {
-    match error {
-        WriteError::Object { source, key } => match source.downcast::<CompileError>() {
-            Ok(error) => Error::from(*error),
-            Err(source) => WriteError::Object { source, key }.into(),
-        },
-        other => other.into(),
-    }
-}
-
 /// Reads the kdb back as a stranger would; what is wrong with it then is a
 /// defect of gfxpack or of the disk. Such a kdb does not stay: others would
 /// take it for one that was verified.
-fn verify(path: &Path, target: &Target) -> Result<()> {
-    let report = gfxpack_kdb::verify(path, Some(target), &VerifyOptions::default())?;
-    match report.findings.first() {
-        None if report.is_sound() => Ok(()),
-        first => {
-            std::fs::remove_file(path).map_err(error::io("remove", path))?;
-            let finding = first.map(ToString::to_string).unwrap_or_default();
-            Err(Error::Unsound(format!("`{}`: {finding}", path.display())))
-        }
+fn verify(store: &dyn KernelStore, path: &Path, target: &Target) -> Result<()> {
+    let verified = store.verify(path, Some(target), MAX_OBJECT_BYTES)?;
+    if verified.total_findings == 0 {
+        return Ok(());
     }
+    std::fs::remove_file(path).map_err(error::io("remove", path))?;
+    let finding = verified.findings.first().cloned().unwrap_or_default();
+    Err(Error::Unsound(format!("`{}`: {finding}", path.display())))
 }
 
 #[cfg(test)]
 mod tests {
+    use gfxpack_kdb::{Row, WriteOptions};
+
     use super::*;
+    use crate::library::Library;
 
     #[test]
     fn a_kdb_that_is_refused_does_not_stay() {
@@ -342,7 +340,8 @@ mod tests {
             let row = Row { key: &key, size: object.len() as u64 };
             let object = |_| Ok::<_, std::io::Error>(object.to_vec());
             gfxpack_kdb::write(&path, &[row], &WriteOptions::default(), object).unwrap();
-            verify(&path, &"gfx906_60".parse().unwrap()).map_err(|error| error.to_string())
+            let store = store::of_library(&Library::default());
+            verify(&*store, &path, &"gfx906_60".parse().unwrap()).map_err(|error| error.to_string())
         };
         assert!(write(b"no code object").unwrap_err().contains("gfx906_60.kdb"));
         assert!(!path.exists());

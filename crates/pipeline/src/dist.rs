@@ -114,7 +114,7 @@ impl<'a> Dist<'a> {
     /// Warns where the library that was asked does not look for kernels where
     /// the packages put them.
     fn check_layout(&self, options: &PackageOptions, release: &Release, progress: &dyn Progress) {
-        let library = self.prepared.asked.as_ref().map(|asked| &asked.library);
+        let library = self.prepared.asked.miopen().map(|asked| &asked.library);
         let elsewhere = !matches!(options.layout, LayoutChoice::Debian | LayoutChoice::Prefix(_));
         if elsewhere
             && library.is_some_and(Library::is_multiarch)
@@ -215,7 +215,8 @@ impl<'a> Dist<'a> {
         each: &mut dyn FnMut(&Checked),
     ) -> Result<()> {
         let prepared = &self.prepared;
-        let (Some(asked), Some(facts)) = (&prepared.asked, &prepared.inputs.library.asked) else {
+        let (Some(asked), Some(facts)) = (prepared.asked.miopen(), &prepared.inputs.library.asked)
+        else {
             return Ok(());
         };
         let files: Vec<PathBuf> = built.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
@@ -239,7 +240,8 @@ impl<'a> Dist<'a> {
 
     fn coverage(&self, kdbs: &[MadeKdb]) -> Vec<Coverage> {
         let prepared = &self.prepared;
-        let (Some(asked), Some(facts)) = (&prepared.asked, &prepared.inputs.library.asked) else {
+        let (Some(asked), Some(facts)) = (prepared.asked.miopen(), &prepared.inputs.library.asked)
+        else {
             return Vec::new();
         };
         let mut all = Vec::new();

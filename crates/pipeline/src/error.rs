@@ -89,6 +89,28 @@ pub enum Error {
         /// What the user can do about it.
         hint: &'static str,
     },
+    /// rocFFT does not create plans.
+    #[error("failed to ask for {failed} of {}", counted(*total, "plan"))]
+    PlansFailed {
+        /// Plans that are not created.
+        failed: usize,
+        /// Plans in all.
+        total: usize,
+        /// What the user can do about it.
+        hint: &'static str,
+    },
+    /// Lists of plans could not be read.
+    #[error(transparent)]
+    Plans(#[from] gfxpack_rocfft::PlansError),
+    /// rocFFT could not be asked.
+    #[error(transparent)]
+    RocfftAsk(#[from] gfxpack_rocfft::AskError),
+    /// rocFFT's kernel cache could not be read.
+    #[error(transparent)]
+    RocfftRead(#[from] gfxpack_rocfft::ReadError),
+    /// rocFFT's kernel cache could not be written.
+    #[error(transparent)]
+    RocfftWrite(#[from] gfxpack_rocfft::WriteError),
     /// A shard is done, and has kernels that could not be compiled.
     #[error("failed to compile {failed} of {} of shard {shard}", counted(*total, "kernel"))]
     ShardRefused {
@@ -267,9 +289,13 @@ impl Error {
             Self::TuningMerge(_) => ErrorKind::Usage,
             Self::Repository(error) if error.is_usage() => ErrorKind::Usage,
             Self::Verify(error) if error.is_usage() => ErrorKind::Usage,
-            Self::Refused { .. } | Self::ProblemsFailed { .. } | Self::Partial { .. } => {
-                ErrorKind::Refused
-            }
+            Self::Refused { .. }
+            | Self::ProblemsFailed { .. }
+            | Self::PlansFailed { .. }
+            | Self::Partial { .. } => ErrorKind::Refused,
+            Self::RocfftAsk(gfxpack_rocfft::AskError::Cancelled) => ErrorKind::Interrupted,
+            Self::RocfftAsk(_) | Self::RocfftWrite(_) => ErrorKind::Internal,
+            Self::Plans(_) | Self::RocfftRead(_) => ErrorKind::Usage,
             Self::ShardRefused { .. } => ErrorKind::ShardRefused,
             Self::Unsound(_) | Self::Unverified { .. } => ErrorKind::Unsound,
             Self::File(error) if error.is_usage() => ErrorKind::Usage,
@@ -322,7 +348,13 @@ impl Error {
             Self::Refused { reasons, .. } => format!(
                 "{reasons}; the kdbs hold the others; with --allow-partial that is no failure"
             ),
-            Self::ProblemsFailed { hint, .. } => (*hint).to_owned(),
+            Self::ProblemsFailed { hint, .. } | Self::PlansFailed { hint, .. } => {
+                (*hint).to_owned()
+            }
+            Self::Plans(error) => error.hint().to_owned(),
+            Self::RocfftAsk(error) => return error.hint().map(str::to_owned),
+            Self::RocfftRead(error) => error.hint().to_owned(),
+            Self::RocfftWrite(error) => error.hint().to_owned(),
             Self::ShardRefused { .. } => SHARD_REFUSED_HINT.to_owned(),
             Self::ShardLost { .. } => {
                 "run the shard again, with more memory or fewer --jobs; what is compiled is kept"

@@ -3,6 +3,7 @@
 mod asked;
 mod excluded;
 mod key_list;
+mod plans;
 mod reader;
 mod text_file;
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
 use gfxpack_model::{KernelKey, SourceId, Target, ToolchainId, processors, relative_path};
-use gfxpack_plan::consumer::Consumer;
+use gfxpack_plan::consumer::{Consumer, StoreFormat};
 use gfxpack_plan::expand::{self, KeyRequest};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license::LicensePolicy;
@@ -20,12 +21,13 @@ use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault, Location, device_wide};
 
-use crate::ask::Asked;
+use crate::answered::Answered;
 use crate::error::{self, Error, Result};
 use crate::library::Library;
 use crate::missing_from::{Present, Share};
 use crate::options::InputOptions;
 use crate::refused_list::SkipList;
+use crate::rocfft::AskedPlans;
 use crate::source_tree;
 use crate::text::counted;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
@@ -70,11 +72,15 @@ pub struct Inputs {
 ///
 /// # Errors
 /// Where inputs contradict each other, can't be read, or come to no kernel.
-pub fn read(inputs: &InputOptions, asked: Option<&Asked>) -> Result<Read> {
+pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<Read> {
+    if let Answered::Plans(plans) = asked {
+        return plan_kernels(inputs, plans);
+    }
+    let asked = asked.miopen();
     if inputs.manifests.is_empty() && inputs.keys.is_empty() && asked.is_none() {
         return Err(error::usage(
             "failed to start: no kernels are given",
-            "give what programs compute with --problems FILE, keys with --keys FILE --source-dir \
+            "give what programs compute with --problems FILE or --plans FILE, keys with --keys FILE --source-dir \
              DIR, or a manifest with --manifest FILE",
         ));
     }
@@ -97,29 +103,7 @@ pub fn read(inputs: &InputOptions, asked: Option<&Asked>) -> Result<Read> {
             "give keys with --keys FILE, or problems with --problems FILE",
         ));
     }
-    let targets = distinct(&inputs.targets)?;
-    let mut reader = Reader {
-        requests: targets
-            .into_iter()
-            .map(|target| TargetRequest { target, toolchain: ToolchainId(0), keys: Vec::new() })
-            .collect(),
-        sources: SourceSet::default(),
-        library: Library::default(),
-        generated: BTreeSet::new(),
-        missing: Vec::new(),
-        excluded: Excluded {
-            present: Present::read(&inputs.missing_from, inputs.max_object_bytes)?,
-            had: BTreeMap::new(),
-            refused: SkipList::read(&inputs.skip_refused)?,
-        },
-        key_errors: Vec::new(),
-        unbuildable: Unbuildable::new(),
-        warnings: Vec::new(),
-        files: inputs.manifests.len() + inputs.keys.len(),
-        for_miopen: !inputs.keys.is_empty() || asked.is_some(),
-        has_input: !inputs.manifests.is_empty() || asked.is_some(),
-        left_out_by_debian: LeftOut::new(),
-    };
+    let mut reader = Reader::new(inputs, asked.is_some())?;
     for file in &inputs.manifests {
         reader.manifest(file)?;
     }
@@ -141,6 +125,22 @@ pub fn read(inputs: &InputOptions, asked: Option<&Asked>) -> Result<Read> {
         }
     }
     reader.warnings.extend(reader.requests.iter().filter_map(|of| unknown_count(&of.target)));
+    let policy = LicensePolicy { dfsg: inputs.dfsg, allow: inputs.license_allow.clone() };
+    let left_out = reader.leave_out(&policy, inputs.stated_license.as_ref())?;
+    reader.finish(left_out, inputs.allow_partial)
+}
+
+/// The kernels that librocfft asks for.
+fn plan_kernels(inputs: &InputOptions, asked: &AskedPlans) -> Result<Read> {
+    let others = [&inputs.manifests, &inputs.keys, &inputs.source_dirs, &inputs.missing_from];
+    if others.iter().any(|others| !others.is_empty()) {
+        return Err(error::usage(
+            "failed to use --plans with other kernels: rocFFT's go into files of their own",
+            "leave --manifest, --keys, --source-dir and --missing-from out",
+        ));
+    }
+    let mut reader = Reader::new(inputs, true)?;
+    reader.plans(asked)?;
     let policy = LicensePolicy { dfsg: inputs.dfsg, allow: inputs.license_allow.clone() };
     let left_out = reader.leave_out(&policy, inputs.stated_license.as_ref())?;
     reader.finish(left_out, inputs.allow_partial)
@@ -185,6 +185,38 @@ pub fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
 }
 
 impl Reader {
+    /// Knows nothing yet but the targets and what is not built again.
+    fn new(inputs: &InputOptions, is_asked: bool) -> Result<Self> {
+        let targets = distinct(&inputs.targets)?;
+        Ok(Self {
+            requests: targets
+                .into_iter()
+                .map(|target| TargetRequest {
+                    target,
+                    format: StoreFormat::Kdb,
+                    toolchain: ToolchainId(0),
+                    keys: Vec::new(),
+                })
+                .collect(),
+            sources: SourceSet::default(),
+            library: Library::default(),
+            generated: BTreeSet::new(),
+            missing: Vec::new(),
+            excluded: Excluded {
+                present: Present::read(&inputs.missing_from, inputs.max_object_bytes)?,
+                had: BTreeMap::new(),
+                refused: SkipList::read(&inputs.skip_refused)?,
+            },
+            key_errors: Vec::new(),
+            unbuildable: Unbuildable::new(),
+            warnings: Vec::new(),
+            files: inputs.manifests.len() + inputs.keys.len(),
+            for_miopen: !inputs.keys.is_empty() || is_asked,
+            has_input: !inputs.manifests.is_empty() || is_asked,
+            left_out_by_debian: LeftOut::new(),
+        })
+    }
+
     fn manifest(&mut self, file: &Path) -> Result<()> {
         let text = read_text(file)?;
         let manifest = manifest::parse(&file.display().to_string(), &text)?;

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use gfxpack_kdb::VerifyOptions;
 use gfxpack_package::read::About;
 use gfxpack_package::verify::{Inspected, Inspector};
 use gfxpack_tuning::{DatabaseName, ModelName, Severity};
 
 use crate::error::Result;
-use crate::packages;
+use crate::{packages, store};
 
 /// Findings of a tuning database that are told one by one.
 const TUNING_FINDINGS: usize = 20;
@@ -25,12 +24,14 @@ impl Inspector for DatabaseInspector {
     fn is_wanted(&self, path: &str) -> bool {
         let path = Path::new(path);
         path.extension().is_some_and(|ending| ending == "kdb")
+            || gfxpack_rocfft::is_file_name(path)
             || DatabaseName::of(path).is_some()
             || ModelName::of(path).is_some()
     }
 
     fn inspect(&mut self, copy: &Path) -> Inspected {
-        let inspected = if copy.as_os_str().as_encoded_bytes().ends_with(b".kdb") {
+        let is_kdb = copy.as_os_str().as_encoded_bytes().ends_with(b".kdb");
+        let inspected = if is_kdb || gfxpack_rocfft::is_file_name(copy) {
             self.kdb(copy)
         } else if ModelName::of(copy).is_some() {
             let findings = gfxpack_tuning::check_model(copy).err().into_iter().collect();
@@ -46,7 +47,9 @@ impl Inspector for DatabaseInspector {
     }
 
     fn missing(&self, about: &About, files: &[String]) -> Option<String> {
-        let has_kdb = files.iter().any(|path| path.ends_with(".kdb"));
+        let has_kdb = files
+            .iter()
+            .any(|path| path.ends_with(".kdb") || gfxpack_rocfft::is_file_name(Path::new(path)));
         (is_of_kernels(about) && !has_kdb)
             .then(|| "it is a package of kernels and has no kdb".to_owned())
     }
@@ -68,12 +71,15 @@ fn is_of_kernels(about: &About) -> bool {
 impl DatabaseInspector {
     /// What is wrong with a kdb, and how many kernels it has.
     fn kdb(self, path: &Path) -> Result<Inspected> {
-        let target = packages::target_of(path)?;
-        let options = VerifyOptions::with_max_object_bytes(self.max_object_bytes);
-        let report = gfxpack_kdb::verify(path, Some(&target), &options)?;
-        let findings = report.findings.iter().map(ToString::to_string).collect();
-        let findings = with_rest(findings, report.total_findings());
-        Ok(Inspected { findings, entries: report.rows })
+        let target = match packages::target_of(path) {
+            // The one file for all processors names none.
+            Err(_) if gfxpack_rocfft::is_file_name(path) => None,
+            target => Some(target?),
+        };
+        let verified =
+            store::of_file_name(path).verify(path, target.as_ref(), self.max_object_bytes)?;
+        let findings = with_rest(verified.findings, verified.total_findings);
+        Ok(Inspected { findings, entries: verified.rows })
     }
 }
 

@@ -6,6 +6,7 @@
 //! ([`progress`]); nothing here knows a command line or a terminal. Begin with
 //! [`dist::Dist`].
 
+pub mod answered;
 pub mod ask;
 pub mod asked_facts;
 pub mod asked_keys;
@@ -55,8 +56,10 @@ pub mod record;
 mod refused_list;
 pub mod remote;
 pub mod report;
+pub mod rocfft;
 pub mod shards;
 mod source_tree;
+mod store;
 pub mod text;
 pub mod toolchains;
 pub mod tune;

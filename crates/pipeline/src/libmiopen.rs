@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::Cancel;
 use gfxpack_debian::{Archive, Event, Keyring, Lock, Options};
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN};
+use gfxpack_stock_library::Product;
 
 use crate::error::{self, Result};
 use crate::options::LibraryOptions;
@@ -21,10 +22,24 @@ pub fn locate(
     cancel: &Cancel,
     progress: &dyn Progress,
 ) -> Result<Library> {
+    locate_product(&MIOPEN, options, cache, cancel, progress)
+}
+
+/// Finds any of the libraries that can be asked, likewise.
+///
+/// # Errors
+/// Where there is none.
+pub(crate) fn locate_product(
+    product: &'static Product,
+    options: &LibraryOptions,
+    cache: &Path,
+    cancel: &Cancel,
+    progress: &dyn Progress,
+) -> Result<Library> {
     let progress = Fetching { cancel, progress, step: RefCell::default() };
     let archive = Archive::new(cache, archive_options(options)?, &progress);
     let source = options.source.as_ref().unwrap_or(&LibrarySource::Installed);
-    Ok(Library::locate(&MIOPEN, source, options.rocm_path.as_deref(), &archive)?)
+    Ok(Library::locate(product, source, options.rocm_path.as_deref(), &archive)?)
 }
 
 /// Chooses the packages of a suite of Debian's, and fetches them into `cache`.

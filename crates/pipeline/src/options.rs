@@ -64,8 +64,11 @@ pub struct InputOptions {
     pub max_object_bytes: u64,
     /// Lists of problems, for which libMIOpen is asked; `-` is standard input.
     pub problems: Vec<PathBuf>,
-    /// The libMIOpen that is asked.
+    /// The library that is asked.
     pub library: LibraryOptions,
+    /// Lists of plans, for which librocfft is asked in place of libMIOpen; `-`
+    /// is standard input.
+    pub plans: Vec<PathBuf>,
     /// Where sources of keys are looked up by name.
     pub source_dirs: Vec<PathBuf>,
     /// GPUs.
@@ -80,7 +83,7 @@ pub struct InputOptions {
     pub allow_partial: bool,
 }
 
-/// The libMIOpen that is asked, and how.
+/// The library that is asked, libMIOpen or librocfft, and how.
 #[derive(Debug, Clone, Default)]
 pub struct LibraryOptions {
     /// Which library; the installed one if `None`.

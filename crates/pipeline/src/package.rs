@@ -1,10 +1,9 @@
 //! Packages of kdbs that exist.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
-use gfxpack_kdb::{ReadError, ReadOptions, Reader, VerifyOptions};
 use gfxpack_model::Target;
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
@@ -18,7 +17,7 @@ use crate::outputs::{FileRecords, Outputs};
 use crate::progress::Progress;
 use crate::tuning::Shipped;
 use crate::writers::{self, MadePackages};
-use crate::{packages, record};
+use crate::{packages, record, store};
 
 /// Which kdbs are packaged, and how.
 #[derive(Debug)]
@@ -122,25 +121,18 @@ impl PackageKdbs<'_> {
         Ok(MadeKdb { target, path: path.to_owned(), kernels: rows, missing, origin })
     }
 
-    /// How many rows a sound kdb has.
+    /// How many rows a sound file has.
     fn verify(&self, path: &Path, target: &Target) -> Result<u64> {
-        let options = VerifyOptions::with_max_object_bytes(self.max_object_bytes);
-        let report = gfxpack_kdb::verify(path, Some(target), &options)?;
-        match report.findings.first() {
+        let verified =
+            store::of_file_name(path).verify(path, Some(target), self.max_object_bytes)?;
+        match verified.findings.first() {
             Some(finding) => Err(Error::Unsound(format!("`{}`: {finding}", path.display()))),
-            None => Ok(report.rows),
+            None => Ok(verified.rows),
         }
     }
 
     fn sources_without_licence(&self, path: &Path) -> Result<Licenses> {
-        let options = ReadOptions::with_max_object_bytes(self.max_object_bytes);
-        let mut licenses = Licenses::new();
-        Reader::open_with(path, options)?.for_each_key(|key| {
-            if let Some(source) = key.source_name() {
-                licenses.entry(source.to_owned()).or_default();
-            }
-            Ok::<(), ReadError>(())
-        })?;
-        Ok(licenses)
+        let names = store::of_file_name(path).source_names(path, self.max_object_bytes)?;
+        Ok(names.into_iter().map(|name| (name, BTreeSet::new())).collect())
     }
 }

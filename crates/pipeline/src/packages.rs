@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_model::package::PackageSpec;
 use gfxpack_model::{InstallLayout, Target};
-use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
+use gfxpack_plan::kernel_package::{self, Contents, Release, RocfftRelease, SourceLicense};
 
 use super::planned_package::Planned;
 use crate::asked_facts::library_in_words;
 use crate::build::MadeKdb;
 use crate::error::{self, Result};
-use crate::library::Library;
+use crate::library::{Library, RocfftFacts};
 use crate::options::{LayoutChoice, PackageOptions};
 use crate::progress::Progress;
 use crate::text::counted;
@@ -102,9 +102,17 @@ pub(crate) fn release(
         licenses,
         layout,
         reader: library.reader,
+        rocfft: library.rocfft.as_ref().map(rocfft_release),
         name_template,
         source_date_epoch: options.source_date_epoch,
     })
+}
+
+fn rocfft_release(facts: &RocfftFacts) -> RocfftRelease {
+    // As `Debian sid, librocfft0 6.4.3-1`.
+    let package = facts.origin.split_once(", ").and_then(|(_, package)| package.split_once(' '));
+    let package = package.map(|(name, version)| (name.to_owned(), version.to_owned()));
+    RocfftRelease { shares_file: facts.shares_file, package }
 }
 
 /// The release of one target's package, which tells of its own kernels only.
@@ -147,8 +155,20 @@ fn description(options: &PackageOptions, library: &Library) -> String {
             lists.join(", ")
         )
     });
+    let plans = library.rocfft.as_ref().map(|rocfft| {
+        let lists: Vec<&str> = rocfft.plans.iter().map(|list| list.name()).collect();
+        format!(
+            "The kernels are those that rocFFT {} ({}) asks for when it makes the plans of {}. It \
+             finds them if its generator has the SHA-256 {} and it was built with HIP {}.",
+            rocfft.version,
+            rocfft.origin,
+            lists.join(", "),
+            rocfft.generator_sum,
+            rocfft.hip_version
+        )
+    });
     let own = options.description.as_ref().or(library.description.as_ref()).cloned();
-    [own, asked].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+    [own, asked, plans].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
 /// Major and minor of ROCm's version, as TheRock's directories have them.
@@ -277,12 +297,18 @@ pub(crate) fn check<'a>(
 
 /// The target that a kdb's file name says.
 pub fn target_of(path: &Path) -> Result<Target> {
+    if let Some(arch) = gfxpack_rocfft::arch_of_file_name(path)
+        && let Ok(target) = arch.parse()
+    {
+        return Ok(target);
+    }
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let named = path.extension().is_some_and(|extension| extension == "kdb");
     stem.parse::<Target>().ok().filter(|_| named).ok_or_else(|| {
         error::usage(
             format!("failed to tell the target of `{}` by its name", path.display()),
-            "name it as MIOpen looks for it, as gfx906_60.kdb or gfx90a.kdb",
+            "name it as MIOpen looks for it, as gfx906_60.kdb or gfx90a.kdb, or rocFFT, as \
+             rocfft_kernel_cache_gfx90a.db",
         )
     })
 }

@@ -9,7 +9,8 @@ use gfxpack_plan::clock::Clock;
 use gfxpack_plan::plan::Plan;
 use gfxpack_toolchain::{Toolchain, Toolchains};
 
-use crate::ask::{self, Asked};
+use crate::answered::Answered;
+use crate::ask;
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::inputs::{self, Inputs, Read};
@@ -17,6 +18,7 @@ use crate::missing_from::Share;
 use crate::options::{PrepareOptions, Purpose};
 use crate::progress::Progress;
 use crate::rayon_workers::RayonWorkers;
+use crate::rocfft::{self, AskPlans};
 
 /// All that a build needs.
 pub struct Prepared {
@@ -29,8 +31,8 @@ pub struct Prepared {
     pub toolchains: Vec<Toolchain>,
     /// The cache of objects.
     pub cache: Cache,
-    /// What libMIOpen asked for, where problems were given.
-    pub asked: Option<Asked>,
+    /// What a library asked for, where problems or plans were given.
+    pub asked: Answered,
 }
 
 /// What there is to do for some inputs.
@@ -72,8 +74,8 @@ fn choose(toolchains: &mut Toolchains<'_>, read: &mut Read) -> Result<Vec<Toolch
 pub struct Gathered {
     /// The inputs.
     pub read: Read,
-    /// What libMIOpen asked for, where problems were given.
-    pub asked: Option<Asked>,
+    /// What a library asked for, where problems or plans were given.
+    pub asked: Answered,
     /// Those of the targets.
     pub toolchains: Vec<Toolchain>,
     /// The cache of objects.
@@ -100,7 +102,7 @@ pub fn gather(
     }
     let clock = Clock::at(options.source_date_epoch);
     let asked = asked(options, cancel, progress)?;
-    let mut read = inputs::read(&options.inputs, asked.as_ref())?;
+    let mut read = inputs::read(&options.inputs, &asked)?;
     if read.requests.is_empty() {
         return Ok(match read.inputs.shares {
             none if none.is_empty() => Work::NoKeys,
@@ -119,18 +121,24 @@ pub fn gather(
     Ok(Work::ToDo(Box::new(Gathered { read, asked, toolchains, cache, clock })))
 }
 
-/// What libMIOpen asks for, where problems are given. That it fails on some is
+/// What a library asks for, where problems or plans are given. That it fails on some is
 /// reported before hours of work, and ends the run unless that is allowed.
-fn asked(
-    options: &PrepareOptions,
-    cancel: &Cancel,
-    progress: &dyn Progress,
-) -> Result<Option<Asked>> {
+fn asked(options: &PrepareOptions, cancel: &Cancel, progress: &dyn Progress) -> Result<Answered> {
     let inputs = &options.inputs;
-    if inputs.problems.is_empty() {
-        return Ok(None);
-    }
     let targets = inputs::distinct(&inputs.targets)?;
+    if !inputs.plans.is_empty() {
+        let cache = options.cache.directory()?;
+        let (lists, library) = (&inputs.plans, &inputs.library);
+        let ask = AskPlans { lists, library, targets: &targets, cache: &cache };
+        let asked = ask.run(cancel, progress)?;
+        return match rocfft::report_failures(&asked, progress) {
+            Some(error) if !inputs.allow_partial => Err(error),
+            _ => Ok(Answered::Plans(Box::new(asked))),
+        };
+    }
+    if inputs.problems.is_empty() {
+        return Ok(Answered::Nothing);
+    }
     let cache = options.cache.directory()?;
     let ask = ask::Ask {
         problems: &inputs.problems,
@@ -145,7 +153,7 @@ fn asked(
                 --allow-partial";
     match ask::failed(&asked, hint) {
         Some(error) if !inputs.allow_partial => Err(error),
-        _ => Ok(Some(asked)),
+        _ => Ok(Answered::Problems(Box::new(asked))),
     }
 }
 

@@ -17,7 +17,7 @@ use gfxpack_model::{Target, processors};
 use self::bare::{bare, in_words};
 use crate::consumer::Consumer;
 
-pub use self::release::{Release, SourceLicense};
+pub use self::release::{Release, RocfftRelease, SourceLicense};
 pub use hardware::modaliases;
 pub use meta::{Family, family, unversioned};
 pub use names::default_name_template;
@@ -51,6 +51,7 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     let dir = release.kdb_dir();
     let aliases = match (release.layout.version(), release.reader) {
         (None, Consumer::Miopen) => hardware::modaliases(target),
+        (None, Consumer::Rocfft) => hardware::modaliases(target),
         // Only who has a program that reads them wants them.
         (_, Consumer::Runtime) | (Some(_), _) => Vec::new(),
     };
@@ -58,10 +59,10 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     spec.summary = format!("precompiled {} for {}", release.kernels(), in_words(target));
     spec.description = description(release, contents, &dir);
     spec.relations = names::relations(release, target);
-    spec.relations.extend(hardware::supplements(&aliases));
+    spec.relations.extend(hardware::supplements(release.reader, &aliases));
     spec.deb_fields = hardware::deb_fields(&[target.id().processor()], &aliases);
     spec.files.push(PackageFile {
-        path: format!("{dir}/{}", target.kdb_file_name()),
+        path: format!("{dir}/{}", release.installed_name(target)),
         content: Content::File(contents.kdb.clone()),
         mode: 0o644,
     });
@@ -89,6 +90,10 @@ fn description(release: &Release, contents: &Contents, dir: &str) -> String {
              to minutes, unless it finds them in a kernel database."
                 .to_owned()
         }
+        Consumer::Rocfft => "rocFFT compiles its GPU kernels when a program first makes a plan that \
+                             needs them, which takes seconds each, unless it finds them in a kernel \
+                             cache."
+            .to_owned(),
         Consumer::Runtime => format!(
             "Programs that use gfxpack's runtime library find the GPU kernels of {} in a kernel \
              database, and need not compile them.",
@@ -113,12 +118,13 @@ fn description(release: &Release, contents: &Contents, dir: &str) -> String {
     }
     if contents.missing > 0 {
         paragraphs.push(format!(
-            "Incomplete: {} could not be compiled, which MIOpen does at run time.",
+            "Incomplete: {} could not be compiled, which {} does at run time.",
             if contents.missing == 1 {
                 "1 kernel".to_owned()
             } else {
                 format!("{} kernels", contents.missing)
-            }
+            },
+            if release.reader == Consumer::Rocfft { "rocFFT" } else { "MIOpen" }
         ));
     }
     if !release.description.is_empty() {
@@ -155,6 +161,7 @@ mod tests {
                 .collect(),
             layout: InstallLayout::Rocm { version: Some("6.4.1".to_owned()) },
             reader: Consumer::Miopen,
+            rocfft: None,
             name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
             source_date_epoch: 0,
         }

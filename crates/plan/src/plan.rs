@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arguments;
 use crate::clock::Clock;
+use crate::consumer::StoreFormat;
 use crate::expand::KeyRequest;
 use crate::location::InputError;
 use crate::workers::Workers;
@@ -120,6 +121,9 @@ pub struct Job {
 pub struct KdbPlan {
     /// Which devices it serves.
     pub target: Target,
+    /// The format of its file.
+    #[serde(default, skip_serializing_if = "StoreFormat::is_kdb")]
+    pub format: StoreFormat,
     /// Index into [`Plan::toolchains`]: what all its rows are compiled with.
     pub toolchain: ToolchainId,
     /// Keys in canonical order, each with its index into [`Plan::jobs`].
@@ -154,6 +158,8 @@ pub struct Plan {
 pub struct TargetRequest {
     /// Which devices.
     pub target: Target,
+    /// The format of the file with their kernels.
+    pub format: StoreFormat,
     /// Index into [`Plan::toolchains`].
     pub toolchain: ToolchainId,
     /// The keys.
@@ -214,7 +220,12 @@ pub fn plan(
             }
         }
         rows.sort_by(|a, b| a.key.cmp(&b.key));
-        kdbs.push(KdbPlan { target: request.target.clone(), toolchain: request.toolchain, rows });
+        kdbs.push(KdbPlan {
+            target: request.target.clone(),
+            format: request.format,
+            toolchain: request.toolchain,
+            rows,
+        });
     }
     Ok(Plan { toolchains, sources, jobs, kdbs })
 }
@@ -314,6 +325,14 @@ index! {
     KdbId => kdbs: KdbPlan,
 }
 
+impl KdbPlan {
+    /// The name of its file.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        self.format.file_name(&self.target)
+    }
+}
+
 impl Plan {
     /// Every job's id, in their order.
     pub fn job_ids(&self) -> impl ExactSizeIterator<Item = JobId> + use<> {
@@ -385,6 +404,7 @@ mod tests {
             .iter()
             .map(|target| TargetRequest {
                 target: target.parse().unwrap(),
+                format: StoreFormat::Kdb,
                 toolchain: ToolchainId(0),
                 keys: keys.iter().map(|key| (Arc::new(key.clone()), SourceId(0))).collect(),
             })
@@ -407,6 +427,7 @@ mod tests {
         let keys = parse_keys("k", text).unwrap().requests;
         let request = |target: &str, toolchain| TargetRequest {
             target: target.parse().unwrap(),
+            format: StoreFormat::Kdb,
             toolchain: ToolchainId(toolchain),
             keys: keys.iter().map(|key| (Arc::new(key.clone()), SourceId(0))).collect(),
         };

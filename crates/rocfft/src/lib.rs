@@ -26,6 +26,6 @@ pub use file::{
     write::{Written, write},
 };
 pub use key::CacheKey;
-pub use places::{FileNaming, Places, arch_of_file_name, file_name};
+pub use places::{FileNaming, Places, arch_of_file_name, file_name, is_file_name};
 pub use plan::{Direction, FftPlan, Placement, PlanError, Precision, Transform};
 pub use plan_list::{MAX_PLANS, PlansError, read_plans};

@@ -32,6 +32,14 @@ pub fn arch_of_file_name(path: &Path) -> Option<&str> {
     arch.strip_suffix(".db").filter(|arch| arch.starts_with("gfx"))
 }
 
+/// Whether a file has the name of a kernel cache, of one processor or of all.
+#[must_use]
+pub fn is_file_name(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    arch_of_file_name(path).is_some()
+        || name.is_some_and(|name| name == file_name(FileNaming::Shared, ""))
+}
+
 /// Where a library looks for the kernels of one processor: first in the
 /// user's file, then in that of the system.
 #[derive(Debug, Clone, PartialEq, Eq)]

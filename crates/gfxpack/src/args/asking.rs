@@ -19,6 +19,23 @@ pub(crate) struct Asking {
     pub(crate) problems: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) library: LibraryArgs,
+    #[command(flatten)]
+    pub(crate) rocfft: RocfftArgs,
+}
+
+/// The rocFFT to ask in place of MIOpen, and for what.
+#[derive(Debug, Clone, Default, ClapArgs)]
+#[command(next_help_heading = "rocFFT")]
+pub(crate) struct RocfftArgs {
+    /// Plans of rocFFT, one a line, as `c2c sp ip 1024x1024 batch 8` or as
+    /// rocfft-bench's options; rocFFT is asked which kernels they want. - reads
+    /// stdin; repeatable
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["problems", "miopen", "miopen_db", "uses"])]
+    pub(crate) plans: Vec<PathBuf>,
+    /// The librocfft to ask: a file, a directory with one, debian:sid, or
+    /// lock:FILE [default: the installed one]
+    #[arg(long, value_name = "LIBRARY", requires = "plans")]
+    pub(crate) rocfft: Option<LibrarySource>,
 }
 
 /// `miopen`: the libMIOpen that would be asked.
@@ -76,6 +93,9 @@ pub(crate) struct Ask {
     /// Where to write the keys, one JSON object a line [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Write what rocFFT compiles for --plans into DIR, one source a kernel
+    #[arg(long, value_name = "DIR", requires = "plans")]
+    pub(crate) sources: Option<PathBuf>,
     /// Processes that ask at once [default: one per processor]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,

@@ -3,16 +3,19 @@
 use std::path::Path;
 
 use gfxpack_compile::Cancel;
+use gfxpack_model::Target;
 use gfxpack_pipeline::ask::{self, Asked};
 use gfxpack_pipeline::asked_facts::library_in_words;
+use gfxpack_pipeline::line_file::LineFile;
 use gfxpack_pipeline::options::processes;
+use gfxpack_pipeline::rocfft::{self, AskPlans};
 use gfxpack_pipeline::{asked_keys, inputs};
 use serde_json::json;
 
 use crate::args::Ask;
 use crate::environment::Environment;
 use crate::fail::{self, Result};
-use crate::options::{cache_dir, library_options};
+use crate::options::{cache_dir, library_options, rocfft_options};
 use crate::output::{Output, counted, shown, to_file};
 use crate::progress::Reporter;
 
@@ -24,11 +27,11 @@ pub(crate) fn run(
     cancel: &Cancel,
     output: &Output,
 ) -> Result {
-    if args.asking.problems.is_empty() {
+    if args.asking.problems.is_empty() && args.asking.rocfft.plans.is_empty() {
         return Err(fail::usage(
             "failed to start: no problems are given",
             "give what programs compute, as --problems FILE; `gfxpack problems resnet50` prints a \
-             network's",
+             network's; or rocFFT's plans, as --plans FILE",
         ));
     }
     if args.target.is_empty() {
@@ -38,6 +41,9 @@ pub(crate) fn run(
         ));
     }
     let targets = inputs::distinct(&args.target)?;
+    if !args.asking.rocfft.plans.is_empty() {
+        return plans(args, &targets, environment, cancel, output);
+    }
     let jobs = processes(args.jobs);
     let reporter = Reporter::new(output);
     let ask = ask::Ask {
@@ -67,6 +73,58 @@ pub(crate) fn run(
         Some(error) => Err(error.into()),
         None => Ok(()),
     }
+}
+
+/// Asks rocFFT, and writes its kernels.
+fn plans(
+    args: &Ask,
+    targets: &[Target],
+    environment: &Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> Result {
+    let reporter = Reporter::new(output);
+    let asking = &args.asking;
+    let ask = AskPlans {
+        lists: &asking.rocfft.plans,
+        library: &rocfft_options(&asking.library, &asking.rocfft, environment),
+        targets,
+        cache: &cache_dir(&args.cache, environment).directory()?,
+    };
+    let asked = ask.run(cancel, &reporter)?;
+    let failed = rocfft::report_failures(&asked, &reporter);
+    let lines = rocfft::kernel_lines(&asked);
+    if let Some(dir) = &args.sources {
+        rocfft::write_sources(&asked, dir)?;
+    }
+    match to_file(args.out.as_ref()) {
+        Some(out) => {
+            let mut file = LineFile::create(out)?;
+            lines.iter().try_for_each(|line| file.line(line))?;
+            file.finish()?;
+        }
+        None => {
+            for line in &lines {
+                output.message("rocfft-kernel", line);
+                if !output.json {
+                    output.data(&serde_json::to_string(line)?);
+                }
+            }
+        }
+    }
+    let body = json!({
+        "kernels": lines.len(), "plans": asked.plans.len(), "failures": asked.failures.len(),
+        "file": args.out.as_deref().map(shown), "rocfft": asked.facts,
+    });
+    output.message("plans-asked", &body);
+    output.say(&format!(
+        "rocFFT {} ({}): {} for {}",
+        asked.facts.version,
+        asked.facts.origin,
+        counted(lines.len(), "kernel"),
+        counted(asked.plans.len(), "plan")
+    ));
+    failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
 fn report(asked: &Asked, keys: usize, out: Option<&Path>, output: &Output) {

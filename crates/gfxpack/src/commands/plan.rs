@@ -71,7 +71,8 @@ pub(crate) fn run(
 fn store(gathered: Gathered, dir: &Path, carry: u64, output: &Output) -> Result {
     prepared::report(&gathered.read.inputs, output);
     let header = stored::write(dir, gathered, carry)?;
-    let kdbs: Vec<String> = header.kdbs.iter().map(|kdb| kdb.target.kdb_file_name()).collect();
+    let kdbs: Vec<String> =
+        header.kdbs.iter().map(|kdb| kdb.format.file_name(&kdb.target)).collect();
     output.message(
         "plan-stored",
         &json!({ "digest": header.digest, "directory": shown(dir), "jobs": header.jobs, "kdbs": kdbs }),
@@ -114,7 +115,7 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
             .collect();
         output.data(&format!(
             "{:<20}  {} ({})",
-            kdb.target.kdb_file_name(),
+            kdb.file_name(),
             counted(kdb.rows.len(), "kernel"),
             languages.join(", ")
         ));

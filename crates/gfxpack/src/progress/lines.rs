@@ -91,13 +91,13 @@ impl BuildView for Lines {
 
     fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64) {
         if rows == total {
-            let name = plan[kdb].target.kdb_file_name();
+            let name = plan[kdb].file_name();
             self.output.say(&format!("assembled {name}: {}", counted(total, "kernel")));
         }
     }
 
     fn unchanged(&mut self, plan: &Plan, kdb: KdbId, rows: u64) {
-        let name = plan[kdb].target.kdb_file_name();
+        let name = plan[kdb].file_name();
         self.output.say(&format!("unchanged {name}: {}", counted(rows, "kernel")));
     }
 

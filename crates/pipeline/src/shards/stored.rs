@@ -13,6 +13,7 @@ use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredToolchain, WriteErr
 use gfxpack_toolchain::{Search, Toolchain, ToolchainError, Toolchains};
 use serde::{Deserialize, Serialize};
 
+use crate::answered::Answered;
 use crate::cache::Cache;
 use crate::destination::replace;
 use crate::error::{self, Error, Result};
@@ -238,7 +239,7 @@ impl Stored {
             warnings,
             skipped: BTreeMap::new(),
         };
-        Ok(Prepared { plan, inputs, toolchains, cache, asked: None })
+        Ok(Prepared { plan, inputs, toolchains, cache, asked: Answered::Nothing })
     }
 
     /// The plan's toolchains as they are installed here.

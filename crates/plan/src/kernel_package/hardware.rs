@@ -4,7 +4,8 @@
 use gfxpack_model::package::{Content, PackageFile, PackageSpec, Relation, RelationKind};
 use gfxpack_model::{Target, processors};
 
-use super::names::READERS;
+use super::names;
+use crate::consumer::Consumer;
 
 /// The Debian field with the gfx targets a package is for.
 ///
@@ -55,8 +56,8 @@ pub(super) fn deb_fields(processors: &[&str], aliases: &[String]) -> Vec<(String
 ///
 /// Source: libsolv, `src/namespaces`, `NAMESPACE_MODALIAS`; openSUSE,
 /// "Packaging guidelines: Supplements".
-pub(super) fn supplements(aliases: &[String]) -> Vec<Relation> {
-    let readers = READERS.iter().filter(|reader| !reader.starts_with("lib"));
+pub(super) fn supplements(reader: Consumer, aliases: &[String]) -> Vec<Relation> {
+    let readers = names::readers(reader).iter().filter(|reader| !reader.starts_with("lib"));
     let one = |reader: &&str, alias: &String| Relation {
         kind: RelationKind::Supplements,
         name: format!("modalias({reader}:{alias})"),
@@ -161,7 +162,8 @@ mod tests {
                 ("Modaliases".to_owned(), "amdgpu(pci:v1, pci:v2)".to_owned())
             ]
         );
-        let names: Vec<String> = supplements(&aliases[..1]).into_iter().map(|r| r.name).collect();
+        let names: Vec<String> =
+            supplements(Consumer::Miopen, &aliases[..1]).into_iter().map(|r| r.name).collect();
         assert_eq!(names, ["modalias(miopen-hip:pci:v1)", "modalias(miopen:pci:v1)"]);
     }
 }

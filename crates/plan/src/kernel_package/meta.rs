@@ -68,7 +68,7 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     let name = package_name::for_target(&release.name_template, target);
     let mut spec = bare(release, name.clone(), format!("{rocm}+{}", release.version));
     let aliases = match release.reader {
-        Consumer::Miopen => hardware::modaliases(target),
+        Consumer::Miopen | Consumer::Rocfft => hardware::modaliases(target),
         Consumer::Runtime => Vec::new(),
     };
     spec.summary =
@@ -82,7 +82,7 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     let version = format!("{}-{}", spec.version, spec.revision);
     let gfx = target.package_suffix();
     spec.relations.extend(names::instead_of(release, &name, &version, &gfx, ""));
-    spec.relations.extend(hardware::supplements(&aliases));
+    spec.relations.extend(hardware::supplements(release.reader, &aliases));
     spec.deb_fields = hardware::deb_fields(&[target.id().processor()], &aliases);
     spec.files.extend(hardware::metainfo(&spec, &aliases));
     Some(spec)

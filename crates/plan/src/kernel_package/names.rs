@@ -5,7 +5,7 @@ use gfxpack_model::package::{Relation, RelationKind};
 use gfxpack_model::package_name::{DEFAULT_NAME_TEMPLATE, expand};
 use gfxpack_model::{InstallLayout, Target};
 
-use super::release::Release;
+use super::release::{Release, RocfftRelease};
 use crate::consumer::Consumer;
 
 /// What packages are called whose maker names no template: as AMD's where
@@ -14,6 +14,7 @@ use crate::consumer::Consumer;
 pub fn default_name_template(reader: Consumer, library: &str) -> String {
     match reader {
         Consumer::Miopen => DEFAULT_NAME_TEMPLATE.to_owned(),
+        Consumer::Rocfft => "rocfft-kernels-{gfx}".to_owned(),
         Consumer::Runtime => format!("{library}-{{gfx}}"),
     }
 }
@@ -25,7 +26,23 @@ pub fn default_name_template(reader: Consumer, library: &str) -> String {
 const AMD_TEMPLATES: [&str; 2] = ["miopenkernels-{gfx}kdb", "miopen-hip-{gfx}kdb"];
 
 /// The packages that read kdbs: AMD's, Debian's, Fedora's.
-pub(super) const READERS: [&str; 3] = ["miopen-hip", "libmiopen1", "miopen"];
+const READERS: [&str; 3] = ["miopen-hip", "libmiopen1", "miopen"];
+
+/// The packages that read rocFFT's kernel caches: Debian's, and AMD's and
+/// Fedora's.
+const ROCFFT_READERS: [&str; 2] = ["librocfft0", "rocfft"];
+/// What all packages are called that install the one file of a rocFFT which
+/// has no file for each processor.
+const ROCFFT_SHARED: &str = "rocfft-kernel-cache";
+
+/// The packages that read what a release holds.
+pub(super) fn readers(reader: Consumer) -> &'static [&'static str] {
+    match reader {
+        Consumer::Miopen => &READERS,
+        Consumer::Rocfft => &ROCFFT_READERS,
+        Consumer::Runtime => &[],
+    }
+}
 
 impl Release {
     /// The name of the package that holds a target's kdb. It bears the ROCm
@@ -62,6 +79,9 @@ fn bounded(kind: RelationKind, name: &str, operator: &str, version: &str) -> Rel
 /// Source: Debian Policy 4.7.0, 7.6.2; Fedora Packaging Guidelines, "Renaming
 /// or replacing existing packages".
 pub(super) fn relations(release: &Release, target: &Target) -> Vec<Relation> {
+    if let Some(rocfft) = &release.rocfft {
+        return with_rocfft(release, rocfft);
+    }
     if !release.reader.is_miopen() {
         return Vec::new();
     }
@@ -76,6 +96,23 @@ pub(super) fn relations(release: &Release, target: &Target) -> Vec<Relation> {
     let own = release.package_name(target);
     let version = release.full_version();
     relations.extend(instead_of(release, &own, &version, &target.package_suffix(), rocm));
+    relations
+}
+
+/// Relations of a package with rocFFT's kernels. Where all of them install one
+/// file, one is there at a time.
+fn with_rocfft(release: &Release, rocfft: &RocfftRelease) -> Vec<Relation> {
+    let mut relations: Vec<Relation> = match &rocfft.package {
+        // Another version's library does not find the kernels.
+        Some((name, version)) => vec![bounded(RelationKind::Enhances, name, "=", version)],
+        None => ROCFFT_READERS.iter().map(|name| any(RelationKind::Enhances, name)).collect(),
+    };
+    if rocfft.shares_file {
+        let version = release.full_version();
+        relations.push(bounded(RelationKind::Provides, ROCFFT_SHARED, "=", &version));
+        relations.push(any(RelationKind::Conflicts, ROCFFT_SHARED));
+        relations.push(any(RelationKind::Replaces, ROCFFT_SHARED));
+    }
     relations
 }
 

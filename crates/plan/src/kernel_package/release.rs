@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gfxpack_model::InstallLayout;
+use gfxpack_model::{InstallLayout, Target};
 use serde::{Deserialize, Serialize};
 
 use crate::consumer::Consumer;
@@ -38,11 +38,27 @@ pub struct Release {
     pub layout: InstallLayout,
     /// Who asks for the kernels at run time.
     pub reader: Consumer,
+    /// Which rocFFT it is, where that reads the files.
+    pub rocfft: Option<RocfftRelease>,
     /// Package name, `{gfx}` standing for the target and `{rocm}` for the
     /// layout's ROCm version, which else goes to the end.
     pub name_template: String,
     /// Seconds since the epoch for every time stamp.
     pub source_date_epoch: u64,
+}
+
+/// The one file of a rocFFT that has no file for each processor.
+///
+/// Source: rocFFT 1.0.32, `rtc_cache.cpp`, `default_cache_filename`.
+const ROCFFT_SHARED: &str = "rocfft_kernel_cache.db";
+
+/// The rocFFT that reads the files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RocfftRelease {
+    /// Whether it reads one file for all processors.
+    pub shares_file: bool,
+    /// Its package, where that is known: name and version.
+    pub package: Option<(String, String)>,
 }
 
 impl Release {
@@ -52,6 +68,15 @@ impl Release {
         match self.reader {
             Consumer::Miopen => self.layout.kdb_dir(),
             Consumer::Runtime => self.layout.dir_of(&self.library),
+            Consumer::Rocfft => format!("{}/rocfft", self.layout.library_dir()),
+        }
+    }
+
+    /// The name under which the file with a target's kernels is installed.
+    pub(super) fn installed_name(&self, target: &Target) -> String {
+        match &self.rocfft {
+            Some(RocfftRelease { shares_file: true, .. }) => ROCFFT_SHARED.to_owned(),
+            _ => self.reader.format().file_name(target),
         }
     }
 
@@ -59,6 +84,7 @@ impl Release {
     pub(super) fn kernels(&self) -> String {
         match self.reader {
             Consumer::Miopen => "MIOpen kernels".to_owned(),
+            Consumer::Rocfft => "rocFFT kernels".to_owned(),
             Consumer::Runtime => format!("kernels of {}", self.library),
         }
     }

@@ -6,6 +6,7 @@ use gfxpack_model::{Digest, JobId, Language, SourceId, Target, TargetId, Toolcha
 use serde::{Deserialize, Serialize};
 
 use super::tree::{SourceTrees, Tree};
+use crate::consumer::StoreFormat;
 use crate::plan::{PlanToolchain, Source};
 
 /// The version of the format that is written, and the only one that is read.
@@ -77,6 +78,9 @@ pub struct Group {
 pub struct StoredKdb {
     /// Which devices it serves.
     pub target: Target,
+    /// The format of its file.
+    #[serde(default, skip_serializing_if = "StoreFormat::is_kdb")]
+    pub format: StoreFormat,
     /// Index into [`Header::toolchains`].
     pub toolchain: ToolchainId,
     /// Its rows, in canonical order.

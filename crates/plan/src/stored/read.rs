@@ -228,7 +228,12 @@ fn kdbs<A>(header: &Header<A>, jobs: &[Job]) -> Result<Vec<KdbPlan>, StoredError
         if !rows.is_sorted_by(|a, b| a.key < b.key) {
             return Err(damaged("the rows of a kdb are not in their order"));
         }
-        Ok(KdbPlan { target: kdb.target.clone(), toolchain: kdb.toolchain, rows })
+        Ok(KdbPlan {
+            target: kdb.target.clone(),
+            format: kdb.format,
+            toolchain: kdb.toolchain,
+            rows,
+        })
     };
     header.kdbs.iter().map(one).collect()
 }

@@ -116,7 +116,12 @@ pub fn write_jobs(
         let keys = order.iter().map(|(key, _)| &*key.key);
         let digests = numbers.iter().map(|number| jobs[*number as usize].0);
         kdb_digests.push(plan::kdb_digest(&request.target, keys, digests));
-        kdbs.push(StoredKdb { target: request.target.clone(), toolchain: request.toolchain, rows });
+        kdbs.push(StoredKdb {
+            target: request.target.clone(),
+            format: request.format,
+            toolchain: request.toolchain,
+            rows,
+        });
     }
     writer.out.flush().map_err(WriteError::Io)?;
     Ok(Written {

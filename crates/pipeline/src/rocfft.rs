@@ -1,0 +1,220 @@
+//! Asks the stock librocfft which kernels plans want, for every target.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::Cancel;
+use gfxpack_model::{Digest, KernelKey, Target, processors};
+use gfxpack_rocfft::{AskOptions, FftPlan, Kernel, PlanFailure, ROCFFT, ask, read_plans};
+use gfxpack_stock_library::{ElfFile, Library};
+use serde::Serialize;
+
+use crate::asked_facts::ProblemsFact;
+use crate::error::{self, Error, Result};
+use crate::libmiopen;
+use crate::library::RocfftFacts;
+use crate::options::LibraryOptions;
+use crate::progress::Progress;
+use crate::text::display;
+
+/// What hipRTC includes by itself.
+const PREAMBLE: &str = "#include <hip/hip_runtime.h>\n";
+/// Options of every program, besides its own: what the generator writes is not
+/// for people to mend.
+const QUIET: &str = " -w";
+/// The name of the one file for all processors, which a library has in itself
+/// if it reads that.
+///
+/// Source: rocFFT 1.0.32, `rtc_cache.cpp`, `default_cache_filename`.
+const SHARED_FILE: &[u8] = b"rocfft_kernel_cache.db\0";
+
+/// What rocFFT asks for.
+pub struct AskedPlans {
+    /// What was asked, as manifests say it.
+    pub facts: RocfftFacts,
+    /// The plans, as failures number them.
+    pub plans: Vec<FftPlan>,
+    /// By target, the kernels by name.
+    pub kernels: BTreeMap<Target, Vec<Kernel>>,
+    /// Plans that the library does not create.
+    pub failures: Vec<(Target, usize, PlanFailure)>,
+}
+
+/// Which plans, asked of which library, for which targets.
+pub struct AskPlans<'a> {
+    /// Lists of plans; `-` is standard input.
+    pub lists: &'a [PathBuf],
+    /// The library.
+    pub library: &'a LibraryOptions,
+    /// GPUs, without compute units.
+    pub targets: &'a [Target],
+    /// Where the library is unpacked if it has to be fetched.
+    pub cache: &'a Path,
+}
+
+impl AskPlans<'_> {
+    /// Reads the plans and asks for every target.
+    ///
+    /// # Errors
+    /// Where plans can't be read, there is no library, or it can't be asked.
+    pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<AskedPlans> {
+        let (plans, lists) = read(self.lists)?;
+        self.targets.iter().try_for_each(check)?;
+        let library =
+            libmiopen::locate_product(&ROCFFT, self.library, self.cache, cancel, progress)?;
+        let probe = libmiopen::probe()?;
+        let scratch = std::env::temp_dir();
+        let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
+        for target in self.targets {
+            let arch = target.id().processor();
+            let known = processors::by_name(arch).and_then(|known| known.compute_units.first());
+            let options = AskOptions {
+                library: &library,
+                probe: &probe,
+                scratch: &scratch,
+                arch,
+                compute_units: known.copied().unwrap_or(64),
+                cancelled: &|| cancel.is_cancelled(),
+            };
+            let answer = ask(&plans, &options)?;
+            failures
+                .extend(answer.failures.iter().map(|(plan, why)| (target.clone(), *plan, *why)));
+            kernels.insert(target.clone(), answer.kernels);
+            facts.get_or_insert(RocfftFacts {
+                version: answer.version,
+                origin: library.origin.clone(),
+                sha256: library.sha256,
+                hip_version: answer.hip_version,
+                generator_sum: Digest::from_bytes(answer.generator_sum),
+                shares_file: shares_file(&library)?,
+                plans: lists.clone(),
+            });
+        }
+        let facts = facts.expect("there is a target");
+        Ok(AskedPlans { facts, plans, kernels, failures })
+    }
+}
+
+/// Whether a library reads one file for all processors.
+fn shares_file(library: &Library) -> Result<bool> {
+    let constants = ElfFile::open(&library.file).and_then(|file| file.constants());
+    let constants = constants.map_err(gfxpack_rocfft::AskError::from)?;
+    Ok(memchr::memmem::find(&constants, SHARED_FILE).is_some())
+}
+
+/// rocFFT looks kernels up by the processor alone.
+fn check(target: &Target) -> Result<()> {
+    let plain = target.id().to_string() == target.id().processor();
+    if target.compute_units().is_none() && plain {
+        return Ok(());
+    }
+    let processor = target.id().processor();
+    Err(error::usage(
+        format!("failed to ask rocFFT for {target}: it has kernels for {processor} as a whole"),
+        format!("leave compute units and features out, as --target {processor}"),
+    ))
+}
+
+/// All plans of the lists, each once, sorted, and what manifests say of the lists.
+fn read(lists: &[PathBuf]) -> Result<(Vec<FftPlan>, Vec<ProblemsFact>)> {
+    let (mut all, mut facts) = (BTreeSet::new(), Vec::new());
+    for path in lists {
+        let name = display(path);
+        let plans = if path == Path::new("-") {
+            read_plans(&name, std::io::stdin().lock())?
+        } else {
+            let file = File::open(path).map_err(error::io("read", path))?;
+            read_plans(&name, BufReader::new(file))?
+        };
+        let own: BTreeSet<FftPlan> = plans.into_iter().collect();
+        let text: String = own.iter().map(|plan| format!("{plan}\n")).collect();
+        facts.push(ProblemsFact {
+            file: path.file_name().map_or(name, display),
+            problems: own.len(),
+            sha256: Digest::of(text.as_bytes()),
+        });
+        all.extend(own);
+    }
+    Ok((all.into_iter().collect(), facts))
+}
+
+/// Warns of plans that the library does not create, and the error for them if
+/// there are any.
+pub fn report_failures(asked: &AskedPlans, progress: &dyn Progress) -> Option<Error> {
+    for (target, plan, failure) in &asked.failures {
+        progress.warning(&format!("the plan `{}` for {target} {failure}", asked.plans[*plan]));
+    }
+    let failed: BTreeSet<usize> = asked.failures.iter().map(|(_, plan, _)| *plan).collect();
+    let total = asked.plans.len();
+    let hint = "each is named above; take them out of the list, or go on without their kernels by \
+                --allow-partial";
+    (!failed.is_empty()).then_some(Error::PlansFailed { failed: failed.len(), total, hint })
+}
+
+/// A kernel that rocFFT looks up.
+#[derive(Debug, Serialize)]
+pub struct KernelLine<'a> {
+    /// Its name.
+    pub kernel_name: &'a str,
+    /// Targets whose rocFFT asks for it.
+    pub targets: Vec<String>,
+    /// The options that it is compiled with.
+    pub options: &'a [String],
+    /// SHA-256 of what is compiled.
+    pub source: Digest,
+}
+
+/// Each kernel once, with all targets that want it; sorted by name.
+#[must_use]
+pub fn kernel_lines(asked: &AskedPlans) -> Vec<KernelLine<'_>> {
+    let mut lines: BTreeMap<&str, KernelLine<'_>> = BTreeMap::new();
+    for (target, kernels) in &asked.kernels {
+        for kernel in kernels {
+            let line = lines.entry(&kernel.name).or_insert_with(|| KernelLine {
+                kernel_name: &kernel.name,
+                targets: Vec::new(),
+                options: &kernel.options,
+                source: Digest::of(source_text(kernel).as_bytes()),
+            });
+            line.targets.push(target.to_string());
+        }
+    }
+    lines.into_values().collect()
+}
+
+/// Writes the source of each kernel.
+///
+/// # Errors
+/// Where one can't be written.
+pub fn write_sources(asked: &AskedPlans, dir: &Path) -> Result<()> {
+    std::fs::create_dir_all(dir).map_err(error::io("create", dir))?;
+    for kernel in asked.kernels.values().flatten() {
+        let path = dir.join(source_name(&kernel.name));
+        std::fs::write(&path, source_text(kernel)).map_err(error::io("write", &path))?;
+    }
+    Ok(())
+}
+
+/// The name of the source of a kernel.
+pub(crate) fn source_name(kernel: &str) -> String {
+    format!("{kernel}.cpp")
+}
+
+/// The name by which rocFFT looks up what is made under a key.
+pub(crate) fn kernel_name(key: &KernelKey) -> &str {
+    key.kernel_name.strip_suffix(".cpp.o").unwrap_or(&key.kernel_name)
+}
+
+/// The text that a compiler is given for a kernel.
+pub(crate) fn source_text(kernel: &Kernel) -> String {
+    format!("{PREAMBLE}{}", kernel.source)
+}
+
+/// What a kernel is compiled and looked up by.
+pub(crate) fn key(kernel: &Kernel, target: &Target) -> KernelKey {
+    let options: String = kernel.options.iter().map(|option| format!(" {option}")).collect();
+    let options = options + QUIET;
+    KernelKey::for_source(&source_name(&kernel.name), &options, target.id().processor())
+}

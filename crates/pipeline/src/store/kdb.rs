@@ -1,0 +1,70 @@
+//! kdbs, which MIOpen and gfxpack's runtime read.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use gfxpack_compile::CompileError;
+use gfxpack_kdb::{ReadError, ReadOptions, Reader, Row, VerifyOptions, WriteError, WriteOptions};
+use gfxpack_model::Target;
+
+use super::{KernelStore, Rows, Verified};
+use crate::error::{Error, Result};
+use crate::options::KdbForm;
+
+/// The format of kdbs.
+pub(super) struct Kdb;
+
+impl KernelStore for Kdb {
+    fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64> {
+        let sized: Vec<Row<'_>> =
+            rows.keys.iter().map(|(key, size)| Row { key, size: *size }).collect();
+        let report = |done: gfxpack_kdb::Progress| (rows.progress)(done.rows, done.total);
+        let mut options = WriteOptions::default();
+        options.progress = Some(&report);
+        options.blob = rows.form.blob;
+        options.layout = rows.form.layout;
+        options.origin = rows.origin;
+        let written = gfxpack_kdb::write(path, &sized, &options, rows.object);
+        Ok(written.map_err(object_error)?.rows)
+    }
+
+    fn verify(
+        &self,
+        path: &Path,
+        target: Option<&Target>,
+        max_object_bytes: u64,
+    ) -> Result<Verified> {
+        let options = VerifyOptions::with_max_object_bytes(max_object_bytes);
+        let report = gfxpack_kdb::verify(path, target, &options)?;
+        Ok(Verified {
+            rows: report.rows,
+            findings: report.findings.iter().map(ToString::to_string).collect(),
+            total_findings: report.total_findings(),
+        })
+    }
+
+    fn source_names(&self, path: &Path, max_object_bytes: u64) -> Result<BTreeSet<String>> {
+        let options = ReadOptions::with_max_object_bytes(max_object_bytes);
+        let mut names = BTreeSet::new();
+        Reader::open_with(path, options)?.for_each_key(|key| {
+            names.extend(key.source_name().map(str::to_owned));
+            Ok::<(), ReadError>(())
+        })?;
+        Ok(names)
+    }
+
+    fn identity(&self, form: KdbForm) -> String {
+        format!("{:?} {:?}", form.blob, form.layout)
+    }
+}
+
+/// Puts what the store said in place of the kdb writer's wrapping of it.
+fn object_error(error: WriteError) -> Error {
+    match error {
+        WriteError::Object { source, key } => match source.downcast::<CompileError>() {
+            Ok(error) => Error::from(*error),
+            Err(source) => WriteError::Object { source, key }.into(),
+        },
+        other => other.into(),
+    }
+}

@@ -1,0 +1,103 @@
+//! rocFFT's kernel caches.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use gfxpack_compile::CompileError;
+use gfxpack_kdb::Layout;
+use gfxpack_model::{KernelKey, Target};
+use gfxpack_rocfft::{CacheKey, WriteError};
+
+use super::{KernelStore, Rows, Verified};
+use crate::error::{Error, Result};
+use crate::library::RocfftFacts;
+use crate::options::KdbForm;
+use crate::rocfft::kernel_name;
+
+/// The format of the caches of one library.
+#[derive(Debug, Default)]
+pub(super) struct RocfftCache {
+    hip_version: i64,
+    generator_sum: [u8; 32],
+}
+
+impl RocfftCache {
+    /// That of this library.
+    pub(super) fn of(facts: &RocfftFacts) -> Self {
+        let mut generator_sum = [0; 32];
+        generator_sum.copy_from_slice(facts.generator_sum.as_ref());
+        Self { hip_version: facts.hip_version, generator_sum }
+    }
+
+    fn key(&self, key: &KernelKey, target: &Target) -> CacheKey {
+        CacheKey {
+            kernel_name: kernel_name(key).to_owned(),
+            arch: target.id().processor().to_owned(),
+            hip_version: self.hip_version,
+            generator_sum: self.generator_sum,
+        }
+    }
+}
+
+impl KernelStore for RocfftCache {
+    fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64> {
+        let keys = rows.keys.iter().map(|(key, _)| self.key(key, rows.target));
+        // Keys of sources come in another order than names.
+        let mut order: Vec<(CacheKey, usize)> = keys.zip(0..).collect();
+        order.sort();
+        let keys: Vec<CacheKey> = order.iter().map(|(key, _)| key.clone()).collect();
+        let object = |position: usize| {
+            (rows.progress)(position as u64, keys.len() as u64);
+            (rows.object)(order[position].1)
+        };
+        let written = gfxpack_rocfft::write(path, &keys, layout(rows.form), object);
+        Ok(written.map_err(object_error)?.rows)
+    }
+
+    fn verify(
+        &self,
+        path: &Path,
+        target: Option<&Target>,
+        _max_object_bytes: u64,
+    ) -> Result<Verified> {
+        let report = gfxpack_rocfft::verify(path, target.map(|target| target.id().processor()))?;
+        Ok(Verified {
+            rows: report.rows,
+            findings: report.findings.iter().map(ToString::to_string).collect(),
+            total_findings: report.total_findings,
+        })
+    }
+
+    fn source_names(&self, path: &Path, _max_object_bytes: u64) -> Result<BTreeSet<String>> {
+        let mut names = BTreeSet::new();
+        gfxpack_rocfft::Reader::open(path)?.for_each_key(|key| {
+            names.insert(crate::rocfft::source_name(&key.kernel_name));
+            Ok::<(), gfxpack_rocfft::ReadError>(())
+        })?;
+        Ok(names)
+    }
+
+    fn identity(&self, form: KdbForm) -> String {
+        let Self { hip_version, generator_sum } = self;
+        format!("{:?} {hip_version} {generator_sum:?}", layout(form))
+    }
+}
+
+/// Objects are stored as they are, whatever the form says.
+fn layout(form: KdbForm) -> gfxpack_rocfft::Layout {
+    match form.layout {
+        Layout::Dense => gfxpack_rocfft::Layout::Dense,
+        _ => gfxpack_rocfft::Layout::Plain,
+    }
+}
+
+/// Puts what the store said in place of the writer's wrapping of it.
+fn object_error(error: WriteError) -> Error {
+    match error {
+        WriteError::Code { source, key } => match source.downcast::<CompileError>() {
+            Ok(error) => Error::from(*error),
+            Err(source) => WriteError::Code { source, key }.into(),
+        },
+        other => other.into(),
+    }
+}
