@@ -88,7 +88,14 @@ impl Progress for Quiet {
     fn event(&self, _event: Event<'_>) {}
 }
 
-fn locate(
+/// Finds a library.
+///
+/// # Errors
+/// Where there is none.
+///
+/// # Panics
+/// Never: the keyring is shipped.
+pub fn locate(
     product: &'static Product,
     source: &LibrarySource,
     cache: &Path,

@@ -110,3 +110,23 @@ fn a_line_that_is_no_problem_is_named() {
     let run = project.run(&words).expect_code(2);
     assert!(run.stderr.contains("found no libMIOpen in"), "{}", run.stderr);
 }
+
+/// What lies beside the sources, which come out of the library, is a part of
+/// the stored plan.
+#[test]
+fn a_stored_plan_of_problems_runs_in_shards() {
+    let project = Project::new();
+    project.write("problems.txt", &format!("{FORWARD}\n"));
+    let fixed = ["--problems", "problems.txt", "--target", "gfx906@60", "--uses", "immediate"];
+    let Some(built) = run(&project, &[&["build"], &fixed[..], &["--out", "o"]].concat()) else {
+        return;
+    };
+    built.expect_code(0);
+    run(&project, &[&["plan"], &fixed[..], &["--out", "stored"]].concat()).unwrap().expect_code(0);
+    for part in ["1/2", "2/2"] {
+        let shard = ["build", "--plan", "stored", "--shard", part, "--out", &part[..1]];
+        project.run(&shard).expect_code(0);
+    }
+    project.run(&["merge", "--plan", "stored", "1", "2", "--out", "merged"]).expect_code(0);
+    assert!(project.tree("o/kdb") == project.tree("merged/kdb"), "the same kdb");
+}

@@ -153,6 +153,7 @@ fn package(kdb: &Path, kernels: u64, dir: &Path) -> Result<PathBuf> {
         licenses: [("gemm_tiled.cl".to_owned(), license)].into(),
         layout: LAYOUT,
         reader: gfxpack_plan::consumer::Consumer::Miopen,
+        rocfft: None,
         name_template: gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE.to_owned(),
         source_date_epoch: 1_700_000_000,
     };

@@ -396,7 +396,7 @@ fn a_library_that_is_not_to_be_had_is_told_with_what_helps() {
     check(&[&debian[..], &["mirror.example"]].concat(), 2, &["is no mirror", "hint: "]);
     check(&["--miopen", "/nonexistent"], 2, &["found no libMIOpen in `/nonexistent`"]);
     check(&["--miopen", &root], 2, &["found no libMIOpen in", "/opt/rocm"]);
-    check(&["--miopen", "debian:"], 2, &["as the place of a libMIOpen"]);
+    check(&["--miopen", "debian:"], 2, &["as the place of a library"]);
     check(
         &["--miopen", &root, "--lock", "x.lock"],
         2,

@@ -217,6 +217,7 @@ fn a_database_that_was_damaged_before_it_was_packaged_is_found() {
         licenses: [("conv.cl".to_owned(), license)].into(),
         layout: InstallLayout::Rocm { version: None },
         reader: gfxpack_plan::consumer::Consumer::Miopen,
+        rocfft: None,
         name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
         source_date_epoch: 1_700_000_000,
     };

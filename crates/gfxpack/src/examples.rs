@@ -9,6 +9,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "gfxpack dist --problems problems.txt --miopen debian:sid --layout debian --target gfx1100@48 --out dist",
             "gfxpack dist --keys keys.jsonl --source-dir MIOpen/src/kernels --license MIT --target gfx906@60 --out dist",
+            "gfxpack dist --plans plans.txt --rocfft debian:sid --layout debian --target gfx90a --out dist",
         ],
     ),
     (
@@ -23,6 +24,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "ask",
         &[
             "gfxpack ask --problems problems.txt --miopen debian:sid --target gfx906@60 --out keys.jsonl",
+            "gfxpack ask --plans plans.txt --rocfft debian:sid --target gfx90a --sources src",
         ],
     ),
     ("miopen", &["gfxpack miopen --miopen debian:sid"]),

@@ -66,10 +66,7 @@ pub(crate) fn build(
     progress: &dyn Progress,
     facts: &mut Facts,
 ) -> Result<Made> {
-    for kdb in &prepared.plan.kdbs {
-        let dir = options.out.join(kdb.format.output_dir());
-        std::fs::create_dir_all(&dir).map_err(error::io("create", &dir))?;
-    }
+    std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
     let outputs = prepared.cache.outputs(&options.out)?;
     progress.event(Event::BuildStarted { plan: &prepared.plan, files });
     let made = run(prepared, options, remote, cancel, &outputs, progress, facts);
@@ -202,7 +199,7 @@ pub(crate) struct Objects<'a> {
 /// Makes the kdbs of a plan out of objects, wherever those were made.
 pub(crate) struct Assembly<'a> {
     pub prepared: &'a Prepared,
-    /// kdbs go to `kdb` below.
+    /// kdbs go to `kdb` below, rocFFT's caches to `rocfft`.
     pub out: &'a Path,
     pub form: KdbForm,
     pub cancel: &'a Cancel,
@@ -222,7 +219,9 @@ impl Assembly<'_> {
         let store = store::of_library(&prepared.inputs.library);
         let mut made = Vec::new();
         for (id, kdb) in (0..).map(KdbId).zip(&plan.kdbs) {
-            let path = self.out.join(kdb.format.output_dir()).join(kdb.file_name());
+            let dir = self.out.join(kdb.format.output_dir());
+            std::fs::create_dir_all(&dir).map_err(error::io("create", &dir))?;
+            let path = dir.join(kdb.file_name());
             let failed = |row: &plan::Row| objects.failed.get(&row.job);
             let mut missing: Vec<(KernelKey, String)> = kdb
                 .rows

@@ -11,6 +11,7 @@ use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
 
+use crate::answered::Answered;
 use crate::ask::{Coverage, coverage};
 use crate::build::{self, Made, MadeKdb};
 use crate::cache::Cache;
@@ -200,9 +201,9 @@ impl<'a> Dist<'a> {
         writers::write(&planned, packaging.options, signer, out, &outputs, cancel, progress)
     }
 
-    /// Has the libMIOpen that was asked look for its kernels in the kdbs, and
-    /// hands what it found for each target to `each`. Does nothing where none
-    /// was asked.
+    /// Has the library that was asked look for its kernels in the files that were
+    /// made, and hands what a libMIOpen found for each target to `each`. Does
+    /// nothing where none was asked.
     ///
     /// # Errors
     /// Where it can't be run, or a kernel is missing whose source is here.
@@ -215,6 +216,10 @@ impl<'a> Dist<'a> {
         each: &mut dyn FnMut(&Checked),
     ) -> Result<()> {
         let prepared = &self.prepared;
+        if let Answered::Plans(asked) = &prepared.asked {
+            let files = built.kdbs.iter().map(|kdb| (&kdb.target, kdb.path.as_path()));
+            return asked.check(files, cancel, progress);
+        }
         let (Some(asked), Some(facts)) = (prepared.asked.miopen(), &prepared.inputs.library.asked)
         else {
             return Ok(());

@@ -20,6 +20,7 @@ use gfxpack_plan::license::LicensePolicy;
 use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault, Location, device_wide};
+use tempfile::TempDir;
 
 use crate::answered::Answered;
 use crate::error::{self, Error, Result};
@@ -50,6 +51,9 @@ pub struct Read {
 pub struct Inputs {
     /// The sources, with their bytes.
     pub sources: SourceSet,
+    /// Directories with sources that a library gave. What lies beside sources is
+    /// a part of stored plans, so they are kept until then.
+    pub(crate) _own_sources: Vec<TempDir>,
     /// What the inputs say of themselves.
     pub library: Library,
     /// Sources that the policy on licences refuses, with the reason.
@@ -130,8 +134,11 @@ pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<Read> {
     reader.finish(left_out, inputs.allow_partial)
 }
 
-/// The kernels that librocfft asks for.
-fn plan_kernels(inputs: &InputOptions, asked: &AskedPlans) -> Result<Read> {
+/// Makes sure that plans are the only input.
+///
+/// # Errors
+/// Where there are others.
+pub(crate) fn check_plans_alone(inputs: &InputOptions) -> Result<()> {
     let others = [&inputs.manifests, &inputs.keys, &inputs.source_dirs, &inputs.missing_from];
     if others.iter().any(|others| !others.is_empty()) {
         return Err(error::usage(
@@ -139,6 +146,11 @@ fn plan_kernels(inputs: &InputOptions, asked: &AskedPlans) -> Result<Read> {
             "leave --manifest, --keys, --source-dir and --missing-from out",
         ));
     }
+    Ok(())
+}
+
+/// The kernels that librocfft asks for.
+fn plan_kernels(inputs: &InputOptions, asked: &AskedPlans) -> Result<Read> {
     let mut reader = Reader::new(inputs, true)?;
     reader.plans(asked)?;
     let policy = LicensePolicy { dfsg: inputs.dfsg, allow: inputs.license_allow.clone() };
@@ -199,6 +211,7 @@ impl Reader {
                 })
                 .collect(),
             sources: SourceSet::default(),
+            own_sources: Vec::new(),
             library: Library::default(),
             generated: BTreeSet::new(),
             missing: Vec::new(),
@@ -409,6 +422,7 @@ impl Reader {
         }
         let inputs = Inputs {
             sources: self.sources,
+            _own_sources: self.own_sources,
             library: self.library,
             left_out,
             shares,

@@ -68,8 +68,7 @@ impl MergeShards<'_> {
         merged.warnings.iter().for_each(|warning| progress.warning(warning));
         let cache = Cache::open_for(self.cache, Purpose::Build)?;
         let prepared = stored.prepared(plan, Vec::new(), cache)?;
-        let kdb_dir = self.out.join("kdb");
-        std::fs::create_dir_all(&kdb_dir).map_err(error::io("create", &kdb_dir))?;
+        std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
         let outputs = prepared.cache.outputs(self.out)?;
         let plan = &prepared.plan;
         let read = |job: JobId| merged.read(plan, job);

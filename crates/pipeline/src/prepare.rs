@@ -127,6 +127,7 @@ fn asked(options: &PrepareOptions, cancel: &Cancel, progress: &dyn Progress) -> 
     let inputs = &options.inputs;
     let targets = inputs::distinct(&inputs.targets)?;
     if !inputs.plans.is_empty() {
+        inputs::check_plans_alone(inputs)?;
         let cache = options.cache.directory()?;
         let (lists, library) = (&inputs.plans, &inputs.library);
         let ask = AskPlans { lists, library, targets: &targets, cache: &cache };

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
 use gfxpack_model::{Digest, KernelKey, Target, processors};
-use gfxpack_rocfft::{AskOptions, FftPlan, Kernel, PlanFailure, ROCFFT, ask, read_plans};
+use gfxpack_rocfft::{
+    AskOptions, FftPlan, Installed, Kernel, PlanFailure, ROCFFT, ask, check, read_plans,
+};
 use gfxpack_stock_library::{ElfFile, Library};
 use serde::Serialize;
 
@@ -17,7 +19,7 @@ use crate::libmiopen;
 use crate::library::RocfftFacts;
 use crate::options::LibraryOptions;
 use crate::progress::Progress;
-use crate::text::display;
+use crate::text::{counted, display};
 
 /// What hipRTC includes by itself.
 const PREAMBLE: &str = "#include <hip/hip_runtime.h>\n";
@@ -32,6 +34,8 @@ const SHARED_FILE: &[u8] = b"rocfft_kernel_cache.db\0";
 
 /// What rocFFT asks for.
 pub struct AskedPlans {
+    /// The library that was asked.
+    pub library: Library,
     /// What was asked, as manifests say it.
     pub facts: RocfftFacts,
     /// The plans, as failures number them.
@@ -61,24 +65,12 @@ impl AskPlans<'_> {
     /// Where plans can't be read, there is no library, or it can't be asked.
     pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<AskedPlans> {
         let (plans, lists) = read(self.lists)?;
-        self.targets.iter().try_for_each(check)?;
+        self.targets.iter().try_for_each(check_target)?;
         let library =
             libmiopen::locate_product(&ROCFFT, self.library, self.cache, cancel, progress)?;
-        let probe = libmiopen::probe()?;
-        let scratch = std::env::temp_dir();
         let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
         for target in self.targets {
-            let arch = target.id().processor();
-            let known = processors::by_name(arch).and_then(|known| known.compute_units.first());
-            let options = AskOptions {
-                library: &library,
-                probe: &probe,
-                scratch: &scratch,
-                arch,
-                compute_units: known.copied().unwrap_or(64),
-                cancelled: &|| cancel.is_cancelled(),
-            };
-            let answer = ask(&plans, &options)?;
+            let answer = with_options(&library, target, cancel, |options| ask(&plans, options))?;
             failures
                 .extend(answer.failures.iter().map(|(plan, why)| (target.clone(), *plan, *why)));
             kernels.insert(target.clone(), answer.kernels);
@@ -93,8 +85,60 @@ impl AskPlans<'_> {
             });
         }
         let facts = facts.expect("there is a target");
-        Ok(AskedPlans { facts, plans, kernels, failures })
+        Ok(AskedPlans { library, facts, plans, kernels, failures })
     }
+}
+
+impl AskedPlans {
+    /// Has the library create all its plans with each of these files installed,
+    /// and makes sure that it compiles nothing.
+    ///
+    /// # Errors
+    /// Where it can't be run, or compiles a kernel.
+    pub(crate) fn check<'f>(
+        &self,
+        files: impl Iterator<Item = (&'f Target, &'f Path)>,
+        cancel: &Cancel,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        for (target, file) in files {
+            let path = std::path::absolute(file).map_err(error::io("find", file))?;
+            let checked = with_options(&self.library, target, cancel, |options| {
+                check(&self.plans, Installed::File(&path), options)
+            })?;
+            let refused = self.failures.iter().filter(|(of, ..)| of == target).count();
+            let shown = file.display();
+            if checked.programs > 0 || checked.failures.len() > refused {
+                let kernel = checked.compiled.first().map_or("a plan", String::as_str);
+                return Err(Error::Unsound(format!(
+                    "`{shown}`: rocFFT compiles {} all the same, as {kernel}",
+                    counted(checked.programs, "kernel")
+                )));
+            }
+            let plans = counted(self.plans.len() - refused, "plan");
+            progress.note(&format!("rocFFT finds every kernel of {plans} in {shown}"));
+        }
+        Ok(())
+    }
+}
+
+/// Does something with a library and the options for a target.
+fn with_options<T>(
+    library: &Library,
+    target: &Target,
+    cancel: &Cancel,
+    act: impl FnOnce(&AskOptions<'_>) -> std::result::Result<T, gfxpack_rocfft::AskError>,
+) -> Result<T> {
+    let arch = target.id().processor();
+    let known = processors::by_name(arch).and_then(|known| known.compute_units.first());
+    Ok(act(&AskOptions {
+        library,
+        probe: &libmiopen::probe()?,
+        scratch: &std::env::temp_dir(),
+        arch,
+        compute_units: known.copied().unwrap_or(64),
+        cancelled: &|| cancel.is_cancelled(),
+    })?)
 }
 
 /// Whether a library reads one file for all processors.
@@ -105,7 +149,7 @@ fn shares_file(library: &Library) -> Result<bool> {
 }
 
 /// rocFFT looks kernels up by the processor alone.
-fn check(target: &Target) -> Result<()> {
+fn check_target(target: &Target) -> Result<()> {
     let plain = target.id().to_string() == target.id().processor();
     if target.compute_units().is_none() && plain {
         return Ok(());
@@ -176,7 +220,7 @@ pub fn kernel_lines(asked: &AskedPlans) -> Vec<KernelLine<'_>> {
                 kernel_name: &kernel.name,
                 targets: Vec::new(),
                 options: &kernel.options,
-                source: Digest::of(source_text(kernel).as_bytes()),
+                source: Digest::of(source_text(&kernel.source).as_bytes()),
             });
             line.targets.push(target.to_string());
         }
@@ -192,7 +236,7 @@ pub fn write_sources(asked: &AskedPlans, dir: &Path) -> Result<()> {
     std::fs::create_dir_all(dir).map_err(error::io("create", dir))?;
     for kernel in asked.kernels.values().flatten() {
         let path = dir.join(source_name(&kernel.name));
-        std::fs::write(&path, source_text(kernel)).map_err(error::io("write", &path))?;
+        std::fs::write(&path, source_text(&kernel.source)).map_err(error::io("write", &path))?;
     }
     Ok(())
 }
@@ -207,9 +251,9 @@ pub(crate) fn kernel_name(key: &KernelKey) -> &str {
     key.kernel_name.strip_suffix(".cpp.o").unwrap_or(&key.kernel_name)
 }
 
-/// The text that a compiler is given for a kernel.
-pub(crate) fn source_text(kernel: &Kernel) -> String {
-    format!("{PREAMBLE}{}", kernel.source)
+/// What a compiler is given in place of hipRTC.
+pub(crate) fn source_text(source: &str) -> String {
+    format!("{PREAMBLE}{source}")
 }
 
 /// What a kernel is compiled and looked up by.

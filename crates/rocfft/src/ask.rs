@@ -6,15 +6,16 @@
 //! the library itself says which text is compiled for which key.
 
 mod error;
+mod options;
 mod probe;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
 
-use gfxpack_stock_library::{ElfFile, Library, Product};
+use gfxpack_stock_library::{ElfFile, Product};
 
 pub use self::error::{AskError, PlanFailure};
+pub use self::options::{AskOptions, Installed};
 use self::probe::{Ended, Probe};
 use crate::file::read::Reader;
 use crate::plan::FftPlan;
@@ -44,21 +45,37 @@ const ARCHITECTURE: &str = "--gpu-architecture=";
 /// Source: crates/standin/src/code_object.rs, `stand_in`.
 const STAND_IN_MAGIC: &[u8] = b"gfxpack stand-in object\0";
 
-/// Whom to ask for which device.
-#[derive(Clone, Copy)]
-pub struct AskOptions<'a> {
-    /// The library.
-    pub library: &'a Library,
-    /// The program that loads it, which comes with gfxpack.
-    pub probe: &'a Path,
-    /// Where temporary files go if none can lie in memory.
-    pub scratch: &'a Path,
-    /// The processor without features: `gfx90a`.
-    pub arch: &'a str,
-    /// Its compute units. Kernels do not depend on them, only how they are started.
-    pub compute_units: u32,
-    /// Asked again and again whether the answer is still wanted.
-    pub cancelled: &'a dyn Fn() -> bool,
+/// What a library finds and compiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Checked {
+    /// Kernels that it had to compile, by name, as far as it tells.
+    pub compiled: Vec<String>,
+    /// Programs that it gave to its compiler: at least one for each of these.
+    pub programs: usize,
+    /// Plans that it does not create, by their numbers.
+    pub failures: BTreeMap<usize, PlanFailure>,
+}
+
+/// Has a library create these plans with what is installed, and tells which
+/// kernels it does not find.
+///
+/// # Errors
+/// As [`ask`].
+pub fn check(
+    plans: &[FftPlan],
+    installed: Installed<'_>,
+    options: &AskOptions<'_>,
+) -> Result<Checked, AskError> {
+    let (done, failures) = create(plans, installed, options)?;
+    let mut compiled = Vec::new();
+    if done.cache().exists() {
+        Reader::open(done.cache())?.for_each_key(|key| {
+            compiled.push(key.kernel_name);
+            Ok::<(), AskError>(())
+        })?;
+    }
+    Ok(Checked { compiled, programs: done.programs.len(), failures })
 }
 
 /// What a library compiles.
@@ -94,16 +111,26 @@ pub struct Kernel {
 /// [`AskError`]. A plan that the library refuses, or that ends its process, is
 /// no error but one of the [`Answer::failures`].
 pub fn ask(plans: &[FftPlan], options: &AskOptions<'_>) -> Result<Answer, AskError> {
+    let (done, failures) = create(plans, Installed::Nothing, options)?;
+    answer(&done, failures, options)
+}
+
+/// Has the library create all plans that it creates.
+fn create(
+    plans: &[FftPlan],
+    installed: Installed<'_>,
+    options: &AskOptions<'_>,
+) -> Result<(probe::Done, BTreeMap<usize, PlanFailure>), AskError> {
     let mut failures = BTreeMap::new();
     loop {
         let asked: Vec<usize> =
             (0..plans.len()).filter(|plan| !failures.contains_key(plan)).collect();
-        let probe = Probe::start(asked.iter().map(|plan| &plans[*plan]), options)?;
+        let probe = Probe::start(asked.iter().map(|plan| &plans[*plan]), installed, options)?;
         match probe.run(options.cancelled)? {
             Ended::Done(done) => {
                 let refused = done.failures.iter().map(|(plan, failure)| (asked[*plan], *failure));
                 failures.extend(refused);
-                return answer(&done, failures, options);
+                return Ok((done, failures));
             }
             // What others had compiled is lost with it.
             Ended::Died { plan, failure } => failures.insert(asked[plan], failure),

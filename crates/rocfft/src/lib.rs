@@ -10,12 +10,15 @@ mod ask;
 mod bench_line;
 mod file;
 mod key;
+mod log;
 mod places;
 mod plan;
 mod plan_line;
 mod plan_list;
 
-pub use ask::{Answer, AskError, AskOptions, Kernel, PlanFailure, ROCFFT, ask};
+pub use ask::{
+    Answer, AskError, AskOptions, Checked, Installed, Kernel, PlanFailure, ROCFFT, ask, check,
+};
 pub use file::{
     error::{MergeError, ReadError, WriteError},
     layout::Layout,
@@ -26,6 +29,7 @@ pub use file::{
     write::{Written, write},
 };
 pub use key::CacheKey;
+pub use log::{LogEntry, LogError, LogSummary, read_log};
 pub use places::{FileNaming, Places, arch_of_file_name, file_name, is_file_name};
 pub use plan::{Direction, FftPlan, Placement, PlanError, Precision, Transform};
 pub use plan_list::{MAX_PLANS, PlansError, read_plans};

@@ -41,6 +41,14 @@ impl Claim {
             64
         }
     }
+
+    /// Bytes of the local data share of a compute unit.
+    ///
+    /// Source: ROCm documentation, "GPU hardware specifications".
+    #[must_use]
+    pub fn shared_memory(&self) -> u32 {
+        if self.architecture.as_bytes().starts_with(b"gfx950") { 160 << 10 } else { 64 << 10 }
+    }
 }
 
 #[cfg(test)]

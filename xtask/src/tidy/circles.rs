@@ -23,7 +23,6 @@ use paths::Scope;
 /// uses. An entry that closes none any more is a finding too.
 const KNOWN: &[(&str, &str)] = &[
     ("crates/miopen-probe/src/steps.rs", "crates/miopen-probe/src/library.rs"),
-    ("crates/miopen/src/library/debian.rs", "crates/miopen/src/library.rs"),
     ("crates/toolchain/src/probe_cache.rs", "crates/toolchain/src/probe.rs"),
 ];
 

@@ -12,7 +12,7 @@ use super::{CacheArgs, KdbForm, ToolchainArgs};
 
 /// The options of `Inputs`, which a stored plan takes the place
 /// of: clap makes no group of a struct that others are flattened into.
-const INPUTS: [&str; 14] = [
+const INPUTS: [&str; 16] = [
     "manifest",
     "keys",
     "if_empty",
@@ -22,6 +22,8 @@ const INPUTS: [&str; 14] = [
     "miopen",
     "miopen_db",
     "uses",
+    "plans",
+    "rocfft",
     "debian_mirror",
     "source_dir",
     "target",
@@ -34,7 +36,7 @@ const INPUTS: [&str; 14] = [
 #[command(next_help_heading = "Stored plan")]
 pub(crate) struct FromPlan {
     /// Run the plan that `gfxpack plan --out DIR` stored, in place of all
-    /// options under Input and MIOpen
+    /// options under Input, MIOpen and rocFFT
     #[arg(long, value_name = "DIR", conflicts_with_all = INPUTS)]
     pub(crate) plan: Option<PathBuf>,
     /// Run a part of it, as 3/8, and leave its objects and a manifest in

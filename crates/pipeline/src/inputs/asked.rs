@@ -104,6 +104,7 @@ impl Reader {
                 }
             }
         }
+        self.own_sources.push(dir);
         facts.without_source.sort();
         facts.without_source.dedup();
         if self.library.version.is_none() {

@@ -1,11 +1,12 @@
 //! Kernels that librocfft asks for, with the texts that it generates.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use gfxpack_model::{Language, SourceId};
+use gfxpack_compile::SourceDirs;
+use gfxpack_model::Language;
 use gfxpack_plan::Location;
 use gfxpack_plan::consumer::{Consumer, StoreFormat};
 use gfxpack_plan::expand::KeyRequest;
@@ -23,37 +24,37 @@ impl Reader {
             .prefix("gfxpack-sources-")
             .tempdir()
             .map_err(error::io("create", &std::env::temp_dir()))?;
-        let mut loaded: HashMap<&str, (SourceId, &str)> = HashMap::new();
+        let mut texts: BTreeMap<&str, &str> = BTreeMap::new();
+        for kernel in asked.kernels.values().flatten() {
+            if *texts.entry(&kernel.name).or_insert(&kernel.source) == kernel.source {
+                continue;
+            }
+            return Err(Error::Unsound(format!(
+                "rocFFT's kernel `{}`, which differs between targets",
+                kernel.name
+            )));
+        }
+        for (name, text) in &texts {
+            let path = dir.path().join(source_name(name));
+            fs::write(&path, source_text(text)).map_err(error::io("write", &path))?;
+        }
+        let dirs = SourceDirs::list(&[dir.path().to_owned()])?;
         let library: Arc<str> = format!("rocFFT {}", asked.facts.version).into();
         for position in 0..self.requests.len() {
             let target = self.requests[position].target.clone();
             self.requests[position].format = StoreFormat::RocfftCache;
             for (line, kernel) in (1..).zip(&asked.kernels[&target]) {
                 let location = Location { file: Arc::clone(&library), line };
-                let name = source_name(&kernel.name);
-                let source = match loaded.get(kernel.name.as_str()) {
-                    Some((source, text)) if *text == kernel.source => *source,
-                    Some(_) => {
-                        return Err(Error::Unsound(format!(
-                            "rocFFT's kernel `{}` differs between targets",
-                            kernel.name
-                        )));
-                    }
-                    None => {
-                        let path = dir.path().join(&name);
-                        fs::write(&path, source_text(kernel)).map_err(error::io("write", &path))?;
-                        let source = self.sources.load(&path, &name, Language::Hip, &[], None);
-                        let source = source.map_err(|fault| location.error(fault))?;
-                        loaded.insert(&kernel.name, (source, &kernel.source));
-                        self.library.licenses.entry(name.clone()).or_default().insert(licence());
-                        self.generated.insert(name.clone());
-                        source
-                    }
-                };
                 let key = key(kernel, &target);
                 if self.excluded.has(&target, &key) {
                     continue;
                 }
+                let name = source_name(&kernel.name);
+                let path = dir.path().join(&name);
+                let source = self.sources.load(&path, &name, Language::Hip, &[], Some(&dirs));
+                let source = source.map_err(|fault| location.error(fault))?;
+                self.library.licenses.entry(name.clone()).or_default().insert(licence());
+                self.generated.insert(name.clone());
                 let request = KeyRequest {
                     key: Arc::new(key),
                     language: Language::Hip,
@@ -63,6 +64,7 @@ impl Reader {
                 self.requests[position].keys.push((Arc::new(request), source));
             }
         }
+        self.own_sources.push(dir);
         self.library.reader = Consumer::Rocfft;
         self.library.name = Some("rocFFT kernels".to_owned());
         self.library.homepage = Some("https://github.com/ROCm/rocm-libraries".to_owned());

@@ -6,6 +6,7 @@ use gfxpack_compile::SourceSet;
 use gfxpack_plan::expand::KeyRequest;
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault};
+use tempfile::TempDir;
 
 use super::excluded::Excluded;
 use crate::library::Library;
@@ -17,6 +18,8 @@ pub type LeftOut = BTreeMap<String, String>;
 pub(super) struct Reader {
     pub(super) requests: Vec<TargetRequest>,
     pub(super) sources: SourceSet,
+    /// Directories with sources that a library gave.
+    pub(super) own_sources: Vec<TempDir>,
     pub(super) library: Library,
     /// Names of sources that programs wrote.
     pub(super) generated: BTreeSet<String>,

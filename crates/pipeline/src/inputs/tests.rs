@@ -19,6 +19,7 @@ fn request(target: &str, options: &str) -> TargetRequest {
 #[test]
 fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
     let reader = Reader {
+        own_sources: Vec::new(),
         requests: vec![request("gfx906_60", " -DA"), request("gfx906", " -DB")],
         sources: SourceSet::default(),
         library: Library::default(),

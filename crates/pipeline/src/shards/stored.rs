@@ -230,6 +230,7 @@ impl Stored {
         let About { library, left_out, unbuildable } = self.header.about;
         let warnings = cache.warning.iter().cloned().collect();
         let inputs = Inputs {
+            _own_sources: Vec::new(),
             sources,
             library,
             left_out,

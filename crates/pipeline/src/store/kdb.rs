@@ -7,7 +7,7 @@ use gfxpack_compile::CompileError;
 use gfxpack_kdb::{ReadError, ReadOptions, Reader, Row, VerifyOptions, WriteError, WriteOptions};
 use gfxpack_model::Target;
 
-use super::{KernelStore, Rows, Verified};
+use super::kernel_store::{KernelStore, Rows, Verified};
 use crate::error::{Error, Result};
 use crate::options::KdbForm;
 

@@ -8,7 +8,7 @@ use gfxpack_kdb::Layout;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_rocfft::{CacheKey, WriteError};
 
-use super::{KernelStore, Rows, Verified};
+use super::kernel_store::{KernelStore, Rows, Verified};
 use crate::error::{Error, Result};
 use crate::library::RocfftFacts;
 use crate::options::KdbForm;

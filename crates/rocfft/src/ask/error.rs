@@ -48,6 +48,13 @@ pub enum AskError {
         /// The function.
         function: String,
     },
+    /// It asks for something that gfxpack does not know of the GPU: what it
+    /// compiles then may be something else than with a GPU.
+    #[error("librocfft asks for `{question}`, which has no answer without a GPU")]
+    Unanswered {
+        /// What it asks.
+        question: String,
+    },
     /// It has compiled nothing.
     #[error("librocfft asked for no kernel")]
     NoKernel,
@@ -77,7 +84,10 @@ impl AskError {
             Self::Start { .. } | Self::ProbeVersion { .. } => {
                 "the probe comes with gfxpack: install both again"
             }
-            Self::Load { .. } | Self::MissingFunction { .. } | Self::Inconsistent { .. } => {
+            Self::Load { .. }
+            | Self::MissingFunction { .. }
+            | Self::Unanswered { .. }
+            | Self::Inconsistent { .. } => {
                 "try another librocfft; --rocfft debian:sid is known to work"
             }
             Self::NoKernel => "none of the plans can be created; each is named above",

@@ -18,8 +18,8 @@ use gfxpack_stock_library::{
 };
 use tempfile::TempDir;
 
-use super::AskOptions;
 use super::error::{AskError, PlanFailure};
+use super::options::{AskOptions, Installed};
 use crate::plan::{FftPlan, Placement, Precision};
 
 /// Longer than any plan takes whose transform has a use.
@@ -86,6 +86,7 @@ impl Probe {
     /// Starts a probe and tells it all plans.
     pub(super) fn start<'p>(
         plans: impl Iterator<Item = &'p FftPlan>,
+        installed: Installed<'_>,
         options: &AskOptions<'_>,
     ) -> Result<Self, AskError> {
         let AskOptions { library, probe, scratch, .. } = *options;
@@ -109,11 +110,20 @@ impl Probe {
             .env("HOME", directory.path())
             .env("TMPDIR", inside("tmp"))
             .env("LC_ALL", "C")
-            // Neither an installed cache nor another process is asked.
-            .env("ROCFFT_RTC_SYS_CACHE_PATH", inside("none.db"))
-            .env("ROCFFT_RTC_CACHE_PATH", inside("cache.db"))
-            .env("ROCFFT_RTC_PROCESS", "0")
             .current_dir(directory.path());
+        let cache = match installed {
+            Installed::Nothing => Some(inside("none.db")),
+            Installed::File(file) => Some(file.to_owned()),
+            // With variables set, nobody would know what it finds by itself.
+            Installed::Own => None,
+        };
+        if let Some(cache) = cache {
+            command
+                .env("ROCFFT_RTC_SYS_CACHE_PATH", cache)
+                .env("ROCFFT_RTC_CACHE_PATH", inside("cache.db"))
+                // No other process compiles.
+                .env("ROCFFT_RTC_PROCESS", "0");
+        }
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(output);
         let process = Process(command.spawn().map_err(started)?);
         // The command holds the other end of the socket.
@@ -207,8 +217,10 @@ impl Probe {
                     let Self { directory, .. } = self;
                     return Ok(Ended::Done(Done { version, programs, failures, directory }));
                 }
-                // What no stand-in answers shows by what the library makes of it.
-                _ => {}
+                ["unanswered", question] => {
+                    return Err(AskError::Unanswered { question: question.to_owned() });
+                }
+                _ => return Err(AskError::Load { reason: "the probe can't be read".to_owned() }),
             }
         }
         let status = self.process.0.wait().map_err(started)?;

@@ -25,6 +25,7 @@ const ATTRIBUTE_MAX_GRID_DIM_X: c_int = 29;
 const ATTRIBUTE_MULTIPROCESSOR_COUNT: c_int = 63;
 const ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: c_int = 74;
 const ATTRIBUTE_WARP_SIZE: c_int = 87;
+const ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: c_int = 10002;
 
 /// Bytes of the local data share that a work group may use.
 const SHARED_MEMORY: c_int = 64 << 10;
@@ -69,7 +70,10 @@ unsafe extern "C" fn hipGetDevicePropertiesR0600(properties: *mut u8, _device: c
     // shorter than its field, and the zeros before end it.
     unsafe {
         properties.write_bytes(0, PROPERTIES_BYTES);
-        properties.add(SHARED_MEMORY_PER_BLOCK_AT).cast::<usize>().write(SHARED_MEMORY as usize);
+        properties
+            .add(SHARED_MEMORY_PER_BLOCK_AT)
+            .cast::<usize>()
+            .write(claim.shared_memory() as usize);
         properties.add(MAX_THREADS_PER_BLOCK_AT).cast::<c_int>().write(MAX_THREADS);
         properties.add(MAX_THREADS_DIM_AT).cast::<[c_int; 3]>().write([MAX_THREADS; 3]);
         properties.add(MAX_GRID_SIZE_AT).cast::<[c_int; 3]>().write(MAX_GROUPS);
@@ -95,6 +99,7 @@ unsafe extern "C" fn hipDeviceGetAttribute(
             c_int::try_from(claim.compute_units).unwrap_or(c_int::MAX)
         }
         ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK => SHARED_MEMORY,
+        ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR => claim.shared_memory().cast_signed(),
         ATTRIBUTE_WARP_SIZE => claim.warp_size().cast_signed(),
         _ => {
             record(Event::Unanswered(&format!("hipDeviceGetAttribute {attribute}")));

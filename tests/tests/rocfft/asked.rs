@@ -3,15 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
-use gfxpack_rocfft::{Answer, AskOptions, FftPlan, PlanFailure, ask};
+use gfxpack_rocfft::{Answer, PlanFailure, ask};
 use gfxpack_stock_library::Library;
-use gfxpack_tests::miopen::{debian_rocfft, probe};
 use gfxpack_tests::project::{command, finish};
 
-/// Fetched once for all tests of this checkout.
-const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
+use crate::{library, plans, with};
 
 const PLANS: [&str; 12] = [
     "c2c sp ip 64",
@@ -28,26 +25,15 @@ const PLANS: [&str; 12] = [
     "c2c half ip 512",
 ];
 
-fn plans(lines: &[&str]) -> Vec<FftPlan> {
-    lines.iter().map(|line| line.parse().unwrap()).collect()
-}
-
 fn asked(library: &Library, lines: &[&str], arch: &str) -> Answer {
-    let scratch = std::env::temp_dir();
-    let options = AskOptions {
-        library,
-        probe: &probe(),
-        scratch: &scratch,
-        arch,
-        compute_units: 64,
-        cancelled: &|| false,
-    };
-    ask(&plans(lines), &options).unwrap_or_else(|error| panic!("{error}: {:?}", error.hint()))
+    with(library, arch, |options| {
+        ask(&plans(lines), options).unwrap_or_else(|error| panic!("{error}: {:?}", error.hint()))
+    })
 }
 
 #[test]
 fn the_library_says_which_kernels_it_compiles() {
-    let Some(library) = debian_rocfft("sid", Path::new(CACHE)) else { return };
+    let Some(library) = library() else { return };
     let old = asked(&library, &PLANS, "gfx90a");
     assert!(old.failures.is_empty(), "{:?}", old.failures);
     assert!(old.version.starts_with("1."), "{}", old.version);
@@ -76,7 +62,7 @@ fn the_library_says_which_kernels_it_compiles() {
 
 #[test]
 fn what_it_compiles_is_compiled_by_the_driver() {
-    let Some(library) = debian_rocfft("sid", Path::new(CACHE)) else { return };
+    let Some(library) = library() else { return };
     let answer = asked(&library, &["c2c sp ip 64 fwd"], "gfx90a");
     let dir = tempfile::tempdir().unwrap();
     for kernel in &answer.kernels {
@@ -99,7 +85,7 @@ fn what_it_compiles_is_compiled_by_the_driver() {
 
 #[test]
 fn a_plan_that_is_refused_is_told_and_the_others_are_answered() {
-    let Some(library) = debian_rocfft("sid", Path::new(CACHE)) else { return };
+    let Some(library) = library() else { return };
     // More than any device has memory for.
     let lines = ["c2c sp ip 64", "c2c sp ip 1099511627776 batch 200000", "c2c sp ip 128"];
     let answer = asked(&library, &lines, "gfx1100");

@@ -1,0 +1,229 @@
+//! Kernel caches that `dist` makes for plans: the real librocfft finds every
+//! kernel in them, where their packages put them, and damaged ones cost it no
+//! plan that could be had without.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gfxpack_rocfft::{Checked, Installed, check};
+use gfxpack_stock_library::{Library, LibrarySource};
+use gfxpack_tests::project::{Project, Run, tool};
+
+use crate::{CACHE, library, plans, with};
+
+const LINES: [&str; 6] = [
+    "c2c sp ip 64",
+    "c2c dp op 100 batch 8",
+    "r2c sp op 256",
+    "c2r dp op 96x32",
+    "c2c sp ip 16x32x24 fwd",
+    "c2c half ip 128 inv",
+];
+
+/// Builds packages for Debian of the kernels that the plans of a list want.
+fn dist(project: &Project, list: &str, out: &str, more: &[&str]) -> Run {
+    let fixed = ["dist", "--plans", list, "--rocfft", "debian:sid", "--layout", "debian"];
+    let rest = ["--out", out, "--maintainer", "A <a@example.org>", "--format", "deb"];
+    let mut command = project.command(&[&fixed[..], &rest, more].concat());
+    // What is fetched is shared with other tests, what is compiled is not.
+    fs::create_dir_all(project.path().join("cache")).unwrap();
+    let shared = project.path().join("cache/debian");
+    if !shared.exists() {
+        std::os::unix::fs::symlink(Path::new(CACHE).join("debian"), shared).unwrap();
+    }
+    command.env("SOURCE_DATE_EPOCH", "1735689600");
+    gfxpack_tests::project::finish(command)
+}
+
+fn check_with(library: &Library, arch: &str, installed: Installed<'_>) -> Checked {
+    with(library, arch, |options| check(&plans(&LINES), installed, options).unwrap())
+}
+
+/// A copy of the library in a root of its own, in which a package is installed.
+fn root_with(library: &Library, dir: &Path, package: &Path) -> Library {
+    tool("dpkg-deb", &["-x", package.to_str().unwrap(), dir.to_str().unwrap()], Path::new("/"));
+    let place = dir.join("usr/lib/x86_64-linux-gnu");
+    fs::create_dir_all(&place).unwrap();
+    fs::copy(&library.file, place.join("librocfft.so.0")).unwrap();
+    Library { file: place.join("librocfft.so.0"), ..library.clone() }
+}
+
+#[test]
+fn the_library_compiles_nothing_where_the_package_is_installed() {
+    let Some(library) = library() else { return };
+    let project = Project::new();
+    project.write("plans.txt", &LINES.join("\n"));
+    let targets = ["--target", "gfx90a,gfx1030", "--check"];
+    let run = dist(&project, "plans.txt", "o", &targets).expect_code(0);
+    assert!(
+        run.stderr.contains("rocFFT finds every kernel of 6 plans in o/rocfft/"),
+        "{}",
+        run.stderr
+    );
+    for arch in ["gfx90a", "gfx1030"] {
+        let package = project.path().join(format!("o/rocfft-kernels-{arch}_1.0.32-1_all.deb"));
+        let about = tool("dpkg-deb", &["-f", package.to_str().unwrap()], Path::new("/"));
+        for field in [
+            "Enhances: librocfft0 (= 6.4.3-",
+            "Provides: rocfft-kernel-cache (= ",
+            "Conflicts: rocfft-kernel-cache",
+            "Replaces: rocfft-kernel-cache",
+            &format!("X-ROCm-GPU-Architecture: {arch}"),
+        ] {
+            assert!(about.contains(field), "{field}: {about}");
+        }
+        let root = tempfile::tempdir().unwrap();
+        let installed = root_with(&library, root.path(), &package);
+        let own = check_with(&installed, arch, Installed::Own);
+        assert_eq!((own.programs, own.failures.len()), (0, 0), "{arch}");
+        let without = check_with(&library, arch, Installed::Nothing);
+        assert!(without.programs > 10 && without.failures.is_empty(), "{without:?}");
+        // What is for one processor serves no other.
+        let other = if arch == "gfx90a" { "gfx1030" } else { "gfx90a" };
+        let other = with(&installed, other, |options| {
+            check(&plans(&LINES), Installed::Own, &options).unwrap()
+        });
+        assert_eq!(other.failures.len(), 0);
+        assert!(other.programs > 10, "{other:?}");
+    }
+    project.run(&["verify", "o"]).expect_code(0);
+    let files = ["--license", "MIT", "--copyright", "AMD", "--format", "deb", "--layout", "debian"];
+    let again = ["package", "o/rocfft/rocfft_kernel_cache_gfx90a.db", "--out", "again"];
+    project.run(&[&again[..], &files].concat()).expect_code(0);
+    assert!(project.path().join("again/rocfft-kernels-gfx90a_1.0.32-1_all.deb").is_file());
+}
+
+#[test]
+fn equal_plans_give_equal_bytes_by_every_route() {
+    if library().is_none() {
+        return;
+    }
+    let project = Project::new();
+    project.write("plans.txt", &LINES.join("\n"));
+    let mut turned = LINES;
+    turned.reverse();
+    project.write("turned.txt", &turned.join("\n"));
+    let target = ["--target", "gfx906"];
+    dist(&project, "plans.txt", "one", &[&target[..], &["--jobs", "1"]].concat()).expect_code(0);
+    let file = |out: &str| {
+        fs::read(project.path().join(out).join("rocfft/rocfft_kernel_cache_gfx906.db")).unwrap()
+    };
+    let first = file("one");
+    fs::remove_dir_all(project.path().join("cache/v3")).unwrap();
+    dist(&project, "turned.txt", "two", &[&target[..], &["--jobs", "2"]].concat()).expect_code(0);
+    assert!(file("two") == first, "another order of plans, and two jobs");
+
+    let dense = [&target[..], &["--kdb-layout", "dense"]].concat();
+    dist(&project, "plans.txt", "dense", &dense).expect_code(0);
+    assert!(file("dense").len() < first.len());
+
+    let store = ["plan", "--plans", "plans.txt", "--rocfft", "debian:sid", "--out", "stored"];
+    project.run(&[&store[..], &target].concat()).expect_code(0);
+    fs::remove_dir_all(project.path().join("cache/v3")).unwrap();
+    for shard in ["1/2", "2/2"] {
+        let out = format!("shard-{}", &shard[..1]);
+        project.run(&["build", "--plan", "stored", "--shard", shard, "--out", &out]).expect_code(0);
+    }
+    project
+        .run(&["merge", "--plan", "stored", "shard-1", "shard-2", "--out", "merged"])
+        .expect_code(0);
+    assert!(file("merged") == first, "two shards");
+}
+
+/// The states of an installed file in which rocFFT compiles what it needs, and
+/// those in which plans fail: of the last, none can come from gfxpack.
+#[test]
+fn damaged_caches_cost_no_plan_and_rows_that_would_are_not_made() {
+    let Some(library) = library() else { return };
+    let project = Project::new();
+    project.write("plans.txt", &LINES.join("\n"));
+    dist(&project, "plans.txt", "o", &["--target", "gfx90a"]).expect_code(0);
+    let good = project.path().join("o/rocfft/rocfft_kernel_cache_gfx90a.db");
+    let whole = fs::read(&good).unwrap();
+    let bad = project.path().join("bad.db");
+    let sql = |script: &str| {
+        fs::write(&bad, &whole).unwrap();
+        let python = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1])\n\
+                      db.executescript(sys.argv[2])\ndb.commit()";
+        tool("python3", &["-c", python, bad.to_str().unwrap(), script], Path::new("/"));
+    };
+    let all = check_with(&library, "gfx90a", Installed::Nothing).programs;
+    let compiles_all = |what: &str| {
+        let checked = check_with(&library, "gfx90a", Installed::File(&bad));
+        assert_eq!((checked.failures.len(), checked.programs), (0, all), "{what}");
+    };
+    fs::write(&bad, &whole[..whole.len() / 2]).unwrap();
+    let half = check_with(&library, "gfx90a", Installed::File(&bad));
+    assert_eq!(half.failures.len(), 0, "truncated");
+    fs::write(&bad, b"garbage").unwrap();
+    compiles_all("garbage");
+    fs::write(&bad, b"").unwrap();
+    compiles_all("an empty file");
+    sql("UPDATE cache_v1 SET hip_version = 1");
+    compiles_all("another HIP");
+    sql("UPDATE cache_v1 SET generator_sum = zeroblob(32)");
+    compiles_all("another generator");
+    sql("UPDATE cache_v1 SET arch = 'gfx906'");
+    compiles_all("another processor");
+    sql("DELETE FROM cache_v1");
+    compiles_all("no row");
+    sql("DROP TABLE cache_v1");
+    compiles_all("no table");
+    sql("PRAGMA journal_mode=WAL");
+    let wal = check_with(&library, "gfx90a", Installed::File(&bad));
+    assert_eq!(wal.failures.len(), 0, "in WAL mode");
+    fs::remove_file(&bad).unwrap();
+    fs::create_dir(&bad).unwrap();
+    compiles_all("a directory");
+    fs::remove_dir(&bad).unwrap();
+
+    // The driver refuses these, and rocFFT does not go back to its compiler.
+    for (what, script) in [
+        ("damaged code", "UPDATE cache_v1 SET code = zeroblob(5000)"),
+        (
+            "code of another kernel",
+            "UPDATE cache_v1 SET code = (SELECT code FROM cache_v1 LIMIT 1)",
+        ),
+    ] {
+        sql(script);
+        let checked = check_with(&library, "gfx90a", Installed::File(&bad));
+        assert!(!checked.failures.is_empty(), "{what}: {checked:?}");
+        let named = project.path().join("rocfft_kernel_cache_gfx90a.db");
+        fs::copy(&bad, &named).unwrap();
+        let package = ["package", named.to_str().unwrap(), "--out", "p", "--license", "MIT"];
+        let run = project.run(&package).expect_code(101);
+        assert!(run.stderr.contains("rocfft_kernel_cache_gfx90a.db"), "{what}: {}", run.stderr);
+        assert!(!project.path().join("p").exists());
+    }
+}
+
+#[test]
+fn what_is_wrong_with_plans_is_told() {
+    let project = Project::new();
+    let refused = |words: &[&str], expected: &str| {
+        let run = project.run(words).expect_code(2);
+        assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
+    };
+    project.write("bad.txt", "c2c sp ip 64\nc2c sp ip\n");
+    let dist =
+        ["dist", "--out", "o", "--target", "gfx90a", "--rocfft", "no-such-directory", "--plans"];
+    refused(&[&dist[..], &["bad.txt"]].concat(), "bad.txt:2");
+    refused(&[&dist[..], &["none.txt"]].concat(), "none.txt");
+    project.write("good.txt", "c2c sp ip 64\n");
+    refused(&[&dist[..], &["good.txt"]].concat(), "no-such-directory");
+    let exact = ["dist", "--out", "o", "--target", "gfx90a@104", "--plans", "good.txt"];
+    refused(&exact, "leave compute units and features out, as --target gfx90a");
+    let library = locate_nothing(project.path());
+    assert!(library.contains("librocfft"), "{library}");
+    let mixed = ["dist", "--out", "o", "--target", "gfx90a", "--plans", "good.txt", "--keys", "x"];
+    refused(&mixed, "leave --manifest, --keys, --source-dir and --missing-from out");
+}
+
+/// What is said where a directory has no library.
+fn locate_nothing(directory: &Path) -> String {
+    let empty: PathBuf = directory.join("empty");
+    fs::create_dir(&empty).unwrap();
+    let source = LibrarySource::Path(empty);
+    let error = gfxpack_tests::miopen::locate(&gfxpack_rocfft::ROCFFT, &source, directory);
+    error.unwrap_err().to_string()
+}

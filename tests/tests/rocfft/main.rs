@@ -1,0 +1,38 @@
+//! rocFFT's kernel cache as others see it, and the real librocfft: asked, and
+//! served with what was built.
+
+mod asked;
+mod built;
+mod foreign;
+#[path = "../../../crates/rocfft/tests/it/support.rs"]
+mod support;
+
+use std::path::Path;
+
+use gfxpack_rocfft::{AskOptions, FftPlan};
+use gfxpack_stock_library::Library;
+use gfxpack_tests::miopen::{debian_rocfft, probe};
+
+/// Fetched once for all tests of this checkout.
+const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
+
+/// Debian's library; none where Debian's archive can't be reached.
+fn library() -> Option<Library> {
+    debian_rocfft("sid", Path::new(CACHE))
+}
+
+fn plans(lines: &[&str]) -> Vec<FftPlan> {
+    lines.iter().map(|line| line.parse().unwrap()).collect()
+}
+
+/// Does something with the options for a processor.
+fn with<T>(library: &Library, arch: &str, act: impl FnOnce(&AskOptions<'_>) -> T) -> T {
+    act(&AskOptions {
+        library,
+        probe: &probe(),
+        scratch: &std::env::temp_dir(),
+        arch,
+        compute_units: 64,
+        cancelled: &|| false,
+    })
+}
