@@ -11,6 +11,7 @@ mod convolution;
 mod escape;
 mod find_db;
 mod library;
+mod load;
 mod miopen;
 mod notes;
 mod number;

@@ -30,7 +30,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gfxpack_standin::{Claim, Event, Recorder};
 
-use crate::library;
+use crate::load;
 use crate::number::number;
 use crate::protocol::write_line;
 use crate::settings::Settings;
@@ -78,10 +78,13 @@ struct Told {
 
 static TOLD: OnceLock<Told> = OnceLock::new();
 
+/// The fields of a setting.
+type Line = Vec<Vec<u8>>;
+
 /// The lines of settings that are for this module, if the library is
 /// librocfft, and the others.
-pub(crate) fn split(lines: Vec<Vec<Vec<u8>>>) -> (Option<Vec<Vec<Vec<u8>>>>, Vec<Vec<Vec<u8>>>) {
-    let is_own = |line: &Vec<Vec<u8>>| matches!(line[0].as_slice(), b"rocfft" | b"plan");
+pub(crate) fn split(lines: Vec<Line>) -> (Option<Vec<Line>>, Vec<Line>) {
+    let is_own = |line: &Line| matches!(line[0].as_slice(), b"rocfft" | b"plan");
     let (own, others): (Vec<_>, Vec<_>) = lines.into_iter().partition(is_own);
     (Some(own).filter(|own| !own.is_empty()), others)
 }
@@ -93,7 +96,7 @@ pub(crate) fn split(lines: Vec<Vec<Vec<u8>>>) -> (Option<Vec<Vec<Vec<u8>>>>, Vec
 /// socket.
 pub(crate) fn run(
     socket: &UnixStream,
-    own: &[Vec<Vec<u8>>],
+    own: &[Line],
     settings: &Settings,
 ) -> Result<(), Vec<Vec<u8>>> {
     let failed = |text: String| vec![b"failed".to_vec(), text.into_bytes()];
@@ -118,7 +121,7 @@ pub(crate) fn run(
     let socket = Mutex::new(socket.try_clone().map_err(io)?);
     let told = TOLD.get_or_init(|| Told { socket, sources });
     gfxpack_standin::set_recorder(told);
-    let loaded = library::load_all(settings).map_err(failed)?;
+    let loaded = load::load_all(settings).map_err(failed)?;
     let api = RocFft::find(loaded).map_err(|symbol| vec![b"missing".to_vec(), symbol.into()])?;
     // SAFETY: rocFFT declares these so. Nothing else uses the library.
     unsafe {

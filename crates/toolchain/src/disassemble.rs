@@ -10,7 +10,7 @@ use gfxpack_process::{self as process, Cancel, End, Program, find_in_path};
 
 use crate::discover::Search;
 use crate::error::ToolchainError;
-use crate::probe_cache::bounded;
+use crate::probe_watch::bounded;
 use crate::toolchain::Toolchain;
 
 const PROGRAM: &str = "llvm-objdump";

@@ -16,6 +16,7 @@ mod made_by;
 mod object_info;
 mod probe;
 mod probe_cache;
+mod probe_watch;
 mod support;
 mod toolchain;
 mod trial;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::discover::{Candidate, Driver};
 use crate::error::ToolchainError;
-use crate::probe_cache::{Watch, bounded};
+use crate::probe_watch::{Watch, bounded};
 
 /// Far longer than any answer takes, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);

@@ -11,14 +11,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use gfxpack_model::digest::Hasher;
-use gfxpack_process::watch::{
-    Answer, Answers, Landlock, Looks, Record, Recorder, RecorderOptions, Unwatched, settle_driver,
-};
+use gfxpack_process::watch::{Answers, Looks};
 use gfxpack_process::{FileDigests, Timestamp, read_sealed, touch, write_sealed};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -26,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::discover::{Candidate, Driver};
 use crate::error::ToolchainError;
 use crate::probe::{Asker, Probed};
+use crate::probe_watch::Watch;
 
 /// What was said by one candidate's programs, in a file below the cache.
 pub(crate) struct ProbeCache<'a> {
@@ -101,7 +98,8 @@ impl<'a> ProbeCache<'a> {
         let watch = Watch::new(&looks, since, ask.scratch(), keep);
         let probed = Probed::ask(self.candidate, &ask.watched_by(&watch))?;
         let program = self.candidate.driver.path().display();
-        match watch.finish(ask) {
+        let told = watch.finish();
+        match told.and_then(|(answers, loaded)| Ok((answers, libraries(ask, loaded)?))) {
             Err(reason) if keep => {
                 tracing::debug!(%program, reason, "what a toolchain says is not kept")
             }
@@ -117,96 +115,22 @@ impl<'a> ProbeCache<'a> {
     }
 }
 
-/// A record of a program that may write nothing but what is in `scratch`; with
-/// `all`, of what it asks of files.
-pub(crate) fn bounded(scratch: &Path, all: bool) -> io::Result<Recorder> {
-    Recorder::with(&RecorderOptions {
-        all,
-        writable: Some(&[scratch]),
-        landlock: Some(Landlock::All),
-        ..RecorderOptions::default()
-    })
-}
-
-/// Watches programs that are asked.
-pub(crate) struct Watch<'a> {
-    looks: &'a Looks<'a>,
-    since: Timestamp,
-    scratch: PathBuf,
-    /// Or why it is not known.
-    seen: Mutex<Result<Seen, String>>,
-}
-
-#[derive(Default)]
-struct Seen {
-    answers: BTreeSet<(PathBuf, Answer)>,
-    /// The libraries that each program loaded.
+/// Which libraries the loader names for each program, if it loaded those.
+fn libraries(
+    ask: &Asker<'_>,
     loaded: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-}
-
-impl Seen {
-    fn add(&mut self, record: &Record, answers: BTreeSet<(PathBuf, Answer)>) {
-        self.answers.extend(answers);
-        for process in &record.processes {
-            let loaded = self.loaded.entry(process.program.clone()).or_default();
-            loaded.extend(process.libraries.iter().cloned());
+) -> Result<BTreeMap<PathBuf, Vec<PathBuf>>, String> {
+    let real = |path: &PathBuf| fs::canonicalize(path).ok();
+    let mut libraries = BTreeMap::new();
+    for (program, loaded) in loaded {
+        let named = ask.libraries(&program).map_err(|error| error.to_string())?;
+        let loaded: BTreeSet<_> = loaded.iter().filter_map(real).collect();
+        if !named.iter().filter_map(real).all(|library| loaded.contains(&library)) {
+            return Err(format!("`{}` loads other libraries", program.display()));
         }
+        libraries.insert(program, named);
     }
-}
-
-impl<'a> Watch<'a> {
-    /// Without `keep`, what was told is of no interest.
-    fn new(looks: &'a Looks<'a>, since: Timestamp, scratch: &Path, keep: bool) -> Self {
-        let scratch = fs::canonicalize(scratch).unwrap_or_else(|_| scratch.to_owned());
-        let seen = if keep { Ok(Seen::default()) } else { Err("nothing is kept".to_owned()) };
-        Self { looks, since, scratch, seen: Mutex::new(seen) }
-    }
-
-    /// A record for a program that is about to be asked.
-    pub(crate) fn recorder(&self) -> io::Result<Recorder> {
-        bounded(&self.scratch, true)
-    }
-
-    /// Takes the record of a program; gives the files that were read.
-    pub(crate) fn take(
-        &self,
-        program: &Path,
-        record: Result<Record, Unwatched>,
-    ) -> Option<BTreeSet<PathBuf>> {
-        let mut seen = self.seen.lock().expect("no panic inside");
-        let record = match record {
-            Ok(record) => record,
-            Err(reason) => {
-                *seen = Err(reason.to_string());
-                return None;
-            }
-        };
-        if let Ok(all) = &mut *seen {
-            let settled = settle_driver(&record, program, &self.scratch, self.looks, self.since);
-            // What is written is no answer.
-            match settled.unknown() {
-                Some(path) => *seen = Err(format!("`{}` changed", path.display())),
-                None => all.add(&record, settled.answers),
-            }
-        }
-        Some(record.read().filter(|path| !path.starts_with(&self.scratch)).collect())
-    }
-
-    /// All that was told; or why it is not known.
-    fn finish(self, ask: &Asker<'_>) -> Result<(Answers, BTreeMap<PathBuf, Vec<PathBuf>>), String> {
-        let Seen { answers, loaded } = self.seen.into_inner().expect("no panic inside")?;
-        let real = |path: &PathBuf| fs::canonicalize(path).ok();
-        let mut libraries = BTreeMap::new();
-        for (program, loaded) in loaded {
-            let named = ask.libraries(&program).map_err(|error| error.to_string())?;
-            let loaded: BTreeSet<_> = loaded.iter().filter_map(real).collect();
-            if !named.iter().filter_map(real).all(|library| loaded.contains(&library)) {
-                return Err(format!("`{}` loads other libraries", program.display()));
-            }
-            libraries.insert(program, named);
-        }
-        Ok((Answers::new(answers, self.looks), libraries))
-    }
+    Ok(libraries)
 }
 
 #[cfg(test)]

@@ -19,13 +19,6 @@ use super::finding::Finding;
 use super::tree::{TextFile, Tree};
 use paths::Scope;
 
-/// Uses that close a circle and have not been mended: the file, and what it
-/// uses. An entry that closes none any more is a finding too.
-const KNOWN: &[(&str, &str)] = &[
-    ("crates/miopen-probe/src/steps.rs", "crates/miopen-probe/src/library.rs"),
-    ("crates/toolchain/src/probe_cache.rs", "crates/toolchain/src/probe.rs"),
-];
-
 /// A module by the names that lead to it from the crate's root.
 type Module = Vec<String>;
 /// Which files a file uses.
@@ -39,10 +32,6 @@ struct Crate<'a> {
 
 /// All circles of the checkout's crates.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    check_except(tree, KNOWN)
-}
-
-fn check_except(tree: &Tree, known: &[(&str, &str)]) -> Vec<Finding> {
     let mut crates: BTreeMap<PathBuf, Crate<'_>> = BTreeMap::new();
     for file in tree.files() {
         if let Some((root, module)) = place(file, tree) {
@@ -52,27 +41,7 @@ fn check_except(tree: &Tree, known: &[(&str, &str)]) -> Vec<Finding> {
     }
     let mut uses = Uses::new();
     crates.values().for_each(|of_crate| of_crate.add_uses(&mut uses));
-    let mut findings = Vec::new();
-    let known: Vec<_> = known.iter().map(|(from, to)| (Path::new(*from), Path::new(*to))).collect();
-    let is_use = |(from, to): &(&Path, &Path)| uses.get(from).is_some_and(|used| used.contains(to));
-    let gone: Vec<_> = known.iter().filter(|known| !is_use(known)).copied().collect();
-    for (from, to) in &known {
-        if let Some(used) = uses.get_mut(from) {
-            used.remove(to);
-        }
-    }
-    for known in &known {
-        let (from, to) = known;
-        if gone.contains(known) || !leads(&uses, to, from) {
-            let what = format!(
-                "closes no circle with `{}`: take this out of the list in the check",
-                to.display()
-            );
-            findings.push(Finding::new(from, 0, what));
-        }
-    }
-    findings.extend(circles(&uses));
-    findings
+    circles(&uses)
 }
 
 /// A source's crate and its module there; none for tests and other files.
@@ -213,12 +182,12 @@ mod tests {
     use super::*;
 
     /// What is found in a crate of these files.
-    fn found(files: &[(&str, &str)], known: &[(&str, &str)]) -> Vec<String> {
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
         let path = |name: &str| Path::new("crates/a/src").join(name);
         let files = files
             .iter()
             .map(|(name, text)| TextFile { path: path(name), text: (*text).to_owned() });
-        let findings = check_except(&Tree::of(files.collect()), known);
+        let findings = check(&Tree::of(files.collect()));
         findings.iter().map(|it| it.to_string().replace("crates/a/src/", "")).collect()
     }
 
@@ -227,7 +196,7 @@ mod tests {
         let expected = expected
             .iter()
             .map(|(from, to)| format!("{from}: uses `{to}`, which leads back to it"));
-        assert_eq!(found(files, &[]), expected.collect::<Vec<_>>());
+        assert_eq!(found(files), expected.collect::<Vec<_>>());
     }
 
     const PARENT: (&str, &str) = ("p.rs", "mod c;\npub struct P;\nfn f() { c::g() }\n");
@@ -276,15 +245,5 @@ mod tests {
             #[cfg(test)]\nuse super::P;\n#[cfg(test)]\nfn t() { super::P; }\n";
         expect(&[PARENT, ("p/c.rs", child)], &[]);
         expect(&[PARENT, ("p/c.rs", "pub fn g() {}\n"), ("p/tests.rs", "use super::P;\n")], &[]);
-    }
-
-    #[test]
-    fn what_is_known_is_let_be_as_long_as_it_is_so() {
-        let files = [PARENT, ("p/c.rs", "use super::P;\npub fn g() {}\n")];
-        let known = [("crates/a/src/p/c.rs", "crates/a/src/p.rs")];
-        assert_eq!(found(&files, &known), Vec::<String>::new());
-        let mended = [PARENT, ("p/c.rs", "pub fn g() {}\n")];
-        let told = "p/c.rs: closes no circle with `p.rs`: take this out of the list in the check";
-        assert_eq!(found(&mended, &known), [told]);
     }
 }

@@ -1,0 +1,160 @@
+//! Loading the library behind the stand-ins, and warming it up.
+
+use core::ffi::{CStr, c_int, c_void};
+use std::env;
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use gfxpack_standin::{Claim, KernelDatabases, Times};
+
+use crate::convolution::Convolution;
+use crate::find_db::FindDb;
+use crate::library::Loaded;
+use crate::miopen::MiOpen;
+use crate::notes;
+use crate::settings::{Settings, Solvers};
+use crate::step::Step;
+use crate::steps;
+
+/// After so many numbers in a row that are no solver's there are no more; each
+/// costs an exception.
+const UNUSED_SOLVER_IDS: u64 = 100;
+
+/// What the library is warmed up with: a filter of one element, which every
+/// version computes.
+const WARM_UP: &[u8] = b"0 2 1 0 0 1 0 0 1 1 1 1 0 0 1 16 8 8 16 16 1 1 1 16 8 8 0 0 0";
+
+type Answer = Vec<Vec<u8>>;
+
+fn failed(text: &str) -> Answer {
+    vec![b"failed".to_vec(), text.as_bytes().to_vec()]
+}
+
+impl Loaded {
+    /// Loads the library, and lets it read what it reads once.
+    ///
+    /// # Errors
+    /// The answer that says what is missing.
+    pub(crate) fn load(settings: Settings) -> Result<Self, Answer> {
+        let find_db = settings.find_db.as_deref().map(FindDb::open).transpose();
+        let find_db = find_db.map_err(|error| failed(&format!("find database: {error}")))?;
+        gfxpack_standin::set_claim(Claim {
+            architecture: settings.architecture.clone(),
+            compute_units: settings.compute_units,
+        });
+        gfxpack_standin::set_recorder(notes::recorder());
+        let library = load_all(&settings).map_err(|reason| failed(&reason))?;
+        let api = MiOpen::find(library)
+            .map_err(|symbol| vec![b"missing".to_vec(), symbol.into_bytes()])?;
+        choose(&settings.solvers, &api);
+        let mut loaded = Self {
+            api,
+            handles: Vec::new(),
+            find_db,
+            stems: settings.stems,
+            limit: settings.limit,
+            real_kernels: settings.real_kernels,
+            made: Vec::new(),
+        };
+        loaded.warm_up(&settings.solvers).map_err(|error| failed(&error.to_string()))?;
+        // What was warmed up may come from the stand-in; what is asked for later does not.
+        if loaded.real_kernels {
+            gfxpack_standin::kernel_databases(KernelDatabases::Real);
+        }
+        Ok(loaded)
+    }
+
+    /// Does with a small problem what will be done with others, so that what is
+    /// read or made once is there before processes are forked.
+    fn warm_up(&mut self, solvers: &Solvers) -> io::Result<()> {
+        let problem = Convolution::parse(WARM_UP).expect("a convolution");
+        let steps: &[Step] = if *solvers == Solvers::Natural {
+            &[Step::Mode(5), Step::Unprepared]
+        } else {
+            &[Step::Search, Step::Immediate]
+        };
+        self.make_handles();
+        let mut made = Ok(Vec::new());
+        self.in_directory("warm-up", || {
+            steps::run(self, &problem, steps);
+            made = directories();
+        })?;
+        self.made = made?;
+        for handle in self.handles.drain(..) {
+            // SAFETY: the handle is one that the library created, and not used any more.
+            unsafe { (self.api.destroy)(handle) };
+        }
+        self.make_handles();
+        Ok(())
+    }
+}
+
+/// Directories in the current one.
+fn directories() -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(".")? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.push(entry.file_name().into());
+        }
+    }
+    Ok(found)
+}
+
+/// Lets a search try the solvers that are wanted. The library reads this when
+/// it searches first.
+fn choose(solvers: &Solvers, api: &MiOpen) {
+    let list = match solvers {
+        Solvers::Natural => return,
+        Solvers::Only(name) => name.to_string_lossy().into_owned(),
+        Solvers::All => {
+            let (mut ids, mut id, mut last) = (Vec::new(), 1, 0);
+            while id - last <= UNUSED_SOLVER_IDS {
+                let mut algorithm: c_int = 0;
+                // SAFETY: the number is written to where it belongs.
+                if unsafe { (api.algorithm_of_solver)(id, &raw mut algorithm) } == 0 {
+                    ids.push(id.to_string());
+                    last = id;
+                }
+                id += 1;
+            }
+            ids.join(";")
+        }
+    };
+    gfxpack_standin::set_times(Times::EachBetter);
+    // SAFETY: this process has one thread.
+    unsafe { env::set_var("MIOPEN_DEBUG_FIND_ONLY_SOLVER", list) };
+}
+
+/// Loads the library, behind the empty ones and the real SQLite.
+///
+/// # Errors
+/// The loader's words.
+pub(crate) fn load_all(settings: &Settings) -> Result<*mut c_void, String> {
+    for stub in &settings.stubs {
+        load(stub)?;
+    }
+    if let Some(sqlite) = &settings.sqlite {
+        gfxpack_standin::load_sqlite(sqlite)?;
+    }
+    let path = CString::new(settings.library.as_os_str().as_bytes());
+    load(&path.map_err(|error| error.to_string())?)
+}
+
+/// Loads a library for all that come after.
+fn load(name: &CStr) -> Result<*mut c_void, String> {
+    // SAFETY: what runs is the library's own start, with the stand-ins already there.
+    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+    if !handle.is_null() {
+        return Ok(handle);
+    }
+    // SAFETY: the text is valid until the next call of the loader.
+    let reason = unsafe {
+        let text = libc::dlerror();
+        if text.is_null() { c"no reason is given" } else { CStr::from_ptr(text) }.to_owned()
+    };
+    Err(reason.to_string_lossy().into_owned())
+}

@@ -1,0 +1,96 @@
+//! Watching the programs of a toolchain that are asked: what they are told of
+//! files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use gfxpack_process::Timestamp;
+use gfxpack_process::watch::{
+    Answer, Answers, Landlock, Looks, Record, Recorder, RecorderOptions, Unwatched, settle_driver,
+};
+
+/// A record of a program that may write nothing but what is in `scratch`; with
+/// `all`, of what it asks of files.
+pub(crate) fn bounded(scratch: &Path, all: bool) -> io::Result<Recorder> {
+    Recorder::with(&RecorderOptions {
+        all,
+        writable: Some(&[scratch]),
+        landlock: Some(Landlock::All),
+        ..RecorderOptions::default()
+    })
+}
+
+/// Watches programs that are asked.
+pub(crate) struct Watch<'a> {
+    looks: &'a Looks<'a>,
+    since: Timestamp,
+    scratch: PathBuf,
+    /// Or why it is not known.
+    seen: Mutex<Result<Seen, String>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    answers: BTreeSet<(PathBuf, Answer)>,
+    /// The libraries that each program loaded.
+    loaded: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+}
+
+impl Seen {
+    fn add(&mut self, record: &Record, answers: BTreeSet<(PathBuf, Answer)>) {
+        self.answers.extend(answers);
+        for process in &record.processes {
+            let loaded = self.loaded.entry(process.program.clone()).or_default();
+            loaded.extend(process.libraries.iter().cloned());
+        }
+    }
+}
+
+impl<'a> Watch<'a> {
+    /// Without `keep`, what was told is of no interest.
+    pub(crate) fn new(looks: &'a Looks<'a>, since: Timestamp, scratch: &Path, keep: bool) -> Self {
+        let scratch = fs::canonicalize(scratch).unwrap_or_else(|_| scratch.to_owned());
+        let seen = if keep { Ok(Seen::default()) } else { Err("nothing is kept".to_owned()) };
+        Self { looks, since, scratch, seen: Mutex::new(seen) }
+    }
+
+    /// A record for a program that is about to be asked.
+    pub(crate) fn recorder(&self) -> io::Result<Recorder> {
+        bounded(&self.scratch, true)
+    }
+
+    /// Takes the record of a program; gives the files that were read.
+    pub(crate) fn take(
+        &self,
+        program: &Path,
+        record: Result<Record, Unwatched>,
+    ) -> Option<BTreeSet<PathBuf>> {
+        let mut seen = self.seen.lock().expect("no panic inside");
+        let record = match record {
+            Ok(record) => record,
+            Err(reason) => {
+                *seen = Err(reason.to_string());
+                return None;
+            }
+        };
+        if let Ok(all) = &mut *seen {
+            let settled = settle_driver(&record, program, &self.scratch, self.looks, self.since);
+            // What is written is no answer.
+            match settled.unknown() {
+                Some(path) => *seen = Err(format!("`{}` changed", path.display())),
+                None => all.add(&record, settled.answers),
+            }
+        }
+        Some(record.read().filter(|path| !path.starts_with(&self.scratch)).collect())
+    }
+
+    /// All that was told, and the libraries that each program loaded; or why it
+    /// is not known.
+    pub(crate) fn finish(self) -> Result<(Answers, BTreeMap<PathBuf, BTreeSet<PathBuf>>), String> {
+        let Seen { answers, loaded } = self.seen.into_inner().expect("no panic inside")?;
+        Ok((Answers::new(answers, self.looks), loaded))
+    }
+}
