@@ -201,9 +201,11 @@ fn document(
     {
         let id = format!("SPDXRef-Installed-{number}");
         relations.push(relation(PACKAGE, "CONTAINS", &id));
-        // What is in memory was written by gfxpack itself, and what is no kdb
-        // was measured on a GPU.
-        let compiled = matches!(file.content, Content::File(_)) && file.path.ends_with(".kdb");
+        // What is in memory was written by gfxpack itself, and what holds
+        // no kernels was measured on a GPU.
+        let holds_kernels =
+            file.path.ends_with(".kdb") || file.path.contains("/rocfft_kernel_cache");
+        let compiled = matches!(file.content, Content::File(_)) && holds_kernels;
         let sources = 0..if compiled { making.sources.len() } else { 0 };
         relations
             .extend(sources.map(|source| {
@@ -234,30 +236,11 @@ fn document(
         packages.push(entry);
         relations.push(relation(&id, "PACKAGE_OF", PACKAGE));
     }
-    for (number, source) in making.sources.iter().enumerate() {
-        let id = format!("SPDXRef-Source-{number}");
-        let mut entry =
-            file_entry(&id, &format!("./{}", source.path), &source.sha1, &source.sha256);
-        entry["fileTypes"] = json!(["SOURCE"]);
-        if let Some(known) = &source.license {
-            entry["licenseConcluded"] = license(known).into();
-        }
-        if let Some(copyright) = &source.copyright {
-            entry["copyrightText"] = copyright.clone().into();
-        }
-        files.push(entry);
-    }
+    files.extend(making.sources.iter().enumerate().map(source_entry));
     for (number, tool) in making.tools.iter().enumerate() {
-        let id = format!("SPDXRef-Tool-{number}");
-        let mut entry = package_entry(&id, &tool.name, &tool.version);
-        if !tool.sha256.is_empty() {
-            entry["checksums"] = sha256_alone(&tool.sha256);
-        }
-        if !tool.comment.is_empty() {
-            entry["comment"] = tool.comment.clone().into();
-        }
+        let entry = tool_entry(number, tool);
+        relations.push(relation(&tool_id(number), "BUILD_TOOL_OF", PACKAGE));
         packages.push(entry);
-        relations.push(relation(&id, "BUILD_TOOL_OF", PACKAGE));
     }
 
     let known = [&spec.license].into_iter().chain(making.sources.iter().flat_map(|s| &s.license));
@@ -284,6 +267,34 @@ fn document(
         document["hasExtractedLicensingInfos"] = references.into();
     }
     document
+}
+
+fn source_entry((number, source): (usize, &Source)) -> Value {
+    let id = format!("SPDXRef-Source-{number}");
+    let mut entry = file_entry(&id, &format!("./{}", source.path), &source.sha1, &source.sha256);
+    entry["fileTypes"] = json!(["SOURCE"]);
+    if let Some(known) = &source.license {
+        entry["licenseConcluded"] = license(known).into();
+    }
+    if let Some(copyright) = &source.copyright {
+        entry["copyrightText"] = copyright.clone().into();
+    }
+    entry
+}
+
+fn tool_id(number: usize) -> String {
+    format!("SPDXRef-Tool-{number}")
+}
+
+fn tool_entry(number: usize, tool: &Tool) -> Value {
+    let mut entry = package_entry(&tool_id(number), &tool.name, &tool.version);
+    if !tool.sha256.is_empty() {
+        entry["checksums"] = sha256_alone(&tool.sha256);
+    }
+    if !tool.comment.is_empty() {
+        entry["comment"] = tool.comment.clone().into();
+    }
+    entry
 }
 
 const PACKAGE: &str = "SPDXRef-Package";

@@ -23,12 +23,8 @@ const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@example.org>";
 /// SPDX's word for a licence that nobody stated.
 const UNKNOWN_LICENSE: &str = "LicenseRef-Unknown";
 
-/// What all packages of this run have in common.
-pub(crate) fn release(
-    options: &PackageOptions,
-    library: &Library,
-    progress: &dyn Progress,
-) -> Result<Release> {
+/// Where the packages install.
+fn layout(options: &PackageOptions) -> Result<InstallLayout> {
     let rocm_version = &options.rocm_version;
     let layout = match &options.layout {
         LayoutChoice::Prefix(prefix) => InstallLayout::Prefix(prefix.clone()),
@@ -43,6 +39,15 @@ pub(crate) fn release(
             "leave it out, or use --layout rocm or therock",
         ));
     }
+    Ok(layout)
+}
+
+/// The licences of all sources, with what the user says of those that say none.
+fn licenses(
+    options: &PackageOptions,
+    library: &Library,
+    progress: &dyn Progress,
+) -> BTreeSet<(String, SourceLicense)> {
     let unknown = || SourceLicense {
         license: UNKNOWN_LICENSE.to_owned(),
         copyright: options.copyright_holders(),
@@ -66,6 +71,17 @@ pub(crate) fn release(
             "who holds the copyright of the kernels is not known: say it with --copyright",
         );
     }
+    licenses
+}
+
+/// What all packages of this run have in common.
+pub(crate) fn release(
+    options: &PackageOptions,
+    library: &Library,
+    progress: &dyn Progress,
+) -> Result<Release> {
+    let layout = layout(options)?;
+    let licenses = licenses(options, library, progress);
     let maintainer = [&options.maintainer, &options.environment_maintainer, &library.maintainer];
     let maintainer = maintainer.into_iter().flatten().next().cloned().unwrap_or_else(|| {
         progress.warning(

@@ -103,46 +103,28 @@ pub(crate) fn write<'k>(
     let directory = std::fs::File::open(out).map_err(error::io("open", out))?;
     // Where locks are not known, one run at a time is all there can be.
     rustix::fs::flock(&directory, rustix::fs::FlockOperation::LockExclusive).ok();
-    let mut files: Vec<Written> = Vec::new();
-    let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
+    let mut listing = Listing::default();
+    // A target's place in this run.
+    let mut places: BTreeMap<String, Place> = BTreeMap::new();
     for kdb in kdbs {
-        let entry = entry(out, kdb, made, outputs.records(), &mut files)?;
-        entries.insert(kdb.target.to_string(), entry);
+        let entry = entry(out, kdb, made, outputs.records(), &mut listing.files)?;
+        let place = place(&entry);
+        places.insert(kdb.target.to_string(), place.clone());
+        listing.entries.insert(place, entry);
     }
-    let mut families = listed(out, made, None, &mut files);
-    let mut family_files = signatures(out, made, None, &mut files);
+    listing.families = listed(out, made, None, &mut listing.files);
+    listing.beside = signatures(out, made, None, &mut listing.files);
     if let Some(old) = read(out) {
-        let mut removed = Vec::new();
-        for mut old in old.targets {
-            match entries.entry(old.target.to_string()) {
-                btree_map::Entry::Occupied(mut new) => {
-                    let kept = earlier::keep(out, new.get_mut(), old, made);
-                    files.extend(kept.files);
-                    removed.extend(kept.removed);
-                }
-                btree_map::Entry::Vacant(place) => {
-                    let there = earlier::still_there(out, &mut old);
-                    if !there.is_empty() {
-                        files.extend(there);
-                        place.insert(old);
-                    }
-                }
-            }
-        }
-        let kept = earlier::keep_families(out, old.families, old.beside, made, &removed);
-        files.extend(kept.files);
-        families.extend(kept.packages);
-        family_files.extend(kept.beside);
-        removed.extend(kept.removed);
-        for Package { file: File { file, .. }, .. } in removed {
+        for Package { file: File { file, .. }, .. } in listing.add_earlier(out, old, made) {
             progress.event(Event::PackageRemoved { path: &given.join(&file) });
         }
     }
+    let Listing { mut files, mut entries, mut families, beside: mut family_files } = listing;
     for bill in &made.bills {
         let target = bill.target.as_ref().map(ToString::to_string);
         let (packages, beside) = match target {
             None => (&families, &mut family_files),
-            Some(target) => match entries.get_mut(&target) {
+            Some(target) => match places.get(&target).and_then(|place| entries.get_mut(place)) {
                 Some(entry) => (&entry.packages, &mut entry.beside),
                 None => continue,
             },
@@ -171,19 +153,73 @@ pub(crate) fn write<'k>(
     files.push(sums::digest_file(&path)?);
     let sums = sums::write_sha256sums(out, &files)?;
     outputs.records().save();
+    sign_sums(out, &sums, signer)
+}
+
+/// Signs the checksums, or removes a signature of others.
+fn sign_sums(out: &Path, sums: &Written, signer: Option<&Signer>) -> Result<()> {
     let path = out.join(format!("{}.asc", sums::FILE_NAME));
     match signer {
         Some(signer) => {
             let signature = signer.armoured_file(&sums.path)?;
             replace(&path, &signature).map_err(error::io("write", &path))
         }
-        // An old one would be of other sums.
         None => match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(error::io("remove", &path)(error))
             }
             _ => Ok(()),
         },
+    }
+}
+
+/// What an entry of the manifest is of: the target, and the directory of its
+/// file, since one target has files of several formats.
+type Place = (String, PathBuf);
+
+fn place(entry: &Entry) -> Place {
+    let file = Path::new(&entry.kdb.file);
+    (entry.target.to_string(), file.parent().unwrap_or(file).to_owned())
+}
+
+/// What the manifest will list.
+#[derive(Default)]
+struct Listing {
+    /// All files, for the checksums.
+    files: Vec<Written>,
+    entries: BTreeMap<Place, Entry>,
+    families: Vec<Package>,
+    /// Signatures of the families' packages.
+    beside: Vec<File>,
+}
+
+impl Listing {
+    /// Adds what an earlier run left and what still holds; gives the packages
+    /// that do not.
+    fn add_earlier(&mut self, out: &Path, old: Manifest, made: &MadePackages) -> Vec<Package> {
+        let mut removed = Vec::new();
+        for mut old in old.targets {
+            match self.entries.entry(place(&old)) {
+                btree_map::Entry::Occupied(mut new) => {
+                    let kept = earlier::keep(out, new.get_mut(), old, made);
+                    self.files.extend(kept.files);
+                    removed.extend(kept.removed);
+                }
+                btree_map::Entry::Vacant(place) => {
+                    let there = earlier::still_there(out, &mut old);
+                    if !there.is_empty() {
+                        self.files.extend(there);
+                        place.insert(old);
+                    }
+                }
+            }
+        }
+        let kept = earlier::keep_families(out, old.families, old.beside, made, &removed);
+        self.files.extend(kept.files);
+        self.families.extend(kept.packages);
+        self.beside.extend(kept.beside);
+        removed.extend(kept.removed);
+        removed
     }
 }
 

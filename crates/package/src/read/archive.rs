@@ -142,9 +142,17 @@ pub(super) fn files(
         }
     }
     left.set(u64::MAX);
-    // What follows the archive's end belongs to the stream's checksum. The
-    // library has read the first of two empty blocks.
-    let mut rest = archive.into_inner().inner;
+    // The library has read the first of two empty blocks.
+    what_follows(what, archive.into_inner().inner, outcome)
+}
+
+/// Reads what follows an archive's end, which belongs to the stream's checksum.
+fn what_follows(
+    what: &str,
+    mut rest: impl Read,
+    outcome: &mut Outcome<'_, '_>,
+) -> Result<(), Stop> {
+    let failed = |error: io::Error| damaged(what, &error);
     let mut after = 0;
     let mut buffer = vec![0; 64 << 10];
     loop {

@@ -23,6 +23,63 @@ pub struct Merged {
     pub warnings: Vec<String>,
 }
 
+/// What is wrong with shards, and whether it is passed over.
+struct Faults {
+    allowed: bool,
+    warnings: Vec<String>,
+}
+
+impl Faults {
+    fn pass(&mut self, error: MergeError) -> Result<(), MergeError> {
+        if !self.allowed {
+            return Err(error);
+        }
+        self.warnings.push(format!("passed over: {error}"));
+        Ok(())
+    }
+}
+
+/// The shards of a plan by their numbers, each once and parted alike.
+fn of_plan(
+    plan: &Plan,
+    digest: Digest,
+    found: Vec<FoundShard>,
+    faults: &mut Faults,
+) -> Result<BTreeMap<u32, FoundShard>, MergeError> {
+    let mut shards: BTreeMap<u32, FoundShard> = BTreeMap::new();
+    let mut repeated: Vec<FoundShard> = Vec::new();
+    for found in found {
+        let manifest = &found.manifest;
+        let path = found.path.display().to_string();
+        if manifest.plan != digest {
+            faults.pass(MergeError::OtherPlan { path, found: manifest.plan, expected: digest })?;
+            continue;
+        }
+        if let Some(first) = shards.values().next()
+            && let Some(reason) = differently_parted(&found, first)
+        {
+            faults.pass(MergeError::OtherParting {
+                path,
+                shard: manifest.shard,
+                first: first.path.display().to_string(),
+                other: first.manifest.shard,
+                reason,
+            })?;
+            continue;
+        }
+        if let Some(first) = shards.get(&manifest.shard.index()) {
+            let first = first.path.display().to_string();
+            // Two different objects of one job are worth more words.
+            repeated.push(found.clone());
+            differ(plan, shards.values().chain(&repeated))?;
+            faults.pass(MergeError::Twice { shard: manifest.shard, first, second: path })?;
+            continue;
+        }
+        shards.insert(manifest.shard.index(), found);
+    }
+    Ok(shards)
+}
+
 impl Merged {
     /// Holds shards against the plan and each other. With `allow_partial`,
     /// what is foreign, repeated or missing is passed over.
@@ -32,55 +89,18 @@ impl Merged {
         found: Vec<FoundShard>,
         allow_partial: bool,
     ) -> Result<Self, MergeError> {
-        let mut warnings = Vec::new();
-        let mut pass = |error: MergeError| match allow_partial {
-            true => {
-                warnings.push(format!("passed over: {error}"));
-                Ok(())
-            }
-            false => Err(error),
-        };
-        let mut shards: BTreeMap<u32, FoundShard> = BTreeMap::new();
-        let mut repeated: Vec<FoundShard> = Vec::new();
-        for found in found {
-            let manifest = &found.manifest;
-            let path = found.path.display().to_string();
-            if manifest.plan != digest {
-                pass(MergeError::OtherPlan { path, found: manifest.plan, expected: digest })?;
-                continue;
-            }
-            if let Some(first) = shards.values().next()
-                && let Some(reason) = differently_parted(&found, first)
-            {
-                pass(MergeError::OtherParting {
-                    path,
-                    shard: manifest.shard,
-                    first: first.path.display().to_string(),
-                    other: first.manifest.shard,
-                    reason,
-                })?;
-                continue;
-            }
-            if let Some(first) = shards.get(&manifest.shard.index()) {
-                let first = first.path.display().to_string();
-                // Two different objects of one job are worth more words.
-                repeated.push(found.clone());
-                differ(plan, shards.values().chain(&repeated))?;
-                pass(MergeError::Twice { shard: manifest.shard, first, second: path })?;
-                continue;
-            }
-            shards.insert(manifest.shard.index(), found);
-        }
+        let mut faults = Faults { allowed: allow_partial, warnings: Vec::new() };
+        let shards = of_plan(plan, digest, found, &mut faults)?;
         let count = shards.values().next().ok_or(MergeError::None)?.manifest.shard.count();
         let missing: Vec<u32> = (1..=count).filter(|shard| !shards.contains_key(shard)).collect();
         let complete = missing.is_empty();
         if !complete {
-            pass(MergeError::Missing { missing, count })?;
+            faults.pass(MergeError::Missing { missing, count })?;
         }
         for found in shards.values() {
             let (shard, lost) = (found.manifest.shard, found.manifest.count(JobState::Infra));
             if lost > 0 {
-                pass(MergeError::Lost { shard, lost })?;
+                faults.pass(MergeError::Lost { shard, lost })?;
             }
         }
         let by_job = differ(plan, shards.values())?;
@@ -108,7 +128,7 @@ impl Merged {
         }
         if complete && let Some(first) = nowhere.first() {
             let key = plan.jobs[*first].key.to_string();
-            pass(MergeError::NoShard { count: nowhere.len(), key })?;
+            faults.pass(MergeError::NoShard { count: nowhere.len(), key })?;
         }
         merged.shards = found
             .iter()
@@ -117,7 +137,7 @@ impl Merged {
                 (found.manifest.shard, found.dir.clone(), store)
             })
             .collect();
-        merged.warnings = warnings;
+        merged.warnings = faults.warnings;
         Ok(merged)
     }
 

@@ -160,6 +160,69 @@ impl Run<'_> {
         }
     }
 
+    /// Takes the objects of an event over from the cache. Those that are damaged
+    /// there, which the cache has dropped, are `lost`.
+    fn adopt(&self, event: &Event, lost: &mut HashSet<JobId>) -> Result<()> {
+        let Prepared { plan, cache, .. } = self.prepared;
+        let adopt = |job: JobId| self.outbox.store.adopt(&cache.store, plan[job].digest);
+        let adopted: Vec<(JobId, _)> = match event {
+            Event::Looked { cached, .. } => {
+                cached.par_iter().map(|(job, _)| (*job, adopt(*job))).collect()
+            }
+            Event::Finished { job, .. } => vec![(*job, adopt(*job))],
+            _ => Vec::new(),
+        };
+        for (job, adopted) in adopted {
+            if adopted?.is_none() {
+                lost.insert(job);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what an event says, and passes it on, but for a failure that will
+    /// be tried again.
+    fn take(
+        &self,
+        event: Event,
+        retries: bool,
+        there: Option<&[JobId]>,
+        pass: &mut Pass,
+        facts: &mut Facts,
+    ) -> Result<()> {
+        let plan = &self.prepared.plan;
+        let event = match event {
+            Event::Looked { cached, refused } => {
+                pass.cached.extend(cached.iter().map(|(job, _)| *job));
+                for (job, failure) in &refused {
+                    self.note(*job, failure)?;
+                    pass.failed.insert(*job, failure.clone());
+                }
+                let Some(there) = there else { return Ok(()) };
+                let store = &self.outbox.store;
+                let size = |job: JobId| store.info(plan[job].digest).map_or(0, |info| info.size);
+                let there = there.iter().map(|job| (*job, size(*job)));
+                Event::Looked { cached: cached.into_iter().chain(there).collect(), refused }
+            }
+            Event::Failed { job, failure, .. } if retries && is_tried_again(&failure) => {
+                pass.failed.insert(job, failure);
+                return Ok(());
+            }
+            event => event,
+        };
+        match &event {
+            Event::Finished { job, .. } => pass.compiled.push(*job),
+            Event::Failed { job, failure, .. } => {
+                self.note(*job, failure)?;
+                pass.failed.insert(*job, failure.clone());
+            }
+            _ => {}
+        }
+        facts.event(&event);
+        self.progress.event(ProgressEvent::Job { plan, event: &event });
+        Ok(())
+    }
+
     /// Runs some jobs. With `there`, jobs that need no run, failures that are
     /// tried again are not told yet.
     fn pass(
@@ -188,65 +251,16 @@ impl Run<'_> {
             };
             let mut lost: HashSet<JobId> = HashSet::new();
             let mut error: Option<Error> = None;
-            let adopt = |job: JobId| self.outbox.store.adopt(&cache.store, plan[job].digest);
-            // Ends the run, and the first one is told.
-            let fail = |done: Result<()>, error: &mut Option<Error>| {
+            // A repair goes on with what was told before.
+            let there_before = there.filter(|_| turn == 0);
+            let summary = executor.run(&mut |event| {
+                let done = self.adopt(&event, &mut lost).and_then(|()| {
+                    self.take(event, there.is_some(), there_before, &mut pass, facts)
+                });
+                // Ends the run, and the first one is told.
                 if let Err(io) = done {
                     error.get_or_insert(io);
                     cancel.cancel();
-                }
-            };
-            let summary = executor.run(&mut |event| {
-                let adopted: Vec<(JobId, _)> = match &event {
-                    Event::Looked { cached, .. } => {
-                        cached.par_iter().map(|(job, _)| (*job, adopt(*job))).collect()
-                    }
-                    Event::Finished { job, .. } => vec![(*job, adopt(*job))],
-                    _ => Vec::new(),
-                };
-                for (job, adopted) in adopted {
-                    match adopted {
-                        Ok(Some(_)) => {}
-                        // Damaged in the cache, which has dropped it.
-                        Ok(None) => drop(lost.insert(job)),
-                        Err(io) => fail(Err(io.into()), &mut error),
-                    }
-                }
-                match event {
-                    Event::Looked { cached, refused } => {
-                        pass.cached.extend(cached.iter().map(|(job, _)| *job));
-                        for (job, failure) in &refused {
-                            fail(self.note(*job, failure), &mut error);
-                            pass.failed.insert(*job, failure.clone());
-                        }
-                        // A repair goes on with what was told before.
-                        let Some(there) = there.filter(|_| turn == 0) else { return };
-                        let size = |job: JobId| {
-                            self.outbox.store.info(plan[job].digest).map_or(0, |info| info.size)
-                        };
-                        let there = there.iter().map(|job| (*job, size(*job)));
-                        let cached = cached.into_iter().chain(there).collect();
-                        let event = Event::Looked { cached, refused };
-                        facts.event(&event);
-                        self.progress.event(ProgressEvent::Job { plan, event: &event });
-                    }
-                    Event::Failed { job, failure, .. }
-                        if there.is_some() && is_tried_again(&failure) =>
-                    {
-                        pass.failed.insert(job, failure);
-                    }
-                    event => {
-                        match &event {
-                            Event::Finished { job, .. } => pass.compiled.push(*job),
-                            Event::Failed { job, failure, .. } => {
-                                fail(self.note(*job, failure), &mut error);
-                                pass.failed.insert(*job, failure.clone());
-                            }
-                            _ => {}
-                        }
-                        facts.event(&event);
-                        self.progress.event(ProgressEvent::Job { plan, event: &event });
-                    }
                 }
             });
             if let Some(error) = error {

@@ -172,9 +172,7 @@ impl Probe {
         let patient =
             Patient::new(&socket, Instant::now() + PLAN_LIMIT, cancelled).map_err(started)?;
         let mut reader = BufReader::new(patient);
-        let (mut version, mut programs) = (None, BTreeMap::new());
-        let (mut failures, mut created) = (BTreeMap::new(), 0);
-        let (mut line, mut overdue) = (Vec::new(), false);
+        let (mut heard, mut line, mut overdue) = (Heard::default(), Vec::new(), false);
         loop {
             line.clear();
             reader.get_mut().wait_until(Instant::now() + PLAN_LIMIT);
@@ -188,44 +186,16 @@ impl Probe {
                 Ok(read) if read > 0 => {}
                 _ => break,
             }
-            let fields = read_line(&line);
-            let fields: Vec<_> = fields.iter().map(|one| String::from_utf8_lossy(one)).collect();
-            let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
-            match fields[..] {
-                ["ready", env!("CARGO_PKG_VERSION"), library] => version = Some(library.to_owned()),
-                ["ready", other, _] => {
-                    let (probe, version) = (self.path.clone(), other.to_owned());
-                    return Err(AskError::ProbeVersion { probe, version });
-                }
-                ["missing", function] => {
-                    return Err(AskError::MissingFunction { function: function.to_owned() });
-                }
-                ["failed", reason] => return Err(AskError::Load { reason: reason.to_owned() }),
-                ["program", number, ref options @ ..] => {
-                    let number = number.parse().unwrap_or_default();
-                    programs.insert(number, options.iter().map(|&one| one.to_owned()).collect());
-                }
-                ["plan", _, status] => {
-                    let status = status.parse().unwrap_or(-1);
-                    if let (true, Some(&plan)) = (status != 0, self.plans.get(created)) {
-                        failures.insert(plan, PlanFailure::Refused(status));
-                    }
-                    created += 1;
-                }
-                ["end"] => {
-                    let version = version.as_deref().map(short_version).unwrap_or_default();
-                    let Self { directory, .. } = self;
-                    return Ok(Ended::Done(Done { version, programs, failures, directory }));
-                }
-                ["unanswered", question] => {
-                    return Err(AskError::Unanswered { question: question.to_owned() });
-                }
-                _ => return Err(AskError::Load { reason: "the probe can't be read".to_owned() }),
+            if heard.line(&line, &self.plans, &self.path)? {
+                let Self { directory, .. } = self;
+                let version = heard.version.as_deref().map(short_version).unwrap_or_default();
+                let Heard { programs, failures, .. } = heard;
+                return Ok(Ended::Done(Done { version, programs, failures, directory }));
             }
         }
         let status = self.process.0.wait().map_err(started)?;
-        match self.plans.get(created) {
-            Some(&plan) if version.is_some() => {
+        match self.plans.get(heard.created) {
+            Some(&plan) if heard.version.is_some() => {
                 let failure = match status.signal() {
                     _ if overdue => PlanFailure::Overdue,
                     Some(signal) => PlanFailure::Killed(signal),
@@ -242,6 +212,56 @@ impl Probe {
                 Err(AskError::Load { reason })
             }
         }
+    }
+}
+
+/// What a probe has said.
+#[derive(Default)]
+struct Heard {
+    version: Option<String>,
+    programs: BTreeMap<u64, Vec<String>>,
+    failures: BTreeMap<usize, PlanFailure>,
+    /// Plans that are done, well or not.
+    created: usize,
+}
+
+impl Heard {
+    /// Takes a line; whether it is the last one. `plans` says which plan each
+    /// that was told is of.
+    fn line(&mut self, line: &[u8], plans: &[usize], probe: &Path) -> Result<bool, AskError> {
+        let fields = read_line(line);
+        let fields: Vec<_> = fields.iter().map(|one| String::from_utf8_lossy(one)).collect();
+        let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
+        match fields[..] {
+            ["ready", env!("CARGO_PKG_VERSION"), library] => {
+                self.version = Some(library.to_owned());
+            }
+            ["ready", other, _] => {
+                let (probe, version) = (probe.to_owned(), other.to_owned());
+                return Err(AskError::ProbeVersion { probe, version });
+            }
+            ["missing", function] => {
+                return Err(AskError::MissingFunction { function: function.to_owned() });
+            }
+            ["failed", reason] => return Err(AskError::Load { reason: reason.to_owned() }),
+            ["program", number, ref options @ ..] => {
+                let number = number.parse().unwrap_or_default();
+                self.programs.insert(number, options.iter().map(|&one| one.to_owned()).collect());
+            }
+            ["plan", _, status] => {
+                let status = status.parse().unwrap_or(-1);
+                if let (true, Some(&plan)) = (status != 0, plans.get(self.created)) {
+                    self.failures.insert(plan, PlanFailure::Refused(status));
+                }
+                self.created += 1;
+            }
+            ["end"] => return Ok(true),
+            ["unanswered", question] => {
+                return Err(AskError::Unanswered { question: question.to_owned() });
+            }
+            _ => return Err(AskError::Load { reason: "the probe can't be read".to_owned() }),
+        }
+        Ok(false)
     }
 }
 
