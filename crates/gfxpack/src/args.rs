@@ -25,7 +25,7 @@ use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
-pub(crate) use asking::{Ask, Asking, LibraryArgs, MiopenCommand, RocfftArgs};
+pub(crate) use asking::{Ask, Asking, LibraryArgs, MiopenCommand, RocfftArgs, RocfftHelperArgs};
 pub(crate) use distribute::{
     ExecJob, Export, FromPlan, Merge, Missing, ShardsIn, SlurmArgs, Status, Submit, Wait,
 };
@@ -115,6 +115,9 @@ pub(crate) enum Command {
     /// Run a program, and tell which kernels MIOpen found and which it had to
     /// compile
     Run(Run),
+    /// Compile a source of rocFFT's from stdin to stdout, and keep the object:
+    /// what ROCFFT_RTC_PROCESS_HELPER starts
+    RocfftHelper(Box<RocfftHelperArgs>),
     /// Gather kernel keys from MIOpen's logs, kdbs and earlier harvests, as a
     /// list for --keys
     Harvest(Harvest),

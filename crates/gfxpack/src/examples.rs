@@ -27,6 +27,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "gfxpack ask --plans plans.txt --rocfft debian:sid --target gfx90a --sources src",
         ],
     ),
+    ("rocfft-helper", &["gfxpack rocfft-helper gfx90a <source >object"]),
     ("miopen", &["gfxpack miopen --miopen debian:sid"]),
     (
         "package",

@@ -40,6 +40,7 @@ pub mod missing_from;
 #[cfg(feature = "onnx")]
 pub mod model;
 pub mod old_kernels;
+pub mod one_kernel;
 pub mod options;
 mod origin;
 mod outputs;

@@ -227,3 +227,41 @@ fn locate_nothing(directory: &Path) -> String {
     let error = gfxpack_tests::miopen::locate(&gfxpack_rocfft::ROCFFT, &source, directory);
     error.unwrap_err().to_string()
 }
+
+/// The very way in which rocFFT starts a helper: the processor as argument, the
+/// source through stdin, the object through stdout.
+#[test]
+fn the_helper_compiles_once_what_rocfft_gives_it() {
+    let Some(library) = library() else { return };
+    let project = Project::new();
+    let answer = with(&library, "gfx90a", |options| {
+        gfxpack_rocfft::ask(&plans(&["c2c sp ip 64 fwd"]), options).unwrap()
+    });
+    let kernel = &answer.kernels[0];
+    let compile = |text: &str, cache: &Path, code: i32| -> Vec<u8> {
+        project.write("source", text);
+        let mut command = project.command(&["rocfft-helper", "gfx90a"]);
+        command.env("GFXPACK_CACHE_DIR", cache);
+        command.stdin(fs::File::open(project.path().join("source")).unwrap());
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        output.stdout
+    };
+    let cache = project.path().join("cache");
+    let object = compile(&kernel.source, &cache, 0);
+    let key = gfxpack_rocfft::CacheKey {
+        kernel_name: kernel.name.clone(),
+        arch: "gfx90a".to_owned(),
+        hip_version: answer.hip_version,
+        generator_sum: answer.generator_sum,
+    };
+    assert_eq!(gfxpack_rocfft::check_row(&key, &object), Ok(()));
+    assert_eq!(project.objects(), 1);
+    assert!(compile(&kernel.source, &cache, 0) == object);
+    assert_eq!(project.objects(), 1, "it was there");
+    // Without a directory for the cache it compiles all the same.
+    project.write("no-directory", "");
+    assert!(compile(&kernel.source, &project.path().join("no-directory/x"), 0) == object);
+    assert_eq!(compile("this is no C++\n", &cache, 100), b"");
+}

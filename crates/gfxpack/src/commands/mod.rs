@@ -24,6 +24,7 @@ mod perfdb;
 mod plan;
 mod problems;
 mod repo;
+mod rocfft_helper;
 mod run;
 mod status;
 mod submit;
@@ -71,6 +72,9 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
         Command::Export(export) => export::run(&export, environment, output),
         Command::ExecJob(job) => {
             exec_job::run(&job, environment, &cancel_on_signal(output)?, output)
+        }
+        Command::RocfftHelper(helper) => {
+            rocfft_helper::run(&helper, environment, &cancel_on_signal(output)?, output)
         }
         Command::Run(args) => run::run(&args, environment, output),
         Command::Repo(repo) => repo::run(&repo, environment, output),

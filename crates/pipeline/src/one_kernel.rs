@@ -1,0 +1,135 @@
+//! One kernel out of a text, through the store of objects: for libraries that
+//! have another program compile.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gfxpack_compile::{
+    Cancel, Event, Executor, ExecutorOptions, Shortcuts, SourceDirs, SourceSet, for_plan,
+};
+use gfxpack_model::{Digest, KernelKey, Language, TargetId, ToolchainId};
+use gfxpack_plan::Location;
+use gfxpack_plan::clock::Clock;
+use gfxpack_plan::consumer::StoreFormat;
+use gfxpack_plan::expand::KeyRequest;
+use gfxpack_plan::plan::{TargetRequest, plan};
+use gfxpack_toolchain::Search;
+
+use crate::cache::Cache;
+use crate::error::{self, Error, Result};
+use crate::options::{CacheOptions, Purpose};
+use crate::progress::Progress;
+use crate::rayon_workers::RayonWorkers;
+use crate::rocfft;
+
+/// Longer than any kernel takes.
+const TIME_LIMIT: Duration = Duration::from_secs(900);
+/// The options that rocFFT gives to hipRTC.
+///
+/// Source: rocFFT 1.0.32, `rtc_compile.cpp`, `compile_inprocess`.
+const OPTIONS: &str = " -O3 -std=c++14 -mcumode -w";
+
+/// What compiles a kernel of rocFFT's.
+#[derive(Debug)]
+pub struct RocfftHelper<'a> {
+    /// Where objects are kept. One that can't be written is read, and a
+    /// directory that can't be had at all is done without.
+    pub cache: &'a CacheOptions,
+    /// Where toolchains are looked for.
+    pub search: &'a Search,
+}
+
+impl RocfftHelper<'_> {
+    /// The code object of a text that rocFFT has generated: the stored one, or
+    /// one that is compiled now.
+    ///
+    /// # Errors
+    /// Where no toolchain builds for the processor, or the compiler refuses.
+    pub fn compile(
+        &self,
+        processor: &TargetId,
+        text: &str,
+        cancel: &Cancel,
+        progress: &dyn Progress,
+    ) -> Result<Vec<u8>> {
+        let temporary = tempfile::Builder::new().prefix("gfxpack-sources-").tempdir();
+        let temporary = temporary.map_err(error::io("create", &std::env::temp_dir()))?;
+        let cache = Cache::open_for(self.cache, Purpose::Build).or_else(|_| {
+            let dir = Some(temporary.path().join("cache"));
+            Cache::open_for(&CacheOptions { dir, ..self.cache.clone() }, Purpose::Build)
+        })?;
+        let toolchain = cache
+            .toolchains(self.search, cancel)?
+            .choose(processor, &[Language::Hip].into_iter().collect())?;
+        let text = rocfft::source_text(text);
+        // Equal texts are equal jobs.
+        let name = format!("rocfft_{}.cpp", &Digest::of(text.as_bytes()).to_string()[..16]);
+        let (sources, source) = source(temporary.path(), &name, &text)?;
+        let key = KernelKey::for_source(&name, OPTIONS, processor.processor());
+        let request = KeyRequest {
+            key: Arc::new(key),
+            language: Language::Hip,
+            source: Path::new(&name).into(),
+            location: Location { file: "stdin".into(), line: 1 },
+        };
+        let request = TargetRequest {
+            target: gfxpack_model::Target::new(processor.clone(), None),
+            format: StoreFormat::RocfftCache,
+            toolchain: ToolchainId(0),
+            keys: vec![(Arc::new(request), source)],
+        };
+        let toolchains = [toolchain];
+        let compilers = toolchains.iter().map(for_plan).collect();
+        let files = sources.sources().to_vec();
+        let plan = plan(compilers, files, &[request], &Clock::at(0), &RayonWorkers)?;
+        let options = ExecutorOptions {
+            jobs: 1,
+            time_limit: TIME_LIMIT,
+            cache_dir: cache.scratch.clone(),
+            shortcuts: Shortcuts::default(),
+            remote: None,
+            shared: None,
+            retry_refused: false,
+            admitted: Vec::new(),
+        };
+        let executor = Executor {
+            plan: &plan,
+            only: None,
+            sources: &sources,
+            toolchains: &toolchains,
+            store: &cache.store,
+            digests: &cache.digests,
+            options: &options,
+            cancel,
+        };
+        let mut said = String::new();
+        let summary = executor.run(&mut |event| {
+            if let Event::Failed { failure, .. } = event {
+                said = failure.output;
+            }
+        })?;
+        cache.digests.save();
+        if let Some((_, kind)) = summary.failures.first() {
+            progress.warning(&format!("a kernel of rocFFT for {processor}: {kind}\n{said}"));
+            let reasons = "see the compiler's output above; rocFFT compiles the kernel itself";
+            return Err(Error::Refused { failed: 1, total: 1, reasons, packages: false });
+        }
+        let object = cache.store.read(plan.jobs[0].digest).map_err(Error::from)?;
+        cache.shrink(progress);
+        Ok(object)
+    }
+}
+
+/// A source of that text.
+fn source(dir: &Path, name: &str, text: &str) -> Result<(SourceSet, gfxpack_model::SourceId)> {
+    let dir = dir.join("source");
+    fs::create_dir(&dir).map_err(error::io("create", &dir))?;
+    let path = dir.join(name);
+    fs::write(&path, text).map_err(error::io("write", &path))?;
+    let (mut sources, dirs) = (SourceSet::default(), SourceDirs::list(&[dir])?);
+    let location = Location { file: "stdin".into(), line: 1 };
+    let source = sources.load(&path, name, Language::Hip, &[], Some(&dirs));
+    Ok((sources, source.map_err(|fault| location.error(fault))?))
+}
