@@ -21,6 +21,7 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use gfxpack_compile::{Shortcut, Shortcuts};
 use gfxpack_model::Target;
+use gfxpack_pipeline::exit_code::MEANINGS;
 use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
@@ -52,19 +53,7 @@ pub(crate) use shell::ShellName;
 #[derive(Debug, Parser)]
 #[command(name = "gfxpack", version, propagate_version = true, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 internal or environment error, 2 wrong usage or input, \
-    3 no such kernel (lookup, kdb get, disasm and symbols), no package (install) or no GPU \
-    (install, detect), 42 a shard is done and has refused kernels, \
-    100 kernels are missing that could not be compiled or found, MIOpen failed on problems, or \
-    layers of a model are not resolved, 101 verification failed, `kdb repair` lost rows, \
-    `kdb diff --exit-code` found differences, `doctor` found something wrong, or `cache verify` \
-    found damaged objects, 130 interrupted; run: the program's own.\n\
-    Environment: GFXPACK_CACHE_DIR or XDG_CACHE_HOME (where the cache is), GFXPACK_CACHE_SIZE \
-    (its limit), HIPCC, ROCM_PATH and PATH (where toolchains are searched for), \
-    GFXPACK_NO_LANDLOCK (compilers run without Landlock, to find faults), GFXPACK_DEBIAN_MIRROR \
-    (Debian's archive), http_proxy, https_proxy and no_proxy (for downloads), \
-    GITHUB_ACTIONS (annotations), NO_COLOR, SOURCE_DATE_EPOCH (time stamps), DEBFULLNAME and DEBEMAIL (the packages' maintainer), GFXPACK_LOG \
-    (diagnostics, as gfxpack_compile=debug). `gfxpack env` lists those that count at run time."
+    after_help = after_help()
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -72,6 +61,20 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+/// What stands below the help.
+fn after_help() -> String {
+    let code = |(code, meaning): &(u8, &str)| format!("  {code:>3}  {meaning}\n");
+    let codes: String = MEANINGS.iter().map(code).collect();
+    format!("Exit codes:\n{codes}  `run` ends with the program's own.\n\n{ENVIRONMENT}")
+}
+
+const ENVIRONMENT: &str = "Environment: GFXPACK_CACHE_DIR or XDG_CACHE_HOME (where the cache is), GFXPACK_CACHE_SIZE \
+    (its limit), HIPCC, ROCM_PATH and PATH (where toolchains are searched for), \
+    GFXPACK_NO_LANDLOCK (compilers run without Landlock, to find faults), GFXPACK_DEBIAN_MIRROR \
+    (Debian's archive), http_proxy, https_proxy and no_proxy (for downloads), \
+    GITHUB_ACTIONS (annotations), NO_COLOR, SOURCE_DATE_EPOCH (time stamps), DEBFULLNAME and DEBEMAIL (the packages' maintainer), GFXPACK_LOG \
+    (diagnostics, as gfxpack_compile=debug). `gfxpack env` lists those that count at run time.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -417,8 +420,21 @@ pub(crate) struct Targets {
 mod tests {
     use clap::CommandFactory;
 
+    use super::*;
+
     #[test]
     fn the_command_line_is_well_formed() {
-        super::Args::command().debug_assert();
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn the_documentation_has_every_exit_code_as_the_help_has_it() {
+        let page = include_str!("../../../docs/messages.md");
+        let rows: String =
+            MEANINGS.iter().map(|(code, meaning)| format!("| {code} | {meaning} |\n")).collect();
+        assert!(page.contains(&rows), "{rows}");
+        for (code, meaning) in MEANINGS {
+            assert!(after_help().contains(&format!("{code}  {meaning}\n")), "{code}");
+        }
     }
 }

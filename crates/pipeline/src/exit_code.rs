@@ -23,6 +23,27 @@ pub const UNSOUND: u8 = 101;
 /// Stopped by a signal.
 pub const INTERRUPTED: u8 = 130;
 
+/// All of them with their meaning, as the help and the documentation have it.
+pub const MEANINGS: [(u8, &str); 8] = [
+    (SUCCESS, "done"),
+    (INTERNAL, "internal or environment error"),
+    (USAGE, "wrong usage or input"),
+    (
+        NOT_FOUND,
+        "kernel not found (`lookup`, `kdb get`, `kdb disasm`, `kdb symbols`), no package (`install`), or no GPU (`install`, `detect`)",
+    ),
+    (SHARD_REFUSED, "a shard is done and has refused kernels: running it again gives the same"),
+    (
+        REFUSED,
+        "kernels could not be compiled or found, `package` was given a kdb that lacks kernels, MIOpen failed on problems, rocFFT on plans, or layers of a model are not resolved",
+    ),
+    (
+        UNSOUND,
+        "verification failed, `kdb repair` lost rows, `kdb diff --exit-code` found differences, `perfdb lint` found errors, `doctor` found a problem, or `cache verify` found damaged objects",
+    ),
+    (INTERRUPTED, "interrupted by a signal"),
+];
+
 impl ErrorKind {
     /// The exit code of a command that ends with such an error.
     #[must_use]

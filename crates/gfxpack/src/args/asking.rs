@@ -99,7 +99,8 @@ pub(crate) struct Ask {
     #[command(flatten)]
     pub(crate) asking: Asking,
     /// GPU to ask for, as gfx906_60, gfx90a@104, or gfx1030 for every known
-    /// compute-unit count; repeatable, or with commas
+    /// compute-unit count, which a product's name stands for too, as MI210;
+    /// repeatable, or with commas
     #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
     pub(crate) target: Vec<Target>,
     /// Where to write the keys, one JSON object a line [default: stdout]

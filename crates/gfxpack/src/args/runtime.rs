@@ -53,7 +53,7 @@ pub(crate) struct Hardware {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Asked {
-    /// The GPU, as gfx906_60 or gfx90a@104 [default: this machine's first]
+    /// The GPU, as gfx906_60, gfx90a@104 or MI210 [default: this machine's first]
     #[arg(long, short, value_name = "TARGET", value_parser = parse_target)]
     pub(crate) target: Option<Target>,
     #[command(flatten)]
