@@ -175,11 +175,10 @@ fn sign_sums(out: &Path, sums: &Written, signer: Option<&Signer>) -> Result<()> 
 
 /// What an entry of the manifest is of: the target, and the directory of its
 /// file, since one target has files of several formats.
-type Place = (String, PathBuf);
+type Place = (String, &'static str);
 
 fn place(entry: &Entry) -> Place {
-    let file = Path::new(&entry.kdb.file);
-    (entry.target.to_string(), file.parent().unwrap_or(file).to_owned())
+    (entry.target.to_string(), entry.origin.library().reader.format().output_dir())
 }
 
 /// What the manifest will list.
