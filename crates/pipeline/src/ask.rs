@@ -10,6 +10,7 @@ use gfxpack_miopen::{
 };
 use gfxpack_model::{Digest, KernelKey, Target, processors};
 use serde::Serialize;
+use tempfile::TempDir;
 
 use crate::asked_facts::{AskedFacts, FileFact, ProblemsFact};
 use crate::error::{self, Error, Result};
@@ -57,13 +58,19 @@ impl Ask<'_> {
     pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<Asked> {
         let (problems, lists, problem_facts) = read(self.problems, cancel, progress)?;
         let library = libmiopen::locate(self.library, self.cache, cancel, progress)?;
-        let databases = libmiopen::databases(self.library, &library)?;
-        let uses = self.library.uses.unwrap_or(Uses::ALL);
-        let probe = libmiopen::probe()?;
-        let scratch = tempfile::Builder::new()
-            .prefix("gfxpack-ask-")
-            .tempdir()
-            .map_err(error::io("create", &std::env::temp_dir()))?;
+        let session = Session {
+            ask: self,
+            library: &library,
+            problems: &problems,
+            databases: libmiopen::databases(self.library, &library)?,
+            probe: libmiopen::probe()?,
+            scratch: tempfile::Builder::new()
+                .prefix("gfxpack-ask-")
+                .tempdir()
+                .map_err(error::io("create", &std::env::temp_dir()))?,
+            cancel,
+            progress,
+        };
         let mut keys = BTreeMap::new();
         let mut failures = Vec::new();
         let mut used: BTreeSet<DatabaseFile> = BTreeSet::new();
@@ -76,21 +83,7 @@ impl Ask<'_> {
         for (target, exact) in exact {
             let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
             for one in exact {
-                let mut options = AskOptions::new(one.clone(), &probe, scratch.path());
-                options.databases.clone_from(&databases);
-                options.uses = uses;
-                options.workers = self.jobs;
-                let cancelled = || cancel.is_cancelled();
-                let step = Step::new(progress, "asking", Unit::Problems);
-                let mut event = |event: AskEvent<'_>| {
-                    if let AskEvent::Progress { done, total } = event {
-                        step.at(done as u64, total as u64);
-                    }
-                };
-                let answers = ask(&library, &problems, &options, &cancelled, &mut event)?;
-                debug_assert_eq!(answers.problems, problems, "sorted, each once");
-                drop(step);
-                warn_of_databases(&answers, self.library, &one, progress)?;
+                let answers = session.answers(&one)?;
                 if !answers.version.is_empty() {
                     version = answers.version;
                 }
@@ -111,7 +104,7 @@ impl Ask<'_> {
             version,
             origin: library.origin.clone(),
             sha256: library.sha256,
-            uses: uses.to_string(),
+            uses: self.uses().to_string(),
             databases: used
                 .into_iter()
                 .map(|one| FileFact { file: name_of(&one.path), sha256: one.sha256 })
@@ -120,6 +113,46 @@ impl Ask<'_> {
             without_source: Vec::new(),
         };
         Ok(Asked { library, facts, problems, lists, keys, failures })
+    }
+
+    /// For which of MIOpen's ways to find a kernel it is asked.
+    fn uses(&self) -> Uses {
+        self.library.uses.unwrap_or(Uses::ALL)
+    }
+}
+
+/// What is asked for every target.
+struct Session<'a> {
+    ask: &'a Ask<'a>,
+    library: &'a Library,
+    problems: &'a [Problem],
+    databases: Vec<PathBuf>,
+    probe: PathBuf,
+    scratch: TempDir,
+    cancel: &'a Cancel,
+    progress: &'a dyn Progress,
+}
+
+impl Session<'_> {
+    /// What the library answers for a GPU whose count of compute units is
+    /// given.
+    fn answers(&self, target: &Target) -> Result<Answers> {
+        let mut options = AskOptions::new(target.clone(), &self.probe, self.scratch.path());
+        options.databases.clone_from(&self.databases);
+        options.uses = self.ask.uses();
+        options.workers = self.ask.jobs;
+        let cancelled = || self.cancel.is_cancelled();
+        let step = Step::new(self.progress, "asking", Unit::Problems);
+        let mut event = |event: AskEvent<'_>| {
+            if let AskEvent::Progress { done, total } = event {
+                step.at(done as u64, total as u64);
+            }
+        };
+        let answers = ask(self.library, self.problems, &options, &cancelled, &mut event)?;
+        debug_assert_eq!(answers.problems, self.problems, "sorted, each once");
+        drop(step);
+        warn_of_databases(&answers, self.ask.library, target, self.progress)?;
+        Ok(answers)
     }
 }
 

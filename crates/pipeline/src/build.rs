@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, CompileError, Executor, ExecutorOptions, History, Summary};
+use gfxpack_compile::{
+    Cancel, CompileError, Event as JobEvent, Executor, ExecutorOptions, History, Summary,
+};
 use gfxpack_kdb::MAX_OBJECT_BYTES;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
@@ -118,29 +120,11 @@ fn run(
     let mut repairs = REPAIRS;
     let mut refused = RefusedKernels::default();
     loop {
-        let executor = Executor {
-            plan,
-            only: None,
-            sources: &prepared.inputs.sources,
-            toolchains: &prepared.toolchains,
-            store: &prepared.cache.store,
-            digests: &prepared.cache.digests,
-            options: &executor_options,
-            cancel,
-        };
-        let summary = executor.run(&mut |event| {
+        let summary = compile(prepared, &executor_options, cancel, &mut |event| {
             facts.event(&event);
             refused.event(&event);
             progress.event(Event::Job { plan, event: &event });
         })?;
-        prepared.cache.digests.save();
-        History::record(
-            plan,
-            &prepared.toolchains,
-            &prepared.cache.store,
-            &prepared.cache.digests,
-            &summary,
-        );
         // Another build with other files beside its sources may have put an
         // object of its own into the same place.
         let read = |job: JobId| {
@@ -181,6 +165,31 @@ fn run(
     }
 }
 
+/// Runs the plan's jobs, and remembers what they were made from.
+fn compile(
+    prepared: &Prepared,
+    options: &ExecutorOptions,
+    cancel: &Cancel,
+    event: &mut dyn FnMut(JobEvent),
+) -> Result<Summary> {
+    let Prepared { plan, toolchains, .. } = prepared;
+    let (store, digests) = (&prepared.cache.store, &prepared.cache.digests);
+    let executor = Executor {
+        plan,
+        only: None,
+        sources: &prepared.inputs.sources,
+        toolchains,
+        store,
+        digests,
+        options,
+        cancel,
+    };
+    let summary = executor.run(event)?;
+    digests.save();
+    History::record(plan, toolchains, store, digests, &summary);
+    Ok(summary)
+}
+
 /// Whether assembling found a damaged object, which the store has dropped.
 fn is_corrupt_object(error: &Error) -> bool {
     matches!(error, Error::Compile(CompileError::CorruptObject(_)))
@@ -214,70 +223,92 @@ impl Assembly<'_> {
         objects: &Objects<'_>,
         progress: &dyn Progress,
     ) -> Result<Vec<MadeKdb>> {
-        let Self { prepared, form, cancel, outputs, .. } = *self;
+        let store = store::of_library(&self.prepared.inputs.library);
+        let ids = (0..self.prepared.plan.kdbs.len()).map(KdbId);
+        ids.map(|id| self.make(&*store, id, objects, progress)).collect()
+    }
+
+    /// Makes one kdb, unless it lies there as it would be made.
+    fn make(
+        &self,
+        store: &dyn KernelStore,
+        id: KdbId,
+        objects: &Objects<'_>,
+        progress: &dyn Progress,
+    ) -> Result<MadeKdb> {
+        let Self { prepared, outputs, .. } = *self;
         let plan = &prepared.plan;
-        let store = store::of_library(&prepared.inputs.library);
-        let mut made = Vec::new();
-        for (id, kdb) in (0..).map(KdbId).zip(&plan.kdbs) {
-            let dir = self.out.join(kdb.format.output_dir());
-            std::fs::create_dir_all(&dir).map_err(error::io("create", &dir))?;
-            let path = dir.join(kdb.file_name());
-            let failed = |row: &plan::Row| objects.failed.get(&row.job);
-            let mut missing: Vec<(KernelKey, String)> = kdb
-                .rows
-                .iter()
-                .filter_map(|row| Some((KernelKey::clone(&row.key), failed(row)?.clone())))
-                .collect();
-            let unbuilt = prepared.inputs.unbuildable.get(&kdb.target).into_iter().flatten();
-            missing
-                .extend(unbuilt.map(|unbuilt| (unbuilt.key.clone(), unbuilt.reason.text.clone())));
-            missing.sort();
-            let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
-            let origin = Origin::of(prepared, id);
-            let (target, kernels) = (kdb.target.clone(), rows.len() as u64);
-            let recipe = self.recipe(&*store, id, &missing, objects);
-            if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {
-                progress.event(Event::KdbUnchanged { plan, kdb: id, rows: kernels });
-                made.push(MadeKdb { target, path, kernels, missing, origin });
-                continue;
-            }
-            let size = |row: &plan::Row| objects.known[row.job.0].map_or(0, |(_, size)| size);
-            let keys: Vec<(&KernelKey, u64)> =
-                rows.iter().map(|row| (&*row.key, size(row))).collect();
-            let report = |rows, total| {
-                progress.event(Event::KdbProgress { plan, kdb: id, rows, total });
-            };
-            let origins = form.provenance.then(|| Provenance::of(plan, id));
-            let origin_of = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
-            let object = |position: usize| {
-                if cancel.is_cancelled() {
-                    return Err(CompileError::Interrupted);
-                }
-                (objects.read)(rows[position].job)
-            };
-            let kernels = store.write(
-                &path,
-                &Rows {
-                    target: &kdb.target,
-                    keys: &keys,
-                    form,
-                    origin: Some(&origin_of),
-                    object: &object,
-                    progress: &report,
-                },
-            )?;
-            if cancel.is_cancelled() {
-                return Err(CompileError::Interrupted.into());
-            }
-            verify(&*store, &path, &kdb.target)?;
+        let kdb = &plan[id];
+        let dir = self.out.join(kdb.format.output_dir());
+        std::fs::create_dir_all(&dir).map_err(error::io("create", &dir))?;
+        let path = dir.join(kdb.file_name());
+        let failed = |row: &plan::Row| objects.failed.get(&row.job);
+        let mut missing: Vec<(KernelKey, String)> = kdb
+            .rows
+            .iter()
+            .filter_map(|row| Some((KernelKey::clone(&row.key), failed(row)?.clone())))
+            .collect();
+        let unbuilt = prepared.inputs.unbuildable.get(&kdb.target).into_iter().flatten();
+        missing.extend(unbuilt.map(|unbuilt| (unbuilt.key.clone(), unbuilt.reason.text.clone())));
+        missing.sort();
+        let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
+        let recipe = self.recipe(store, id, &missing, objects);
+        let kernels = if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {
+            let rows = rows.len() as u64;
+            progress.event(Event::KdbUnchanged { plan, kdb: id, rows });
+            rows
+        } else {
+            let kernels = self.write(store, id, &path, &rows, objects, progress)?;
             let file = outputs.records().described(&path).map_err(error::io("read", &path))?;
             outputs.records().note_verified(&file, &kdb.target, MAX_OBJECT_BYTES, kernels);
             if let Some(recipe) = &recipe {
                 outputs.remember(recipe, &file);
             }
-            made.push(MadeKdb { target, path, kernels, missing, origin });
+            kernels
+        };
+        let (target, origin) = (kdb.target.clone(), Origin::of(prepared, id));
+        Ok(MadeKdb { target, path, kernels, missing, origin })
+    }
+
+    /// Writes a kdb of these rows and verifies it; how many there are then.
+    fn write(
+        &self,
+        store: &dyn KernelStore,
+        id: KdbId,
+        path: &Path,
+        rows: &[&plan::Row],
+        objects: &Objects<'_>,
+        progress: &dyn Progress,
+    ) -> Result<u64> {
+        let plan = &self.prepared.plan;
+        let target = &plan[id].target;
+        let size = |row: &plan::Row| objects.known[row.job.0].map_or(0, |(_, size)| size);
+        let keys: Vec<(&KernelKey, u64)> = rows.iter().map(|row| (&*row.key, size(row))).collect();
+        let report = |rows, total| {
+            progress.event(Event::KdbProgress { plan, kdb: id, rows, total });
+        };
+        let origins = self.form.provenance.then(|| Provenance::of(plan, id));
+        let origin_of = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
+        let object = |position: usize| {
+            if self.cancel.is_cancelled() {
+                return Err(CompileError::Interrupted);
+            }
+            (objects.read)(rows[position].job)
+        };
+        let contents = Rows {
+            target,
+            keys: &keys,
+            form: self.form,
+            origin: Some(&origin_of),
+            object: &object,
+            progress: &report,
+        };
+        let kernels = store.write(path, &contents)?;
+        if self.cancel.is_cancelled() {
+            return Err(CompileError::Interrupted.into());
         }
-        Ok(made)
+        verify(store, path, target)?;
+        Ok(kernels)
     }
 
     /// What decides a kdb's bytes; `None` if the inputs cannot be listed.

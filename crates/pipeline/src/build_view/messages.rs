@@ -28,22 +28,7 @@ impl BuildMessages {
     /// million of one event.
     pub fn event(&mut self, plan: &Plan, event: &Event, send: &mut dyn FnMut(&'static str, Value)) {
         match event {
-            Event::Looked { cached, refused } => {
-                let body = json!({
-                    "jobs": plan.jobs.len(), "cached": cached.len(), "refused": refused.len(),
-                });
-                send("build-started", body);
-                for (job, size) in cached {
-                    let mut body = describe(plan, *job);
-                    body["size"] = (*size).into();
-                    send("job-cached", body);
-                }
-                for (job, failure) in refused {
-                    let mut body = failed(plan, *job, failure);
-                    body["before"] = true.into();
-                    send("job-failed", body);
-                }
-            }
+            Event::Looked { cached, refused } => looked(plan, cached, refused, send),
             Event::Warning { message } => send("warning", json!({ "message": message })),
             Event::Queued { workers, jobs } => {
                 let now = self.now();
@@ -112,6 +97,29 @@ impl BuildMessages {
         let now = self.now();
         self.estimator.ended(job, now);
         body["left_milliseconds"] = self.estimator.left(now).map_or(Value::Null, milliseconds);
+    }
+}
+
+/// Says what was found in the cache.
+fn looked(
+    plan: &Plan,
+    cached: &[(JobId, u64)],
+    refused: &[(JobId, Failure)],
+    send: &mut dyn FnMut(&'static str, Value),
+) {
+    let body = json!({
+        "jobs": plan.jobs.len(), "cached": cached.len(), "refused": refused.len(),
+    });
+    send("build-started", body);
+    for (job, size) in cached {
+        let mut body = describe(plan, *job);
+        body["size"] = (*size).into();
+        send("job-cached", body);
+    }
+    for (job, failure) in refused {
+        let mut body = failed(plan, *job, failure);
+        body["before"] = true.into();
+        send("job-failed", body);
     }
 }
 

@@ -1,11 +1,11 @@
 //! Keys that libMIOpen asks for, with sources out of the library itself.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
-use gfxpack_miopen::{Sources, is_left_out_by_debian};
+use gfxpack_miopen::{Library, Sources, is_left_out_by_debian};
 use gfxpack_model::{KernelKey, Language, SourceId};
 use gfxpack_plan::expand::KeyRequest;
 use gfxpack_plan::{InputFault, Location, arguments};
@@ -30,81 +30,47 @@ enum Place {
     Refused(Reason),
 }
 
+/// Where sources are looked for, and what was found by their names.
+struct SourceSearch<'a> {
+    /// The library's own, then the user's.
+    dirs: [&'a SourceDirs; 2],
+    /// Whether Debian's rules for free software decide.
+    dfsg: bool,
+    places: HashMap<String, Place>,
+    /// Keys whose source is nowhere, or left out.
+    without_source: Vec<KernelKey>,
+}
+
 impl Reader {
     /// Adds the keys that libMIOpen asks for. Its own texts decide; `user`
     /// has what it does not hold, which is assembly in Debian's.
     pub(super) fn asked(&mut self, asked: &Asked, user: &SourceDirs, dfsg: bool) -> Result<()> {
-        let texts = Sources::of(&asked.library)?;
-        let dir = tempfile::Builder::new()
-            .prefix("gfxpack-sources-")
-            .tempdir()
-            .map_err(error::io("create", &std::env::temp_dir()))?;
-        texts.write_to_compile(dir.path())?;
-        let own = SourceDirs::list(&[dir.path().to_owned()])?;
-        let theirs = |name: &str| std::fs::read(user.find(name).ok()??).ok();
-        let differing = texts.differing(theirs);
-        if let Some(first) = differing.first() {
-            self.warnings.push(format!(
-                "{} of --source-dir differ from those in the library, which are compiled: {first}{}",
-                counted(differing.len(), "file"),
-                if differing.len() > 1 { ", …" } else { "" }
-            ));
-        }
+        let own = self.write_sources(&asked.library, user)?;
         let library = match &asked.library.version {
             Some(version) => format!("MIOpen {version}"),
             None => "libMIOpen".to_owned(),
         };
-        let mut places: HashMap<String, Place> = HashMap::new();
-        let mut facts = asked.facts.clone();
+        let mut search = SourceSearch {
+            dirs: [&own, user],
+            dfsg,
+            places: HashMap::new(),
+            without_source: Vec::new(),
+        };
         for position in 0..self.requests.len() {
             let target = self.requests[position].target.clone();
-            let known: std::collections::HashSet<Arc<KernelKey>> =
+            let known: HashSet<Arc<KernelKey>> =
                 self.requests[position].keys.iter().map(|(key, _)| Arc::clone(&key.key)).collect();
             for (line, asked) in (1..).zip(&asked.keys[&target]) {
                 let key = &asked.key;
-                if known.contains(key) {
-                    continue;
-                }
-                if self.excluded.has(&target, key) {
+                if known.contains(key) || self.excluded.has(&target, key) {
                     continue;
                 }
                 let location = Location { file: library.as_str().into(), line };
-                let request = request(key, location.clone());
-                let checked = request.and_then(|request| {
-                    arguments::parse(request.language, request.options())?;
-                    Ok(request)
-                });
-                let place = match &checked {
-                    Ok(request) => {
-                        let name = request.source.display().to_string();
-                        match places.get(&name) {
-                            Some(place) => place.clone(),
-                            None => {
-                                let place = self.place(request, &name, [&own, user], dfsg)?;
-                                places.insert(name, place.clone());
-                                place
-                            }
-                        }
-                    }
-                    Err(problem) => {
-                        self.key_errors.push(location.error(problem.clone()));
-                        Place::Refused(Reason::from(problem))
-                    }
-                };
-                match (place, checked) {
-                    (Place::Loaded(index), Ok(request)) => {
-                        self.requests[position].keys.push((Arc::new(request), index));
-                    }
-                    (Place::Absent | Place::LeftOut, _) => facts.without_source.push(key.clone()),
-                    (Place::Refused(reason), _) => {
-                        let unbuilt = Unbuilt { key: key.clone(), reason };
-                        self.unbuildable.entry(target.clone()).or_default().push(unbuilt);
-                    }
-                    (Place::Loaded(_), _) => {}
-                }
+                self.add_asked(position, key, location, &mut search)?;
             }
         }
-        self.own_sources.push(dir);
+        let mut facts = asked.facts.clone();
+        facts.without_source.append(&mut search.without_source);
         facts.without_source.sort();
         facts.without_source.dedup();
         if self.library.version.is_none() {
@@ -114,15 +80,80 @@ impl Reader {
         Ok(())
     }
 
+    /// Writes the sources that the library holds to a directory, and warns of
+    /// those that the user has too, in another version.
+    fn write_sources(&mut self, library: &Library, user: &SourceDirs) -> Result<SourceDirs> {
+        let texts = Sources::of(library)?;
+        let dir = tempfile::Builder::new()
+            .prefix("gfxpack-sources-")
+            .tempdir()
+            .map_err(error::io("create", &std::env::temp_dir()))?;
+        texts.write_to_compile(dir.path())?;
+        let own = SourceDirs::list(&[dir.path().to_owned()])?;
+        self.own_sources.push(dir);
+        let differing = texts.differing(|name| std::fs::read(user.find(name).ok()??).ok());
+        if let Some(first) = differing.first() {
+            self.warnings.push(format!(
+                "{} of --source-dir differ from those in the library, which are compiled: {first}{}",
+                counted(differing.len(), "file"),
+                if differing.len() > 1 { ", …" } else { "" }
+            ));
+        }
+        Ok(own)
+    }
+
+    /// Adds one key to the request at `position`, or to those that can't be
+    /// built.
+    fn add_asked(
+        &mut self,
+        position: usize,
+        key: &KernelKey,
+        location: Location,
+        search: &mut SourceSearch<'_>,
+    ) -> Result<()> {
+        let request = match request(key, location.clone()) {
+            Ok(request) => request,
+            Err(problem) => {
+                let reason = Reason::from(&problem);
+                self.key_errors.push(location.error(problem));
+                self.refuse_asked(position, key, reason);
+                return Ok(());
+            }
+        };
+        let name = request.source.display().to_string();
+        let place = match search.places.get(&name) {
+            Some(place) => place.clone(),
+            None => {
+                let place = self.place(&request, &name, search)?;
+                search.places.insert(name, place.clone());
+                place
+            }
+        };
+        match place {
+            Place::Loaded(index) => {
+                self.requests[position].keys.push((Arc::new(request), index));
+            }
+            Place::Absent | Place::LeftOut => search.without_source.push(key.clone()),
+            Place::Refused(reason) => self.refuse_asked(position, key, reason),
+        }
+        Ok(())
+    }
+
+    fn refuse_asked(&mut self, position: usize, key: &KernelKey, reason: Reason) {
+        let target = self.requests[position].target.clone();
+        let unbuilt = Unbuilt { key: key.clone(), reason };
+        self.unbuildable.entry(target).or_default().push(unbuilt);
+    }
+
+    /// Finds a source and loads it.
     fn place(
         &mut self,
         request: &KeyRequest,
         name: &str,
-        dirs: [&SourceDirs; 2],
-        dfsg: bool,
+        search: &SourceSearch<'_>,
     ) -> Result<Place> {
         let mut found = None;
-        for dirs in dirs {
+        for dirs in search.dirs {
             match dirs.find(name) {
                 Ok(Some(path)) => {
                     found = Some((path, dirs));
@@ -133,7 +164,7 @@ impl Reader {
             }
         }
         let Some((path, dirs)) = found else { return Ok(Place::Absent) };
-        if dfsg && is_left_out_by_debian(name) {
+        if search.dfsg && is_left_out_by_debian(name) {
             let reason = "Debian leaves it out: it is not what its authors edit".to_owned();
             self.left_out_by_debian.insert(name.to_owned(), reason);
             return Ok(Place::LeftOut);
@@ -154,12 +185,14 @@ fn licence(path: &Path) -> Result<Option<gfxpack_plan::kernel_package::SourceLic
     Ok(licence_of(&text))
 }
 
-/// The key as an input names it.
+/// The key as an input names it, if a compiler can be given its options.
 fn request(key: &KernelKey, location: Location) -> Result<KeyRequest, InputFault> {
     key.check()?;
     let name = key.source_name().unwrap_or_default();
     let language =
         Language::of_source(name).ok_or_else(|| InputFault::Language(name.to_owned()))?;
     let source: Arc<Path> = Path::new(name).into();
-    Ok(KeyRequest { language, source, location, key: Arc::new(key.clone()) })
+    let request = KeyRequest { language, source, location, key: Arc::new(key.clone()) };
+    arguments::parse(request.language, request.options())?;
+    Ok(request)
 }

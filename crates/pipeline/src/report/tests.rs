@@ -181,56 +181,58 @@ fn from_base64(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// Sorts, filters and zooms, and says what the page shows then.
+const SORT_FILTER_AND_ZOOM: &str = "
+    const column = (n) => all(`#jobs tbody td:nth-child(${n})`).map((cell) => cell.textContent);
+    const sort = (name) => document.querySelector(`[data-sort=${name}]`).click();
+    const colours = (id) => {
+        const canvas = byId(id);
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        const seen = new Map();
+        for (let at = 0; at < data.length; at += 4) {
+            const key = `${data[at]},${data[at + 1]},${data[at + 2]},${data[at + 3]}`;
+            seen.set(key, (seen.get(key) ?? 0) + 1);
+        }
+        return seen;
+    };
+    const before = { rows: column(1).length, matches: byId('matches').textContent };
+    const bySize = (sort('size'), column(7));
+    const bySizeUp = (sort('size'), column(7));
+    const byName = (sort('name'), column(1));
+    byId('more').click();
+    const more = column(1).length;
+    byId('filter').value = '-dn=4711 ';
+    byId('filter').dispatchEvent(new Event('input'));
+    const filtered = column(9);
+    const view = () => document.documentElement.dataset.view.split('-').map(Number);
+    const whole = view();
+    document.querySelector('[data-zoom=in]').click();
+    const half = view();
+    byId('lanes').dispatchEvent(new KeyboardEvent('keydown', { key: '+' }));
+    const quarter = view();
+    const zoomed = colours('lanes').size;
+    document.querySelector('[data-zoom=all]').click();
+    const box = byId('lanes').getBoundingClientRect();
+    byId('lanes').dispatchEvent(new PointerEvent('pointermove', { clientX: box.left + 60, clientY: box.top + 5 }));
+    const tip = byId('tip').textContent;
+    all('#failure-groups > details > details').forEach((list) => (list.open = true));
+    setTimeout(() => done({
+        before, bySize, bySizeUp, byName, more, filtered, whole, half, quarter, zoomed, tip,
+        again: view(), lanes: [...colours('lanes').values()].filter((count) => count > 50).length,
+        memory: colours('memory').size, height: byId('lanes').clientHeight,
+        legend: all('#legend li').map((item) => item.textContent),
+        groups: all('#groups tbody tr').map((row) => [...row.cells].map((cell) => cell.textContent)),
+        failures: all('#failure-groups > details > summary').map((line) => line.textContent),
+        listed: all('#failure-groups .key').length,
+        tiles: all('#tiles div').map((tile) => [...tile.children].map((part) => part.textContent)),
+    }), 100);
+";
+
 #[test]
 fn ten_thousand_jobs_are_shown_sorted_filtered_and_zoomed() {
     let plan = plan(10_000);
     let facts = facts(&plan);
-    let script = "
-        const column = (n) => all(`#jobs tbody td:nth-child(${n})`).map((cell) => cell.textContent);
-        const sort = (name) => document.querySelector(`[data-sort=${name}]`).click();
-        const colours = (id) => {
-            const canvas = byId(id);
-            const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-            const seen = new Map();
-            for (let at = 0; at < data.length; at += 4) {
-                const key = `${data[at]},${data[at + 1]},${data[at + 2]},${data[at + 3]}`;
-                seen.set(key, (seen.get(key) ?? 0) + 1);
-            }
-            return seen;
-        };
-        const before = { rows: column(1).length, matches: byId('matches').textContent };
-        const bySize = (sort('size'), column(7));
-        const bySizeUp = (sort('size'), column(7));
-        const byName = (sort('name'), column(1));
-        byId('more').click();
-        const more = column(1).length;
-        byId('filter').value = '-dn=4711 ';
-        byId('filter').dispatchEvent(new Event('input'));
-        const filtered = column(9);
-        const view = () => document.documentElement.dataset.view.split('-').map(Number);
-        const whole = view();
-        document.querySelector('[data-zoom=in]').click();
-        const half = view();
-        byId('lanes').dispatchEvent(new KeyboardEvent('keydown', { key: '+' }));
-        const quarter = view();
-        const zoomed = colours('lanes').size;
-        document.querySelector('[data-zoom=all]').click();
-        const box = byId('lanes').getBoundingClientRect();
-        byId('lanes').dispatchEvent(new PointerEvent('pointermove', { clientX: box.left + 60, clientY: box.top + 5 }));
-        const tip = byId('tip').textContent;
-        all('#failure-groups > details > details').forEach((list) => (list.open = true));
-        setTimeout(() => done({
-            before, bySize, bySizeUp, byName, more, filtered, whole, half, quarter, zoomed, tip,
-            again: view(), lanes: [...colours('lanes').values()].filter((count) => count > 50).length,
-            memory: colours('memory').size, height: byId('lanes').clientHeight,
-            legend: all('#legend li').map((item) => item.textContent),
-            groups: all('#groups tbody tr').map((row) => [...row.cells].map((cell) => cell.textContent)),
-            failures: all('#failure-groups > details > summary').map((line) => line.textContent),
-            listed: all('#failure-groups .key').length,
-            tiles: all('#tiles div').map((tile) => [...tile.children].map((part) => part.textContent)),
-        }), 100);
-    ";
-    let (seen, state) = open(&page_of(&facts, &plan, None), &[], script);
+    let (seen, state) = open(&page_of(&facts, &plan, None), &[], SORT_FILTER_AND_ZOOM);
     assert_eq!(state, "ready");
     assert_eq!(seen["before"], json!({ "rows": 50, "matches": "50 of 10,000 shown" }));
     assert_eq!(seen["bySize"][0], "14.1 kB", "the largest object first");

@@ -61,15 +61,8 @@ pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>
     let Gathered { read, toolchains, cache, clock, .. } = gathered;
     let Read { requests, inputs } = read;
     fs::create_dir_all(dir).map_err(error::io("create", dir))?;
+    write_sources(dir, &inputs.sources)?;
     let sources = inputs.sources.sources().to_vec();
-    for (id, source) in (0..).map(SourceId).zip(&sources) {
-        for (staged, (_, bytes)) in source.files.iter().zip(inputs.sources.files(id)) {
-            let path = file(dir, staged.digest);
-            if !path.exists() {
-                replace(&path, bytes).map_err(error::io("write", &path))?;
-            }
-        }
-    }
     let trees = write_trees(dir, &inputs.sources, &cache, carry)?;
     let stored: Vec<StoredToolchain> = toolchains
         .iter()
@@ -120,6 +113,19 @@ pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>
     text.push(b'\n');
     replace(&head, &text).map_err(error::io("write", &head))?;
     Ok(header)
+}
+
+/// Stores the sources with all they include.
+fn write_sources(dir: &Path, sources: &SourceSet) -> Result<()> {
+    for (id, source) in (0..).map(SourceId).zip(sources.sources()) {
+        for (staged, (_, bytes)) in source.files.iter().zip(sources.files(id)) {
+            let path = file(dir, staged.digest);
+            if !path.exists() {
+                replace(&path, bytes).map_err(error::io("write", &path))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Stores what lies beside the sources.
