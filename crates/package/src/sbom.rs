@@ -214,18 +214,7 @@ fn document(
         files.push(file_entry(&id, &format!(".{}", file.path), sha1, sha256));
         sha1s.push(sha1.as_str());
     }
-    sha1s.sort();
-    let verification = hex(&Sha1::digest(sha1s.concat()));
-    let mut package = package_entry(PACKAGE, &spec.name, &full);
-    package["filesAnalyzed"] = true.into();
-    package["packageVerificationCode"] = json!({ "packageVerificationCodeValue": verification });
-    package["licenseDeclared"] = license(&spec.license).into();
-    package["summary"] = spec.summary.clone().into();
-    package["primaryPackagePurpose"] = "INSTALL".into();
-    if !spec.homepage.is_empty() {
-        package["homepage"] = spec.homepage.clone().into();
-    }
-    packages.push(package);
+    packages.push(main_entry(spec, &full, sha1s));
 
     for (number, archive) in archives.iter().enumerate() {
         let id = format!("{ARCHIVE}{number}");
@@ -267,6 +256,22 @@ fn document(
         document["hasExtractedLicensingInfos"] = references.into();
     }
     document
+}
+
+/// The package as it is installed, with the SHA-1s of its files.
+fn main_entry(spec: &PackageSpec, full: &str, mut sha1s: Vec<&str>) -> Value {
+    sha1s.sort();
+    let verification = hex(&Sha1::digest(sha1s.concat()));
+    let mut package = package_entry(PACKAGE, &spec.name, full);
+    package["filesAnalyzed"] = true.into();
+    package["packageVerificationCode"] = json!({ "packageVerificationCodeValue": verification });
+    package["licenseDeclared"] = license(&spec.license).into();
+    package["summary"] = spec.summary.clone().into();
+    package["primaryPackagePurpose"] = "INSTALL".into();
+    if !spec.homepage.is_empty() {
+        package["homepage"] = spec.homepage.clone().into();
+    }
+    package
 }
 
 fn source_entry((number, source): (usize, &Source)) -> Value {

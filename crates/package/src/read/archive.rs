@@ -90,21 +90,9 @@ pub(super) fn files(
         if kind != ::tar::EntryType::XGlobalHeader {
             left.set(u64::MAX);
         }
-        let raw = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let target = entry.link_name_bytes().unwrap_or_default();
         let target = String::from_utf8_lossy(&target).into_owned();
-        let path = below(&raw);
-        if path.is_none() {
-            outcome.finding(format!("`{raw}` leads out of {what}"));
-        }
-        let header = entry.header().as_old();
-        if !is_number(&header.mode) || !is_number(&header.mtime) {
-            outcome.finding(format!("`{raw}` has a mode or a time that tar cannot read"));
-        }
-        let path = path.unwrap_or_else(|| raw.trim_start_matches(['/', '.']).to_owned());
-        if let Some(link) = behind(&path, &links) {
-            outcome.finding(format!("`/{path}` lies behind the link `/{link}`"));
-        }
+        let path = checked_path(what, &entry, &links, outcome);
         match kind {
             ::tar::EntryType::Regular => {
                 if entry.header().mode().map_or(true, |mode| mode & SET_ID != 0) {
@@ -144,6 +132,30 @@ pub(super) fn files(
     left.set(u64::MAX);
     // The library has read the first of two empty blocks.
     what_follows(what, archive.into_inner().inner, outcome)
+}
+
+/// The path of an entry, below where the archive is unpacked. Reports one that
+/// leads elsewhere, or that stands in a header that others cannot read.
+fn checked_path<R: Read>(
+    what: &str,
+    entry: &::tar::Entry<'_, R>,
+    links: &BTreeSet<String>,
+    outcome: &mut Outcome<'_, '_>,
+) -> String {
+    let raw = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+    let path = below(&raw);
+    if path.is_none() {
+        outcome.finding(format!("`{raw}` leads out of {what}"));
+    }
+    let header = entry.header().as_old();
+    if !is_number(&header.mode) || !is_number(&header.mtime) {
+        outcome.finding(format!("`{raw}` has a mode or a time that tar cannot read"));
+    }
+    let path = path.unwrap_or_else(|| raw.trim_start_matches(['/', '.']).to_owned());
+    if let Some(link) = behind(&path, links) {
+        outcome.finding(format!("`/{path}` lies behind the link `/{link}`"));
+    }
+    path
 }
 
 /// Reads what follows an archive's end, which belongs to the stream's checksum.

@@ -258,7 +258,20 @@ fn entries(
         }
         pad(&mut stream, entry.size).map_err(failed)?;
     }
-    for (file, seen) in listed.iter().zip(seen) {
+    compare_with_header(listed, &seen, &contents, outcome);
+    Ok(())
+}
+
+/// Reports files of the header that the payload does not have as it should.
+/// `seen` has them by their position, and `contents`, for a file with several
+/// names, its digest and the name that it came with.
+fn compare_with_header(
+    listed: &[Listed],
+    seen: &[bool],
+    contents: &BTreeMap<(u32, u32), (String, &str)>,
+    outcome: &mut Outcome<'_, '_>,
+) {
+    for (file, &seen) in listed.iter().zip(seen) {
         let path = &file.path;
         let body = file.inode.map(|inode| contents.get(&inode));
         match body {
@@ -275,7 +288,6 @@ fn entries(
             _ => outcome.finding(format!("`{path}` is in the header and not in the payload")),
         }
     }
-    Ok(())
 }
 
 struct Entry {
