@@ -238,13 +238,14 @@ impl Trees {
         }
         let at = self.trees.len();
         self.by_dir.insert(dir.to_owned(), at);
+        let tree = self.walk(dir, at, apart);
+        self.trees.push(tree);
+        at
+    }
+
+    /// What is below a directory, which is `at` this place in the list.
+    fn walk(&mut self, dir: &Path, at: usize, apart: &[PathBuf]) -> Tree {
         let mut tree = Tree::default();
-        let is_apart = |entry: &walkdir::DirEntry| {
-            let is_apart = || fs::canonicalize(entry.path()).map(|path| apart.contains(&path));
-            entry.depth() > 0
-                && entry.file_type().is_dir()
-                && (entry.file_name() == ".git" || is_apart().unwrap_or(false))
-        };
         let mut partial: Vec<String> = Vec::new();
         let mut walk =
             walkdir::WalkDir::new(dir).follow_links(true).sort_by_file_name().into_iter();
@@ -288,7 +289,7 @@ impl Trees {
                     self.found.push((meta.len(), at, path.clone(), entry.path().to_owned()));
                 }
                 TreeKind::Unknown
-            } else if is_apart(&entry) {
+            } else if is_left_out(&entry, apart) {
                 walk.skip_current_dir();
                 TreeKind::Partial
             } else {
@@ -303,8 +304,7 @@ impl Trees {
                 entry.kind = TreeKind::Partial;
             }
         }
-        self.trees.push(tree);
-        at
+        tree
     }
 
     /// Has the smallest files come with the plan.
@@ -327,6 +327,14 @@ impl Trees {
             self.files.push((digest, path));
         }
     }
+}
+
+/// Whether nothing in a directory is told.
+fn is_left_out(entry: &walkdir::DirEntry, apart: &[PathBuf]) -> bool {
+    let is_apart = || fs::canonicalize(entry.path()).map(|path| apart.contains(&path));
+    entry.depth() > 0
+        && entry.file_type().is_dir()
+        && (entry.file_name() == ".git" || is_apart().unwrap_or(false))
 }
 
 fn is_not_found(error: &io::Error) -> bool {

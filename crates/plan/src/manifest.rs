@@ -204,12 +204,6 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
     })?;
     let library_at = at(raw.library.span());
     let library = raw.library.into_inner();
-    let check_license = |license: &str, at: &Location| {
-        license::check(license).map_err(|reason| {
-            let license = license.to_owned();
-            at.error(InputFault::License { license, reason })
-        })
-    };
     check_license(&library.license, &library_at)?;
     if !library.reader.is_miopen() && !names_a_package(&library.name) {
         return Err(library_at.error(InputFault::LibraryName(library.name)));
@@ -217,38 +211,7 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
     let kernels = raw
         .kernel
         .into_iter()
-        .map(|kernel| {
-            let location = at(kernel.span());
-            let kernel = kernel.into_inner();
-            kernel.license.iter().try_for_each(|license| check_license(license, &location))?;
-            let source_at = at(kernel.source.span());
-            let source = kernel.source.into_inner();
-            let source_name =
-                source.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-            let language = Language::of_source(&source_name).ok_or_else(|| {
-                source_at.error(InputFault::Language(source.display().to_string()))
-            })?;
-            let variants = kernel
-                .variant
-                .into_iter()
-                .map(|variant| {
-                    let location = at(variant.span());
-                    checked_variant(variant.into_inner(), location, language, &at)
-                })
-                .collect::<Result<_, _>>()?;
-            Ok(Kernel {
-                location,
-                source,
-                source_name,
-                language,
-                license: kernel.license,
-                copyright: kernel.copyright,
-                generated: kernel.generated,
-                targets: checked_filter(kernel.targets, &at)?,
-                options: kernel.options,
-                variants,
-            })
-        })
+        .map(|kernel| checked_kernel(kernel, &at))
         .collect::<Result<Vec<_>, InputError>>()?;
     if kernels.is_empty() {
         return Err(Location::new(file, 1).error(InputFault::NoKernels));
@@ -257,6 +220,45 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
 }
 
 type At<'a> = dyn Fn(std::ops::Range<usize>) -> Location + 'a;
+
+fn check_license(license: &str, at: &Location) -> Result<(), InputError> {
+    license::check(license).map_err(|reason| {
+        let license = license.to_owned();
+        at.error(InputFault::License { license, reason })
+    })
+}
+
+fn checked_kernel(kernel: Spanned<RawKernel>, at: &At<'_>) -> Result<Kernel, InputError> {
+    let location = at(kernel.span());
+    let kernel = kernel.into_inner();
+    kernel.license.iter().try_for_each(|license| check_license(license, &location))?;
+    let source_at = at(kernel.source.span());
+    let source = kernel.source.into_inner();
+    let source_name =
+        source.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    let language = Language::of_source(&source_name)
+        .ok_or_else(|| source_at.error(InputFault::Language(source.display().to_string())))?;
+    let variants = kernel
+        .variant
+        .into_iter()
+        .map(|variant| {
+            let location = at(variant.span());
+            checked_variant(variant.into_inner(), location, language, at)
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Kernel {
+        location,
+        source,
+        source_name,
+        language,
+        license: kernel.license,
+        copyright: kernel.copyright,
+        generated: kernel.generated,
+        targets: checked_filter(kernel.targets, at)?,
+        options: kernel.options,
+        variants,
+    })
+}
 
 fn checked_filter(
     patterns: Option<Spanned<Vec<String>>>,

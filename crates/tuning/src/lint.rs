@@ -13,7 +13,7 @@ use crate::file;
 use crate::heuristic_model::{ModelName, check_model};
 use crate::name::{DatabaseName, Kind, Owner, Storage};
 use crate::read::RecordReader;
-use crate::record::{Fault, Found};
+use crate::record::{Fault, Found, Record};
 use crate::solvers;
 use crate::sqlite::SqliteDatabase;
 
@@ -185,44 +185,75 @@ fn serves(one: &Target, package: &Target) -> bool {
 fn lint_text(path: &Path, name: &DatabaseName, told: &mut Told<'_>) -> Result<(), ReadError> {
     let mut reader = RecordReader::open(path, name.kind)?;
     let io = |source| ReadError::Io { path: path.to_owned(), source };
-    // 128 bits of each key, since the keys themselves may be most of the file.
-    let mut seen: HashSet<(u64, u64)> = HashSet::new();
-    let mut unknown: HashMap<String, u64> = HashMap::new();
-    let (mut last, mut legacy, mut returns) = (String::new(), 0_u64, 0_u64);
-    let (mut unsorted, mut ended) = (None, true);
+    let mut text = TextDatabase { ended: true, ..TextDatabase::default() };
     while let Some(line) = reader.next_line().map_err(io)? {
-        let number = Some(line.number);
-        ended = line.ended;
+        text.ended = line.ended;
         for fault in &line.faults {
-            match fault {
+            let severity = match fault {
                 // Whole files are like that, which one finding says.
-                Fault::Legacy(_) => legacy += 1,
-                Fault::CarriageReturn => returns += 1,
-                fault if fault.loses() => told.add(Severity::Error, number, fault.to_string()),
-                fault => told.add(Severity::Warning, number, fault.to_string()),
-            }
+                Fault::Legacy(_) => {
+                    text.legacy += 1;
+                    continue;
+                }
+                Fault::CarriageReturn => {
+                    text.returns += 1;
+                    continue;
+                }
+                fault if fault.loses() => Severity::Error,
+                _ => Severity::Warning,
+            };
+            told.add(severity, Some(line.number), fault.to_string());
         }
-        let Some(record) = line.record else { continue };
-        if !seen.insert(digests(record.key())) {
-            let message = format!("`{}` has a record before, and the first counts", record.key());
+        if let Some(record) = line.record {
+            text.lint_record(&record, line.number, name.kind, told);
+        }
+    }
+    text.lint_whole(name.owner, told);
+    Ok(())
+}
+
+/// What is known of a text database when a part of it is read.
+#[derive(Default)]
+struct TextDatabase {
+    /// 128 bits of each key, since the keys themselves may be most of the file.
+    seen: HashSet<(u64, u64)>,
+    last: String,
+    /// The first line whose key belongs further up.
+    unsorted: Option<u64>,
+    /// Solvers that are not known, and how many records have each.
+    unknown: HashMap<String, u64>,
+    /// Items in the first layout of find databases.
+    legacy: u64,
+    /// Lines that end with a carriage return.
+    returns: u64,
+    /// Whether the last line has an end.
+    ended: bool,
+}
+
+impl TextDatabase {
+    fn lint_record(&mut self, record: &Record, line: u64, kind: Kind, told: &mut Told<'_>) {
+        let key = record.key();
+        let number = Some(line);
+        if !self.seen.insert(digests(key)) {
+            let message = format!("`{key}` has a record before, and the first counts");
             told.add(Severity::Error, number, message);
-            continue;
+            return;
         }
         told.linted.records += 1;
-        if unsorted.is_none() && record.key() < last.as_str() {
-            unsorted = Some(line.number);
+        if self.unsorted.is_none() && key < self.last.as_str() {
+            self.unsorted = number;
         }
-        if line.number == 1 && record.key().starts_with('\u{feff}') {
+        if line == 1 && key.starts_with('\u{feff}') {
             let message = "the file begins with a byte order mark, which becomes part of the key: \
                            write it as UTF-8 without one";
             told.add(Severity::Error, number, message);
         }
-        record.key().clone_into(&mut last);
+        key.clone_into(&mut self.last);
         for (solver, values) in record.values() {
             if !solvers::is_known(solver) {
-                *unknown.entry(solver.to_owned()).or_default() += 1;
+                *self.unknown.entry(solver.to_owned()).or_default() += 1;
             }
-            if name.kind == Kind::Find
+            if kind == Kind::Find
                 && Found::parse(values).is_some_and(|found| !found.algorithm.starts_with("miopen"))
             {
                 let message = format!("`{values}` of `{solver}` names no algorithm of MIOpen's");
@@ -230,37 +261,42 @@ fn lint_text(path: &Path, name: &DatabaseName, told: &mut Told<'_>) -> Result<()
             }
         }
     }
-    if returns > 0 {
-        let message = format!(
-            "{returns} lines end with a carriage return, which becomes part of a value: \
-             write it with line feeds alone"
-        );
-        told.add(Severity::Error, None, message);
+
+    /// Adds what is wrong with the file and not with one line.
+    fn lint_whole(self, owner: Owner, told: &mut Told<'_>) {
+        if self.returns > 0 {
+            let message = format!(
+                "{} lines end with a carriage return, which becomes part of a value: \
+                 write it with line feeds alone",
+                self.returns
+            );
+            told.add(Severity::Error, None, message);
+        }
+        if !self.ended {
+            let message = "the last line has no end: what MIOpen appends becomes part of it";
+            told.add(Severity::Warning, None, message);
+        }
+        if self.unsorted.is_some() {
+            // MIOpen appends to a user's.
+            let severity = if owner == Owner::User { Severity::Note } else { Severity::Warning };
+            let message = "records are not in the order of their keys from here on";
+            told.add(severity, self.unsorted, message);
+        }
+        if self.legacy > 0 {
+            let message =
+                format!("{} items are in the first layout of find databases", self.legacy);
+            told.add(Severity::Note, None, message);
+        }
+        if told.linted.records == 0 {
+            told.add(Severity::Error, None, "there is no record that MIOpen could read");
+        }
+        let mut unknown: Vec<_> = self.unknown.into_iter().collect();
+        unknown.sort();
+        for (solver, count) in unknown {
+            let message = format!("`{solver}`, in {count} records, is no solver known here");
+            told.add(Severity::Note, None, message);
+        }
     }
-    if !ended {
-        let message = "the last line has no end: what MIOpen appends becomes part of it";
-        told.add(Severity::Warning, None, message);
-    }
-    if let Some(line) = unsorted {
-        // MIOpen appends to a user's.
-        let user = name.owner == Owner::User;
-        let severity = if user { Severity::Note } else { Severity::Warning };
-        told.add(severity, Some(line), "records are not in the order of their keys from here on");
-    }
-    if legacy > 0 {
-        let message = format!("{legacy} items are in the first layout of find databases");
-        told.add(Severity::Note, None, message);
-    }
-    if told.linted.records == 0 {
-        told.add(Severity::Error, None, "there is no record that MIOpen could read");
-    }
-    let mut unknown: Vec<_> = unknown.into_iter().collect();
-    unknown.sort();
-    for (solver, count) in unknown {
-        let message = format!("`{solver}`, in {count} records, is no solver known here");
-        told.add(Severity::Note, None, message);
-    }
-    Ok(())
 }
 
 fn digests(key: &str) -> (u64, u64) {

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gfxpack_launch::DriverCommands;
 use gfxpack_model::{JobId, SourceId};
@@ -95,24 +95,7 @@ impl Runner for Remote<'_> {
         let started = Instant::now();
         let outcome = match workers.run(&action, context.cancel) {
             Ok(outcome) => outcome,
-            Err(RemoteError::Interrupted) => return Err(CompileError::Interrupted),
-            Err(RemoteError::NotCached(_)) => return Ok(Outcome::Here(None)),
-            Err(RemoteError::TimedOut(_)) => {
-                return Ok(Outcome::Failed(
-                    Failure {
-                        kind: FailureKind::TimedOut(context.time_limit),
-                        output: String::new(),
-                        duration: started.elapsed(),
-                        usage: Usage::default(),
-                        site: Site::Remote { worker: String::new(), cached: false },
-                    }
-                    .into(),
-                ));
-            }
-            Err(error @ RemoteError::Lost { .. }) => {
-                return Ok(Outcome::Here(Some(format!("{error}; it is compiled here"))));
-            }
-            Err(error @ RemoteError::Service { .. }) => return Err(CompileError::Remote(error)),
+            Err(error) => return without_answer(error, context.time_limit, started),
         };
         let [object, record] = outcome.outputs;
         let bytes = match job::checked(job, object.unwrap_or_default()) {
@@ -134,7 +117,6 @@ impl Runner for Remote<'_> {
             Ok(answers) => answers,
             Err(reason) => {
                 tracing::debug!(key = %job.key, reason, "what was made elsewhere is made here");
-
                 return Ok(Outcome::Here(None));
             }
         };
@@ -147,5 +129,31 @@ impl Runner for Remote<'_> {
             usage: Usage::default(),
             site: Site::Remote { worker: outcome.worker, cached: outcome.cached },
         }))
+    }
+}
+
+/// What becomes of a job that a worker elsewhere gave no answer to.
+fn without_answer(
+    error: RemoteError,
+    time_limit: Duration,
+    started: Instant,
+) -> Result<Outcome, CompileError> {
+    match error {
+        RemoteError::Interrupted => Err(CompileError::Interrupted),
+        RemoteError::NotCached(_) => Ok(Outcome::Here(None)),
+        RemoteError::TimedOut(_) => {
+            let failure = Failure {
+                kind: FailureKind::TimedOut(time_limit),
+                output: String::new(),
+                duration: started.elapsed(),
+                usage: Usage::default(),
+                site: Site::Remote { worker: String::new(), cached: false },
+            };
+            Ok(Outcome::Failed(failure.into()))
+        }
+        RemoteError::Lost { .. } => {
+            Ok(Outcome::Here(Some(format!("{error}; it is compiled here"))))
+        }
+        RemoteError::Service { .. } => Err(CompileError::Remote(error)),
     }
 }

@@ -229,22 +229,7 @@ fn clear(
     output: &Output,
 ) -> Result {
     let asked = std::io::stdin().is_terminal() && !output.json;
-    let look = clearing();
-    let mut going: Vec<(&Cache, &Place, Entry)> = Vec::new();
-    for cache in caches {
-        for place in &cache.places {
-            let scan = scan(place, output);
-            for entry in &scan.entries {
-                match versions.keep(&scan, entry).or_else(|| look.keeps(place, entry)) {
-                    None => going.push((cache, place, entry.clone())),
-                    Some(why) => {
-                        tell_kept(cache, entry, &why, output);
-                        output.say(&format!("keeping {}: {why}", entry.path.display()));
-                    }
-                }
-            }
-        }
-    }
+    let going = removable(caches, &clearing(), versions, output);
     let total: u64 = going.iter().map(|(_, _, entry)| entry.bytes).sum();
     let sum = format!("{} entries, {}", going.len(), size(total));
     if !output.json {
@@ -275,11 +260,42 @@ fn clear(
         return Ok(());
     }
     // What is open may be something else since it was shown.
-    let again = clearing();
+    remove(&going, &clearing(), output)
+}
+
+/// An entry, the place that it lies in, and the cache that this belongs to.
+type Placed<'a> = (&'a Cache, &'a Place, Entry);
+
+/// What may be removed; reports what is kept.
+fn removable<'a>(
+    caches: &'a [Cache],
+    clearing: &Clearing,
+    versions: &Versions,
+    output: &Output,
+) -> Vec<Placed<'a>> {
+    let mut going = Vec::new();
+    for cache in caches {
+        for place in &cache.places {
+            let scan = scan(place, output);
+            for entry in &scan.entries {
+                match versions.keep(&scan, entry).or_else(|| clearing.keeps(place, entry)) {
+                    None => going.push((cache, place, entry.clone())),
+                    Some(why) => {
+                        tell_kept(cache, entry, &why, output);
+                        output.say(&format!("keeping {}: {why}", entry.path.display()));
+                    }
+                }
+            }
+        }
+    }
+    going
+}
+
+fn remove(going: &[Placed<'_>], clearing: &Clearing, output: &Output) -> Result {
     let mut removed = 0;
     let mut failed = None;
-    for (cache, place, entry) in &going {
-        match again.remove(place, entry) {
+    for (cache, place, entry) in going {
+        match clearing.remove(place, entry) {
             Ok(()) => {
                 removed += entry.bytes;
                 output.message("caches-removed", &entry_body(cache, entry));

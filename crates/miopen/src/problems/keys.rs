@@ -165,12 +165,6 @@ fn find_key(key: &str) -> Result<Key, KeyError> {
         _ => return Err(KeyError::Form),
     };
     let (end, optional) = end.split_once('_').unwrap_or((end, ""));
-    let mut groups = 1;
-    for text in optional.split('_').filter(|text| !text.is_empty()) {
-        // The others are types that tensors are cast to.
-        let count = text.strip_prefix('g').ok_or_else(|| KeyError::Unsupported(text.to_owned()))?;
-        groups = number(count)?;
-    }
     let direction = direction(end)?;
     let shape = Shape {
         dims: if dims == 3 { 3 } else { 2 },
@@ -182,7 +176,7 @@ fn find_key(key: &str) -> Result<Key, KeyError> {
         stride,
         dilation,
         bias,
-        groups,
+        groups: groups(optional)?,
         layouts,
         data_type: data_type(data_type_name)?,
     };
@@ -192,6 +186,17 @@ fn find_key(key: &str) -> Result<Key, KeyError> {
         output: Some(three(&outputs, dims, 1)?),
         convolution: shape.convolution(direction),
     })
+}
+
+/// The number of groups, out of `g2` among what may stand at a key's end.
+fn groups(optional: &str) -> Result<u64, KeyError> {
+    let mut groups = 1;
+    for text in optional.split('_').filter(|text| !text.is_empty()) {
+        // The others are types that tensors are cast to.
+        let count = text.strip_prefix('g').ok_or_else(|| KeyError::Unsupported(text.to_owned()))?;
+        groups = count.parse().map_err(|_| KeyError::Form)?;
+    }
+    Ok(groups)
 }
 
 /// What both forms of keys have, as they have it.

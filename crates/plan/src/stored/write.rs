@@ -62,9 +62,13 @@ pub fn write_jobs(
     workers: &impl Workers,
 ) -> Result<Written, WriteError> {
     let source_digests: Vec<Digest> = sources.iter().map(Source::digest).collect();
-    let mut writer = Writer { out, sha256: Sha256::new(), groups: Groups::default() };
-    let mut jobs: Vec<(Digest, Arc<KernelKey>)> = Vec::new();
-    let mut by_digest: HashMap<Digest, u32> = HashMap::new();
+    let mut writer = Writer {
+        out,
+        sha256: Sha256::new(),
+        groups: Groups::default(),
+        jobs: Vec::new(),
+        by_digest: HashMap::new(),
+    };
     let mut kdbs = Vec::new();
     let mut kdb_digests = Vec::new();
     for request in requests {
@@ -86,35 +90,14 @@ pub fn write_jobs(
                 )
             });
             for ((key, source), command) in keys.iter().copied().zip(commands) {
-                let plan::Command { digest, program, arguments, own } = command?;
-                let number = match by_digest.get(&digest) {
-                    Some(number) => *number,
-                    None => {
-                        let (before, after) = plan::without_options(&arguments, &own);
-                        let group = writer.groups.number(Group {
-                            kernel_name: key.key.kernel_name.clone(),
-                            language: key.language,
-                            target_id: compile_target(key.language, request.target.id()),
-                            source: *source,
-                            toolchain: request.toolchain,
-                            program,
-                            before,
-                            after,
-                        });
-                        writer.line(digest, group, &key.key.kernel_args)?;
-                        let number = jobs.len() as u32;
-                        jobs.push((digest, Arc::clone(&key.key)));
-                        by_digest.insert(digest, number);
-                        number
-                    }
-                };
+                let number = writer.job(command?, key, *source, request)?;
                 let job = JobId(number as usize);
-                add(&mut rows, job, &key.key, &jobs[job.0].1);
+                add(&mut rows, job, &key.key, &writer.jobs[job.0].1);
                 numbers.push(number);
             }
         }
         let keys = order.iter().map(|(key, _)| &*key.key);
-        let digests = numbers.iter().map(|number| jobs[*number as usize].0);
+        let digests = numbers.iter().map(|number| writer.jobs[*number as usize].0);
         kdb_digests.push(plan::kdb_digest(&request.target, keys, digests));
         kdbs.push(StoredKdb {
             target: request.target.clone(),
@@ -126,7 +109,7 @@ pub fn write_jobs(
     writer.out.flush().map_err(WriteError::Io)?;
     Ok(Written {
         digest: plan::plan_digest(kdb_digests.into_iter()),
-        jobs: jobs.len(),
+        jobs: writer.jobs.len(),
         jobs_sha256: Digest::from_bytes(writer.sha256.finalize().into()),
         groups: writer.groups.list,
         kdbs,
@@ -166,9 +149,43 @@ struct Writer<'a> {
     out: &'a mut dyn Write,
     sha256: Sha256,
     groups: Groups,
+    /// By their numbers, with the first key of each.
+    jobs: Vec<(Digest, Arc<KernelKey>)>,
+    by_digest: HashMap<Digest, u32>,
 }
 
 impl Writer<'_> {
+    /// The number of the job that runs this command, which is written if it is
+    /// the first with it.
+    fn job(
+        &mut self,
+        command: plan::Command,
+        key: &KeyRequest,
+        source: SourceId,
+        request: &TargetRequest,
+    ) -> Result<u32, WriteError> {
+        let plan::Command { digest, program, arguments, own } = command;
+        if let Some(number) = self.by_digest.get(&digest) {
+            return Ok(*number);
+        }
+        let (before, after) = plan::without_options(&arguments, &own);
+        let group = self.groups.number(Group {
+            kernel_name: key.key.kernel_name.clone(),
+            language: key.language,
+            target_id: compile_target(key.language, request.target.id()),
+            source,
+            toolchain: request.toolchain,
+            program,
+            before,
+            after,
+        });
+        self.line(digest, group, &key.key.kernel_args)?;
+        let number = self.jobs.len() as u32;
+        self.jobs.push((digest, Arc::clone(&key.key)));
+        self.by_digest.insert(digest, number);
+        Ok(number)
+    }
+
     fn line(&mut self, digest: Digest, group: usize, arguments: &str) -> Result<(), WriteError> {
         let mut line = serde_json::to_vec(&(digest, group, arguments)).expect("plain data");
         line.push(b'\n');

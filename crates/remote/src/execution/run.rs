@@ -98,30 +98,42 @@ pub(crate) async fn run(
         };
         tracing::debug!(action.name, "an execution failed: {}", told(&failed));
         running.set("");
-        let lost =
-            |status: &Status| RemoteError::Lost { name: action.name.clone(), reason: told(status) };
-        let status = match failed.code() {
-            // That inputs are missing is said with each of these; whatever it
-            // was, asking anew what is missing can't hurt.
-            Code::FailedPrecondition | Code::NotFound | Code::Internal => {
-                service.blobs.forget(tree.blobs.iter());
-                Status::internal(failed.message())
-            }
-            Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented => {
-                return Err(service.connection.failed(&failed));
-            }
-            code if is_passing(code) => failed,
-            _ => return Err(lost(&failed)),
-        };
+        let status = worth_another_try(service, action, &tree, failed)?;
         if let Err(status) = attempts.failed(status).await {
             // An absent server is everybody's trouble, any other this action's.
             return Err(if attempts.is_absence(&status) {
                 service.connection.failed(&status)
             } else {
-                lost(&status)
+                lost(action, &status)
             });
         }
     }
+}
+
+/// The failure of an execution if another may go better; the error if not.
+fn worth_another_try(
+    service: &Service,
+    action: &Action,
+    tree: &Tree,
+    failed: Status,
+) -> Result<Status, RemoteError> {
+    match failed.code() {
+        // That inputs are missing is said with each of these; whatever it
+        // was, asking anew what is missing can't hurt.
+        Code::FailedPrecondition | Code::NotFound | Code::Internal => {
+            service.blobs.forget(tree.blobs.iter());
+            Ok(Status::internal(failed.message()))
+        }
+        Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented => {
+            Err(service.connection.failed(&failed))
+        }
+        code if is_passing(code) => Ok(failed),
+        _ => Err(lost(action, &failed)),
+    }
+}
+
+fn lost(action: &Action, status: &Status) -> RemoteError {
+    RemoteError::Lost { name: action.name.clone(), reason: told(status) }
 }
 
 /// What the action cache has. [`Code::NotFound`] where that is nothing.
