@@ -3,6 +3,8 @@
 
 mod adopt;
 mod entry;
+#[cfg(test)]
+mod fixture;
 mod object_store;
 mod places;
 mod refusal;

@@ -347,33 +347,15 @@ impl ObjectStore {
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_model::KernelKey;
     use gfxpack_process::FileDigests;
 
+    use super::super::fixture::{about_it, fixture};
     use super::*;
-
-    struct Fixture {
-        dir: tempfile::TempDir,
-        store: ObjectStore,
-        job: Digest,
-    }
-
-    fn about_it() -> About {
-        let key = KernelKey::for_source("a.cl", " -DA", "gfx906");
-        let arguments = ["-DA", "a.cl"].into_iter().collect();
-        About { key, target_id: "gfx906".parse().unwrap(), arguments }
-    }
 
     /// What another build finds.
     fn found(store: &ObjectStore, job: Digest) -> Option<ObjectInfo> {
         let digests = FileDigests::in_memory();
         store.lookup(job, Now::of_files(&Looks::new(&digests)))
-    }
-
-    fn fixture() -> Fixture {
-        let dir = tempfile::tempdir().unwrap();
-        let store = ObjectStore::open(dir.path()).unwrap();
-        Fixture { store, dir, job: Digest::of(b"job") }
     }
 
     #[test]

@@ -118,37 +118,19 @@ impl ObjectStore {
 mod tests {
     use std::fs;
 
-    use gfxpack_model::KernelKey;
     use gfxpack_process::FileDigests;
     use gfxpack_process::watch::{Answer, Answers, Looks};
 
     use std::path::{Path, PathBuf};
 
+    use super::super::fixture::{Fixture, about_it, fixture};
     use super::*;
     use crate::store::VERSION;
-
-    struct Fixture {
-        dir: tempfile::TempDir,
-        store: ObjectStore,
-        job: Digest,
-    }
-
-    fn about_it() -> About {
-        let key = KernelKey::for_source("a.cl", " -DA", "gfx906");
-        let arguments = ["-DA", "a.cl"].into_iter().collect();
-        About { key, target_id: "gfx906".parse().unwrap(), arguments }
-    }
 
     fn failure(kind: FailureKind) -> Failure {
         let (duration, usage) = (Duration::ZERO, Usage::default());
         let output = "a.cl:1:1: error: no\n  \"\u{e4}\"\0\n".to_owned();
         Failure { kind, output, duration, usage, site: Site::Here }
-    }
-
-    fn fixture() -> Fixture {
-        let dir = tempfile::tempdir().unwrap();
-        let store = ObjectStore::open(dir.path()).unwrap();
-        Fixture { store, dir, job: Digest::of(b"job") }
     }
 
     fn rests_on_file(path: &Path, text: &[u8]) -> RestsOn {

@@ -291,20 +291,15 @@ mod tests {
 
     use gfxpack_process::watch::Looks;
 
+    use super::super::fixture::about_it;
     use super::super::places::{object_path, refusal_path};
-    use super::super::{About, Now, RestsOn};
+    use super::super::{Now, RestsOn};
     use super::*;
     use crate::job::Site;
     use crate::job::{Failure, FailureKind};
     use gfxpack_process::Usage;
 
     const HOUR: Duration = Duration::from_secs(3600);
-
-    fn about_it() -> About {
-        let key = KernelKey::for_source("a.cl", " -DA", "gfx906");
-        let arguments = ["-DA", "a.cl"].into_iter().collect();
-        About { key, target_id: "gfx906".parse().unwrap(), arguments }
-    }
 
     /// Objects that were used so many hours ago.
     fn store(dir: &Path, hours: &[u32]) -> Vec<Digest> {

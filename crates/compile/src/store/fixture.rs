@@ -1,0 +1,24 @@
+//! A store with nothing in it, for tests.
+
+use gfxpack_model::{Digest, KernelKey};
+
+use super::{About, ObjectStore};
+
+pub(super) struct Fixture {
+    pub(super) dir: tempfile::TempDir,
+    pub(super) store: ObjectStore,
+    pub(super) job: Digest,
+}
+
+pub(super) fn fixture() -> Fixture {
+    let dir = tempfile::tempdir().unwrap();
+    let store = ObjectStore::open(dir.path()).unwrap();
+    Fixture { store, dir, job: Digest::of(b"job") }
+}
+
+/// A job, as what it makes is stored with it.
+pub(super) fn about_it() -> About {
+    let key = KernelKey::for_source("a.cl", " -DA", "gfx906");
+    let arguments = ["-DA", "a.cl"].into_iter().collect();
+    About { key, target_id: "gfx906".parse().unwrap(), arguments }
+}
