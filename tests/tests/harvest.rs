@@ -128,6 +128,12 @@ fn lines(keys: &[KernelKey]) -> String {
     keys.iter().map(|key| json!(key).to_string() + "\n").collect()
 }
 
+/// Whether there is a .deb in a directory.
+fn has_package(project: &Project, dir: &str) -> bool {
+    let files = fs::read_dir(project.path().join(dir)).unwrap();
+    files.flatten().any(|file| file.path().extension().is_some_and(|extension| extension == "deb"))
+}
+
 #[test]
 fn a_harvest_becomes_a_package_of_exactly_what_was_missing() {
     let project = Project::new();
@@ -175,15 +181,7 @@ fn a_harvest_becomes_a_package_of_exactly_what_was_missing() {
     let kinds: Vec<&Value> = groups.iter().map(|group| &group["kind"]).collect();
     assert_eq!(kinds, ["not-compilable", "no-source"], "{groups:?}");
     assert_eq!(key_of(&groups[1]["keys"][0]), gone.retargeted("gfx906"));
-    assert!(
-        !project
-            .path()
-            .join("none")
-            .read_dir()
-            .unwrap()
-            .flatten()
-            .any(|entry| { entry.path().extension().is_some_and(|extension| extension == "deb") })
-    );
+    assert!(!has_package(&project, "none"));
 
     let more = ["--out", "new", "--format", "deb", "--allow-partial", "--report", "report.html"];
     let made = run(&dist, &more).expect_code(0);
@@ -197,12 +195,7 @@ fn a_harvest_becomes_a_package_of_exactly_what_was_missing() {
         .map(|(kernel_name, kernel_args)| KernelKey { kernel_name, kernel_args })
         .collect();
     assert_eq!(read, missing);
-    assert!(
-        fs::read_dir(project.path().join("new"))
-            .unwrap()
-            .flatten()
-            .any(|entry| { entry.path().extension().is_some_and(|extension| extension == "deb") })
-    );
+    assert!(has_package(&project, "new"));
     assert!(project.text("report.html").contains("gone.cl.o"));
 
     // With both, nothing is missing but what can't be built; without that,
@@ -331,7 +324,6 @@ fn driver_commands_become_scripts() {
     assert!(run.stderr.contains("--all") && !project.path().join("none").exists());
 }
 
-/// What a perf database of a run would say, as MIOpen writes it.
 #[test]
 fn a_shell_tunes_with_any_program_and_stops() {
     let project = Project::new();
@@ -399,90 +391,4 @@ fn what_tuning_found_becomes_the_systems() {
     project.run(&[&lint[..], &["--target", "gfx906_60"]].concat()).expect_code(0);
     let run = project.run(&["tune", "collect", "system", "-o", "none"]).expect_code(2);
     assert!(run.stderr.contains("tune.sh") && !project.path().join("none").exists());
-}
-
-/// A program that uses MIOpen as its log shows it: one kernel is in the
-/// installed kdb, one has to be compiled.
-fn program_of(project: &Project) -> String {
-    let there = KernelKey::for_source("a.cl", " -DX=1", "gfx906");
-    let missing = KernelKey::for_source("b.s", "", "gfx906");
-    let kdb = project.path().join("gfx906_60.kdb");
-    let rows = [Row { key: &there, size: 4 }];
-    let object = |_| Ok::<_, std::io::Error>(vec![1; 4]);
-    gfxpack_kdb::write(&kdb, &rows, &WriteOptions::default(), object).unwrap();
-    let (mut log, info2) = (Vec::new(), "MIOpen(HIP): Info2");
-    let opened = "[SQLiteBase] Initializing system database file";
-    writeln!(log, "{info2} {opened} \"{}\"", kdb.display()).unwrap();
-    let KernelKey { kernel_name, kernel_args } = &there;
-    for verb in ["Loading", "Successfully loaded"] {
-        let line =
-            format!("[LoadBinary] {verb} binary for: \"{kernel_name}\"; args: {kernel_args}");
-        writeln!(log, "{info2} {line}").unwrap();
-    }
-    told(&mut log, &missing);
-    writeln!(log, "MIOpen(HIP): Warning [f] the user sees this").unwrap();
-    project.write("log", &String::from_utf8(log).unwrap());
-    // It tells nothing unless it was asked to.
-    "echo result; test \"$MIOPEN_LOG_LEVEL\" = 6 && cat log >&2; printf 'epoch 1' >&2".to_owned()
-}
-
-#[test]
-fn a_run_tells_which_kernels_were_found_and_keeps_the_keys_of_the_others() {
-    let project = Project::new();
-    let script = program_of(&project);
-    let run = project.run(&["run", "--", "sh", "-c", &script]).expect_code(0);
-    assert_eq!(run.stdout, "result\n");
-    let kdb = project.path().join("gfx906_60.kdb");
-    assert!(
-        run.stderr.starts_with("MIOpen(HIP): Warning [f] the user sees this\nepoch 1"),
-        "{}",
-        run.stderr
-    );
-    let found = format!("2 kernels: found 1 (1 in {}), compiled 1 in", kdb.display());
-    assert!(run.stderr.contains(&found), "{}", run.stderr);
-    // MIOpen opens one installed kdb: what it has must stay.
-    assert!(run.stderr.contains("gfxpack build --keys missed.jsonl"), "{}", run.stderr);
-    assert!(run.stderr.contains("--target gfx906@60"), "{}", run.stderr);
-    let merge = format!("gfxpack kdb merge {} new/kdb/gfx906_60.kdb", kdb.display());
-    assert!(run.stderr.contains(&merge), "{}", run.stderr);
-    assert!(!run.stderr.contains("Info2"), "{}", run.stderr);
-    let missed = keys_in(&project, "missed.jsonl");
-    assert_eq!(missed, [KernelKey::for_source("b.s", "", "gfx906")]);
-    // Such a list is a list of keys.
-    project.write("src/b.s", "s_endpgm\n");
-    let plan = ["plan", "--keys", "missed.jsonl", "--source-dir", "src", "--target", "gfx906@60"];
-    project.run(&plan).expect_code(0);
-
-    let facts = ["run", "--json", "facts.jsonl", "--out", "k.jsonl", "sh", "-c", &script];
-    project.run(&facts).expect_code(0);
-    let facts: Value = serde_json::from_str(&project.text("facts.jsonl")).unwrap();
-    assert_eq!(facts["type"], "run");
-    assert_eq!(
-        (&facts["kernels"], &facts["found"], &facts["compiled"], &facts["exit_code"]),
-        (&2.into(), &1.into(), &1.into(), &0.into())
-    );
-    assert_eq!(facts["files"][0]["kernels"], 1);
-    assert_eq!(keys_in(&project, "k.jsonl"), missed);
-}
-
-#[test]
-fn a_program_that_is_run_ends_as_it_would_alone() {
-    let project = Project::new();
-    project.run(&["run", "--", "sh", "-c", "exit 7"]).expect_code(7);
-    project.run(&["run", "--", "sh", "-c", "kill -TERM $$"]).expect_code(128 + 15);
-    let run = project.run(&["run", "--", "no-such-program"]).expect_code(2);
-    assert!(
-        run.stderr.contains("no-such-program") && run.stderr.contains("hint"),
-        "{}",
-        run.stderr
-    );
-    let run = project.run(&["run", "true"]).expect_code(0);
-    assert!(run.stderr.contains("MIOpen wrote no log"), "{}", run.stderr);
-    assert!(!project.path().join("missed.jsonl").exists());
-    // What it leaves behind, which has its stderr, is not waited for.
-    let begun = std::time::Instant::now();
-    project.run(&["run", "sh", "-c", "sleep 600 > log2 & echo $! > pid"]).expect_code(0);
-    assert!(begun.elapsed().as_secs() < 300);
-    let pid = project.text("pid");
-    gfxpack_tests::project::tool("kill", &[pid.trim()], project.path());
 }

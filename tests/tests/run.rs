@@ -34,6 +34,7 @@ if [ "$MIOPEN_LOG_LEVEL" -ge 6 ]; then
     echo 'MIOpen(HIP): Warning [GenericSearch] Done: 9/0/9, best #3 0.1 1,2,3' >&2
 fi
 echo 'MIOpen(HIP): Warning [Check] a warning' >&2
+printf 'no end' >&2
 "#;
 
 /// A machine with a kdb for gfx906@60 that has the first kernel.
@@ -78,7 +79,7 @@ fn kernels_are_told_and_the_log_is_not_shown() {
     for said in [
         "level 6, first -x\n",
         "MIOpen(HIP): Warning [GenericSearch] Done",
-        "MIOpen(HIP): Warning [Check] a warning\n",
+        "MIOpen(HIP): Warning [Check] a warning\nno end",
         "\r 10%|",
         "MIOpen wanted 2 kernels: found 1 (1 in ",
         "db/gfx906_60.kdb), compiled 1 in 0 s\n",
@@ -92,7 +93,8 @@ fn kernels_are_told_and_the_log_is_not_shown() {
     let messages: Vec<Value> =
         messages.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let message = messages.iter().find(|message| message["type"] == "run").unwrap();
-    assert_eq!((&message["found"], &message["compiled"]), (&1.into(), &1.into()));
+    let counts = ["kernels", "found", "compiled", "exit_code"];
+    assert_eq!(counts.map(|name| message[name].as_u64()), [Some(2), Some(1), Some(1), Some(0)]);
     assert_eq!((&message["searches"], &message["target"]), (&1.into(), &"gfx906@60".into()));
     assert_eq!(message["files"][0]["kernels"], 1);
     let of = |name: &str| message[name].as_u64().unwrap();
@@ -122,7 +124,7 @@ fn a_kernel_that_miopen_does_not_store_is_not_called_compiled() {
 fn the_commands_that_are_told_work() {
     let project = machine();
     project.write("kernels/conv.cl", "kernel void conv(global float* x) { *x = N; }\n");
-    let run = run(&project, &["-o", "missed.jsonl", "--", "sh", "app"]).expect_code(0);
+    let run = run(&project, &["-o", "wanted.jsonl", "--", "sh", "app"]).expect_code(0);
     let told = run.stderr.lines().filter_map(|line| line.strip_prefix("  gfxpack "));
     let told: Vec<&str> = told.collect();
     assert_eq!(told.len(), 4, "{told:?}");
@@ -163,11 +165,30 @@ fn the_programs_exit_code_is_passed_on() {
     run(&project, &["--", "sh", "-c", "kill -SEGV $$"]).expect_code(139);
     let ended = run(&project, &["--", "no-such-program"]).expect_code(2);
     assert!(
-        ended.stderr.contains("failed to start the program `no-such-program`"),
+        ended.stderr.contains("failed to start the program `no-such-program`")
+            && ended.stderr.contains("hint: "),
         "{}",
         ended.stderr
     );
     run(&project, &["--"]).expect_code(2);
+}
+
+#[test]
+fn a_program_without_miopen_leaves_no_list_of_keys() {
+    let project = machine();
+    let run = run(&project, &["true"]).expect_code(0);
+    assert!(run.stderr.contains("MIOpen wrote no log"), "{}", run.stderr);
+    assert!(!project.path().join("missed.jsonl").exists());
+}
+
+#[test]
+fn what_a_program_leaves_running_is_not_waited_for() {
+    let project = machine();
+    let begun = Instant::now();
+    // It has the program's stderr.
+    run(&project, &["sh", "-c", "sleep 600 > log & echo $! > pid"]).expect_code(0);
+    assert!(begun.elapsed() < Duration::from_secs(300));
+    tool("kill", &[project.text("pid").trim()], project.path());
 }
 
 #[test]
