@@ -211,23 +211,59 @@ struct Case<'a> {
     apart: bool,
 }
 
+fn ours<'a>(files: &Files, first: usize, hit: bool) -> Side<'a> {
+    let cache = files.cache(false);
+    let lookup = move |number: usize| {
+        let found = black_box(cache.get(&key(first + number))).found;
+        assert_eq!(found.map(|found| found.layer), hit.then_some(Layer::System));
+    };
+    ("gfxpack", Box::new(lookup))
+}
+
+/// The same where every kernel has been found before.
+fn ours_again<'a>(files: &Files) -> Side<'a> {
+    let side = ours(files, 0, true);
+    (0..RECORDS).for_each(|number| (side.1)(number));
+    side
+}
+
+/// Another row each time, and another cache after the last one.
+fn ours_first(files: &Files) -> Side<'_> {
+    let fresh = Mutex::new((files.cache(false), 0));
+    let lookup = move |_| {
+        let (cache, number) = {
+            let mut fresh = fresh.lock().expect("no lookup panics with it");
+            if fresh.1 == RECORDS {
+                *fresh = (files.cache(false), 0);
+            }
+            fresh.1 += 1;
+            // Coprime to their number: every row once, in no order.
+            (fresh.0.clone(), fresh.1 * 7919 % RECORDS)
+        };
+        assert!(black_box(cache.get(&key(number))).found.is_some());
+    };
+    ("gfxpack", Box::new(lookup))
+}
+
+/// So few kernels that the first turn has asked for most of them.
+fn ours_in_memory<'a>(files: &Files) -> Side<'a> {
+    let cache = files.cache(true);
+    let lookup = move |number: usize| {
+        assert!(black_box(cache.get(&key(number % 64))).found.is_some());
+    };
+    ("gfxpack, hits kept in memory", Box::new(lookup))
+}
+
+fn theirs(files: &Files, first: usize, hit: bool) -> Side<'_> {
+    let lookup = move |number: usize| {
+        assert_eq!(black_box(as_miopen(files, &key(first + number))).is_some(), hit);
+    };
+    ("as MIOpen does it", Box::new(lookup))
+}
+
 fn cases<'a>(raw: &'a Files, dense: &'a Files, bz2: &'a Files) -> Vec<Case<'a>> {
-    let ours = |files: &Files, first: usize, hit: bool| -> Side<'a> {
-        let cache = files.cache(false);
-        let lookup = move |number: usize| {
-            let found = black_box(cache.get(&key(first + number))).found;
-            assert_eq!(found.map(|found| found.layer), hit.then_some(Layer::System));
-        };
-        ("gfxpack", Box::new(lookup))
-    };
-    let theirs = |files: &'a Files, first: usize, hit: bool| -> Side<'a> {
-        let lookup = move |number: usize| {
-            assert_eq!(black_box(as_miopen(files, &key(first + number))).is_some(), hit);
-        };
-        ("as MIOpen does it", Box::new(lookup))
-    };
     let blobs: Vec<_> = (0..64).map(|number| bz2.blob(number)).collect();
-    let alone: Side<'a> = (
+    let decoding: Side<'a> = (
         "decoding and MD5 alone",
         Box::new(move |number| {
             let (blob, size) = &blobs[number % blobs.len()];
@@ -239,72 +275,26 @@ fn cases<'a>(raw: &'a Files, dense: &'a Files, bz2: &'a Files) -> Vec<Case<'a>> 
         "MD5 alone",
         Box::new(move |number| drop(black_box(md5(&objects[number % objects.len()])))),
     );
-    // Another row each time, and another cache after the last one.
-    let fresh = Mutex::new((raw.cache(false), 0));
-    let first: Side<'a> = (
-        "gfxpack",
-        Box::new(move |_| {
-            let (cache, number) = {
-                let mut fresh = fresh.lock().expect("no lookup panics with it");
-                if fresh.1 == RECORDS {
-                    *fresh = (raw.cache(false), 0);
-                }
-                fresh.1 += 1;
-                // Coprime to their number: every row once, in no order.
-                (fresh.0.clone(), fresh.1 * 7919 % RECORDS)
-            };
-            assert!(black_box(cache.get(&key(number))).found.is_some());
-        }),
-    );
-    let repeated = ours(raw, 0, true);
-    (0..RECORDS).for_each(|number| (repeated.1)(number));
-    let repeated_dense = ours(dense, 0, true);
-    (0..RECORDS).for_each(|number| (repeated_dense.1)(number));
-    // So few that the first turn has asked for most of them.
-    let cache = raw.cache(true);
-    let kept: Side<'a> = (
-        "gfxpack, hits kept in memory",
-        Box::new(move |number| {
-            assert!(black_box(cache.get(&key(number % 64))).found.is_some());
-        }),
-    );
     let absent = 20 * RECORDS;
+    let case = |name, sides| Case { name, sides, at_least: 10.0, apart: false };
     vec![
+        case("missed", vec![ours(raw, absent, false), theirs(raw, absent, false)]),
         Case {
-            name: "missed",
-            sides: vec![ours(raw, absent, false), theirs(raw, absent, false)],
-            at_least: 10.0,
-            apart: false,
-        },
-        Case {
-            name: "raw, found for the first time",
-            sides: vec![first, theirs(raw, 0, true), hash],
-            at_least: 10.0,
             apart: true,
+            ..case(
+                "raw, found for the first time",
+                vec![ours_first(raw), theirs(raw, 0, true), hash],
+            )
         },
+        case("raw, found again", vec![ours_again(raw), theirs(raw, 0, true), ours_in_memory(raw)]),
+        case(
+            "missed, dense layout",
+            vec![ours(dense, absent, false), theirs(dense, absent, false)],
+        ),
+        case("raw, dense layout, found again", vec![ours_again(dense), theirs(dense, 0, true)]),
         Case {
-            name: "raw, found again",
-            sides: vec![repeated, theirs(raw, 0, true), kept],
-            at_least: 10.0,
-            apart: false,
-        },
-        Case {
-            name: "missed, dense layout",
-            sides: vec![ours(dense, absent, false), theirs(dense, absent, false)],
-            at_least: 10.0,
-            apart: false,
-        },
-        Case {
-            name: "raw, dense layout, found again",
-            sides: vec![repeated_dense, theirs(dense, 0, true)],
-            at_least: 10.0,
-            apart: false,
-        },
-        Case {
-            name: "bzip2, found",
-            sides: vec![ours(bz2, 0, true), alone, theirs(bz2, 0, true)],
             at_least: 1.0 / 1.05,
-            apart: false,
+            ..case("bzip2, found", vec![ours(bz2, 0, true), decoding, theirs(bz2, 0, true)])
         },
     ]
 }

@@ -15,6 +15,51 @@ pub(crate) fn check(case: &Case<'_>) -> Result<()> {
     Ok(())
 }
 
+/// What the kernels must give, with 64 bits.
+struct Reference {
+    mean: Vec<f64>,
+    inverse: Vec<f64>,
+    y: Vec<f64>,
+    dx: Vec<f64>,
+    dweight: Vec<f64>,
+    dbias: Vec<f64>,
+}
+
+impl Reference {
+    fn new(rows: usize, x: &[f64], dy: &[f64], weight: &[f64], bias: &[f64]) -> Self {
+        let length = weight.len();
+        let n = length as f64;
+        let mut mean = vec![0.0; rows];
+        let mut inverse = vec![0.0; rows];
+        let mut y = vec![0.0; rows * length];
+        let mut dx = vec![0.0; rows * length];
+        let mut dweight = vec![0.0; length];
+        let mut dbias = vec![0.0; length];
+        for row in 0..rows {
+            let at = |i: usize| row * length + i;
+            let sum: f64 = (0..length).map(|i| x[at(i)]).sum();
+            mean[row] = sum / n;
+            let variance = (0..length).map(|i| (x[at(i)] - mean[row]).powi(2)).sum::<f64>() / n;
+            inverse[row] = (variance + f64::from(EPSILON)).sqrt().recip();
+            let normal: Vec<f64> =
+                (0..length).map(|i| (x[at(i)] - mean[row]) * inverse[row]).collect();
+            let slope: Vec<f64> = (0..length).map(|i| dy[at(i)] * weight[i]).collect();
+            for i in 0..length {
+                y[at(i)] = normal[i] * weight[i] + bias[i];
+                dweight[i] += dy[at(i)] * normal[i];
+                dbias[i] += dy[at(i)];
+                // The Jacobian of the normalisation, row by row.
+                for j in 0..length {
+                    let same = if i == j { 1.0 } else { 0.0 };
+                    dx[at(i)] +=
+                        slope[j] * inverse[row] * (same - (1.0 + normal[i] * normal[j]) / n);
+                }
+            }
+        }
+        Self { mean, inverse, y, dx, dweight, dbias }
+    }
+}
+
 fn check_shape(case: &Case<'_>, rows: usize, length: usize) -> Result<()> {
     let dtype = case.dtype()?;
     let affine = case.flag("AFFINE");
@@ -30,32 +75,8 @@ fn check_shape(case: &Case<'_>, rows: usize, length: usize) -> Result<()> {
         false => vec![0.0; length],
     };
 
-    let n = length as f64;
-    let mut mean = vec![0.0; rows];
-    let mut inverse = vec![0.0; rows];
-    let mut y = vec![0.0; rows * length];
-    let mut dx = vec![0.0; rows * length];
-    let mut dweight = vec![0.0; length];
-    let mut dbias = vec![0.0; length];
-    for row in 0..rows {
-        let at = |i: usize| row * length + i;
-        let sum: f64 = (0..length).map(|i| x[at(i)]).sum();
-        mean[row] = sum / n;
-        let variance = (0..length).map(|i| (x[at(i)] - mean[row]).powi(2)).sum::<f64>() / n;
-        inverse[row] = (variance + f64::from(EPSILON)).sqrt().recip();
-        let normal: Vec<f64> = (0..length).map(|i| (x[at(i)] - mean[row]) * inverse[row]).collect();
-        let slope: Vec<f64> = (0..length).map(|i| dy[at(i)] * weight[i]).collect();
-        for i in 0..length {
-            y[at(i)] = normal[i] * weight[i] + bias[i];
-            dweight[i] += dy[at(i)] * normal[i];
-            dbias[i] += dy[at(i)];
-            // The Jacobian of the normalisation, row by row.
-            for j in 0..length {
-                let same = if i == j { 1.0 } else { 0.0 };
-                dx[at(i)] += slope[j] * inverse[row] * (same - (1.0 + normal[i] * normal[j]) / n);
-            }
-        }
-    }
+    let Reference { mean, inverse, y, dx, dweight, dbias } =
+        Reference::new(rows, &x, &dy, &weight, &bias);
 
     let (rows_value, length_value) = (rows as u32, length as u32);
     let x_memory = case.input(dtype, &x)?;

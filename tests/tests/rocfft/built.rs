@@ -81,7 +81,7 @@ fn the_library_compiles_nothing_where_the_package_is_installed() {
         // What is for one processor serves no other.
         let other = if arch == "gfx90a" { "gfx1030" } else { "gfx90a" };
         let other = with(&installed, other, |options| {
-            check(&plans(&LINES), Installed::Own, &options).unwrap()
+            check(&plans(&LINES), Installed::Own, options).unwrap()
         });
         assert_eq!(other.failures.len(), 0);
         assert!(other.programs > 10, "{other:?}");
