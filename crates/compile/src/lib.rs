@@ -29,6 +29,7 @@ mod schedule;
 mod shard;
 mod shared;
 mod source;
+mod source_dirs;
 mod stage;
 mod store;
 mod verdict;
@@ -57,7 +58,8 @@ pub use remote::{
 pub use remote_error::RemoteError;
 pub use shard::{ManifestError, list_manifests, read_manifest, write_manifest};
 pub use shared::{SharedCache, SharedStore, Upload};
-pub use source::{SourceDirs, SourceSet};
+pub use source::SourceSet;
+pub use source_dirs::SourceDirs;
 pub use store::VERSION as STORE_VERSION;
 pub use store::{
     About, Damaged, Evicted, Limits, Now, ObjectInfo, ObjectStore, OldStore, RestsOn, StoreStats,

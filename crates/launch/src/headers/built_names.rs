@@ -11,7 +11,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::precompiled::Recipe;
+use super::recipe::Recipe;
 use crate::error::LaunchError;
 use crate::template::Define;
 

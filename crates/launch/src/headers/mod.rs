@@ -1,10 +1,13 @@
 //! Precompiled headers: made before the commands that use them, once for many.
 
 mod built_names;
+mod exposed_names;
 mod library_headers;
 mod preamble;
 mod precompiled;
 mod prepare;
+mod recipe;
+mod source_text;
 
 pub use prepare::HeaderOptions;
 pub(crate) use prepare::{Headers, UsedHeader, groups};

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-/// What parts words on a line.
-const BLANKS: [char; 4] = [' ', '\t', '\x0b', '\x0c'];
+use super::source_text::{BLANKS, identifier, is_plain, logical_lines};
+
 /// Macros that compilers define whose names begin with no underscore.
 ///
 /// Source: llvm-project, clang/lib/Frontend/InitPreprocessor.cpp and
@@ -50,66 +50,6 @@ pub(crate) fn read<'a>(
     };
     reader.file(main, 0);
     reader.found
-}
-
-/// Calls `found` with every name in a header that a macro of its includer's
-/// could change: each identifier outside of comments, without the parameters
-/// of the header's own macros, which hide macros of their name. Of text that
-/// can't be read so, each word.
-pub(crate) fn exposed_names(bytes: &[u8], found: &mut dyn FnMut(&str)) {
-    let Some(lines) = plain_lines(bytes) else {
-        let text = String::from_utf8_lossy(bytes);
-        words(&text).for_each(&mut *found);
-        // A name may also lie on both sides of a line's end.
-        let joined = Some(joined(&text)).filter(|joined| *joined != text);
-        return joined.iter().flat_map(|text| words(text)).for_each(found);
-    };
-    for line in lines {
-        let parts = function_like(&line).filter(|_| !line.contains(['$', '\\']));
-        let Some((before, parameters, body)) = parts else {
-            words(&line).for_each(&mut *found);
-            continue;
-        };
-        words(before).for_each(&mut *found);
-        let hidden: BTreeSet<&str> = words(parameters).collect();
-        words(body).filter(|word| !hidden.contains(word)).for_each(&mut *found);
-    }
-}
-
-/// The logical lines of a header, if they can be told.
-fn plain_lines(bytes: &[u8]) -> Option<Vec<String>> {
-    // A raw string may hold what looks like a comment.
-    let raw = bytes.windows(2).any(|pair| pair == b"R\"");
-    logical_lines(bytes).filter(|_| !raw)
-}
-
-/// A text with every line joined that some compiler, told to know trigraphs
-/// or not, may join.
-fn joined(text: &str) -> String {
-    let mut joined = String::with_capacity(text.len());
-    let text = text.replace("\r\n", "\n").replace("??/", "\\");
-    for line in text.split_inclusive(['\n', '\r']) {
-        match line.trim_end().strip_suffix('\\') {
-            Some(before) => joined.push_str(before),
-            None => joined.push_str(line),
-        }
-    }
-    joined
-}
-
-/// The identifiers of a text, and parts of numbers that look like one.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .filter(|word| word.starts_with(|c: char| !c.is_ascii_digit()))
-}
-
-/// `#define NAME(PARAMETERS) BODY` in its three parts.
-fn function_like(line: &str) -> Option<(&str, &str, &str)> {
-    let directive = line.trim_start().strip_prefix('#')?.trim_start();
-    let rest = directive.strip_prefix("define")?;
-    let name = identifier(rest.trim_start()).filter(|_| rest.starts_with([' ', '\t']))?;
-    let (parameters, body) = rest.trim_start()[name.len()..].strip_prefix('(')?.split_once(')')?;
-    Some((name, parameters, body))
 }
 
 struct Reader<'a, 'f> {
@@ -283,95 +223,6 @@ fn defined_operand(text: &str) -> Option<&str> {
     }
 }
 
-/// The identifier that a text begins with. To a compiler `$`, letters beyond
-/// ASCII and `\u00e4` are parts of one.
-fn identifier(text: &str) -> Option<&str> {
-    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
-    let (name, after) = text.split_at(end);
-    let goes_on = after.starts_with(|c: char| matches!(c, '$' | '\\') || !c.is_ascii());
-    (!goes_on && !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()))
-        .then_some(name)
-}
-
-/// Whether a line is one that means the same to every compiler, told to know
-/// trigraphs or not: neither these, nor digraphs of `#`, nor raw strings, nor
-/// what only some compilers take for blanks.
-fn is_plain(line: &str) -> bool {
-    let odd = |c: char| !c.is_ascii_graphic() && !BLANKS.contains(&c);
-    !line.contains(odd) && !line.starts_with("%:") && !line.contains("??") && !line.contains("R\"")
-}
-
-/// The lines with continuations joined and comments made blank; `None` for
-/// text that can't be read so: no UTF-8, an unclosed comment, lines that only
-/// some compilers end or join.
-fn logical_lines(bytes: &[u8]) -> Option<Vec<String>> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    if has_odd_ends(text) {
-        return None;
-    }
-    let text = text.replace("\\\r\n", "").replace("\\\n", "");
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text.as_str();
-    while let Some(at) = rest.find(['/', '"', '\'']) {
-        plain.push_str(&rest[..at]);
-        rest = &rest[at..];
-        if let Some(comment) = rest.strip_prefix("//") {
-            rest = comment.find('\n').map_or("", |end| &comment[end..]);
-        } else if let Some(comment) = rest.strip_prefix("/*") {
-            let (inside, after) = comment.split_once("*/")?;
-            plain.push(' ');
-            // A directive ends with its line, also inside of a comment.
-            plain.extend(inside.matches('\n').map(|_| ' '));
-            rest = after;
-        } else if rest.starts_with('/') {
-            plain.push('/');
-            rest = &rest[1..];
-        } else {
-            // A string or character ends on its line or the rest is not read.
-            let quote = rest.chars().next()?;
-            let line = rest.find('\n').map_or(rest, |end| &rest[..end]);
-            let mut escaped = false;
-            let end = line.char_indices().skip(1).find(|(_, c)| {
-                let closes = *c == quote && !escaped;
-                escaped = *c == '\\' && !escaped;
-                closes
-            });
-            // An apostrophe may separate digits instead.
-            if quote == '\'' && ends_with_number(&plain) && line.contains(['"', '*']) {
-                return None;
-            }
-            let end = end.map_or(line.len(), |(at, c)| at + c.len_utf8());
-            plain.push_str(&rest[..end]);
-            rest = &rest[end..];
-        }
-    }
-    plain.push_str(rest);
-    Some(plain.lines().map(str::to_owned).collect())
-}
-
-/// Whether lines end or go on where not all compilers have them do so: at a
-/// carriage return alone, and by a backslash with blanks after it or written
-/// as a trigraph.
-fn has_odd_ends(text: &str) -> bool {
-    let lone = |(at, _): (usize, &str)| !text[at + 1..].starts_with('\n');
-    let mut lines = text.split_inclusive('\n');
-    text.contains("??/")
-        || text.match_indices('\r').any(lone)
-        || lines.any(|line| {
-            let end = line.strip_suffix('\n').unwrap_or(line);
-            let end = end.strip_suffix('\r').unwrap_or(end);
-            let text = end.trim_end_matches(BLANKS);
-            text.len() < end.len() && text.ends_with('\\')
-        })
-}
-
-/// Whether a text ends within a number.
-fn ends_with_number(text: &str) -> bool {
-    let inside = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.' | '\'');
-    let start = text.rfind(inside).map_or(0, |at| at + 1);
-    text[start..].trim_start_matches('.').starts_with(|c: char| c.is_ascii_digit())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -476,29 +327,6 @@ mod tests {
     fn a_main_file_is_read_as_often_as_it_is_included() {
         let text = "#pragma once\n#ifndef A\n#define A\n#include \"k.cpp\"\n#else\nint x;\n#endif\n#include <x>\n";
         check(&[("k.cpp", text)], &[], &[]);
-    }
-
-    #[track_caller]
-    fn check_names(text: &str, expected: &[&str]) {
-        let mut names = Vec::new();
-        exposed_names(text.as_bytes(), &mut |name| names.push(name.to_owned()));
-        assert_eq!(names, expected);
-    }
-
-    #[test]
-    fn names_that_a_macro_could_change_are_those_the_compiler_sees() {
-        check_names("// OP\n/* OP\n OP */ int x = 1u; // y", &["int", "x"]);
-        check_names("#if WG > 0x10\n\"s\"\n#endif", &["if", "WG", "s", "endif"]);
-        check_names("# define F(NAME, OP) f##NAME(a OP b)\nOP", &["F", "f", "a", "b", "OP"]);
-        check_names("#define F(A, \\\n B) A B \\\n C\n", &["F", "C"]);
-        check_names("#define V(...) f(__VA_ARGS__)", &["V", "f", "__VA_ARGS__"]);
-        // Not like a function.
-        check_names("#define N (A) A", &["define", "N", "A", "A"]);
-        check_names("auto s = R\"(/*)\"; int WG;", &["auto", "s", "R", "int", "WG"]);
-        check_names("/* open WG", &["open", "WG"]);
-        check_names("f\\ \noo", &["f", "oo", "foo"]);
-        check_names("f??/\r\noo\rb", &["f", "oo", "b", "foo", "b"]);
-        check_names("#define F(a$, b) a b", &["define", "F", "a", "b", "a", "b"]);
     }
 
     #[test]

@@ -7,28 +7,15 @@
 //! command that work.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::ffi::OsString;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use gfxpack_model::digest::Hasher;
-use gfxpack_model::{Digest, Language};
-use gfxpack_process::watch::{self, Answer, Answers, KeptAnswers, Looks, Settled, What};
-use gfxpack_process::{touch, write_atomic};
-use gfxpack_toolchain::Toolchain;
-use serde::{Deserialize, Serialize};
+use gfxpack_process::watch::KeptAnswers;
 
-use super::{library_headers, preamble};
-use crate::arguments::{depfile_paths, searched};
-use crate::error::LaunchError;
-use crate::template::{CommandTemplate, Define, TemplateValues, Word};
+use crate::template::{CommandTemplate, Define, Word};
 
 /// The header that clang's HIP driver includes before the source.
 pub(crate) const WRAPPER: &str = "__clang_hip_runtime_wrapper.h";
-/// Macros whose value depends on the includer.
-const FROZEN: [&str; 2] = ["__INCLUDE_LEVEL__", "__BASE_FILE__"];
-
 /// A precompiled header that is there and holds.
 #[derive(Debug)]
 pub(crate) struct PrecompiledHeader {
@@ -38,22 +25,14 @@ pub(crate) struct PrecompiledHeader {
     /// What its compiler was told of files that no digest covers.
     pub(crate) kept: Arc<KeptAnswers>,
     /// Every name in its headers that a macro could change.
-    identifiers: HashSet<String>,
+    pub(super) identifiers: HashSet<String>,
     /// Names that do not stand in its headers: whether these build them.
-    built: BTreeMap<String, bool>,
+    pub(super) built: BTreeMap<String, bool>,
     /// The headers that were looked for, found or not: as they are named in a
     /// directory of headers.
-    names: BTreeSet<PathBuf>,
+    pub(super) names: BTreeSet<PathBuf>,
     /// Macros of the commands that it was made with.
-    defines: Vec<Define>,
-}
-
-/// What is kept of a recipe.
-#[derive(Debug)]
-pub(crate) enum CacheEntry {
-    Header(Box<PrecompiledHeader>),
-    /// One that can't stand for its headers. It is not made again.
-    Unfit,
+    pub(super) defines: Vec<Define>,
 }
 
 /// What a command has that could make a precompiled header wrong for it.
@@ -61,17 +40,6 @@ pub(crate) struct CommandMacros<'a> {
     pub(crate) defines: &'a [Define],
     /// Macros that the source touches before the last header.
     pub(crate) macros: &'a BTreeSet<String>,
-}
-
-/// What is written beside a precompiled header.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct HeaderRecord {
-    sha256: Digest,
-    files: BTreeSet<PathBuf>,
-    answers: Answers,
-    names: BTreeSet<PathBuf>,
-    /// What was found out about names that do not stand in them.
-    built: BTreeMap<String, bool>,
 }
 
 /// The name of a macro: `A` of `A=1`.
@@ -161,282 +129,16 @@ impl PrecompiledHeader {
     }
 }
 
-/// The command that makes a precompiled header for commands that differ in
-/// macros and source: without what they have of their own, so that all of a target's share it. `None`
-/// where the command is not of the kind.
-///
-/// Directories of the staged source are left out, since a header of the
-/// system's that one of them might hide is looked for by name.
-pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplate> {
-    command.position("-include", WRAPPER)?;
-    let mut words = Vec::new();
-    let mut rest = command.words.iter().peekable();
-    while let Some(word) = rest.next() {
-        let next = rest.peek();
-        match word {
-            Word::Text(text) if text == "-mlink-builtin-bitcode" => {
-                rest.next();
-            }
-            Word::Text(text)
-                if text == "-I"
-                    && matches!(next, Some(Word::Text(dir)) if !dir.starts_with('/')) =>
-            {
-                rest.next();
-            }
-            Word::Text(text) if text == "-emit-obj" => {
-                let instead = ["-emit-pch", "-fpch-instantiate-templates"];
-                words.extend(instead.map(|word| Word::Text(word.into())));
-                words.push(Word::Defines(0));
-            }
-            Word::Defines(_) => {}
-            // What one command writes for the next is what is made here.
-            Word::Between(_) => words.push(Word::Output),
-            other => words.push(other.clone()),
-        }
-    }
-    words.contains(&Word::Defines(0)).then_some(CommandTemplate { words })
-}
-
-/// A precompiled header to make: what of, and where it will be.
-pub(crate) struct Recipe {
-    command: CommandTemplate,
-    pub(crate) text: String,
-    pub(crate) defines: Vec<Define>,
-    file: PathBuf,
-}
-
-impl Recipe {
-    /// For a command, the headers its source begins with, and
-    /// macros to make it with. `None` where the command is not of the kind.
-    pub(crate) fn new(
-        command: &CommandTemplate,
-        headers: &[String],
-        defines: Vec<Define>,
-        toolchain: &Toolchain,
-        dir: &Path,
-    ) -> Option<Self> {
-        let command = header_command(command)?;
-        let words = &command.words;
-        let text: String = headers.iter().map(|header| format!("#include <{header}>\n")).collect();
-        let named: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-        let key = Hasher::new("gfxpack precompiled header 3")
-            .field(toolchain.digest.as_ref())
-            .list(named.iter().map(String::as_bytes))
-            .list(defines.iter().map(|define| define.concat()))
-            .field(text.as_bytes())
-            .finish();
-        let file = dir.join(format!("{key}.pch"));
-        Some(Self { command, text, defines, file })
-    }
-
-    /// One that was made before and still holds.
-    pub(crate) fn found(&self, toolchain: &Toolchain, looks: &Looks<'_>) -> Option<CacheEntry> {
-        let record = self.read_record()?;
-        let is_whole = looks.digests().digest(&self.file).is_ok_and(|it| it == record.sha256);
-        if !is_whole || !record.answers.hold(looks) {
-            return None;
-        }
-        [self.record(), self.source(), self.file.clone()].iter().for_each(|file| {
-            touch(file);
-        });
-        self.header(record, toolchain)
-    }
-
-    fn record(&self) -> PathBuf {
-        self.file.with_extension("json")
-    }
-
-    fn read_record(&self) -> Option<HeaderRecord> {
-        serde_json::from_slice(&fs::read(self.record()).ok()?).ok()
-    }
-
-    fn write_record(&self, record: &HeaderRecord) -> Result<(), LaunchError> {
-        // With a path that is no text, it is made anew by the next build.
-        let (path, Ok(bytes)) = (self.record(), serde_json::to_vec(record)) else { return Ok(()) };
-        write_atomic(&path, &[&bytes]).map_err(LaunchError::io("write", &path))
-    }
-
-    fn header(&self, record: HeaderRecord, toolchain: &Toolchain) -> Option<CacheEntry> {
-        let mut identifiers = HashSet::new();
-        for path in &record.files {
-            let text = fs::read(path).ok()?;
-            preamble::exposed_names(&text, &mut |name| {
-                if !identifiers.contains(name) {
-                    identifiers.insert(name.to_owned());
-                }
-            });
-        }
-        let dirs = library_headers::system_dirs(&self.command);
-        let foreign = |(path, answer): &(&Path, &Answer)| {
-            matches!(answer, Answer::File { .. })
-                && !toolchain.covers(path, Language::Hip)
-                && !library_headers::is_one(path, &dirs)
-        };
-        if let Some((path, _)) = record.answers.iter().find(foreign) {
-            tracing::debug!(path = %path.display(), "no precompiled header with others' files");
-            return Some(CacheEntry::Unfit);
-        }
-        if FROZEN.iter().any(|&name| identifiers.contains(name)) {
-            return Some(CacheEntry::Unfit);
-        }
-        let (file, defines) = (self.file.clone(), self.defines.clone());
-        let HeaderRecord { files, answers, names, built, .. } = record;
-        let (kept, files) = (Arc::new(answers.to_kept()), Arc::new(files));
-        let header = PrecompiledHeader { file, files, kept, identifiers, built, names, defines };
-        Some(CacheEntry::Header(Box::new(header)))
-    }
-
-    /// Adds what was found out about names to the header, and to what is kept
-    /// of it.
-    pub(crate) fn learn(
-        &self,
-        header: &mut PrecompiledHeader,
-        told: BTreeMap<String, bool>,
-    ) -> Result<(), LaunchError> {
-        header.built.extend(told);
-        let Some(mut record) = self.read_record() else { return Ok(()) };
-        record.built.clone_from(&header.built);
-        self.write_record(&record)
-    }
-
-    /// The words that preprocess its headers in a scratch directory with more
-    /// macros, into `file`.
-    pub(crate) fn preprocess(
-        &self,
-        scratch: &Path,
-        more: &[Define],
-        file: &Path,
-    ) -> Result<Option<Vec<OsString>>, LaunchError> {
-        let source = scratch.join("k.hip");
-        fs::write(&source, &self.text).map_err(LaunchError::io("write", &source))?;
-        let words = self.command.fill(&TemplateValues {
-            input: &source.to_string_lossy(),
-            defines: &[[self.defines.as_slice(), more].concat()],
-            output: file,
-            deps_file: &scratch.join("d"),
-            scratch,
-        });
-        Ok(preprocessing(words, file))
-    }
-
-    /// What it is made of, which compilers want to see again where it was.
-    pub(crate) fn source(&self) -> PathBuf {
-        self.file.with_extension("hip")
-    }
-
-    /// The words that make it in a scratch directory.
-    pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, LaunchError> {
-        let source = self.source();
-        write_atomic(&source, &[self.text.as_bytes()])
-            .map_err(LaunchError::io("write", &source))?;
-        Ok(self.command.fill(&TemplateValues {
-            input: &source.to_string_lossy(),
-            defines: std::slice::from_ref(&self.defines),
-            output: &scratch.join("pch"),
-            deps_file: &scratch.join("d"),
-            scratch,
-        }))
-    }
-
-    /// Takes what was made in the scratch directory to its place; `None` where
-    /// it is not known what that rests on.
-    pub(crate) fn keep(
-        &self,
-        scratch: &Path,
-        toolchain: &Toolchain,
-        asked: &watch::Record,
-        settled: Settled,
-        looks: &Looks<'_>,
-    ) -> Result<Option<CacheEntry>, LaunchError> {
-        let fresh = settled.fresh.into_iter().next().map(|(path, _)| path);
-        let unknown = settled.reads.or(settled.writes).or(settled.changed).or(fresh);
-        if let Some(path) = unknown {
-            tracing::debug!(path = %path.display(), "no precompiled header that rests on this");
-            return Ok(None);
-        }
-        let Ok(bytes) = fs::read(scratch.join("pch")) else { return Ok(None) };
-        let opened = asked.asks.iter().filter(|ask| {
-            matches!(ask.what, What::Open { real: Some(_), .. })
-                && !ask.what.writes()
-                && ask.file.is_some_and(|file| !file.is_dir())
-        });
-        let read: BTreeSet<PathBuf> = opened.map(|ask| ask.path.clone()).collect();
-        let listed = fs::read_to_string(scratch.join("d")).map_err(|_| ());
-        let Ok(listed) = listed.map(|text| depfile_paths(&text)) else { return Ok(None) };
-        let files: BTreeSet<PathBuf> = listed.iter().map(|path| scratch.join(path)).collect();
-        if let Some(path) = files.difference(&read).next() {
-            tracing::debug!(path = %path.display(), "it was read and not seen to be");
-            return Ok(None);
-        }
-        let dirs: Vec<&Path> = searched(&asked.processes[0].arguments).collect();
-        let name = |ask: &watch::Ask| {
-            let name = dirs.iter().find_map(|dir| ask.path.strip_prefix(dir).ok())?;
-            (!name.as_os_str().is_empty()).then(|| name.to_owned())
-        };
-        let names = asked.asks.iter().filter_map(name).collect();
-        let answers = Answers::new(settled.answers, looks);
-        let record = HeaderRecord {
-            sha256: Digest::of(&bytes),
-            files,
-            answers,
-            names,
-            built: BTreeMap::new(),
-        };
-        let keep = |bytes: &[u8], record: &HeaderRecord| {
-            write_atomic(&self.file, &[bytes]).map_err(LaunchError::io("write", &self.file))?;
-            self.write_record(record)
-        };
-        let kept = self.header(record.clone(), toolchain);
-        match &kept {
-            Some(CacheEntry::Header(_)) => keep(&bytes, &record)?,
-            Some(CacheEntry::Unfit) => {
-                keep(&[], &HeaderRecord { sha256: Digest::of(&[]), ..record })?
-            }
-            None => {}
-        }
-        Ok(kept)
-    }
-
-    /// Forgets it: it does not give the same bytes.
-    pub(crate) fn forget(&self) {
-        for file in [self.record(), self.source(), self.file.clone()] {
-            fs::remove_file(file).ok();
-        }
-    }
-}
-
-/// The words of a compiler that preprocesses only, into `file`; `None` where
-/// they are not understood.
-fn preprocessing(words: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
-    let mut changed = Vec::with_capacity(words.len());
-    let mut emits = false;
-    let mut words = words.into_iter();
-    while let Some(word) = words.next() {
-        match word.to_str() {
-            Some("-mlink-builtin-bitcode" | "-dependency-file") => {
-                words.next()?;
-            }
-            Some("-emit-obj" | "-emit-pch") => {
-                emits = true;
-                changed.push("-E".into());
-            }
-            Some("-o") => {
-                words.next()?;
-                changed.extend([word, file.into()]);
-            }
-            _ => changed.push(word),
-        }
-    }
-    emits.then_some(changed)
-}
-
 #[cfg(test)]
 mod tests {
+    use gfxpack_process::watch::Answers;
+
+    use super::super::exposed_names::exposed_names;
     use super::*;
 
     fn header(text: &str, defines: &[Define]) -> PrecompiledHeader {
         let mut identifiers = HashSet::new();
-        preamble::exposed_names(text.as_bytes(), &mut |name| {
+        exposed_names(text.as_bytes(), &mut |name| {
             identifiers.insert(name.to_owned());
         });
         PrecompiledHeader {

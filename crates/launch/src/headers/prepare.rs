@@ -17,9 +17,8 @@ use tempfile::TempDir;
 
 use super::built_names::built_names;
 use super::preamble::{self, Preamble};
-use super::precompiled::{
-    CacheEntry, CommandMacros, PrecompiledHeader, Recipe, are_plain, header_command, macro_name,
-};
+use super::precompiled::{CommandMacros, PrecompiledHeader, are_plain, macro_name};
+use super::recipe::{CacheEntry, Recipe, header_command};
 use crate::arguments::searched;
 use crate::drivers::{Direct, DriverCommands};
 use crate::error::LaunchError;
