@@ -31,7 +31,7 @@ fn path(bytes: &[u8]) -> PathBuf {
 fuzz_target!(|bytes: &[u8]| {
     let path = path(bytes);
     fs::write(&path, bytes).expect("written");
-    let kind = Kind::of(&path).expect("a package's name");
+    let kind = Kind::from_name(&path).expect("a package's name");
     let mut shown = 0;
     let report = check(&path, kind, &mut |name, bytes| {
         assert!(name.starts_with('/') || kind == Kind::Rpm, "{name}");

@@ -178,7 +178,7 @@ fn what_is_no_libmiopen_is_refused() {
 fn sources_come_with_the_names_that_keys_use() {
     let build = Libraries::new();
     let tree = tree(&[("lib/libMIOpen.so.1", &build.miopen("3.4.0"))]);
-    let sources = Sources::of(&locate(tree.path()).unwrap()).unwrap();
+    let sources = Sources::in_library(&locate(tree.path()).unwrap()).unwrap();
     let text = "#include \"config.hpp\"\n";
     assert_eq!(Vec::from_iter(&sources.kernels), [(&"naive_conv.cpp".to_owned(), &text.into())]);
     // Of two names that it could have, the one that is included.
@@ -349,7 +349,7 @@ fn debians_own_library_can_be_fetched() {
         !["hip", "rocblas_", "roctx", "amd_comgr_"].iter().any(|known| name.starts_with(known))
     };
     assert_eq!(needs.symbols.iter().find(foreign), None);
-    let sources = Sources::of(&library).unwrap();
+    let sources = Sources::in_library(&library).unwrap();
     assert!(sources.kernels.len() > 100 && sources.includes.len() > 100);
     assert_eq!(sources.unnamed, [""; 0]);
     assert!(sources.kernels.contains_key("naive_conv.cpp"));

@@ -35,7 +35,7 @@ pub(crate) struct CostFile {
 }
 
 impl CostFile {
-    pub(crate) fn of(cache_dir: &Path) -> Self {
+    pub(crate) fn in_dir(cache_dir: &Path) -> Self {
         let dir = cache_dir.join(VERSION);
         Self { file: dir.join(FILE), lock: dir.join(LOCK) }
     }
@@ -209,7 +209,7 @@ mod tests {
         // Sizes 1000, 1000, 3000, 3000: the upper median is 3000.
         assert_eq!(times(&Costs::default(), &plan), [56, 56, 170, 170, 70]);
         let dir = tempfile::tempdir().unwrap();
-        let file = CostFile::of(dir.path());
+        let file = CostFile::in_dir(dir.path());
         file.add(&[record(&plan, 0, 40, 100 << 20), record(&plan, 4, 9, 0)]).unwrap();
         file.add(&[record(&plan, 0, 900, 100 << 20)]).unwrap();
         let costs = file.read();
@@ -233,7 +233,7 @@ mod tests {
     fn damage_costs_no_more_than_what_it_hit() {
         let plan = small_plan();
         let dir = tempfile::tempdir().unwrap();
-        let file = CostFile::of(dir.path());
+        let file = CostFile::in_dir(dir.path());
         file.add(&[record(&plan, 0, 40, 1 << 20), record(&plan, 1, 50, 1 << 20)]).unwrap();
         let whole = fs::read(&file.file).unwrap();
         // Cut anywhere, then added to: the new record always counts.
@@ -257,14 +257,14 @@ mod tests {
         let one = |job: usize| record(&plan, job, 1000 + job as u64, 1 << 20);
         std::thread::scope(|scope| {
             for job in 0..5 {
-                let file = CostFile::of(dir.path());
+                let file = CostFile::in_dir(dir.path());
                 let record = one(job);
                 scope.spawn(move || {
                     (0..50).for_each(|_| file.add(std::slice::from_ref(&record)).unwrap())
                 });
             }
         });
-        let file = CostFile::of(dir.path());
+        let file = CostFile::in_dir(dir.path());
         assert_eq!(file.lines().iter().filter(|byte| **byte == b'\n').count(), 250);
         assert_eq!(times(&file.read(), &plan), [1000, 1001, 1002, 1003, 1004]);
     }
@@ -290,7 +290,7 @@ mod tests {
         assert!(cut.len() <= 1000 && text(&many).ends_with(&cut) && !cut.is_empty());
         // A file that is full is made smaller and still takes the new one.
         let dir = tempfile::tempdir().unwrap();
-        let file = CostFile::of(dir.path());
+        let file = CostFile::in_dir(dir.path());
         fs::create_dir_all(file.file.parent().unwrap()).unwrap();
         let mut full = text(&many);
         full.resize(MAX_BYTES as usize, b'\n');

@@ -43,7 +43,7 @@ impl<'a> Current<'a> {
 
     /// What is asked for one job of the plan.
     #[must_use]
-    pub fn of<'j>(&'j self, job: &'j Job) -> Now<'j> {
+    pub fn for_job<'j>(&'j self, job: &'j Job) -> Now<'j> {
         let source = Some((self.sources, job.source));
         Now { looks: self.looks, source, driver: Some((&self.drivers, command(job))) }
     }

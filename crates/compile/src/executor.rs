@@ -140,7 +140,7 @@ impl Executor<'_> {
         let mut results = Results {
             executor: self,
             summary,
-            cost_file: CostFile::of(&self.options.cache_dir),
+            cost_file: CostFile::in_dir(&self.options.cache_dir),
             costs: Vec::new(),
             made: Vec::new(),
             error: None,
@@ -161,7 +161,7 @@ impl Executor<'_> {
         let wanted = self.only.map_or_else(|| plan.job_ids().collect(), <[JobId]>::to_vec);
         let lookup = |index: &JobId| {
             let job = &plan[*index];
-            store.lookup(job.digest, current.of(job))
+            store.lookup(job.digest, current.for_job(job))
         };
         let found: Vec<_> = pool.install(|| wanted.par_iter().map(lookup).collect());
         let mut objects = vec![None; plan.jobs.len()];
@@ -181,7 +181,7 @@ impl Executor<'_> {
         if !options.retry_refused {
             let refusal = |index: &JobId| {
                 let job = &plan[*index];
-                Some((*index, store.refusal(job.digest, current.of(job))?))
+                Some((*index, store.refusal(job.digest, current.for_job(job))?))
             };
             refused = pool.install(|| missing.par_iter().filter_map(refusal).collect());
             let known: BTreeSet<JobId> = refused.iter().map(|(job, _)| *job).collect();

@@ -148,7 +148,7 @@ pub fn explain(
     store: &ObjectStore,
     history: &History,
 ) -> Result<Explanation, CompileError> {
-    let asked = current.of(job);
+    let asked = current.for_job(job);
     let toolchain = &current.drivers().toolchains()[job.toolchain.0];
     let mut files = toolchain.covered_files(current.looks().digests())?;
     files.retain(|(name, _)| decides(name, job.language));

@@ -239,7 +239,7 @@ fn is_other_command(
     };
     let said = commands.list.iter().map(|command| command.fill(&values));
     // Programs besides compilers and linkers are the drivers' own affair.
-    let counts = |words: &Vec<OsString>| Class::of(words) != Class::Other;
+    let counts = |words: &Vec<OsString>| Class::from_arguments(words) != Class::Other;
     let said: Vec<Vec<OsString>> = said.filter(counts).collect();
     let ran = records.iter().flat_map(|record| &record.processes);
     let ran: Vec<_> = ran.filter(|process| process.class != Class::Other).collect();
@@ -266,7 +266,7 @@ fn places(
     run: &Run,
     records: &[&Record],
 ) -> Places {
-    let base = context.places[job.toolchain.0].of(job.language);
+    let base = context.places[job.toolchain.0].for_language(job.language);
     let scratch = context.looks.real(place.scratch);
     let mut places = base.with_stage(stage.dir()).with(Place::Scratch, scratch);
     for file in run.read_before.iter().flat_map(|before| &before.own) {

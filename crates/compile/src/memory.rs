@@ -49,7 +49,7 @@ pub(crate) fn resident_of_jobs(running: usize) -> u64 {
 /// Adds what each process below another has besides its parent's memory;
 /// whether there is any.
 fn add_below(process: u32, has: u64, found: &mut Vec<u64>) -> bool {
-    let children = children::of(process);
+    let children = children::of_process(process);
     for &child in &children {
         let resident = resident(child);
         found.push(resident.saturating_sub(has));

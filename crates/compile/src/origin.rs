@@ -143,9 +143,9 @@ impl Origin {
     /// Which file or directory is at a path.
     pub(crate) fn place(&self, below: &Path) -> Option<FilePlace> {
         match self {
-            Self::Here(dirs) => {
-                fs::metadata(dirs.path(below)).ok().map(|meta| Identity::of(&meta).place())
-            }
+            Self::Here(dirs) => fs::metadata(dirs.path(below))
+                .ok()
+                .map(|meta| Identity::from_metadata(&meta).place()),
             Self::Stored(stored) => match stored.find(below) {
                 Told::Found(entry) => Some((0, entry.number)),
                 _ => None,
@@ -283,7 +283,8 @@ impl Trees {
                 continue;
             };
             let next = self.numbers.len() as u64;
-            let number = *self.numbers.entry(Identity::of(&meta).place()).or_insert(next);
+            let number =
+                *self.numbers.entry(Identity::from_metadata(&meta).place()).or_insert(next);
             let kind = if !meta.is_dir() {
                 if meta.is_file() {
                     self.found.push((meta.len(), at, path.clone(), entry.path().to_owned()));

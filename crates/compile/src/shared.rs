@@ -212,7 +212,7 @@ impl SharedCache {
         }
         store.write(name.as_ref(), &[&bytes]).ok()?;
         // The system's headers may be others here.
-        store.lookup(job.digest, current.of(job))
+        store.lookup(job.digest, current.for_job(job))
     }
 
     /// Runs `build` with a function that takes jobs whose objects the store

@@ -329,7 +329,7 @@ impl SourceFiles for SourceSet {
 fn staged_files(placed: &BTreeMap<String, (PathBuf, Arc<File>)>) -> Vec<StagedFile> {
     let mut first: HashMap<(u64, u64), &str> = HashMap::new();
     let files = placed.iter().map(|(path, (real, file))| {
-        let identity = fs::metadata(real).ok().map(|meta| Identity::of(&meta).place());
+        let identity = fs::metadata(real).ok().map(|meta| Identity::from_metadata(&meta).place());
         let same_as = identity.and_then(|identity| match first.entry(identity) {
             Entry::Occupied(other) => Some((*other.get()).to_owned()),
             Entry::Vacant(entry) => {
@@ -581,8 +581,9 @@ mod tests {
         assert_eq!(same, [None, None, Some("x.h"), None]);
         let stage = tempfile::tempdir().unwrap();
         set.stage(index, stage.path()).unwrap();
-        let place =
-            |name: &str| Identity::of(&fs::metadata(stage.path().join(name)).unwrap()).place();
+        let place = |name: &str| {
+            Identity::from_metadata(&fs::metadata(stage.path().join(name)).unwrap()).place()
+        };
         assert!(place("x.h") == place("y.h") && place("x.h") != place("z.h"));
     }
 

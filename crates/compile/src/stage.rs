@@ -196,7 +196,9 @@ impl Stage {
             (PathBuf::from(&file.path), Answer::File { digest: file.digest, real: None })
         }));
         Answers::of_relative(asked, |below| {
-            fs::metadata(self.dir.join(below)).ok().map(|meta| Identity::of(&meta).place())
+            fs::metadata(self.dir.join(below))
+                .ok()
+                .map(|meta| Identity::from_metadata(&meta).place())
         })
     }
 }

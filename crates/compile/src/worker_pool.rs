@@ -185,7 +185,7 @@ impl WorkerPool<'_> {
                 // A build may be killed at any time: what it leaves was made
                 // by the compiler that it is kept for.
                 self.context.toolchains[job.toolchain.0].check_identity(job.language)?;
-                let about = About::of(job);
+                let about = About::from_job(job);
                 let info =
                     self.store.insert(job.digest, &object.bytes, &about, &object.rests_on)?;
                 if runner.is_here() {
@@ -198,7 +198,12 @@ impl WorkerPool<'_> {
             Outcome::Failed(FailedJob { failure, rests_on }) => {
                 if let Some(rests_on) = rests_on {
                     self.context.toolchains[job.toolchain.0].check_identity(job.language)?;
-                    self.store.insert_refusal(job.digest, &failure, &About::of(job), &rests_on)?;
+                    self.store.insert_refusal(
+                        job.digest,
+                        &failure,
+                        &About::from_job(job),
+                        &rests_on,
+                    )?;
                 }
                 report(Event::Failed { job: index, run, failure }, None);
             }

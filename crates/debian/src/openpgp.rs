@@ -58,7 +58,7 @@ impl Keyring {
             }
             false => Some(bytes.to_vec()),
         };
-        let certificates = Certificate::all(Packets::of(&bytes.unwrap_or_default()));
+        let certificates = Certificate::all(Packets::in_bytes(&bytes.unwrap_or_default()));
         if certificates.is_empty() { Err(SignatureError::NoKeys) } else { Ok(Self(certificates)) }
     }
 
@@ -75,7 +75,7 @@ impl Keyring {
         let signed = message.signed();
         let mut good = false;
         let (mut unknown, mut refused) = (Vec::new(), None);
-        for packet in Packets::of(&message.signatures) {
+        for packet in Packets::in_bytes(&message.signatures) {
             if packet.tag != packet::SIGNATURE {
                 return Err(SignatureError::Format("what follows it is no signature"));
             }

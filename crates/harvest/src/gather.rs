@@ -67,7 +67,7 @@ pub fn harvest(inputs: &[Input], options: &Options<'_>) -> Result<Harvest, Harve
     let memory = tables.iter_mut().map(|table| table.take(&options.retarget, &targets)).collect();
     let runs = runs.into_inner().unwrap_or_else(PoisonError::into_inner);
     let temporary = options.temporary.clone();
-    let merge = Merge::of(memory, runs)
+    let merge = Merge::new(memory, runs)
         .map_err(|source| HarvestError::Temporary { directory: temporary.clone(), source })?;
     Ok(Harvest { files, keys: Keys { merge, targets, temporary } })
 }

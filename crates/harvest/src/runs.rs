@@ -130,7 +130,7 @@ pub(crate) struct Merge {
 
 impl Merge {
     /// What is in memory and in files.
-    pub(crate) fn of(memory: Vec<Vec<Row>>, runs: Vec<Run>) -> io::Result<Self> {
+    pub(crate) fn new(memory: Vec<Vec<Row>>, runs: Vec<Run>) -> io::Result<Self> {
         let mut sources: Vec<Source> =
             memory.into_iter().map(|rows| Source::Memory(rows.into_iter())).collect();
         for run in runs {
@@ -169,7 +169,7 @@ impl Merge {
 pub(crate) fn push(runs: &mut Vec<Run>, run: Run, directory: &Path) -> io::Result<()> {
     runs.push(run);
     if runs.len() > MAX_RUNS {
-        let mut merge = Merge::of(Vec::new(), std::mem::take(runs))?;
+        let mut merge = Merge::new(Vec::new(), std::mem::take(runs))?;
         runs.push(Run::write(directory, || merge.next())?);
     }
     Ok(())

@@ -21,7 +21,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn of(kdb: &Path, count: usize) -> Result<Self, Box<dyn Error>> {
+    fn read(kdb: &Path, count: usize) -> Result<Self, Box<dyn Error>> {
         let reader = Reader::open(kdb)?;
         let mut known = Vec::new();
         reader.for_each_row(|entry| {
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [kdb, count, out, mode] = &words[..] else {
         return Err("usage: assemble KDB ROWS OUT bz2|raw|codec|disk".into());
     };
-    let rows = Rows::of(Path::new(kdb), count.parse()?)?;
+    let rows = Rows::read(Path::new(kdb), count.parse()?)?;
     let started = Instant::now();
     let bytes = match mode.as_str() {
         "bz2" => assemble(&rows, Path::new(out), Blob::Smaller)?,

@@ -111,7 +111,7 @@ impl<'a> Drivers<'a> {
     /// answer does not hold for this command: then the driver itself has to run it.
     #[must_use]
     pub fn direct(&self, command: &Command<'_>) -> Option<Direct> {
-        let (key, defines) = CommandKey::of(command)?;
+        let (key, defines) = CommandKey::from_command(command)?;
         let slot = {
             let mut known = self.known.lock().expect("no panic inside");
             match known.get(&key) {

@@ -41,7 +41,7 @@ pub type Defines = Vec<Vec<Define>>;
 impl CommandKey {
     /// Parts a command's arguments into what it shares with others, and its
     /// macros. `None` where they name no source.
-    pub(crate) fn of(command: &Command<'_>) -> Option<(Self, Defines)> {
+    pub(crate) fn from_command(command: &Command<'_>) -> Option<(Self, Defines)> {
         let mut arguments: Vec<&str> = command.arguments.iter().collect();
         let main = arguments.pop()?;
         let mut words = Vec::new();
@@ -328,7 +328,7 @@ mod tests {
             let arguments = words.iter().copied().collect();
             let (program, language) = (Program::Clang, Language::Hip);
             let (id, toolchain, source) = (JobId(0), ToolchainId(0), SourceId(0));
-            CommandKey::of(&Command {
+            CommandKey::from_command(&Command {
                 id,
                 toolchain,
                 program,

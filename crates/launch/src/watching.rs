@@ -42,7 +42,7 @@ impl ToolchainPlaces {
     /// What they may read for a source of this language; the source's own
     /// directory is not among it.
     #[must_use]
-    pub fn of(&self, language: Language) -> &Places {
+    pub fn for_language(&self, language: Language) -> &Places {
         &self.0[&language]
     }
 }

@@ -92,7 +92,7 @@ impl Sources {
     ///
     /// # Errors
     /// [`SourcesError`], for a library that cannot be read or is damaged.
-    pub fn of(library: &Library) -> Result<Self, SourcesError> {
+    pub fn in_library(library: &Library) -> Result<Self, SourcesError> {
         let open = ElfFile::open(&library.file)?;
         let symbols: BTreeMap<String, Vec<u8>> = open.data_symbols(PREFIX)?.into_iter().collect();
         let names = FileNames::among(&open.constants()?);
@@ -109,7 +109,7 @@ impl Sources {
             let size = size.as_slice().try_into().map(u64::from_le_bytes).ok();
             let size = size.and_then(|size| usize::try_from(size).ok());
             let text = size.and_then(|size| text.get(..size)).ok_or_else(|| damaged(stem))?;
-            match names.of(stem) {
+            match names.for_symbol(stem) {
                 Names::One(name) => sources.add(name, text),
                 Names::Several(names) => unsettled.push((stem, names, text)),
                 Names::None => sources.unnamed.push(format!("{PREFIX}{stem}")),
@@ -222,7 +222,7 @@ impl FileNames {
     }
 
     /// The names of the text whose symbol is `stem`.
-    fn of(&self, stem: &str) -> Names {
+    fn for_symbol(&self, stem: &str) -> Names {
         let include = stem.strip_suffix(INCLUDE).map(|stem| self.matching(stem, INCLUDE_ENDINGS));
         match include {
             Some(names) if names != Names::None => names,
@@ -327,7 +327,7 @@ mod tests {
             static_kernel_Config.hpp\0config.hpp\0Gemm.cl\0x: gemm.s\0no.txt\0#include \"a.hpp\"\0";
         let names = FileNames::among(constants);
         let check = |stem: &str, expected: &[&str]| {
-            let found = match names.of(stem) {
+            let found = match names.for_symbol(stem) {
                 Names::None => Vec::new(),
                 Names::One(name) => vec![name],
                 Names::Several(names) => names,

@@ -180,7 +180,7 @@ fn candidates(from: &Path, target: &Target, models: bool) -> io::Result<Vec<Cand
         let path = entry?.path();
         let Some(file_name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let name = file_name.strip_suffix(".bz2").unwrap_or(file_name).to_owned();
-        let what = match DatabaseName::of(Path::new(&name)) {
+        let what = match DatabaseName::from_path(Path::new(&name)) {
             Some(database) if is_read(&database, target) => What::Database(database),
             None if models && is_model(&name, target) => What::Model,
             _ => continue,

@@ -51,12 +51,14 @@ impl<'a> Contents<'a> {
     /// # Errors
     /// A path claimed twice, or as both file and directory; an input that is
     /// missing or no regular file.
-    pub(crate) fn of(spec: &'a PackageSpec) -> Result<Self, Error> {
+    pub(crate) fn from_spec(spec: &'a PackageSpec) -> Result<Self, Error> {
         let mut contents = Self { items: BTreeMap::new() };
         for file in &spec.files {
             let source = match &file.content {
                 Content::Bytes(bytes) => Source::Bytes(Cow::Borrowed(bytes)),
-                Content::File(path) => Source::File(path, Stamp::of(path, &metadata(path)?)?),
+                Content::File(path) => {
+                    Source::File(path, Stamp::from_metadata(path, &metadata(path)?)?)
+                }
             };
             contents.insert(&file.path, file.mode, source)?;
         }
@@ -134,7 +136,7 @@ impl Item<'_> {
         let mut file = File::open(path).map_err(|e| Error::read(path, e))?;
         let changed = |file: &File| -> Result<bool, Error> {
             let now = file.metadata().map_err(|e| Error::read(path, e))?;
-            Ok(Stamp::of(path, &now)? != *stamp)
+            Ok(Stamp::from_metadata(path, &now)? != *stamp)
         };
         if changed(&file)? {
             return Err(Error::Changed { path: path.to_owned() });
@@ -190,7 +192,7 @@ impl Item<'_> {
 }
 
 impl Stamp {
-    fn of(path: &Path, metadata: &Metadata) -> Result<Self, Error> {
+    fn from_metadata(path: &Path, metadata: &Metadata) -> Result<Self, Error> {
         if !metadata.is_file() {
             return Err(Error::NotAFile { path: path.to_owned() });
         }
@@ -250,7 +252,7 @@ mod tests {
     #[test]
     fn parents_come_before_what_is_in_them() {
         let spec = spec(&["/b/c/x", "/b/c-d/x", "/a"]);
-        let contents = Contents::of(&spec).expect("no clash");
+        let contents = Contents::from_spec(&spec).expect("no clash");
         let paths: Vec<&str> = contents.iter().map(|(path, _)| path).collect();
         assert_eq!(paths, ["/a", "/b/c-d/x", "/b/c/x"]);
         let dirs: Vec<&str> = contents.directories().into_iter().collect();
@@ -266,7 +268,7 @@ mod tests {
             (["/a/b/c", "/a/b"], "/a/b", "/a/b/c"),
             (["/a/b/c/d/e", "/a/b"], "/a/b", "/a/b/c/d/e"),
         ] {
-            match Contents::of(&spec(&paths)).map(drop) {
+            match Contents::from_spec(&spec(&paths)).map(drop) {
                 Err(Error::PathClash { first: f, second: s }) => {
                     assert_eq!((f.as_str(), s.as_str()), (first, second));
                 }
@@ -274,7 +276,7 @@ mod tests {
             }
         }
         let spec = spec(&["/a/b", "/a/b-c", "/a/bc/d"]);
-        assert!(Contents::of(&spec).is_ok(), "common beginnings are no clash");
+        assert!(Contents::from_spec(&spec).is_ok(), "common beginnings are no clash");
     }
 
     /// A writer that changes the file being packed after the first piece.
@@ -314,7 +316,7 @@ mod tests {
             let mut spec = spec(&[]);
             let content = Content::File(path.clone());
             spec.files.push(PackageFile { path: "/f".to_owned(), content, mode: 0o644 });
-            let contents = Contents::of(&spec).expect("the input is there");
+            let contents = Contents::from_spec(&spec).expect("the input is there");
             let (_, item) = contents.iter().next().expect("one file");
             item.copy_to(&mut Meddler(meddle, false), Path::new("out"), None)
         };
@@ -335,7 +337,7 @@ mod tests {
         let mut spec = spec(&[]);
         let content = Content::File(path.clone());
         spec.files.push(PackageFile { path: "/f".to_owned(), content, mode: 0o644 });
-        let contents = Contents::of(&spec).expect("the input is there");
+        let contents = Contents::from_spec(&spec).expect("the input is there");
         let (_, item) = contents.iter().next().expect("one file");
         std::fs::remove_file(&path).expect("removed");
         let gone = item.copy_to(&mut io::sink(), Path::new("out"), None);
@@ -343,9 +345,9 @@ mod tests {
         std::fs::write(&path, "three").expect("written");
         let replaced = item.copy_to(&mut io::sink(), Path::new("out"), None);
         assert!(matches!(replaced, Err(Error::Changed { .. })), "{replaced:?}");
-        assert!(matches!(Contents::of(&spec).map(drop), Ok(())));
+        assert!(matches!(Contents::from_spec(&spec).map(drop), Ok(())));
         std::fs::remove_file(&path).expect("removed");
         std::fs::create_dir(&path).expect("created");
-        assert!(matches!(Contents::of(&spec).map(drop), Err(Error::NotAFile { .. })));
+        assert!(matches!(Contents::from_spec(&spec).map(drop), Err(Error::NotAFile { .. })));
     }
 }

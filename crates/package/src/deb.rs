@@ -86,7 +86,7 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Wri
     let path = output.path();
     let failed = |e| Error::write(&path, e);
 
-    let mut contents = Contents::of(spec)?;
+    let mut contents = Contents::from_spec(spec)?;
     let doc = format!("/usr/share/doc/{}", spec.name);
     contents.add(&format!("{doc}/copyright"), spec.copyright.as_bytes())?;
     let changelog = gzip_best(changelog.as_bytes()).map_err(failed)?;

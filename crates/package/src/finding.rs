@@ -47,7 +47,7 @@ impl Finding {
     }
 
     /// The same, said of a part.
-    pub(crate) fn of(self, part: &str) -> Self {
+    pub(crate) fn in_part(self, part: &str) -> Self {
         Self { detail: format!("{part}: {}", self.detail), ..self }
     }
 }

@@ -43,7 +43,7 @@ pub enum Kind {
 impl Kind {
     /// The kind that the name of a file says, if it says one.
     #[must_use]
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.as_bytes();
         let ends = |ending: &str| name.ends_with(ending.as_bytes());
         if ends(".deb") {

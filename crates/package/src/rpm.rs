@@ -94,7 +94,7 @@ pub fn write_signed(
     let path = output.path();
 
     let licence = format!("/usr/share/licenses/{}/copyright", spec.name);
-    let mut contents = Contents::of(spec)?;
+    let mut contents = Contents::from_spec(spec)?;
     contents.add(&licence, spec.copyright.as_bytes())?;
     let directories = own_directories(&contents);
     let entries = payload::entries(&contents, &directories);

@@ -75,7 +75,7 @@ impl Checksums {
     ///
     /// # Errors
     /// [`Error::Read`].
-    pub fn of(content: &Content, known: Option<String>) -> Result<Self, Error> {
+    pub fn from_content(content: &Content, known: Option<String>) -> Result<Self, Error> {
         let (mut sha1, mut sha256) = (Sha1::new(), Sha256::new());
         let mut see = |bytes: &[u8]| {
             sha1.update(bytes);

@@ -62,7 +62,7 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &TarOptions) -> Result<Wri
     let mut output = Output::create(dir, &file_name(spec, options))?;
     let path = output.path();
     let failed = |e| Error::write(&path, e);
-    let mut contents = Contents::of(spec)?;
+    let mut contents = Contents::from_spec(spec)?;
     let copyright = format!("/usr/share/doc/{}/copyright", spec.name);
     contents.add(&copyright, spec.copyright.as_bytes())?;
 

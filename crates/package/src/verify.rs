@@ -68,7 +68,7 @@ impl Verifier<'_> {
     }
 
     fn directory(&mut self, dir: &Path) -> Result<(), VerifyError> {
-        let there = repository::files(dir, |path| Kind::of(path).is_some())?;
+        let there = repository::files(dir, |path| Kind::from_name(path).is_some())?;
         let list = dir.join(FILE_NAME);
         let Indexes { indexes, mut listed } = indexes::check(dir, self.keyring)?;
         // A link that leads nowhere is one that somebody meant to lead there.
@@ -94,7 +94,8 @@ impl Verifier<'_> {
             self.tell(index, Subject::Index, findings);
         }
         // What is listed may lie behind links to directories.
-        let reached = listed.iter().filter(|path| Kind::of(path).is_some() && path.is_file());
+        let reached =
+            listed.iter().filter(|path| Kind::from_name(path).is_some() && path.is_file());
         let packages: BTreeSet<PathBuf> = there.into_iter().chain(reached.cloned()).collect();
         for package in &packages {
             self.package(package, listed.contains(package));

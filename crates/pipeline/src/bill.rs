@@ -36,8 +36,8 @@ pub(crate) fn contents(spec: &PackageSpec, records: &FileRecords<'_>) -> Result<
 pub(crate) fn checksums(spec: &PackageSpec, contents: &[String]) -> Result<Vec<Checksums>> {
     let mut known = contents.iter().cloned();
     let of_file = |content: &Content| match content {
-        Content::Bytes(_) => Checksums::of(content, None),
-        Content::File(_) => Checksums::of(content, known.next()),
+        Content::Bytes(_) => Checksums::from_content(content, None),
+        Content::File(_) => Checksums::from_content(content, known.next()),
     };
     let checksums = spec.files.iter().map(|file| &file.content).map(of_file);
     Ok(checksums.collect::<std::result::Result<_, _>>()?)

@@ -266,7 +266,7 @@ impl Assembly<'_> {
             }
             kernels
         };
-        let (target, origin) = (kdb.target.clone(), Origin::of(prepared, id));
+        let (target, origin) = (kdb.target.clone(), Origin::of_kdb(prepared, id));
         Ok(MadeKdb { target, path, kernels, missing, origin })
     }
 
@@ -287,7 +287,7 @@ impl Assembly<'_> {
         let report = |rows, total| {
             progress.event(Event::KdbProgress { plan, kdb: id, rows, total });
         };
-        let origins = self.form.provenance.then(|| Provenance::of(plan, id));
+        let origins = self.form.provenance.then(|| Provenance::from_plan(plan, id));
         let origin_of = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
         let object = |position: usize| {
             if self.cancel.is_cancelled() {

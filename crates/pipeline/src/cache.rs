@@ -120,7 +120,7 @@ impl Cache {
     /// What is known of the files in a directory that is built into.
     pub(crate) fn outputs(&self, out: &Path) -> Result<Outputs<'_>> {
         let records = FileRecords::below(&self.dir, &self.digests, self.verify_all);
-        Outputs::of(out, records).map_err(error::io("find", out))
+        Outputs::in_dir(out, records).map_err(error::io("find", out))
     }
 
     /// Brings the store down to its limit, once all that was made is where

@@ -26,7 +26,7 @@ impl Destination {
     ///
     /// # Errors
     /// Where it leads to a directory, a disk or a socket, or in a circle.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn follow(path: &Path) -> io::Result<Self> {
         let kind = match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() => return fs::canonicalize(path).map(Self::File),
             Ok(metadata) => metadata.file_type(),
@@ -65,7 +65,7 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
 pub fn database(path: &Path) -> Result<PathBuf> {
     let why = match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => "it is no regular file".into(),
-        _ => match Destination::of(path) {
+        _ => match Destination::follow(path) {
             Ok(Destination::File(path)) => {
                 let above = if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
                     Some(path.as_path())
@@ -89,7 +89,7 @@ pub fn database(path: &Path) -> Result<PathBuf> {
 
 /// Writes a file whole or not at all; to a device or a pipe as to any other.
 pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    match Destination::of(path)? {
+    match Destination::follow(path)? {
         Destination::File(path) => write_atomic(&path, &[bytes]),
         Destination::Stream(mut stream) => stream.write_all(bytes),
     }
@@ -121,7 +121,7 @@ mod tests {
             symlink(to, path(link)).unwrap();
         }
         symlink("/dev/null", path("null")).unwrap();
-        let file = |name: &str| match Destination::of(&path(name)) {
+        let file = |name: &str| match Destination::follow(&path(name)) {
             Ok(Destination::File(path)) => path,
             _ => panic!("{name} is a file"),
         };
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(file("none"), path("none"));
         assert_eq!(file("sub/c"), path("sub/../new"));
         for stream in [Path::new("/dev/null"), &path("null")] {
-            assert!(matches!(Destination::of(stream), Ok(Destination::Stream(_))));
+            assert!(matches!(Destination::follow(stream), Ok(Destination::Stream(_))));
             assert!(database(stream).is_err());
         }
         assert!(database(Path::new("new.kdb")).is_ok());
@@ -137,7 +137,7 @@ mod tests {
             assert!(database(&none).is_err(), "{none:?}");
         }
         for none in [path("sub"), path("loop")] {
-            assert!(Destination::of(&none).is_err() && database(&none).is_err(), "{none:?}");
+            assert!(Destination::follow(&none).is_err() && database(&none).is_err(), "{none:?}");
         }
     }
 }

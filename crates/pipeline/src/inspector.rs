@@ -25,15 +25,15 @@ impl Inspector for DatabaseInspector {
         let path = Path::new(path);
         path.extension().is_some_and(|ending| ending == "kdb")
             || gfxpack_rocfft::is_file_name(path)
-            || DatabaseName::of(path).is_some()
-            || ModelName::of(path).is_some()
+            || DatabaseName::from_path(path).is_some()
+            || ModelName::from_path(path).is_some()
     }
 
     fn inspect(&mut self, copy: &Path) -> Inspected {
         let is_kdb = copy.as_os_str().as_encoded_bytes().ends_with(b".kdb");
         let inspected = if is_kdb || gfxpack_rocfft::is_file_name(copy) {
             self.kdb(copy)
-        } else if ModelName::of(copy).is_some() {
+        } else if ModelName::from_path(copy).is_some() {
             let findings = gfxpack_tuning::check_model(copy).err().into_iter().collect();
             Ok(Inspected { findings, entries: 0 })
         } else {

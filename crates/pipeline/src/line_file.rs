@@ -27,7 +27,7 @@ impl LineFile {
     /// # Errors
     /// Where its directory can't be written to.
     pub fn create(path: &Path) -> Result<Self> {
-        let open = || match Destination::of(path)? {
+        let open = || match Destination::follow(path)? {
             Destination::File(path) => {
                 let (file, temporary) = NamedTempFile::new_in(directory_of(&path))?.into_parts();
                 Ok((path, file, Some(temporary)))

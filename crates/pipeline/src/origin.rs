@@ -90,7 +90,7 @@ fn library_of(prepared: &Prepared, target: &Target) -> Library {
 
 impl Origin {
     /// What is known of one of the plan's kdbs before it is built.
-    pub fn of(prepared: &Prepared, kdb: KdbId) -> Self {
+    pub fn of_kdb(prepared: &Prepared, kdb: KdbId) -> Self {
         let (plan, licenses) = (&prepared.plan, &prepared.inputs.library.licenses);
         let rows = plan[kdb].rows.iter();
         let used: BTreeSet<SourceId> = rows.map(|row| plan[row.job].source).collect();
@@ -114,7 +114,7 @@ impl Origin {
                     .sources
                     .files(index)
                     .into_iter()
-                    .map(SourceFile::of)
+                    .map(SourceFile::new)
                     .collect(),
             })
             .collect();
@@ -205,7 +205,7 @@ impl Origin {
 }
 
 impl SourceFile {
-    fn of((path, bytes): (&str, &[u8])) -> Self {
+    fn new((path, bytes): (&str, &[u8])) -> Self {
         let sha1: String = Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         Self { path: path.to_owned(), sha1, sha256: Digest::of(bytes).to_string() }
     }

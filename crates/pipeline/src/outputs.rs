@@ -57,7 +57,7 @@ struct Record {
 
 impl<'a> Outputs<'a> {
     /// What the records say of the files in `out`, which must be there.
-    pub(crate) fn of(out: &Path, records: FileRecords<'a>) -> std::io::Result<Self> {
+    pub(crate) fn in_dir(out: &Path, records: FileRecords<'a>) -> std::io::Result<Self> {
         Ok(Self { out: std::fs::canonicalize(out)?, given: out.to_owned(), records })
     }
 
@@ -198,12 +198,12 @@ mod tests {
         let file = out.join("kdb/x.kdb");
         fs::write(&file, "content").unwrap();
         let digests = FileDigests::in_memory();
-        let outputs = Outputs::of(&out, FileRecords::below(&cache, &digests, false)).unwrap();
+        let outputs = Outputs::in_dir(&out, FileRecords::below(&cache, &digests, false)).unwrap();
         let recipe = outputs.recipe("x kdb", [&b"made of"[..], b"this"]);
         assert!(outputs.unchanged(&recipe).is_none());
         let written = outputs.records.described(&file).unwrap();
         outputs.remember(&recipe, &written);
-        let again = Outputs::of(&out, FileRecords::below(&cache, &digests, false)).unwrap();
+        let again = Outputs::in_dir(&out, FileRecords::below(&cache, &digests, false)).unwrap();
         assert_eq!(again.unchanged(&recipe).unwrap().sha256, written.sha256);
 
         for other in [
@@ -213,7 +213,7 @@ mod tests {
         ] {
             assert!(again.unchanged(&other).is_none());
         }
-        let anew = Outputs::of(&out, FileRecords::below(&cache, &digests, true)).unwrap();
+        let anew = Outputs::in_dir(&out, FileRecords::below(&cache, &digests, true)).unwrap();
         assert!(anew.unchanged(&recipe).is_none());
         let program = Some(b"other".to_vec());
         let other_program = Outputs { records: FileRecords { program, ..again.records }, ..again };
@@ -223,7 +223,7 @@ mod tests {
         fs::create_dir(dir.path().join("p/kdb")).unwrap();
         fs::copy(&file, dir.path().join("p/kdb/x.kdb")).unwrap();
         let elsewhere =
-            Outputs::of(&dir.path().join("p"), FileRecords::below(&cache, &digests, false))
+            Outputs::in_dir(&dir.path().join("p"), FileRecords::below(&cache, &digests, false))
                 .unwrap();
         assert!(elsewhere.unchanged(&recipe).is_none());
 

@@ -87,7 +87,7 @@ impl PackageKdbs<'_> {
             kdbs.iter().map(|(kdb, release)| (kdb, release.clone())).collect();
         crate::hidden::warn(&of_kdbs, &[], self.max_object_bytes, progress);
         let planned = packages::plan(&of_kdbs, &shipped, self.options)?;
-        let outputs = Outputs::of(self.out, records).map_err(error::io("find", self.out))?;
+        let outputs = Outputs::in_dir(self.out, records).map_err(error::io("find", self.out))?;
         let made =
             writers::write(&planned, self.options, signer, self.out, &outputs, cancel, progress)?;
         let kdbs = kdbs.iter().map(|(kdb, _)| kdb);

@@ -222,7 +222,7 @@ pub(crate) fn plan<'a>(
             kernels: kdb.kernels,
             missing: kdb.missing.len() as u64,
             compiler: kdb.origin.compiler().unwrap_or_default().to_owned(),
-            tuning: shipped.of(&kdb.target),
+            tuning: shipped.files_for(&kdb.target),
         };
         // Only what is compiled into this kdb is told in its package.
         let release = of_kdb(release, kdb);

@@ -32,10 +32,10 @@ impl PlanState {
         let (sources, cancel) = (&prepared.inputs.sources, Cancel::default());
         let toolchains = &prepared.toolchains;
         let current = Current::new(&looks, sources, toolchains, store, &cancel).without_writing();
-        let has = |job: &Job| store.lookup(job.digest, current.of(job)).is_some();
+        let has = |job: &Job| store.lookup(job.digest, current.for_job(job)).is_some();
         let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
         let is_refused = |(job, cached): (&Job, &bool)| {
-            !cached && store.refusal(job.digest, current.of(job)).is_some()
+            !cached && store.refusal(job.digest, current.for_job(job)).is_some()
         };
         let refused = plan.jobs.par_iter().zip(&cached).map(is_refused).collect();
         Self { cached, refused }

@@ -15,7 +15,7 @@ pub(crate) struct Provenance(BTreeMap<SourceId, Arc<Origin>>);
 
 impl Provenance {
     /// What the plan says of one of its kdbs.
-    pub(crate) fn of(plan: &Plan, kdb: KdbId) -> Self {
+    pub(crate) fn from_plan(plan: &Plan, kdb: KdbId) -> Self {
         let kdb = &plan[kdb];
         let toolchain = &plan[kdb.toolchain];
         let mut origins = BTreeMap::new();

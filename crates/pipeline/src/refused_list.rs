@@ -153,7 +153,7 @@ impl RefusedKernels {
             text.push_str(&serde_json::to_string(line)?);
             text.push('\n');
         }
-        destination::Destination::of(path)
+        destination::Destination::follow(path)
             .and_then(|_| replace(path, text.as_bytes()))
             .map_err(error::io("write", path))?;
         Ok(lines.len())

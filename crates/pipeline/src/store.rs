@@ -12,7 +12,7 @@ use crate::library::Library;
 /// The files that the reader of these kernels looks into.
 pub(crate) fn of_library(library: &Library) -> Box<dyn KernelStore> {
     match &library.rocfft {
-        Some(facts) => Box::new(rocfft::RocfftCache::of(facts)),
+        Some(facts) => Box::new(rocfft::RocfftCache::from_facts(facts)),
         None => Box::new(kdb::Kdb),
     }
 }

@@ -75,7 +75,7 @@ fn users_databases(dirs: &[PathBuf]) -> Result<BTreeMap<String, Vec<PathBuf>>> {
     let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for input in gfxpack_harvest::list(dirs)? {
         let Input::File { path, .. } = input else { continue };
-        let name = DatabaseName::of(&path).filter(|name| name.owner == Owner::User);
+        let name = DatabaseName::from_path(&path).filter(|name| name.owner == Owner::User);
         if let Some(name) = name {
             found.entry(name.of_system().file_name()).or_default().push(path);
         }

@@ -115,7 +115,7 @@ impl Shipped {
     fn warn_of_parts(&self, progress: &dyn Progress) {
         for files in self.by_target.values() {
             for (name, path) in files {
-                let with = ModelName::of(path).map(|model| model.with).unwrap_or_default();
+                let with = ModelName::from_path(path).map(|model| model.with).unwrap_or_default();
                 for missing in with.iter().filter(|other| !files.contains_key(*other)) {
                     progress.warning(&format!("`{name}` is of no use without `{missing}`"));
                 }
@@ -124,7 +124,7 @@ impl Shipped {
     }
 
     /// The files for a target's package, by their names.
-    pub(crate) fn of(&self, target: &Target) -> Vec<(String, PathBuf)> {
+    pub(crate) fn files_for(&self, target: &Target) -> Vec<(String, PathBuf)> {
         let files = self.by_target.get(target).into_iter().flatten();
         files.map(|(name, path)| (name.clone(), path.clone())).collect()
     }
@@ -141,10 +141,10 @@ impl Shipped {
         given: Given,
     ) -> Result<()> {
         let shown = path.display();
-        if let Some(model) = ModelName::of(path) {
+        if let Some(model) = ModelName::from_path(path) {
             return self.add_model(path, &model, targets, progress, given);
         }
-        let Some(name) = DatabaseName::of(path) else {
+        let Some(name) = DatabaseName::from_path(path) else {
             return Err(error::usage(
                 format!("failed to ship `{shown}`: its name is no tuning database's"),
                 "name it as MIOpen looks for it, as gfx906_60.db.txt or gfx906_60.HIP.fdb.txt",
@@ -205,7 +205,9 @@ fn databases_in(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(error::io("read", dir))? {
         let path = entry.map_err(error::io("read", dir))?.path();
-        if path.is_file() && (DatabaseName::of(&path).is_some() || ModelName::of(&path).is_some()) {
+        if path.is_file()
+            && (DatabaseName::from_path(&path).is_some() || ModelName::from_path(&path).is_some())
+        {
             files.push(path);
         }
     }

@@ -25,7 +25,7 @@ pub fn own() -> Vec<u32> {
 ///
 /// Source: proc_pid_task_children(5).
 #[must_use]
-pub fn of(process: u32) -> Vec<u32> {
+pub fn of_process(process: u32) -> Vec<u32> {
     listed(&process.to_string())
 }
 

@@ -31,7 +31,7 @@ pub struct Identity {
 impl Identity {
     /// That of a file, by what the system tells of it.
     #[must_use]
-    pub fn of(meta: &fs::Metadata) -> Self {
+    pub fn from_metadata(meta: &fs::Metadata) -> Self {
         Self {
             device: meta.dev(),
             inode: meta.ino(),
@@ -46,7 +46,7 @@ impl Identity {
 /// content. `None` where there is no file.
 #[must_use]
 pub fn state_of(path: &Path) -> Option<Digest> {
-    fs::metadata(path).ok().map(|meta| Digest::of(&Identity::of(&meta).bytes()))
+    fs::metadata(path).ok().map(|meta| Digest::of(&Identity::from_metadata(&meta).bytes()))
 }
 
 /// How long ago a file must have changed for its times to tell it from what
@@ -142,14 +142,15 @@ impl FileDigests {
     /// Where it can't be read.
     pub fn digest(&self, path: &Path) -> io::Result<Digest> {
         let meta = fs::metadata(path)?;
-        let identity = Identity::of(&meta);
+        let identity = Identity::from_metadata(&meta);
         if let Some((known, digest)) = self.known.lock().expect("no panic inside").0.get(path)
             && *known == identity
         {
             return Ok(*digest);
         }
         let digest = hash_file(path)?;
-        let unchanged = fs::metadata(path).is_ok_and(|meta| Identity::of(&meta) == identity);
+        let unchanged =
+            fs::metadata(path).is_ok_and(|meta| Identity::from_metadata(&meta) == identity);
         if !unchanged || !identity.is_settled() {
             return Ok(digest);
         }
@@ -165,7 +166,7 @@ impl FileDigests {
     /// # Errors
     /// Where it can't be read.
     pub fn digest_of_output(&self, path: &Path) -> io::Result<Digest> {
-        let identity = Identity::of(&fs::metadata(path)?);
+        let identity = Identity::from_metadata(&fs::metadata(path)?);
         if let Some(digest) = self.outputs.lock().expect("no panic inside").get(&identity) {
             return Ok(*digest);
         }
@@ -177,7 +178,7 @@ impl FileDigests {
     /// Notes the SHA-256 of an output that was just written.
     pub fn note_output(&self, path: &Path, digest: Digest) {
         if let Ok(meta) = fs::metadata(path) {
-            let identity = Identity::of(&meta);
+            let identity = Identity::from_metadata(&meta);
             self.outputs.lock().expect("no panic inside").insert(identity, digest);
         }
     }
@@ -220,7 +221,7 @@ mod tests {
         let cache = dir.path().join("cache");
         // A file that was there long before: this very test.
         let file = std::env::current_exe().unwrap();
-        let identity = Identity::of(&fs::metadata(&file).unwrap());
+        let identity = Identity::from_metadata(&fs::metadata(&file).unwrap());
         let remember = |identity| {
             let known = Known::from([(file.clone(), (identity, Digest::of(b"remembered")))]);
             fs::write(&cache, serde_json::to_vec(&known).unwrap()).unwrap();
@@ -275,7 +276,7 @@ mod tests {
     fn nothing_remembered_counts_where_all_is_read_anew() {
         let dir = tempfile::tempdir().unwrap();
         let (cache, file) = (dir.path().join("cache"), Path::new("/bin/sh"));
-        let identity = Identity::of(&fs::metadata(file).unwrap());
+        let identity = Identity::from_metadata(&fs::metadata(file).unwrap());
         let known = Known::from([(file.to_owned(), (identity, Digest::of(b"remembered")))]);
         fs::write(&cache, serde_json::to_vec(&known).unwrap()).unwrap();
         assert_eq!(FileDigests::open(&cache).digest(file).unwrap(), Digest::of(b"remembered"));

@@ -40,7 +40,7 @@ macro_rules! words {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            pub(crate) fn of(word: &str) -> Result<Self, PlanError> {
+            pub(crate) fn from_word(word: &str) -> Result<Self, PlanError> {
                 match word {
                     $($word => Ok(Self::$variant),)*
                     _ => Err(PlanError::Word { word: word.to_owned(), expected: $what }),

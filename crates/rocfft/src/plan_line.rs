@@ -16,9 +16,9 @@ impl FromStr for FftPlan {
             return bench_line::parse(words);
         }
         let mut next = |expected| words.next().ok_or(PlanError::End(expected));
-        let transform = Transform::of(next("`c2c`, `r2c` or `c2r`")?)?;
-        let precision = Precision::of(next("`half`, `sp` or `dp`")?)?;
-        let placement = Placement::of(next("`ip` or `op`")?)?;
+        let transform = Transform::from_word(next("`c2c`, `r2c` or `c2r`")?)?;
+        let precision = Precision::from_word(next("`half`, `sp` or `dp`")?)?;
+        let placement = Placement::from_word(next("`ip` or `op`")?)?;
         let lengths = next("lengths like `1024x1024`")?;
         let lengths = lengths.split('x').map(size).collect::<Result<Vec<_>, _>>()?;
         if lengths.len() > 3 {
@@ -30,7 +30,7 @@ impl FromStr for FftPlan {
             if word == "batch" && batch.is_none() {
                 batch = Some(size(words.next().ok_or(PlanError::End("a number from 1"))?)?);
             } else if direction.is_none() && word != "batch" {
-                direction = Some(Direction::of(word)?);
+                direction = Some(Direction::from_word(word)?);
             } else {
                 return Err(PlanError::Word { word: word.to_owned(), expected: "the end" });
             }

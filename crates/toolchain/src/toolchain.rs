@@ -227,7 +227,7 @@ impl Toolchain {
             Language::Assembly => !self.is_covered(path),
         };
         let same = |path: &Path, identity: &Identity| {
-            fs::metadata(path).is_ok_and(|meta| Identity::of(&meta) == *identity)
+            fs::metadata(path).is_ok_and(|meta| Identity::from_metadata(&meta) == *identity)
         };
         let changed =
             |(path, identity): &&(PathBuf, Identity)| decides(path) && !same(path, identity);
@@ -431,7 +431,7 @@ fn identities(
         paths.extend(entries.map(walkdir::DirEntry::into_path));
     }
     let identity = |path: PathBuf| match fs::metadata(&path) {
-        Ok(meta) => Ok((path, Identity::of(&meta))),
+        Ok(meta) => Ok((path, Identity::from_metadata(&meta))),
         Err(error) => Err(ToolchainError::io("read", path)(error)),
     };
     paths.into_iter().map(identity).collect()

@@ -28,7 +28,7 @@ pub struct ModelName {
 impl ModelName {
     /// What the file's name says, if MIOpen gives such names.
     #[must_use]
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let ending = [PARAMETERS, SOLVERS].into_iter().find(|ending| name.ends_with(ending))?;
         let stem = name.strip_suffix(ending)?;
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn names_say_the_processor_and_what_belongs_together() {
         let check = |name: &str, expected: Option<(&str, &[&str])>| {
-            let found = ModelName::of(Path::new(name));
+            let found = ModelName::from_path(Path::new(name));
             let found = found.map(|name| (name.target.to_string(), name.with));
             let expected = expected.map(|(target, with)| {
                 (target.to_owned(), with.iter().map(|name| (*name).to_owned()).collect())

@@ -93,11 +93,11 @@ pub fn lint(
     mut tell: impl FnMut(Finding),
 ) -> Result<Linted, ReadError> {
     let mut told = Told { tell: &mut tell, linted: Linted::default() };
-    if let Some(name) = ModelName::of(path) {
+    if let Some(name) = ModelName::from_path(path) {
         lint_model(path, &name, target, &mut told)?;
         return Ok(told.linted);
     }
-    let Some(name) = DatabaseName::of(path) else {
+    let Some(name) = DatabaseName::from_path(path) else {
         let message = "the name is none that MIOpen looks for, as gfx906_60.db.txt and \
                        gfx90a68.HIP.fdb.txt are";
         told.add(Severity::Error, None, message);

@@ -119,7 +119,8 @@ pub fn merge(
     let mut names = Vec::new();
     for input in inputs {
         let input = input.as_ref();
-        let name = DatabaseName::of(input).ok_or_else(|| MergeError::Name(input.to_owned()))?;
+        let name =
+            DatabaseName::from_path(input).ok_or_else(|| MergeError::Name(input.to_owned()))?;
         names.push((input, name));
     }
     let Some(((first, name), over)) = names.split_first() else { return Err(MergeError::Nothing) };

@@ -83,7 +83,7 @@ const EXTENSIONS: [(&str, Kind, Owner, Storage); 6] = [
 impl DatabaseName {
     /// What the file's name says, if MIOpen gives such names.
     #[must_use]
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let (stem, kind, owner, storage) =
             EXTENSIONS.iter().find_map(|(end, kind, owner, how)| {
@@ -164,8 +164,8 @@ fn is_version(part: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn of(name: &str) -> Option<DatabaseName> {
-        DatabaseName::of(Path::new(name))
+    fn parsed(name: &str) -> Option<DatabaseName> {
+        DatabaseName::from_path(Path::new(name))
     }
 
     #[test]
@@ -174,7 +174,8 @@ mod tests {
         use Owner::{System, User};
         use Storage::{Sqlite, Text};
         let check = |name: &str, basename: &str, kind, owner, storage, rest: [&str; 2]| {
-            let known = of(&format!("dir/{name}")).unwrap_or_else(|| panic!("{name} is a name"));
+            let known =
+                parsed(&format!("dir/{name}")).unwrap_or_else(|| panic!("{name} is a name"));
             assert_eq!(known.target.db_basename(), basename, "{name}");
             assert_eq!((known.kind, known.owner, known.storage), (kind, owner, storage), "{name}");
             assert_eq!([known.prefix.as_str(), known.suffix.as_str()], rest, "{name}");
@@ -207,14 +208,14 @@ mod tests {
             "gfx0_60.db.txt",
             "gfx906_60.db.txt.bz2",
         ] {
-            assert_eq!(of(name), None, "{name}");
+            assert_eq!(parsed(name), None, "{name}");
         }
     }
 
     #[test]
     fn a_users_database_has_a_place_in_the_system() {
         let check = |user: &str, system: &str| {
-            assert_eq!(of(user).expect(user).of_system().file_name(), system);
+            assert_eq!(parsed(user).expect(user).of_system().file_name(), system);
         };
         check("gfx906_60.HIP.3_3_0_.ufdb.txt", "gfx906_60.HIP.fdb.txt");
         check("gfx906_60.HIP.3_3_0_4d52.fusion.ufdb.txt", "gfx906_60.HIP.fusion.fdb.txt");

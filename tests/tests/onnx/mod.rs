@@ -25,7 +25,7 @@ fn lines(model: &[u8], options: &[&str]) -> Vec<String> {
 
 /// One layer of `x` with weights `w`.
 fn one(x: &str, w: &str, operation: &str, attributes: &[&str], data_type: i64) -> Vec<u8> {
-    let mut graph = Graph::of(data_type);
+    let mut graph = Graph::with_data_type(data_type);
     graph.input(&format!("x:{x}")).weights(&format!("w:{w}")).output("y");
     graph.node(&format!("{operation} x w -> y"), attributes).model()
 }

@@ -60,10 +60,10 @@ pub(crate) struct Graph {
 impl Graph {
     /// Of tensors of fp32.
     pub(crate) fn new() -> Self {
-        Self::of(FLOAT)
+        Self::with_data_type(FLOAT)
     }
 
-    pub(crate) fn of(data_type: i64) -> Self {
+    pub(crate) fn with_data_type(data_type: i64) -> Self {
         let graph = Message::default().text(2, "graph");
         Self { graph, functions: Vec::new(), data_type }
     }

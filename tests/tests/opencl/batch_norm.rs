@@ -16,7 +16,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(case: &Case<'_>, [batch, channels, places]: [usize; 3]) -> Result<Self> {
+    fn new(case: &Case<'_>, [batch, channels, places]: [usize; 3]) -> Result<Self> {
         Ok(Self { batch, channels, places, spatial: case.number("MODE")? == 1 })
     }
 
@@ -49,7 +49,7 @@ impl Shape {
 pub(crate) fn check_inference(case: &Case<'_>) -> Result<()> {
     let dtype = case.dtype()?;
     for lengths in [[2, 3, 35], [3, 2, 300]] {
-        let shape = Shape::of(case, lengths)?;
+        let shape = Shape::new(case, lengths)?;
         let mut random = Random::new(7);
         let mut parameters = |low, high| random.values(Dtype::Fp32, shape.parameters(), low, high);
         let mean = parameters(-1.0, 1.0);
@@ -112,7 +112,7 @@ pub(crate) fn check_training(case: &Case<'_>) -> Result<()> {
     let factor = 0.1f32;
     // Less and more than a work-group per channel; a batch of one image.
     for lengths in [[3, 4, 35], [4, 2, 150], [1, 2, 7]] {
-        let shape = Shape::of(case, lengths)?;
+        let shape = Shape::new(case, lengths)?;
         let mut random = Random::new(8);
         let mut parameters = |low, high| random.values(Dtype::Fp32, shape.parameters(), low, high);
         let weight = parameters(0.5, 2.0);
@@ -179,7 +179,7 @@ pub(crate) fn check_training(case: &Case<'_>) -> Result<()> {
 pub(crate) fn check_backward(case: &Case<'_>) -> Result<()> {
     let dtype = case.dtype()?;
     for lengths in [[3, 4, 35], [4, 2, 150]] {
-        let shape = Shape::of(case, lengths)?;
+        let shape = Shape::new(case, lengths)?;
         let mut random = Random::new(9);
         let weight = random.values(Dtype::Fp32, shape.parameters(), 0.5, 2.0);
         let x = random.values(dtype, shape.count(), 1.0, 4.0);

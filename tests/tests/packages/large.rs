@@ -69,7 +69,7 @@ fn more_than_four_gibibytes_come_back_and_take_no_more_memory_than_less() {
             assert!(listed.contains(&format!("{size} /opt/")), "{listed}");
             assert!(listed.contains("rpmlib(LargeFiles)"), "{listed}");
         }
-        let format = Kind::of(&package).expect("a package's name");
+        let format = Kind::from_name(&package).expect("a package's name");
         let report = read::check(&package, format, &mut |_, _| Ok(())).expect("reads");
         assert_eq!(report.findings, Vec::<String>::new(), "{kind}");
     }

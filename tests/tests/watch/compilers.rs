@@ -85,8 +85,9 @@ fn copies_of_a_loaded_compiler_have_records_of_their_own() {
     let (first, second) = (writing("first.o"), writing("second.o"));
     let_in(&path, &compiler.program, [(&recorders[0], &first), (&recorders[1], &second)]);
     let asked = |record: &Record| -> Vec<_> {
-        let asks =
-            record.of(Class::Compiler).filter(|ask| !ask.path.to_string_lossy().contains(".o"));
+        let asks = record
+            .asks_of(Class::Compiler)
+            .filter(|ask| !ask.path.to_string_lossy().contains(".o"));
         asks.map(|ask| (ask.path.clone(), ask.what.clone(), ask.error)).collect()
     };
     for recorder in recorders {
@@ -114,7 +115,10 @@ fn held_by_the_kernel_drivers_and_compilers_do_what_they_did() {
         let (said, record) = watched_with(&path, &words, &options);
         assert_eq!(said, Ok(()), "{words:?}");
         let record = record.unwrap();
-        assert!(record.of(Class::Compiler).count() > 0 && record.of(Class::Linker).count() > 0);
+        assert!(
+            record.asks_of(Class::Compiler).count() > 0
+                && record.asks_of(Class::Linker).count() > 0
+        );
         assert!(record.asks.iter().all(|ask| ask.error != Some(13)), "{words:?}");
         assert!(plain == fs::read(path.join("k.o")).unwrap(), "{words:?}");
     }

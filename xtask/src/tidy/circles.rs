@@ -187,7 +187,7 @@ mod tests {
         let files = files
             .iter()
             .map(|(name, text)| TextFile { path: path(name), text: (*text).to_owned() });
-        let findings = check(&Tree::of(files.collect()));
+        let findings = check(&Tree::from_files(files.collect()));
         findings.iter().map(|it| it.to_string().replace("crates/a/src/", "")).collect()
     }
 

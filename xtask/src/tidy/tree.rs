@@ -61,7 +61,7 @@ impl Tree {
 
     /// A tree of those files.
     #[cfg(test)]
-    pub(super) fn of(files: Vec<TextFile>) -> Self {
+    pub(super) fn from_files(files: Vec<TextFile>) -> Self {
         Self(files)
     }
 

@@ -50,7 +50,7 @@ pub struct About {
 impl About {
     /// What the store keeps of a job.
     #[must_use]
-    pub fn of(job: &Job) -> Self {
+    pub fn from_job(job: &Job) -> Self {
         let (key, arguments) = (KernelKey::clone(&job.key), job.arguments.clone());
         Self { key, target_id: job.target_id.clone(), arguments }
     }
@@ -58,7 +58,7 @@ impl About {
 
 impl ObjectInfo {
     /// For an object, and the bytes of what stands before and behind it.
-    pub(super) fn of(
+    pub(super) fn for_object(
         bytes: &[u8],
         about: &About,
         answers: Vec<Digest>,

@@ -268,7 +268,8 @@ impl ObjectStore {
         rests_on: &RestsOn,
     ) -> Result<ObjectInfo, CompileError> {
         let answers = self.insert_answers(rests_on)?;
-        let (info, header, about) = ObjectInfo::of(bytes, about, answers, rests_on.commands);
+        let (info, header, about) =
+            ObjectInfo::for_object(bytes, about, answers, rests_on.commands);
         self.write(&object_path(job), &[&header, bytes, &about])?;
         Ok(info)
     }

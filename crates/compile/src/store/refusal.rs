@@ -37,7 +37,7 @@ enum Reason {
 }
 
 impl Reason {
-    fn of(kind: &FailureKind) -> Option<Self> {
+    fn from_kind(kind: &FailureKind) -> Option<Self> {
         match kind {
             FailureKind::Refused(code) => Some(Self::Refused(*code)),
             FailureKind::WrongTarget { expected, found } => {
@@ -69,12 +69,12 @@ impl ObjectStore {
         about: &About,
         rests_on: &RestsOn,
     ) -> Result<(), CompileError> {
-        let Some(reason) = Reason::of(&failure.kind) else { return Ok(()) };
+        let Some(reason) = Reason::from_kind(&failure.kind) else { return Ok(()) };
         let (judge, output) = (JUDGE.to_owned(), failure.output.clone());
         let refusal = KeptRefusal { judge, reason, output };
         let bytes = serde_json::to_vec(&refusal).expect("plain data");
         let answers = self.insert_answers(rests_on)?;
-        let (_, header, about) = ObjectInfo::of(&bytes, about, answers, rests_on.commands);
+        let (_, header, about) = ObjectInfo::for_object(&bytes, about, answers, rests_on.commands);
         self.write(&refusal_path(job), &[&header, &bytes, &about])
     }
 
@@ -218,7 +218,7 @@ mod tests {
             output: "a.cl:1:1: error: no".to_owned(),
         };
         let bytes = serde_json::to_vec(&refusal).unwrap();
-        let (_, header, about) = ObjectInfo::of(&bytes, &about_it(), Vec::new(), None);
+        let (_, header, about) = ObjectInfo::for_object(&bytes, &about_it(), Vec::new(), None);
         f.store.write(&refusal_path(f.job), &[&header, &bytes, &about]).unwrap();
         assert_eq!(f.kept(), None);
     }

@@ -39,18 +39,18 @@ impl Certificate {
                     continue;
                 }
                 packet::PUBLIC_KEY => {
-                    certificates.extend(Self::of(&current));
+                    certificates.extend(Self::from_parts(&current));
                     current.clear();
                 }
                 _ => {}
             }
             current.push(Signed { packet, signatures: Vec::new() });
         }
-        certificates.extend(Self::of(&current));
+        certificates.extend(Self::from_parts(&current));
         certificates
     }
 
-    fn of(parts: &[Signed<'_>]) -> Option<Self> {
+    fn from_parts(parts: &[Signed<'_>]) -> Option<Self> {
         let (first, parts) = parts.split_first()?;
         let mut primary = Key::parse(first.packet)?;
         let hashed = hashed_key(first.packet.body);

@@ -20,7 +20,7 @@ pub(super) struct Packet<'a> {
 pub(super) struct Packets<'a>(&'a [u8]);
 
 impl<'a> Packets<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
+    pub(super) fn in_bytes(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn lengths_are_written_in_many_ways() {
         let check = |bytes: &[u8], expected: &[(u8, usize)]| {
-            let found: Vec<_> = Packets::of(bytes).map(|p| (p.tag, p.body.len())).collect();
+            let found: Vec<_> = Packets::in_bytes(bytes).map(|p| (p.tag, p.body.len())).collect();
             assert_eq!(found, expected, "{:?}", &bytes[..bytes.len().min(8)]);
         };
         check(&[0x88, 2, 1, 2, 0xc2, 1, 9], &[(2, 2), (2, 1)]);

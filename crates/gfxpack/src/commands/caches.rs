@@ -79,11 +79,11 @@ pub(crate) fn run(command: &Caches, output: &Output) -> Result {
     let surroundings = environment::surroundings();
     match command {
         Caches::List { chosen, entries } => {
-            list(&chosen.of(&surroundings), &surroundings, *entries, output);
+            list(&chosen.caches(&surroundings), &surroundings, *entries, output);
             Ok(())
         }
         Caches::Size { chosen } => {
-            sizes(&chosen.of(&surroundings), output);
+            sizes(&chosen.caches(&surroundings), output);
             Ok(())
         }
         Caches::Clear { chosen, older_than, of_versions, tuning, dry_run, yes } => {
@@ -94,7 +94,7 @@ pub(crate) fn run(command: &Caches, output: &Output) -> Result {
                 clearing.tuning = *tuning;
                 clearing
             };
-            clear(&chosen.of(&surroundings), &clearing, &versions, *dry_run, *yes, output)
+            clear(&chosen.caches(&surroundings), &clearing, &versions, *dry_run, *yes, output)
         }
         Caches::Env(args) => env::run(args, &surroundings, output),
     }

@@ -43,7 +43,7 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
     options.retarget.dedup();
     if let Some(out) = to_file(args.out.as_ref()) {
         // A temporary file system may be the memory that is to be spared.
-        if let Destination::File(out) = Destination::of(out).map_err(fail::io("write", out))? {
+        if let Destination::File(out) = Destination::follow(out).map_err(fail::io("write", out))? {
             options.temporary = directory_of(&out).to_owned();
             std::fs::create_dir_all(directory_of(&out)).map_err(fail::io("write", &out))?;
         }

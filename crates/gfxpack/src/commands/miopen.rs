@@ -39,7 +39,7 @@ pub(crate) fn run(
             libmiopen::locate(&options, &cache, cancel, &reporter)?
         }
     };
-    let sources = Sources::of(&library)?;
+    let sources = Sources::in_library(&library)?;
     print(&library, Some(&sources), output)?;
     for unnamed in &sources.unnamed {
         output.warn(&format!("the text `{unnamed}` is left out: its file's name is not known"));

@@ -77,7 +77,7 @@ fn merge(
     let mut out = out.to_owned();
     if out.is_dir() {
         let first = &inputs[0];
-        let name = DatabaseName::of(first).ok_or_else(|| MergeError::Name(first.clone()))?;
+        let name = DatabaseName::from_path(first).ok_or_else(|| MergeError::Name(first.clone()))?;
         out.push(name.of_system().file_name());
     }
     let real = destination::database(&out)?;
@@ -137,7 +137,7 @@ fn lint(files: &[PathBuf], target: Option<&Target>, strict: bool, output: &Outpu
 }
 
 fn stats(file: &Path, output: &Output) -> Result {
-    let name = DatabaseName::of(file).ok_or_else(|| MergeError::Name(file.to_owned()))?;
+    let name = DatabaseName::from_path(file).ok_or_else(|| MergeError::Name(file.to_owned()))?;
     let stats = gfxpack_tuning::stats(file, &name)?;
     let body = json!({
         "file": shown(file), "kind": name.kind.name(), "target": name.target,

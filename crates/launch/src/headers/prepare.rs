@@ -330,7 +330,7 @@ impl<'a> Headers<'a> {
         let made = match record {
             Ok(record) if output.ok() => {
                 let dir = looks.real(scratch.path());
-                let places = places[index.0].of(Language::Hip).with_stage(&dir);
+                let places = places[index.0].for_language(Language::Hip).with_stage(&dir);
                 let dirs = record.processes.iter().flat_map(|process| searched(&process.arguments));
                 let places = dirs
                     .filter(|dir| dir.is_absolute())

@@ -86,7 +86,7 @@ impl Work {
     pub(crate) fn new(problems: &[Problem]) -> Self {
         let problems: BTreeSet<&Problem> = problems.iter().collect();
         let problems: Vec<Problem> = problems.into_iter().cloned().collect();
-        let wording = problems.iter().map(Wording::of).collect();
+        let wording = problems.iter().map(Wording::for_problem).collect();
         Self { problems, wording }
     }
 
@@ -132,7 +132,7 @@ impl Work {
 }
 
 impl Wording {
-    fn of(problem: &Problem) -> Self {
+    fn for_problem(problem: &Problem) -> Self {
         let Problem::Convolution(convolution) = problem else { return Self::Driver };
         if let Err(error) = convolution.check() {
             return Self::Invalid(Failure::Invalid(error.to_string()));

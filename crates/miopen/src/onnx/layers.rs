@@ -258,7 +258,7 @@ impl<'a> Place<'a> {
         if name.is_empty() {
             return Err(Reason::wrong(format!("it has no {what}")));
         }
-        if let Some(sizes) = self.shapes.of(name).filter(|sizes| !sizes.is_empty()) {
+        if let Some(sizes) = self.shapes.sizes(name).filter(|sizes| !sizes.is_empty()) {
             return Ok(sizes);
         }
         let (origin, hint) = self.origin(name);
@@ -283,7 +283,7 @@ impl<'a> Place<'a> {
                 return (why, format!("say what they are: {}", bind.join(" ")));
             }
             let Some(node) = self.producers.nodes.get(at) else { break };
-            let is_open = |one: &&String| !one.is_empty() && self.shapes.of(one).is_none();
+            let is_open = |one: &&String| !one.is_empty() && self.shapes.sizes(one).is_none();
             match node.input.iter().find(is_open) {
                 Some(input) => at = input,
                 None => {

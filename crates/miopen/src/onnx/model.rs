@@ -196,7 +196,7 @@ impl Model {
             if let Some(input) = outer.get(&**name) {
                 return ValueInfoProto::clone(input);
             }
-            let sizes = shapes.of(name).map(|sizes| sizes.iter().map(|size| *size as i64));
+            let sizes = shapes.sizes(name).map(|sizes| sizes.iter().map(|size| *size as i64));
             let sizes = sizes.map(Iterator::collect::<Vec<_>>);
             let data_type = self.types.get(name).copied().or_else(|| shapes.element(name));
             input(name, data_type.unwrap_or(DataType::Float as i32), sizes.as_deref())

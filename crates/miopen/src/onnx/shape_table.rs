@@ -16,7 +16,7 @@ pub(super) struct Shapes {
 
 impl Shapes {
     /// All sizes of a tensor.
-    pub(super) fn of(&self, name: &str) -> Option<&[u64]> {
+    pub(super) fn sizes(&self, name: &str) -> Option<&[u64]> {
         self.sizes.get(name).map(Vec::as_slice)
     }
 

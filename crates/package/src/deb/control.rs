@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn control_of(spec: &PackageSpec) -> Result<String, Error> {
-        control(spec, &Contents::of(spec).expect("no clash"))
+        control(spec, &Contents::from_spec(spec).expect("no clash"))
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::read::Kind;
 /// # Errors
 /// Where a directory can't be read.
 pub fn packages(dir: &Path) -> Result<Vec<PathBuf>, FileError> {
-    files(dir, |path| matches!(Kind::of(path), Some(Kind::Deb | Kind::Rpm)))
+    files(dir, |path| matches!(Kind::from_name(path), Some(Kind::Deb | Kind::Rpm)))
 }
 
 /// Every file below `dir` whose path is wanted, sorted. Links to files are

@@ -42,13 +42,13 @@ pub(super) fn check(
         (Some(Ok(text)), Some(plain)) if text != plain => {
             findings.push("`InRelease` says something else".to_owned().into());
         }
-        (Some(Err(why)), _) => findings.push(why.clone().of("the signature of `InRelease`")),
+        (Some(Err(why)), _) => findings.push(why.clone().in_part("the signature of `InRelease`")),
         (Some(Ok(_)) | None, _) => {}
     }
     match (keyring, &plain, &detached) {
         (Some(keyring), Some(_), Some(signature)) => {
             let refused = keyring.check_file(signature, &release)?;
-            findings.extend(refused.map(|why| why.of("its signature")));
+            findings.extend(refused.map(|why| why.in_part("its signature")));
         }
         // apt needs one of the two.
         (Some(_), Some(_), None) if within.is_none() => {

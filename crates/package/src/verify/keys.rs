@@ -53,7 +53,7 @@ fn one(key: &Path, signed: &[Signed]) -> Result<Option<Finding>, VerifyError> {
         // A damaged signature is not the key's fault.
         if let Some(why) = refused.filter(|why| why.remedy == Remedy::Sign) {
             let what = format!("it did not make the signature `{name}`");
-            return Ok(Some(why.of(&what)));
+            return Ok(Some(why.in_part(&what)));
         }
     }
     Ok(None)

@@ -31,7 +31,7 @@ pub(super) fn check(
     keyring: Option<&Keyring>,
     inspector: &mut dyn Inspector,
 ) -> Result<Verified, VerifyError> {
-    let kind = Kind::of(path).ok_or_else(|| VerifyError::Name { path: path.to_owned() })?;
+    let kind = Kind::from_name(path).ok_or_else(|| VerifyError::Name { path: path.to_owned() })?;
     let scratch = temporary_dir()?;
     let size = path.metadata().map_err(FileError::io("find", path))?.len();
     let most = size.saturating_mul(EXPANSION_MAX).max(UNPACKED_MIN);
@@ -101,7 +101,7 @@ fn signatures(
             if refused.len() < signed.signatures.len() {
                 refused.clear();
             }
-            Ok(refused.into_iter().map(|why| why.of("its signature")).collect())
+            Ok(refused.into_iter().map(|why| why.in_part("its signature")).collect())
         }
         // A .deb without a signature may be in a signed index.
         None if kind == Kind::Deb && listed && !signature::path_of(path).exists() => Ok(Vec::new()),

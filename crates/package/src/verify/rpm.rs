@@ -34,7 +34,7 @@ pub(super) fn check(
         match read(&dir.join("repodata/repomd.xml.asc")) {
             Ok(signature) => {
                 let refused = keyring.check_file(&signature, repomd)?;
-                findings.extend(refused.map(|why| why.of("its signature")));
+                findings.extend(refused.map(|why| why.in_part("its signature")));
             }
             Err(_) => {
                 let why = "it is not signed: there is no `repomd.xml.asc`";

@@ -18,7 +18,7 @@ pub(super) fn check(keyring: &Keyring, path: &Path) -> Result<Option<Finding>, S
     match read(&path_of(path)) {
         Ok(signature) => {
             let refused = keyring.check_file(&signature, path)?;
-            Ok(refused.map(|why| why.of("its signature")))
+            Ok(refused.map(|why| why.in_part("its signature")))
         }
         Err(_) => Ok(Some(Finding::unsigned("it is not signed"))),
     }

@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use gfxpack_package::read::{self, Kind, Report};
 
 pub(crate) fn check(path: &Path) -> Report {
-    let kind = Kind::of(path).expect("a package's name");
+    let kind = Kind::from_name(path).expect("a package's name");
     read::check(path, kind, &mut |_, _| Ok(())).expect("reads")
 }
 

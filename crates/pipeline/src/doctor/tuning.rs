@@ -71,7 +71,7 @@ fn is_users(dir: &Path, user_db: &Path) -> bool {
         return true;
     }
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| DatabaseName::of(&entry.path()));
+    let names = entries.filter_map(|entry| DatabaseName::from_path(&entry.path()));
     let (users, systems): (Vec<_>, Vec<_>) = names.partition(|name| name.owner == Owner::User);
     !users.is_empty() && systems.is_empty()
 }

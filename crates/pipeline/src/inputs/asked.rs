@@ -83,7 +83,7 @@ impl Reader {
     /// Writes the sources that the library holds to a directory, and warns of
     /// those that the user has too, in another version.
     fn write_sources(&mut self, library: &Library, user: &SourceDirs) -> Result<SourceDirs> {
-        let texts = Sources::of(library)?;
+        let texts = Sources::in_library(library)?;
         let dir = tempfile::Builder::new()
             .prefix("gfxpack-sources-")
             .tempdir()

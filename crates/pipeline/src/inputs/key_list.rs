@@ -80,7 +80,7 @@ struct KeyChecks<'k> {
 }
 
 impl<'k> KeyChecks<'k> {
-    fn of(keys: &'k [Arc<KeyRequest>]) -> Self {
+    fn new(keys: &'k [Arc<KeyRequest>]) -> Self {
         // Of many keys this takes as long as reading them.
         let bad_options = keys
             .par_iter()
@@ -113,7 +113,7 @@ impl Reader {
         let all = keys.iter().map(|key| &*key.key).chain(unusable.iter().map(|(key, _)| key));
         let devices: BTreeSet<&str> =
             all.filter_map(KernelKey::split_device).map(|(_, device)| device).collect();
-        let mut checks = KeyChecks::of(&keys);
+        let mut checks = KeyChecks::new(&keys);
         let mut reported = vec![false; unusable.len()];
         for position in 0..self.requests.len() {
             let found = self.keys_of_target(position, &keys, &mut checks, dirs)

@@ -66,7 +66,7 @@ impl Fact {
 pub(crate) struct Micros(u64);
 
 impl Micros {
-    fn of(duration: Duration) -> Self {
+    fn from_duration(duration: Duration) -> Self {
         Self(duration.as_micros() as u64)
     }
 
@@ -140,9 +140,9 @@ impl Facts {
             ended: Ended::Compiled,
             size: 0,
             worker: run.worker as u32,
-            start: Micros::of(run.started.saturating_duration_since(begun)),
-            duration: Micros::of(duration),
-            cpu: Micros::of(usage.cpu),
+            start: Micros::from_duration(run.started.saturating_duration_since(begun)),
+            duration: Micros::from_duration(duration),
+            cpu: Micros::from_duration(usage.cpu),
             peak_memory: usage.peak_memory,
             more: match (&remote, &output) {
                 (None, None) => None,

@@ -70,7 +70,7 @@ pub(crate) fn write(
         }
     }
     if let Some(path) = &options.junit {
-        let write = || match Destination::of(path)? {
+        let write = || match Destination::follow(path)? {
             Destination::File(path) => {
                 write_atomic_with(&path, |out| junit::write(facts, prepared, out))
             }

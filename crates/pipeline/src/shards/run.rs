@@ -110,7 +110,7 @@ impl Run<'_> {
     }
 
     fn known(&self, job: &Job, current: &Current<'_>) -> Known {
-        let now = current.of(job);
+        let now = current.for_job(job);
         let job = job.digest;
         if self.outbox.has(job, now) {
             return Known::Made;

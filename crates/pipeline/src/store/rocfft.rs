@@ -23,7 +23,7 @@ pub(super) struct RocfftCache {
 
 impl RocfftCache {
     /// That of this library.
-    pub(super) fn of(facts: &RocfftFacts) -> Self {
+    pub(super) fn from_facts(facts: &RocfftFacts) -> Self {
         let mut generator_sum = [0; 32];
         generator_sum.copy_from_slice(facts.generator_sum.as_ref());
         Self { hip_version: facts.hip_version, generator_sum }

@@ -182,7 +182,7 @@ impl Look {
             Ok(_) => Kind::Other,
         };
         let executable = meta.as_ref().is_ok_and(|meta| meta.permissions().mode() & 0o111 != 0);
-        let identity = meta.ok().map(|meta| Identity::of(&meta));
+        let identity = meta.ok().map(|meta| Identity::from_metadata(&meta));
         let is_there = matches!(kind, Kind::File | Kind::Directory);
         let real = if is_there { real(path) } else { PathBuf::new() };
         Self { kind, identity, executable, real, digest: None, listing: None }

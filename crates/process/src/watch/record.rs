@@ -57,7 +57,7 @@ pub enum Class {
 impl Class {
     /// What a program is, by its name and arguments, as the recorder tells it.
     #[must_use]
-    pub fn of(words: &[OsString]) -> Self {
+    pub fn from_arguments(words: &[OsString]) -> Self {
         let second = words.get(1).map(|word| word.as_bytes()).unwrap_or_default();
         let name = words.first().and_then(|word| Path::new(word).file_name());
         match second {
@@ -237,7 +237,7 @@ impl Record {
     }
 
     /// The asks of processes of a class.
-    pub fn of(&self, class: Class) -> impl Iterator<Item = &Ask> {
+    pub fn asks_of(&self, class: Class) -> impl Iterator<Item = &Ask> {
         self.asks.iter().filter(move |ask| self.processes[ask.process].class == class)
     }
 }

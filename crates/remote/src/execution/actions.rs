@@ -24,7 +24,7 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    pub(crate) fn of(service: &Service, action: &Action, tree: &Tree) -> Self {
+    pub(crate) fn new(service: &Service, action: &Action, tree: &Tree) -> Self {
         let platform = (!service.options.platform.is_empty()).then(|| {
             let mut properties: Vec<_> = service.options.platform.clone();
             // By name, then by value, as the interface demands.
@@ -35,7 +35,7 @@ impl Ask {
             api::Platform { properties: properties.collect() }
         });
         #[expect(deprecated, reason = "servers of version 2.1 read it here, later ones below")]
-        let command = Blob::of(&api::Command {
+        let command = Blob::from_message(&api::Command {
             arguments: action.arguments.clone(),
             output_paths: action.outputs.iter().map(|&path| path.to_owned()).collect(),
             working_directory: action.directory.to_owned(),
@@ -46,7 +46,7 @@ impl Ask {
             seconds: i64::try_from(action.time_limit.as_secs()).unwrap_or(i64::MAX),
             nanos: action.time_limit.subsec_nanos() as i32,
         };
-        let message = Blob::of(&api::Action {
+        let message = Blob::from_message(&api::Action {
             command_digest: Some(command.api()),
             input_root_digest: Some(tree.root.clone()),
             timeout: Some(timeout),
@@ -136,7 +136,7 @@ pub(crate) enum End {
 }
 
 impl End {
-    pub(crate) fn of(response: api::ExecuteResponse) -> Self {
+    pub(crate) fn from_response(response: api::ExecuteResponse) -> Self {
         let status = response.status.unwrap_or_default();
         match (Code::from(status.code), response.result) {
             (Code::Ok, Some(result)) => Self::Done(Box::new(result), response.cached_result),

@@ -42,7 +42,9 @@ impl Blobs {
 
     /// Bytes of blobs in one call.
     fn batch(&self) -> u64 {
-        self.limits.get_or_init(|| Limits::of(&api::CacheCapabilities::default())).batch
+        self.limits
+            .get_or_init(|| Limits::from_capabilities(&api::CacheCapabilities::default()))
+            .batch
     }
 
     /// Forgets that blobs are there: the server says that they are not.
@@ -368,7 +370,7 @@ mod tests {
 
     #[test]
     fn batches_stay_below_the_limit() {
-        let limits = Limits::of(&api::CacheCapabilities {
+        let limits = Limits::from_capabilities(&api::CacheCapabilities {
             max_batch_total_size_bytes: (ROOM + 10_000) as i64,
             ..Default::default()
         });
@@ -383,7 +385,7 @@ mod tests {
             assert!(size <= 10_000, "{size}");
         }
         assert_eq!(batches.concat().len(), blobs.len());
-        let unstated = Limits::of(&api::CacheCapabilities::default());
+        let unstated = Limits::from_capabilities(&api::CacheCapabilities::default());
         assert!(unstated.batch < USUAL_BATCH);
     }
 }

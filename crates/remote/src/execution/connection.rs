@@ -127,7 +127,7 @@ impl Connection {
                 return Err(unable("its workers do not know SHA-256"));
             }
         }
-        Ok(Limits::of(&cache))
+        Ok(Limits::from_capabilities(&cache))
     }
 
     /// The error of a call that failed for good.

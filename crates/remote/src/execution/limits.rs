@@ -19,7 +19,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    pub(crate) fn of(cache: &api::CacheCapabilities) -> Self {
+    pub(crate) fn from_capabilities(cache: &api::CacheCapabilities) -> Self {
         // 0 is no limit of its own; that of the protocol stays.
         let stated = u64::try_from(cache.max_batch_total_size_bytes).unwrap_or(0);
         let batch = if stated == 0 { USUAL_BATCH } else { stated.min(USUAL_BATCH) };

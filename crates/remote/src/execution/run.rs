@@ -55,7 +55,7 @@ pub(crate) async fn run(
     running: &Running,
 ) -> Result<ActionOutcome, RemoteError> {
     let tree = service.tree(action);
-    let ask = Ask::of(service, action, &tree);
+    let ask = Ask::new(service, action, &tree);
     let mut skip_cache = false;
     match known(service, action, &ask).await {
         Ok(outcome) if outcome.exit_code == 0 => return Ok(outcome),
@@ -234,10 +234,10 @@ async fn follow(
                 let response = api::ExecuteResponse::decode(&any.value[..]);
                 let response = response
                     .map_err(|error| Status::internal(format!("its answer is none: {error}")))?;
-                return Ok(End::of(response));
+                return Ok(End::from_response(response));
             }
             Some(operation::Result::Error(status)) => {
-                return Ok(End::of(api::ExecuteResponse {
+                return Ok(End::from_response(api::ExecuteResponse {
                     status: Some(status),
                     ..Default::default()
                 }));

@@ -27,7 +27,7 @@ impl Service {
     pub(super) fn tree(&self, action: &Action) -> Arc<Tree> {
         let known = self.trees.lock().expect("no panic inside").get(&action.root.digest).cloned();
         known.unwrap_or_else(|| {
-            let tree = Arc::new(Tree::of(&action.root));
+            let tree = Arc::new(Tree::from_root(&action.root));
             let mut trees = self.trees.lock().expect("no panic inside");
             Arc::clone(trees.entry(action.root.digest).or_insert(tree))
         })

@@ -17,7 +17,7 @@ pub(crate) struct Blob {
 }
 
 impl Blob {
-    pub(crate) fn of(message: &impl Message) -> Self {
+    pub(crate) fn from_message(message: &impl Message) -> Self {
         Self::bytes(message.encode_to_vec())
     }
 
@@ -73,7 +73,7 @@ impl<'a> Directory<'a> {
             api::DirectoryNode { name: (*name).to_owned(), digest }
         });
         let directories = directories.collect();
-        let blob = Blob::of(&api::Directory { files, directories, ..Default::default() });
+        let blob = Blob::from_message(&api::Directory { files, directories, ..Default::default() });
         let digest = blob.api();
         blobs.entry(blob.digest).or_insert(blob);
         digest
@@ -81,7 +81,7 @@ impl<'a> Directory<'a> {
 }
 
 impl Tree {
-    pub(crate) fn of(root: &InputRoot) -> Self {
+    pub(crate) fn from_root(root: &InputRoot) -> Self {
         let mut top = Directory::default();
         for file in &root.files {
             let (dir, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn directories_refer_to_what_lies_in_them() {
         let files = vec![file("src/k.cl", "k"), file("bin/clang", "c"), file("src/a/k.cl", "k")];
-        let tree = Tree::of(&InputRoot::new(files, vec!["src/out".into()]));
+        let tree = Tree::from_root(&InputRoot::new(files, vec!["src/out".into()]));
         // Two contents, and the directories root, bin, src, src/a, src/out.
         assert_eq!(tree.blobs.len(), 2 + 5);
         let find = |digest: &api::Digest| {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_empty_tree_has_the_digest_of_nothing() {
-        let tree = Tree::of(&InputRoot::new(Vec::new(), Vec::new()));
+        let tree = Tree::from_root(&InputRoot::new(Vec::new(), Vec::new()));
         assert_eq!(tree.root.hash, Digest::of(b"").to_string());
         assert_eq!(tree.root.size_bytes, 0);
     }

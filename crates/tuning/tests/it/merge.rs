@@ -111,7 +111,7 @@ fn a_record_takes_little_more_memory_than_its_text() {
         .expect("a String takes all");
     }
     let dir = Dir::new(&[(PERF, &text)]);
-    let name = DatabaseName::of(&dir.at(PERF)).expect("a name of MIOpen's");
+    let name = DatabaseName::from_path(&dir.at(PERF)).expect("a name of MIOpen's");
     let text_kib = text.len() as u64 / 1024;
     drop(text);
     // Other tests of this program take a few megabytes at the same time.

@@ -13,7 +13,7 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// The caches, of all that are known.
-    pub(super) fn of(&self, surroundings: &Surroundings) -> Vec<Cache> {
+    pub(super) fn caches(&self, surroundings: &Surroundings) -> Vec<Cache> {
         let wanted = |cache: &Cache| {
             self.names.is_empty() || self.names.iter().any(|name| name == cache.name)
         };

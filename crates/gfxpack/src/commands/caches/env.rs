@@ -28,7 +28,7 @@ pub(crate) struct Env {
 }
 
 pub(super) fn run(args: &Env, surroundings: &Surroundings, output: &Output) -> Result {
-    let caches = args.chosen.of(surroundings);
+    let caches = args.chosen.caches(surroundings);
     match &args.to {
         None => disable(&caches, args.shell, output),
         Some(dir) => {

@@ -48,11 +48,11 @@ pub(super) fn run(
         let kernels: Vec<Value> = stats
             .largest_first()
             .into_iter()
-            .map(|(name, sums)| json!({ "kernel_name": name, "sums": of(sums) }))
+            .map(|(name, sums)| json!({ "kernel_name": name, "sums": sums_body(sums) }))
             .collect();
         let body = json!({
             "file": shown(file), "file_bytes": stats.file_bytes,
-            "layout": stats.layout.name(), "all": of(&stats.all),
+            "layout": stats.layout.name(), "all": sums_body(&stats.all),
             "object_size_powers_of_two": stats.sizes.as_slice(), "ratio_twentieths": stats.ratios,
             "kernels": kernels,
         });
@@ -64,7 +64,7 @@ pub(super) fn run(
     Ok(())
 }
 
-fn of(sums: &Sums) -> Value {
+fn sums_body(sums: &Sums) -> Value {
     json!({
         "rows": sums.rows, "raw_rows": sums.raw_rows, "stored_bytes": sums.stored_bytes,
         "object_bytes": sums.object_bytes, "key_bytes": sums.key_bytes,

@@ -16,7 +16,7 @@ fn hold(answers: &Answers) -> bool {
     answers.hold(&Looks::new(&FileDigests::in_memory()))
 }
 
-fn of(dir: &Path, names: &[&str]) -> Answers {
+fn answers_of(dir: &Path, names: &[&str]) -> Answers {
     let digests = FileDigests::in_memory();
     let looks = Looks::new(&digests);
     let answer = |name: &&str| {
@@ -49,7 +49,7 @@ fn whatever_a_path_becomes_is_seen() {
     for (before, make) in states {
         fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)).ok();
         make();
-        let answers = of(&dir, &["x"]);
+        let answers = answers_of(&dir, &["x"]);
         assert!(hold(&answers), "{before}");
         for (after, make) in states {
             fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)).ok();
@@ -131,10 +131,10 @@ fn files_that_are_one_under_two_names_stay_so() {
     let (a, b) = (dir.join("a"), dir.join("b"));
     fs::write(&a, "#pragma once\n").unwrap();
     fs::copy(&a, &b).unwrap();
-    let two = of(&dir, &["a", "b"]);
+    let two = answers_of(&dir, &["a", "b"]);
     fs::remove_file(&b).unwrap();
     fs::hard_link(&a, &b).unwrap();
-    let one = of(&dir, &["a", "b"]);
+    let one = answers_of(&dir, &["a", "b"]);
     assert!(hold(&one) && !hold(&two));
     fs::remove_file(&b).unwrap();
     fs::copy(&a, &b).unwrap();
