@@ -2,7 +2,7 @@
 //! and each key told again by the line that it would be written as.
 #![no_main]
 
-use gfxpack_harvest::log::{Commands, DriverCommand, Event, Log, LogError, Record};
+use gfxpack_harvest::log::{Commands, DriverCommand, Event, Log, LogError, LogRecord};
 use libfuzzer_sys::fuzz_target;
 use gfxpack_model::KernelKey;
 
@@ -10,7 +10,7 @@ type Told = Vec<(u64, Result<(Event, KernelKey), LogError>)>;
 
 fn told<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Told {
     let mut told = Vec::new();
-    let mut each = |record: Record<'_>| {
+    let mut each = |record: LogRecord<'_>| {
         if let Ok(message) = &record.message {
             let device = message.device().map(str::to_owned);
             assert!(device.is_none_or(|device| message.args.ends_with(&device)));

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::entry::Entry;
+use crate::entry::CacheEntry;
 use crate::known::Place;
 use crate::live::{self, OpenFiles};
 use crate::surroundings::Surroundings;
@@ -154,7 +154,7 @@ impl Clearing {
 
     /// Why the entry is to be kept; none where it may go.
     #[must_use]
-    pub fn keeps(&self, place: &Place, entry: &Entry) -> Option<Kept> {
+    pub fn keeps(&self, place: &Place, entry: &CacheEntry) -> Option<Kept> {
         if entry.tuning && !self.tuning {
             return Some(Kept::Tuning);
         }
@@ -176,7 +176,7 @@ impl Clearing {
     /// # Errors
     /// [`RemoveError`]. What could not be removed may be half gone, as it is
     /// when its tool's own clean-up is interrupted.
-    pub fn remove(&self, place: &Place, entry: &Entry) -> Result<(), RemoveError> {
+    pub fn remove(&self, place: &Place, entry: &CacheEntry) -> Result<(), RemoveError> {
         let kept = |why| Err(RemoveError::Kept { path: entry.path.clone(), why });
         let entry = &match place.again(entry) {
             Ok(Some(entry)) => entry,
@@ -258,7 +258,7 @@ impl Clearing {
     }
 
     /// What is wrong with any part of the entry.
-    fn contents(&self, entry: &Entry) -> Option<Kept> {
+    fn contents(&self, entry: &CacheEntry) -> Option<Kept> {
         if entry.is_link {
             return Some(Kept::Link(entry.path.clone()));
         }
@@ -288,7 +288,7 @@ impl Clearing {
     }
 
     /// Results of tuning among what was compiled, as Inductor's.
-    fn tuning_in(&self, entry: &Entry) -> Option<Kept> {
+    fn tuning_in(&self, entry: &CacheEntry) -> Option<Kept> {
         if self.tuning {
             return None;
         }
@@ -300,7 +300,7 @@ impl Clearing {
     }
 
     /// Who is using any part of it.
-    fn use_of(&self, entry: &Entry) -> Option<Kept> {
+    fn use_of(&self, entry: &CacheEntry) -> Option<Kept> {
         let used = |path: &PathBuf| self.open.has(path) || live::is_locked(path);
         entry.walk().find(used).map(Kept::Live)
     }

@@ -17,7 +17,7 @@ const COMPANIONS: [&str; 5] = ["-wal", "-shm", "-journal", ".time", ".temp"];
 /// A file or directory of a tool's, with what stands beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct CacheEntry {
     /// The file or directory.
     pub path: PathBuf,
     /// Whether it is a directory.
@@ -43,12 +43,12 @@ pub struct Scan {
     /// Whether the directory is there.
     pub exists: bool,
     /// What is the tool's, by name.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CacheEntry>,
     /// How many things are in the directory that are not.
     pub others: u64,
 }
 
-impl Entry {
+impl CacheEntry {
     /// Since when it was not changed.
     #[must_use]
     pub fn age(&self, now: SystemTime) -> Option<Duration> {
@@ -116,7 +116,7 @@ impl Place {
     }
 
     /// The entry as it is now; none where that is no longer the tool's.
-    pub(crate) fn again(&self, entry: &Entry) -> io::Result<Option<Entry>> {
+    pub(crate) fn again(&self, entry: &CacheEntry) -> io::Result<Option<CacheEntry>> {
         let metadata = fs::symlink_metadata(&entry.path)?;
         let name = entry.path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let item = Item { path: &entry.path, name, is_dir: metadata.is_dir() };
@@ -124,8 +124,8 @@ impl Place {
         Ok(owned.then(|| self.measure(entry.path.clone(), &metadata)))
     }
 
-    fn measure(&self, path: PathBuf, metadata: &fs::Metadata) -> Entry {
-        let mut entry = Entry {
+    fn measure(&self, path: PathBuf, metadata: &fs::Metadata) -> CacheEntry {
+        let mut entry = CacheEntry {
             companions: if metadata.is_file() { companions(&path) } else { Vec::new() },
             is_dir: metadata.is_dir(),
             is_link: metadata.is_symlink(),
@@ -145,11 +145,11 @@ impl Place {
             }
         }
         entry.changed = changed.or_else(|| metadata.modified().ok());
-        Entry { files, bytes, ..entry }
+        CacheEntry { files, bytes, ..entry }
     }
 }
 
-impl Entry {
+impl CacheEntry {
     /// All that is removed with it: files, directories, links. Links are not
     /// followed.
     pub(crate) fn walk(&self) -> impl Iterator<Item = PathBuf> {

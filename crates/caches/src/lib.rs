@@ -29,7 +29,7 @@ mod version;
 pub use clear::{Clearing, Kept, RemoveError};
 pub use clock::now;
 pub use destination::Destination;
-pub use entry::{Entry, Scan};
+pub use entry::{CacheEntry, Scan};
 pub use known::{Cache, NAMES, Place, known};
 pub use live::OpenFiles;
 pub use moves::Move;

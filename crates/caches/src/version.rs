@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::clear::Kept;
-use crate::entry::{Entry, Scan};
+use crate::entry::{CacheEntry, Scan};
 
 /// A version of MIOpen, as its directories and files spell it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +43,7 @@ impl MiopenVersion {
     /// `gfx906_60.HIP.3_4_0_.ufdb.txt` and a lock of that. `None` where its name
     /// tells none.
     #[must_use]
-    pub fn of_entry(entry: &Entry) -> Option<Self> {
+    pub fn of_entry(entry: &CacheEntry) -> Option<Self> {
         let name = entry.path.file_name()?.to_str()?;
         if entry.is_dir {
             return parse(name, '.');
@@ -85,7 +85,7 @@ pub enum Versions {
 impl Versions {
     /// Why an entry of that scan stays; `None` where it may go.
     #[must_use]
-    pub fn keep(&self, scan: &Scan, entry: &Entry) -> Option<Kept> {
+    pub fn keep(&self, scan: &Scan, entry: &CacheEntry) -> Option<Kept> {
         if *self == Self::All {
             return None;
         }

@@ -21,7 +21,7 @@ pub(crate) type FilePlace = (u64, u64);
 
 /// Where the files of a closure come from.
 #[derive(Debug)]
-pub(crate) enum Origin {
+pub(crate) enum ClosureOrigin {
     /// From here.
     Here(SourceDirectories),
     /// From the machine that a plan was made on.
@@ -114,7 +114,7 @@ impl StoredDirectories {
     }
 }
 
-impl Origin {
+impl ClosureOrigin {
     /// What lies at a path, seen from the staged directory.
     pub(crate) fn answer(&self, below: &Path, digests: &FileDigests) -> Answer {
         let file = |digest| Answer::File { digest, real: None };

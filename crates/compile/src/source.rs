@@ -18,7 +18,9 @@ use gfxpack_process::watch::{Answer, Answers};
 use gfxpack_process::{FileDigests, Identity};
 
 use crate::error::CompileError;
-use crate::origin::{FilePlace, Origin, SourceDirectories, StoredContent, StoredDirectories};
+use crate::origin::{
+    ClosureOrigin, FilePlace, SourceDirectories, StoredContent, StoredDirectories,
+};
 use crate::origin::{Trees, include_root};
 use crate::source_dirs::SourceDirs;
 
@@ -30,7 +32,7 @@ pub struct SourceSet {
     loaded: HashMap<Loaded, SourceId>,
     closures: Vec<Vec<(String, Arc<File>)>>,
     /// Where the files of each closure come from.
-    origins: Vec<Origin>,
+    origins: Vec<ClosureOrigin>,
     sources: Vec<Source>,
 }
 
@@ -103,7 +105,7 @@ impl SourceSet {
             let (root, include_dirs) =
                 trees.ok_or_else(|| CompileError::ForeignSource(source.name.clone()))?;
             let content = content.clone();
-            Ok(Origin::Stored(StoredDirectories { root, include_dirs, content }))
+            Ok(ClosureOrigin::Stored(StoredDirectories { root, include_dirs, content }))
         });
         let origins = stored.collect::<Result<_, CompileError>>()?;
         Ok(Self { closures, origins, sources: sources.to_vec(), ..Self::default() })
@@ -115,15 +117,15 @@ impl SourceSet {
     #[must_use]
     pub fn trees(&self, apart: &[PathBuf], bytes: u64) -> Trees {
         let here = self.origins.iter().filter_map(|origin| match origin {
-            Origin::Here(dirs) => Some(dirs),
-            Origin::Stored(_) => None,
+            ClosureOrigin::Here(dirs) => Some(dirs),
+            ClosureOrigin::Stored(_) => None,
         });
         Trees::below(here, apart, bytes)
     }
 
     /// Whether a source comes with a stored plan.
     pub(crate) fn is_stored(&self, source: SourceId) -> bool {
-        matches!(self.origins[source.0], Origin::Stored(_))
+        matches!(self.origins[source.0], ClosureOrigin::Stored(_))
     }
 
     /// Bytes of a source with all it includes.
@@ -212,7 +214,7 @@ impl SourceSet {
         let depth = Path::new(staged).components().count();
         let root = real.ancestors().nth(depth).unwrap_or(Path::new("/")).to_owned();
         let include_dirs = include_dirs.to_vec();
-        self.origins.push(Origin::Here(SourceDirectories { root, include_dirs, files }));
+        self.origins.push(ClosureOrigin::Here(SourceDirectories { root, include_dirs, files }));
         let index = SourceId(self.sources.len() - 1);
         self.loaded.insert(request, index);
         Ok(index)
@@ -238,7 +240,7 @@ impl SourceSet {
     }
 
     /// Where a source's files come from.
-    pub(crate) fn origin(&self, source: SourceId) -> &Origin {
+    pub(crate) fn origin(&self, source: SourceId) -> &ClosureOrigin {
         &self.origins[source.0]
     }
 

@@ -13,7 +13,7 @@ use crate::shared::Options;
 
 /// A command, and how often it was met.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct SeenCommand {
     /// The command.
     pub command: DriverCommand,
     /// How often.
@@ -23,7 +23,7 @@ pub struct Found {
 /// Commands in the order in which they were met first.
 #[derive(Default)]
 struct Unique {
-    list: Vec<Found>,
+    list: Vec<SeenCommand>,
     places: HashMap<DriverCommand, usize>,
 }
 
@@ -34,7 +34,7 @@ impl Unique {
             return;
         }
         self.places.insert(command.clone(), self.list.len());
-        self.list.push(Found { command, seen });
+        self.list.push(SeenCommand { command, seen });
     }
 }
 
@@ -46,7 +46,7 @@ impl Unique {
 pub fn commands(
     inputs: &[Input],
     options: &Options<'_>,
-) -> Result<(Vec<Found>, Vec<FileReport>), HarvestError> {
+) -> Result<(Vec<SeenCommand>, Vec<FileReport>), HarvestError> {
     let one = |input: &Input| {
         let mut unique = Unique::default();
         let mut report = FileReport::new(input.name());
@@ -60,7 +60,7 @@ pub fn commands(
         if matches!(report.error, Some(HarvestError::Interrupted)) {
             return Err(HarvestError::Interrupted);
         }
-        for Found { command, seen } in unique.list {
+        for SeenCommand { command, seen } in unique.list {
             all.add(command, seen);
         }
         reports.push(report);

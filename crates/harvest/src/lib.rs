@@ -31,7 +31,7 @@ mod table;
 mod tuning_environment;
 
 pub use applicability::may_ask_for;
-pub use commands::{Found, commands};
+pub use commands::{SeenCommand, commands};
 pub use error::HarvestError;
 pub use gather::{Harvest, Keys, harvest};
 pub use input::{Input, list};

@@ -8,7 +8,7 @@
 //!     args:  -DX=1 -mcpu=gfx906\n";
 //! let mut log = Log::default();
 //! let mut missed = Vec::new();
-//! let mut each = |record: gfxpack_harvest::log::Record<'_>| {
+//! let mut each = |record: gfxpack_harvest::log::LogRecord<'_>| {
 //!     if let Ok(message) = record.message
 //!         && message.event == Event::Missed
 //!     {
@@ -69,7 +69,7 @@ pub struct Message<'a> {
 
 /// A line that tells of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record<'a> {
+pub struct LogRecord<'a> {
     /// The line's number, counted from 1.
     pub line: u64,
     /// What it tells, or why that can't be trusted.
@@ -114,20 +114,20 @@ impl Default for Log {
 impl Log {
     /// Takes the next piece, and tells of each line in it that ends there and
     /// is about a kernel.
-    pub fn push(&mut self, piece: &[u8], each: &mut impl FnMut(Record<'_>)) {
+    pub fn push(&mut self, piece: &[u8], each: &mut impl FnMut(LogRecord<'_>)) {
         self.lines.push(piece, &mut |number, line, cut| tell(number, line, cut, each));
     }
 
     /// Tells of the last line, which may have no end. Says how many lines there
     /// were.
-    pub fn finish(self, each: &mut impl FnMut(Record<'_>)) -> u64 {
+    pub fn finish(self, each: &mut impl FnMut(LogRecord<'_>)) -> u64 {
         self.lines.finish(&mut |number, line, cut| tell(number, line, cut, each))
     }
 }
 
 /// What one line tells: as a rule one message, more where several were written
 /// at a time.
-fn tell(number: u64, line: &[u8], cut: bool, each: &mut impl FnMut(Record<'_>)) {
+fn tell(number: u64, line: &[u8], cut: bool, each: &mut impl FnMut(LogRecord<'_>)) {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let mut rest = memmem::find(line, BEGIN).map_or(&[][..], |begin| &line[begin..]);
     while !rest.is_empty() {
@@ -139,7 +139,7 @@ fn tell(number: u64, line: &[u8], cut: bool, each: &mut impl FnMut(Record<'_>)) 
                 (None, true) => Err(LogError::TooLong),
                 (None, false) => message(event, rest),
             };
-            each(Record { line: number, message });
+            each(LogRecord { line: number, message });
         }
         rest = after;
     }

@@ -10,11 +10,11 @@ use gfxpack_model::key_record::{Counts, KeyRecord};
 
 use crate::error::HarvestError;
 use crate::input::Input;
-use crate::log::{Event, Log, Record};
+use crate::log::{Event, Log, LogRecord};
 use crate::open::{Opened, first_line, open, pieces};
 use crate::report::{FileReport, Kind, Skip};
 use crate::shared::Shared;
-use crate::table::{Origin, Table, put_key};
+use crate::table::{SeenOn, Table, put_key};
 
 /// Longest line of a harvest that is read, in bytes: the largest key that a
 /// kdb takes, each of its bytes escaped, and the rest.
@@ -74,7 +74,7 @@ impl Keys<'_> {
         Ok(())
     }
 
-    fn log_record(&mut self, record: &Record<'_>) {
+    fn log_record(&mut self, record: &LogRecord<'_>) {
         let message = match &record.message {
             Ok(message) => message,
             Err(error) => return self.report.skip(record.line, Skip::Log(*error)),
@@ -91,7 +91,7 @@ impl Keys<'_> {
             Event::Saved => counts.saved = 1,
         }
         put_key(&mut self.buffer, message.name_parts(), message.args);
-        self.table.add(&self.buffer, &counts, Origin::OfKey);
+        self.table.add(&self.buffer, &counts, SeenOn::ProcessorOfKey);
     }
 
     fn records(
@@ -132,8 +132,11 @@ impl Keys<'_> {
         let targets: Vec<u32> =
             targets.iter().map(|target| self.shared.targets.number(target)).collect();
         // A bare list of keys says nothing of where they are from.
-        let origin =
-            if targets.is_empty() { Origin::OfKey } else { Origin::Of(targets.as_slice()) };
+        let origin = if targets.is_empty() {
+            SeenOn::ProcessorOfKey
+        } else {
+            SeenOn::Targets(targets.as_slice())
+        };
         put_key(&mut self.buffer, [&key.kernel_name, ""], &key.kernel_args);
         self.table.add(&self.buffer, counts, origin);
     }
@@ -157,7 +160,8 @@ impl Keys<'_> {
         let target = path.file_stem().and_then(OsStr::to_str);
         let target = target.and_then(|stem| stem.parse::<Target>().ok());
         let target = target.map(|target| [self.shared.targets.number(&target.to_string())]);
-        let origin = target.as_ref().map_or(Origin::OfKey, |target| Origin::Of(target));
+        let origin =
+            target.as_ref().map_or(SeenOn::ProcessorOfKey, |target| SeenOn::Targets(target));
         let read = reader.for_each_key(|key| {
             self.report.lines += 1;
             if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {

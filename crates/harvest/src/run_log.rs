@@ -13,7 +13,7 @@ use gfxpack_model::key_record::Counts;
 use memchr::memmem;
 
 use self::filter::Filter;
-use crate::log::{Event, Lines, Log, Record};
+use crate::log::{Event, Lines, Log, LogRecord};
 
 /// The level that shows every kernel. Lines of more important levels have
 /// smaller numbers.
@@ -115,7 +115,7 @@ impl RunLog {
 }
 
 impl Told {
-    fn kernel(&mut self, record: &Record<'_>, now: Instant, summary: &mut RunSummary) {
+    fn kernel(&mut self, record: &LogRecord<'_>, now: Instant, summary: &mut RunSummary) {
         let Ok(message) = &record.message else { return };
         let key = message.key();
         let counts = summary.kernels.entry(key.clone()).or_default();

@@ -14,13 +14,13 @@ const ENTRY_BYTES: usize = 192;
 /// [`KernelKey`].
 pub(crate) type KeyBytes = Box<[u8]>;
 
-/// Where a key was met.
+/// On what a key was met.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Origin<'a> {
+pub(crate) enum SeenOn<'a> {
     /// On the processor that it names.
-    OfKey,
-    /// In a file that says so itself.
-    Of(&'a [u32]),
+    ProcessorOfKey,
+    /// On these, as the file says itself.
+    Targets(&'a [u32]),
 }
 
 /// A key with all that is known of it.
@@ -103,7 +103,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// Counts a key.
-    pub(crate) fn add(&mut self, key: &[u8], counts: &Counts, origin: Origin<'_>) {
+    pub(crate) fn add(&mut self, key: &[u8], counts: &Counts, origin: SeenOn<'_>) {
         let value = match self.keys.get_mut(key) {
             Some(value) => value,
             None => {
@@ -113,8 +113,8 @@ impl Table {
         };
         value.counts.add(counts);
         match origin {
-            Origin::OfKey => value.of_key = true,
-            Origin::Of(targets) => {
+            SeenOn::ProcessorOfKey => value.of_key = true,
+            SeenOn::Targets(targets) => {
                 for target in targets {
                     if !value.targets.contains(target) {
                         self.bytes += size_of::<u32>();

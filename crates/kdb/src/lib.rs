@@ -72,7 +72,7 @@ pub use error::{ReadError, RowError};
 pub use fault::Fault;
 pub use header::{Header, Journal};
 pub use layout::Layout;
-pub use origin::Origin;
+pub use origin::ObjectOrigin;
 #[cfg(feature = "tools")]
 pub use progress::Progress;
 pub use read::{Fetched, KernelRow, ReadOptions, Reader, RowMark};

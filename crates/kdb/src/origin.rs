@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 /// What a code object was made of, and by what.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Origin {
+pub struct ObjectOrigin {
     /// The program that had it compiled: `gfxpack 0.1.0`.
     pub generator: String,
     /// The compiler in words.
@@ -25,7 +25,7 @@ pub struct Origin {
 pub(crate) struct Note {
     /// Seconds since the epoch from which the row is.
     pub(crate) date: Option<i64>,
-    pub(crate) origin: Option<Arc<Origin>>,
+    pub(crate) origin: Option<Arc<ObjectOrigin>>,
 }
 
 /// Bytes of one file's origins: a bound on what a bad file can make a reader
@@ -35,7 +35,7 @@ const MAX_BYTES: usize = 64 << 20;
 /// Reads the side tables along with the rows.
 #[derive(Default)]
 pub(crate) struct NoteReader {
-    origins: HashMap<i64, Arc<Origin>>,
+    origins: HashMap<i64, Arc<ObjectOrigin>>,
     now: Note,
     /// The next entry, once it has been looked for.
     next: Option<(i64, Note)>,
@@ -65,9 +65,10 @@ impl NoteReader {
         while let Some(row) = rows.next()? {
             // An entry of another kind notes nothing.
             let Some((id, origin)) = origin(row) else { continue };
-            let Origin { generator, compiler, compiler_digest, source, source_digest } = &origin;
+            let ObjectOrigin { generator, compiler, compiler_digest, source, source_digest } =
+                &origin;
             let texts = [generator, compiler, compiler_digest, source, source_digest];
-            bytes += texts.map(String::len).iter().sum::<usize>() + size_of::<Origin>();
+            bytes += texts.map(String::len).iter().sum::<usize>() + size_of::<ObjectOrigin>();
             if bytes > MAX_BYTES {
                 return Ok(Self::default());
             }
@@ -95,8 +96,8 @@ impl NoteReader {
         mut self,
         connection: &Connection,
         rows: u64,
-    ) -> Result<BTreeMap<Arc<Origin>, u64>, rusqlite::Error> {
-        let mut counts: BTreeMap<Arc<Origin>, u64> = BTreeMap::new();
+    ) -> Result<BTreeMap<Arc<ObjectOrigin>, u64>, rusqlite::Error> {
+        let mut counts: BTreeMap<Arc<ObjectOrigin>, u64> = BTreeMap::new();
         let mut counted = 0;
         loop {
             let next = self.next.take();
@@ -135,9 +136,9 @@ impl NoteReader {
 
 /// An entry of the first table, with its number; none where a column holds
 /// something else.
-fn origin(row: &rusqlite::Row<'_>) -> Option<(i64, Origin)> {
+fn origin(row: &rusqlite::Row<'_>) -> Option<(i64, ObjectOrigin)> {
     let text = |index| row.get(index).ok();
-    let origin = Origin {
+    let origin = ObjectOrigin {
         generator: text(1)?,
         compiler: text(2)?,
         compiler_digest: text(3)?,

@@ -13,7 +13,7 @@ use crate::error::{ReadError, RowError};
 use crate::header::{Header, Journal};
 use crate::layout::Layout;
 use crate::open::{self, Probe, StepBudget, sqlite_error};
-use crate::origin::{NoteReader, Origin};
+use crate::origin::{NoteReader, ObjectOrigin};
 use crate::row;
 use crate::row_info::{RowInfo, key, key_text, row_info, shown_key};
 use crate::schema::{
@@ -382,7 +382,7 @@ impl Reader {
     /// As [`Reader::for_each_row`].
     pub fn for_each_origin<E: From<ReadError>>(
         &self,
-        mut each: impl FnMut(KernelKey, Option<Arc<Origin>>) -> Result<(), E>,
+        mut each: impl FnMut(KernelKey, Option<Arc<ObjectOrigin>>) -> Result<(), E>,
     ) -> Result<(), E> {
         let sqlite = |source| self.sqlite(source);
         let mut notes = NoteReader::open(self.connection()).map_err(sqlite)?;

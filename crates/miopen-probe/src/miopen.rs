@@ -23,7 +23,7 @@ pub(crate) struct Solution {
 /// `miopenConvAlgoPerf_t`.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
-pub(crate) struct Found {
+pub(crate) struct ConvAlgoPerf {
     pub(crate) algorithm: c_int,
     pub(crate) time: f32,
     pub(crate) memory: usize,
@@ -43,7 +43,7 @@ pub(crate) type Find = unsafe extern "C" fn(
     *mut c_void,
     c_int,
     *mut c_int,
-    *mut Found,
+    *mut ConvAlgoPerf,
     *mut c_void,
     usize,
     bool,

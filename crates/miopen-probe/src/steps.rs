@@ -9,7 +9,7 @@ use std::ptr;
 
 use crate::convolution::{Convolution, Direction, Tensor};
 use crate::library::Loaded;
-use crate::miopen::{Found, Functions, MiOpen, Object, Solution, Status};
+use crate::miopen::{ConvAlgoPerf, Functions, MiOpen, Object, Solution, Status};
 use crate::notes::{note, step};
 use crate::step::Step;
 
@@ -160,7 +160,7 @@ impl<'a> Problem<'a> {
     /// Searches in that find mode; the algorithm that was best.
     fn find(&self, handle: Object, direction: Direction, mode: c_int) -> Result<c_int, Refused> {
         let [a, b, c] = self.tensors(direction);
-        let mut found = [Found::default(); WANTED];
+        let mut found = [ConvAlgoPerf::default(); WANTED];
         let mut count = 0;
         // SAFETY: all objects are the library's own, the buffers of the device have the sizes that
         // their descriptors tell, and the results have room for as many as are asked for.

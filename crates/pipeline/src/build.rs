@@ -15,7 +15,7 @@ use gfxpack_toolchain::ToolchainError;
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
 use crate::options::{BuildOptions, KdbForm, processes};
-use crate::origin::Origin;
+use crate::origin::KdbOrigin;
 use crate::outputs::{Outputs, Recipe};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
@@ -49,7 +49,7 @@ pub struct MadeKdb {
     /// Keys that should be in it and are not, with the reason.
     pub missing: Vec<(KernelKey, String)>,
     /// What it was made from.
-    pub origin: Origin,
+    pub origin: KdbOrigin,
 }
 
 /// Compiles what the cache lacks, and writes and verifies every kdb below
@@ -266,7 +266,7 @@ impl Assembly<'_> {
             }
             kernels
         };
-        let (target, origin) = (kdb.target.clone(), Origin::of_kdb(prepared, id));
+        let (target, origin) = (kdb.target.clone(), KdbOrigin::of_kdb(prepared, id));
         Ok(MadeKdb { target, path, kernels, missing, origin })
     }
 

@@ -14,7 +14,7 @@ use crate::prepare::Prepared;
 
 /// What a kdb was made from.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Origin {
+pub struct KdbOrigin {
     /// Digest of the kdb's part of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Digest>,
@@ -88,7 +88,7 @@ fn library_of(prepared: &Prepared, target: &Target) -> Library {
     Library { licenses: Licenses::new(), asked, skipped, ..library.clone() }
 }
 
-impl Origin {
+impl KdbOrigin {
     /// What is known of one of the plan's kdbs before it is built.
     pub fn of_kdb(prepared: &Prepared, kdb: KdbId) -> Self {
         let (plan, licenses) = (&prepared.plan, &prepared.inputs.library.licenses);

@@ -48,7 +48,7 @@ pub(crate) struct Recipe {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct OutputRecord {
     recipe: Digest,
     /// Relative to the directory.
     file: PathBuf,
@@ -88,7 +88,7 @@ impl<'a> Outputs<'a> {
 
     /// The file, if it was made by this recipe and is as it was.
     pub(crate) fn unchanged(&self, recipe: &Recipe) -> Option<Written> {
-        let record: Record = self.records.read(self.place(recipe))?;
+        let record: OutputRecord = self.records.read(self.place(recipe))?;
         let path = self.out.join(&record.file);
         let is_own = path.symlink_metadata().is_ok_and(|meta| meta.is_file());
         if record.recipe != recipe.digest || !is_own {
@@ -109,7 +109,7 @@ impl<'a> Outputs<'a> {
         if let Ok(sha256) = written.sha256.parse() {
             self.records.digests.note_output(&self.out.join(&file), sha256);
         }
-        let record = Record { recipe: recipe.digest, file, sha256: written.sha256.clone() };
+        let record = OutputRecord { recipe: recipe.digest, file, sha256: written.sha256.clone() };
         self.records.write(self.place(recipe), &record);
     }
 }

@@ -112,7 +112,7 @@ impl PackageKdbs<'_> {
             ));
         }
         let entry = record::of_kdb(path, &file.sha256)?;
-        let missing = entry.as_ref().map(record::Entry::missing).unwrap_or_default();
+        let missing = entry.as_ref().map(record::KdbEntry::missing).unwrap_or_default();
         if !missing.is_empty() && !self.allow_partial {
             let file = path.display().to_string();
             return Err(Error::Partial { file, missing: missing.len() });

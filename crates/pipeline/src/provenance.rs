@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gfxpack_kdb::Origin;
+use gfxpack_kdb::ObjectOrigin;
 use gfxpack_model::{JobId, KdbId, SourceId};
 use gfxpack_plan::plan::Plan;
 
@@ -11,7 +11,7 @@ use gfxpack_plan::plan::Plan;
 pub(crate) const GENERATOR: &str = concat!("gfxpack ", env!("CARGO_PKG_VERSION"));
 
 /// The origins of one kdb's rows, by their source.
-pub(crate) struct Provenance(BTreeMap<SourceId, Arc<Origin>>);
+pub(crate) struct Provenance(BTreeMap<SourceId, Arc<ObjectOrigin>>);
 
 impl Provenance {
     /// What the plan says of one of its kdbs.
@@ -23,7 +23,7 @@ impl Provenance {
             let index = plan[row.job].source;
             origins.entry(index).or_insert_with(|| {
                 let source = &plan[index];
-                Arc::new(Origin {
+                Arc::new(ObjectOrigin {
                     generator: GENERATOR.to_owned(),
                     compiler: toolchain.identity.clone(),
                     compiler_digest: toolchain.digest.to_string(),
@@ -36,7 +36,7 @@ impl Provenance {
     }
 
     /// The origin of what a job makes.
-    pub(crate) fn of_job(&self, plan: &Plan, job: JobId) -> Option<Arc<Origin>> {
+    pub(crate) fn of_job(&self, plan: &Plan, job: JobId) -> Option<Arc<ObjectOrigin>> {
         self.0.get(&plan[job].source).cloned()
     }
 }

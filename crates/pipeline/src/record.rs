@@ -18,7 +18,7 @@ use crate::error::{self, Result};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::{Event, Progress};
 use crate::writers::MadePackages;
-pub use manifest::Entry;
+pub use manifest::KdbEntry;
 use manifest::{File, Manifest, Missing, Package, describe};
 
 /// Version of the manifest's format.
@@ -77,7 +77,7 @@ fn read(dir: &Path) -> Option<Manifest> {
 
 /// What the manifest of the build that made a kdb says of it, if it still
 /// lies where the build left it and the kdb is as it was.
-pub fn of_kdb(kdb: &Path, sha256: &str) -> Result<Option<Entry>> {
+pub fn of_kdb(kdb: &Path, sha256: &str) -> Result<Option<KdbEntry>> {
     let absolute = std::path::absolute(kdb).map_err(error::io("find", kdb))?;
     let manifests = absolute.ancestors().skip(1).take(2).filter_map(read);
     let mut entries = manifests.flat_map(|manifest| manifest.targets);
@@ -177,7 +177,7 @@ fn sign_sums(out: &Path, sums: &Written, signer: Option<&Signer>) -> Result<()> 
 /// file, since one target has files of several formats.
 type Place = (String, &'static str);
 
-fn place(entry: &Entry) -> Place {
+fn place(entry: &KdbEntry) -> Place {
     (entry.target.to_string(), entry.origin.library().reader.format().output_dir())
 }
 
@@ -186,7 +186,7 @@ fn place(entry: &Entry) -> Place {
 struct Listing {
     /// All files, for the checksums.
     files: Vec<Written>,
-    entries: BTreeMap<Place, Entry>,
+    entries: BTreeMap<Place, KdbEntry>,
     families: Vec<Package>,
     /// Signatures of the families' packages.
     beside: Vec<File>,
@@ -228,7 +228,7 @@ fn entry(
     made: &MadePackages,
     records: &FileRecords<'_>,
     files: &mut Vec<Written>,
-) -> Result<Entry> {
+) -> Result<KdbEntry> {
     let mut path = std::fs::canonicalize(&kdb.path).map_err(error::io("find", &kdb.path))?;
     let mut written = records.described(&path).map_err(error::io("read", &path))?;
     // kdbs that were only packaged may lie anywhere, and are named alone.
@@ -240,7 +240,7 @@ fn entry(
         }
         Err(_) => path = PathBuf::from(written.file_name.clone()),
     }
-    Ok(Entry {
+    Ok(KdbEntry {
         target: kdb.target.clone(),
         gfx: kdb.target.id().processor().to_owned(),
         kernels: kdb.kernels,

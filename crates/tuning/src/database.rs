@@ -11,7 +11,7 @@ use crate::error::{ReadError, WriteError};
 use crate::file;
 use crate::name::Kind;
 use crate::read::RecordReader;
-use crate::record::{Fault, Record};
+use crate::record::{DbRecord, Fault};
 
 /// Records of one kind, by key. Takes the memory of its text, and for each
 /// record with one solver 200 to 300 bytes more.
@@ -23,7 +23,7 @@ pub struct Database {
 
 /// A record in the order of keys, which are held only once.
 #[derive(Debug, Clone)]
-struct ByKey(Record);
+struct ByKey(DbRecord);
 
 impl Borrow<str> for ByKey {
     fn borrow(&self) -> &str {
@@ -121,12 +121,12 @@ impl Database {
 
     /// The record of a problem.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&Record> {
+    pub fn get(&self, key: &str) -> Option<&DbRecord> {
         self.records.get(key).map(|ByKey(record)| record)
     }
 
     /// Records in the order of their keys' bytes.
-    pub fn records(&self) -> impl Iterator<Item = &Record> {
+    pub fn records(&self) -> impl Iterator<Item = &DbRecord> {
         self.records.iter().map(|ByKey(record)| record)
     }
 
@@ -137,7 +137,7 @@ impl Database {
     /// Source: ROCm/MIOpen 2d1fd997a, `MultiFileDb::FindRecord` in db.hpp with
     /// `merge_records`: set in mlo_dir_conv.cpp for performance databases, not
     /// set in find_db.hpp.
-    pub fn lay_over(&mut self, mut record: Record) -> Overlaid {
+    pub fn lay_over(&mut self, mut record: DbRecord) -> Overlaid {
         let mut done = Overlaid::default();
         match self.get(record.key()) {
             None => done.added = 1,

@@ -38,7 +38,7 @@ pub use merge::{MergeError, Merged, merge};
 pub use name::{DatabaseName, Kind, Owner, Storage};
 pub use problems::{sqlite_keys, sqlite_lines};
 pub use read::{Line, RecordReader};
-pub use record::{Fault, Found, MAX_LINE_BYTES, Record};
+pub use record::{DbRecord, Fault, FindResult, MAX_LINE_BYTES};
 pub use solvers::is_known as is_known_solver;
 pub use sqlite::SqliteDatabase;
 pub use stats::{Stats, stats};

@@ -13,7 +13,7 @@ use crate::file;
 use crate::heuristic_model::{ModelName, check_model};
 use crate::name::{DatabaseName, Kind, Owner, Storage};
 use crate::read::RecordReader;
-use crate::record::{Fault, Found, Record};
+use crate::record::{DbRecord, Fault, FindResult};
 use crate::solvers;
 use crate::sqlite::SqliteDatabase;
 
@@ -231,7 +231,7 @@ struct TextDatabase {
 }
 
 impl TextDatabase {
-    fn lint_record(&mut self, record: &Record, line: u64, kind: Kind, told: &mut Told<'_>) {
+    fn lint_record(&mut self, record: &DbRecord, line: u64, kind: Kind, told: &mut Told<'_>) {
         let key = record.key();
         let number = Some(line);
         if !self.seen.insert(digests(key)) {
@@ -254,7 +254,8 @@ impl TextDatabase {
                 *self.unknown.entry(solver.to_owned()).or_default() += 1;
             }
             if kind == Kind::Find
-                && Found::parse(values).is_some_and(|found| !found.algorithm.starts_with("miopen"))
+                && FindResult::parse(values)
+                    .is_some_and(|found| !found.algorithm.starts_with("miopen"))
             {
                 let message = format!("`{values}` of `{solver}` names no algorithm of MIOpen's");
                 told.add(Severity::Warning, number, message);

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::ReadError;
 use crate::file;
 use crate::name::{Kind, Storage};
-use crate::record::{Fault, MAX_LINE_BYTES, Record};
+use crate::record::{DbRecord, Fault, MAX_LINE_BYTES};
 
 /// A line that is not empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Line {
     /// From 1.
     pub number: u64,
     /// What MIOpen would take from it.
-    pub record: Option<Record>,
+    pub record: Option<DbRecord>,
     /// What is wrong with it.
     pub faults: Vec<Fault>,
     /// Whether a line feed ends it. The last line may have none.
@@ -63,7 +63,7 @@ impl<R: BufRead> RecordReader<R> {
             }
             // MIOpen passes over empty lines without a word.
             if !self.line.is_empty() {
-                let (record, faults) = Record::parse(&self.line, self.kind);
+                let (record, faults) = DbRecord::parse(&self.line, self.kind);
                 return Ok(Some(Line { number, record, faults, ended }));
             }
         }

@@ -13,7 +13,7 @@ pub const MAX_LINE_BYTES: usize = 1 << 20;
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `DbRecord` in db_record.hpp.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct DbRecord {
     key: String,
     /// By the solvers' names, each once. No map: one of a single entry takes as
     /// much as one of eleven, and most records have one or two.
@@ -23,7 +23,7 @@ pub struct Record {
 /// What a find database holds of a solver.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Found<'a> {
+pub struct FindResult<'a> {
     /// Milliseconds.
     pub time: f32,
     /// Bytes of scratch memory on the device.
@@ -108,7 +108,7 @@ impl fmt::Display for Fault {
     }
 }
 
-impl Record {
+impl DbRecord {
     /// A record without solvers yet.
     ///
     /// # Errors
@@ -260,7 +260,7 @@ fn add(solvers: &mut BTreeMap<String, String>, item: &str, kind: Kind, faults: &
     if solvers.contains_key(&solver) {
         return faults.push(Fault::SecondOf(solver));
     }
-    if kind == Kind::Find && Found::parse(&values).is_none() {
+    if kind == Kind::Find && FindResult::parse(&values).is_none() {
         return faults.push(Fault::BadValues { solver, values });
     }
     if kind == Kind::Find && values.split(',').nth(3).is_some() {
@@ -272,7 +272,7 @@ fn add(solvers: &mut BTreeMap<String, String>, item: &str, kind: Kind, faults: &
     solvers.insert(solver, values);
 }
 
-impl<'a> Found<'a> {
+impl<'a> FindResult<'a> {
     /// The values of a find database. What follows the third field is not
     /// read.
     ///
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str, kind: Kind) -> (Option<String>, Vec<Fault>) {
-        let (record, faults) = Record::parse(line.as_bytes(), kind);
+        let (record, faults) = DbRecord::parse(line.as_bytes(), kind);
         (record.map(|record| record.line()), faults)
     }
 
@@ -365,7 +365,7 @@ mod tests {
         let surplus = Fault::Surplus("1,2,a,b".to_owned());
         assert!(!surplus.loses());
         assert_eq!(more, (Some("k=S:1,2,a,b".to_owned()), vec![surplus]), "kept as it is");
-        let found = Found::parse("0.5,1024,a").expect("values");
+        let found = FindResult::parse("0.5,1024,a").expect("values");
         assert_eq!((found.time, found.workspace, found.algorithm), (0.5, 1024, "a"));
     }
 
@@ -385,13 +385,13 @@ mod tests {
 
     #[test]
     fn nothing_is_written_that_would_be_read_otherwise() {
-        let mut record = Record::new("k").expect("a key");
+        let mut record = DbRecord::new("k").expect("a key");
         for (solver, values) in [("", "1"), ("A:B", "1"), ("A;B", "1"), ("A", "1;2"), ("A", "\n")] {
             assert!(record.set(solver, values).is_err(), "{solver}:{values}");
         }
         assert!(record.set("A", "").is_ok() && record.len() == 1);
         for key in ["", "a=b", "a\nb"] {
-            assert!(Record::new(key).is_err(), "{key}");
+            assert!(DbRecord::new(key).is_err(), "{key}");
         }
     }
 }

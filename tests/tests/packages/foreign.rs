@@ -7,7 +7,7 @@ use std::process::Command;
 use ::tar::EntryType;
 use gfxpack_package::rpm::{self, RpmOptions};
 
-use crate::archives::{Entry, both, check, control, deb, file, tar};
+use crate::archives::{TarEntry, both, check, control, deb, file, tar};
 use crate::judged;
 use crate::support::{plain_spec, run, temp, tool};
 
@@ -66,7 +66,7 @@ fn what_is_said_of_all_files_may_be_a_comment() {
     let dir = temp();
     let comment = format!("52 comment={:040}\n", 1);
     for (records, sound) in [(&*comment, true), ("16 path=../../x\n", false)] {
-        let global = Entry {
+        let global = TarEntry {
             kind: EntryType::XGlobalHeader,
             ..file("pax_global_header", records.as_bytes())
         };

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_caches::{Cache, Clearing, Entry, Place, Platform, Surroundings, known, now};
+use gfxpack_caches::{Cache, CacheEntry, Clearing, Place, Platform, Surroundings, known, now};
 
 pub(crate) struct User {
     dir: tempfile::TempDir,
@@ -51,7 +51,7 @@ impl User {
     }
 
     /// Entries of a cache, with their places.
-    pub(crate) fn entries(&self, name: &str) -> Vec<(Place, Entry)> {
+    pub(crate) fn entries(&self, name: &str) -> Vec<(Place, CacheEntry)> {
         let cache = self.cache(name);
         let scan = |place: &Place| place.scan().expect("readable").entries;
         let places = cache.places.iter();

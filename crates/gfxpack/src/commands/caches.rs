@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use gfxpack_caches::{
-    Cache, Clearing, Entry, Kept, MiopenVersion, Place, RemoveError, Scan, Surroundings, Versions,
-    now,
+    Cache, CacheEntry, Clearing, Kept, MiopenVersion, Place, RemoveError, Scan, Surroundings,
+    Versions, now,
 };
 use gfxpack_pipeline::text::age;
 use serde_json::{Value, json};
@@ -183,7 +183,7 @@ fn contents(place: &Place, scan: &Scan) -> String {
     text
 }
 
-fn entry_body(cache: &Cache, entry: &Entry) -> Value {
+fn entry_body(cache: &Cache, entry: &CacheEntry) -> Value {
     json!({
         "cache": cache.name, "path": shown(&entry.path), "files": entry.files, "bytes": entry.bytes,
         "beside": entry.companions, "tuning": entry.tuning,
@@ -192,7 +192,7 @@ fn entry_body(cache: &Cache, entry: &Entry) -> Value {
 }
 
 /// `40.1 kB    3 min  /x/pocl/kcache/PP`.
-fn line(entry: &Entry) -> String {
+fn line(entry: &CacheEntry) -> String {
     let age = entry.age(now()).map(age).unwrap_or_default();
     format!("{:>9}  {age:>7}  {}", size(entry.bytes), entry.path.display())
 }
@@ -264,7 +264,7 @@ fn clear(
 }
 
 /// An entry, the place that it lies in, and the cache that this belongs to.
-type Placed<'a> = (&'a Cache, &'a Place, Entry);
+type Placed<'a> = (&'a Cache, &'a Place, CacheEntry);
 
 /// What may be removed; reports what is kept.
 fn removable<'a>(
@@ -316,7 +316,7 @@ fn remove(going: &[Placed<'_>], clearing: &Clearing, output: &Output) -> Result 
     failed.map_or(Ok(()), Err)
 }
 
-fn tell_kept(cache: &Cache, entry: &Entry, why: &Kept, output: &Output) {
+fn tell_kept(cache: &Cache, entry: &CacheEntry, why: &Kept, output: &Output) {
     let mut body = entry_body(cache, entry);
     body["reason"] = why.name().into();
     body["detail"] = why.to_string().into();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use gfxpack_compile::Cancel;
 use gfxpack_harvest::log::DriverCommand;
-use gfxpack_harvest::{FileReport, Found, Options, harvest, script};
+use gfxpack_harvest::{FileReport, Options, SeenCommand, harvest, script};
 use gfxpack_model::key_record::KeyRecord;
 use gfxpack_pipeline::destination::{Destination, replace_executable};
 use gfxpack_pipeline::line_file::{LineFile, directory_of};
@@ -197,7 +197,7 @@ pub(super) fn gather_commands(
     sources: &Sources,
     cancel: &Cancel,
     output: &Output,
-) -> Result<Vec<Found>> {
+) -> Result<Vec<SeenCommand>> {
     let inputs = inputs(sources)?;
     let bar = bar(&inputs, output);
     let read = |bytes| bar.add(bytes);
@@ -214,7 +214,7 @@ pub(super) fn gather_commands(
             "MIOpen writes them into its log where MIOPEN_ENABLE_LOGGING_CMD is 1",
         ));
     }
-    for Found { command, seen, .. } in &found {
+    for SeenCommand { command, seen, .. } in &found {
         let body = json!({
             "command": command.as_str(), "operation": command.operation(), "seen": seen,
             "tunable": command.is_tunable(),

@@ -2,7 +2,7 @@
 
 use gfxpack_caches::Shell;
 use gfxpack_compile::Cancel;
-use gfxpack_harvest::Found;
+use gfxpack_harvest::SeenCommand;
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::script::{self, Tuning};
 use gfxpack_pipeline::destination::replace_executable;
@@ -54,7 +54,7 @@ fn environment(args: &TuneEnv, output: &Output) -> Result {
 /// Writes `DIR/tune.sh`.
 fn plan(args: &TunePlan, cancel: &Cancel, output: &Output) -> Result {
     let found = gather_commands(&args.sources, cancel, output)?;
-    let wanted = |found: &&Found| args.all || found.command.is_tunable();
+    let wanted = |found: &&SeenCommand| args.all || found.command.is_tunable();
     let commands: Vec<DriverCommand> =
         found.iter().filter(wanted).map(|found| found.command.clone()).collect();
     let left_out = found.len() - commands.len();

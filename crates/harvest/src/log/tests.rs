@@ -8,7 +8,7 @@ type Told = Vec<(u64, Result<(Event, KernelKey), LogError>)>;
 
 fn told<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Told {
     let mut told = Vec::new();
-    let mut each = |record: Record<'_>| {
+    let mut each = |record: LogRecord<'_>| {
         let message = record.message.map(|message| (message.event, message.key()));
         told.push((record.line, message));
     };
@@ -68,7 +68,7 @@ fn a_source_from_memory_is_told_apart() {
     let mut from_text = Vec::new();
     for name in ["93b885adfe0da089cdf634904fd59f71.o size=12", "a.cl.o size=x", "a.cl.o"] {
         let line = format!("MIOpen(HIP): I [SaveBinary] Saving binary for: {name}; args: {ARGS}\n");
-        let mut each = |record: Record<'_>| from_text.push(record.message.unwrap().from_text);
+        let mut each = |record: LogRecord<'_>| from_text.push(record.message.unwrap().from_text);
         Log::default().push(line.as_bytes(), &mut each);
     }
     assert_eq!(from_text, [true, false, false]);
@@ -123,7 +123,7 @@ fn the_device_is_the_last_one_named() {
     for args in [" -mcpu=gfx900 -DX -mcpu=gfx90a", " -mcpu=gfx1100", " --mlir"] {
         let line =
             format!("MIOpen(HIP): Info2 [SaveBinary] Saving binary for: a.mlir.o; args: {args}\n");
-        let mut each = |record: Record<'_>| {
+        let mut each = |record: LogRecord<'_>| {
             devices.push(record.message.unwrap().device().map(str::to_owned));
         };
         Log::default().push(line.as_bytes(), &mut each);
@@ -197,7 +197,7 @@ fn threads_that_write_into_each_others_lines_spoil_no_key() {
 fn a_line_without_end_takes_no_more_memory_than_the_limit() {
     let begin = b"MIOpen(HIP): Info2 [LoadBinary] Loading binary for: a.cl.o; args:  -DA=";
     let mut told = Vec::new();
-    let mut each = |record: Record<'_>| told.push((record.line, record.message.map(|_| ())));
+    let mut each = |record: LogRecord<'_>| told.push((record.line, record.message.map(|_| ())));
     let mut log = Log::default();
     log.push(begin, &mut each);
     for _ in 0..64 {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::script::{self, Tuning};
-use gfxpack_harvest::{Found, Options, commands, list};
+use gfxpack_harvest::{Options, SeenCommand, commands, list};
 
 use crate::support::packed;
 
@@ -19,13 +19,13 @@ MIOpen(HIP): Command [LogCmdPooling] ./bin/MIOpenDriver pool -n 1 -M 0,1
 MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 1; reboot
 ";
 
-fn found(paths: &[PathBuf]) -> Vec<Found> {
+fn found(paths: &[PathBuf]) -> Vec<SeenCommand> {
     let (found, reports) = commands(&list(paths).unwrap(), &Options::default()).unwrap();
     assert!(reports.iter().all(|report| report.error.is_none()));
     found
 }
 
-fn only(found: &[Found]) -> Vec<DriverCommand> {
+fn only(found: &[SeenCommand]) -> Vec<DriverCommand> {
     found.iter().map(|found| found.command.clone()).collect()
 }
 

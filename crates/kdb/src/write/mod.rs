@@ -14,7 +14,7 @@ use crate::encode::{Blob, Encoded, encode};
 use crate::error::WriteError;
 use crate::key::check_key;
 use crate::layout::Layout;
-use crate::origin::{Note, Origin};
+use crate::origin::{Note, ObjectOrigin};
 use crate::parallel;
 use crate::progress::Progress;
 use crate::schema::MAX_OBJECT_BYTES;
@@ -33,7 +33,7 @@ pub struct WriteOptions<'a> {
     pub layout: Layout,
     /// Where the code object of a row came from, by the row's index. What is
     /// said is written into side tables, which MIOpen does not ask for.
-    pub origin: Option<&'a (dyn Fn(usize) -> Option<Arc<Origin>> + Sync)>,
+    pub origin: Option<&'a (dyn Fn(usize) -> Option<Arc<ObjectOrigin>> + Sync)>,
     /// Bytes of code objects in memory at a time. Never shows in the file.
     pub window_bytes: u64,
     /// Called on the calling thread after every row.

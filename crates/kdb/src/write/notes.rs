@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use crate::origin::{Note, Origin};
+use crate::origin::{Note, ObjectOrigin};
 
 /// Each origin once, numbered in the order in which rows first have them.
 const CREATE_ORIGINS: &str = "CREATE TABLE kern_origins (\
@@ -28,7 +28,7 @@ const CREATE_RUNS: &str = "CREATE TABLE kern_origin_runs (\
 /// something to note.
 #[derive(Default)]
 pub(crate) struct NoteWriter {
-    ids: HashMap<Arc<Origin>, i64>,
+    ids: HashMap<Arc<ObjectOrigin>, i64>,
     last: Note,
     made: bool,
 }
@@ -55,8 +55,13 @@ impl NoteWriter {
                 Some(id) => Some(*id),
                 None => {
                     let id = self.ids.len() as i64 + 1;
-                    let Origin { generator, compiler, compiler_digest, source, source_digest } =
-                        &**origin;
+                    let ObjectOrigin {
+                        generator,
+                        compiler,
+                        compiler_digest,
+                        source,
+                        source_digest,
+                    } = &**origin;
                     connection
                         .prepare_cached("INSERT INTO kern_origins VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
                         .execute((

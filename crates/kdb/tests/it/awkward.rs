@@ -120,7 +120,7 @@ fn side_tables_of_another_kind_are_ignored() {
          INSERT INTO kern_origin_runs VALUES (1, 1, 'yesterday'), (3, 2, NULL), (5, x'00', 1)";
     rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     let mut origins = Vec::new();
-    let each = |_, origin: Option<std::sync::Arc<gfxpack_kdb::Origin>>| {
+    let each = |_, origin: Option<std::sync::Arc<gfxpack_kdb::ObjectOrigin>>| {
         origins.push(origin.is_some());
         Ok::<_, ReadError>(())
     };

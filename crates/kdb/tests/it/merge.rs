@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use gfxpack_kdb::{
-    Blob, Conflict, CopyError, CopyOptions, Layout, Origin, Reader, VerifyOptions, WriteOptions,
-    merge, verify, write,
+    Blob, Conflict, CopyError, CopyOptions, Layout, ObjectOrigin, Reader, VerifyOptions,
+    WriteOptions, merge, verify, write,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ impl File {
             .collect();
         let origin = |_| {
             self.origin.map(|number| {
-                Arc::new(Origin {
+                Arc::new(ObjectOrigin {
                     generator: format!("gfxpack 0.{number}.0"),
                     compiler: "clang 17".to_owned(),
                     compiler_digest: "aa".to_owned(),

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_kdb::{
-    Blob, Change, Conflict, CopyOptions, Differences, Layout, MAX_OBJECT_BYTES, Origin, ReadError,
-    Reader, SplitBy, VerifyOptions, convert, diff, merge, split, verify,
+    Blob, Change, Conflict, CopyOptions, Differences, Layout, MAX_OBJECT_BYTES, ObjectOrigin,
+    ReadError, Reader, SplitBy, VerifyOptions, convert, diff, merge, split, verify,
 };
 use gfxpack_model::KernelKey;
 
@@ -99,7 +99,7 @@ fn origins_go_where_their_rows_go() {
     let kernels = many();
     write_with_origins(&path("a.kdb"), &kernels, Layout::Miopen);
     let read = |path: &Path| {
-        let mut found: BTreeMap<KernelKey, Option<Arc<Origin>>> = BTreeMap::new();
+        let mut found: BTreeMap<KernelKey, Option<Arc<ObjectOrigin>>> = BTreeMap::new();
         Reader::open(path)
             .unwrap()
             .for_each_origin(|key, origin| {

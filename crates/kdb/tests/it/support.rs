@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use gfxpack_kdb::{Blob, Layout, Origin, Row, WriteOptions, Written, write};
+use gfxpack_kdb::{Blob, Layout, ObjectOrigin, Row, WriteOptions, Written, write};
 use gfxpack_model::KernelKey;
 use proptest::test_runner::Config as ProptestConfig;
 
@@ -127,11 +127,11 @@ pub(crate) fn shared() -> Vec<(KernelKey, Vec<u8>)> {
     all
 }
 
-pub(crate) fn origin_of(key: &KernelKey) -> Option<Arc<Origin>> {
+pub(crate) fn origin_of(key: &KernelKey) -> Option<Arc<ObjectOrigin>> {
     // Some rows have none.
     let source = key.source_name()?.to_owned();
     (!source.contains("k3")).then(|| {
-        Arc::new(Origin {
+        Arc::new(ObjectOrigin {
             generator: "gfxpack 0.1.0".to_owned(),
             compiler: "clang 17".to_owned(),
             compiler_digest: "ab".repeat(32),

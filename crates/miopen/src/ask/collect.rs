@@ -77,7 +77,7 @@ pub(crate) struct Collected<'a> {
     work: &'a Work,
     directories: &'a [PathBuf],
     uses: Uses,
-    keys: HashMap<KernelKey, Entry>,
+    keys: HashMap<KernelKey, WantedKey>,
     failures: BTreeMap<(u32, Option<usize>), BTreeSet<Failure>>,
     /// Names of kernels that a find database's record wants, by problem.
     hits: HashMap<u32, BTreeSet<String>>,
@@ -88,7 +88,7 @@ pub(crate) struct Collected<'a> {
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+struct WantedKey {
     functions: BTreeSet<String>,
     wanted: BTreeMap<u32, Uses>,
 }
@@ -160,7 +160,7 @@ impl<'a> Collected<'a> {
         let mut keys: Vec<AskedKey> = self
             .keys
             .into_iter()
-            .map(|(key, Entry { functions, wanted })| {
+            .map(|(key, WantedKey { functions, wanted })| {
                 let wanted = wanted.into_iter().map(|(problem, uses)| Wanted { problem, uses });
                 AskedKey { key, functions, wanted: wanted.collect() }
             })

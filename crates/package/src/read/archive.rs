@@ -45,7 +45,7 @@ pub(super) fn unpacked<'a>(
 }
 
 /// What an archive has under a name.
-pub(super) enum Found<'a> {
+pub(super) enum ArchiveFile<'a> {
     /// A file's bytes.
     File(&'a mut dyn Read),
     /// A file of this archive again.
@@ -73,7 +73,7 @@ pub(super) fn files(
     root: Root,
     stream: impl Read,
     outcome: &mut Outcome<'_, '_>,
-    mut see: impl FnMut(&str, Found<'_>, &mut Outcome<'_, '_>) -> Result<(), Stop>,
+    mut see: impl FnMut(&str, ArchiveFile<'_>, &mut Outcome<'_, '_>) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let failed = |error: io::Error| damaged(what, &error);
     let left = Cell::new(u64::MAX);
@@ -98,7 +98,7 @@ pub(super) fn files(
                 if entry.header().mode().map_or(true, |mode| mode & SET_ID != 0) {
                     outcome.finding(format!("`/{path}` runs with the rights of its owner"));
                 }
-                see(&path, Found::File(&mut entry), outcome)?;
+                see(&path, ArchiveFile::File(&mut entry), outcome)?;
                 io::copy(&mut entry, &mut io::sink()).map_err(failed)?;
                 seen.insert(path);
             }
@@ -120,7 +120,7 @@ pub(super) fn files(
             }
             ::tar::EntryType::Link => match below(&target).filter(|to| seen.contains(to)) {
                 Some(target) => {
-                    see(&path, Found::Again(&target), outcome)?;
+                    see(&path, ArchiveFile::Again(&target), outcome)?;
                     outcome.link(&format!("/{path}"), &format!("/{target}"));
                     seen.insert(path);
                 }

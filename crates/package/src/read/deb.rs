@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Read};
 
 use md5::{Digest, Md5};
 
-use super::archive::{self, Found, Root};
+use super::archive::{self, ArchiveFile, Root};
 use super::deb_control::Control;
 use super::outcome::{About, Outcome, Stop, damaged};
 use super::readers::Hashed;
@@ -123,7 +123,7 @@ fn control(
     let stream = stream.map_err(|error| damaged("control", &error))?;
     let links = outcome.report.links.len();
     archive::files("control", Root::Control, stream, outcome, |path, found, _| {
-        let Found::File(bytes) = found else { return Ok(()) };
+        let ArchiveFile::File(bytes) = found else { return Ok(()) };
         let mut text = String::new();
         bytes.read_to_string(&mut text).map_err(|error| damaged(path, &error))?;
         if path == "md5sums" {
@@ -163,17 +163,17 @@ fn data(
     archive::files("data", Root::System, stream, outcome, |path, found, outcome| {
         let Some(sums) = sums.as_mut() else {
             return match found {
-                Found::File(bytes) => outcome.file(&format!("/{path}"), bytes),
-                Found::Again(_) => Ok(()),
+                ArchiveFile::File(bytes) => outcome.file(&format!("/{path}"), bytes),
+                ArchiveFile::Again(_) => Ok(()),
             };
         };
         let sum = match found {
-            Found::File(bytes) => {
+            ArchiveFile::File(bytes) => {
                 let mut hashed = Hashed { inner: bytes, digest: Md5::new() };
                 outcome.file(&format!("/{path}"), &mut hashed)?;
                 hex(&hashed.digest.finalize())
             }
-            Found::Again(target) => digests.get(target).cloned().unwrap_or_default(),
+            ArchiveFile::Again(target) => digests.get(target).cloned().unwrap_or_default(),
         };
         match sums.remove(path) {
             Some(promised) if promised == sum => {}

@@ -290,7 +290,7 @@ fn compare_with_header(
     }
 }
 
-struct Entry {
+struct PayloadEntry {
     name: String,
     index: Option<usize>,
     size: u64,
@@ -302,7 +302,7 @@ fn next(
     stream: &mut impl Read,
     listed: &[Listed],
     indexes: &HashMap<&str, usize>,
-) -> io::Result<Option<Entry>> {
+) -> io::Result<Option<PayloadEntry>> {
     let mut magic = [0; 6];
     stream.read_exact(&mut magic)?;
     let number = |stream: &mut dyn Read| -> io::Result<u64> {
@@ -321,7 +321,7 @@ fn next(
                 _ => 0,
             });
             let index = (index < listed.len()).then_some(index);
-            Ok(Some(Entry { name: String::new(), index, size }))
+            Ok(Some(PayloadEntry { name: String::new(), index, size }))
         }
         b"070701" | b"070702" => {
             let mut fields = [0; 13];
@@ -342,7 +342,7 @@ fn next(
             }
             let rooted = name.starts_with("./");
             let index = indexes.get(name.get(usize::from(rooted)..).unwrap_or_default()).copied();
-            Ok(Some(Entry { name, index, size }))
+            Ok(Some(PayloadEntry { name, index, size }))
         }
         _ => Err(io::Error::other("an entry begins with no known mark")),
     }

@@ -7,7 +7,7 @@ use md5::Md5;
 use sha2::{Digest, Sha256};
 
 use super::outcome::Outcome;
-use super::rpm_index::{Entry, Index};
+use super::rpm_index::{Index, IndexEntry};
 use super::rpm_types::{self as types};
 use crate::output::hex;
 use crate::signature;
@@ -62,7 +62,8 @@ const SIGNATURES: [u32; 4] = [1002, 1005, 267, 268];
 /// `rpmsinfoInit`.
 pub(super) fn check(signatures: &Index<'_>, main: &Index<'_>, outcome: &mut Outcome<'_, '_>) {
     for Signed { tag, main: in_main, kind, count, either } in &SIGNED {
-        let fits = |entry: &Entry| entry.kind == *kind && count.is_none_or(|n| n == entry.count);
+        let fits =
+            |entry: &IndexEntry| entry.kind == *kind && count.is_none_or(|n| n == entry.count);
         if signatures.values(*tag).any(|(entry, _)| !fits(&entry)) {
             outcome
                 .finding(format!("its signature tag {tag} has a wrong type or number of values"));
@@ -78,7 +79,7 @@ pub(super) fn check(signatures: &Index<'_>, main: &Index<'_>, outcome: &mut Outc
         }
     }
     for tag in PAYLOAD_DIGESTS {
-        let fits = |entry: &Entry| entry.kind == types::STRING_ARRAY && entry.count == 1;
+        let fits = |entry: &IndexEntry| entry.kind == types::STRING_ARRAY && entry.count == 1;
         if main.values(tag).any(|(entry, _)| !fits(&entry)) {
             outcome.finding(format!("its header's tag {tag} is not one digest of the payload"));
         }

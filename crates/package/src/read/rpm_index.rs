@@ -35,14 +35,14 @@ impl Role {
 
 /// One entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct IndexEntry {
     pub(super) tag: u32,
     pub(super) kind: u32,
     pub(super) offset: usize,
     pub(super) count: usize,
 }
 
-impl Entry {
+impl IndexEntry {
     fn read(bytes: &[u8]) -> Self {
         let number = |at: usize| {
             u32::from_be_bytes(bytes[at..at + 4].try_into().expect("a number has four bytes"))
@@ -59,7 +59,7 @@ impl Entry {
 /// A header that keeps the rules.
 #[derive(Debug)]
 pub(super) struct Index<'a> {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<IndexEntry>,
     data: &'a [u8],
 }
 
@@ -72,7 +72,7 @@ impl<'a> Index<'a> {
     ///
     /// Source: rpm 4.18, lib/header.c, `hdrblobInit`.
     pub(super) fn read(role: Role, index: &[u8], data: &'a [u8]) -> Result<Self, String> {
-        let entries: Vec<Entry> = index.chunks_exact(ENTRY).map(Entry::read).collect();
+        let entries: Vec<IndexEntry> = index.chunks_exact(ENTRY).map(IndexEntry::read).collect();
         let index = Self { entries, data };
         let region = index.region(role)?;
         index.check_entries(role, region)?;
@@ -81,7 +81,7 @@ impl<'a> Index<'a> {
     }
 
     /// The values of each entry of that tag.
-    pub(super) fn values(&self, tag: u32) -> impl Iterator<Item = (Entry, &'a [u8])> {
+    pub(super) fn values(&self, tag: u32) -> impl Iterator<Item = (IndexEntry, &'a [u8])> {
         let found = self.entries.iter().filter(move |entry| entry.tag == tag);
         found.map(|entry| {
             let data = &self.data[entry.offset.min(self.data.len())..];
@@ -107,7 +107,7 @@ impl<'a> Index<'a> {
             return Err("its region has the wrong type or size".to_owned());
         }
         let end = first.offset.saturating_add(ENTRY);
-        let Some(trailer) = self.data.get(first.offset..end).map(Entry::read) else {
+        let Some(trailer) = self.data.get(first.offset..end).map(IndexEntry::read) else {
             return Err("its region ends beyond its data".to_owned());
         };
         let image = role == Role::Signatures && trailer.is_region(IMAGE);
@@ -131,7 +131,7 @@ impl<'a> Index<'a> {
     fn check_entries(&self, role: Role, region: Option<usize>) -> Result<(), String> {
         let mut end = 0;
         for entry in self.entries.iter().skip(usize::from(region.is_some())) {
-            let Entry { tag, kind, offset, count } = *entry;
+            let IndexEntry { tag, kind, offset, count } = *entry;
             if tag < FIRST_TAG || i32::try_from(tag).is_err() {
                 return Err(format!("the tag {tag} is out of range"));
             }

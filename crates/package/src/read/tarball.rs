@@ -3,7 +3,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use super::archive::{self, Found, Root};
+use super::archive::{self, ArchiveFile, Root};
 use super::outcome::{About, Outcome, Stop, damaged};
 
 pub(super) fn check(
@@ -18,8 +18,8 @@ pub(super) fn check(
     let stream = stream.map_err(|error| damaged("the archive", &error))?;
     archive::files("the archive", Root::Anywhere, stream, outcome, |path, found, outcome| {
         match found {
-            Found::File(bytes) => outcome.file(&format!("/{path}"), bytes),
-            Found::Again(_) => Ok(()),
+            ArchiveFile::File(bytes) => outcome.file(&format!("/{path}"), bytes),
+            ArchiveFile::Again(_) => Ok(()),
         }
     })
 }

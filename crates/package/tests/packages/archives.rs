@@ -15,7 +15,7 @@ pub(crate) fn check(path: &Path) -> Report {
 }
 
 /// An entry of a tar as nobody's tool writes it.
-pub(crate) struct Entry<'a> {
+pub(crate) struct TarEntry<'a> {
     pub(crate) name: &'a str,
     pub(crate) kind: EntryType,
     pub(crate) mode: u32,
@@ -23,21 +23,21 @@ pub(crate) struct Entry<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-pub(crate) fn file<'a>(name: &'a str, bytes: &'a [u8]) -> Entry<'a> {
-    Entry { name, kind: EntryType::Regular, mode: 0o644, target: "", bytes }
+pub(crate) fn file<'a>(name: &'a str, bytes: &'a [u8]) -> TarEntry<'a> {
+    TarEntry { name, kind: EntryType::Regular, mode: 0o644, target: "", bytes }
 }
 
-pub(crate) fn link<'a>(kind: EntryType, name: &'a str, target: &'a str) -> Entry<'a> {
-    Entry { name, kind, mode: 0o777, target, bytes: &[] }
+pub(crate) fn link<'a>(kind: EntryType, name: &'a str, target: &'a str) -> TarEntry<'a> {
+    TarEntry { name, kind, mode: 0o777, target, bytes: &[] }
 }
 
-pub(crate) fn tar(entries: &[Entry<'_>]) -> Vec<u8> {
+pub(crate) fn tar(entries: &[TarEntry<'_>]) -> Vec<u8> {
     let mut archive = tar_without_end(entries);
     archive.resize(archive.len() + 1024, 0);
     archive
 }
 
-pub(crate) fn tar_without_end(entries: &[Entry<'_>]) -> Vec<u8> {
+pub(crate) fn tar_without_end(entries: &[TarEntry<'_>]) -> Vec<u8> {
     let mut archive = Vec::new();
     for entry in entries {
         let mut header = Header::new_gnu();

@@ -7,7 +7,7 @@ use std::path::Path;
 use gfxpack_model::Digest;
 use gfxpack_package::rpm::{self, RpmOptions};
 
-use crate::archives::{Entry, control, deb, file, tar};
+use crate::archives::{TarEntry, control, deb, file, tar};
 use crate::support::plain_spec;
 
 /// A tag, its type, its number of values, and these.
@@ -158,7 +158,7 @@ pub(crate) fn debs() -> Vec<Case> {
         deb(&control(), &data)
     };
     let fields = |text: &str| {
-        let entry: [Entry<'_>; 1] = [file("./control", text.as_bytes())];
+        let entry: [TarEntry<'_>; 1] = [file("./control", text.as_bytes())];
         deb(&tar(&entry), &data)
     };
     vec![

@@ -9,7 +9,7 @@ use gfxpack_package::read::{self, Kind};
 use gfxpack_package::rpm::{self, RpmOptions};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::archives::{Entry, both, check, deb, file, gz, link, tar, tar_without_end};
+use crate::archives::{TarEntry, both, check, deb, file, gz, link, tar, tar_without_end};
 use crate::judged;
 use crate::support::{plain_spec, temp};
 
@@ -17,18 +17,19 @@ use crate::support::{plain_spec, temp};
 fn archives_that_write_elsewhere_are_told() {
     let dir = temp();
     let kdb = file("./usr/x", b"x");
-    let told =
-        |entries: &[Entry<'_>]| both(dir.path(), &tar(entries)).map(|path| check(&path).findings);
+    let told = |entries: &[TarEntry<'_>]| {
+        both(dir.path(), &tar(entries)).map(|path| check(&path).findings)
+    };
     assert_eq!(told(&[kdb]), [Vec::<String>::new(), Vec::new()]);
     let symlink = |name, target| link(EntryType::Symlink, name, target);
-    let cases: [(&[Entry<'_>], &str); 13] = [
+    let cases: [(&[TarEntry<'_>], &str); 13] = [
         (&[file("./../../../../tmp/x", b"")], "`./../../../../tmp/x` leads out of"),
         (&[file("../x", b"")], "`../x` leads out of"),
         (&[file("/etc/cron.d/x", b"")], "`/etc/cron.d/x` leads out of"),
         (&[file("usr/../../x", b"")], "`usr/../../x` leads out of"),
         (&[link(EntryType::Directory, "../x/", "")], "`../x/` leads out of"),
-        (&[Entry { mode: 0o4755, ..file("usr/x", b"") }], "`/usr/x` runs with the rights"),
-        (&[Entry { mode: 0o2755, ..file("usr/x", b"") }], "`/usr/x` runs with the rights"),
+        (&[TarEntry { mode: 0o4755, ..file("usr/x", b"") }], "`/usr/x` runs with the rights"),
+        (&[TarEntry { mode: 0o2755, ..file("usr/x", b"") }], "`/usr/x` runs with the rights"),
         (&[symlink("usr/x", "../../etc/passwd")], "`/usr/x` is a link that leads out"),
         (
             &[symlink("usr/x", "y"), file("usr/x/z", b"")],
@@ -82,7 +83,7 @@ fn what_unpacks_to_too_much_is_told_and_not_kept() {
     assert!(findings.contains("there are more than 67108864 bytes"), "{findings}");
     // Names and attributes before a file are kept whole by who reads them.
     for kind in [EntryType::GNULongName, EntryType::GNULongLink, EntryType::XHeader] {
-        let long = Entry { kind, ..file("././@LongLink", &zeros) };
+        let long = TarEntry { kind, ..file("././@LongLink", &zeros) };
         for path in both(dir.path(), &tar(&[long, file("x", b"")])) {
             let findings = check(&path).findings.join("; ");
             assert!(findings.contains("too long"), "{kind:?}: {findings}");

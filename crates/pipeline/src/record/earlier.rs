@@ -7,7 +7,7 @@ use std::path::Path;
 use gfxpack_package::{Written, sbom};
 
 use super::bills;
-use super::manifest::{Entry, File, Package, lies_there, within};
+use super::manifest::{File, KdbEntry, Package, lies_there, within};
 use crate::writers::MadePackages;
 
 /// What became of the files of an earlier run.
@@ -24,7 +24,7 @@ pub(super) struct Kept {
 
 /// Takes over into the `new` entry of a target what holds of the `old` one:
 /// packages of the same kdb that install the same as the new ones do.
-pub(super) fn keep(out: &Path, new: &mut Entry, old: Entry, made: &MadePackages) -> Kept {
+pub(super) fn keep(out: &Path, new: &mut KdbEntry, old: KdbEntry, made: &MadePackages) -> Kept {
     let formats: BTreeSet<&str> =
         new.packages.iter().map(|package| package.format.as_str()).collect();
     let same = new.kdb.sha256 == old.kdb.sha256
@@ -73,7 +73,7 @@ pub(super) fn keep_families(
 
 /// The files of a target that no package was made for, as far as they lie
 /// there with the size they had; the entry forgets the others.
-pub(super) fn still_there(out: &Path, entry: &mut Entry) -> Vec<Written> {
+pub(super) fn still_there(out: &Path, entry: &mut KdbEntry) -> Vec<Written> {
     let mut files = Vec::new();
     let mut there = |file: &File| {
         let written = lies_there(out, file);

@@ -7,7 +7,7 @@ use gfxpack_model::{KernelKey, Target};
 use gfxpack_package::Written;
 use serde::{Deserialize, Serialize};
 
-use crate::origin::Origin;
+use crate::origin::KdbOrigin;
 
 /// What lies in a directory of packages.
 #[derive(Debug, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub(super) struct Manifest {
     /// Whether every kernel asked for is in its kdb.
     pub(super) complete: bool,
     /// Sorted by target.
-    pub(super) targets: Vec<Entry>,
+    pub(super) targets: Vec<KdbEntry>,
     /// Packages of families, with their bills of material.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) families: Vec<Package>,
@@ -27,13 +27,13 @@ pub(super) struct Manifest {
 
 /// One kdb, with its packages.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Entry {
+pub struct KdbEntry {
     pub(super) target: Target,
     pub(super) gfx: String,
     pub(super) kernels: u64,
     /// What it was made from.
     #[serde(flatten)]
-    pub(crate) origin: Origin,
+    pub(crate) origin: KdbOrigin,
     pub(super) kdb: File,
     pub(super) packages: Vec<Package>,
     /// Bills of material and signatures of the packages.
@@ -79,7 +79,7 @@ pub(super) fn describe(name: String, written: &Written) -> File {
     File { file: name, size: written.size, sha256: written.sha256.clone() }
 }
 
-impl Entry {
+impl KdbEntry {
     /// The keys that are missing from the kdb, with the reason.
     pub fn missing(&self) -> Vec<(KernelKey, String)> {
         let key = |missing: &Missing| KernelKey {

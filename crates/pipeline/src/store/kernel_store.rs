@@ -41,7 +41,7 @@ pub(crate) trait KernelStore: Sync {
 }
 
 /// Where the object of a row came from.
-pub(crate) type OriginOf<'a> = dyn Fn(usize) -> Option<Arc<gfxpack_kdb::Origin>> + Sync + 'a;
+pub(crate) type OriginOf<'a> = dyn Fn(usize) -> Option<Arc<gfxpack_kdb::ObjectOrigin>> + Sync + 'a;
 
 /// The rows of a file that is to be written, in canonical order.
 pub(crate) struct Rows<'a> {

@@ -7,7 +7,7 @@ use gfxpack_pipeline::record;
 use crate::project::{Project, key};
 
 /// What is recorded of the kdb, by its content.
-fn recorded(project: &Project) -> Result<Option<record::Entry>> {
+fn recorded(project: &Project) -> Result<Option<record::KdbEntry>> {
     let content = std::fs::read(project.kdb()).unwrap();
     record::of_kdb(&project.kdb(), &Digest::of(&content).to_string())
 }

@@ -40,7 +40,7 @@ impl Record {
         let mut reader = Reader { all: number(bytes, 40) & WISH_ALL != 0, ..Reader::default() };
         let (mut at, mut read) = (begin(bytes), 0);
         while at < used {
-            let entry = Entry::parse(bytes, at)?;
+            let entry = RecorderEntry::parse(bytes, at)?;
             at += entry.length;
             read += 1;
             reader.take(&entry)?;
@@ -134,7 +134,7 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-struct Entry<'a> {
+struct RecorderEntry<'a> {
     at: usize,
     length: usize,
     kind: u8,
@@ -146,7 +146,7 @@ struct Entry<'a> {
     second: &'a [u8],
 }
 
-impl<'a> Entry<'a> {
+impl<'a> RecorderEntry<'a> {
     fn parse(bytes: &'a [u8], at: usize) -> Result<Self, Unwatched> {
         let damaged = || Unwatched::Damaged { at };
         let entry = bytes.get(at..at + ENTRY).ok_or_else(damaged)?;
@@ -234,7 +234,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn take(&mut self, entry: &Entry<'_>) -> Result<(), Unwatched> {
+    fn take(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
         match entry.kind {
             1 => self.program(entry),
             2 => self.fork(entry),
@@ -279,11 +279,11 @@ impl Reader {
         }
     }
 
-    fn state(&mut self, entry: &Entry<'_>) -> Result<&mut State, Unwatched> {
+    fn state(&mut self, entry: &RecorderEntry<'_>) -> Result<&mut State, Unwatched> {
         self.states.get_mut(&entry.pid).ok_or_else(|| entry.damaged())
     }
 
-    fn program(&mut self, entry: &Entry<'_>) -> Result<(), Unwatched> {
+    fn program(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
         let class = match entry.argument {
             0 => Class::Other,
             1 => Class::Compiler,
@@ -316,7 +316,7 @@ impl Reader {
         Ok(())
     }
 
-    fn fork(&mut self, entry: &Entry<'_>) -> Result<(), Unwatched> {
+    fn fork(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
         let parent = self.states.get(&entry.argument).ok_or_else(|| entry.damaged())?;
         let process = Process { pid: entry.pid, ..self.processes[parent.process].clone() };
         self.begin(entry.pid, process, entry.path(entry.first)?);
@@ -324,7 +324,7 @@ impl Reader {
     }
 
     /// A process is about to be another program.
-    fn turn(&mut self, entry: &Entry<'_>) -> Result<(), Unwatched> {
+    fn turn(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
         // A copy by vfork says nothing before, and is where its parent is.
         let own = self.states.get(&entry.pid).filter(|state| !state.ended);
         let state = own.or_else(|| self.states.get(&entry.argument));
@@ -338,7 +338,7 @@ impl Reader {
     }
 
     /// A process started another one.
-    fn start(&mut self, entry: &Entry<'_>) -> Result<(), Unwatched> {
+    fn start(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
         let state = self.states.get(&entry.pid).ok_or_else(|| entry.damaged())?;
         let process = state.process;
         let program = absolute(&state.directory, &entry.path(entry.first)?, entry)?;
@@ -368,7 +368,7 @@ impl Reader {
         self.states.insert(pid, state);
     }
 
-    fn ask(&mut self, entry: &Entry<'_>) -> Result<(), Unwatched> {
+    fn ask(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
         let state = self.states.get(&entry.pid).ok_or_else(|| entry.damaged())?;
         let found = entry.error.is_none();
         let absolute = |path: PathBuf| absolute(&state.directory, &path, entry);
@@ -454,7 +454,11 @@ impl Reader {
     }
 }
 
-fn absolute(directory: &Path, path: &Path, entry: &Entry<'_>) -> Result<PathBuf, Unwatched> {
+fn absolute(
+    directory: &Path,
+    path: &Path,
+    entry: &RecorderEntry<'_>,
+) -> Result<PathBuf, Unwatched> {
     let joined = directory.join(path);
     if joined.is_absolute() { Ok(joined) } else { Err(entry.damaged()) }
 }

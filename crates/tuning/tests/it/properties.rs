@@ -1,6 +1,6 @@
 //! What holds of any text and of any databases.
 
-use gfxpack_tuning::{Database, Kind, Record, RecordReader};
+use gfxpack_tuning::{Database, DbRecord, Kind, RecordReader};
 use proptest::prelude::*;
 
 /// Records over few keys and solvers, so that they meet.
@@ -12,7 +12,7 @@ fn records() -> impl Strategy<Value = Vec<(String, Vec<(String, String)>)>> {
 fn database(kind: Kind, records: &[(String, Vec<(String, String)>)]) -> Database {
     let mut database = Database::new(kind);
     for (key, values) in records {
-        let mut record = Record::new(key.as_str()).expect("a key");
+        let mut record = DbRecord::new(key.as_str()).expect("a key");
         for (solver, values) in values {
             record.set(solver.as_str(), values.as_str()).expect("values");
         }
@@ -36,11 +36,11 @@ proptest! {
     #[test]
     fn any_bytes_are_read_and_what_is_read_is_read_again(bytes: Vec<u8>, find: bool) {
         let kind = if find { Kind::Find } else { Kind::Perf };
-        let (record, faults) = Record::parse(&bytes, kind);
+        let (record, faults) = DbRecord::parse(&bytes, kind);
         if let Some(record) = record {
             let line = record.line();
             prop_assert!(!line.contains('\n'));
-            let (again, new) = Record::parse(line.as_bytes(), kind);
+            let (again, new) = DbRecord::parse(line.as_bytes(), kind);
             prop_assert_eq!(again.as_ref(), Some(&record));
             prop_assert!(new.iter().all(|fault| faults.contains(fault) && !fault.loses()));
         } else {
@@ -51,8 +51,8 @@ proptest! {
     #[test]
     fn lines_of_separators_are_read_and_read_again(line in "[ab=:;,1\r]{0,24}", find: bool) {
         let kind = if find { Kind::Find } else { Kind::Perf };
-        if let (Some(record), _) = Record::parse(line.as_bytes(), kind) {
-            let (again, _) = Record::parse(record.line().as_bytes(), kind);
+        if let (Some(record), _) = DbRecord::parse(line.as_bytes(), kind) {
+            let (again, _) = DbRecord::parse(record.line().as_bytes(), kind);
             prop_assert_eq!(again, Some(record));
         }
     }
