@@ -67,19 +67,7 @@ impl RocfftHelper<'_> {
         // Equal texts are equal jobs.
         let name = format!("rocfft_{}.cpp", &Digest::of(text.as_bytes()).to_string()[..16]);
         let (sources, source) = source(temporary.path(), &name, &text)?;
-        let key = KernelKey::for_source(&name, OPTIONS, processor.processor());
-        let request = KeyRequest {
-            key: Arc::new(key),
-            language: Language::Hip,
-            source: Path::new(&name).into(),
-            location: Location { file: "stdin".into(), line: 1 },
-        };
-        let request = TargetRequest {
-            target: gfxpack_model::Target::new(processor.clone(), None),
-            format: StoreFormat::RocfftCache,
-            toolchain: ToolchainId(0),
-            keys: vec![(Arc::new(request), source)],
-        };
+        let request = request(processor, &name, source);
         let toolchains = [toolchain];
         let compilers = toolchains.iter().map(for_plan).collect();
         let files = sources.sources().to_vec();
@@ -119,6 +107,23 @@ impl RocfftHelper<'_> {
         let object = cache.store.read(plan.jobs[0].digest).map_err(Error::from)?;
         cache.shrink(progress);
         Ok(object)
+    }
+}
+
+/// What is planned of a source for rocFFT.
+fn request(processor: &TargetId, name: &str, source: SourceId) -> TargetRequest {
+    let key = KernelKey::for_source(name, OPTIONS, processor.processor());
+    let request = KeyRequest {
+        key: Arc::new(key),
+        language: Language::Hip,
+        source: Path::new(name).into(),
+        location: Location { file: "stdin".into(), line: 1 },
+    };
+    TargetRequest {
+        target: gfxpack_model::Target::new(processor.clone(), None),
+        format: StoreFormat::RocfftCache,
+        toolchain: ToolchainId(0),
+        keys: vec![(Arc::new(request), source)],
     }
 }
 
