@@ -5,6 +5,7 @@ mod circles;
 mod documents;
 mod finding;
 mod manifests;
+mod messages;
 mod sources;
 mod tree;
 
@@ -18,7 +19,7 @@ use crate::say::say;
 use crate::tidy::tree::Tree;
 use finding::Finding;
 
-/// Check files for what no compiler sees: length, headers, words, circles, the code map
+/// Check files for what no compiler sees: length, headers, words, circles, the code map, messages
 #[derive(Debug, Args)]
 pub(crate) struct Tidy {}
 
@@ -49,6 +50,7 @@ fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     findings.extend(manifests::check_tree(&tree));
     findings.extend(documents::check(root, &tree));
     findings.extend(circles::check(&tree));
+    findings.extend(messages::check(&tree));
     Ok(findings)
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use gfxpack_compile::{
     Cancel, Event, Executor, ExecutorOptions, Shortcuts, SourceDirs, SourceSet, for_plan,
 };
-use gfxpack_model::{Digest, KernelKey, Language, TargetId, ToolchainId};
+use gfxpack_model::{Digest, KernelKey, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_plan::Location;
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::consumer::StoreFormat;
@@ -128,7 +128,7 @@ fn request(processor: &TargetId, name: &str, source: SourceId) -> TargetRequest 
 }
 
 /// A source of that text.
-fn source(dir: &Path, name: &str, text: &str) -> Result<(SourceSet, gfxpack_model::SourceId)> {
+fn source(dir: &Path, name: &str, text: &str) -> Result<(SourceSet, SourceId)> {
     let dir = dir.join("source");
     fs::create_dir(&dir).map_err(error::io("create", &dir))?;
     let path = dir.join(name);
