@@ -6,6 +6,7 @@ mod built;
 mod foreign;
 #[path = "../../../crates/rocfft/tests/it/support.rs"]
 mod support;
+mod transforms;
 
 use std::path::Path;
 

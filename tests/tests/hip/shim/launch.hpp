@@ -6,11 +6,14 @@
 
 #include <utility>
 
+#include "hip/hip_runtime.h"
+
 namespace simulator {
 
 struct Parameter {
     const char* type;   // of the scalar, or of what is pointed to; null for a structure
     size_t size;        // of that type
+    size_t alignment;   // of the parameter itself
     bool pointer;
     bool writable;      // a pointer to non-const
 };
@@ -34,15 +37,15 @@ template <> inline constexpr const char* type_name<unsigned long long> = "u64";
 
 template <class T>
 struct Described {
-    static constexpr Parameter parameter{type_name<T>, sizeof(T), false, false};
+    static constexpr Parameter parameter{type_name<T>, sizeof(T), alignof(T), false, false};
 };
 template <class T>
 struct Described<T*> {
-    static constexpr Parameter parameter{type_name<T>, sizeof(T), true, true};
+    static constexpr Parameter parameter{type_name<T>, sizeof(T), alignof(T*), true, true};
 };
 template <class T>
 struct Described<const T*> {
-    static constexpr Parameter parameter{type_name<T>, sizeof(T), true, false};
+    static constexpr Parameter parameter{type_name<T>, sizeof(T), alignof(T*), true, false};
 };
 
 template <auto Function>
@@ -60,6 +63,15 @@ struct Bound<Function> {
         return Kernel{name, parameters, sizeof...(Args), call};
     }
 };
+
+struct Grid {
+    Index blocks, threads;
+    int lanes;       // of a wave
+    bool backwards;  // the last thread of a block runs first
+};
+
+// Runs a kernel with the values of its parameters.
+void launch(const Kernel& kernel, void* const* values, const Grid& grid);
 
 // Carries out the launches on stdin and writes the buffers they leave to
 // stdout; the exit status of the process.

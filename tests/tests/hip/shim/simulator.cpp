@@ -171,6 +171,20 @@ void run_block(bool backwards) {
     }
 }
 
+// Blocks one after another, with what `arguments`, the grid and the block are.
+void run_grid(void (*call)(void* const*), bool backwards) {
+    call_kernel = call;
+    prepare_fibers(static_cast<size_t>(blockDim.x) * blockDim.y * blockDim.z);
+    for (unsigned z = 0; z < gridDim.z; ++z) {
+        for (unsigned y = 0; y < gridDim.y; ++y) {
+            for (unsigned x = 0; x < gridDim.x; ++x) {
+                blockIdx = {x, y, z};
+                run_block(backwards);
+            }
+        }
+    }
+}
+
 // One argument. Buffers lie against a page that can't be touched, and can't be
 // written where the kernel's parameter is const.
 struct Argument {
@@ -295,16 +309,7 @@ void launch(const Kernel& kernel) {
             arguments.push_back(buffers[i].value.data());
         }
     }
-    call_kernel = kernel.call;
-    prepare_fibers(static_cast<size_t>(blockDim.x) * blockDim.y * blockDim.z);
-    for (unsigned z = 0; z < gridDim.z; ++z) {
-        for (unsigned y = 0; y < gridDim.y; ++y) {
-            for (unsigned x = 0; x < gridDim.x; ++x) {
-                blockIdx = {x, y, z};
-                run_block(backwards);
-            }
-        }
-    }
+    run_grid(kernel.call, backwards);
     for (size_t i = 0; i < count; ++i) {
         if (kernel.parameters[i].pointer && kernel.parameters[i].writable &&
             fwrite(buffers[i].pointer, 1, buffers[i].size, stdout) != buffers[i].size) {
@@ -332,6 +337,15 @@ unsigned exchange(unsigned value, int source) {
     fiber.offered[turn] = value;
     give_way(State::at_exchange);
     return fibers[from].offered[turn];
+}
+
+void launch(const Kernel& kernel, void* const* values, const Grid& grid) {
+    kernel_name = kernel.name;
+    arguments.assign(values, values + kernel.count);
+    gridDim = grid.blocks;
+    blockDim = grid.threads;
+    warpSize = grid.lanes;
+    run_grid(kernel.call, grid.backwards);
 }
 
 int serve(const Kernel* kernels, size_t count) {

@@ -1,0 +1,276 @@
+//! Plans of many shapes, carried out on the CPU by the stock librocfft with
+//! the kernels that gfxpack compiles for it, against another library's FFT.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gfxpack_rocfft::{Direction, FftPlan, Placement, Precision, Transform};
+use gfxpack_stock_library::{ElfFile, Library, file_of, is_sqlite, stood_in, write_stubs};
+use gfxpack_tests::miopen::probe;
+use gfxpack_tests::project::tool;
+use rustfft::FftPlanner;
+use rustfft::num_complex::Complex;
+
+use crate::{library, with};
+
+/// One to three lengths; of one kernel and of several, by every way that
+/// rocFFT has to divide a transform.
+const SHAPES: [&str; 28] = [
+    "c2c {} ip 64 fwd",
+    "c2c {} op 100 batch 8 inv",
+    "c2c {} ip 17 batch 3 fwd",
+    "c2c {} op 336 inv",
+    "c2c {} op 1031 fwd",
+    "c2c {} ip 1031 inv",
+    "c2c {} op 4096 fwd",
+    "c2c {} ip 8192 inv",
+    "c2c {} ip 65536 fwd",
+    "c2c {} op 10007 inv",
+    "c2c {} ip 32x32 inv",
+    "c2c {} op 17x24 fwd",
+    "c2c {} ip 128x96 batch 2 fwd",
+    "c2c {} ip 16x32x24 inv",
+    "c2c {} op 8x8x8 fwd",
+    "c2c {} ip 64x64x64 fwd",
+    "r2c {} op 256",
+    "r2c {} ip 1000 batch 2",
+    "r2c {} op 135",
+    "r2c {} ip 96x32",
+    "r2c {} op 16x20x24",
+    "r2c {} op 16384",
+    "c2r {} op 256",
+    "c2r {} ip 512",
+    "c2r {} op 81 batch 5",
+    "c2r {} op 64x48",
+    "c2r {} ip 12x16x20",
+    "c2r {} op 8192",
+];
+
+type Value = Complex<f64>;
+
+/// The plan's directory of the checkout.
+fn beside(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+}
+
+/// Builds the program that carries plans out.
+fn build(directory: &Path) -> PathBuf {
+    let program = directory.join("transform");
+    let options = ["-std=c++17", "-O2", "-U_FORTIFY_SOURCE", "-rdynamic", "-w", "-ldl"];
+    let mut words: Vec<String> = options.map(str::to_owned).to_vec();
+    for include in ["rocfft/cpu", "hip/shim"] {
+        words.push(format!("-I{}", beside(include).display()));
+    }
+    for source in ["rocfft/cpu/transform.cpp", "hip/shim/simulator.cpp"] {
+        words.push(beside(source).display().to_string());
+    }
+    words.push(format!("-o{}", program.display()));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    tool("c++", &words, Path::new("/"));
+    program
+}
+
+/// Numbers without a pattern that a wrong index would keep, from -1 to 1.
+fn numbers(count: usize) -> Vec<f64> {
+    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// Transforms one array along every dimension, without dividing.
+fn reference(values: &mut [Value], lengths: &[usize], direction: rustfft::FftDirection) {
+    let mut planner = FftPlanner::new();
+    let mut step = 1;
+    for &length in lengths.iter().rev() {
+        let fft = planner.plan_fft(length, direction);
+        for start in (0..values.len()).filter(|at| at / step % length == 0) {
+            let mut line: Vec<Value> = (0..length).map(|i| values[start + i * step]).collect();
+            fft.process(&mut line);
+            for (i, value) in line.into_iter().enumerate() {
+                values[start + i * step] = value;
+            }
+        }
+        step *= length;
+    }
+}
+
+/// A plan with its sizes in numbers, and what it should come to.
+struct Case {
+    plan: FftPlan,
+    lengths: Vec<usize>,
+    input: Vec<f64>,
+    /// With NaN where the result may be anything.
+    wanted: Vec<f64>,
+}
+
+fn flat(values: impl IntoIterator<Item = Value>) -> Vec<f64> {
+    values.into_iter().flat_map(|value| [value.re, value.im]).collect()
+}
+
+/// Of each row the values that aren't the conjugate of another one.
+fn halves(values: &[Value], row: usize) -> Vec<f64> {
+    flat(values.chunks(row).flat_map(|row| row[..=row.len() / 2].iter().copied()))
+}
+
+/// Rows of real numbers, as far apart as in the buffer.
+fn rows(values: &[Value], row: usize, placement: Placement) -> Vec<f64> {
+    let padding = match placement {
+        Placement::InPlace => (row / 2 + 1) * 2 - row,
+        Placement::OutOfPlace => 0,
+    };
+    let padded = |row: &[Value]| {
+        let real: Vec<f64> = row.iter().map(|value| value.re).collect();
+        [real, vec![f64::NAN; padding]].concat()
+    };
+    values.chunks(row).flat_map(padded).collect()
+}
+
+impl Case {
+    fn new(plan: FftPlan) -> Self {
+        let lengths: Vec<usize> = plan.lengths.iter().map(|&length| length as usize).collect();
+        let (one, row) = (lengths.iter().product::<usize>(), lengths[lengths.len() - 1]);
+        let count = one * plan.batch as usize;
+        let is_real = plan.transform != Transform::C2c;
+        let mut values: Vec<Value> = numbers(count * 2)
+            .chunks(2)
+            .map(|pair| Value::new(pair[0], if is_real { 0.0 } else { pair[1] }))
+            .collect();
+        let before = values.clone();
+        let direction = match plan.direction {
+            Direction::Inverse if !is_real => rustfft::FftDirection::Inverse,
+            _ => rustfft::FftDirection::Forward,
+        };
+        for array in values.chunks_mut(one) {
+            reference(array, &lengths, direction);
+        }
+        let (input, wanted) = match plan.transform {
+            Transform::C2c => (flat(before), flat(values)),
+            Transform::R2c => (rows(&before, row, plan.placement), halves(&values, row)),
+            // The inverse of what was just done, which multiplies.
+            Transform::C2r => {
+                let times: Vec<Value> = before.iter().map(|value| value * one as f64).collect();
+                (halves(&values, row), rows(&times, row, plan.placement))
+            }
+        };
+        Self { plan, lengths, input, wanted }
+    }
+
+    fn size(&self) -> usize {
+        if self.plan.precision == Precision::Single { 4 } else { 8 }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let encoded = |value: &f64| match self.size() {
+            4 => (*value as f32).to_le_bytes().to_vec(),
+            _ => value.to_le_bytes().to_vec(),
+        };
+        self.input.iter().flat_map(encoded).collect()
+    }
+
+    /// The line that `transform.cpp` reads.
+    fn line(&self) -> String {
+        let transform = self.plan.transform_types()[0];
+        let placement = u8::from(self.plan.placement == Placement::OutOfPlace);
+        let precision = u8::from(self.plan.precision == Precision::Double);
+        let bytes = self.wanted.len() * self.size();
+        let mut line = format!("{placement} {transform} {precision} {} {bytes}", self.plan.batch);
+        for length in self.lengths.iter().rev() {
+            write!(line, " {length}").unwrap();
+        }
+        line + "\n"
+    }
+
+    /// How far the result is from the reference, in parts of its own size.
+    fn error(&self, result: &[u8]) -> f64 {
+        assert_eq!(result.len(), self.wanted.len() * self.size());
+        let decoded = result.chunks(self.size()).map(|bytes| match bytes.len() {
+            4 => f64::from(f32::from_le_bytes(bytes.try_into().unwrap())),
+            _ => f64::from_le_bytes(bytes.try_into().unwrap()),
+        });
+        let (mut off, mut whole) = (0.0, 0.0);
+        for (value, wanted) in decoded.zip(&self.wanted) {
+            if !wanted.is_nan() {
+                off += (value - wanted).powi(2);
+                whole += wanted.powi(2);
+            }
+        }
+        (off / whole).sqrt()
+    }
+}
+
+/// Starts the program as the probe is started, with the stand-ins preloaded.
+fn carry_out(library: &Library, cases: &[Case]) -> BTreeSet<String> {
+    let directory = tempfile::tempdir().unwrap();
+    let inside = |name: &str| directory.path().join(name);
+    let program = build(directory.path());
+    fs::create_dir(inside("stubs")).unwrap();
+    let object = ElfFile::open(&library.file).unwrap().shared_object().unwrap();
+    let stubs = write_stubs(&inside("stubs"), object.machine, &stood_in(&object.needed)).unwrap();
+    let mut lines = String::new();
+    for (number, case) in cases.iter().enumerate() {
+        fs::write(inside(&format!("{number}.in")), case.encode()).unwrap();
+        lines += &case.line();
+    }
+    fs::write(inside("cases"), lines).unwrap();
+    let mut command = library.probe_command(&program, &inside("stubs"));
+    let includes = format!(
+        "-std=c++17 -O1 -w -fPIC -shared -D__HIPCC_RTC__ -I{} -I{}",
+        beside("rocfft/cpu").display(),
+        beside("hip/shim").display()
+    );
+    command.arg(&library.file).arg("c++").arg(includes).arg(directory.path()).args(stubs);
+    command
+        .stdin(fs::File::open(inside("cases")).unwrap())
+        .env("PATH", "/usr/bin:/bin")
+        .env("LD_PRELOAD", probe().with_file_name("libgfxpack_miopen_preload.so"))
+        .env("GFXPACK_PRELOAD_DEVICE", "gfx90a 104")
+        .env("GFXPACK_PRELOAD_NOTES", inside("notes"))
+        .env("ROCFFT_RTC_PROCESS", "0");
+    if let Some(sqlite) = file_of(&object, &library.search_path, is_sqlite) {
+        command.env("GFXPACK_PRELOAD_SQLITE", sqlite);
+    }
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    for (number, case) in cases.iter().enumerate() {
+        let result = fs::read(inside(&format!("{number}.out"))).unwrap();
+        let error = case.error(&result);
+        let most = if case.size() == 4 { 1e-6 } else { 5e-15 };
+        assert!(error < most, "{:?}: {error:e}", case.plan);
+    }
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn transforms(precision: &str) {
+    let Some(library) = library() else { return };
+    let plans: Vec<FftPlan> =
+        SHAPES.iter().map(|shape| shape.replace("{}", precision).parse().unwrap()).collect();
+    let cases: Vec<Case> = plans.iter().cloned().map(Case::new).collect();
+    let launched = carry_out(&library, &cases);
+    // They are those that packages for these plans would hold.
+    let answer = with(&library, "gfx90a", |options| gfxpack_rocfft::ask(&plans, options).unwrap());
+    let asked: BTreeSet<String> = answer.kernels.into_iter().map(|kernel| kernel.name).collect();
+    assert!(launched.is_subset(&asked), "{:?}", launched.difference(&asked));
+    assert!(launched.len() > SHAPES.len(), "{launched:?}");
+}
+
+#[test]
+fn transforms_in_single_precision_are_right() {
+    transforms("sp");
+}
+
+#[test]
+fn transforms_in_double_precision_are_right() {
+    transforms("dp");
+}
