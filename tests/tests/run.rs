@@ -212,3 +212,63 @@ fn signals_reach_the_program_and_the_summary_is_told() {
     assert_eq!((status.code(), status.signal()), (Some(5), None), "{}", said());
     assert!(said().contains("got it\n") && said().contains("compiled 1 in 0 s"), "{}", said());
 }
+
+/// Writes logs as rocFFT 1.0.32 does, if it is asked for them.
+const FFT_PROGRAM: &str = r#"
+[ "$ROCFFT_LAYER" = 33 ] || exit 7
+echo 'rocfft_plan_create,plan,0x5,placement,inplace,transform_type,complex_forward,precision,single,dimensions,1,lengths,[64],number_of_transforms,1,description,0' > "$ROCFFT_LOG_TRACE_PATH"
+echo 'rocfft_plan_description_set_scale_factor,description,0x7,scale,0.5' >> "$ROCFFT_LOG_TRACE_PATH"
+echo 'rocfft_plan_create,plan,0x5,placement,inplace,transform_type,complex_forward,precision,single,dimensions,1,lengths,[8],number_of_transforms,1,description,0x7' >> "$ROCFFT_LOG_TRACE_PATH"
+echo '// ROCFFT_RTC_BEGIN fft_a' > "$ROCFFT_LOG_RTC_PATH"
+echo '// cache hit for fft_b' >> "$ROCFFT_LOG_RTC_PATH"
+echo '// cache hit for fft_c' >> "$ROCFFT_LOG_RTC_PATH"
+"#;
+
+#[test]
+fn plans_of_rocfft_are_told_and_make_a_list() {
+    let project = machine();
+    project.write("fft", FFT_PROGRAM);
+    let arguments = ["--json", "messages", "--plans", "plans.txt", "--", "sh", "fft"];
+    let ran = run(&project, &arguments).expect_code(0);
+    for said in [
+        "rocFFT created 1 plan: found 2 kernels in its caches, compiled 1; the plans are in plans.txt\n",
+        "  gfxpack dist --plans plans.txt --target TARGET --out dist\n",
+        "1 plan left out: with a scale factor",
+    ] {
+        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
+    }
+    assert!(!ran.stderr.contains("MIOpen"), "{}", ran.stderr);
+    assert_eq!(project.text("plans.txt"), "c2c sp ip 64 fwd\n");
+    let message: Value = project
+        .text("messages")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .find(|message: &Value| message["type"] == "run")
+        .unwrap();
+    let counts = ["plans", "found", "compiled", "unsupported", "damaged"];
+    assert_eq!(counts.map(|name| message["rocfft"][name].as_u64()), [1, 2, 1, 1, 0].map(Some));
+
+    // Nobody asked, so rocFFT is not told to log; and a program without it is told from others.
+    run(&project, &["--", "sh", "fft"]).expect_code(7);
+    let ran = run(&project, &["--plans", "none.txt", "--", "true"]).expect_code(0);
+    assert!(ran.stderr.contains("rocFFT wrote no log of a plan"), "{}", ran.stderr);
+    assert!(!project.path().join("none.txt").exists());
+}
+
+#[test]
+fn plans_are_gathered_from_logs() {
+    let project = machine();
+    let line = "rocfft_plan_create,plan,0x5,placement,notinplace,transform_type,real_inverse,\
+                precision,double,dimensions,2,lengths,[48,64],number_of_transforms,2,description,0\n";
+    project.write("one.log", line);
+    project.write("two.log", &format!("{line}{}", line.replace("[48,64]", "[48,32]")));
+    let harvest = ["harvest", "plans", "one.log", "two.log"];
+    let ran = project.run(&harvest).expect_code(0);
+    assert_eq!(ran.stdout, "c2r dp op 64x48 batch 2\nc2r dp op 32x48 batch 2\n");
+    project.run(&[&harvest[..], &["-o", "plans.txt"]].concat()).expect_code(0);
+    assert_eq!(project.text("plans.txt"), ran.stdout);
+    project.write("empty.log", "rocfft_setup,1.0.32\n");
+    let ran = project.run(&["harvest", "plans", "empty.log"]).expect_code(2);
+    assert!(ran.stderr.contains("ROCFFT_LOG_TRACE_PATH"), "{}", ran.stderr);
+    project.run(&["harvest", "plans", "missing.log"]).expect_code(2);
+}

@@ -32,8 +32,8 @@ pub(crate) use distribute::{
 };
 pub(crate) use general::{Common, MessageFormat, When};
 pub(crate) use harvest::{
-    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Run, Sources, Tune, TuneCollect,
-    TuneEnv, TuneEnvMode, TunePlan,
+    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Run, Sources, Tune,
+    TuneCollect, TuneEnv, TuneEnvMode, TunePlan,
 };
 pub(crate) use kdb::{CheckKdb, ConflictArg, Kdb, KdbCommand, SelectObject};
 pub(crate) use kdb_form::{BlobArg, KdbForm, KdbLayout};

@@ -6,7 +6,7 @@
 //! | line | meaning |
 //! | --- | --- |
 //! | `rocfft DIRECTORY` | the library is librocfft; where the programs' texts go, each into a file called after its number |
-//! | `plan NUMBERS` | a plan: placement, transform and precision as in `rocfft.h`, batch, and lengths, the fastest first; separated by blanks |
+//! | `plan NUMBERS` | a plan, its numbers separated by blanks: placement, transform and precision as in `rocfft.h`, batch, how many lengths, and these, the fastest first; for a layout that rocFFT does not choose by itself, of the input and then of the output: type as in `rocfft.h`, two offsets, distance, strides |
 //!
 //! What is answered over the same socket:
 //!
@@ -42,6 +42,17 @@ struct Plan {
     precision: c_int,
     batch: usize,
     lengths: Vec<usize>,
+    /// Of input and output, where rocFFT does not choose it.
+    layout: Option<[Array; 2]>,
+}
+
+/// How the values of an array lie.
+#[derive(Debug, PartialEq)]
+struct Array {
+    kind: c_int,
+    offsets: [usize; 2],
+    distance: usize,
+    strides: Vec<usize>,
 }
 
 /// Lengths that a plan may have.
@@ -60,6 +71,20 @@ type Create = unsafe extern "C" fn(
     *const c_void,
 ) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut c_void) -> c_int;
+type Describe = unsafe extern "C" fn(*mut *mut c_void) -> c_int;
+type SetLayout = unsafe extern "C" fn(
+    *mut c_void,
+    c_int,
+    c_int,
+    *const usize,
+    *const usize,
+    usize,
+    *const usize,
+    usize,
+    usize,
+    *const usize,
+    usize,
+) -> c_int;
 
 /// Source: rocFFT, `rocfft.h`.
 struct RocFft {
@@ -68,6 +93,9 @@ struct RocFft {
     version: Version,
     create: Create,
     destroy: Destroy,
+    describe: Describe,
+    set_layout: SetLayout,
+    destroy_description: Destroy,
 }
 
 /// Who is told.
@@ -174,17 +202,24 @@ impl Plan {
     fn parse(text: &[u8]) -> Option<Self> {
         let words: Vec<usize> =
             text.split(|&byte| byte == b' ').map(number).collect::<Option<_>>()?;
-        let [placement, transform, precision, batch, ref lengths @ ..] = words[..] else {
+        let [placement, transform, precision, batch, dimensions, ref rest @ ..] = words[..] else {
             return None;
         };
-        let small = |number: usize| c_int::try_from(number).ok();
-        (1..=DIMENSIONS).contains(&lengths.len()).then_some(())?;
+        (1..=DIMENSIONS).contains(&dimensions).then_some(())?;
+        let (lengths, rest) = rest.split_at_checked(dimensions)?;
+        let layout = match rest.split_at(rest.len() / 2) {
+            ([], []) => None,
+            (input, output) => {
+                Some([Array::parse(input, dimensions)?, Array::parse(output, dimensions)?])
+            }
+        };
         Some(Self {
-            placement: small(placement)?,
-            transform: small(transform)?,
-            precision: small(precision)?,
+            placement: c_int::try_from(placement).ok()?,
+            transform: c_int::try_from(transform).ok()?,
+            precision: c_int::try_from(precision).ok()?,
             batch,
             lengths: lengths.to_vec(),
+            layout,
         })
     }
 
@@ -193,24 +228,62 @@ impl Plan {
     /// # Safety
     /// The library must be set up.
     unsafe fn create(&self, api: &RocFft) -> c_int {
-        let mut plan = ptr::null_mut();
-        // SAFETY: the lengths are as many as is said, and the plan is written to where it belongs.
+        let (mut plan, mut description) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the lengths and strides are as many as is said, and plan and description are
+        // written to where they belong.
         unsafe {
-            let status = (api.create)(
-                &raw mut plan,
-                self.placement,
-                self.transform,
-                self.precision,
-                self.lengths.len(),
-                self.lengths.as_ptr(),
-                self.batch,
-                ptr::null(),
-            );
+            let mut status = 0;
+            if let Some([input, output]) = &self.layout {
+                status = (api.describe)(&raw mut description);
+                if status == 0 {
+                    status = (api.set_layout)(
+                        description,
+                        input.kind,
+                        output.kind,
+                        input.offsets.as_ptr(),
+                        output.offsets.as_ptr(),
+                        input.strides.len(),
+                        input.strides.as_ptr(),
+                        input.distance,
+                        output.strides.len(),
+                        output.strides.as_ptr(),
+                        output.distance,
+                    );
+                }
+            }
+            if status == 0 {
+                status = (api.create)(
+                    &raw mut plan,
+                    self.placement,
+                    self.transform,
+                    self.precision,
+                    self.lengths.len(),
+                    self.lengths.as_ptr(),
+                    self.batch,
+                    description,
+                );
+            }
             if !plan.is_null() {
                 (api.destroy)(plan);
             }
+            if !description.is_null() {
+                (api.destroy_description)(description);
+            }
             status
         }
+    }
+}
+
+impl Array {
+    fn parse(words: &[usize], dimensions: usize) -> Option<Self> {
+        let [kind, first, second, distance, strides @ ..] = words else { return None };
+        (strides.len() == dimensions).then_some(())?;
+        Some(Self {
+            kind: c_int::try_from(*kind).ok()?,
+            offsets: [*first, *second],
+            distance: *distance,
+            strides: strides.to_vec(),
+        })
     }
 }
 
@@ -233,6 +306,15 @@ impl RocFft {
                 )?),
                 create: mem::transmute::<*mut c_void, Create>(find(c"rocfft_plan_create")?),
                 destroy: mem::transmute::<*mut c_void, Destroy>(find(c"rocfft_plan_destroy")?),
+                describe: mem::transmute::<*mut c_void, Describe>(find(
+                    c"rocfft_plan_description_create",
+                )?),
+                set_layout: mem::transmute::<*mut c_void, SetLayout>(find(
+                    c"rocfft_plan_description_set_data_layout",
+                )?),
+                destroy_description: mem::transmute::<*mut c_void, Destroy>(find(
+                    c"rocfft_plan_description_destroy",
+                )?),
             })
         }
     }
@@ -251,11 +333,17 @@ mod tests {
 
     #[test]
     fn plans_are_numbers() {
-        let plan = Plan::parse(b"1 0 1 8 64 32").unwrap();
+        let plan = Plan::parse(b"1 0 1 8 2 64 32").unwrap();
         assert_eq!((plan.placement, plan.transform, plan.precision), (1, 0, 1));
-        assert_eq!((plan.batch, plan.lengths), (8, vec![64, 32]));
-        for none in [&b"1 0 1 8"[..], b"1 0 1 8 1 2 3 4", b"1 0 1 x 64", b""] {
+        assert_eq!((plan.batch, plan.lengths, plan.layout), (8, vec![64, 32], None));
+        let plan = Plan::parse(b"1 2 1 8 1 64 2 0 0 70 1 3 5 6 40 2").unwrap();
+        let [input, output] = plan.layout.unwrap();
+        assert_eq!((input.kind, input.distance, input.strides), (2, 70, vec![1]));
+        assert_eq!((output.offsets, output.strides), ([5, 6], vec![2]));
+        for none in [&b"1 0 1 8 0"[..], b"1 0 1 8 4 1 2 3 4", b"1 0 1 x 1 64", b"1 0 1 8 2 64", b""]
+        {
             assert!(Plan::parse(none).is_none(), "{none:?}");
         }
+        assert!(Plan::parse(b"1 2 1 8 1 64 2 0 0 70 1 3 5 6 40").is_none());
     }
 }

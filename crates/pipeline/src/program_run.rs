@@ -13,6 +13,7 @@ use gfxpack_model::{InstallLayout, KernelKey, Target};
 use gfxpack_process::{Foreground, StartError};
 
 use crate::error::{self, Error, Result};
+use crate::fft_plans::{FftLogs, FftRun};
 
 /// The variable that has MIOpen tell of its kernels.
 pub const LOG_LEVEL: &str = "MIOPEN_LOG_LEVEL";
@@ -26,6 +27,8 @@ pub struct ProgramRun<'a> {
     pub log_level: u8,
     /// Whether its stdout goes to the caller's stderr.
     pub output_to_stderr: bool,
+    /// Where rocFFT writes its logs, if that is wanted.
+    pub fft_logs: Option<&'a FftLogs>,
 }
 
 /// How a program ended, and what MIOpen told.
@@ -39,6 +42,8 @@ pub struct Ran {
     pub found: BTreeMap<PathBuf, u64>,
     /// The GPU, by the name of a kdb that MIOpen opened or wanted to open.
     pub target: Option<Target>,
+    /// What rocFFT told, if that was wanted.
+    pub fft: Option<FftRun>,
 }
 
 impl ProgramRun<'_> {
@@ -48,7 +53,8 @@ impl ProgramRun<'_> {
     /// # Errors
     /// Where the program can't be started. However it ends is no error.
     pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Result<Ran> {
-        let variables = [(LOG_LEVEL, self.log_level.max(LEVEL).to_string())];
+        let mut variables = vec![(LOG_LEVEL, self.log_level.max(LEVEL).to_string())];
+        variables.extend(self.fft_logs.iter().flat_map(|logs| logs.variables()));
         let (words, output_to_stderr) = (self.words, self.output_to_stderr);
         let program = Foreground { words, variables: &variables, output_to_stderr };
         let mut log = RunLog::new(self.log_level);
@@ -64,7 +70,8 @@ impl ProgramRun<'_> {
         show(&rest);
         let targets = log.kdbs.iter().rev().filter_map(|kdb| kdb.file_stem()?.to_str());
         let target = targets.filter_map(|stem| stem.parse().ok()).next();
-        Ok(Ran { status, found: found(&log), target, log })
+        let fft = self.fft_logs.map(FftLogs::read).transpose()?;
+        Ok(Ran { status, found: found(&log), target, log, fft })
     }
 }
 

@@ -15,6 +15,7 @@ mod places;
 mod plan;
 mod plan_line;
 mod plan_list;
+mod trace;
 
 pub use ask::{
     Answer, AskError, AskOptions, Checked, Installed, Kernel, PlanFailure, ROCFFT, ask, check,
@@ -29,7 +30,10 @@ pub use file::{
     write::{Written, write},
 };
 pub use key::CacheKey;
-pub use log::{LogEntry, LogError, LogSummary, read_log};
+pub use log::{LogError, LoggedKernels, read_rtc_log};
 pub use places::{FileNaming, Places, arch_of_file_name, file_name, is_file_name};
-pub use plan::{Direction, FftPlan, Placement, PlanError, Precision, Transform};
+pub use plan::{
+    ArrayLayout, DataLayout, Direction, FftPlan, Placement, PlanError, Precision, Transform,
+};
 pub use plan_list::{MAX_PLANS, PlansError, read_plans};
+pub use trace::{LoggedPlans, read_trace};

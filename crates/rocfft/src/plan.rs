@@ -6,8 +6,12 @@ use std::fmt;
 /// their buffer can still have an address.
 const MAX_VALUES: u64 = 1 << 58;
 
-/// Plans of rocFFT that differ in direction at most, with unit strides and
-/// interleaved complex numbers. The text is described in
+/// `rocfft_array_type`.
+const COMPLEX: u8 = 0;
+const REAL: u8 = 2;
+const HALF: u8 = 3;
+
+/// Plans of rocFFT that differ in direction at most. The text is described in
 /// `docs/rocfft-format.md`: `c2c sp ip 1024x1024 batch 8`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FftPlan {
@@ -25,6 +29,34 @@ pub struct FftPlan {
     pub lengths: Vec<u64>,
     /// How many transforms; at least 1.
     pub batch: u64,
+    /// How the values lie, where this is not rocFFT's own choice.
+    pub layout: Option<DataLayout>,
+}
+
+/// How the values of a plan lie in memory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DataLayout {
+    /// Of what is transformed.
+    pub input: ArrayLayout,
+    /// Of the result.
+    pub output: ArrayLayout,
+}
+
+/// How the values of one array lie in memory. All counts are in values.
+///
+/// Source: rocFFT 1.0.32, `rocfft.h`, `rocfft_plan_description_set_data_layout`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ArrayLayout {
+    /// `rocfft_array_type`: 0 and 1 complex, interleaved and planar; 2 real;
+    /// 3 and 4 the half of the complex ones, likewise.
+    pub array_type: u8,
+    /// Where the first value is; the second number is for planar arrays.
+    pub offsets: [u64; 2],
+    /// From one value to the next along each dimension, in the order of the
+    /// plan's lengths.
+    pub strides: Vec<u64>,
+    /// From one transform to the next; 0 where rocFFT chooses it.
+    pub distance: u64,
 }
 
 macro_rules! words {
@@ -114,8 +146,8 @@ pub enum PlanError {
     /// rocfft-bench has no such option, or it can't be given twice.
     #[error("failed to read `{0}`: rocfft-bench has no such option, or it is there twice")]
     Option(String),
-    /// Strides, offsets or array types that these plans don't have.
-    #[error("failed to accept `{0}`: only unit strides and interleaved arrays are supported")]
+    /// What these plans can't have.
+    #[error("failed to accept `{0}`: plans with that are not supported")]
     Unsupported(String),
     /// More values than there are addresses for.
     #[error("failed to accept the plan: its transforms have too many values")]
@@ -132,10 +164,7 @@ impl PlanError {
                  `--length 1024 1024 -b 8`"
             }
             Self::Option(_) => "`rocfft-bench --help` lists its options",
-            Self::Unsupported(_) => {
-                "have a program that uses such plans log its kernels: ROCFFT_LAYER=32 \
-                 ROCFFT_LOG_RTC_PATH=FILE"
-            }
+            Self::Unsupported(_) => "remove the line: a program compiles its kernels by itself",
             Self::TooLarge => "check lengths and batch",
         }
     }
@@ -157,27 +186,119 @@ impl FftPlan {
         }
     }
 
-    /// Makes sure that sizes can be had.
-    pub(crate) fn checked(self) -> Result<Self, PlanError> {
+    /// How the values lie: as [`FftPlan::layout`] says, or as rocFFT lays them
+    /// out by itself.
+    #[must_use]
+    pub fn data_layout(&self) -> DataLayout {
+        self.layout.clone().unwrap_or_else(|| self.default_layout())
+    }
+
+    /// How rocFFT lays the values out by itself.
+    ///
+    /// Source: rocFFT 1.0.32, `plan.cpp`, `rocfft_plan_description_t::init_defaults`.
+    fn default_layout(&self) -> DataLayout {
+        let array = |array_type: u8| {
+            let mut rows = self.lengths.clone();
+            if let Some(row) = rows.last_mut() {
+                let half = *row / 2 + 1;
+                match (array_type, self.placement) {
+                    (REAL, Placement::InPlace) => *row = half * 2,
+                    (HALF, _) => *row = half,
+                    _ => {}
+                }
+            }
+            let mut distance = 1;
+            let mut strides: Vec<u64> = Vec::with_capacity(rows.len());
+            for length in rows.into_iter().rev() {
+                strides.push(distance);
+                distance *= length;
+            }
+            strides.reverse();
+            ArrayLayout { array_type, offsets: [0, 0], strides, distance }
+        };
+        let (input, output) = match self.transform {
+            Transform::C2c => (COMPLEX, COMPLEX),
+            Transform::R2c => (REAL, HALF),
+            Transform::C2r => (HALF, REAL),
+        };
+        DataLayout { input: array(input), output: array(output) }
+    }
+
+    /// Makes sure that sizes can be had, and leaves a layout out that rocFFT
+    /// chooses by itself. `given` says of input and output what is known.
+    pub(crate) fn checked(mut self, given: [GivenLayout; 2]) -> Result<Self, PlanError> {
         let values = self.lengths.iter().try_fold(self.batch, |n, length| n.checked_mul(*length));
-        match values {
-            Some(values) if values <= MAX_VALUES => Ok(self),
-            _ => Err(PlanError::TooLarge),
+        if values.is_none_or(|values| values > MAX_VALUES) {
+            return Err(PlanError::TooLarge);
+        }
+        let default = self.default_layout();
+        let [input, output] = given;
+        let wanted =
+            DataLayout { input: input.over(&default.input), output: output.over(&default.output) };
+        for array in [&wanted.input, &wanted.output] {
+            let counts = self.lengths.iter().zip(&array.strides);
+            let extent = counts
+                .chain([(&self.batch, &array.distance)])
+                .try_fold(array.offsets[0].max(array.offsets[1]), |sum: u64, (count, step)| {
+                    sum.checked_add(count.checked_mul(*step)?)
+                });
+            if extent.is_none_or(|extent| extent > MAX_VALUES) {
+                return Err(PlanError::TooLarge);
+            }
+        }
+        self.layout = Some(wanted).filter(|wanted| *wanted != default);
+        Ok(self)
+    }
+}
+
+/// What is said of an array's layout.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GivenLayout {
+    pub(crate) array_type: Option<u8>,
+    pub(crate) offsets: Vec<u64>,
+    pub(crate) strides: Option<Vec<u64>>,
+    pub(crate) distance: Option<u64>,
+}
+
+impl GivenLayout {
+    /// With rocFFT's own where nothing is said. It computes a distance from
+    /// strides that it is given.
+    fn over(self, default: &ArrayLayout) -> ArrayLayout {
+        let strides = self.strides.unwrap_or_else(|| default.strides.clone());
+        let own_distance = if strides == default.strides { default.distance } else { 0 };
+        let mut offsets = default.offsets;
+        for (place, offset) in offsets.iter_mut().zip(self.offsets) {
+            *place = offset;
+        }
+        ArrayLayout {
+            array_type: self.array_type.unwrap_or(default.array_type),
+            offsets,
+            distance: self.distance.unwrap_or(own_distance),
+            strides,
         }
     }
 }
 
 /// A whole number from 1.
 pub(crate) fn size(word: &str) -> Result<u64, PlanError> {
+    number(word)
+        .filter(|number| *number > 0)
+        .ok_or_else(|| PlanError::Word { word: word.to_owned(), expected: "a number from 1" })
+}
+
+/// A whole number.
+pub(crate) fn number(word: &str) -> Option<u64> {
     // `parse` takes a plus sign, too.
     let digits = word.bytes().all(|byte| byte.is_ascii_digit());
-    let number = word.parse().ok().filter(|number| digits && *number > 0);
-    number.ok_or_else(|| PlanError::Word { word: word.to_owned(), expected: "a number from 1" })
+    word.parse().ok().filter(|_| digits)
 }
 
 impl fmt::Display for FftPlan {
     /// The canonical line, which is read back as the same plan.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(layout) = &self.layout {
+            return crate::bench_line::write(self, layout, f);
+        }
         let lengths: Vec<_> = self.lengths.iter().map(u64::to_string).collect();
         let (precision, placement) = (self.precision.name(), self.placement.name());
         write!(f, "{} {precision} {placement} {}", self.transform.name(), lengths.join("x"))?;

@@ -45,6 +45,7 @@ impl FromStr for FftPlan {
             }
         };
         let batch = batch.unwrap_or(1);
-        Self { transform, direction, precision, placement, lengths, batch }.checked()
+        Self { transform, direction, precision, placement, lengths, batch, layout: None }
+            .checked(Default::default())
     }
 }

@@ -50,6 +50,17 @@ fn the_library_says_which_kernels_it_compiles() {
         assert!(kernel.source.contains(&kernel.name), "{} is a function there", kernel.name);
         assert_eq!(kernel.options, ["-O3", "-std=c++14", "-mcumode"], "{}", kernel.name);
     }
+    // Rows that lie apart want kernels that don't count on neighbours.
+    let apart = asked(
+        &library,
+        &["--length 64 -o --istride 2 --ostride 2 --idist 130 --odist 130"],
+        "gfx90a",
+    );
+    let main = |answer: &Answer| -> Vec<String> {
+        names(answer).into_iter().filter(|name| name.contains("_len64_")).collect()
+    };
+    assert!(apart.failures.is_empty() && !main(&apart).is_empty(), "{apart:?}");
+    assert!(main(&apart).iter().all(|name| !name.contains("unitstride")), "{:?}", main(&apart));
     // Another order of the same plans, and another device.
     let mut backward = PLANS;
     backward.reverse();

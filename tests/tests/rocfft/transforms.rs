@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_rocfft::{Direction, FftPlan, Placement, Precision, Transform};
+use gfxpack_rocfft::{ArrayLayout, Direction, FftPlan, Placement, Precision, Transform};
 use gfxpack_stock_library::{ElfFile, Library, file_of, is_sqlite, stood_in, write_stubs};
 use gfxpack_tests::miopen::probe;
 use gfxpack_tests::project::tool;
@@ -17,7 +17,7 @@ use crate::{library, with};
 
 /// One to three lengths; of one kernel and of several, by every way that
 /// rocFFT has to divide a transform.
-const SHAPES: [&str; 28] = [
+const SHAPES: [&str; 30] = [
     "c2c {} ip 64 fwd",
     "c2c {} op 100 batch 8 inv",
     "c2c {} ip 17 batch 3 fwd",
@@ -46,6 +46,8 @@ const SHAPES: [&str; 28] = [
     "c2r {} op 64x48",
     "c2r {} ip 12x16x20",
     "c2r {} op 8192",
+    "--precision {} -t 0 --length 12 20 -b 3 --istride 32 1 --idist 400 --ostride 32 1 --odist 400",
+    "--precision {} -t 2 -o --length 6 50 -b 2 --istride 100 2 --idist 700 --ostride 30 1 --odist 181",
 ];
 
 type Value = Complex<f64>;
@@ -101,65 +103,72 @@ fn reference(values: &mut [Value], lengths: &[usize], direction: rustfft::FftDir
     }
 }
 
-/// A plan with its sizes in numbers, and what it should come to.
+/// A plan with what goes in and what should come out.
 struct Case {
     plan: FftPlan,
-    lengths: Vec<usize>,
     input: Vec<f64>,
     /// With NaN where the result may be anything.
     wanted: Vec<f64>,
 }
 
-fn flat(values: impl IntoIterator<Item = Value>) -> Vec<f64> {
-    values.into_iter().flat_map(|value| [value.re, value.im]).collect()
-}
-
-/// Of each row the values that aren't the conjugate of another one.
-fn halves(values: &[Value], row: usize) -> Vec<f64> {
-    flat(values.chunks(row).flat_map(|row| row[..=row.len() / 2].iter().copied()))
-}
-
-/// Rows of real numbers, as far apart as in the buffer.
-fn rows(values: &[Value], row: usize, placement: Placement) -> Vec<f64> {
-    let padding = match placement {
-        Placement::InPlace => (row / 2 + 1) * 2 - row,
-        Placement::OutOfPlace => 0,
-    };
-    let padded = |row: &[Value]| {
-        let real: Vec<f64> = row.iter().map(|value| value.re).collect();
-        [real, vec![f64::NAN; padding]].concat()
-    };
-    values.chunks(row).flat_map(padded).collect()
+/// An array's values as they lie in memory, with NaN between them. Of half a
+/// spectrum, each row's values that aren't the conjugate of another one.
+fn laid_out(values: &[Value], plan: &FftPlan, array: &ArrayLayout) -> Vec<f64> {
+    let (is_real, is_half) = (array.array_type == 2, array.array_type == 3);
+    let mut buffer = Vec::new();
+    for (number, value) in values.iter().enumerate() {
+        let (mut rest, mut at, mut is_kept) = (number, array.offsets[0], true);
+        let dimensions = plan.lengths.iter().zip(&array.strides);
+        for (dimension, (&length, &stride)) in dimensions.rev().enumerate() {
+            let index = rest as u64 % length;
+            is_kept &= dimension > 0 || !is_half || index <= length / 2;
+            at += index * stride;
+            rest /= length as usize;
+        }
+        if !is_kept {
+            continue;
+        }
+        at += rest as u64 * array.distance;
+        let parts = if is_real { &[value.re][..] } else { &[value.re, value.im][..] };
+        let start = at as usize * parts.len();
+        if buffer.len() < start + parts.len() {
+            buffer.resize(start + parts.len(), f64::NAN);
+        }
+        buffer[start..start + parts.len()].copy_from_slice(parts);
+    }
+    buffer
 }
 
 impl Case {
     fn new(plan: FftPlan) -> Self {
         let lengths: Vec<usize> = plan.lengths.iter().map(|&length| length as usize).collect();
-        let (one, row) = (lengths.iter().product::<usize>(), lengths[lengths.len() - 1]);
+        let one: usize = lengths.iter().product();
         let count = one * plan.batch as usize;
         let is_real = plan.transform != Transform::C2c;
-        let mut values: Vec<Value> = numbers(count * 2)
+        let mut before: Vec<Value> = numbers(count * 2)
             .chunks(2)
             .map(|pair| Value::new(pair[0], if is_real { 0.0 } else { pair[1] }))
             .collect();
-        let before = values.clone();
+        let mut after = before.clone();
         let direction = match plan.direction {
             Direction::Inverse if !is_real => rustfft::FftDirection::Inverse,
             _ => rustfft::FftDirection::Forward,
         };
-        for array in values.chunks_mut(one) {
+        for array in after.chunks_mut(one) {
             reference(array, &lengths, direction);
         }
-        let (input, wanted) = match plan.transform {
-            Transform::C2c => (flat(before), flat(values)),
-            Transform::R2c => (rows(&before, row, plan.placement), halves(&values, row)),
+        if plan.transform == Transform::C2r {
             // The inverse of what was just done, which multiplies.
-            Transform::C2r => {
-                let times: Vec<Value> = before.iter().map(|value| value * one as f64).collect();
-                (halves(&values, row), rows(&times, row, plan.placement))
-            }
-        };
-        Self { plan, lengths, input, wanted }
+            let times = before.iter().map(|value| value * one as f64).collect();
+            (before, after) = (after, times);
+        }
+        let layout = plan.data_layout();
+        let mut input = laid_out(&before, &plan, &layout.input);
+        let wanted = laid_out(&after, &plan, &layout.output);
+        if plan.placement == Placement::InPlace {
+            input.resize(input.len().max(wanted.len()), f64::NAN);
+        }
+        Self { plan, input, wanted }
     }
 
     fn size(&self) -> usize {
@@ -180,9 +189,18 @@ impl Case {
         let placement = u8::from(self.plan.placement == Placement::OutOfPlace);
         let precision = u8::from(self.plan.precision == Precision::Double);
         let bytes = self.wanted.len() * self.size();
-        let mut line = format!("{placement} {transform} {precision} {} {bytes}", self.plan.batch);
-        for length in self.lengths.iter().rev() {
+        let (lengths, batch) = (&self.plan.lengths, self.plan.batch);
+        let mut line =
+            format!("{placement} {transform} {precision} {batch} {bytes} {}", lengths.len());
+        for length in lengths.iter().rev() {
             write!(line, " {length}").unwrap();
+        }
+        for array in self.plan.layout.iter().flat_map(|layout| [&layout.input, &layout.output]) {
+            let [first, second] = array.offsets;
+            write!(line, " {} {first} {second} {}", array.array_type, array.distance).unwrap();
+            for stride in array.strides.iter().rev() {
+                write!(line, " {stride}").unwrap();
+            }
         }
         line + "\n"
     }
@@ -232,7 +250,9 @@ fn carry_out(library: &Library, cases: &[Case]) -> BTreeSet<String> {
         .env("LD_PRELOAD", probe().with_file_name("libgfxpack_miopen_preload.so"))
         .env("GFXPACK_PRELOAD_DEVICE", "gfx90a 104")
         .env("GFXPACK_PRELOAD_NOTES", inside("notes"))
-        .env("ROCFFT_RTC_PROCESS", "0");
+        .env("ROCFFT_RTC_PROCESS", "0")
+        .env("ROCFFT_LAYER", "1")
+        .env("ROCFFT_LOG_TRACE_PATH", inside("plans"));
     if let Some(sqlite) = file_of(&object, &library.search_path, is_sqlite) {
         command.env("GFXPACK_PRELOAD_SQLITE", sqlite);
     }
@@ -249,13 +269,27 @@ fn carry_out(library: &Library, cases: &[Case]) -> BTreeSet<String> {
         let most = if case.size() == 4 { 1e-6 } else { 5e-15 };
         assert!(error < most, "{:?}: {error:e}", case.plan);
     }
+    // The library's own log names the plans that a program creates.
+    let log = fs::read(inside("plans")).unwrap();
+    let logged = gfxpack_rocfft::read_trace("log", &log[..]).unwrap();
+    let plans: Vec<&FftPlan> = cases.iter().map(|case| &case.plan).collect();
+    assert_eq!(logged.plans.iter().collect::<Vec<_>>(), plans);
+    assert_eq!((logged.unsupported, logged.damaged), (0, 0));
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn in_precision(shape: &str, precision: &str) -> FftPlan {
+    let word = match precision {
+        _ if !shape.starts_with('-') => precision,
+        "sp" => "single",
+        _ => "double",
+    };
+    shape.replace("{}", word).parse().unwrap()
 }
 
 fn transforms(precision: &str) {
     let Some(library) = library() else { return };
-    let plans: Vec<FftPlan> =
-        SHAPES.iter().map(|shape| shape.replace("{}", precision).parse().unwrap()).collect();
+    let plans: Vec<FftPlan> = SHAPES.iter().map(|shape| in_precision(shape, precision)).collect();
     let cases: Vec<Case> = plans.iter().cloned().map(Case::new).collect();
     let launched = carry_out(&library, &cases);
     // They are those that packages for these plans would hold.

@@ -23,6 +23,11 @@ pub(crate) struct Run {
     /// Where to write the keys that MIOpen had to compile, if there are any
     #[arg(long, short, value_name = "FILE", default_value = "missed.jsonl")]
     pub(crate) out: PathBuf,
+    /// Also write the plans of rocFFT that the program creates, as a list for
+    /// --plans of `dist`. rocFFT logs its calls for that into TMPDIR, about 100
+    /// bytes for each transform that is carried out
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plans: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -39,6 +44,19 @@ pub(crate) enum HarvestCommand {
     /// Gather MIOpenDriver's commands (MIOPEN_ENABLE_LOGGING_CMD=1) as a script
     /// that runs each once
     Commands(HarvestCommands),
+    /// Gather the plans of rocFFT from its logs of calls (ROCFFT_LAYER=1,
+    /// ROCFFT_LOG_TRACE_PATH=FILE) as a list for --plans of `dist`
+    Plans(HarvestPlans),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HarvestPlans {
+    /// The logs; `-` is the standard input
+    #[arg(value_name = "LOG", required = true)]
+    pub(crate) logs: Vec<PathBuf>,
+    /// Where to write the plans [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

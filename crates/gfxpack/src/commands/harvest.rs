@@ -8,12 +8,13 @@ use gfxpack_compile::Cancel;
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::{FileReport, Options, SeenCommand, harvest, script};
 use gfxpack_model::key_record::KeyRecord;
-use gfxpack_pipeline::destination::{Destination, replace_executable};
+use gfxpack_pipeline::destination::{Destination, replace, replace_executable};
+use gfxpack_pipeline::fft_plans;
 use gfxpack_pipeline::line_file::{LineFile, directory_of};
 use serde_json::json;
 
 use self::sources::{bar, inputs, names, tell_files};
-use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, Sources};
+use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Sources};
 use crate::fail::{self, Result};
 use crate::output::{Output, counted, shown, to_file};
 
@@ -28,6 +29,54 @@ pub(crate) fn run(args: &Harvest, cancel: &Cancel, output: &Output) -> Result {
     match &args.command {
         None => keys(&args.keys, cancel, output),
         Some(HarvestCommand::Commands(args)) => commands(args, cancel, output),
+        Some(HarvestCommand::Plans(args)) => plans(args, output),
+    }
+}
+
+fn plans(args: &HarvestPlans, output: &Output) -> Result {
+    let found = fft_plans::harvest(&args.logs)?;
+    let (plans, unsupported, damaged) = (&found.plans, found.unsupported, found.damaged);
+    if plans.is_empty() {
+        return Err(fail::usage(
+            "failed to find a plan in these logs",
+            "have rocFFT log its calls: ROCFFT_LAYER=1 ROCFFT_LOG_TRACE_PATH=FILE program",
+        ));
+    }
+    let out = to_file(args.out.as_ref());
+    match out {
+        Some(out) => {
+            replace(out, fft_plans::list(plans).as_bytes()).map_err(fail::io("write", out))?
+        }
+        None => plans.iter().for_each(|plan| {
+            let plan = plan.to_string();
+            output.message("plan-of-log", &json!({ "plan": plan }));
+            if !output.json {
+                output.data(&plan);
+            }
+        }),
+    }
+    let body = json!({
+        "file": out.map(shown), "plans": plans.len(), "unsupported": unsupported, "damaged": damaged,
+    });
+    output.message("harvested-plans", &body);
+    warn_of_plans(unsupported, damaged, output);
+    output.say(&format!("{} of rocFFT", counted(plans.len(), "plan")));
+    Ok(())
+}
+
+/// Says of how many plans a list can't tell.
+pub(super) fn warn_of_plans(unsupported: u64, damaged: u64, output: &Output) {
+    if unsupported > 0 {
+        output.warn(&format!(
+            "{} left out: with a scale factor or for several GPUs, which a list of plans can't have",
+            counted(unsupported, "plan")
+        ));
+    }
+    if damaged > 0 {
+        output.warn(&format!(
+            "{} cut short, or written into by two threads: run the program again for these plans",
+            counted(damaged, "line")
+        ));
     }
 }
 

@@ -6,20 +6,25 @@ use std::path::Path;
 
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
+use gfxpack_pipeline::destination;
+use gfxpack_pipeline::fft_plans::{self, FftLogs, FftRun};
 use gfxpack_pipeline::line_file::LineFile;
 use gfxpack_pipeline::program_run::{ProgramRun, Ran};
 use gfxpack_pipeline::text::brief;
 use serde_json::json;
 
+use super::harvest::warn_of_plans;
 use crate::args::Run;
 use crate::environment::Environment;
-use crate::fail::{Failure, Result};
+use crate::fail::{self, Failure, Result};
 use crate::output::{Output, counted, shown};
 
 /// Runs the program to its end; its exit code becomes this command's.
 pub(crate) fn run(args: &Run, environment: &Environment, output: &Output) -> Result {
+    let fft_logs = args.plans.as_ref().map(|_| FftLogs::create()).transpose()?;
     let run = ProgramRun {
         words: &args.command,
+        fft_logs: fft_logs.as_ref(),
         log_level: environment.miopen_log_level,
         output_to_stderr: output.json,
     };
@@ -36,7 +41,16 @@ pub(crate) fn run(args: &Run, environment: &Environment, output: &Output) -> Res
         file.finish()?;
     }
     let stored = missed.iter().filter(|(_, counts)| counts.saved > 0).count();
+    if let (Some(file), Some(fft)) = (&args.plans, &ran.fft)
+        && !fft.plans.plans.is_empty()
+    {
+        let list = fft_plans::list(&fft.plans.plans);
+        destination::replace(file, list.as_bytes()).map_err(fail::io("write", file))?;
+    }
     tell(args, &ran, Missed { all: missed.len(), stored }, output);
+    if let (Some(file), Some(fft)) = (&args.plans, &ran.fft) {
+        tell_of_plans(file, fft, output);
+    }
     match ran.status.code().or_else(|| Some(128 + ran.status.signal()?)) {
         Some(0) => Ok(()),
         code => Err(Failure::Program(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))),
@@ -69,8 +83,16 @@ fn tell(args: &Run, ran: &Ran, missed: Missed, output: &Output) {
         "searches": log.searches, "search_milliseconds": log.searched.as_millis() as u64,
         "missed_keys": (missed > 0).then(|| shown(&args.out)),
         "commands": if missed > 0 { ran.commands(&args.out) } else { Vec::new() },
+        "rocfft": ran.fft.as_ref().map(|fft| json!({
+            "plans": fft.plans.plans.len(), "found": fft.kernels.found.len(),
+            "compiled": fft.kernels.compiled.len(), "unsupported": fft.plans.unsupported,
+            "damaged": fft.plans.damaged,
+        })),
     });
     output.message("run", &body);
+    if log.kernels.is_empty() && ran.fft.as_ref().is_some_and(|fft| !fft.plans.plans.is_empty()) {
+        return;
+    }
     if log.kernels.is_empty() {
         return output.warn(match log.lines {
             0 => "MIOpen wrote no log: the program does not use it, or closes stderr",
@@ -109,6 +131,31 @@ fn tell(args: &Run, ran: &Ran, missed: Missed, output: &Output) {
     }
     if missed > 0 {
         advise(&args.out, missed, ran, output);
+    }
+}
+
+/// What rocFFT created, and how to get a package for it.
+fn tell_of_plans(file: &Path, fft: &FftRun, output: &Output) {
+    let FftRun { plans, kernels } = fft;
+    warn_of_plans(plans.unsupported, plans.damaged, output);
+    if plans.plans.is_empty() {
+        return output.warn(
+            "rocFFT wrote no log of a plan: the program creates none, or several processes wrote one log",
+        );
+    }
+    output.say(&format!(
+        "rocFFT created {}: found {} in its caches, compiled {}; the plans are in {}",
+        counted(plans.plans.len(), "plan"),
+        counted(kernels.found.len(), "kernel"),
+        kernels.compiled.len(),
+        file.display()
+    ));
+    if !kernels.compiled.is_empty() {
+        output.say(&format!(
+            "a package that has their kernels is made by\n  \
+             gfxpack dist --plans {} --target TARGET --out dist",
+            file.display()
+        ));
     }
 }
 

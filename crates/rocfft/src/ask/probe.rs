@@ -283,11 +283,19 @@ fn worded(plan: &FftPlan, transform: u32) -> String {
         Precision::Double => 1,
         Precision::Half => 2,
     };
-    let mut text = format!("{placement} {transform} {precision} {}", plan.batch);
-    for length in plan.lengths.iter().rev() {
-        text.push_str(&format!(" {length}"));
+    let mut numbers =
+        vec![placement, u64::from(transform), precision, plan.batch, plan.lengths.len() as u64];
+    numbers.extend(plan.lengths.iter().rev());
+    if let Some(layout) = &plan.layout {
+        for array in [&layout.input, &layout.output] {
+            numbers.push(u64::from(array.array_type));
+            numbers.extend(array.offsets);
+            numbers.push(array.distance);
+            numbers.extend(array.strides.iter().rev());
+        }
     }
-    text
+    let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    words.join(" ")
 }
 
 #[cfg(test)]
@@ -299,9 +307,12 @@ mod tests {
         let plan: FftPlan = "c2c dp op 64x32 batch 8".parse().unwrap();
         let told: Vec<String> =
             plan.transform_types().iter().map(|transform| worded(&plan, *transform)).collect();
-        assert_eq!(told, ["1 0 1 8 32 64", "1 1 1 8 32 64"]);
+        assert_eq!(told, ["1 0 1 8 2 32 64", "1 1 1 8 2 32 64"]);
         let plan: FftPlan = "c2r half ip 7".parse().unwrap();
-        assert_eq!(worded(&plan, plan.transform_types()[0]), "0 3 2 1 7");
+        assert_eq!(worded(&plan, plan.transform_types()[0]), "0 3 2 1 1 7");
+        let plan: FftPlan = "--length 4 6 -b 3 --istride 8 1 --idist 40".parse().unwrap();
+        let told = worded(&plan, plan.transform_types()[0]);
+        assert_eq!(told, "0 0 0 3 2 6 4 0 0 0 40 1 8 0 0 0 24 1 6");
     }
 
     #[test]

@@ -1,81 +1,130 @@
 use std::io::{BufReader, Read, repeat};
 
-use gfxpack_rocfft::{LogEntry, LogError, LogSummary, read_log};
+use gfxpack_rocfft::{LogError, LoggedPlans, read_rtc_log, read_trace};
 
-#[track_caller]
-fn read(log: &str) -> (Vec<(String, Option<String>)>, LogSummary) {
-    let mut entries = Vec::new();
-    let summary = read_log("log", log.as_bytes(), |entry| {
-        entries.push(match entry {
-            LogEntry::Source { name, source } => (name, Some(source)),
-            LogEntry::Hit { name } => (name, None),
-        });
-        Ok::<_, LogError>(())
-    });
-    (entries, summary.unwrap())
+#[test]
+fn a_log_of_kernels_says_which_were_compiled_and_which_were_found() {
+    let log = "rocfft_version 1.0.32\n\
+        // ROCFFT_RTC_BEGIN fft_a\nvoid fft_a() {}\n// cache hit is a comment\n\
+        // ROCFFT_RTC_END fft_a\n// fft_a compile duration: 7 ms\n\n\
+        // cache hit for fft_c\n// cache hit for fft_c\n// cache hit for \n\
+        // cache hit for a b\n// ROCFFT_RTC_BEGIN fft_b\n";
+    let kernels = read_rtc_log("log", log.as_bytes()).unwrap();
+    assert_eq!(kernels.compiled.iter().collect::<Vec<_>>(), ["fft_a", "fft_b"]);
+    assert_eq!(kernels.found.iter().collect::<Vec<_>>(), ["fft_c"]);
 }
 
-/// As rocFFT writes one kernel.
-fn kernel(name: &str, source: &str) -> String {
+#[track_caller]
+fn trace(log: &str) -> (Vec<String>, [u64; 2]) {
+    let LoggedPlans { plans, unsupported, damaged, .. } =
+        read_trace("log", log.as_bytes()).unwrap();
+    (plans.iter().map(ToString::to_string).collect(), [unsupported, damaged])
+}
+
+/// A line as rocFFT 1.0.32 wrote it, with these words in it.
+fn create(words: [&str; 4], lengths: &str, batch: u32, description: &str) -> String {
+    let [placement, transform, precision, dimensions] = words;
     format!(
-        "// ROCFFT_RTC_BEGIN {name}\n{source}\n// ROCFFT_RTC_END {name}\n\
-         // {name} generate duration: 0 ms\n// {name} compile duration: 7 ms\n\n"
+        "rocfft_plan_create,plan,0x5555936079e0,placement,{placement},transform_type,{transform},\
+         precision,{precision},dimensions,{dimensions},lengths,[{lengths}],\
+         number_of_transforms,{batch},description,{description}\n"
     )
 }
 
-fn counts(summary: LogSummary) -> [u64; 4] {
-    [summary.sources, summary.hits, summary.repeated, summary.damaged]
+/// Likewise.
+fn layout(arrays: [&str; 2], strides: [&str; 2], distances: [u32; 2]) -> String {
+    format!(
+        "rocfft_plan_description_set_data_layout,description,0xd,in_array_type,{},\
+         out_array_type,{},in_offsets,[0],out_offsets,[0],in_strides,[{}],in_distance,{},\
+         out_strides,[{}],out_distance,{}\n",
+        arrays[0], arrays[1], strides[0], distances[0], strides[1], distances[1]
+    )
 }
 
+const COMPLEX: [&str; 2] = ["complex_interleaved"; 2];
+
 #[test]
-fn sources_are_as_the_compiler_got_them_and_each_there_once() {
-    let (first, second) = ("void fft_a() {}\n\n", "// no end of line\nvoid fft_b()");
+fn a_log_of_calls_names_the_plans() {
     let log = [
-        "rocfft_version 1.0.32\n",
-        &kernel("fft_a", first),
-        "// cache hit for fft_c\n",
-        &kernel("fft_b", second),
-        &kernel("fft_a", first),
+        "rocfft_setup,1.0.32.7b43d4a-dirty\n",
+        &create(["inplace", "complex_forward", "single", "1"], "64", 1, "0"),
+        "rocfft_plan_get_work_buffer_size,plan,0x5555936079e0,size_in_bytes ptr,0x7ffd,val,0\n",
+        "rocfft_execute,plan,0x55,in_buffer,0x7f,out_buffer,0,info,0x5\n",
+        &create(["notinplace", "real_inverse", "double", "3"], "20,16,12", 5, "0"),
+        "rocfft_plan_destroy,plan,0x5555936079e0\n",
+        &create(["inplace", "complex_forward", "single", "1"], "64", 1, "0"),
+        &create(["inplace", "complex_inverse", "half", "1"], "64", 1, "0"),
     ];
-    let (entries, summary) = read(&log.concat());
-    let expected = [("fft_a", Some(first)), ("fft_c", None), ("fft_b", Some(second))];
-    let own = |(name, source): (&str, Option<&str>)| (name.to_owned(), source.map(str::to_owned));
-    assert_eq!(entries, expected.map(own));
-    assert_eq!(counts(summary), [2, 1, 1, 0]);
+    let (plans, others) = trace(&log.concat());
+    let expected = ["c2c sp ip 64 fwd", "c2r dp op 12x16x20 batch 5", "c2c half ip 64 inv"];
+    assert_eq!((plans, others), (expected.map(str::to_owned).to_vec(), [0, 0]));
 }
 
 #[test]
-fn damaged_sources_are_counted_and_cost_no_other() {
-    let good = kernel("fft_a", "fft_a");
-    for (damage, damaged) in [
-        // Another thread wrote in between, or the program was killed and started again.
-        ("// ROCFFT_RTC_BEGIN fft_b\nfft_b\n", 1),
-        ("// ROCFFT_RTC_BEGIN fft_b\nfft_b\n// ROCFFT_RTC_END fft_c\n", 1),
-        ("// ROCFFT_RTC_END fft_b\n", 1),
-        ("// ROCFFT_RTC_BEGIN fft_b\n// ROCFFT_RTC_END fft_b\n", 1),
-        ("// ROCFFT_RTC_BEGIN fft_b\nsomething else\n// ROCFFT_RTC_END fft_b\n", 1),
-        ("// ROCFFT_RTC_BEGIN fft_b\nfft_b // cache hit for x\n// ROCFFT_RTC_END fft_b\n", 1),
-        ("// ROCFFT_RTC_BEGIN a b\na b\n// ROCFFT_RTC_END a b\n", 1),
-        ("// cache hit for \n", 0),
-        ("// cache hit for a b\n", 0),
+fn layouts_belong_to_the_plans_that_are_created_with_them() {
+    let forward = ["notinplace", "complex_forward", "single", "2"];
+    let strided = "rocfft-bench --length 12 20 -b 3 -o -t 0 --precision single --itype 0 \
+                   --istride 32 1 --idist 400 --ioffset 0 0 --otype 0 --ostride 20 1 --odist 240 \
+                   --ooffset 0 0";
+    for (setup, expected) in [
+        // What rocFFT chooses by itself, said or left out.
+        (layout(COMPLEX, ["1,20", "1,20"], [240, 240]), "c2c sp op 12x20 batch 3 fwd"),
+        (layout(COMPLEX, ["", ""], [0, 0]), "c2c sp op 12x20 batch 3 fwd"),
+        (layout(["unset"; 2], ["1,20", ""], [0, 240]), "c2c sp op 12x20 batch 3 fwd"),
+        (layout(COMPLEX, ["1,32", ""], [400, 0]), strided),
     ] {
-        let (entries, summary) = read(&[damage, &good].concat());
-        assert_eq!(entries.len(), 1, "{damage}");
-        assert_eq!(counts(summary), [1, 0, 0, damaged], "{damage}");
-        let (_, summary) = read(&[good.as_str(), "// ROCFFT_RTC_BEGIN fft_b\nfft"].concat());
-        assert_eq!(counts(summary), [1, 0, 0, 1]);
+        let log = format!(
+            "rocfft_plan_description_create,description,0xd\n{setup}{}",
+            create(forward, "20,12", 3, "0xd")
+        );
+        assert_eq!(trace(&log), (vec![expected.to_owned()], [0, 0]), "{setup}");
     }
-    let error = [kernel("fft_a", "fft_a 1"), kernel("fft_a", "fft_a 2")].concat();
-    let error = read_log("log", error.as_bytes(), |_| Ok::<_, LogError>(())).unwrap_err();
-    assert_eq!(error.to_string(), "`log` has different sources for `fft_a`");
+    // The address is used again, for a description of which nothing is said.
+    let log = [
+        &layout(COMPLEX, ["1,32", ""], [400, 0])[..],
+        "rocfft_plan_description_destroy,description,0xd\n",
+        "rocfft_plan_description_create,description,0xd\n",
+        &create(forward, "20,12", 3, "0xd"),
+    ];
+    assert_eq!(trace(&log.concat()).0, ["c2c sp op 12x20 batch 3 fwd"]);
 }
 
-/// A line or a source without an end is not held.
 #[test]
-fn what_has_no_end_takes_no_memory() {
-    let begin = "// ROCFFT_RTC_BEGIN fft_b\n";
-    let endless = begin.as_bytes().chain(repeat(b'x').take(1 << 28));
-    let log = BufReader::new(endless.chain(&b"\n// cache hit for fft_a\n"[..]));
-    let summary = read_log("log", log, |_| Ok::<_, LogError>(())).unwrap();
-    assert_eq!(counts(summary), [0, 1, 0, 1]);
+fn what_is_no_plan_of_a_list_is_counted() {
+    let plan = create(["inplace", "complex_forward", "single", "1"], "64", 1, "0xd");
+    let scale = "rocfft_plan_description_set_scale_factor,description,0xd,scale,0.5\n";
+    let field = "rocfft_plan_description_add_infield,description,0xd,field,0xf\n";
+    let strides = layout(COMPLEX, ["1,2", ""], [0, 0]);
+    for unsupported in [scale, field, &strides] {
+        assert_eq!(trace(&format!("{unsupported}{plan}")), (vec![], [1, 0]), "{unsupported}");
+    }
+    let planar = layout(["sideways"; 2], ["", ""], [0, 0]);
+    assert_eq!(trace(&planar), (vec![], [0, 1]));
+    for (from, to) in [
+        ("complex_forward", "sideways"),
+        ("inplace", "rocfft_execute,plan"),
+        (",batch", ""),
+        ("[64]", "[64,x]"),
+        ("[64]", "[0]"),
+        ("[64]", "[1,2,3,4]"),
+        ("[64]", "[64"),
+        ("single", ""),
+    ] {
+        let damaged = plan.replace(from, to);
+        let expected = u64::from(damaged != plan);
+        assert_eq!(trace(&damaged).1, [0, expected], "{damaged}");
+    }
+    for at in 19..plan.len() - 18 {
+        assert_eq!(trace(&plan[..at]), (vec![], [0, 1]), "{}", &plan[..at]);
+    }
+}
+
+#[test]
+fn endless_lines_and_unreadable_files_end() {
+    let mut endless = BufReader::new(repeat(b'a').take(10 << 20));
+    assert_eq!(read_trace("log", &mut endless).unwrap(), LoggedPlans::default());
+    let directory = BufReader::new(std::fs::File::open("/").unwrap());
+    let error = read_rtc_log("log", directory).unwrap_err();
+    assert!(matches!(&error, LogError::Io { .. }), "{error:?}");
+    assert_eq!(error.to_string(), "failed to read `log`");
 }

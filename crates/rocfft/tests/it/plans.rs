@@ -32,6 +32,46 @@ fn the_options_of_rocfft_bench_are_plans() {
     check("--length 8 --ignore_runtime_failures -g 1", Ok("c2c sp ip 8 fwd"));
 }
 
+/// As the library logs them, read off its own log.
+#[test]
+fn a_layout_that_rocfft_chooses_by_itself_is_none() {
+    check(
+        "rocfft-bench --length 16 32 24 -b 2 -t 1 --precision single --itype 0 --otype 0 \
+         --istride 768 24 1 --ostride 768 24 1 --idist 12288 --odist 12288 --ioffset 0 0 \
+         --ooffset 0 0 ",
+        Ok("c2c sp ip 16x32x24 batch 2 inv"),
+    );
+    check(
+        "rocfft-bench --length 256 -b 1 -o -t 2 --precision double --itype 2 --otype 3 \
+         --istride 1 --ostride 1 --idist 256 --odist 129 --ioffset 0 0 --ooffset 0 0",
+        Ok("r2c dp op 256"),
+    );
+    check(
+        "rocfft-bench --length 1000 -b 2 -t 2 --precision single --itype 2 --otype 3 \
+         --istride 1 --ostride 1 --idist 1002 --odist 501 --ioffset 0 0 --ooffset 0 0",
+        Ok("r2c sp ip 1000 batch 2"),
+    );
+    check(
+        "rocfft-bench --length 12 20 -b 1 -t 3 --itype 3 --otype 2 --istride 11 1 \
+         --ostride 22 1 --idist 132 --odist 264",
+        Ok("c2r sp ip 12x20"),
+    );
+}
+
+#[test]
+fn any_other_layout_stays() {
+    check(
+        "--length 4 6 -b 3 --istride 8 1 --idist 40",
+        Ok("rocfft-bench --length 4 6 -b 3 -t 0 --precision single --itype 0 --istride 8 1 \
+            --idist 40 --ioffset 0 0 --otype 0 --ostride 6 1 --odist 24 --ooffset 0 0"),
+    );
+    check(
+        "--length 256 -o -t 2 --double --idist 258 --ioffset 1 --otype 4",
+        Ok("rocfft-bench --length 256 -b 1 -o -t 2 --precision double --itype 2 --istride 1 \
+            --idist 258 --ioffset 1 0 --otype 4 --ostride 1 --odist 129 --ooffset 0 0"),
+    );
+}
+
 #[test]
 fn what_is_no_plan_is_told_with_the_word() {
     let huge = "failed to accept the plan: its transforms have too many values";
@@ -78,9 +118,17 @@ fn what_is_no_plan_is_told_with_the_word() {
             "--length 8 --double --precision single",
             "failed to read `--precision`: rocfft-bench has no such option, or it is there twice",
         ),
+        ("--length 8 --istride 0", "failed to read `0`: a number from 1 expected"),
         (
-            "--length 8 --istride 2",
-            "failed to accept `--istride`: only unit strides and interleaved arrays are supported",
+            "--length 8 8 --ostride 2",
+            "failed to read `--ostride`: as many strides as lengths after expected",
+        ),
+        ("--length 8 --itype 5", "failed to read `5`: a number from 0 to 4 expected"),
+        ("--length 8 --ioffset", "failed to read the plan: a number expected at its end"),
+        ("--length 8 --idist 288230376151711744 -b 2", huge),
+        (
+            "--length 8 --scalefactor 2",
+            "failed to accept `--scalefactor`: plans with that are not supported",
         ),
     ] {
         check(line, Err(expected));

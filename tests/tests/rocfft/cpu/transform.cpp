@@ -5,9 +5,11 @@
 // transform LIBRARY COMPILER OPTIONS DIRECTORY STUB... < CASES
 //
 // Each line of the cases: placement, transform and precision as in rocfft.h,
-// batch, bytes of the result, and lengths, the fastest first. Case N's input is
-// DIRECTORY/N.in; its result becomes DIRECTORY/N.out. Names of kernels that
-// were launched go to standard output.
+// batch, bytes of the result, how many lengths, and these, the fastest first;
+// and if the plan has a layout, for input and output the array's type, two
+// offsets, the distance and the strides. Case N's input is DIRECTORY/N.in; its
+// result becomes DIRECTORY/N.out. Names of kernels that were launched go to
+// standard output.
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -194,6 +196,9 @@ struct RocFft {
     int (*setup)();
     int (*create)(void**, int, int, int, size_t, const size_t*, size_t, const void*);
     int (*destroy)(void*);
+    int (*describe)(void**);
+    int (*set_layout)(void*, int, int, const size_t*, const size_t*, size_t, const size_t*, size_t,
+                      size_t, const size_t*, size_t);
     int (*work_buffer_size)(const void*, size_t*);
     int (*create_info)(void**);
     int (*destroy_info)(void*);
@@ -223,14 +228,39 @@ void* load(const char* path) {
     return library;
 }
 
+struct Array {
+    int type;
+    std::vector<size_t> offsets, strides;
+    size_t distance;
+
+    bool read(std::istream& words, size_t dimensions) {
+        offsets.resize(2);
+        strides.resize(dimensions);
+        words >> type >> offsets[0] >> offsets[1] >> distance;
+        for (size_t& stride : strides) {
+            words >> stride;
+        }
+        return static_cast<bool>(words);
+    }
+};
+
 void transform(const RocFft& api, const std::string& line, size_t number) {
     std::istringstream words(line);
     int placement, type, precision;
-    size_t batch, result_bytes, length;
-    std::vector<size_t> lengths;
-    words >> placement >> type >> precision >> batch >> result_bytes;
-    while (words >> length) {
-        lengths.push_back(length);
+    size_t batch, result_bytes, dimensions;
+    words >> placement >> type >> precision >> batch >> result_bytes >> dimensions;
+    std::vector<size_t> lengths(dimensions);
+    for (size_t& length : lengths) {
+        words >> length;
+    }
+    Array input, output;
+    void* description = nullptr;
+    if (input.read(words, dimensions) && output.read(words, dimensions)) {
+        check(api.describe(&description), "rocfft_plan_description_create");
+        check(api.set_layout(description, input.type, output.type, input.offsets.data(),
+                             output.offsets.data(), dimensions, input.strides.data(),
+                             input.distance, dimensions, output.strides.data(), output.distance),
+              "rocfft_plan_description_set_data_layout");
     }
     const std::string stem = directory + "/" + std::to_string(number);
     std::ifstream file(stem + ".in", std::ios::binary);
@@ -238,7 +268,7 @@ void transform(const RocFft& api, const std::string& line, size_t number) {
 
     void *plan = nullptr, *info = nullptr, *work = nullptr;
     check(api.create(&plan, placement, type, precision, lengths.size(), lengths.data(), batch,
-                     nullptr),
+                     description),
           "rocfft_plan_create");
     size_t work_bytes = 0;
     check(api.work_buffer_size(plan, &work_bytes), "rocfft_plan_get_work_buffer_size");
@@ -250,6 +280,9 @@ void transform(const RocFft& api, const std::string& line, size_t number) {
     }
     void* in = allocate(bytes.size());
     memcpy(in, bytes.data(), bytes.size());
+    if (placement == 0 && result_bytes > bytes.size()) {
+        fail("a result that is larger than its buffer");
+    }
     void* out = placement == 0 ? in : allocate(result_bytes);
     check(api.execute(plan, &in, placement == 0 ? nullptr : &out, info), "rocfft_execute");
     std::ofstream(stem + ".out", std::ios::binary)
@@ -276,6 +309,8 @@ int main(int count, char** words) {
     find(library, "rocfft_setup", api.setup);
     find(library, "rocfft_plan_create", api.create);
     find(library, "rocfft_plan_destroy", api.destroy);
+    find(library, "rocfft_plan_description_create", api.describe);
+    find(library, "rocfft_plan_description_set_data_layout", api.set_layout);
     find(library, "rocfft_plan_get_work_buffer_size", api.work_buffer_size);
     find(library, "rocfft_execution_info_create", api.create_info);
     find(library, "rocfft_execution_info_destroy", api.destroy_info);

@@ -1,0 +1,105 @@
+//! Plans out of the logs that rocFFT writes of a program's calls.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use gfxpack_rocfft::{FftPlan, LogError, LoggedKernels, LoggedPlans, read_rtc_log, read_trace};
+use tempfile::TempDir;
+
+use crate::error::{self, Result};
+
+/// The layers of rocFFT's log: calls, and kernels.
+///
+/// Source: rocFFT 1.0.32, `rocfft_layer_mode`.
+const LAYERS: u8 = 1 + 32;
+
+/// Where rocFFT writes its logs while a program runs.
+#[derive(Debug)]
+pub struct FftLogs {
+    directory: TempDir,
+}
+
+/// What rocFFT's logs say of a run.
+#[derive(Debug)]
+pub struct FftRun {
+    /// The plans.
+    pub plans: LoggedPlans,
+    /// The kernels of which it was told whether they had to be compiled.
+    pub kernels: LoggedKernels,
+}
+
+impl FftLogs {
+    /// In a temporary directory.
+    ///
+    /// # Errors
+    /// Where there can be none.
+    pub fn create() -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("gfxpack-run-").tempdir();
+        Ok(Self { directory: directory.map_err(error::io("create", &std::env::temp_dir()))? })
+    }
+
+    /// The variables that have rocFFT write the logs.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 3] {
+        [
+            ("ROCFFT_LAYER", LAYERS.to_string()),
+            ("ROCFFT_LOG_TRACE_PATH", self.calls().display().to_string()),
+            ("ROCFFT_LOG_RTC_PATH", self.kernels().display().to_string()),
+        ]
+    }
+
+    fn calls(&self) -> PathBuf {
+        self.directory.path().join("calls")
+    }
+
+    fn kernels(&self) -> PathBuf {
+        self.directory.path().join("kernels")
+    }
+
+    /// What they say; nothing where rocFFT wrote none.
+    pub(crate) fn read(&self) -> Result<FftRun> {
+        fn of_file<T: Default>(
+            path: &Path,
+            read: impl FnOnce(&str, BufReader<File>) -> Result<T, LogError>,
+        ) -> Result<T> {
+            match File::open(path) {
+                Ok(file) => Ok(read(&path.display().to_string(), BufReader::new(file))?),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
+                Err(source) => Err(error::io("read", path)(source)),
+            }
+        }
+        Ok(FftRun {
+            plans: of_file(&self.calls(), |name, from| read_trace(name, from))?,
+            kernels: of_file(&self.kernels(), |name, from| read_rtc_log(name, from))?,
+        })
+    }
+}
+
+/// The plans of several logs, each once, in their order; `-` is the standard
+/// input.
+///
+/// # Errors
+/// Where one can't be read.
+pub fn harvest(logs: &[PathBuf]) -> Result<LoggedPlans> {
+    let mut all = LoggedPlans::default();
+    let mut seen: HashSet<FftPlan> = HashSet::new();
+    for log in logs {
+        let one = if log == Path::new("-") {
+            read_trace("-", io::stdin().lock())?
+        } else {
+            let file = File::open(log).map_err(error::io("read", log))?;
+            read_trace(&log.display().to_string(), BufReader::new(file))?
+        };
+        all.plans.extend(one.plans.into_iter().filter(|plan| seen.insert(plan.clone())));
+        all.unsupported += one.unsupported;
+        all.damaged += one.damaged;
+    }
+    Ok(all)
+}
+
+/// A list of plans, one a line, as `--plans` reads it.
+#[must_use]
+pub fn list(plans: &[FftPlan]) -> String {
+    plans.iter().map(|plan| format!("{plan}\n")).collect()
+}

@@ -1,0 +1,205 @@
+//! Plans out of rocFFT's own log of the calls of a program, as `ROCFFT_LAYER=1`
+//! and `ROCFFT_LOG_TRACE_PATH=FILE` have it write one.
+//!
+//! Its log of rocfft-bench's command lines (`ROCFFT_LAYER=2`) is of no use
+//! here: of plans from complex to real numbers it has the length of the input.
+//!
+//! Source: rocFFT 1.0.32, `plan.cpp`, the calls of `log_trace`.
+
+use std::collections::{HashMap, HashSet};
+use std::io::BufRead;
+
+use crate::log::{LogError, for_each_line};
+use crate::plan::{
+    Direction, FftPlan, GivenLayout, Placement, PlanError, Precision, Transform, number,
+};
+
+/// Most plans that are taken, and most descriptions that are remembered.
+const MAX_PLANS: usize = 1 << 20;
+
+/// The plans of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct LoggedPlans {
+    /// Each once, in the order of the log.
+    pub plans: Vec<FftPlan>,
+    /// Lines about plans that a list of plans can't have: with a factor, or
+    /// for several GPUs.
+    pub unsupported: u64,
+    /// Lines about plans that are cut short, or that another thread wrote into.
+    pub damaged: u64,
+}
+
+/// What a program has said of a plan before it creates the plan.
+#[derive(Default)]
+struct Description {
+    layout: [GivenLayout; 2],
+    is_unsupported: bool,
+}
+
+/// Reads the plans of a log. `name` is what errors call it.
+///
+/// # Errors
+/// [`LogError`].
+pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, LogError> {
+    let (mut found, mut seen) = (LoggedPlans::default(), HashSet::new());
+    // By the address, which is used again after the description is destroyed.
+    let mut descriptions: HashMap<String, Description> = HashMap::new();
+    for_each_line(name, from, |line| {
+        let Some((function, arguments)) = line.split_once(',') else { return Ok(()) };
+        let about = function.strip_prefix("rocfft_plan_");
+        let Some(about) = about.filter(|about| is_about_plans(about)) else { return Ok(()) };
+        let arguments = Arguments::of(arguments);
+        let address = arguments.get("description").map(str::to_owned);
+        match about {
+            "create" => match plan(&arguments, &descriptions) {
+                Ok(Some(plan)) => {
+                    if seen.insert(plan.clone()) {
+                        found.plans.push(plan);
+                    }
+                }
+                Ok(None) => found.unsupported += 1,
+                Err(_) => found.damaged += 1,
+            },
+            "description_create" | "description_destroy" => {
+                address.map(|address| descriptions.remove(&address));
+            }
+            _ => {
+                let Some(address) = address else {
+                    found.damaged += 1;
+                    return Ok(());
+                };
+                let description = descriptions.entry(address).or_default();
+                match layout(&arguments) {
+                    _ if about != "description_set_data_layout" => {
+                        description.is_unsupported = true;
+                    }
+                    Some(layout) => description.layout = layout,
+                    None => found.damaged += 1,
+                }
+            }
+        }
+        if found.plans.len().max(descriptions.len()) > MAX_PLANS {
+            return Err(LogError::TooMany { name: name.to_owned() });
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Whether a function, after `rocfft_plan_`, says which plan is created.
+fn is_about_plans(function: &str) -> bool {
+    let is_getter = function.starts_with("get_") || function == "destroy";
+    let of_description = function.starts_with("description_");
+    !is_getter && (function == "create" || of_description)
+}
+
+/// The arguments of a call: `name,value,name,[value,value]`.
+struct Arguments<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Arguments<'a> {
+    fn of(text: &'a str) -> Self {
+        let mut words = Vec::new();
+        let mut rest = text.trim_end();
+        while !rest.is_empty() {
+            let end = match rest.strip_prefix('[').and_then(|list| list.find(']')) {
+                Some(end) => end + 2,
+                None => rest.find(',').unwrap_or(rest.len()),
+            };
+            let (word, after) = rest.split_at(end);
+            words.push(word);
+            rest = after.strip_prefix(',').unwrap_or(after);
+        }
+        Self(words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&'a str> {
+        self.0.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
+    }
+
+    fn word(&self, name: &'static str) -> Result<&'a str, PlanError> {
+        self.get(name).ok_or(PlanError::End(name))
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.get(name).and_then(number)
+    }
+
+    /// Numbers in brackets.
+    fn numbers(&self, name: &str) -> Option<Vec<u64>> {
+        let list = self.get(name)?.strip_prefix('[')?.strip_suffix(']')?;
+        list.split(',').filter(|word| !word.is_empty()).map(number).collect()
+    }
+}
+
+/// What a call sets for input and output; nothing in place of a call that can't
+/// be read.
+fn layout(arguments: &Arguments<'_>) -> Option<[GivenLayout; 2]> {
+    let array = |type_: &str, offsets: &str, strides: &str, distance: &str| {
+        let array_type = match arguments.get(type_)? {
+            "complex_interleaved" => Some(0),
+            "complex_planar" => Some(1),
+            "real" => Some(2),
+            "hermitian_interleaved" => Some(3),
+            "hermitian_planar" => Some(4),
+            // The default.
+            "unset" => None,
+            _ => return None,
+        };
+        // rocFFT has the fastest dimension first.
+        let strides: Vec<u64> = arguments.numbers(strides)?.into_iter().rev().collect();
+        Some(GivenLayout {
+            array_type,
+            offsets: arguments.numbers(offsets)?,
+            strides: Some(strides).filter(|strides| !strides.is_empty()),
+            distance: Some(arguments.number(distance)?).filter(|distance| *distance > 0),
+        })
+    };
+    Some([
+        array("in_array_type", "in_offsets", "in_strides", "in_distance")?,
+        array("out_array_type", "out_offsets", "out_strides", "out_distance")?,
+    ])
+}
+
+/// The plan that a call creates; none if a list can't have it.
+fn plan(
+    arguments: &Arguments<'_>,
+    descriptions: &HashMap<String, Description>,
+) -> Result<Option<FftPlan>, PlanError> {
+    let (transform, direction) = match arguments.word("transform_type")? {
+        "complex_forward" => (Transform::C2c, Direction::Forward),
+        "complex_inverse" => (Transform::C2c, Direction::Inverse),
+        "real_forward" => (Transform::R2c, Direction::Forward),
+        "real_inverse" => (Transform::C2r, Direction::Inverse),
+        _ => return Err(PlanError::End("transform_type")),
+    };
+    let precision = match arguments.word("precision")? {
+        "single" => Precision::Single,
+        "double" => Precision::Double,
+        "half" => Precision::Half,
+        _ => return Err(PlanError::End("precision")),
+    };
+    let placement = match arguments.word("placement")? {
+        "inplace" => Placement::InPlace,
+        "notinplace" => Placement::OutOfPlace,
+        _ => return Err(PlanError::End("placement")),
+    };
+    let lengths = arguments.numbers("lengths").ok_or(PlanError::End("lengths"))?;
+    let batch = arguments.number("number_of_transforms").ok_or(PlanError::End("batch"))?;
+    if !(1..=3).contains(&lengths.len()) || lengths.contains(&0) || batch == 0 {
+        return Err(PlanError::End("lengths"));
+    }
+    let lengths: Vec<u64> = lengths.into_iter().rev().collect();
+    let address = arguments.word("description")?;
+    let description = descriptions.get(address);
+    if description.is_some_and(|description| description.is_unsupported) {
+        return Ok(None);
+    }
+    let arrays = description.map(|description| description.layout.clone()).unwrap_or_default();
+    if arrays.iter().flat_map(|array| &array.strides).any(|list| list.len() != lengths.len()) {
+        return Ok(None);
+    }
+    FftPlan { transform, direction, precision, placement, lengths, batch, layout: None }
+        .checked(arrays)
+        .map(Some)
+}
