@@ -70,8 +70,8 @@ impl FftLogs {
             }
         }
         Ok(FftRun {
-            plans: of_file(&self.calls(), |name, from| read_trace(name, from))?,
-            kernels: of_file(&self.kernels(), |name, from| read_rtc_log(name, from))?,
+            plans: of_file(&self.calls(), read_trace)?,
+            kernels: of_file(&self.kernels(), read_rtc_log)?,
         })
     }
 }

@@ -1,7 +1,5 @@
 //! What is to be transformed: a plan of rocFFT.
 
-use std::fmt;
-
 /// Most values in all of a plan's transforms together: with 16 bytes each,
 /// their buffer can still have an address.
 const MAX_VALUES: u64 = 1 << 58;
@@ -291,23 +289,4 @@ pub(crate) fn number(word: &str) -> Option<u64> {
     // `parse` takes a plus sign, too.
     let digits = word.bytes().all(|byte| byte.is_ascii_digit());
     word.parse().ok().filter(|_| digits)
-}
-
-impl fmt::Display for FftPlan {
-    /// The canonical line, which is read back as the same plan.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(layout) = &self.layout {
-            return crate::bench_line::write(self, layout, f);
-        }
-        let lengths: Vec<_> = self.lengths.iter().map(u64::to_string).collect();
-        let (precision, placement) = (self.precision.name(), self.placement.name());
-        write!(f, "{} {precision} {placement} {}", self.transform.name(), lengths.join("x"))?;
-        if self.batch > 1 {
-            write!(f, " batch {}", self.batch)?;
-        }
-        if self.transform == Transform::C2c && self.direction != Direction::Both {
-            write!(f, " {}", self.direction.name())?;
-        }
-        Ok(())
-    }
 }

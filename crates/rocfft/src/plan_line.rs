@@ -1,5 +1,6 @@
 //! Plans as lines of text.
 
+use std::fmt;
 use std::str::FromStr;
 
 use crate::bench_line;
@@ -47,5 +48,24 @@ impl FromStr for FftPlan {
         let batch = batch.unwrap_or(1);
         Self { transform, direction, precision, placement, lengths, batch, layout: None }
             .checked(Default::default())
+    }
+}
+
+impl fmt::Display for FftPlan {
+    /// The canonical line, which is read back as the same plan.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(layout) = &self.layout {
+            return bench_line::write(self, layout, f);
+        }
+        let lengths: Vec<_> = self.lengths.iter().map(u64::to_string).collect();
+        let (precision, placement) = (self.precision.name(), self.placement.name());
+        write!(f, "{} {precision} {placement} {}", self.transform.name(), lengths.join("x"))?;
+        if self.batch > 1 {
+            write!(f, " batch {}", self.batch)?;
+        }
+        if self.transform == Transform::C2c && self.direction != Direction::Both {
+            write!(f, " {}", self.direction.name())?;
+        }
+        Ok(())
     }
 }
