@@ -44,7 +44,8 @@ pub(crate) use problems::ProblemsCommand;
 pub(crate) use remote::{CacheUpload, RemoteArgs, RemoteToolchain, SharedCacheArgs};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
 pub(crate) use runtime::{
-    Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, Program, SYSFS, Which,
+    Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, Program, RocfftLibrary, SYSFS,
+    Which,
 };
 pub(crate) use shared::{CacheArgs, CacheDir, MaxObject, ToolchainArgs};
 pub(crate) use shell::ShellName;

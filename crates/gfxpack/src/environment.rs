@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::ColorChoice;
 use gfxpack_caches::{Platform, Surroundings, VARIABLES};
 use gfxpack_debian::Proxies;
+use gfxpack_pipeline::fft_lookup::FftVariables;
 use gfxpack_pipeline::program_run::LOG_LEVEL;
 
 use crate::fail::{self, Result};
@@ -50,6 +51,8 @@ pub(crate) struct Environment {
     pub(crate) rocm_path: Option<PathBuf>,
     /// How much MIOpen is to say; 0 for its default.
     pub(crate) miopen_log_level: u8,
+    /// Which files rocFFT reads.
+    pub(crate) rocfft: FftVariables,
     /// Whether GitHub Actions reads what is written.
     pub(crate) github_actions: bool,
     compiler: Vec<(OsString, OsString)>,
@@ -118,6 +121,11 @@ impl Environment {
                 || variable("TERM").is_some_and(|name| name == "dumb"),
             rocm_path: path("ROCM_PATH"),
             miopen_log_level: text(LOG_LEVEL).and_then(|level| level.parse().ok()).unwrap_or(0),
+            rocfft: FftVariables {
+                user_file: path("ROCFFT_RTC_CACHE_PATH"),
+                system_file: path("ROCFFT_RTC_SYS_CACHE_PATH"),
+                reading_off: variable("ROCFFT_RTC_CACHE_READ_DISABLE").is_some(),
+            },
             github_actions: text("GITHUB_ACTIONS").is_some_and(|value| value == "true"),
             compiler,
         }

@@ -14,8 +14,8 @@ use gfxpack_toolchain::Search;
 
 use crate::args::{
     self, Annotations, Asking, Build, CacheArgs, CacheDir, CacheUpload, Format, IfEmpty, Inputs,
-    LayoutArg, LibraryArgs, Packaging, RemoteArgs, RemoteToolchain, RocfftArgs, ShardsIn,
-    SharedCacheArgs, SlurmArgs, ToolchainArgs,
+    LayoutArg, LibraryArgs, Packaging, RemoteArgs, RemoteToolchain, RocfftArgs, RocfftLibrary,
+    ShardsIn, SharedCacheArgs, SlurmArgs, ToolchainArgs,
 };
 use crate::environment::Environment;
 use crate::fail::Result;
@@ -83,6 +83,14 @@ pub(crate) fn rocfft_options(
     environment: &Environment,
 ) -> LibraryOptions {
     LibraryOptions { source: rocfft.rocfft.clone(), ..library_options(args, environment) }
+}
+
+/// The librocfft that looks a kernel up.
+pub(crate) fn rocfft_library(args: &RocfftLibrary, environment: &Environment) -> LibraryOptions {
+    LibraryOptions {
+        source: args.rocfft.clone(),
+        ..library_options(&LibraryArgs::default(), environment)
+    }
 }
 
 /// Where to look for toolchains.

@@ -23,6 +23,7 @@ pub mod exit_code;
 pub mod explain;
 pub mod failure_log;
 pub mod failures;
+pub mod fft_lookup;
 pub mod fft_plans;
 pub mod hidden;
 pub mod inputs;

@@ -66,8 +66,7 @@ impl AskPlans<'_> {
     pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<AskedPlans> {
         let (plans, lists) = read(self.lists)?;
         self.targets.iter().try_for_each(check_target)?;
-        let library =
-            libmiopen::locate_product(&ROCFFT, self.library, self.cache, cancel, progress)?;
+        let library = locate(self.library, self.cache, cancel, progress)?;
         let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
         for target in self.targets {
             let answer = with_options(&library, target, cancel, |options| ask(&plans, options))?;
@@ -122,8 +121,21 @@ impl AskedPlans {
     }
 }
 
+/// The librocfft that is meant, unpacked below `cache` if it has to be fetched.
+///
+/// # Errors
+/// Where there is none.
+pub fn locate(
+    options: &LibraryOptions,
+    cache: &Path,
+    cancel: &Cancel,
+    progress: &dyn Progress,
+) -> Result<Library> {
+    libmiopen::locate_product(&ROCFFT, options, cache, cancel, progress)
+}
+
 /// Does something with a library and the options for a target.
-fn with_options<T>(
+pub(crate) fn with_options<T>(
     library: &Library,
     target: &Target,
     cancel: &Cancel,
@@ -142,7 +154,7 @@ fn with_options<T>(
 }
 
 /// Whether a library reads one file for all processors.
-fn shares_file(library: &Library) -> Result<bool> {
+pub(crate) fn shares_file(library: &Library) -> Result<bool> {
     let constants = ElfFile::open(&library.file).and_then(|file| file.constants());
     let constants = constants.map_err(gfxpack_rocfft::AskError::from)?;
     Ok(memchr::memmem::find(&constants, SHARED_FILE).is_some())

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_rocfft::{Checked, Installed, check};
 use gfxpack_stock_library::{Library, LibrarySource};
+use gfxpack_tests::miopen::probe;
 use gfxpack_tests::project::{Project, Run, tool};
+use serde_json::Value;
 
 use crate::{CACHE, library, plans, with};
 
@@ -273,4 +275,153 @@ fn the_helper_compiles_once_what_rocfft_gives_it() {
     project.write("no-directory", "");
     assert!(compile(&kernel.source, &project.path().join("no-directory/x"), 0) == object);
     assert_eq!(compile("this is no C++\n", &cache, 100), b"");
+}
+
+/// A message of `lookup` for the library whose directory is `dir`.
+fn lookup(project: &Project, words: &[&str], variables: &[(&str, &Path)], code: i32) -> Value {
+    let fixed = ["lookup", "--target", "gfx90a", "--message-format", "json"];
+    let mut command = project.command(&[&fixed[..], words].concat());
+    command.envs(variables.iter().copied());
+    let run = gfxpack_tests::project::finish(command).expect_code(code);
+    run.of_type("rocfft-lookup")[0].clone()
+}
+
+#[test]
+fn lookup_explain_and_doctor_say_what_rocfft_finds() {
+    let Some(library) = library() else { return };
+    let project = Project::new();
+    project.write("plans.txt", "c2c sp ip 64 fwd");
+    dist(&project, "plans.txt", "o", &["--target", "gfx90a"]).expect_code(0);
+    let file = project.path().join("o/rocfft/rocfft_kernel_cache_gfx90a.db");
+    let answer = with(&library, "gfx90a", |options| {
+        gfxpack_rocfft::ask(&plans(&["c2c sp ip 64 fwd"]), options).unwrap()
+    });
+    let name = &answer.kernels[0].name;
+    // As its package installs it, beside a library in a root of its own.
+    let own = project.path().join("root/rocfft");
+    fs::create_dir_all(&own).unwrap();
+    let place = own.with_file_name("librocfft.so.0.1");
+    fs::copy(&library.file, &place).unwrap();
+    let from = ["--rocfft", "debian:sid", name];
+
+    let installed = [("ROCFFT_RTC_SYS_CACHE_PATH", file.as_path())];
+    let out = project.path().join("code");
+    let words = [&from[..], &["--out", "code"]].concat();
+    let found = lookup(&project, &words, &installed, 0);
+    assert_eq!(found["found"], file.to_str().unwrap());
+    assert_eq!(found["library"]["hip_version"], answer.hip_version);
+    assert_eq!(
+        (&found["files"][0]["state"], &found["files"][0]["kernels"]),
+        (&"found".into(), &answer.kernels.len().into())
+    );
+    let key = gfxpack_rocfft::CacheKey {
+        kernel_name: name.clone(),
+        arch: "gfx90a".to_owned(),
+        hip_version: answer.hip_version,
+        generator_sum: answer.generator_sum,
+    };
+    assert_eq!(gfxpack_rocfft::check_row(&key, &fs::read(out).unwrap()), Ok(()));
+
+    // The user's file comes first, and nothing there is asked for what it lacks.
+    let user = project.path().join("user.db");
+    fs::copy(&file, &user).unwrap();
+    let both = [installed[0], ("ROCFFT_RTC_CACHE_PATH", user.as_path())];
+    assert_eq!(lookup(&project, &from, &both, 0)["found"], user.to_str().unwrap());
+    let missing = lookup(&project, &["--rocfft", "debian:sid", "fft_none"], &both, 3);
+    let states: Vec<_> = missing["files"].as_array().unwrap().iter().map(|f| &f["state"]).collect();
+    assert_eq!(states, ["no-row", "no-row"]);
+    let off = [installed[0], ("ROCFFT_RTC_CACHE_READ_DISABLE", Path::new("1"))];
+    assert_eq!(lookup(&project, &from, &off, 3)["found"], Value::Null);
+
+    // A row of another rocFFT, a damaged one, and a file that is none.
+    let other = project.path().join("other.db");
+    let sql = |script: &str| {
+        fs::copy(&file, &other).unwrap();
+        let python = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1])\n\
+                      db.executescript(sys.argv[2])\ndb.commit()";
+        tool("python3", &["-c", python, other.to_str().unwrap(), script], Path::new("/"));
+    };
+    let explained = |expected: &str| {
+        let mut command =
+            project.command(&["explain", "--target", "gfx90a", "--rocfft", "debian:sid", name]);
+        command.env("ROCFFT_RTC_SYS_CACHE_PATH", &other);
+        let run = gfxpack_tests::project::finish(command).expect_code(0);
+        assert!(run.stdout.contains(expected), "{expected}: {}", run.stdout);
+    };
+    sql("UPDATE cache_v1 SET generator_sum = zeroblob(32)");
+    explained("it has the kernel of another rocFFT than 1.");
+    sql("UPDATE cache_v1 SET hip_version = 1");
+    explained("it has the kernel for HIP 1, not");
+    sql("UPDATE cache_v1 SET code = zeroblob(5000)");
+    explained("the driver refuses it, so that plans fail");
+    fs::write(&other, "no database").unwrap();
+    explained("other.db");
+}
+
+/// A root of a system in which the library is installed, and gfxpack.
+fn system(library: &Library, root: &Path) {
+    let place = root.join("usr/lib/x86_64-linux-gnu");
+    fs::create_dir_all(&place).unwrap();
+    fs::create_dir_all(root.join("usr/bin")).unwrap();
+    for dir in ["tmp", "proc", "dev"] {
+        fs::create_dir_all(root.join(dir)).unwrap();
+    }
+    for (link, to) in [("lib", "usr/lib"), ("lib64", "usr/lib/x86_64-linux-gnu")] {
+        std::os::unix::fs::symlink(to, root.join(link)).unwrap();
+    }
+    let own = library.file.parent().unwrap();
+    for dir in library.search_path.iter().map(PathBuf::as_path).chain([own]) {
+        let from = format!("{}/.", dir.display());
+        tool("cp", &["-a", &from, place.to_str().unwrap()], Path::new("/"));
+    }
+    for program in [probe(), probe().with_file_name("gfxpack")] {
+        fs::copy(&program, root.join("usr/bin").join(program.file_name().unwrap())).unwrap();
+    }
+}
+
+#[test]
+fn doctor_and_lookup_know_an_installed_rocfft_and_its_package() {
+    let Some(library) = library() else { return };
+    let project = Project::new();
+    project.write("plans.txt", "c2c sp ip 64 fwd");
+    dist(&project, "plans.txt", "o", &["--target", "gfx90a"]).expect_code(0);
+    let root = tempfile::tempdir().unwrap();
+    system(&library, root.path());
+    let gfxpack = |words: &[&str]| {
+        let mut command = gfxpack_tests::project::command("unshare");
+        let mount = "for dir in proc dev; do mount --rbind /$dir \"$1/$dir\" || exit 9; done";
+        let script = format!("{mount}; exec chroot \"$@\"");
+        command.args(["--mount", "sh", "-c", &script, "sh"]).arg(root.path());
+        command.args(["/usr/bin/gfxpack"]).args(words);
+        gfxpack_tests::project::finish(command)
+    };
+    let doctor = |expected: &str, more: &[&str]| {
+        let run = gfxpack(&[&["doctor", "--target", "gfx90a"], more].concat());
+        let said: Vec<&str> = run.stdout.lines().filter(|line| line.contains("rocFFT")).collect();
+        let all = (&run.stdout, &run.stderr);
+        assert!(said.iter().any(|line| line.contains(expected)), "{expected}: {all:?}");
+    };
+    doctor("no kernel cache is installed (rocfft-kernels-gfx90a)", &[]);
+    let package = project.path().join("o/rocfft-kernels-gfx90a_1.0.32-1_all.deb");
+    let words = ["-x", package.to_str().unwrap(), root.path().to_str().unwrap()];
+    tool("dpkg-deb", &words, Path::new("/"));
+    doctor("kernels for gfx90a and rocFFT 1.", &["--deep"]);
+    gfxpack(&["lookup", "--target", "gfx90a", "fft_none"]).expect_code(3);
+    let name = "fft_rtc_fwd_len64_factors_4_4_4_wgs_64_tpt_16_sp_ip_CI_unitstride_sbrr_dirReg";
+    let run = gfxpack(&["lookup", "--target", "gfx90a", name]).expect_code(0);
+    assert!(run.stdout.contains("has it, "), "{}", run.stdout);
+
+    let file = root.path().join("usr/lib/x86_64-linux-gnu/rocfft/rocfft_kernel_cache.db");
+    let whole = fs::read(&file).unwrap();
+    let python = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1])\n\
+                  db.executescript(sys.argv[2])\ndb.commit()";
+    let script = "UPDATE cache_v1 SET code = zeroblob(5000)";
+    tool("python3", &["-c", python, file.to_str().unwrap(), script], Path::new("/"));
+    doctor("plans with such kernels fail", &["--deep"]);
+    fs::write(&file, &whole).unwrap();
+    let script = "UPDATE cache_v1 SET hip_version = 1";
+    tool("python3", &["-c", python, file.to_str().unwrap(), script], Path::new("/"));
+    doctor("has no kernel for gfx90a and rocFFT 1.", &[]);
+    fs::write(&file, "nothing").unwrap();
+    doctor("can't be read, so every kernel is compiled", &[]);
 }

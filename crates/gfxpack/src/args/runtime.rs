@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
+use gfxpack_miopen::LibrarySource;
 use gfxpack_model::Target;
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 
@@ -85,16 +86,27 @@ fn parse_version(text: &str) -> Result<String, String> {
     }
 }
 
+/// The rocFFT that looks a kernel up.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RocfftLibrary {
+    /// The librocfft that looks the kernel up: a file, a directory with one,
+    /// debian:sid, or lock:FILE [default: the installed one]
+    #[arg(long, value_name = "LIBRARY", conflicts_with = "args")]
+    pub(crate) rocfft: Option<LibrarySource>,
+}
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Lookup {
     #[command(flatten)]
     pub(crate) asked: Asked,
+    #[command(flatten)]
+    pub(crate) rocfft: RocfftLibrary,
     /// The kernel's name: MIOpenConvDirUni.cl.o
     pub(crate) name: String,
     /// Its arguments exactly as in a log or kdb, with the leading blank and the
-    /// ` -mcpu=gfx…` at the end
+    /// ` -mcpu=gfx…` at the end; a kernel of rocFFT has none
     #[arg(allow_hyphen_values = true)]
-    pub(crate) args: String,
+    pub(crate) args: Option<String>,
     /// Whose result counts for the exit code and --out: MIOpen's, or that of
     /// gfxpack's runtime; both are printed
     #[arg(long = "for", value_enum, default_value_t, value_name = "PROGRAM")]
@@ -122,12 +134,14 @@ pub(crate) enum Program {
 pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) asked: Asked,
+    #[command(flatten)]
+    pub(crate) rocfft: RocfftLibrary,
     /// The kernel's name: MIOpenConvDirUni.cl.o
     pub(crate) name: String,
     /// Its arguments exactly as in a log or kdb, with the leading blank and the
-    /// ` -mcpu=gfx…` at the end
+    /// ` -mcpu=gfx…` at the end; a kernel of rocFFT has none
     #[arg(allow_hyphen_values = true)]
-    pub(crate) args: String,
+    pub(crate) args: Option<String>,
     /// How many of the nearest keys are shown
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) nearest: usize,

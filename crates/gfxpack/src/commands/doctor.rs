@@ -5,7 +5,7 @@ use std::path::Path;
 use gfxpack_compile::Cancel;
 use gfxpack_pipeline::doctor::{
     Finding, Findings, Installed, Level, check_compilers, check_devices, check_installed,
-    check_library, check_target, check_tuning, check_variables,
+    check_library, check_rocfft, check_target, check_tuning, check_variables,
 };
 use gfxpack_runtime::Environment;
 
@@ -39,6 +39,14 @@ pub(crate) fn run(
     check_variables(&environment, &mut findings);
     check_tuning(&environment, &mut findings);
     check_library(machine.rocm_path.as_deref(), &mut findings);
+    check_rocfft(
+        machine.rocm_path.as_deref(),
+        &targets,
+        &machine.rocfft,
+        args.deep,
+        cancel,
+        &mut findings,
+    );
     let installed = Installed {
         environment: &environment,
         places: &lookup::places(&args.asked, &environment, output)?,

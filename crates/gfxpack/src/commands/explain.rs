@@ -13,12 +13,12 @@ use crate::fail::Result;
 use crate::output::{Output, shown};
 
 /// Explains; the kernel may be there after all.
-pub(crate) fn run(args: &Explain, output: &Output) -> Result {
+pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result {
     let environment = Environment::read();
     let config = lookup::config(&args.asked, &environment, output)?;
     let target = config.target.clone();
     let cache = KernelCache::open(config);
-    let key = KernelKey { kernel_name: args.name.clone(), kernel_args: args.args.clone() };
+    let key = KernelKey { kernel_name: args.name.clone(), kernel_args: kernel_args.to_owned() };
     let answers = Answers::ask(&cache, &key);
     if !output.json {
         output.data(&format!("kernel  {key}"));

@@ -29,7 +29,7 @@ struct Message<'a> {
 }
 
 /// Tells who has the kernel, or why nobody has.
-pub(crate) fn run(args: &Lookup, output: &Output) -> Result {
+pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     let environment = Environment::read();
     let mut config = config(&args.asked, &environment, output)?;
     if args.user_first {
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Lookup, output: &Output) -> Result {
     }
     let target = config.target.clone();
     let cache = KernelCache::open(config);
-    let key = KernelKey { kernel_name: args.name.clone(), kernel_args: args.args.clone() };
+    let key = KernelKey { kernel_name: args.name.clone(), kernel_args: kernel_args.to_owned() };
     let answers = Answers::ask(&cache, &key);
     let (found, misses) = match args.program {
         Program::Miopen => (answers.found_by_miopen(), &answers.miopen.lookup.misses),
@@ -86,15 +86,24 @@ pub(super) fn print(answers: &Answers, output: &Output) {
 
 /// How the cache is opened to answer this: silent, and only to look.
 pub(super) fn config(asked: &Asked, environment: &Environment, output: &Output) -> Result<Config> {
-    let target = match &asked.target {
-        Some(target) => target.clone(),
-        None => here(&asked.hardware, environment, output)?,
-    };
+    let target = target_of(asked, environment, output)?;
     let mut config = Config::new(target, places(asked, environment, output)?);
     config.warnings = WarningSink::Silent;
     config.look_only = true;
     config.limits.max_object_bytes = asked.max_object.bytes;
     Ok(config)
+}
+
+/// The GPU that is meant.
+pub(super) fn target_of(
+    asked: &Asked,
+    environment: &Environment,
+    output: &Output,
+) -> Result<Target> {
+    match &asked.target {
+        Some(target) => Ok(target.clone()),
+        None => here(&asked.hardware, environment, output),
+    }
 }
 
 /// The usual places, or those given.

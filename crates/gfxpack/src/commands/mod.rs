@@ -25,6 +25,7 @@ mod plan;
 mod problems;
 mod repo;
 mod rocfft_helper;
+mod rocfft_lookup;
 mod run;
 mod status;
 mod submit;
@@ -98,8 +99,16 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
             toolchains::run(&toolchains, environment, &cancel_on_signal(output)?, output)
         }
         Command::Detect(detect) => detect::run(&detect, output),
-        Command::Lookup(lookup) => lookup::run(&lookup, output),
-        Command::Explain(explain) => explain::run(&explain, output),
+        Command::Lookup(lookup) => match &lookup.args {
+            Some(args) => lookup::run(&lookup, args, output),
+            None => rocfft_lookup::lookup(&lookup, environment, &cancel_on_signal(output)?, output),
+        },
+        Command::Explain(explain) => match &explain.args {
+            Some(args) => explain::run(&explain, args, output),
+            None => {
+                rocfft_lookup::explain(&explain, environment, &cancel_on_signal(output)?, output)
+            }
+        },
         Command::Doctor(doctor) => {
             doctor::run(&doctor, environment, &cancel_on_signal(output)?, output)
         }

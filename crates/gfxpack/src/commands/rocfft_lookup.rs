@@ -1,0 +1,86 @@
+//! `lookup` and `explain` of a kernel of rocFFT's.
+
+use gfxpack_compile::Cancel;
+use gfxpack_pipeline::destination;
+use gfxpack_pipeline::fft_lookup::{FftFile, FftLibrary};
+use gfxpack_pipeline::rocfft::locate;
+use gfxpack_runtime::Environment as RuntimeEnvironment;
+use serde_json::json;
+
+use super::lookup::target_of;
+use crate::args::{Asked, CacheDir, Explain, Lookup, RocfftLibrary};
+use crate::environment::Environment;
+use crate::fail::{self, Failure, Result};
+use crate::options::{cache_dir, rocfft_library};
+use crate::output::{Output, shown};
+use crate::progress::Reporter;
+
+/// Tells which file has the kernel; an error if none has.
+pub(crate) fn lookup(
+    args: &Lookup,
+    environment: &Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> Result {
+    let found = look(&args.asked, &args.rocfft, &args.name, environment, cancel, output)?;
+    match (found, &args.out) {
+        (Some(code), Some(path)) => {
+            destination::replace(path, &code).map_err(fail::io("write", path))
+        }
+        (Some(_), None) => Ok(()),
+        (None, _) => {
+            let target = target_of(&args.asked, &RuntimeEnvironment::read(), output)?;
+            let (key, target) = (args.name.clone(), target.to_string());
+            Err(Failure::NotFound { key, target, hidden: false })
+        }
+    }
+}
+
+/// Tells what every file says of the kernel.
+pub(crate) fn explain(
+    args: &Explain,
+    environment: &Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> Result {
+    look(&args.asked, &args.rocfft, &args.name, environment, cancel, output).map(|_| ())
+}
+
+/// The code object of the kernel that rocFFT finds.
+fn look(
+    asked: &Asked,
+    library: &RocfftLibrary,
+    kernel: &str,
+    environment: &Environment,
+    cancel: &Cancel,
+    output: &Output,
+) -> Result<Option<Vec<u8>>> {
+    let target = target_of(asked, &RuntimeEnvironment::read(), output)?;
+    let cache = cache_dir(&CacheDir::default(), environment).directory()?;
+    let reporter = Reporter::new(output);
+    let library = locate(&rocfft_library(library, environment), &cache, cancel, &reporter)?;
+    let library = FftLibrary::ask(library, &target, cancel)?;
+    let variables = &environment.rocfft;
+    let files = library.look(kernel, &target, variables);
+    let mut found: Option<&FftFile> = files.iter().find(|file| file.code.is_some());
+    if variables.reading_off {
+        output.warn("ROCFFT_RTC_CACHE_READ_DISABLE is set: rocFFT reads no file");
+        found = None;
+    }
+    output.message(
+        "rocfft-lookup",
+        &json!({
+            "kernel_name": kernel, "target": target, "library": library.message(),
+            "found": found.map(|file| shown(&file.file)), "files": files,
+        }),
+    );
+    if !output.json {
+        output.data(&library.in_words());
+        for file in &files {
+            output.data(&format!("{:<6}  {}", file.layer, file.file.display()));
+            output.data(&format!("        {}", file.detail));
+        }
+    }
+    let at = found.map(|found| found.file.clone());
+    Ok(files.into_iter().find(|file| at.as_ref() == Some(&file.file)).and_then(|file| file.code))
+}

@@ -1,0 +1,115 @@
+//! The librocfft that is installed, and the kernels that it finds.
+
+use std::path::Path;
+
+use gfxpack_compile::Cancel;
+use gfxpack_model::Target;
+use gfxpack_rocfft::ROCFFT;
+use gfxpack_stock_library::{Library, LibraryError};
+
+use super::finding::Findings;
+use crate::error::{Error, in_full};
+use crate::fft_lookup::{FftLibrary, FftVariables};
+use crate::text::counted;
+
+const ABOUT: &str = "rocFFT";
+
+/// Checks the one that programs would load, for each of these GPUs; that there
+/// is none is no fault. With `deep` every code object is read.
+pub fn check_rocfft(
+    rocm: Option<&Path>,
+    targets: &[Target],
+    variables: &FftVariables,
+    deep: bool,
+    cancel: &Cancel,
+    findings: &mut Findings<'_>,
+) {
+    let library = match Library::installed(&ROCFFT, rocm) {
+        Ok(library) => library,
+        Err(LibraryError::NotInstalled { .. }) => return,
+        Err(error) => return findings.warning(ABOUT, in_full(&error), error.hint()),
+    };
+    if variables.reading_off {
+        findings.warning(
+            ABOUT,
+            "ROCFFT_RTC_CACHE_READ_DISABLE keeps it from reading any kernel",
+            "unset it",
+        );
+    }
+    for target in targets {
+        match FftLibrary::ask(library.clone(), target, cancel) {
+            Ok(asked) => check(&asked, target, variables, deep, findings),
+            Err(error) => findings.warning(ABOUT, in_full(&error), hint_of(&error)),
+        }
+    }
+}
+
+fn hint_of(error: &Error) -> String {
+    error.hint().unwrap_or_else(|| "`gfxpack lookup` with a kernel's name tells more".to_owned())
+}
+
+fn check(
+    library: &FftLibrary,
+    target: &Target,
+    variables: &FftVariables,
+    deep: bool,
+    findings: &mut Findings<'_>,
+) {
+    let processor = target.id().processor();
+    let files = library.look("", target, variables);
+    let opened = |layer| files.iter().find(|file| file.layer == layer && file.state == "no-row");
+    for file in files.iter().filter(|file| file.state == "unreadable") {
+        let shown = file.file.display();
+        findings.warning(
+            ABOUT,
+            format!("`{shown}` can't be read, so every kernel is compiled: {}", file.detail),
+            "install its package again, or remove the file",
+        );
+    }
+    let readable = ["user", "system"].into_iter().filter_map(opened);
+    for file in readable.filter(|_| deep) {
+        let shown = file.file.display();
+        match library.faults(&file.file, target) {
+            Ok(faults) => {
+                if let Some(fault) = faults.first() {
+                    let count = counted(faults.len(), "fault");
+                    findings.problem(
+                        ABOUT,
+                        format!("`{shown}`: {count}, as {fault}; plans with such kernels fail"),
+                        "install its package again, or remove the file",
+                    );
+                }
+            }
+            Err(error) => findings.warning(ABOUT, in_full(&error), hint_of(&error)),
+        }
+    }
+    match opened("system") {
+        Some(file) if file.kernels > 0 => findings.ok(
+            ABOUT,
+            format!(
+                "{} has {} for {processor} and {}",
+                file.file.display(),
+                counted(file.kernels, "kernel"),
+                library.in_words()
+            ),
+        ),
+        Some(file) => findings.warning(
+            ABOUT,
+            format!(
+                "{} has no kernel for {processor} and {}",
+                file.file.display(),
+                library.in_words()
+            ),
+            format!("install rocfft-kernels-{processor} of that version"),
+        ),
+        None if files.iter().any(|file| file.state == "unreadable") => {}
+        None => findings.note(
+            ABOUT,
+            format!(
+                "{} compiles every kernel for {processor} when a plan first needs it: no kernel \
+                 cache is installed (rocfft-kernels-{processor})",
+                library.in_words()
+            ),
+        ),
+    }
+}

@@ -1,0 +1,203 @@
+//! Looks a kernel up as the rocFFT of this machine does.
+
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::Cancel;
+use gfxpack_model::{Digest, Target};
+use gfxpack_rocfft::{CacheKey, FileNaming, Places, ReadError, Reader, check_row, verify};
+use gfxpack_stock_library::Library;
+use serde::Serialize;
+
+use crate::error::{Error, Result, in_full};
+use crate::rocfft;
+use crate::text::counted;
+
+/// What the user set of rocFFT's variables.
+#[derive(Debug, Clone, Default)]
+pub struct FftVariables {
+    /// `ROCFFT_RTC_CACHE_PATH`.
+    pub user_file: Option<PathBuf>,
+    /// `ROCFFT_RTC_SYS_CACHE_PATH`.
+    pub system_file: Option<PathBuf>,
+    /// Whether `ROCFFT_RTC_CACHE_READ_DISABLE` keeps it from reading.
+    pub reading_off: bool,
+}
+
+/// A librocfft, and what it asks its files for.
+#[derive(Debug)]
+pub struct FftLibrary {
+    library: Library,
+    version: String,
+    hip_version: i64,
+    generator_sum: [u8; 32],
+    naming: FileNaming,
+}
+
+/// A library, as messages say it.
+#[derive(Debug, Serialize)]
+pub struct LibraryMessage {
+    file: PathBuf,
+    version: String,
+    hip_version: i64,
+    generator_sum: Digest,
+}
+
+/// What one file answers.
+#[derive(Debug, Serialize)]
+pub struct FftFile {
+    /// `user` or `system`.
+    pub layer: &'static str,
+    /// The file.
+    pub file: PathBuf,
+    /// `no-file`, `not-asked`, `unreadable`, `no-row` or `found`.
+    pub state: &'static str,
+    /// The same in words.
+    pub detail: String,
+    /// Its kernels for this processor and this library.
+    pub kernels: u64,
+    /// The code object.
+    #[serde(skip)]
+    pub code: Option<Vec<u8>>,
+}
+
+impl FftLibrary {
+    /// Asks a library what it looks kernels up by.
+    ///
+    /// # Errors
+    /// Where it can't be asked.
+    pub fn ask(library: Library, target: &Target, cancel: &Cancel) -> Result<Self> {
+        let plan = "c2c sp ip 64 fwd".parse().expect("a plan");
+        let answer = rocfft::with_options(&library, target, cancel, |options| {
+            gfxpack_rocfft::ask(&[plan], options)
+        })?;
+        let naming = match rocfft::shares_file(&library)? {
+            true => FileNaming::Shared,
+            false => FileNaming::PerArch,
+        };
+        let (hip_version, generator_sum) = (answer.hip_version, answer.generator_sum);
+        Ok(Self { library, version: answer.version, hip_version, generator_sum, naming })
+    }
+
+    /// For messages.
+    #[must_use]
+    pub fn message(&self) -> LibraryMessage {
+        LibraryMessage {
+            file: self.library.file.clone(),
+            version: self.version.clone(),
+            hip_version: self.hip_version,
+            generator_sum: Digest::from_bytes(self.generator_sum),
+        }
+    }
+
+    /// In words: its version and file.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        format!("rocFFT {} ({})", self.version, self.library.file.display())
+    }
+
+    fn key(&self, kernel: &str, target: &Target) -> CacheKey {
+        CacheKey {
+            kernel_name: kernel.to_owned(),
+            arch: target.id().processor().to_owned(),
+            hip_version: self.hip_version,
+            generator_sum: self.generator_sum,
+        }
+    }
+
+    /// Every file that it may open, in the order in which it asks them, and
+    /// what each answers for a kernel. Of the system's it opens the first that
+    /// exists.
+    #[must_use]
+    pub fn look(&self, kernel: &str, target: &Target, variables: &FftVariables) -> Vec<FftFile> {
+        let dir = self.library.file.parent().unwrap_or(Path::new("/"));
+        let arch = target.id().processor();
+        let of = |path: &Option<PathBuf>| path.clone();
+        let (user, system) = (of(&variables.user_file), of(&variables.system_file));
+        let places = Places::new(dir, self.naming, arch, user.as_deref(), system.as_deref());
+        let mut files = Vec::new();
+        let mut open = |layer, file: PathBuf, is_asked: bool| -> bool {
+            let exists = file.exists();
+            let (state, detail, kernels, code) = match (exists, is_asked) {
+                (false, _) => ("no-file", "no such file".to_owned(), 0, None),
+                (true, false) => {
+                    ("not-asked", "not opened: another file comes first".to_owned(), 0, None)
+                }
+                (true, true) => self.answer(&file, kernel, target),
+            };
+            files.push(FftFile { layer, file, state, detail, kernels, code });
+            exists
+        };
+        if let Some(user) = places.user {
+            open("user", user, true);
+        }
+        let mut is_asked = true;
+        for system in places.system {
+            is_asked &= !open("system", system, is_asked);
+        }
+        files
+    }
+
+    fn answer(
+        &self,
+        file: &Path,
+        kernel: &str,
+        target: &Target,
+    ) -> (&'static str, String, u64, Option<Vec<u8>>) {
+        let wanted = self.key(kernel, target);
+        let (mut kernels, mut others) = (0, Vec::new());
+        let read = Reader::open(file).and_then(|reader| {
+            reader.for_each_key(|key| {
+                if (&key.arch, key.hip_version, key.generator_sum)
+                    == (&wanted.arch, wanted.hip_version, wanted.generator_sum)
+                {
+                    kernels += 1;
+                } else if key.kernel_name == kernel {
+                    others.push(self.difference(&key, &wanted));
+                }
+                Ok::<(), ReadError>(())
+            })?;
+            reader.get(&wanted)
+        });
+        match read {
+            Err(error) => ("unreadable", in_full(&error), kernels, None),
+            Ok(None) => {
+                let count = counted(kernels, "kernel");
+                let mut detail = format!("does not have it among {count} for {}", wanted.arch);
+                if let Some(other) = others.first() {
+                    detail.push_str(&format!("; it has the kernel {other}"));
+                }
+                ("no-row", detail, kernels, None)
+            }
+            Ok(Some(code)) => {
+                let mut detail = format!("has it, {} bytes", code.len());
+                if let Err(error) = check_row(&wanted, &code) {
+                    detail.push_str(&format!(
+                        "; but the driver refuses it, so that plans fail: {error}"
+                    ));
+                }
+                ("found", detail, kernels, Some(code))
+            }
+        }
+    }
+
+    /// Why a row is not taken that has the right name.
+    fn difference(&self, key: &CacheKey, wanted: &CacheKey) -> String {
+        if key.arch != wanted.arch {
+            format!("for {}", key.arch)
+        } else if key.hip_version != wanted.hip_version {
+            format!("for HIP {}, not {}", key.hip_version, wanted.hip_version)
+        } else {
+            format!("of another rocFFT than {}", self.version)
+        }
+    }
+
+    /// What is wrong with the files that it opens, each in words; with `deep`
+    /// after every code object was read.
+    ///
+    /// # Errors
+    /// Where a file can't be read.
+    pub fn faults(&self, file: &Path, target: &Target) -> Result<Vec<String>> {
+        let report = verify(file, Some(target.id().processor())).map_err(Error::from)?;
+        Ok(report.findings.iter().map(ToString::to_string).collect())
+    }
+}
