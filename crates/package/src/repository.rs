@@ -1,14 +1,18 @@
 //! Repositories out of directories of packages: what apt, dnf and zypper
 //! read, brought up to date with what lies there.
 
+mod address;
 mod apt;
 mod error;
 mod files;
 mod index;
 mod package_info;
+mod page;
 mod rpm;
+mod setup;
 mod with_dependencies;
 
+pub use address::{Address, SetupFiles};
 pub use apt::Suite;
 pub use error::RepositoryError;
 pub use files::packages;

@@ -188,11 +188,35 @@ fn an_index_grows_with_the_directory_and_only_signed_ones_are_taken() {
     let words = format!("{}{}", refused.stdout, refused.stderr);
     assert!(words.contains("BADSIG") || words.contains("invalid"), "{words}");
     let told = lab.run(&["repo", "repository"]).expect_code(0).stderr;
-    assert!(told.contains("apt: deb [trusted=yes]"), "{told}");
-    assert!(told.contains("gpgcheck=0") && !told.contains("archive-key.asc"), "{told}");
+    assert!(told.contains("the repository is not signed"), "{told}");
+    let sources = fs::read_to_string(lab.path("repository/gfxpack.sources")).expect("read");
+    assert!(sources.contains("\nTrusted: yes\n") && !sources.contains("PGP"), "{sources}");
     let refused = said(root.command(&lab, "apt-get").args(["--yes", "update"]));
     let words = format!("{}{}", refused.stdout, refused.stderr);
     assert!(words.contains("not signed") || words.contains("no longer signed"), "{words}");
+}
+
+/// The one file that the repository offers for apt, with the key in it.
+#[test]
+fn the_repositorys_own_file_is_all_that_apt_needs() {
+    let lab = Lab::new();
+    lab.dist("a repository", &["--target", "gfx906"]);
+    lab.repo("a repository");
+    let root = Root::new(&lab, "a repository");
+    fs::remove_file(root.dir.join("etc/apt/sources.list")).expect("removed");
+    let file = "gfxpack.sources";
+    fs::copy(
+        lab.path("a repository").join(file),
+        root.dir.join("etc/apt/sources.list.d").join(file),
+    )
+    .expect("copied");
+    root.apt(&lab, &["update"]);
+    root.apt(&lab, &["install", "miopen-hip-gfx906kdb"]);
+    assert_eq!(root.installed(), ["miopen-hip-gfx906kdb 1.2.3-1"]);
+    damage(&lab.path("a repository/dists/stable/InRelease"));
+    let refused = said(root.command(&lab, "apt-get").args(["--yes", "update"]));
+    let words = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(words.contains("BADSIG") || words.contains("invalid"), "{words}");
 }
 
 /// Changes a letter of what is signed.

@@ -175,3 +175,17 @@ fn packages_and_indexes_without_a_good_signature_are_refused() {
     let text = format!("{}{}", refused.stdout, refused.stderr);
     assert!(refused.code != Some(0) && text.contains("Bad GPG signature"), "{text}");
 }
+
+/// The one file that the repository offers for dnf.
+#[test]
+fn the_repositorys_own_file_is_all_that_dnf_needs() {
+    let lab = Lab::new();
+    lab.dist("repository", &["--target", "gfx906"]);
+    lab.repo("repository");
+    let root = Root::new(&lab, "repository");
+    fs::remove_file(root.settings.join("kernels.repo")).expect("removed");
+    fs::copy(lab.path("repository/gfxpack.repo"), root.settings.join("gfxpack.repo"))
+        .expect("copied");
+    root.dnf(&["install", "miopen-hip-gfx906kdb"]);
+    assert_eq!(root.installed(), ["miopen-hip-gfx906kdb 1.2.3-1"]);
+}

@@ -10,6 +10,7 @@ mod judges;
 mod lab;
 mod licences;
 mod offered;
+mod page;
 mod reproducible;
 mod signatures;
 mod verify;

@@ -19,6 +19,10 @@ pub(crate) struct Repo {
     /// Who the repository is of, for apt
     #[arg(long, value_name = "NAME", default_value = "gfxpack", value_parser = parse_line)]
     pub(crate) origin: String,
+    /// Where the repository will be fetched from, as https://example.org/kernels;
+    /// stands in the files and the page for its users [default: the directory]
+    #[arg(long, value_name = "URL", value_parser = parse_url)]
+    pub(crate) url: Option<String>,
     /// Name of the suite, for apt
     #[arg(long, value_name = "NAME", default_value = "stable", value_parser = parse_word)]
     pub(crate) suite: String,
@@ -73,6 +77,15 @@ fn parse_word(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     } else {
         Err("it becomes a directory\nhint: write letters, digits, +, - and .".to_owned())
+    }
+}
+
+fn parse_url(text: &str) -> Result<String, String> {
+    let known = ["https://", "http://", "file:/"].iter().any(|scheme| text.starts_with(scheme));
+    if known && text.bytes().all(|b| b.is_ascii_graphic() && !b"\"'<>\\".contains(&b)) {
+        Ok(text.trim_end_matches('/').to_owned())
+    } else {
+        Err("it is no address\nhint: write one as https://example.org/kernels".to_owned())
     }
 }
 

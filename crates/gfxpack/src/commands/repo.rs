@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gfxpack_package::repository::{self, Suite};
+use gfxpack_package::repository::{self, Address, Suite};
 use gfxpack_package::signing::Signer;
 use serde_json::json;
 
@@ -22,13 +22,15 @@ pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> Re
         component: args.component.clone(),
     };
     output.building();
-    let indexed = repository::index(&dir, &suite, signer.as_ref(), epoch)?;
-    let shown = dir.display();
+    let here = || Address::of_directory(&dir);
+    let address = args.url.as_deref().map_or_else(here, Address::new);
+    let indexed = repository::index(&dir, &suite, &address, signer.as_ref(), epoch)?;
     let key = dir.join(repository::KEY_FILE);
     let body = json!({
         "directory": crate::output::shown(&dir), "debs": indexed.debs, "rpms": indexed.rpms,
         "left_out": indexed.left_out.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
         "signed": signer.is_some(), "key": signer.is_some().then(|| crate::output::shown(&key)),
+        "sources": indexed.setup.sources, "repo": indexed.setup.repo, "page": indexed.setup.page,
     });
     output.message("repository", &body);
     for path in &indexed.left_out {
@@ -38,21 +40,17 @@ pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> Re
         output.warn("the repository is not signed: apt and dnf refuse it unless told not to");
     }
     output.say(&format!("indexed {} .deb and {} .rpm packages", indexed.debs, indexed.rpms));
-    if indexed.debs > 0 {
-        let trust = match &signer {
-            Some(_) => format!("signed-by={}", key.display()),
-            None => "trusted=yes".to_owned(),
-        };
-        let Suite { suite, component, .. } = &suite;
-        output.say(&format!("apt: deb [{trust}] file:{shown} {suite} {component}"));
+    let file = |name: &String| dir.join(name).display().to_string();
+    if let Some(sources) = &indexed.setup.sources {
+        output.say(&format!("apt: sudo cp {} /etc/apt/sources.list.d/", file(sources)));
     }
-    if indexed.rpms > 0 {
-        let trust = match &signer {
-            Some(_) => format!("gpgkey=file://{}", key.display()),
-            None => "gpgcheck=0".to_owned(),
-        };
-        output.say(&format!("dnf: baseurl=file://{shown}, {trust}"));
+    if let Some(repo) = &indexed.setup.repo {
+        output.say(&format!(
+            "dnf: sudo cp {0} /etc/yum.repos.d/ (zypper: /etc/zypp/repos.d/)",
+            file(repo)
+        ));
     }
+    output.say(&format!("browsers: {}", file(&indexed.setup.page)));
     Ok(())
 }
 

@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_process::FileError;
 
+use super::address::{Address, SetupFiles};
 use super::apt::{self, Suite};
 use super::error::RepositoryError;
 use super::files::{packages, put};
+use super::page::Listed;
 use super::rpm;
+use super::setup;
 use crate::signing::Signer;
 
 /// Where a repository keeps the public key.
@@ -23,16 +26,20 @@ pub struct Indexed {
     pub rpms: usize,
     /// Files that are called packages and can't be read as such.
     pub left_out: Vec<PathBuf>,
+    /// What people need who use it.
+    pub setup: SetupFiles,
 }
 
 /// Indexes all packages below `dir`, one run at a time, and signs the indexes
 /// where there is a `signer`. They bear the time `epoch`, in seconds since 1970.
+/// `address` is where the repository is used from.
 ///
 /// # Errors
 /// [`RepositoryError`]. What was indexed before is then still whole.
 pub fn index(
     dir: &Path,
     suite: &Suite,
+    address: &Address,
     signer: Option<&Signer>,
     epoch: u64,
 ) -> Result<Indexed, RepositoryError> {
@@ -55,12 +62,18 @@ pub fn index(
     if rpms || there("rpm") {
         rpm_files = rpm::index(dir, signer, epoch, lock.ok().as_ref())?;
     }
-    if let Some(signer) = signer {
-        put(&dir.join(KEY_FILE), &signer.public_key()?)?;
+    let key = signer.map(Signer::public_key).transpose()?;
+    if let Some(key) = &key {
+        put(&dir.join(KEY_FILE), key)?;
     }
+    let mut listed = Vec::new();
+    for file in debs.iter().chain(&rpm_files) {
+        listed.extend(Listed::read(dir, file)?);
+    }
+    let setup = setup::write(dir, address, suite, key.as_deref(), &listed)?;
     let left_out = found.into_iter().filter(|path| {
         let name = path.strip_prefix(dir).unwrap_or(path);
         !debs.contains(name) && !rpm_files.contains(name)
     });
-    Ok(Indexed { debs: debs.len(), rpms: rpm_files.len(), left_out: left_out.collect() })
+    Ok(Indexed { debs: debs.len(), rpms: rpm_files.len(), left_out: left_out.collect(), setup })
 }

@@ -1,0 +1,216 @@
+//! The page of a repository for people who look in with a browser.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use gfxpack_process::{SystemTool, SystemToolError};
+
+use super::address::{Address, SetupFiles, encoded};
+use super::apt::Suite;
+
+const DPKG_DEB: SystemTool = SystemTool { program: "dpkg-deb", provided_by: "dpkg" };
+const RPM: SystemTool = SystemTool { program: "rpm", provided_by: "rpm" };
+
+const STYLE: &str = include_str!("page.css");
+
+/// A package as the page lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listed {
+    name: String,
+    version: String,
+    summary: String,
+    description: String,
+    /// Below the repository.
+    file: PathBuf,
+    bytes: u64,
+}
+
+impl Listed {
+    /// Reads a package of the repository in `dir`.
+    ///
+    /// # Errors
+    /// Where dpkg-deb or rpm does not start.
+    pub(super) fn read(dir: &Path, file: &Path) -> Result<Option<Self>, SystemToolError> {
+        let path = dir.join(file);
+        let (tool, words) = if file.extension().is_some_and(|extension| extension == "deb") {
+            (DPKG_DEB, &["-W", "--showformat=${Package}\\n${Version}\\n${Description}\\n"][..])
+        } else {
+            let format = "--qf=%{NAME}\\n%{VERSION}-%{RELEASE}\\n%{SUMMARY}\\n%{DESCRIPTION}\\n";
+            // The name is that file's, whatever is in it.
+            (RPM, &["-qp", "--noglob", "--nomanifest", format][..])
+        };
+        let words: Vec<&OsStr> = words.iter().map(OsStr::new).chain([path.as_os_str()]).collect();
+        let output = tool.capture(&words, Path::new("."), &[])?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut lines = text.lines();
+        let (Some(name), Some(version), Some(summary)) = (lines.next(), lines.next(), lines.next())
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            summary: summary.to_owned(),
+            // An empty line is a dot in a .deb.
+            description: lines.map(|line| if line == " ." { "" } else { line.trim() }).fold(
+                String::new(),
+                |mut text, line| {
+                    text.push_str(line);
+                    text.push('\n');
+                    text
+                },
+            ),
+            bytes: path.metadata().map(|metadata| metadata.len()).unwrap_or_default(),
+            file: file.to_owned(),
+        }))
+    }
+
+    pub(super) fn has(&self, ending: &str) -> bool {
+        self.file.to_string_lossy().ends_with(ending)
+    }
+}
+
+/// The page.
+pub(super) fn page(
+    address: &Address,
+    suite: &Suite,
+    files: &SetupFiles,
+    is_signed: bool,
+    packages: &[Listed],
+) -> String {
+    let title = escaped(&suite.origin);
+    let mut text = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    );
+    if !is_signed {
+        text.push_str("<p><strong>This repository is not signed.</strong></p>\n");
+    }
+    text.push_str("<h2>Use it</h2>\n");
+    let example = packages.first().map_or("PACKAGE", |package| &package.name);
+    for (system, commands) in commands(address, files, example) {
+        let _ = writeln!(text, "<p>{system}:</p>\n<pre>{}</pre>", escaped(&commands));
+    }
+    text.push_str(
+        "<p>With gfxpack, this installs what fits the GPUs of the machine:</p>\n\
+         <pre>sudo gfxpack install</pre>\n<h2>Packages</h2>\n<table>\n\
+         <tr><th>Package</th><th>Version</th><th>Files</th></tr>\n",
+    );
+    let mut by_name: BTreeMap<&str, Vec<&Listed>> = BTreeMap::new();
+    for package in packages {
+        by_name.entry(&package.name).or_default().push(package);
+    }
+    for (name, mut all) in by_name {
+        all.sort_by(|a, b| a.file.cmp(&b.file));
+        let described = all[0];
+        let mut versions: Vec<&str> = all.iter().map(|one| one.version.as_str()).collect();
+        versions.dedup();
+        let _ = write!(
+            text,
+            "<tr><td><details><summary><b>{}</b><br>{}</summary>",
+            escaped(name),
+            escaped(&described.summary)
+        );
+        for paragraph in described.description.split("\n\n").filter(|one| !one.trim().is_empty()) {
+            let _ = write!(text, "<p>{}</p>", escaped(paragraph.trim()));
+        }
+        let _ = write!(text, "</details></td><td>{}</td><td>", escaped(&versions.join(", ")));
+        for one in all {
+            let shown = one.file.to_string_lossy();
+            let kind = shown.rsplit('.').next().unwrap_or_default();
+            let _ = write!(
+                text,
+                "<a href=\"./{}\">.{kind}</a>, {}<br>",
+                encoded(&shown),
+                size(one.bytes)
+            );
+        }
+        text.push_str("</td></tr>\n");
+    }
+    text.push_str("</table>\n</body>\n</html>\n");
+    text
+}
+
+/// What to enter on which system.
+fn commands(address: &Address, files: &SetupFiles, example: &str) -> Vec<(&'static str, String)> {
+    let url = address.url();
+    let get = |file: &str, to: &str| match url.strip_prefix("file://") {
+        Some(dir) => format!("sudo cp {dir}/{file} {to}/"),
+        None => format!("sudo curl --fail --output {to}/{file} {url}/{file}"),
+    };
+    let mut all = Vec::new();
+    if let Some(file) = &files.sources {
+        let get = get(file, "/etc/apt/sources.list.d");
+        all.push((
+            "Debian, Ubuntu",
+            format!("{get}\nsudo apt update && sudo apt install {example}"),
+        ));
+    }
+    if let Some(file) = &files.repo {
+        let dnf = get(file, "/etc/yum.repos.d");
+        all.push(("Fedora, RHEL", format!("{dnf}\nsudo dnf install {example}")));
+        let zypper = get(file, "/etc/zypp/repos.d");
+        all.push(("openSUSE", format!("{zypper}\nsudo zypper install {example}")));
+    }
+    all
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..=999 => format!("{bytes} B"),
+        1_000..=999_999 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+/// As text between tags, and in quotes.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_packages_are_only_words() {
+        let suite =
+            Suite { origin: "a <b> & c".into(), suite: "stable".into(), component: "main".into() };
+        let files = SetupFiles { sources: Some("a.sources".into()), repo: None, page: "x".into() };
+        let package = Listed {
+            name: "kernels-gfx906".into(),
+            version: "1<2".into(),
+            summary: "\"</summary><script>".into(),
+            description: "one\ntwo\n\n<img src=x>\n".into(),
+            file: "pool/a b+\"#?.deb".into(),
+            bytes: 1_234,
+        };
+        let address = Address::new("https://example.org/k/");
+        let text = page(&address, &suite, &files, true, &[package]);
+        for expected in [
+            "<title>a &lt;b&gt; &amp; c</title>",
+            "&quot;&lt;/summary&gt;&lt;script&gt;",
+            "<p>one\ntwo</p><p>&lt;img src=x&gt;</p>",
+            "href=\"./pool/a%20b%2B%22%23%3F.deb\">.deb</a>, 1.2 kB",
+            "curl --fail --output /etc/apt/sources.list.d/a.sources https://example.org/k/a.sources",
+            "sudo apt install kernels-gfx906",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        assert!(!text.contains("<script"), "{text}");
+        assert!(!text.contains("not signed"));
+    }
+}

@@ -1,0 +1,106 @@
+//! What people get who want to use a repository: a file for apt, one for dnf
+//! and zypper, and a page.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use gfxpack_process::FileError;
+
+use super::address::{Address, SetupFiles};
+use super::apt::Suite;
+use super::files::put;
+use super::index::KEY_FILE;
+use super::page::{Listed, page};
+
+/// Writes the files; those of formats of which there is no package are not
+/// made. `key` is the public key, where the indexes are signed.
+pub(super) fn write(
+    dir: &Path,
+    address: &Address,
+    suite: &Suite,
+    key: Option<&[u8]>,
+    packages: &[Listed],
+) -> Result<SetupFiles, FileError> {
+    let name = file_stem(&suite.origin);
+    let has = |ending: &str| packages.iter().any(|package| package.has(ending));
+    let put_as = |ending: &str, text: String| {
+        let name = format!("{name}.{ending}");
+        put(&dir.join(&name), text.as_bytes()).map(|()| name)
+    };
+    let sources = has(".deb").then(|| put_as("sources", sources(address, suite, key)));
+    let repo = has(".rpm").then(|| put_as("repo", repo(address, suite, &name, key.is_some())));
+    let (sources, repo) = (sources.transpose()?, repo.transpose()?);
+    let files = SetupFiles { sources, repo, page: "index.html".to_owned() };
+    let text = page(address, suite, &files, key.is_some(), packages);
+    put(&dir.join(&files.page), text.as_bytes())?;
+    Ok(files)
+}
+
+/// A word for files and sections: `amd-kernels` for `AMD kernels`.
+fn file_stem(origin: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let words: String = origin.chars().map(plain).collect();
+    let words: Vec<&str> = words.split('-').filter(|word| !word.is_empty()).collect();
+    if words.is_empty() { "kernels".to_owned() } else { words.join("-") }
+}
+
+/// The key stands in the file itself, so that there is one file to fetch.
+///
+/// Source: sources.list(5), "DEB822-STYLE FORMAT".
+fn sources(address: &Address, suite: &Suite, key: Option<&[u8]>) -> String {
+    let Suite { suite, component, .. } = suite;
+    let mut text =
+        format!("Types: deb\nURIs: {}\nSuites: {suite}\nComponents: {component}\n", address.url());
+    let Some(key) = key else { return text + "Trusted: yes\n" };
+    text.push_str("Signed-By:\n");
+    for line in String::from_utf8_lossy(key).lines() {
+        let line = if line.trim().is_empty() { "." } else { line };
+        let _ = writeln!(text, " {line}");
+    }
+    text
+}
+
+/// The signed index holds the packages' digests, so what it lists is checked,
+/// signed itself or not.
+///
+/// Source: dnf.conf(5), "REPO OPTIONS".
+fn repo(address: &Address, suite: &Suite, name: &str, is_signed: bool) -> String {
+    let url = address.url();
+    let mut text = format!("[{name}]\nname={}\nbaseurl={url}\nenabled=1\n", suite.origin);
+    if is_signed {
+        let _ = writeln!(text, "repo_gpgcheck=1\ngpgcheck=0\ngpgkey={url}/{KEY_FILE}");
+    } else {
+        text.push_str("repo_gpgcheck=0\ngpgcheck=0\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_words() {
+        for (origin, expected) in [
+            ("gfxpack", "gfxpack"),
+            ("AMD kernels, nightly", "amd-kernels-nightly"),
+            ("…", "kernels"),
+        ] {
+            assert_eq!(file_stem(origin), expected);
+        }
+    }
+
+    #[test]
+    fn a_key_is_in_the_file_for_apt() {
+        let address = Address::of_directory(Path::new("/a b"));
+        let suite = Suite {
+            origin: "x".to_owned(),
+            suite: "stable".to_owned(),
+            component: "main".to_owned(),
+        };
+        let expected = "Types: deb\nURIs: file:///a%20b\nSuites: stable\nComponents: main\nSigned-By:\n \
+                        -----BEGIN\n .\n abc\n";
+        assert_eq!(sources(&address, &suite, Some(b"-----BEGIN\n\nabc\n")), expected);
+        assert!(sources(&address, &suite, None).ends_with("Trusted: yes\n"));
+    }
+}
