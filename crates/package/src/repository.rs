@@ -12,11 +12,11 @@ mod rpm;
 mod setup;
 mod with_dependencies;
 
-pub use address::{Address, SetupFiles};
+pub use address::{Address, KEY_FILE, SetupFiles};
 pub use apt::Suite;
 pub use error::RepositoryError;
 pub use files::packages;
-pub use index::{Indexed, KEY_FILE, index};
+pub use index::{Indexed, index};
 pub use package_info::PackageInfo;
 pub use with_dependencies::with_dependencies;
 

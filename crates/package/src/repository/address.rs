@@ -3,6 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+/// Where a repository keeps the public key.
+pub const KEY_FILE: &str = "archive-key.asc";
+
 /// Where a repository is used from.
 #[derive(Debug, Clone)]
 pub struct Address {

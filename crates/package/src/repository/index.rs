@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_process::FileError;
 
-use super::address::{Address, SetupFiles};
+use super::address::{Address, KEY_FILE, SetupFiles};
 use super::apt::{self, Suite};
 use super::error::RepositoryError;
 use super::files::{packages, put};
@@ -13,9 +13,6 @@ use super::page::Listed;
 use super::rpm;
 use super::setup;
 use crate::signing::Signer;
-
-/// Where a repository keeps the public key.
-pub const KEY_FILE: &str = "archive-key.asc";
 
 /// What was found in a directory and indexed.
 #[derive(Debug)]

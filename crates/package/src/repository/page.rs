@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_process::{SystemTool, SystemToolError};
 
 use super::address::{Address, SetupFiles, encoded};
@@ -94,10 +95,15 @@ pub(super) fn page(
     for (system, commands) in commands(address, files, example) {
         let _ = writeln!(text, "<p>{system}:</p>\n<pre>{}</pre>", escaped(&commands));
     }
+    let kdbs = DEFAULT_NAME_TEMPLATE.split('{').next().unwrap_or_default();
+    if packages.iter().any(|package| package.name.starts_with(kdbs)) {
+        text.push_str(
+            "<p>With gfxpack, this installs the kernels of MIOpen for the GPUs of the machine:</p>\n\
+             <pre>sudo gfxpack install</pre>\n",
+        );
+    }
     text.push_str(
-        "<p>With gfxpack, this installs what fits the GPUs of the machine:</p>\n\
-         <pre>sudo gfxpack install</pre>\n<h2>Packages</h2>\n<table>\n\
-         <tr><th>Package</th><th>Version</th><th>Files</th></tr>\n",
+        "<h2>Packages</h2>\n<table>\n<tr><th>Package</th><th>Version</th><th>Files</th></tr>\n",
     );
     let mut by_name: BTreeMap<&str, Vec<&Listed>> = BTreeMap::new();
     for package in packages {

@@ -6,10 +6,9 @@ use std::path::Path;
 
 use gfxpack_process::FileError;
 
-use super::address::{Address, SetupFiles};
+use super::address::{Address, KEY_FILE, SetupFiles};
 use super::apt::Suite;
 use super::files::put;
-use super::index::KEY_FILE;
 use super::page::{Listed, page};
 
 /// Writes the files; those of formats of which there is no package are not
