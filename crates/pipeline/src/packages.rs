@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_model::package::PackageSpec;
 use gfxpack_model::{InstallLayout, Target};
-use gfxpack_plan::kernel_package::{self, Contents, Release, RocfftRelease, SourceLicense};
+use gfxpack_plan::kernel_package::{self, Contents, Family, Release, RocfftRelease, SourceLicense};
 
 use super::planned_package::Planned;
 use crate::asked_facts::library_in_words;
@@ -14,6 +14,7 @@ use crate::error::{self, Result};
 use crate::library::{Library, RocfftFacts};
 use crate::options::{LayoutChoice, PackageOptions};
 use crate::progress::Progress;
+use crate::store;
 use crate::text::counted;
 use crate::tuning::Shipped;
 use crate::writers;
@@ -229,15 +230,36 @@ pub(crate) fn plan<'a>(
         let target = || Some(kdb.target.clone());
         let spec = kernel_package::spec(&release, &contents);
         let tuning = contents.tuning;
-        planned.push(Planned { spec, kdb: Some(kdb), target: target(), tuning });
+        planned.push(Planned { spec, kdb: Some(kdb), target: target(), tuning, scratch: None });
         if let Some(spec) = kernel_package::unversioned(&release, &kdb.target) {
-            planned.push(Planned { spec, kdb: None, target: target(), tuning: Vec::new() });
+            let (target, tuning) = (target(), Vec::new());
+            planned.push(Planned { spec, kdb: None, target, tuning, scratch: None });
         }
     }
     let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
     if let Some((_, release)) = kdbs.first() {
-        for family in families(release, &targets, options)? {
-            planned.push(Planned { spec: family, kdb: None, target: None, tuning: Vec::new() });
+        let scratch = (release.shares_file() && !options.families.is_empty())
+            .then(tempfile::tempdir)
+            .transpose()
+            .map_err(error::io("create", &std::env::temp_dir()))?;
+        let merge = |family: &Family| -> Result<PathBuf> {
+            let Some(scratch) = &scratch else { return Ok(PathBuf::new()) };
+            let members = kdbs.iter().map(|(kdb, _)| *kdb).filter(|kdb| family.has(&kdb.target));
+            let files: Vec<PathBuf> = members.map(|kdb| kdb.path.clone()).collect();
+            let path = scratch.path().join(family.to_string());
+            store::merge_rocfft(&files, &path)?;
+            Ok(path)
+        };
+        let specs = families(release, &targets, options, &merge)?;
+        planned.extend(specs.into_iter().map(|spec| Planned {
+            spec,
+            kdb: None,
+            target: None,
+            tuning: Vec::new(),
+            scratch: None,
+        }));
+        if let (Some(last), Some(scratch)) = (planned.last_mut(), scratch) {
+            last.scratch = Some(scratch);
         }
     }
     distinct(planned.iter().map(|planned| &planned.spec))?;
@@ -272,10 +294,16 @@ fn families(
     release: &Release,
     targets: &[Target],
     options: &PackageOptions,
+    merge: &dyn Fn(&Family) -> Result<PathBuf>,
 ) -> Result<Vec<PackageSpec>> {
     let families: BTreeSet<_> = options.families.iter().collect();
     let spec = |family| {
-        kernel_package::family(release, family, targets).ok_or_else(|| {
+        let spec = if release.shares_file() {
+            kernel_package::merged(release, family, targets, &merge(family)?)
+        } else {
+            kernel_package::family(release, family, targets)
+        };
+        spec.ok_or_else(|| {
             let all: Vec<String> = targets.iter().map(ToString::to_string).collect();
             error::usage(
                 format!("failed to make a package of the family `{family}`: no target is of it"),
@@ -294,7 +322,7 @@ pub(crate) fn check<'a>(
     options: &PackageOptions,
 ) -> Result<()> {
     let targets: Vec<Target> = targets.cloned().collect();
-    let mut specs = families(release, &targets, options)?;
+    let mut specs = families(release, &targets, options, &|_| Ok(PathBuf::new()))?;
     for target in targets {
         specs.extend(kernel_package::unversioned(release, &target));
         let contents = Contents {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use gfxpack_model::Target;
 use gfxpack_model::package::PackageSpec;
 
+use tempfile::TempDir;
+
 use crate::build::MadeKdb;
 
 /// A package to be written.
@@ -16,4 +18,6 @@ pub(crate) struct Planned<'a> {
     pub target: Option<Target>,
     /// The performance and find databases in it, by their names there.
     pub tuning: Vec<(String, PathBuf)>,
+    /// The directory of a file in it that was made for it alone.
+    pub(crate) scratch: Option<TempDir>,
 }

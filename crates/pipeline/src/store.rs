@@ -4,9 +4,10 @@ mod kdb;
 mod kernel_store;
 mod rocfft;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) use self::kernel_store::{KernelStore, Rows};
+use crate::error::{Error, Result, in_full};
 use crate::library::Library;
 
 /// The files that the reader of these kernels looks into.
@@ -15,6 +16,18 @@ pub(crate) fn of_library(library: &Library) -> Box<dyn KernelStore> {
         Some(facts) => Box::new(rocfft::RocfftCache::from_facts(facts)),
         None => Box::new(kdb::Kdb),
     }
+}
+
+/// Writes the rows of several of rocFFT's caches into one, for a library that
+/// reads one file for all GPUs. They are laid out as the first is.
+///
+/// # Errors
+/// Where they can't be read, or the file not be written.
+pub(crate) fn merge_rocfft(files: &[PathBuf], out: &Path) -> Result<()> {
+    let Some(first) = files.first() else { return Ok(()) };
+    let layout = gfxpack_rocfft::Reader::open(first)?.layout();
+    let merged = gfxpack_rocfft::merge(files, out, layout);
+    merged.map(|_| ()).map_err(|error| Error::Unsound(in_full(&error)))
 }
 
 /// What a file looks like by its name, for reading it.

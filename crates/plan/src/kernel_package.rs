@@ -19,7 +19,7 @@ use crate::consumer::Consumer;
 
 pub use self::release::{Release, RocfftRelease, SourceLicense};
 pub use hardware::modaliases;
-pub use meta::{Family, family, unversioned};
+pub use meta::{Family, family, merged, unversioned};
 pub use names::default_name_template;
 
 /// One kdb to package.

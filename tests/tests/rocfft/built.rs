@@ -55,7 +55,7 @@ fn the_library_compiles_nothing_where_the_package_is_installed() {
     let Some(library) = library() else { return };
     let project = Project::new();
     project.write("plans.txt", &LINES.join("\n"));
-    let targets = ["--target", "gfx90a,gfx1030", "--check"];
+    let targets = ["--target", "gfx90a,gfx1030", "--check", "--meta", "all"];
     let run = dist(&project, "plans.txt", "o", &targets).expect_code(0);
     assert!(
         run.stderr.contains("rocFFT finds every kernel of 6 plans in o/rocfft/"),
@@ -87,6 +87,18 @@ fn the_library_compiles_nothing_where_the_package_is_installed() {
         });
         assert_eq!(other.failures.len(), 0);
         assert!(other.programs > 10, "{other:?}");
+    }
+    // For a machine that has both: one file, since this library reads one.
+    let both = project.path().join("o/rocfft-kernels-all_1.0.32-1_all.deb");
+    let about = tool("dpkg-deb", &["-f", both.to_str().unwrap()], Path::new("/"));
+    for field in ["Conflicts: rocfft-kernel-cache", "X-ROCm-GPU-Architecture: gfx1030, gfx90a"] {
+        assert!(about.contains(field), "{field}: {about}");
+    }
+    let root = tempfile::tempdir().unwrap();
+    let installed = root_with(&library, root.path(), &both);
+    for arch in ["gfx90a", "gfx1030"] {
+        let own = check_with(&installed, arch, Installed::Own);
+        assert_eq!((own.programs, own.failures.len()), (0, 0), "{arch}");
     }
     project.run(&["verify", "o"]).expect_code(0);
     let files = ["--license", "MIT", "--copyright", "AMD", "--format", "deb", "--layout", "debian"];

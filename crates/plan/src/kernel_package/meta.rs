@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use gfxpack_model::Target;
-use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
+use gfxpack_model::package::{Content, PackageFile, PackageSpec, Relation, RelationKind};
 use gfxpack_model::package_name::{self, expand};
 use gfxpack_model::processors::{self, PROCESSORS};
 
@@ -116,6 +117,48 @@ pub fn family(release: &Release, family: &Family, targets: &[Target]) -> Option<
     names.sort();
     spec.relations = names.into_iter().map(|name| depends(release, name)).collect();
     spec.deb_fields = hardware::deb_fields(&processors, &[]);
+    Some(spec)
+}
+
+/// The package with the one file that serves all devices of the family, for a
+/// rocFFT that reads one file: packages for single devices exclude each other.
+/// `file` has the kernels of all members. None where no target is of the family.
+#[must_use]
+pub fn merged(
+    release: &Release,
+    family: &Family,
+    targets: &[Target],
+    file: &Path,
+) -> Option<PackageSpec> {
+    let members: Vec<&Target> = targets.iter().filter(|target| family.has(target)).collect();
+    let first = members.first()?;
+    let rocm = release.layout.version().unwrap_or_default();
+    let name = expand(&release.name_template, &family.0, rocm);
+    let mut spec = bare(release, name, release.version.clone());
+    let whose = if family.0 == "all" { "all GPUs".to_owned() } else { format!("{family} GPUs") };
+    let dir = release.kdb_dir();
+    let names: Vec<String> = members.iter().map(|target| in_words(target)).collect();
+    spec.summary = format!("precompiled {} for {whose}", release.kernels());
+    spec.description = format!(
+        "This package installs the kernels for these devices in {dir}: {}. They are in one file, \
+         since this version of rocFFT reads one for all GPUs.",
+        names.join(", ")
+    );
+    let mut aliases: Vec<String> =
+        members.iter().flat_map(|target| hardware::modaliases(target)).collect();
+    aliases.sort();
+    aliases.dedup();
+    let processors: BTreeSet<&str> = members.iter().map(|target| target.id().processor()).collect();
+    let processors: Vec<&str> = processors.into_iter().collect();
+    spec.relations = names::relations(release, first);
+    spec.relations.extend(hardware::supplements(release.reader, &aliases));
+    spec.deb_fields = hardware::deb_fields(&processors, &aliases);
+    spec.files.push(PackageFile {
+        path: format!("{dir}/{}", release.installed_name(first)),
+        content: Content::File(file.to_owned()),
+        mode: 0o644,
+    });
+    spec.files.extend(hardware::metainfo(&spec, &aliases));
     Some(spec)
 }
 

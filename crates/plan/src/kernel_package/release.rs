@@ -72,11 +72,18 @@ impl Release {
         }
     }
 
+    /// Whether the library reads one file for all GPUs.
+    #[must_use]
+    pub fn shares_file(&self) -> bool {
+        self.rocfft.as_ref().is_some_and(|rocfft| rocfft.shares_file)
+    }
+
     /// The name under which the file with a target's kernels is installed.
     pub(super) fn installed_name(&self, target: &Target) -> String {
-        match &self.rocfft {
-            Some(RocfftRelease { shares_file: true, .. }) => ROCFFT_SHARED.to_owned(),
-            _ => self.reader.format().file_name(target),
+        if self.shares_file() {
+            ROCFFT_SHARED.to_owned()
+        } else {
+            self.reader.format().file_name(target)
         }
     }
 
