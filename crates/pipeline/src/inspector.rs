@@ -7,6 +7,7 @@ use gfxpack_package::verify::{Inspected, Inspector};
 use gfxpack_tuning::{DatabaseName, ModelName, Severity};
 
 use crate::error::Result;
+use crate::store::KernelStore;
 use crate::{packages, store};
 
 /// Findings of a tuning database that are told one by one.
@@ -23,16 +24,14 @@ pub struct DatabaseInspector {
 impl Inspector for DatabaseInspector {
     fn is_wanted(&self, path: &str) -> bool {
         let path = Path::new(path);
-        path.extension().is_some_and(|ending| ending == "kdb")
-            || gfxpack_rocfft::is_file_name(path)
+        store::of_file_name(path).is_some()
             || DatabaseName::from_path(path).is_some()
             || ModelName::from_path(path).is_some()
     }
 
     fn inspect(&mut self, copy: &Path) -> Inspected {
-        let is_kdb = copy.as_os_str().as_encoded_bytes().ends_with(b".kdb");
-        let inspected = if is_kdb || gfxpack_rocfft::is_file_name(copy) {
-            self.kdb(copy)
+        let inspected = if let Some(store) = store::of_file_name(copy) {
+            self.kernels(store.as_ref(), copy)
         } else if ModelName::from_path(copy).is_some() {
             let findings = gfxpack_tuning::check_model(copy).err().into_iter().collect();
             Ok(Inspected { findings, entries: 0 })
@@ -47,9 +46,7 @@ impl Inspector for DatabaseInspector {
     }
 
     fn missing(&self, about: &About, files: &[String]) -> Option<String> {
-        let has_kdb = files
-            .iter()
-            .any(|path| path.ends_with(".kdb") || gfxpack_rocfft::is_file_name(Path::new(path)));
+        let has_kdb = files.iter().any(|path| store::of_file_name(Path::new(path)).is_some());
         (is_of_kernels(about) && !has_kdb)
             .then(|| "it is a package of kernels and has no kdb".to_owned())
     }
@@ -69,15 +66,10 @@ fn is_of_kernels(about: &About) -> bool {
 }
 
 impl DatabaseInspector {
-    /// What is wrong with a kdb, and how many kernels it has.
-    fn kdb(self, path: &Path) -> Result<Inspected> {
-        let target = match packages::target_of(path) {
-            // The one file for all processors names none.
-            Err(_) if gfxpack_rocfft::is_file_name(path) => None,
-            target => Some(target?),
-        };
-        let verified =
-            store::of_file_name(path).verify(path, target.as_ref(), self.max_object_bytes)?;
+    /// What is wrong with a file of kernels, and how many it has.
+    fn kernels(self, store: &dyn KernelStore, path: &Path) -> Result<Inspected> {
+        let target = store.target_of(path).map_err(|hint| packages::unnamed(path, hint))?;
+        let verified = store.verify(path, target.as_ref(), self.max_object_bytes)?;
         let findings = with_rest(verified.findings, verified.total_findings);
         Ok(Inspected { findings, entries: verified.rows })
     }

@@ -17,7 +17,7 @@ use crate::outputs::{FileRecords, Outputs};
 use crate::progress::Progress;
 use crate::tuning::Shipped;
 use crate::writers::{self, MadePackages};
-use crate::{packages, record, store};
+use crate::{packages, record};
 
 /// Which kdbs are packaged, and how.
 #[derive(Debug)]
@@ -123,8 +123,8 @@ impl PackageKdbs<'_> {
 
     /// How many rows a sound file has.
     fn verify(&self, path: &Path, target: &Target) -> Result<u64> {
-        let verified =
-            store::of_file_name(path).verify(path, Some(target), self.max_object_bytes)?;
+        let (store, _) = packages::store_and_target(path)?;
+        let verified = store.verify(path, Some(target), self.max_object_bytes)?;
         match verified.findings.first() {
             Some(finding) => Err(Error::Unsound(format!("`{}`: {finding}", path.display()))),
             None => Ok(verified.rows),
@@ -132,7 +132,8 @@ impl PackageKdbs<'_> {
     }
 
     fn sources_without_licence(&self, path: &Path) -> Result<Licenses> {
-        let names = store::of_file_name(path).source_names(path, self.max_object_bytes)?;
+        let (store, _) = packages::store_and_target(path)?;
+        let names = store.source_names(path, self.max_object_bytes)?;
         Ok(names.into_iter().map(|name| (name, BTreeSet::new())).collect())
     }
 }

@@ -10,11 +10,11 @@ use gfxpack_plan::kernel_package::{self, Contents, Family, Release, RocfftReleas
 use super::planned_package::Planned;
 use crate::asked_facts::library_in_words;
 use crate::build::MadeKdb;
-use crate::error::{self, Result};
+use crate::error::{self, Error, Result};
 use crate::library::{Library, RocfftFacts};
 use crate::options::{LayoutChoice, PackageOptions};
 use crate::progress::Progress;
-use crate::store;
+use crate::store::{self, KernelStore};
 use crate::text::counted;
 use crate::tuning::Shipped;
 use crate::writers;
@@ -339,20 +339,27 @@ pub(crate) fn check<'a>(
     specs.iter().try_for_each(|spec| writers::check(spec, options))
 }
 
-/// The target that a kdb's file name says.
+/// The target that the name of a file with kernels says, and how it is read.
+///
+/// # Errors
+/// Where it says none.
+pub(crate) fn store_and_target(path: &Path) -> Result<(Box<dyn KernelStore>, Target)> {
+    let hint = "name it as MIOpen looks for it, as gfx906_60.kdb or gfx90a.kdb, or rocFFT, as \
+                rocfft_kernel_cache_gfx90a.db";
+    let store = store::of_file_name(path).ok_or_else(|| unnamed(path, hint))?;
+    let target = store.target_of(path).map_err(|hint| unnamed(path, hint))?;
+    Ok((store, target.ok_or_else(|| unnamed(path, hint))?))
+}
+
+/// The target that the name of a file with kernels says.
+///
+/// # Errors
+/// Where it says none.
 pub fn target_of(path: &Path) -> Result<Target> {
-    if let Some(arch) = gfxpack_rocfft::arch_of_file_name(path)
-        && let Ok(target) = arch.parse()
-    {
-        return Ok(target);
-    }
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let named = path.extension().is_some_and(|extension| extension == "kdb");
-    stem.parse::<Target>().ok().filter(|_| named).ok_or_else(|| {
-        error::usage(
-            format!("failed to tell the target of `{}` by its name", path.display()),
-            "name it as MIOpen looks for it, as gfx906_60.kdb or gfx90a.kdb, or rocFFT, as \
-             rocfft_kernel_cache_gfx90a.db",
-        )
-    })
+    store_and_target(path).map(|(_, target)| target)
+}
+
+/// That a file's name says no target.
+pub(crate) fn unnamed(path: &Path, hint: &str) -> Error {
+    error::usage(format!("failed to tell the target of `{}` by its name", path.display()), hint)
 }

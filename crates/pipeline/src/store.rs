@@ -30,11 +30,13 @@ pub(crate) fn merge_rocfft(files: &[PathBuf], out: &Path) -> Result<()> {
     merged.map(|_| ()).map_err(|error| Error::Unsound(in_full(&error)))
 }
 
-/// What a file looks like by its name, for reading it.
-pub(crate) fn of_file_name(path: &Path) -> Box<dyn KernelStore> {
+/// What a file with kernels is by its name; none if it is something else.
+pub(crate) fn of_file_name(path: &Path) -> Option<Box<dyn KernelStore>> {
     if gfxpack_rocfft::is_file_name(path) {
-        Box::new(rocfft::RocfftCache::default())
+        Some(Box::new(rocfft::RocfftCache::default()))
+    } else if path.extension().is_some_and(|ending| ending == "kdb") {
+        Some(Box::new(kdb::Kdb))
     } else {
-        Box::new(kdb::Kdb)
+        None
     }
 }

@@ -28,6 +28,12 @@ impl KernelStore for Kdb {
         Ok(written.map_err(object_error)?.rows)
     }
 
+    fn target_of(&self, path: &Path) -> Result<Option<Target>, &'static str> {
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let named = stem.parse().map(Some);
+        named.map_err(|_| "name it as MIOpen looks for it, as gfx906_60.kdb or gfx90a.kdb")
+    }
+
     fn verify(
         &self,
         path: &Path,

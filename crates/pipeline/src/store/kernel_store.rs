@@ -19,6 +19,12 @@ pub(crate) trait KernelStore: Sync {
     /// Where an object can't be had or the file not be written.
     fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64>;
 
+    /// The target that a file's name says; none of a file for all GPUs.
+    ///
+    /// # Errors
+    /// In words, what the name should be.
+    fn target_of(&self, path: &Path) -> Result<Option<Target>, &'static str>;
+
     /// What is wrong with a file, read as a stranger would.
     ///
     /// # Errors

@@ -54,6 +54,12 @@ impl KernelStore for RocfftCache {
         Ok(written.map_err(object_error)?.rows)
     }
 
+    fn target_of(&self, path: &Path) -> Result<Option<Target>, &'static str> {
+        let Some(arch) = gfxpack_rocfft::arch_of_file_name(path) else { return Ok(None) };
+        let named = arch.parse().map(Some);
+        named.map_err(|_| "name it as rocFFT does, as rocfft_kernel_cache_gfx90a.db")
+    }
+
     fn verify(
         &self,
         path: &Path,
