@@ -1,6 +1,69 @@
 //! Which one package is installed for each device.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+
+use gfxpack_process::{FileError, SystemToolError};
+
+use crate::manager::PackageManager;
+use crate::repository::{self, PackageInfo, RepositoryError};
+
+/// Where packages are taken from.
+#[derive(Debug)]
+pub enum Offered<'a> {
+    /// The repositories that a package manager knows; more arguments for it.
+    Repositories(&'a PackageManager, &'a [String]),
+    /// A directory of packages.
+    Files(Vec<PackageInfo>),
+}
+
+impl Offered<'_> {
+    /// The packages below a directory that are for a package manager. Those
+    /// that can't be read are handed to `left_out`.
+    ///
+    /// # Errors
+    /// Where the directory can't be read, or the manager's tools do not start.
+    pub fn below(
+        dir: &Path,
+        manager: &PackageManager,
+        mut left_out: impl FnMut(&Path),
+    ) -> Result<Self, RepositoryError> {
+        let dir = std::path::absolute(dir).map_err(FileError::io("find", dir))?;
+        let mut described: Vec<PackageInfo> = Vec::new();
+        for path in repository::packages(&dir)? {
+            if path.extension().is_none_or(|ending| ending != manager.extension) {
+                continue;
+            }
+            match PackageInfo::read(&path)? {
+                Some(package) => described.push(package),
+                None => left_out(&path),
+            }
+        }
+        Ok(Self::Files(described))
+    }
+
+    /// What to give the package manager for each device: one package, from a
+    /// directory with what it depends on there; nothing where there is none.
+    /// `devices` has the names of packages for each, the preferred first.
+    ///
+    /// # Errors
+    /// Where the manager's tools do not start.
+    pub fn for_each(&self, devices: &[Vec<String>]) -> Result<Vec<Vec<String>>, SystemToolError> {
+        let chosen = one_for_each(devices, |name| match self {
+            Self::Repositories(manager, words) => manager.knows(name, words),
+            Self::Files(given) => Ok(given.iter().any(|package| package.name == name)),
+        })?;
+        let words = |name: Option<String>| match (name, self) {
+            (None, _) => Ok(Vec::new()),
+            (Some(name), Self::Repositories(..)) => Ok(vec![name]),
+            (Some(name), Self::Files(given)) => {
+                let files = repository::with_dependencies(given, &name)?;
+                Ok(files.iter().map(|file| file.display().to_string()).collect())
+            }
+        };
+        chosen.into_iter().map(words).collect()
+    }
+}
 
 /// For each device, the first of its packages that there is; `None` where
 /// there is none. `devices` has the names for each, the preferred first.

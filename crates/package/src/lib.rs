@@ -34,7 +34,7 @@ mod text;
 mod threads;
 pub mod verify;
 
-pub use choice::one_for_each;
+pub use choice::{Offered, one_for_each};
 pub use compress::{Compression, compressed};
 pub use error::Error;
 pub use finding::{Finding, Remedy};

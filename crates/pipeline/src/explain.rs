@@ -9,7 +9,12 @@ use gfxpack_plan::plan::{Job, KdbPlan, Row};
 use serde_json::{Value, json};
 
 use crate::error::{self, Result};
+use crate::plan_state::command_line;
 use crate::prepare::Prepared;
+use crate::text::size;
+
+/// Changes of one kind that are told one by one, unless all are wanted.
+const MAX_CHANGES: usize = 10;
 
 /// A key of a plan, and why its job would run.
 #[derive(Debug)]
@@ -72,9 +77,56 @@ impl ExplainedKey<'_> {
     }
 
     /// How many of the toolchain's files are of a kind.
-    #[must_use]
-    pub fn count(&self, what: What) -> usize {
+    fn count(&self, what: What) -> usize {
         self.explanation.toolchain.iter().filter(|file| file.0 == what).count()
+    }
+
+    /// In words, a line each.
+    #[must_use]
+    pub fn in_words(&self, prepared: &Prepared, all_changes: bool) -> Vec<String> {
+        let Self { kdb, row, job, explanation } = self;
+        let mut lines = Vec::new();
+        let mut line = |label: &str, text: &str| lines.push(format!("{label:<9} {text}"));
+        line("key", &row.key.to_string());
+        line("target", &kdb.target.to_string());
+        line("job", &job.digest.to_string());
+        let state = match &explanation.state {
+            State::Stored(info) => format!("in the cache, {}", size(info.size)),
+            State::Refused(failure) => format!("refused by an earlier run: {}", failure.kind),
+            State::Gone => "would be compiled: its object is no longer in the cache".to_owned(),
+            State::Unwatched => {
+                "would be compiled: its compiler could not be watched last time".to_owned()
+            }
+            State::Changed(_) => {
+                "would be compiled: it differs from when it was built last".to_owned()
+            }
+            State::New(_) => "would be compiled: it was never built here".to_owned(),
+        };
+        line("state", &state);
+        if let State::Refused(failure) = &explanation.state {
+            failure.output.lines().for_each(|said| line("", said));
+        }
+        if let State::New(Some((key, _))) = &explanation.state {
+            line("", &format!("the nearest key that was is `{key}`"));
+        }
+        changes_in_words(self.changes(), all_changes).iter().for_each(|change| line("", change));
+        let compiler = format!(
+            "{}: {} programs and libraries, {} device libraries, {} headers",
+            prepared.plan[job.toolchain].identity,
+            self.count(What::Compiler),
+            self.count(What::DeviceLibrary),
+            self.count(What::Header)
+        );
+        line("compiler", &compiler);
+        line("command", &command_line(prepared, job));
+        for (number, file) in prepared.plan[job.source].files.iter().enumerate() {
+            let label = if number == 0 { "sources" } else { "" };
+            line(label, &format!("{} {}", file.digest, file.path));
+        }
+        if !explanation.system_files.is_empty() {
+            line("system", &format!("{} headers", explanation.system_files.len()));
+        }
+        lines
     }
 
     /// All of it as a message.
@@ -113,6 +165,22 @@ impl ExplainedKey<'_> {
             },
         })
     }
+}
+
+/// The changes, of each kind the first few unless all are wanted.
+fn changes_in_words(changes: &[Change], all: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (number, change) in changes.iter().enumerate() {
+        let same = |other: &&Change| other.what == change.what;
+        let before = changes[..number].iter().filter(same).count();
+        if before < MAX_CHANGES || all {
+            lines.push(change.to_string());
+        } else if before == MAX_CHANGES {
+            let more = changes[number..].iter().filter(same).count();
+            lines.push(format!("and {more} more of the kind: --verbose tells them"));
+        }
+    }
+    lines
 }
 
 fn change_message(change: &Change) -> Value {

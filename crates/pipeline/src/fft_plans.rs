@@ -6,9 +6,11 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use gfxpack_rocfft::{FftPlan, LogError, LoggedKernels, LoggedPlans, read_rtc_log, read_trace};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::error::{self, Result};
+use crate::text::counted;
 
 /// The layers of rocFFT's log: calls, and kernels.
 ///
@@ -102,4 +104,59 @@ pub fn harvest(logs: &[PathBuf]) -> Result<LoggedPlans> {
 #[must_use]
 pub fn list(plans: &[FftPlan]) -> String {
     plans.iter().map(|plan| format!("{plan}\n")).collect()
+}
+
+/// Of how many plans a list can't tell, in words.
+#[must_use]
+pub fn warnings(found: &LoggedPlans) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if found.unsupported > 0 {
+        warnings.push(format!(
+            "{} left out: with a scale factor or for several GPUs, which a list of plans can't have",
+            counted(found.unsupported, "plan")
+        ));
+    }
+    if found.damaged > 0 {
+        warnings.push(format!(
+            "{} cut short, or written into by two threads: run the program again for these plans",
+            counted(found.damaged, "line")
+        ));
+    }
+    warnings
+}
+
+impl FftRun {
+    /// As the message says it.
+    #[must_use]
+    pub fn message(&self) -> Value {
+        let Self { plans, kernels } = self;
+        json!({
+            "plans": plans.plans.len(), "found": kernels.found.len(),
+            "compiled": kernels.compiled.len(), "unsupported": plans.unsupported,
+            "damaged": plans.damaged,
+        })
+    }
+
+    /// In words, a line each; the plans are in `file`. None if there is no plan.
+    #[must_use]
+    pub fn in_words(&self, file: &Path) -> Vec<String> {
+        let Self { plans, kernels } = self;
+        let file = file.display();
+        if plans.plans.is_empty() {
+            return Vec::new();
+        }
+        let mut lines = vec![format!(
+            "rocFFT created {}: found {} in its caches, compiled {}; the plans are in {file}",
+            counted(plans.plans.len(), "plan"),
+            counted(kernels.found.len(), "kernel"),
+            kernels.compiled.len()
+        )];
+        if !kernels.compiled.is_empty() {
+            lines.push(format!(
+                "a package that has their kernels is made by\n  \
+                 gfxpack dist --plans {file} --target TARGET --out dist"
+            ));
+        }
+        lines
+    }
 }

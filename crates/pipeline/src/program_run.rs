@@ -14,6 +14,7 @@ use gfxpack_process::{Foreground, StartError};
 
 use crate::error::{self, Error, Result};
 use crate::fft_plans::{FftLogs, FftRun};
+use crate::text::{brief, counted};
 
 /// The variable that has MIOpen tell of its kernels.
 pub const LOG_LEVEL: &str = "MIOPEN_LOG_LEVEL";
@@ -86,6 +87,43 @@ fn not_started(StartError { program, source }: StartError) -> Error {
 }
 
 impl Ran {
+    /// In words, a line each; `missed` kernels were in no kdb, of which MIOpen
+    /// compiled and stored `stored`.
+    #[must_use]
+    pub fn in_words(&self, missed: usize, stored: usize) -> Vec<String> {
+        let log = &self.log;
+        let file = |(file, kernels): (&PathBuf, &u64)| format!("{kernels} in {}", file.display());
+        let mut places: Vec<String> = self.found.iter().map(file).collect();
+        let found = log.kernels.len() - missed;
+        let elsewhere = found as u64 - self.found.values().sum::<u64>();
+        if elsewhere > 0 {
+            places.push(format!("{elsewhere} in a database that can't be read now"));
+        }
+        let places =
+            if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
+        let mut lines = vec![format!(
+            "MIOpen wanted {}: found {found}{places}, compiled {stored} in {}",
+            counted(log.kernels.len(), "kernel"),
+            brief(log.compiled)
+        )];
+        if missed > stored {
+            lines.push(format!(
+                "{} not found and not stored either: compiling failed, or MIOpen can't write its \
+                 cache",
+                counted(missed - stored, "kernel")
+            ));
+        }
+        if log.searches > 0 {
+            lines.push(format!(
+                "it searched {} times for the fastest parameters, which took {} with what was \
+                 compiled for that",
+                log.searches,
+                brief(log.searched)
+            ));
+        }
+        lines
+    }
+
     /// The commands that make a package of the kernels in that list. MIOpen opens
     /// one installed kdb, so what an installed one has goes into the package too.
     #[must_use]

@@ -2,14 +2,12 @@
 
 mod sources;
 
-use std::collections::BTreeMap;
-
 use gfxpack_compile::Cancel;
 use gfxpack_harvest::log::DriverCommand;
-use gfxpack_harvest::{FileReport, Options, SeenCommand, harvest, script};
-use gfxpack_model::key_record::KeyRecord;
+use gfxpack_harvest::{Options, SeenCommand, harvest, script};
 use gfxpack_pipeline::destination::{Destination, replace, replace_executable};
 use gfxpack_pipeline::fft_plans;
+use gfxpack_pipeline::harvest_sums::HarvestSums;
 use gfxpack_pipeline::line_file::{LineFile, directory_of};
 use serde_json::json;
 
@@ -17,12 +15,6 @@ use self::sources::{bar, inputs, names, tell_files};
 use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Sources};
 use crate::fail::{self, Result};
 use crate::output::{Output, counted, shown, to_file};
-
-/// What composable kernels are told of the processor beside `-mcpu=`.
-///
-/// Source: ROCm/MIOpen 2d1fd997a, `get_ck_common_compiler_flag` in
-/// ck_utility_common.hpp.
-const OF_THE_PROCESSOR: &str = " -DCK_AMD_GPU_GFX";
 
 /// Runs `harvest` or one of its sub-commands.
 pub(crate) fn run(args: &Harvest, cancel: &Cancel, output: &Output) -> Result {
@@ -59,25 +51,9 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
         "file": out.map(shown), "plans": plans.len(), "unsupported": unsupported, "damaged": damaged,
     });
     output.message("harvested-plans", &body);
-    warn_of_plans(unsupported, damaged, output);
+    fft_plans::warnings(&found).iter().for_each(|warning| output.warn(warning));
     output.say(&format!("{} of rocFFT", counted(plans.len(), "plan")));
     Ok(())
-}
-
-/// Says of how many plans a list can't tell.
-pub(super) fn warn_of_plans(unsupported: u64, damaged: u64, output: &Output) {
-    if unsupported > 0 {
-        output.warn(&format!(
-            "{} left out: with a scale factor or for several GPUs, which a list of plans can't have",
-            counted(unsupported, "plan")
-        ));
-    }
-    if damaged > 0 {
-        output.warn(&format!(
-            "{} cut short, or written into by two threads: run the program again for these plans",
-            counted(damaged, "line")
-        ));
-    }
 }
 
 fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
@@ -102,18 +78,12 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
     let gathered = harvest(&inputs, &options)?;
     drop(bar);
     tell_files(&gathered.files, args.sources.keep_going, output)?;
-    let mut sums = Sums::default();
+    let mut sums = HarvestSums::new(args.missed, !args.retarget.is_empty());
     let mut out = to_file(args.out.as_ref()).map(LineFile::create).transpose()?;
     gathered.keys.for_each(|record| {
-        sums.read += 1;
-        if args.missed && !record.counts.was_missing() {
+        if !sums.take(&record) {
             return Ok(());
         }
-        if !args.retarget.is_empty() && !may_exist(&record) {
-            sums.not_for_processor += 1;
-            return Ok(());
-        }
-        sums.add(&record);
         match &mut out {
             Some(out) => out.line(&record),
             None => {
@@ -134,92 +104,11 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
     if let Some(out) = out {
         out.finish()?;
     }
-    sums.tell(args, &gathered.files, output);
+    let file = to_file(args.out.as_ref()).map(shown);
+    output.message("harvested", &sums.message(file, gathered.files.len()));
+    sums.remarks().iter().for_each(|remark| output.say(remark));
+    sums.warning().iter().for_each(|warning| output.warn(warning));
     Ok(())
-}
-
-/// Whether MIOpen may ask for the key on the processor that it names.
-fn may_exist(record: &KeyRecord) -> bool {
-    let processor = record.key.split_device().map(|(_, device)| device);
-    match (record.key.source_name(), processor) {
-        (Some(source), Some(processor)) => gfxpack_harvest::may_ask_for(source, processor),
-        _ => true,
-    }
-}
-
-/// What was harvested, in numbers.
-#[derive(Default)]
-struct Sums {
-    read: u64,
-    keys: u64,
-    missed: u64,
-    /// Keys that no compiler is asked for.
-    uncompilable: u64,
-    /// Keys with options that a solver chose for its processor.
-    of_processor: u64,
-    /// Keys that MIOpen never asks for on the processor they were to be for.
-    not_for_processor: u64,
-    devices: BTreeMap<String, u64>,
-}
-
-impl Sums {
-    fn add(&mut self, record: &KeyRecord) {
-        self.keys += 1;
-        self.missed += u64::from(record.counts.was_missing());
-        self.uncompilable += u64::from(record.key.check().is_err());
-        self.of_processor += u64::from(record.key.kernel_args.contains(OF_THE_PROCESSOR));
-        let device = record.key.split_device().map_or("", |(_, device)| device);
-        match self.devices.get_mut(device) {
-            Some(count) => *count += 1,
-            None => {
-                self.devices.insert(device.to_owned(), 1);
-            }
-        }
-    }
-
-    fn tell(&self, args: &HarvestKeys, files: &[FileReport], output: &Output) {
-        let body = json!({
-            "file": to_file(args.out.as_ref()).map(shown), "keys": self.keys, "missed": self.missed,
-            "uncompilable": self.uncompilable, "left_out": self.not_for_processor, "devices": self.devices, "files": files.len(),
-        });
-        output.message("harvested", &body);
-        let devices: Vec<String> = self
-            .devices
-            .iter()
-            .map(|(device, count)| match device.as_str() {
-                "" => format!("{count} for no processor by name"),
-                device => format!("{count} for {device}"),
-            })
-            .collect();
-        if self.keys == 0 {
-            return output.say(&format!("nothing was missing among {}", counted(self.read, "key")));
-        }
-        let devices = format!(" ({})", devices.join(", "));
-        output.say(&format!(
-            "{}{devices}, {} of which were missing somewhere",
-            counted(self.keys, "key"),
-            self.missed
-        ));
-        if self.uncompilable > 0 {
-            output.say(&format!(
-                "{} of them are of no source file that gfxpack compiles",
-                self.uncompilable
-            ));
-        }
-        if self.not_for_processor > 0 {
-            output.say(&format!(
-                "{} left out: MIOpen does not ask for them on these processors",
-                counted(self.not_for_processor, "key")
-            ));
-        }
-        if self.of_processor > 0 && !args.retarget.is_empty() {
-            output.warn(&format!(
-                "{} with options that MIOpen chose for the processor it saw \
-                 (-DCK_AMD_GPU_GFX…); those stay, and another processor asks with others",
-                counted(self.of_processor, "key")
-            ));
-        }
-    }
 }
 
 fn commands(args: &HarvestCommands, cancel: &Cancel, output: &Output) -> Result {

@@ -1,10 +1,7 @@
 //! `install`: the kernel packages of this machine's GPUs, by the system's
 //! package manager.
 
-use std::path::{Path, PathBuf};
-
-use gfxpack_package::repository::{self, PackageInfo};
-use gfxpack_package::{PackageManager, one_for_each};
+use gfxpack_package::{Offered, PackageManager};
 use gfxpack_process::SystemTool;
 use gfxpack_runtime::Environment;
 use serde_json::json;
@@ -26,26 +23,16 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
         return Err(Failure::NoGpu);
     }
     let manager = manager(args.with)?;
-    let given = args.from.as_deref().map(|dir| described(dir, &manager, output)).transpose()?;
-    let names: Vec<Vec<String>> = detection
-        .devices
-        .iter()
-        .map(|device| detect::candidates(device, &args.name_template))
-        .collect();
-    let chosen = match &given {
-        Some(given) => one_for_each(&names, |name| {
-            Ok::<_, Failure>(given.iter().any(|package| package.name == name))
-        }),
-        None => one_for_each(&names, |name| Ok(manager.knows(name, &args.words)?)),
-    }?;
+    let offered = match &args.from {
+        Some(dir) => Offered::below(dir, &manager, |path| output.warn(&left_out(path)))?,
+        None => Offered::Repositories(&manager, &args.words),
+    };
+    let names = detection.devices.iter();
+    let names: Vec<Vec<String>> =
+        names.map(|device| detect::candidates(device, &args.name_template)).collect();
     let mut wanted: Vec<String> = Vec::new();
     let mut without: Vec<String> = Vec::new();
-    for (device, chosen) in detection.devices.iter().zip(chosen) {
-        let found = match (chosen, &given) {
-            (None, _) => Vec::new(),
-            (Some(name), None) => vec![name],
-            (Some(name), Some(given)) => files(given, &name)?,
-        };
+    for (device, found) in detection.devices.iter().zip(offered.for_each(&names)?) {
         output.say(&format!("{}: {}", device, told(&found)));
         if found.is_empty() {
             without.push(device.target().to_string());
@@ -102,28 +89,4 @@ fn manager(chosen: Option<Manager>) -> Result<PackageManager> {
             "install apt, dnf or zypper, or take the tarball",
         )
     })
-}
-
-/// The packages of a directory and below it that the installer takes.
-fn described(dir: &Path, manager: &PackageManager, output: &Output) -> Result<Vec<PackageInfo>> {
-    let dir = std::path::absolute(dir).map_err(fail::io("find", dir))?;
-    let there = repository::packages(&dir)?;
-    let there: Vec<PathBuf> = there
-        .into_iter()
-        .filter(|path| path.extension().is_some_and(|ending| ending == manager.extension))
-        .collect();
-    let mut described: Vec<PackageInfo> = Vec::new();
-    for path in there {
-        match PackageInfo::read(&path)? {
-            Some(package) => described.push(package),
-            None => output.warn(&left_out(&path)),
-        }
-    }
-    Ok(described)
-}
-
-/// The files of a package and of those there that it depends on.
-fn files(given: &[PackageInfo], name: &str) -> Result<Vec<String>> {
-    let files = repository::with_dependencies(given, name)?;
-    Ok(files.iter().map(|file| file.display().to_string()).collect())
 }

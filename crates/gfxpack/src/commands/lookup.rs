@@ -4,9 +4,9 @@
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::lookup_answers::{AnswerMessage, Answers, MiopenMessage, miss_in_words};
 use gfxpack_pipeline::text::key_in_words;
+use gfxpack_pipeline::usual_places::{UsualPlaces, why_no_file};
 use gfxpack_runtime::{
-    CacheVersion, Config, Environment, KernelCache, KernelKey, LookupOrder, MiopenRules,
-    PlaceOptions, Places, Target, UserPlace, WarningSink,
+    Config, Environment, KernelCache, KernelKey, LookupOrder, Places, Target, WarningSink,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
         print(&answers, output);
     }
     if cache.files().is_empty() {
-        output.warn(&format!("no file is asked: {}", why_none(&cache.config().places)));
+        output.warn(&format!("no file is asked: {}", why_no_file(&cache.config().places)));
     }
     let Some(found) = found else {
         let hidden = args.program == Program::Miopen && answers.hidden().is_some();
@@ -118,58 +118,16 @@ pub(super) fn places(asked: &Asked, environment: &Environment, output: &Output) 
     Ok(places)
 }
 
-/// The usual places. The user's cache is that of the version named, else of
-/// the newest that has one, which is told, else of the MIOpen that is
-/// installed; without any it is unknown.
+/// The usual places, with what is to be known about them told.
 pub(super) fn usual_places(
     version: &MiopenVersion,
     environment: &Environment,
     output: &Output,
 ) -> Places {
-    let named = version.miopen_version.as_deref();
-    let mut options = PlaceOptions::default();
-    if let Some(custom) = environment.custom_cache_dir() {
-        let installed =
-            || gfxpack_miopen::installed_cache_version(environment.rocm_path().as_deref());
-        let wanted = named.map(str::to_owned).or_else(installed);
-        let wanted = wanted.unwrap_or_default();
-        if MiopenRules::of_version(&wanted).versioned_custom_cache {
-            let chosen = CacheVersion::choose(&custom, Some(&wanted), || None);
-            options.version = chosen.directory().unwrap_or_default().to_owned();
-        } else if named.is_some() {
-            output.warn("up to 3.4, MIOpen uses MIOPEN_CUSTOM_CACHE_DIR without a version");
-        }
-        return Places::resolve(environment, &options);
-    }
-    // Without a version, that is the directory above them.
-    options.version = String::new();
-    let places = Places::resolve(environment, &options);
-    let above = match (&places.read_only[..], &places.user) {
-        ([dir, ..], _) | ([], UserPlace::Dir(dir)) => dir,
-        _ => return places,
-    };
-    let rocm = environment.rocm_path();
-    let chosen = CacheVersion::choose(above, named, || {
-        gfxpack_miopen::installed_cache_version(rocm.as_deref())
-    });
-    if let CacheVersion::Newest { version, of } = &chosen {
-        let others = if *of == 1 { String::new() } else { format!(", the newest of {of}") };
-        note(
-            &format!(
-                "the user's kernels are those of version {version}{others}, in `{}`; \
-                 --miopen-version names another",
-                above.join(version).display()
-            ),
-            output,
-        );
-    }
-    match chosen.directory() {
-        None => places.without_version(),
-        Some(version) => {
-            options.version = version.to_owned();
-            Places::resolve(environment, &options)
-        }
-    }
+    let usual = UsualPlaces::find(version.miopen_version.as_deref(), environment);
+    usual.warning.iter().for_each(|warning| output.warn(warning));
+    usual.note.iter().for_each(|text| note(text, output));
+    usual.places
 }
 
 fn note(text: &str, output: &Output) {
@@ -189,14 +147,4 @@ fn here(hardware: &Hardware, environment: &Environment, output: &Output) -> Resu
     let target = first.target();
     output.say(&format!("looking for kernels for {target}, this machine's first GPU"));
     Ok(target)
-}
-
-/// Why nobody is asked.
-fn why_none(places: &Places) -> String {
-    match &places.user {
-        UserPlace::Disabled { why } | UserPlace::Memory { why } | UserPlace::Unknown { why } => {
-            why.clone()
-        }
-        _ => "there is no place for kdbs".to_owned(),
-    }
 }

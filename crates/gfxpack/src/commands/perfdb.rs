@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use gfxpack_model::Target;
 use gfxpack_pipeline::destination;
+use gfxpack_pipeline::tuning_text::stats_in_words;
 use gfxpack_tuning::{DatabaseName, MergeError, Overlaid};
 use serde_json::json;
 
@@ -12,9 +13,6 @@ use crate::args::{parse_target, whole_file};
 use crate::fail::{Failure, Result};
 use crate::output::{Output, counted, shown};
 use crate::tuning_findings;
-
-/// Solvers that `stats` shows unless it is to say more.
-const SHOWN: usize = 10;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Perfdb {
@@ -148,28 +146,7 @@ fn stats(file: &Path, output: &Output) -> Result {
     if output.json {
         return Ok(());
     }
-    output.data(&format!(
-        "{}: {} database for {}, {}, {} of {}",
-        file.display(),
-        name.kind.name(),
-        name.target,
-        counted(stats.records, "problem"),
-        counted(stats.values, "value"),
-        counted(stats.solvers.len(), "solver")
-    ));
-    let mut solvers: Vec<_> = stats.solvers.iter().collect();
-    solvers.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let shown = if output.verbose { solvers.len() } else { SHOWN.min(solvers.len()) };
-    let width = solvers[..shown].iter().map(|(solver, _)| solver.len()).max().unwrap_or_default();
-    for (solver, count) in &solvers[..shown] {
-        let fastest = match stats.fastest.get(*solver) {
-            Some(fastest) => format!(", the fastest in {fastest}"),
-            None => String::new(),
-        };
-        output.data(&format!("  {solver:<width$}  {count}{fastest}"));
-    }
-    if shown < solvers.len() {
-        output.data(&format!("  {} more solvers: --verbose", solvers.len() - shown));
-    }
+    let lines = stats_in_words(file, &name, &stats, output.verbose);
+    lines.iter().for_each(|line| output.data(line));
     Ok(())
 }

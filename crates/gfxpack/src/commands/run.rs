@@ -10,10 +10,8 @@ use gfxpack_pipeline::destination;
 use gfxpack_pipeline::fft_plans::{self, FftLogs, FftRun};
 use gfxpack_pipeline::line_file::LineFile;
 use gfxpack_pipeline::program_run::{ProgramRun, Ran};
-use gfxpack_pipeline::text::brief;
 use serde_json::json;
 
-use super::harvest::warn_of_plans;
 use crate::args::Run;
 use crate::environment::Environment;
 use crate::fail::{self, Failure, Result};
@@ -68,7 +66,6 @@ struct Missed {
 fn tell(args: &Run, ran: &Ran, missed: Missed, output: &Output) {
     let Missed { all: missed, stored } = missed;
     let log = &ran.log;
-    let found: u64 = ran.found.values().sum();
     let files: Vec<_> = ran
         .found
         .iter()
@@ -83,11 +80,7 @@ fn tell(args: &Run, ran: &Ran, missed: Missed, output: &Output) {
         "searches": log.searches, "search_milliseconds": log.searched.as_millis() as u64,
         "missed_keys": (missed > 0).then(|| shown(&args.out)),
         "commands": if missed > 0 { ran.commands(&args.out) } else { Vec::new() },
-        "rocfft": ran.fft.as_ref().map(|fft| json!({
-            "plans": fft.plans.plans.len(), "found": fft.kernels.found.len(),
-            "compiled": fft.kernels.compiled.len(), "unsupported": fft.plans.unsupported,
-            "damaged": fft.plans.damaged,
-        })),
+        "rocfft": ran.fft.as_ref().map(FftRun::message),
     });
     output.message("run", &body);
     if log.kernels.is_empty() && ran.fft.as_ref().is_some_and(|fft| !fft.plans.plans.is_empty()) {
@@ -99,36 +92,7 @@ fn tell(args: &Run, ran: &Ran, missed: Missed, output: &Output) {
             _ => "MIOpen looked no kernel up: the program computed nothing with it, or its cache is off (MIOPEN_DISABLE_CACHE)",
         });
     }
-    let mut places: Vec<String> = ran
-        .found
-        .iter()
-        .map(|(file, kernels)| format!("{kernels} in {}", file.display()))
-        .collect();
-    let elsewhere = (log.kernels.len() - missed) as u64 - found;
-    if elsewhere > 0 {
-        places.push(format!("{elsewhere} in a database that can't be read now"));
-    }
-    let places =
-        if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
-    output.say(&format!(
-        "MIOpen wanted {}: found {}{places}, compiled {stored} in {}",
-        counted(log.kernels.len(), "kernel"),
-        log.kernels.len() - missed,
-        brief(log.compiled)
-    ));
-    if missed > stored {
-        output.say(&format!(
-            "{} not found and not stored either: compiling failed, or MIOpen can't write its cache",
-            counted(missed - stored, "kernel")
-        ));
-    }
-    if log.searches > 0 {
-        output.say(&format!(
-            "it searched {} times for the fastest parameters, which took {} with what was compiled for that",
-            log.searches,
-            brief(log.searched)
-        ));
-    }
+    ran.in_words(missed, stored).iter().for_each(|line| output.say(line));
     if missed > 0 {
         advise(&args.out, missed, ran, output);
     }
@@ -136,27 +100,15 @@ fn tell(args: &Run, ran: &Ran, missed: Missed, output: &Output) {
 
 /// What rocFFT created, and how to get a package for it.
 fn tell_of_plans(file: &Path, fft: &FftRun, output: &Output) {
-    let FftRun { plans, kernels } = fft;
-    warn_of_plans(plans.unsupported, plans.damaged, output);
-    if plans.plans.is_empty() {
-        return output.warn(
-            "rocFFT wrote no log of a plan: the program creates none, or several processes wrote one log",
+    fft_plans::warnings(&fft.plans).iter().for_each(|warning| output.warn(warning));
+    let lines = fft.in_words(file);
+    if lines.is_empty() {
+        output.warn(
+            "rocFFT wrote no log of a plan: the program creates none, or several processes wrote \
+             one log",
         );
     }
-    output.say(&format!(
-        "rocFFT created {}: found {} in its caches, compiled {}; the plans are in {}",
-        counted(plans.plans.len(), "plan"),
-        counted(kernels.found.len(), "kernel"),
-        kernels.compiled.len(),
-        file.display()
-    ));
-    if !kernels.compiled.is_empty() {
-        output.say(&format!(
-            "a package that has their kernels is made by\n  \
-             gfxpack dist --plans {} --target TARGET --out dist",
-            file.display()
-        ));
-    }
+    lines.iter().for_each(|line| output.say(line));
 }
 
 /// How to get a package that has what was missing.

@@ -1,0 +1,141 @@
+//! What was harvested, in numbers and in words.
+
+use std::collections::BTreeMap;
+
+use gfxpack_model::key_record::KeyRecord;
+use serde_json::{Value, json};
+
+use crate::text::counted;
+
+/// What composable kernels are told of the processor beside `-mcpu=`.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `get_ck_common_compiler_flag` in
+/// ck_utility_common.hpp.
+const OF_THE_PROCESSOR: &str = " -DCK_AMD_GPU_GFX";
+
+/// Which keys a harvest takes, and how many of which kind it has taken.
+#[derive(Debug)]
+pub struct HarvestSums {
+    only_missed: bool,
+    is_retargeted: bool,
+    /// Keys that were there.
+    pub read: u64,
+    keys: u64,
+    missed: u64,
+    /// Keys that no compiler is asked for.
+    uncompilable: u64,
+    /// Keys with options that a solver chose for its processor.
+    of_processor: u64,
+    /// Keys that MIOpen never asks for on the processor they were to be for.
+    not_for_processor: u64,
+    devices: BTreeMap<String, u64>,
+}
+
+impl HarvestSums {
+    /// Takes only keys that MIOpen had to compile, if `only_missed`; and none
+    /// that it never asks for on its processor, if keys were given another one.
+    #[must_use]
+    pub fn new(only_missed: bool, is_retargeted: bool) -> Self {
+        Self {
+            only_missed,
+            is_retargeted,
+            read: 0,
+            keys: 0,
+            missed: 0,
+            uncompilable: 0,
+            of_processor: 0,
+            not_for_processor: 0,
+            devices: BTreeMap::new(),
+        }
+    }
+
+    /// Counts a key; whether it is taken.
+    pub fn take(&mut self, record: &KeyRecord) -> bool {
+        self.read += 1;
+        if self.only_missed && !record.counts.was_missing() {
+            return false;
+        }
+        if self.is_retargeted && !may_exist(record) {
+            self.not_for_processor += 1;
+            return false;
+        }
+        self.keys += 1;
+        self.missed += u64::from(record.counts.was_missing());
+        self.uncompilable += u64::from(record.key.check().is_err());
+        self.of_processor += u64::from(record.key.kernel_args.contains(OF_THE_PROCESSOR));
+        let device = record.key.split_device().map_or("", |(_, device)| device);
+        match self.devices.get_mut(device) {
+            Some(count) => *count += 1,
+            None => {
+                self.devices.insert(device.to_owned(), 1);
+            }
+        }
+        true
+    }
+
+    /// As the message says it: keys went to `file`, out of so many files.
+    #[must_use]
+    pub fn message(&self, file: Option<String>, files: usize) -> Value {
+        json!({
+            "file": file, "keys": self.keys, "missed": self.missed,
+            "uncompilable": self.uncompilable, "left_out": self.not_for_processor,
+            "devices": self.devices, "files": files,
+        })
+    }
+
+    /// In words, a line each.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        if self.keys == 0 {
+            return vec![format!("nothing was missing among {}", counted(self.read, "key"))];
+        }
+        let devices: Vec<String> = self
+            .devices
+            .iter()
+            .map(|(device, count)| match device.as_str() {
+                "" => format!("{count} for no processor by name"),
+                device => format!("{count} for {device}"),
+            })
+            .collect();
+        let mut remarks = vec![format!(
+            "{} ({}), {} of which were missing somewhere",
+            counted(self.keys, "key"),
+            devices.join(", "),
+            self.missed
+        )];
+        if self.uncompilable > 0 {
+            remarks.push(format!(
+                "{} of them are of no source file that gfxpack compiles",
+                self.uncompilable
+            ));
+        }
+        if self.not_for_processor > 0 {
+            remarks.push(format!(
+                "{} left out: MIOpen does not ask for them on these processors",
+                counted(self.not_for_processor, "key")
+            ));
+        }
+        remarks
+    }
+
+    /// What may be wrong with keys that were given another processor.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        (self.of_processor > 0 && self.is_retargeted && self.keys > 0).then(|| {
+            format!(
+                "{} with options that MIOpen chose for the processor it saw \
+                 (-DCK_AMD_GPU_GFX…); those stay, and another processor asks with others",
+                counted(self.of_processor, "key")
+            )
+        })
+    }
+}
+
+/// Whether MIOpen may ask for the key on the processor that it names.
+fn may_exist(record: &KeyRecord) -> bool {
+    let processor = record.key.split_device().map(|(_, device)| device);
+    match (record.key.source_name(), processor) {
+        (Some(source), Some(processor)) => gfxpack_harvest::may_ask_for(source, processor),
+        _ => true,
+    }
+}

@@ -1,0 +1,45 @@
+//! What performance and find databases hold, in words.
+
+use std::cmp::Reverse;
+use std::path::Path;
+
+use gfxpack_tuning::{DatabaseName, Stats};
+
+use crate::text::counted;
+
+/// Solvers that are shown unless all are wanted.
+const SHOWN: usize = 10;
+
+/// What a database holds, a line each.
+#[must_use]
+pub fn stats_in_words(
+    file: &Path,
+    name: &DatabaseName,
+    stats: &Stats,
+    all_solvers: bool,
+) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{}: {} database for {}, {}, {} of {}",
+        file.display(),
+        name.kind.name(),
+        name.target,
+        counted(stats.records, "problem"),
+        counted(stats.values, "value"),
+        counted(stats.solvers.len(), "solver")
+    )];
+    let mut solvers: Vec<_> = stats.solvers.iter().collect();
+    solvers.sort_by_key(|(_, count)| Reverse(**count));
+    let shown = if all_solvers { solvers.len() } else { SHOWN.min(solvers.len()) };
+    let width = solvers[..shown].iter().map(|(solver, _)| solver.len()).max().unwrap_or_default();
+    for (solver, count) in &solvers[..shown] {
+        let fastest = match stats.fastest.get(*solver) {
+            Some(fastest) => format!(", the fastest in {fastest}"),
+            None => String::new(),
+        };
+        lines.push(format!("  {solver:<width$}  {count}{fastest}"));
+    }
+    if shown < solvers.len() {
+        lines.push(format!("  {} more solvers: --verbose", solvers.len() - shown));
+    }
+    lines
+}

@@ -1,0 +1,78 @@
+//! Where MIOpen's kernels are on this machine, as commands look for them.
+
+use std::path::Path;
+
+use gfxpack_runtime::{CacheVersion, Environment, MiopenRules, PlaceOptions, Places, UserPlace};
+
+/// The usual places, and what users should know about them.
+#[derive(Debug)]
+pub struct UsualPlaces {
+    /// The places.
+    pub places: Places,
+    /// Whose cache is taken, if nobody said so.
+    pub note: Option<String>,
+    /// Why what was said does not matter.
+    pub warning: Option<String>,
+}
+
+impl UsualPlaces {
+    /// The user's cache is that of the version named, else of the newest that
+    /// has one, which is told, else of the MIOpen that is installed; without
+    /// any it is unknown.
+    #[must_use]
+    pub fn find(named: Option<&str>, environment: &Environment) -> Self {
+        let installed =
+            || gfxpack_miopen::installed_cache_version(environment.rocm_path().as_deref());
+        let mut options = PlaceOptions::default();
+        if let Some(custom) = environment.custom_cache_dir() {
+            let wanted = named.map(str::to_owned).or_else(installed).unwrap_or_default();
+            let mut warning = None;
+            if MiopenRules::of_version(&wanted).versioned_custom_cache {
+                let chosen = CacheVersion::choose(&custom, Some(&wanted), || None);
+                options.version = chosen.directory().unwrap_or_default().to_owned();
+            } else if named.is_some() {
+                let text = "up to 3.4, MIOpen uses MIOPEN_CUSTOM_CACHE_DIR without a version";
+                warning = Some(text.to_owned());
+            }
+            return Self { places: Places::resolve(environment, &options), note: None, warning };
+        }
+        // Without a version, that is the directory above them.
+        options.version = String::new();
+        let places = Places::resolve(environment, &options);
+        let above = match (&places.read_only[..], &places.user) {
+            ([dir, ..], _) | ([], UserPlace::Dir(dir)) => dir,
+            _ => return Self { places, note: None, warning: None },
+        };
+        let chosen = CacheVersion::choose(above, named, installed);
+        let note = note(&chosen, above);
+        let places = match chosen.directory() {
+            None => places.without_version(),
+            Some(version) => {
+                options.version = version.to_owned();
+                Places::resolve(environment, &options)
+            }
+        };
+        Self { places, note, warning: None }
+    }
+}
+
+fn note(chosen: &CacheVersion, above: &Path) -> Option<String> {
+    let CacheVersion::Newest { version, of } = chosen else { return None };
+    let others = if *of == 1 { String::new() } else { format!(", the newest of {of}") };
+    Some(format!(
+        "the user's kernels are those of version {version}{others}, in `{}`; --miopen-version \
+         names another",
+        above.join(version).display()
+    ))
+}
+
+/// Why no file is asked in these places.
+#[must_use]
+pub fn why_no_file(places: &Places) -> String {
+    match &places.user {
+        UserPlace::Disabled { why } | UserPlace::Memory { why } | UserPlace::Unknown { why } => {
+            why.clone()
+        }
+        _ => "there is no place for kdbs".to_owned(),
+    }
+}
