@@ -386,6 +386,12 @@ const PYTHON: &[PythonTool] = &[
         packages: &["pyopencl==2026.1.4", "loopy==2025.2", "pytools==2026.1.1", "numpy==2.4.6"],
     },
     PythonTool {
+        what: "twine, check-wheel-contents and wheel, which judge Python's packages",
+        dir: "wheels",
+        program: "bin/check-wheel-contents",
+        packages: &["twine==7.0.0", "check-wheel-contents==0.6.3", "wheel==0.48.0"],
+    },
+    PythonTool {
         what: "wsgidav, which shares objects over WebDAV",
         dir: "webdav",
         program: "bin/wsgidav",

@@ -203,6 +203,7 @@ pub(crate) fn package_options(
         Format::TarGz => PackageFormat::TarGz,
         Format::TarZst => PackageFormat::TarZst,
         Format::TarXz => PackageFormat::TarXz,
+        Format::Wheel => PackageFormat::Wheel,
     };
     let layout = match (&args.prefix, args.layout) {
         (Some(prefix), _) => LayoutChoice::Prefix(prefix.clone()),

@@ -20,6 +20,8 @@ pub enum InstallLayout {
     /// Debian's multiarch: MIOpen takes `../share` from its library's
     /// directory `/usr/lib/<triplet>`.
     Debian,
+    /// A Python package, below which the paths are.
+    Python,
     /// Any other prefix, absolute.
     Prefix(String),
 }
@@ -34,7 +36,10 @@ impl InstallLayout {
     /// The absolute directory of a library's kdbs.
     #[must_use]
     pub fn dir_of(&self, library: &str) -> String {
-        format!("{}/share/{library}/db", self.prefix())
+        match self {
+            Self::Python => "/db".to_owned(),
+            _ => format!("{}/share/{library}/db", self.prefix()),
+        }
     }
 
     /// The absolute directory of ROCm's libraries.
@@ -45,7 +50,9 @@ impl InstallLayout {
             // Fedora's and openSUSE's.
             Self::Fhs => format!("{prefix}/lib64"),
             Self::Debian => format!("{prefix}/x86_64-linux-gnu"),
-            Self::Rocm { .. } | Self::TheRock { .. } | Self::Prefix(_) => format!("{prefix}/lib"),
+            Self::Rocm { .. } | Self::TheRock { .. } | Self::Python | Self::Prefix(_) => {
+                format!("{prefix}/lib")
+            }
         }
     }
 
@@ -56,6 +63,7 @@ impl InstallLayout {
             Self::TheRock { version } => format!("/opt/rocm/core-{version}"),
             Self::Fhs => "/usr".to_owned(),
             Self::Debian => "/usr/lib".to_owned(),
+            Self::Python => String::new(),
             Self::Prefix(prefix) => prefix.trim_end_matches('/').to_owned(),
         }
     }
@@ -67,7 +75,7 @@ impl InstallLayout {
         match self {
             Self::Rocm { version } => version.as_deref(),
             Self::TheRock { version } => Some(version),
-            Self::Fhs | Self::Debian | Self::Prefix(_) => None,
+            Self::Fhs | Self::Debian | Self::Python | Self::Prefix(_) => None,
         }
     }
 
@@ -92,6 +100,7 @@ mod tests {
         check(core, "/opt/rocm/core-7.11/share/miopen/db");
         check(InstallLayout::Fhs, "/usr/share/miopen/db");
         check(InstallLayout::Debian, "/usr/lib/share/miopen/db");
+        check(InstallLayout::Python, "/db");
         check(InstallLayout::Prefix("/srv/r/".to_owned()), "/srv/r/share/miopen/db");
         let check = |layout: InstallLayout, expected| assert_eq!(layout.library_dir(), expected);
         check(InstallLayout::Rocm { version: None }, "/opt/rocm/lib");

@@ -17,14 +17,17 @@ pub(crate) enum Format {
     Rpm,
     /// A tarball: names must only do as file names.
     Tar,
+    /// Python's.
+    Wheel,
 }
 
 impl Format {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Deb => "deb",
             Self::Rpm => "rpm",
             Self::Tar => "tar",
+            Self::Wheel => "wheel",
         }
     }
 
@@ -33,12 +36,12 @@ impl Format {
         match self {
             Self::Deb => !matches!(kind, RelationKind::Obsoletes | RelationKind::Supplements),
             Self::Rpm => kind != RelationKind::Replaces,
-            Self::Tar => false,
+            Self::Tar | Self::Wheel => false,
         }
     }
 
     /// Source: Debian Policy 4.7.0, 5.6.1; rpm 4.18 `build/parsePreamble.c`,
-    /// allowed characters of `Name`.
+    /// allowed characters of `Name`; Python's core metadata, `Name`.
     fn takes_name(self, name: &str) -> bool {
         let first = name.bytes().next();
         match self {
@@ -52,6 +55,12 @@ impl Format {
             Self::Rpm | Self::Tar => {
                 first.is_some_and(|b| b.is_ascii_alphanumeric())
                     && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-._".contains(&b))
+            }
+            // The package's name in Python, too, which begins with no digit.
+            Self::Wheel => {
+                first.is_some_and(|b| b.is_ascii_alphabetic())
+                    && name.ends_with(|c: char| c.is_ascii_alphanumeric())
+                    && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b))
             }
         }
     }
@@ -162,7 +171,7 @@ fn relation(relation: &Relation, format: Format) -> Result<(), Error> {
         Format::Rpm => {
             !relation.name.is_empty() && !relation.name.contains(|c: char| c <= ' ' || c == '\x7f')
         }
-        Format::Tar => true,
+        Format::Tar | Format::Wheel => true,
     };
     if !named {
         return fail("that is no package name");

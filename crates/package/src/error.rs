@@ -12,7 +12,7 @@ pub enum Error {
     /// The package name breaks the format's rules.
     #[error("failed to name a {format} package `{name}`")]
     Name {
-        /// The format: `deb`, `rpm` or `tar`.
+        /// The format, as `deb`.
         format: &'static str,
         /// The name asked for.
         name: String,
@@ -20,7 +20,7 @@ pub enum Error {
     /// The version or the revision breaks the format's rules.
     #[error("failed to give a {format} package the {part} `{value}`")]
     Version {
-        /// The format: `deb`, `rpm` or `tar`.
+        /// The format, as `deb`.
         format: &'static str,
         /// `version` or `revision`.
         part: &'static str,
@@ -154,6 +154,11 @@ impl Error {
                  least two, and begin with a letter or a digit (Debian Policy 5.6.1)"
                     .to_owned()
             }
+            Self::Name { format: "wheel", .. } => {
+                "use letters, digits, `.`, `_` and `-`, begin with a \
+                 letter, and end with a letter or a digit"
+                    .to_owned()
+            }
             Self::Name { .. } => {
                 "use letters, digits, `.`, `_`, `+` and `-`, and begin with a letter \
                  or a digit"
@@ -165,6 +170,12 @@ impl Error {
             Self::Version { format: "deb", .. } => {
                 "use letters, digits, `.`, `+` and `~`, 100 at the most (Debian Policy 5.6.12)"
                     .to_owned()
+            }
+            Self::Version { format: "wheel", part: "revision", .. } => {
+                "use a number: a wheel of revision 2 has the version 1.0.post2".to_owned()
+            }
+            Self::Version { format: "wheel", .. } => {
+                "use a version of Python's packages, as 1.0 or 1.0rc1 (PEP 440)".to_owned()
             }
             Self::Version { .. } => {
                 "use letters, digits, `.`, `_`, `+`, `~` and `^`, 100 at the most; rpm takes no \

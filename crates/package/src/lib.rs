@@ -1,4 +1,4 @@
-//! Turns a package spec into archives: .deb, .rpm and tarballs, and the
+//! Turns a package spec into archives: .deb, .rpm, tarballs and wheels, and the
 //! checksums and bills of material beside them. Signs those, makes
 //! repositories of them, and verifies it all.
 //!
@@ -33,6 +33,7 @@ mod tarball;
 mod text;
 mod threads;
 pub mod verify;
+pub mod wheel;
 
 pub use choice::{Offered, one_for_each};
 pub use compress::{Compression, compressed};

@@ -2,7 +2,7 @@
 //! hashes what goes into it.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -37,6 +37,8 @@ pub(crate) struct Output {
     stage: Stage,
     hash: Hash,
     size: u64,
+    /// Where the next byte goes: at the end, or in what was written.
+    position: u64,
     storing: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -70,6 +72,7 @@ impl Output {
             stage,
             hash: Hash::Running(Sha256::new()),
             size: 0,
+            position: 0,
             storing: None,
         })
     }
@@ -191,11 +194,15 @@ fn digest(file: &File) -> io::Result<String> {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.stage.file().write(bytes)?;
+        if self.position < self.size {
+            self.hash = Hash::Afterwards;
+        }
         if let Hash::Running(sha256) = &mut self.hash {
             sha256.update(&bytes[..written]);
         }
+        self.position += written as u64;
         let earlier = self.size;
-        self.size += written as u64;
+        self.size = self.size.max(self.position);
         if earlier / WRITE_BACK != self.size / WRITE_BACK {
             self.write_back()?;
         }
@@ -204,6 +211,15 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// For archives whose headers are completed after what follows them.
+impl Seek for Output {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.position = self.stage.file().seek(to)?;
+        assert!(self.position <= self.size, "no holes");
+        Ok(self.position)
     }
 }
 
@@ -281,7 +297,13 @@ impl<W: Write> Hashing<W> {
 
     /// The writer below, the digest in hexadecimal and the number of bytes.
     pub(crate) fn finish(self) -> (W, String, u64) {
-        (self.inner, hex(&self.sha256.finalize()), self.size)
+        let (inner, sha256, size) = self.finish_raw();
+        (inner, hex(&sha256), size)
+    }
+
+    /// Likewise with the digest's bytes.
+    pub(crate) fn finish_raw(self) -> (W, [u8; 32], u64) {
+        (self.inner, self.sha256.finalize().into(), self.size)
     }
 }
 

@@ -14,6 +14,7 @@ mod rpm_tags;
 mod rpm_types;
 mod tar_numbers;
 mod tarball;
+mod wheel;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read};
@@ -38,6 +39,8 @@ pub enum Kind {
     Rpm,
     /// `.tar.gz`, `.tar.xz`, `.tar.zst`
     Tar,
+    /// `.whl`
+    Wheel,
 }
 
 impl Kind {
@@ -50,6 +53,8 @@ impl Kind {
             Some(Self::Deb)
         } else if ends(".rpm") {
             Some(Self::Rpm)
+        } else if ends(".whl") {
+            Some(Self::Wheel)
         } else if [".tar.gz", ".tgz", ".tar.xz", ".tar.zst"].into_iter().any(ends) {
             Some(Self::Tar)
         } else {
@@ -90,6 +95,7 @@ pub fn check(path: &Path, kind: Kind, visit: &mut Visitor<'_>) -> Result<Report,
         Kind::Deb => deb::check(file, &mut outcome),
         Kind::Rpm => rpm::check(file, &mut outcome),
         Kind::Tar => tarball::check(file, path, &mut outcome),
+        Kind::Wheel => wheel::check(file, path, &mut outcome),
     };
     match ended {
         Ok(()) => {}

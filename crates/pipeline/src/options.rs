@@ -284,6 +284,8 @@ pub enum PackageFormat {
     TarZst,
     /// A tarball, xz.
     TarXz,
+    /// Python's.
+    Wheel,
 }
 
 impl CacheOptions {

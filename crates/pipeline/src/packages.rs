@@ -12,7 +12,7 @@ use crate::asked_facts::library_in_words;
 use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
 use crate::library::{Library, RocfftFacts};
-use crate::options::{LayoutChoice, PackageOptions};
+use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
 use crate::progress::Progress;
 use crate::store::{self, KernelStore};
 use crate::text::counted;
@@ -229,11 +229,12 @@ pub(crate) fn plan<'a>(
         let release = of_kdb(release, kdb);
         let target = || Some(kdb.target.clone());
         let spec = kernel_package::spec(&release, &contents);
+        let python = kernel_package::python(&release, &contents);
         let tuning = contents.tuning;
-        planned.push(Planned { spec, kdb: Some(kdb), target: target(), tuning, scratch: None });
+        let of_kdb = Planned { kdb: Some(kdb), python, tuning, ..Planned::new(spec, target()) };
+        planned.push(of_kdb);
         if let Some(spec) = kernel_package::unversioned(&release, &kdb.target) {
-            let (target, tuning) = (target(), Vec::new());
-            planned.push(Planned { spec, kdb: None, target, tuning, scratch: None });
+            planned.push(Planned::new(spec, target()));
         }
     }
     let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
@@ -251,13 +252,7 @@ pub(crate) fn plan<'a>(
             Ok(path)
         };
         let specs = families(release, &targets, options, &merge)?;
-        planned.extend(specs.into_iter().map(|spec| Planned {
-            spec,
-            kdb: None,
-            target: None,
-            tuning: Vec::new(),
-            scratch: None,
-        }));
+        planned.extend(specs.into_iter().map(|spec| Planned::new(spec, None)));
         if let (Some(last), Some(scratch)) = (planned.last_mut(), scratch) {
             last.scratch = Some(scratch);
         }
@@ -321,8 +316,15 @@ pub(crate) fn check<'a>(
     targets: impl Iterator<Item = &'a Target>,
     options: &PackageOptions,
 ) -> Result<()> {
+    if options.formats.contains(&PackageFormat::Wheel) && !release.reader.is_miopen() {
+        return Err(error::usage(
+            "failed to make wheels of these kernels: MIOpen does not read them",
+            "choose other formats with --format",
+        ));
+    }
     let targets: Vec<Target> = targets.cloned().collect();
     let mut specs = families(release, &targets, options, &|_| Ok(PathBuf::new()))?;
+    let mut pythons = Vec::new();
     for target in targets {
         specs.extend(kernel_package::unversioned(release, &target));
         let contents = Contents {
@@ -334,9 +336,10 @@ pub(crate) fn check<'a>(
             tuning: Vec::new(),
         };
         specs.push(kernel_package::spec(release, &contents));
+        pythons.extend(kernel_package::python(release, &contents));
     }
     distinct(specs.iter())?;
-    specs.iter().try_for_each(|spec| writers::check(spec, options))
+    writers::check(&specs, &pythons, options)
 }
 
 /// The target that the name of a file with kernels says, and how it is read.

@@ -12,6 +12,8 @@ use crate::build::MadeKdb;
 /// A package to be written.
 pub(crate) struct Planned<'a> {
     pub(crate) spec: PackageSpec,
+    /// The same as a Python package, for kernels that MIOpen reads.
+    pub(crate) python: Option<PackageSpec>,
     /// What it was made from, if it holds a kdb.
     pub kdb: Option<&'a MadeKdb>,
     /// The target it is for, if it is one's alone.
@@ -20,4 +22,11 @@ pub(crate) struct Planned<'a> {
     pub tuning: Vec<(String, PathBuf)>,
     /// The directory of a file in it that was made for it alone.
     pub(crate) scratch: Option<TempDir>,
+}
+
+impl Planned<'_> {
+    /// A package of nothing but the spec.
+    pub(crate) fn new(spec: PackageSpec, target: Option<Target>) -> Self {
+        Self { spec, python: None, kdb: None, target, tuning: Vec::new(), scratch: None }
+    }
 }

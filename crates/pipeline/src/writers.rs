@@ -14,7 +14,7 @@ use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::sbom::Checksums;
 use gfxpack_package::signing::Signer;
 use gfxpack_package::tar::TarOptions;
-use gfxpack_package::{Compression, Written, deb, rpm, sums, tar};
+use gfxpack_package::{Compression, Written, deb, rpm, sums, tar, wheel};
 
 use crate::bill::{self, Bill};
 use crate::destination;
@@ -83,7 +83,7 @@ pub(crate) fn write(
     let contents: Vec<Vec<String>> = contents.collect::<Result<_>>()?;
     let mut jobs = Vec::new();
     for (of, planned) in planned.iter().enumerate() {
-        for writer in writers(&planned.spec, options) {
+        for writer in writers(planned, options) {
             // A signature has the time in it.
             let recipe = signer.is_none();
             let recipe = recipe.then(|| recipe_of(outputs, planned, &writer, &contents[of]));
@@ -101,7 +101,8 @@ pub(crate) fn write(
         if cancel.is_cancelled() {
             return Err(Error::from(CompileError::Interrupted));
         }
-        let written = job.writer.write(&job.planned.spec, out, threads, signer)?;
+        let spec = job.writer.spec(job.planned);
+        let written = job.writer.write(spec, out, threads, signer)?;
         if let Some(recipe) = &job.recipe {
             outputs.remember(recipe, &written);
         }
@@ -183,7 +184,7 @@ fn checksums(
 
 /// A package that was written, or lies there.
 fn described(planned: &Planned<'_>, writer: &Writer, written: Written) -> MadePackage {
-    let spec = &planned.spec;
+    let spec = writer.spec(planned);
     let shipped = spec.files.iter().filter(|file| matches!(file.content, Content::File(_)));
     let needed = spec.relations.iter().filter(|it| it.kind == RelationKind::Depends);
     MadePackage {
@@ -206,7 +207,7 @@ fn recipe_of(
     contents: &[String],
 ) -> Recipe {
     let slot = format!("{} {}", writer.format, planned.spec.name);
-    let decides = format!("{writer:?} {:?}", planned.spec);
+    let decides = format!("{writer:?} {:?}", writer.spec(planned));
     let fields = contents.iter().map(String::as_bytes);
     outputs.recipe(&slot, std::iter::once(decides.as_bytes()).chain(fields))
 }
@@ -243,9 +244,17 @@ fn sign(planned: &Planned<'_>, made: &mut MadePackages, signer: &Signer, out: &P
     Ok(())
 }
 
-/// Whether all formats could hold the package.
-pub(crate) fn check(spec: &PackageSpec, options: &PackageOptions) -> Result<()> {
-    Ok(writers(spec, options).into_iter().try_for_each(|writer| writer.check(spec))?)
+/// Whether all formats could hold the packages, and wheels those for Python.
+pub(crate) fn check(
+    specs: &[PackageSpec],
+    pythons: &[PackageSpec],
+    options: &PackageOptions,
+) -> Result<()> {
+    for writer in formats(options) {
+        let specs = if writer.kind == Kind::Wheel { pythons } else { specs };
+        specs.iter().filter(|spec| writer.fits(spec)).try_for_each(|spec| writer.check(spec))?;
+    }
+    Ok(())
 }
 
 /// A format with its compression.
@@ -261,11 +270,19 @@ enum Kind {
     Deb { md5sums: bool },
     Rpm,
     Tar,
+    Wheel,
 }
 
-/// The writers asked for, each once. A tarball of nothing but a dependency is
-/// nothing.
-fn writers(spec: &PackageSpec, options: &PackageOptions) -> Vec<Writer> {
+/// The writers of a package, each once.
+fn writers(planned: &Planned<'_>, options: &PackageOptions) -> Vec<Writer> {
+    let fits = |writer: &Writer| {
+        writer.fits(&planned.spec) && (writer.kind != Kind::Wheel || planned.python.is_some())
+    };
+    formats(options).into_iter().filter(fits).collect()
+}
+
+/// The writers asked for, each once.
+fn formats(options: &PackageOptions) -> Vec<Writer> {
     let mut formats = options.formats.clone();
     formats.sort();
     formats.dedup();
@@ -278,15 +295,29 @@ fn writers(spec: &PackageSpec, options: &PackageOptions) -> Vec<Writer> {
             PackageFormat::TarGz => ("tar.gz", Kind::Tar, Compression::Gz { level: 6 }),
             PackageFormat::TarZst => ("tar.zst", Kind::Tar, Compression::Zst { level: 3 }),
             PackageFormat::TarXz => ("tar.xz", Kind::Tar, Compression::Xz { level: 6 }),
+            // Zip's compression is that of gzip.
+            PackageFormat::Wheel => ("wheel", Kind::Wheel, Compression::Gz { level: 6 }),
         };
         Writer { format, kind, compression }
     };
-    let meta = spec.section == "metapackages";
-    let fits = |writer: &Writer| !meta || writer.kind != Kind::Tar;
-    formats.into_iter().map(writer).filter(fits).collect()
+    formats.into_iter().map(writer).collect()
 }
 
 impl Writer {
+    /// Whether such a package can be written: a tarball of nothing but a
+    /// dependency is nothing.
+    fn fits(&self, spec: &PackageSpec) -> bool {
+        spec.section != "metapackages" || !matches!(self.kind, Kind::Tar | Kind::Wheel)
+    }
+
+    /// What is written of a package.
+    fn spec<'p>(&self, planned: &'p Planned<'_>) -> &'p PackageSpec {
+        match (self.kind, &planned.python) {
+            (Kind::Wheel, Some(python)) => python,
+            _ => &planned.spec,
+        }
+    }
+
     fn check(&self, spec: &PackageSpec) -> Result<(), gfxpack_package::Error> {
         let (compression, threads) = (self.compression, 1);
         match self.kind {
@@ -295,6 +326,7 @@ impl Writer {
             }
             Kind::Rpm => rpm::check(spec, &RpmOptions { compression, threads }),
             Kind::Tar => tar::check(spec, &TarOptions { compression, threads }),
+            Kind::Wheel => wheel::check(spec),
         }
     }
 
@@ -315,6 +347,7 @@ impl Writer {
                 rpm::write_signed(spec, out, &RpmOptions { compression, threads }, signer)
             }
             Kind::Tar => tar::write(spec, out, &TarOptions { compression, threads }),
+            Kind::Wheel => wheel::write(spec, out),
         }
     }
 }

@@ -7,12 +7,13 @@ mod copyright;
 mod hardware;
 mod meta;
 mod names;
+mod python;
 mod release;
 
 use std::path::PathBuf;
 
 use gfxpack_model::package::{Content, PackageFile, PackageSpec};
-use gfxpack_model::{Target, processors};
+use gfxpack_model::{InstallLayout, Target, processors};
 
 use self::bare::{bare, in_words};
 use crate::consumer::Consumer;
@@ -50,14 +51,20 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     let target = &contents.target;
     let dir = release.kdb_dir();
     let aliases = match (release.layout.version(), release.reader) {
+        // Package managers for Python know no devices.
+        _ if release.layout == InstallLayout::Python => Vec::new(),
         (None, Consumer::Miopen) => hardware::modaliases(target),
         (None, Consumer::Rocfft) => hardware::modaliases(target),
         // Only who has a program that reads them wants them.
         (_, Consumer::Runtime) | (Some(_), _) => Vec::new(),
     };
+    let place = match release.layout {
+        InstallLayout::Python => "a Python package of its own".to_owned(),
+        _ => dir.clone(),
+    };
     let mut spec = bare(release, release.package_name(target), release.version.clone());
     spec.summary = format!("precompiled {} for {}", release.kernels(), in_words(target));
-    spec.description = description(release, contents, &dir);
+    spec.description = description(release, contents, &place);
     spec.relations = names::relations(release, target);
     spec.relations.extend(hardware::supplements(release.reader, &aliases));
     spec.deb_fields = hardware::deb_fields(&[target.id().processor()], &aliases);
@@ -78,7 +85,20 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     spec
 }
 
-fn description(release: &Release, contents: &Contents, dir: &str) -> String {
+/// The spec of a kdb's wheel, its paths below the Python package; none for
+/// kernels that MIOpen does not read.
+#[must_use]
+pub fn python(release: &Release, contents: &Contents) -> Option<PackageSpec> {
+    if !release.reader.is_miopen() {
+        return None;
+    }
+    let release = Release { layout: InstallLayout::Python, ..release.clone() };
+    let mut spec = spec(&release, contents);
+    python::as_package(&mut spec);
+    Some(spec)
+}
+
+fn description(release: &Release, contents: &Contents, place: &str) -> String {
     let target = &contents.target;
     let products = processors::by_name(target.id().processor())
         .filter(|processor| !processor.products.is_empty())
@@ -101,7 +121,7 @@ fn description(release: &Release, contents: &Contents, dir: &str) -> String {
         ),
     };
     let mut paragraphs = vec![format!(
-        "{why} This package installs {} kernels for GPUs of type {} in {dir}.{products}",
+        "{why} This package installs {} kernels for GPUs of type {} in {place}.{products}",
         contents.kernels,
         in_words(target)
     )];
@@ -136,8 +156,6 @@ fn description(release: &Release, contents: &Contents, dir: &str) -> String {
 #[cfg(test)]
 mod tests {
     use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
-
-    use gfxpack_model::InstallLayout;
 
     use super::*;
 

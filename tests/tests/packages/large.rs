@@ -22,7 +22,7 @@ fn peak(kind: &str, inputs: &std::path::Path) -> u64 {
 fn memory_does_not_grow_with_the_payload() {
     let dir = temp();
     fs::write(dir.path().join("input"), noise(1, 200 << 20)).expect("written");
-    for kind in ["deb-zst", "rpm-zst", "tar-zst"] {
+    for kind in ["deb-zst", "rpm-zst", "tar-zst", "wheel-gz"] {
         let peak = peak(kind, dir.path());
         assert!(peak < PEAK, "{kind} took {peak} KiB for 200 MiB");
     }

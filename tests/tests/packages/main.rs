@@ -1,5 +1,5 @@
 //! Holds the packages against the programs that must take them: dpkg, lintian,
-//! rpm, tar and sha256sum.
+//! rpm, tar, sha256sum, and those of Python.
 
 #[expect(dead_code, reason = "the rest is for the crate's own tests")]
 #[path = "../../../crates/package/tests/packages/archives.rs"]
@@ -17,3 +17,4 @@ mod rpm;
 #[path = "../../../crates/package/tests/packages/support.rs"]
 mod support;
 mod tarball;
+mod wheel;

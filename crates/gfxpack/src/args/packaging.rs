@@ -114,6 +114,8 @@ pub(crate) enum Format {
     TarZst,
     #[value(name = "tar.xz")]
     TarXz,
+    /// For the MIOpen that PyTorch's wheels bring; it has no --layout.
+    Wheel,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

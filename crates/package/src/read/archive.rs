@@ -206,7 +206,7 @@ fn is_comment(mut records: &[u8]) -> bool {
 }
 
 /// The path without `.` and empty parts; none if it is absolute or leads up.
-fn below(raw: &str) -> Option<String> {
+pub(super) fn below(raw: &str) -> Option<String> {
     let parts = raw.split('/').filter(|part| !part.is_empty() && *part != ".");
     let parts: Vec<&str> = parts.collect();
     (!raw.starts_with('/') && !parts.contains(&"..")).then(|| parts.join("/"))

@@ -8,13 +8,15 @@ use gfxpack_model::package::{Content, PackageFile, PackageSpec};
 use gfxpack_package::deb::DebOptions;
 use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::tar::TarOptions;
-use gfxpack_package::{Compression, Error, Written, deb, rpm, tar};
+use gfxpack_package::{Compression, Error, Written, deb, rpm, tar, wheel};
 
 use crate::support::{awkward_spec, spec_with, tool};
 
 /// The formats and compressions that tests go through.
-pub(crate) const KINDS: [&str; 9] =
-    ["deb-xz", "deb-gz", "deb-zst", "rpm-xz", "rpm-gz", "rpm-zst", "tar-xz", "tar-gz", "tar-zst"];
+pub(crate) const KINDS: [&str; 10] = [
+    "deb-xz", "deb-gz", "deb-zst", "rpm-xz", "rpm-gz", "rpm-zst", "tar-xz", "tar-gz", "tar-zst",
+    "wheel-gz",
+];
 
 /// Writes with the fastest level of a kind such as `deb-xz`; `unsummed` is a
 /// .deb without md5sums.
@@ -36,6 +38,7 @@ pub(crate) fn write(
         "unsummed" => deb::write(spec, dir, &DebOptions { compression, threads, md5sums: false }),
         "rpm" => rpm::write(spec, dir, &RpmOptions { compression, threads }),
         "tar" => tar::write(spec, dir, &TarOptions { compression, threads }),
+        "wheel" => wheel::write(spec, dir),
         other => panic!("no format {other}"),
     }
 }

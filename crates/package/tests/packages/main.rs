@@ -9,3 +9,4 @@ mod read;
 mod refusals;
 mod same_bytes;
 mod support;
+mod wheels;

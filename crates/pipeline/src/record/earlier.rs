@@ -32,7 +32,9 @@ pub(super) fn keep(out: &Path, new: &mut KdbEntry, old: KdbEntry, made: &MadePac
     let stays = |package: &Package| {
         // Where nothing is said of it, it was made before that was written.
         let elsewhere = |new: &Package| {
+            // A wheel has its own place beside all others.
             new.name == package.name
+                && (new.format == "wheel") == (package.format == "wheel")
                 && !package.installs.is_empty()
                 && new.installs != package.installs
         };

@@ -1,0 +1,285 @@
+//! Writes a package spec as a wheel, which Python's package managers install.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use gfxpack_model::date::Date;
+use gfxpack_model::package::PackageSpec;
+use pep440_rs::Version;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, System, ZipWriter};
+
+use crate::check::{self, Format};
+use crate::contents::{Contents, Item};
+use crate::output::{Hashing, Output};
+use crate::text::{paragraphs, wrap};
+use crate::{Error, Written};
+
+/// The module of a package that is imported when Python starts, if the spec
+/// has it.
+const START: &str = "/_start.py";
+/// Zip's own level is 6 too, but may change.
+const LEVEL: i64 = 6;
+/// Members that may have more bytes than this, packed or not, have sizes of 64
+/// bits.
+const LARGE: u64 = 0xf000_0000;
+/// Characters in a line of the description.
+const WIDTH: usize = 79;
+
+/// The name that [`write()`] gives the file. Any Python on any system takes it:
+/// what it holds is for GPUs.
+///
+/// # Errors
+/// [`Error::Version`].
+///
+/// Source: PyPA, "Binary distribution format", "File name convention".
+pub fn file_name(spec: &PackageSpec) -> Result<String, Error> {
+    Ok(format!("{}-{}-py3-none-any.whl", module(spec), version(spec)?))
+}
+
+/// Whether [`write()`] would take the spec, without writing.
+///
+/// # Errors
+/// The first rule of the format that is broken, as its own kind of error.
+pub fn check(spec: &PackageSpec) -> Result<(), Error> {
+    check::spec(spec, Format::Wheel)?;
+    version(spec).map(drop)
+}
+
+/// Writes `spec` as a wheel into the existing directory `dir`.
+///
+/// All files go into one Python package, named after the spec: the spec's
+/// absolute paths are below it. If it has a module `/_start.py`, a .pth file
+/// beside the package calls the function `start` in it whenever Python starts.
+///
+/// # Errors
+/// Every kind of [`Error`] but those of .deb, rpm and checksums.
+///
+/// Source: PyPA, "Binary distribution format", "Core metadata specifications"
+/// 2.4; Python, `site`.
+pub fn write(spec: &PackageSpec, dir: &Path) -> Result<Written, Error> {
+    check(spec)?;
+    let (module, version) = (module(spec), version(spec)?);
+    let info = format!("{module}-{version}.dist-info");
+    let contents = Contents::from_spec(spec)?;
+    let output = Output::create(dir, &file_name(spec)?)?;
+    let mut wheel = Wheel::new(output, spec.source_date_epoch);
+    for (path, item) in contents.iter() {
+        wheel.file(&format!("{module}{path}"), item)?;
+    }
+    if contents.iter().any(|(path, _)| path == START) {
+        let line = format!("import {module}._start; {module}._start.start()\n");
+        wheel.bytes(&format!("{module}.pth"), line.as_bytes())?;
+    }
+    wheel.bytes(&format!("{info}/licenses/copyright"), spec.copyright.as_bytes())?;
+    wheel.bytes(&format!("{info}/METADATA"), metadata(spec, &version).as_bytes())?;
+    let generator = concat!("gfxpack ", env!("CARGO_PKG_VERSION"));
+    let about = format!(
+        "Wheel-Version: 1.0\nGenerator: {generator}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    );
+    wheel.bytes(&format!("{info}/WHEEL"), about.as_bytes())?;
+    wheel.finish(&format!("{info}/RECORD"))?.commit()
+}
+
+/// The package's name in Python and in file names.
+///
+/// Source: PyPA, "Names and normalization"; "Binary distribution format",
+/// "Escaping and Unicode".
+fn module(spec: &PackageSpec) -> String {
+    let parts = spec.name.split(['-', '_', '.']).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("_").to_ascii_lowercase()
+}
+
+/// The version as Python's package managers order it. Revision 1 does not show
+/// in it; later ones are post-releases, so that they are upgrades.
+///
+/// Source: PyPA, "Version specifiers".
+fn version(spec: &PackageSpec) -> Result<Version, Error> {
+    let refused = |part, value: &str| Error::Version {
+        format: Format::Wheel.name(),
+        part,
+        value: value.to_owned(),
+    };
+    // As Debian and rpm write what comes before a release.
+    let version = Version::from_str(&spec.version.replace('~', ""))
+        .map_err(|_| refused("version", &spec.version))?;
+    let revision: u64 = spec.revision.parse().map_err(|_| refused("revision", &spec.revision))?;
+    match revision {
+        0 | 1 => Ok(version),
+        // One number can't say both.
+        _ if version.is_post() => Err(refused("revision", &spec.revision)),
+        _ => Ok(version.with_post(Some(revision))),
+    }
+}
+
+/// Source: PyPA, "Core metadata specifications".
+fn metadata(spec: &PackageSpec, version: &Version) -> String {
+    let mut fields = vec![
+        ("Metadata-Version", "2.4".to_owned()),
+        ("Name", spec.name.clone()),
+        ("Version", version.to_string()),
+        ("Summary", spec.summary.clone()),
+        ("Maintainer-email", spec.maintainer.clone()),
+        ("License-Expression", spec.license.clone()),
+        ("License-File", "copyright".to_owned()),
+        ("Requires-Python", ">=3.8".to_owned()),
+        ("Description-Content-Type", "text/plain".to_owned()),
+    ];
+    if !spec.homepage.is_empty() {
+        fields.push(("Project-URL", format!("Homepage, {}", spec.homepage)));
+    }
+    let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+    let description: Vec<String> = paragraphs(&spec.description)
+        .iter()
+        .map(|paragraph| wrap(paragraph, WIDTH).join("\n") + "\n")
+        .collect();
+    format!("{fields}\n{}", description.join("\n"))
+}
+
+/// A zip archive that lists what is put into it.
+struct Wheel {
+    zip: ZipWriter<Output>,
+    options: SimpleFileOptions,
+    /// Lines of `RECORD`.
+    record: String,
+    path: std::path::PathBuf,
+}
+
+impl Wheel {
+    fn new(output: Output, mtime: u64) -> Self {
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Deflated)
+            .compression_level(Some(LEVEL))
+            .system(System::Unix)
+            .last_modified_time(dos_time(mtime));
+        let path = output.path();
+        Self { zip: ZipWriter::new(output), options, record: String::new(), path }
+    }
+
+    fn file(&mut self, name: &str, item: &Item<'_>) -> Result<(), Error> {
+        let path = self.path.clone();
+        self.member(name, item.mode, item.size, |out| item.copy_to(out, &path, None))
+    }
+
+    fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let path = self.path.clone();
+        self.member(name, 0o644, bytes.len() as u64, |out| {
+            out.write_all(bytes).map_err(|e| Error::write(&path, e))
+        })
+    }
+
+    fn member(
+        &mut self,
+        name: &str,
+        mode: u32,
+        size: u64,
+        fill: impl FnOnce(&mut Hashing<&mut ZipWriter<Output>>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.start(name, mode, size)?;
+        let mut hashing = Hashing::new(&mut self.zip);
+        fill(&mut hashing)?;
+        let (_, sha256, size) = hashing.finish_raw();
+        let sha256 = BASE64_URL_SAFE_NO_PAD.encode(sha256);
+        self.record += &format!("{},sha256={sha256},{size}\n", quoted(name));
+        Ok(())
+    }
+
+    fn start(&mut self, name: &str, mode: u32, size: u64) -> Result<(), Error> {
+        let options = self.options.unix_permissions(mode).large_file(size > LARGE);
+        self.zip.start_file(name, options).map_err(|e| Error::write(&self.path, e.into()))
+    }
+
+    /// Adds the list, which has no digest of itself.
+    fn finish(mut self, name: &str) -> Result<Output, Error> {
+        self.record += &format!("{},,\n", quoted(name));
+        self.start(name, 0o644, self.record.len() as u64)?;
+        let failed = |e: io::Error| Error::write(&self.path, e);
+        self.zip.write_all(self.record.as_bytes()).map_err(failed)?;
+        self.zip.finish().map_err(|e| failed(e.into()))
+    }
+}
+
+/// A field of a line of comma-separated values.
+fn quoted(name: &str) -> String {
+    match name.contains([',', '"']) {
+        true => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => name.to_owned(),
+    }
+}
+
+/// The time as zip has it: from 1980 to 2107, in steps of two seconds.
+fn dos_time(seconds: u64) -> DateTime {
+    let Date { year, month, day, hour, minute, second, .. } = Date::at(seconds);
+    let small = |number: u64| u8::try_from(number).unwrap_or_default();
+    let year = u16::try_from(year).unwrap_or_default();
+    let [month, day, hour, minute, second] = [month, day, hour, minute, second].map(small);
+    DateTime::from_date_and_time(year, month, day, hour, minute, second).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use gfxpack_model::package::ChangelogEntry;
+
+    use super::*;
+
+    fn spec(name: &str, version: &str, revision: &str) -> PackageSpec {
+        PackageSpec {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            revision: revision.to_owned(),
+            summary: "Summary".to_owned(),
+            description: String::new(),
+            license: "MIT".to_owned(),
+            homepage: String::new(),
+            maintainer: "A <a@example.org>".to_owned(),
+            section: "libs".to_owned(),
+            relations: Vec::new(),
+            deb_fields: Vec::new(),
+            files: Vec::new(),
+            copyright: "A\n".to_owned(),
+            changelog: vec![ChangelogEntry {
+                version: "1-1".to_owned(),
+                date: 0,
+                changes: vec!["First".to_owned()],
+            }],
+            source_date_epoch: 0,
+        }
+    }
+
+    #[test]
+    fn file_names_are_normalized() {
+        let check = |name: &str, version: &str, revision: &str, expected: Option<&str>| {
+            let spec = spec(name, version, revision);
+            let made = super::check(&spec).and_then(|()| file_name(&spec)).ok();
+            let expected = expected.map(|expected| format!("{expected}-py3-none-any.whl"));
+            assert_eq!(made, expected, "{name} {version}-{revision}");
+        };
+        let name = "miopen-hip-gfx90a-104kdb";
+        check(name, "3.4.0", "1", Some("miopen_hip_gfx90a_104kdb-3.4.0"));
+        check(name, "3.4.0", "2", Some("miopen_hip_gfx90a_104kdb-3.4.0.post2"));
+        check(name, "1.0~rc1+git5", "3", Some("miopen_hip_gfx90a_104kdb-1.0rc1.post3+git5"));
+        check("Miopen.hip--kdb6.4", "1", "1", Some("miopen_hip_kdb6_4-1"));
+        check(name, "3.4.0", "ubuntu1", None);
+        check(name, "1.0.post3", "2", None);
+        check(name, "sid", "1", None);
+        check("6kernels", "1", "1", None);
+        check("kernels+", "1", "1", None);
+    }
+
+    #[test]
+    fn times_before_zip_begin_with_it() {
+        assert_eq!(dos_time(0).year(), 1980);
+        let time = dos_time(1_735_689_599);
+        assert_eq!((time.year(), time.month(), time.day()), (2024, 12, 31));
+        assert_eq!((time.hour(), time.minute(), time.second()), (23, 59, 58));
+    }
+
+    #[test]
+    fn names_with_commas_are_quoted() {
+        assert_eq!(quoted("a/b.kdb"), "a/b.kdb");
+        assert_eq!(quoted("a,\"b"), "\"a,\"\"b\"");
+    }
+}

@@ -1,0 +1,104 @@
+//! Wheels of others, and of whoever means harm.
+
+use std::fs;
+use std::io::{Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+
+use gfxpack_package::wheel;
+use zip::write::SimpleFileOptions;
+use zip::{ZipArchive, ZipWriter};
+
+use crate::archives::check;
+use crate::support::{plain_spec, temp};
+
+type Members = Vec<(String, u32, Vec<u8>)>;
+type Change<'a> = &'a dyn Fn(&mut Members);
+
+fn written(dir: &Path) -> PathBuf {
+    wheel::write(&plain_spec(vec![7; 3000]), dir).expect("written").path
+}
+
+fn members(path: &Path) -> Members {
+    let mut archive = ZipArchive::new(fs::File::open(path).expect("opens")).expect("a zip");
+    let count = archive.len();
+    let read = |index| {
+        let mut member = archive.by_index(index).expect("a member");
+        let mut bytes = Vec::new();
+        member.read_to_end(&mut bytes).expect("reads");
+        (member.name().expect("UTF-8").into_owned(), 0o100_644, bytes)
+    };
+    (0..count).map(read).collect()
+}
+
+fn packed(members: &Members) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, mode, bytes) in members {
+        let options = SimpleFileOptions::default().external_attributes(mode << 16);
+        zip.start_file(name.as_str(), options).expect("started");
+        zip.write_all(bytes).expect("written");
+    }
+    zip.finish().expect("finished").into_inner()
+}
+
+#[test]
+fn what_is_not_as_recorded_is_told() {
+    let dir = temp();
+    let path = written(dir.path());
+    let whole = members(&path);
+    let at = |end: &str| whole.iter().position(|member| member.0.ends_with(end)).expect("there");
+    let told = |change: Change<'_>| {
+        let mut members = whole.clone();
+        change(&mut members);
+        fs::write(&path, packed(&members)).expect("written");
+        check(&path).findings.join("; ")
+    };
+    assert_eq!(told(&|_| ()), "");
+    let add = |name: &str, mode: u32| {
+        let member = (name.to_owned(), mode, b"x".to_vec());
+        move |members: &mut Members| members.push(member.clone())
+    };
+    let (kdb, record) = (at(".kdb"), at("RECORD"));
+    let cases: [(Change<'_>, &str); 8] = [
+        (&add("other.py", 0o100_644), "`/other.py` is not in RECORD"),
+        (&add("../x", 0o100_644), "`../x` leads out of"),
+        (&add("/etc/x", 0o100_644), "`/etc/x` leads out of"),
+        (&add("a/./x", 0o100_644), "`a/./x` leads out of"),
+        (&add("link", 0o120_777), "`/link` is no file"),
+        (&|members| members[kdb].2[5] ^= 1, "gfx1030.kdb` is not what RECORD says"),
+        (&|members| drop(members.remove(kdb)), "is in RECORD and not in the package"),
+        (&|members| members[record].2.extend(b"x\n"), "`x` is no line of RECORD"),
+    ];
+    for (change, expected) in cases {
+        let told = told(change);
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    assert!(told(&|members| drop(members.remove(record))).contains("there is no `miopen_hip"));
+}
+
+#[test]
+fn no_damage_to_a_wheel_is_more_than_a_finding() {
+    let dir = temp();
+    let path = written(dir.path());
+    let whole = fs::read(&path).expect("reads");
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0xff;
+        fs::write(&path, &bytes).expect("written");
+        drop(check(&path));
+    }
+    for end in (0..whole.len()).step_by(11) {
+        fs::write(&path, &whole[..end]).expect("written");
+        assert!(!check(&path).findings.is_empty(), "cut at {end}");
+    }
+    for (bytes, what) in
+        [([b"before", &whole[..]].concat(), "before"), ([&whole[..], b"behind"].concat(), "behind")]
+    {
+        fs::write(&path, &bytes).expect("written");
+        assert!(!check(&path).findings.is_empty(), "{what}");
+    }
+    fs::write(&path, &whole).expect("written");
+    assert_eq!(check(&path).findings, Vec::<String>::new());
+    let other = dir.path().join("kernels.whl");
+    fs::rename(&path, &other).expect("renamed");
+    assert!(check(&other).findings[0].contains("its name is not that of a wheel"));
+}
