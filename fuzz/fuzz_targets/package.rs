@@ -23,6 +23,7 @@ fn path(bytes: &[u8]) -> PathBuf {
         [0x1f, 0x8b, ..] => "x.tar.gz",
         [0xfd, b'7', ..] => "x.tar.xz",
         [0x28, 0xb5, ..] => "x.tar.zst",
+        [b'o', b'c', b'i', ..] => "x.oci.tar",
         [b'P', b'K', ..] => "x-1-py3-none-any.whl",
         _ => "x.deb",
     };

@@ -177,6 +177,18 @@ const NEEDS: &[Need] = &[
     },
     PYTHON_VENV,
     Need {
+        probe: Probe::Program("skopeo"),
+        why: "copy images for containers",
+        apt: "--no-install-recommends skopeo",
+        dnf: Some("skopeo"),
+    },
+    Need {
+        probe: Probe::Program("umoci"),
+        why: "unpack images for containers",
+        apt: "--no-install-recommends umoci",
+        dnf: Some("umoci"),
+    },
+    Need {
         probe: Probe::ProgramOrFile("chromium", "/usr/bin/chromium-browser"),
         why: "open build reports as a reader would",
         apt: "chromium",

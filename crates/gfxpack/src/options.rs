@@ -204,6 +204,7 @@ pub(crate) fn package_options(
         Format::TarZst => PackageFormat::TarZst,
         Format::TarXz => PackageFormat::TarXz,
         Format::Wheel => PackageFormat::Wheel,
+        Format::Oci => PackageFormat::Oci,
     };
     let layout = match (&args.prefix, args.layout) {
         (Some(prefix), _) => LayoutChoice::Prefix(prefix.clone()),

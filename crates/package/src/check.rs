@@ -19,6 +19,8 @@ pub(crate) enum Format {
     Tar,
     /// Python's.
     Wheel,
+    /// An image for containers, likewise.
+    Oci,
 }
 
 impl Format {
@@ -28,6 +30,7 @@ impl Format {
             Self::Rpm => "rpm",
             Self::Tar => "tar",
             Self::Wheel => "wheel",
+            Self::Oci => "oci",
         }
     }
 
@@ -36,7 +39,7 @@ impl Format {
         match self {
             Self::Deb => !matches!(kind, RelationKind::Obsoletes | RelationKind::Supplements),
             Self::Rpm => kind != RelationKind::Replaces,
-            Self::Tar | Self::Wheel => false,
+            Self::Tar | Self::Wheel | Self::Oci => false,
         }
     }
 
@@ -52,7 +55,7 @@ impl Format {
                     && first.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
                     && name.bytes().all(takes)
             }
-            Self::Rpm | Self::Tar => {
+            Self::Rpm | Self::Tar | Self::Oci => {
                 first.is_some_and(|b| b.is_ascii_alphanumeric())
                     && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-._".contains(&b))
             }
@@ -171,7 +174,7 @@ fn relation(relation: &Relation, format: Format) -> Result<(), Error> {
         Format::Rpm => {
             !relation.name.is_empty() && !relation.name.contains(|c: char| c <= ' ' || c == '\x7f')
         }
-        Format::Tar | Format::Wheel => true,
+        Format::Tar | Format::Wheel | Format::Oci => true,
     };
     if !named {
         return fail("that is no package name");

@@ -1,4 +1,4 @@
-//! Turns a package spec into archives: .deb, .rpm, tarballs and wheels, and the
+//! Turns a package spec into archives: .deb, .rpm, tarballs, wheels, images, and the
 //! checksums and bills of material beside them. Signs those, makes
 //! repositories of them, and verifies it all.
 //!
@@ -20,6 +20,7 @@ mod error;
 mod finding;
 mod gzip;
 mod manager;
+pub mod oci;
 mod output;
 pub mod read;
 pub mod repository;

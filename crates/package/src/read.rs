@@ -4,6 +4,7 @@
 mod archive;
 mod deb;
 mod deb_control;
+mod oci;
 mod outcome;
 mod readers;
 mod rpm;
@@ -41,6 +42,8 @@ pub enum Kind {
     Tar,
     /// `.whl`
     Wheel,
+    /// `.oci.tar`
+    Oci,
 }
 
 impl Kind {
@@ -55,6 +58,8 @@ impl Kind {
             Some(Self::Rpm)
         } else if ends(".whl") {
             Some(Self::Wheel)
+        } else if ends(".oci.tar") {
+            Some(Self::Oci)
         } else if [".tar.gz", ".tgz", ".tar.xz", ".tar.zst"].into_iter().any(ends) {
             Some(Self::Tar)
         } else {
@@ -96,6 +101,7 @@ pub fn check(path: &Path, kind: Kind, visit: &mut Visitor<'_>) -> Result<Report,
         Kind::Rpm => rpm::check(file, &mut outcome),
         Kind::Tar => tarball::check(file, path, &mut outcome),
         Kind::Wheel => wheel::check(file, path, &mut outcome),
+        Kind::Oci => oci::check(file, path, &mut outcome),
     };
     match ended {
         Ok(()) => {}

@@ -1,7 +1,8 @@
 //! Knows the blocks of a tar archive in GNU format: headers, long names,
 //! padding, the end.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::path::Path;
 
 use crate::Error;
@@ -56,6 +57,17 @@ impl<'a, W: Write> Tarball<'a, W> {
         self.header(name, ::tar::EntryType::Regular, 0o644, bytes.len() as u64)?;
         self.put(bytes)?;
         self.pad(bytes.len() as u64)
+    }
+
+    /// Appends a scratch file of that size, with mode 0644.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(crate) fn scratch(&mut self, name: &str, file: &mut File, size: u64) -> Result<(), Error> {
+        self.header(name, ::tar::EntryType::Regular, 0o644, size)?;
+        let copied = file.rewind().and_then(|()| io::copy(file, &mut self.out));
+        assert_eq!(copied.map_err(|e| self.failed(e))?, size, "nobody else has the file");
+        self.pad(size)
     }
 
     /// Ends the archive and hands back the writer below.

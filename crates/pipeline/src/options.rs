@@ -286,6 +286,8 @@ pub enum PackageFormat {
     TarXz,
     /// Python's.
     Wheel,
+    /// An image for containers.
+    Oci,
 }
 
 impl CacheOptions {

@@ -10,11 +10,12 @@ use gfxpack_compile::{Cancel, CompileError};
 use gfxpack_model::Target;
 use gfxpack_model::package::{Content, PackageSpec, RelationKind};
 use gfxpack_package::deb::DebOptions;
+use gfxpack_package::oci::OciOptions;
 use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::sbom::Checksums;
 use gfxpack_package::signing::Signer;
 use gfxpack_package::tar::TarOptions;
-use gfxpack_package::{Compression, Written, deb, rpm, sums, tar, wheel};
+use gfxpack_package::{Compression, Written, deb, oci, rpm, sums, tar, wheel};
 
 use crate::bill::{self, Bill};
 use crate::destination;
@@ -271,6 +272,7 @@ enum Kind {
     Rpm,
     Tar,
     Wheel,
+    Oci,
 }
 
 /// The writers of a package, each once.
@@ -297,6 +299,7 @@ fn formats(options: &PackageOptions) -> Vec<Writer> {
             PackageFormat::TarXz => ("tar.xz", Kind::Tar, Compression::Xz { level: 6 }),
             // Zip's compression is that of gzip.
             PackageFormat::Wheel => ("wheel", Kind::Wheel, Compression::Gz { level: 6 }),
+            PackageFormat::Oci => ("oci", Kind::Oci, oci::COMPRESSION),
         };
         Writer { format, kind, compression }
     };
@@ -307,7 +310,7 @@ impl Writer {
     /// Whether such a package can be written: a tarball of nothing but a
     /// dependency is nothing.
     fn fits(&self, spec: &PackageSpec) -> bool {
-        spec.section != "metapackages" || !matches!(self.kind, Kind::Tar | Kind::Wheel)
+        spec.section != "metapackages" || !matches!(self.kind, Kind::Tar | Kind::Wheel | Kind::Oci)
     }
 
     /// What is written of a package.
@@ -327,6 +330,7 @@ impl Writer {
             Kind::Rpm => rpm::check(spec, &RpmOptions { compression, threads }),
             Kind::Tar => tar::check(spec, &TarOptions { compression, threads }),
             Kind::Wheel => wheel::check(spec),
+            Kind::Oci => oci::check(spec),
         }
     }
 
@@ -348,6 +352,7 @@ impl Writer {
             }
             Kind::Tar => tar::write(spec, out, &TarOptions { compression, threads }),
             Kind::Wheel => wheel::write(spec, out),
+            Kind::Oci => oci::write(spec, out, &OciOptions { threads }),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Holds the packages against the programs that must take them: dpkg, lintian,
-//! rpm, tar, sha256sum, and those of Python.
+//! rpm, tar, sha256sum, skopeo, umoci, and those of Python.
 
 #[expect(dead_code, reason = "the rest is for the crate's own tests")]
 #[path = "../../../crates/package/tests/packages/archives.rs"]
@@ -13,6 +13,7 @@ mod installed;
 #[path = "../../../crates/package/tests/packages/judged.rs"]
 mod judged;
 mod large;
+mod oci;
 mod rpm;
 #[path = "../../../crates/package/tests/packages/support.rs"]
 mod support;

@@ -116,6 +116,8 @@ pub(crate) enum Format {
     TarXz,
     /// For the MIOpen that PyTorch's wheels bring; it has no --layout.
     Wheel,
+    /// An image for containers with nothing but the kernels.
+    Oci,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

@@ -1,0 +1,210 @@
+//! Writes a package spec as an image for containers: an OCI image layout with
+//! one layer, in a tar archive.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+use gfxpack_model::package::PackageSpec;
+use serde_json::{Map, Value, json};
+
+use crate::check::{self, Format};
+use crate::compress::Compression;
+use crate::contents::Contents;
+use crate::output::{Hashing, Output, hex, scratch};
+use crate::tarball::Tarball;
+use crate::text::rfc3339;
+use crate::{Error, Written};
+use sha2::{Digest, Sha256};
+
+/// How an image is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OciOptions {
+    /// Threads that may compress; no effect on the bytes. By default as many
+    /// as the machine has.
+    pub threads: usize,
+}
+
+impl Default for OciOptions {
+    fn default() -> Self {
+        Self { threads: crate::threads::default_threads() }
+    }
+}
+
+/// What every reader of images takes; zstd is younger.
+pub const COMPRESSION: Compression = Compression::Gz { level: 6 };
+
+const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
+/// Bytes of a tag.
+///
+/// Source: OCI distribution specification 1.1, "Pulling manifests".
+const TAG_MAX: usize = 128;
+
+/// The name that [`write()`] gives the file.
+#[must_use]
+pub fn file_name(spec: &PackageSpec) -> String {
+    let PackageSpec { name, version, revision, .. } = spec;
+    format!("{name}-{version}-{revision}.oci.tar")
+}
+
+/// Whether [`write()`] would take the spec, without writing.
+///
+/// # Errors
+/// The first rule of the format that is broken, as its own kind of error.
+pub fn check(spec: &PackageSpec) -> Result<(), Error> {
+    check::spec(spec, Format::Oci)
+}
+
+/// Writes `spec` as an image into the existing directory `dir`: what skopeo
+/// calls `oci-archive`. The image is tagged with version and revision.
+///
+/// Its layer has the spec's files, and the copyright below
+/// `usr/share/doc/<name>`. Directories have no entries of their own: one would
+/// replace a link such as `/opt/rocm` in the image below.
+///
+/// # Errors
+/// Every kind of [`Error`] but those of .deb, rpm and checksums.
+///
+/// Source: OCI image specification 1.1.
+pub fn write(spec: &PackageSpec, dir: &Path, options: &OciOptions) -> Result<Written, Error> {
+    check(spec)?;
+    let mut output = Output::create(dir, &file_name(spec))?;
+    let path = output.path();
+    let mut layer_file = scratch(dir, &path)?;
+    let layer = layer(spec, &layer_file, &path, options.threads)?;
+    let config = Blob::json(CONFIG, &config(spec, &layer.diff_id));
+    let manifest = Blob::json(MANIFEST, &manifest(spec, &config, &layer.descriptor));
+    let layout = json!({ "imageLayoutVersion": "1.0.0" }).to_string();
+
+    let mut archive = Tarball::new(&mut output, &path, spec.source_date_epoch);
+    archive.bytes("oci-layout", layout.as_bytes())?;
+    archive.bytes("index.json", index(spec, &manifest).to_string().as_bytes())?;
+    archive.bytes(&manifest.path(), &manifest.bytes)?;
+    archive.bytes(&config.path(), &config.bytes)?;
+    let size = layer.size;
+    archive.scratch(&blob_path(&layer.sha256), &mut layer_file, size)?;
+    archive.finish()?;
+    output.commit()
+}
+
+/// The layer, as it lies in the scratch file.
+struct Layer {
+    sha256: String,
+    size: u64,
+    /// Digest of what it unpacks to.
+    diff_id: String,
+    descriptor: Value,
+}
+
+fn layer(spec: &PackageSpec, file: &File, output: &Path, threads: usize) -> Result<Layer, Error> {
+    let failed = |e| Error::write(output, e);
+    let mut contents = Contents::from_spec(spec)?;
+    let copyright = format!("/usr/share/doc/{}/copyright", spec.name);
+    contents.add(&copyright, spec.copyright.as_bytes())?;
+    let packed = Hashing::new(BufWriter::new(file));
+    let encoder = COMPRESSION.encoder(packed, threads).map_err(failed)?;
+    let mut tarball = Tarball::new(Hashing::new(encoder), output, spec.source_date_epoch);
+    for (install_path, item) in contents.iter() {
+        tarball.file(&install_path[1..], item, None)?;
+    }
+    let (encoder, diff_id, _) = tarball.finish()?.finish();
+    let (buffered, sha256, size) = encoder.finish().map_err(failed)?.finish();
+    buffered.into_inner().map_err(|e| failed(e.into_error()))?;
+    let descriptor = descriptor(LAYER, &sha256, size);
+    Ok(Layer { sha256, size, diff_id, descriptor })
+}
+
+/// A blob in memory.
+struct Blob {
+    bytes: Vec<u8>,
+    sha256: String,
+    descriptor: Value,
+}
+
+impl Blob {
+    fn json(media_type: &str, value: &Value) -> Self {
+        let bytes = value.to_string().into_bytes();
+        let sha256 = hex(&Sha256::digest(&bytes));
+        let descriptor = descriptor(media_type, &sha256, bytes.len() as u64);
+        Self { bytes, sha256, descriptor }
+    }
+
+    fn path(&self) -> String {
+        blob_path(&self.sha256)
+    }
+}
+
+fn blob_path(sha256: &str) -> String {
+    format!("blobs/sha256/{sha256}")
+}
+
+fn descriptor(media_type: &str, sha256: &str, size: u64) -> Value {
+    json!({ "mediaType": media_type, "digest": format!("sha256:{sha256}"), "size": size })
+}
+
+/// Where there is ROCm.
+fn platform() -> (&'static str, &'static str) {
+    ("amd64", "linux")
+}
+
+/// Source: OCI image specification 1.1, config.md.
+fn config(spec: &PackageSpec, diff_id: &str) -> Value {
+    let created = rfc3339(spec.source_date_epoch);
+    let (architecture, os) = platform();
+    json!({
+        "created": created,
+        "author": spec.maintainer,
+        "architecture": architecture,
+        "os": os,
+        "config": { "Labels": annotations(spec) },
+        "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{diff_id}")] },
+        "history": [{ "created": created, "created_by": "gfxpack", "comment": spec.summary }],
+    })
+}
+
+fn manifest(spec: &PackageSpec, config: &Blob, layer: &Value) -> Value {
+    json!({
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "config": config.descriptor,
+        "layers": [layer],
+        "annotations": annotations(spec),
+    })
+}
+
+fn index(spec: &PackageSpec, manifest: &Blob) -> Value {
+    let (architecture, os) = platform();
+    let mut descriptor = manifest.descriptor.clone();
+    descriptor["platform"] = json!({ "architecture": architecture, "os": os });
+    descriptor["annotations"] = json!({ "org.opencontainers.image.ref.name": tag(spec) });
+    json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [descriptor] })
+}
+
+/// Version and revision in the letters of a tag.
+fn tag(spec: &PackageSpec) -> String {
+    let full = format!("{}-{}", spec.version, spec.revision);
+    let takes = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    full.chars().map(|c| if takes(c) { c } else { '_' }).take(TAG_MAX).collect()
+}
+
+/// Source: OCI image specification 1.1, annotations.md.
+fn annotations(spec: &PackageSpec) -> Value {
+    let version = format!("{}-{}", spec.version, spec.revision);
+    let known = [
+        ("created", rfc3339(spec.source_date_epoch)),
+        ("authors", spec.maintainer.clone()),
+        ("url", spec.homepage.clone()),
+        ("version", version),
+        ("licenses", spec.license.clone()),
+        ("title", spec.name.clone()),
+        ("description", spec.summary.clone()),
+    ];
+    let known = known.into_iter().filter(|(_, value)| !value.is_empty());
+    let named =
+        known.map(|(name, value)| (format!("org.opencontainers.image.{name}"), value.into()));
+    Value::Object(named.collect::<Map<_, _>>())
+}
