@@ -177,6 +177,18 @@ const NEEDS: &[Need] = &[
     },
     PYTHON_VENV,
     Need {
+        probe: Probe::Program("bsdtar"),
+        why: "unpack Arch Linux's packages as pacman does",
+        apt: "libarchive-tools",
+        dnf: Some("bsdtar"),
+    },
+    Need {
+        probe: Probe::Program("pacman"),
+        why: "install and verify Arch Linux's packages",
+        apt: "--no-install-recommends pacman-package-manager",
+        dnf: Some("pacman"),
+    },
+    Need {
         probe: Probe::Program("skopeo"),
         why: "copy images for containers",
         apt: "--no-install-recommends skopeo",

@@ -205,6 +205,7 @@ pub(crate) fn package_options(
         Format::TarXz => PackageFormat::TarXz,
         Format::Wheel => PackageFormat::Wheel,
         Format::Oci => PackageFormat::Oci,
+        Format::Arch => PackageFormat::Arch,
     };
     let layout = match (&args.prefix, args.layout) {
         (Some(prefix), _) => LayoutChoice::Prefix(prefix.clone()),

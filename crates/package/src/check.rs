@@ -21,6 +21,8 @@ pub(crate) enum Format {
     Wheel,
     /// An image for containers, likewise.
     Oci,
+    /// pacman's.
+    Arch,
 }
 
 impl Format {
@@ -31,6 +33,7 @@ impl Format {
             Self::Tar => "tar",
             Self::Wheel => "wheel",
             Self::Oci => "oci",
+            Self::Arch => "arch",
         }
     }
 
@@ -39,6 +42,13 @@ impl Format {
         match self {
             Self::Deb => !matches!(kind, RelationKind::Obsoletes | RelationKind::Supplements),
             Self::Rpm => kind != RelationKind::Replaces,
+            Self::Arch => !matches!(
+                kind,
+                RelationKind::Enhances
+                    | RelationKind::Replaces
+                    | RelationKind::Obsoletes
+                    | RelationKind::Supplements
+            ),
             Self::Tar | Self::Wheel | Self::Oci => false,
         }
     }
@@ -55,7 +65,7 @@ impl Format {
                     && first.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
                     && name.bytes().all(takes)
             }
-            Self::Rpm | Self::Tar | Self::Oci => {
+            Self::Rpm | Self::Tar | Self::Oci | Self::Arch => {
                 first.is_some_and(|b| b.is_ascii_alphanumeric())
                     && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-._".contains(&b))
             }
@@ -69,19 +79,32 @@ impl Format {
     }
 
     /// Source: Debian Policy 4.7.0, 5.6.12, without epoch; rpm 4.18
-    /// `build/parsePreamble.c`, allowed characters of `Version` and `Release`.
+    /// `build/parsePreamble.c`, allowed characters of `Version` and `Release`;
+    /// pacman 6.0.2, `scripts/libmakepkg/lint_pkgbuild/pkgver.sh.in`.
     fn takes_version(self, value: &str, part: &str) -> bool {
         let others: &[u8] = match (self, part) {
             (Self::Deb, "version") => b".+~-",
             (Self::Deb, _) => b".+~",
+            (Self::Arch, "version") => b"._+~",
+            (Self::Arch, _) => b".",
             _ => b"._+~^",
         };
         let digit_first = value.bytes().next().is_some_and(|b| b.is_ascii_digit());
         !value.is_empty()
             && value.len() <= MAX_VERSION
             && (digit_first || self != Self::Deb || part != "version")
+            && (self != Self::Arch || part == "version" || is_release(value))
             && value.bytes().all(|b| b.is_ascii_alphanumeric() || others.contains(&b))
     }
+}
+
+/// Whether it is a number, or two with a point between them.
+///
+/// Source: pacman 6.0.2, `scripts/libmakepkg/lint_pkgbuild/pkgrel.sh.in`.
+fn is_release(value: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let (whole, part) = value.split_once('.').unwrap_or((value, "0"));
+    number(whole) && number(part)
 }
 
 /// Holds a spec against the rules of `format` before anything is written.
@@ -169,7 +192,7 @@ fn relation(relation: &Relation, format: Format) -> Result<(), Error> {
         return Ok(());
     }
     let named = match format {
-        Format::Deb => format.takes_name(&relation.name),
+        Format::Deb | Format::Arch => format.takes_name(&relation.name),
         // What rpm relates to is any word: a package, a capability, a path.
         Format::Rpm => {
             !relation.name.is_empty() && !relation.name.contains(|c: char| c <= ' ' || c == '\x7f')
@@ -245,6 +268,12 @@ mod tests {
         check("1^git", false, true);
         for wrong in ["", "1:2", "1 0", "1/0", "1\u{e9}"] {
             check(wrong, false, false);
+        }
+        for (version, arch) in [("1.0~rc1+git5", true), ("1_0", true), ("1.0-2", false)] {
+            assert_eq!(Format::Arch.takes_version(version, "version"), arch, "{version}");
+        }
+        for (revision, arch) in [("1", true), ("1.2", true), ("1.", false), ("1a", false)] {
+            assert_eq!(Format::Arch.takes_version(revision, "revision"), arch, "{revision}");
         }
         assert!(Format::Deb.takes_version("ubuntu1", "revision"));
         assert!(!Format::Deb.takes_version("1-1", "revision"));

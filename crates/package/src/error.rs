@@ -171,6 +171,12 @@ impl Error {
                 "use letters, digits, `.`, `+` and `~`, 100 at the most (Debian Policy 5.6.12)"
                     .to_owned()
             }
+            Self::Version { format: "arch", part: "revision", .. } => {
+                "use a number, or two with a point between them: 1 or 1.1".to_owned()
+            }
+            Self::Version { format: "arch", .. } => {
+                "use letters, digits, `.`, `_`, `+` and `~`, 100 at the most".to_owned()
+            }
             Self::Version { format: "wheel", part: "revision", .. } => {
                 "use a number: a wheel of revision 2 has the version 1.0.post2".to_owned()
             }

@@ -1,4 +1,5 @@
-//! Turns a package spec into archives: .deb, .rpm, tarballs, wheels, images, and the
+//! Turns a package spec into archives: .deb, .rpm, pacman's,
+//! tarballs, wheels, images, and the
 //! checksums and bills of material beside them. Signs those, makes
 //! repositories of them, and verifies it all.
 //!
@@ -10,6 +11,7 @@
 //!
 //! This crate knows no kernels and no SQLite: what it packs are files.
 
+pub mod arch;
 mod check;
 mod choice;
 mod compress;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use gfxpack_model::package::PackageSpec;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::check::{self, Format};
 use crate::compress::Compression;
@@ -15,7 +16,6 @@ use crate::output::{Hashing, Output, hex, scratch};
 use crate::tarball::Tarball;
 use crate::text::rfc3339;
 use crate::{Error, Written};
-use sha2::{Digest, Sha256};
 
 /// How an image is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Reads packages back as a stranger would: every file in them, every digest
 //! they promise.
 
+mod arch;
 mod archive;
 mod deb;
 mod deb_control;
@@ -44,6 +45,8 @@ pub enum Kind {
     Wheel,
     /// `.oci.tar`
     Oci,
+    /// `.pkg.tar.zst`, `.pkg.tar.xz`, `.pkg.tar.gz`
+    Arch,
 }
 
 impl Kind {
@@ -56,6 +59,8 @@ impl Kind {
             Some(Self::Deb)
         } else if ends(".rpm") {
             Some(Self::Rpm)
+        } else if [".pkg.tar.zst", ".pkg.tar.xz", ".pkg.tar.gz"].into_iter().any(ends) {
+            Some(Self::Arch)
         } else if ends(".whl") {
             Some(Self::Wheel)
         } else if ends(".oci.tar") {
@@ -102,6 +107,7 @@ pub fn check(path: &Path, kind: Kind, visit: &mut Visitor<'_>) -> Result<Report,
         Kind::Tar => tarball::check(file, path, &mut outcome),
         Kind::Wheel => wheel::check(file, path, &mut outcome),
         Kind::Oci => oci::check(file, path, &mut outcome),
+        Kind::Arch => arch::check(file, path, &mut outcome),
     };
     match ended {
         Ok(()) => {}

@@ -288,6 +288,8 @@ pub enum PackageFormat {
     Wheel,
     /// An image for containers.
     Oci,
+    /// pacman's, of Arch Linux.
+    Arch,
 }
 
 impl CacheOptions {

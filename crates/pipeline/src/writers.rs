@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gfxpack_compile::{Cancel, CompileError};
 use gfxpack_model::Target;
 use gfxpack_model::package::{Content, PackageSpec, RelationKind};
+use gfxpack_package::arch::ArchOptions;
 use gfxpack_package::deb::DebOptions;
 use gfxpack_package::oci::OciOptions;
 use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::sbom::Checksums;
 use gfxpack_package::signing::Signer;
 use gfxpack_package::tar::TarOptions;
-use gfxpack_package::{Compression, Written, deb, oci, rpm, sums, tar, wheel};
+use gfxpack_package::{Compression, Written, arch, deb, oci, rpm, sums, tar, wheel};
 
 use crate::bill::{self, Bill};
 use crate::destination;
@@ -273,6 +274,7 @@ enum Kind {
     Tar,
     Wheel,
     Oci,
+    Arch,
 }
 
 /// The writers of a package, each once.
@@ -300,6 +302,7 @@ fn formats(options: &PackageOptions) -> Vec<Writer> {
             // Zip's compression is that of gzip.
             PackageFormat::Wheel => ("wheel", Kind::Wheel, Compression::Gz { level: 6 }),
             PackageFormat::Oci => ("oci", Kind::Oci, oci::COMPRESSION),
+            PackageFormat::Arch => ("arch", Kind::Arch, arch::COMPRESSION),
         };
         Writer { format, kind, compression }
     };
@@ -331,6 +334,7 @@ impl Writer {
             Kind::Tar => tar::check(spec, &TarOptions { compression, threads }),
             Kind::Wheel => wheel::check(spec),
             Kind::Oci => oci::check(spec),
+            Kind::Arch => arch::check(spec),
         }
     }
 
@@ -353,6 +357,7 @@ impl Writer {
             Kind::Tar => tar::write(spec, out, &TarOptions { compression, threads }),
             Kind::Wheel => wheel::write(spec, out),
             Kind::Oci => oci::write(spec, out, &OciOptions { threads }),
+            Kind::Arch => arch::write(spec, out, &ArchOptions { threads }),
         }
     }
 }

@@ -17,7 +17,7 @@ const WORDS: [&str; 8] = [
     "--target",
     "gfx906_60,gfx90a@104",
     "--format",
-    "deb,rpm,tar.gz,tar.xz,tar.zst,wheel,oci",
+    "deb,rpm,tar.gz,tar.xz,tar.zst,wheel,oci,arch",
     "--meta=gfx9",
 ];
 

@@ -1,6 +1,8 @@
 //! Holds the packages against the programs that must take them: dpkg, lintian,
-//! rpm, tar, sha256sum, skopeo, umoci, and those of Python.
+//! rpm, tar, sha256sum, skopeo, umoci, pacman, bsdtar, and those of
+//! Python.
 
+mod arch;
 #[expect(dead_code, reason = "the rest is for the crate's own tests")]
 #[path = "../../../crates/package/tests/packages/archives.rs"]
 mod archives;

@@ -118,6 +118,8 @@ pub(crate) enum Format {
     Wheel,
     /// An image for containers with nothing but the kernels.
     Oci,
+    /// For pacman: .pkg.tar.zst.
+    Arch,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

@@ -61,7 +61,7 @@ pub(crate) enum Manager {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Verify {
-    /// .deb, .rpm or tar packages, wheels, images; repositories; directories that `dist` made
+    /// .deb, .rpm, pacman's or tar packages, wheels, images; repositories; directories that `dist` made
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Public keys, one of which must have signed what can be signed

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::archive::{self, ArchiveFile, Root};
 use super::outcome::{About, Outcome, Stop, damaged};
-use super::readers::{Hashed, Limited};
+use super::readers::{Counted, Hashed, Limited};
 use crate::output::hex;
 
 /// What JSON there may be, in bytes.
@@ -133,20 +133,6 @@ fn layer(
         },
     )?;
     Ok(hex(&hashed.digest.finalize()))
-}
-
-/// A reader that counts what goes through it.
-struct Counted<'a> {
-    inner: &'a mut dyn Read,
-    size: u64,
-}
-
-impl Read for Counted<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let filled = self.inner.read(buffer)?;
-        self.size += filled as u64;
-        Ok(filled)
-    }
 }
 
 impl Layout {

@@ -1,5 +1,5 @@
-//! Readers around others: one that gives so much and no more, one that hashes
-//! what goes through it.
+//! Readers around others: one that gives so much and no more, and two that count
+//! and hash what goes through them.
 
 use std::io::{self, Read};
 
@@ -27,6 +27,20 @@ impl<R: Read> Read for Limited<R> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let filled = self.inner.read(&mut buffer[..most])?;
         self.left -= filled as u64;
+        Ok(filled)
+    }
+}
+
+/// A reader that counts what goes through it.
+pub(super) struct Counted<'a> {
+    pub(super) inner: &'a mut dyn Read,
+    pub(super) size: u64,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let filled = self.inner.read(buffer)?;
+        self.size += filled as u64;
         Ok(filled)
     }
 }

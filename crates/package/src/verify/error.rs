@@ -54,7 +54,7 @@ impl VerifyError {
                 file.map_or("see the cause", FileError::hint).to_owned()
             }
             Self::Name { .. } => {
-                "give a .deb, .rpm, .tar.gz, .tar.xz, .tar.zst, .whl or .oci.tar, or a directory; \
+                "give a .deb, .rpm, .tar.gz, .tar.xz, .tar.zst, .whl, .oci.tar or .pkg.tar.zst, or a directory; \
                  kdbs are verified by `gfxpack kdb verify`, performance and find databases by \
                  `gfxpack perfdb lint`"
                     .to_owned()

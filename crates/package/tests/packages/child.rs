@@ -5,18 +5,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gfxpack_model::package::{Content, PackageFile, PackageSpec};
+use gfxpack_package::arch::ArchOptions;
 use gfxpack_package::deb::DebOptions;
 use gfxpack_package::oci::OciOptions;
 use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::tar::TarOptions;
-use gfxpack_package::{Compression, Error, Written, deb, oci, rpm, tar, wheel};
+use gfxpack_package::{Compression, Error, Written, arch, deb, oci, rpm, tar, wheel};
 
 use crate::support::{awkward_spec, spec_with, tool};
 
 /// The formats and compressions that tests go through.
-pub(crate) const KINDS: [&str; 11] = [
+pub(crate) const KINDS: [&str; 12] = [
     "deb-xz", "deb-gz", "deb-zst", "rpm-xz", "rpm-gz", "rpm-zst", "tar-xz", "tar-gz", "tar-zst",
-    "wheel-gz", "oci-gz",
+    "wheel-gz", "oci-gz", "arch-zst",
 ];
 
 /// Writes with the fastest level of a kind such as `deb-xz`; `unsummed` is a
@@ -40,6 +41,7 @@ pub(crate) fn write(
         "rpm" => rpm::write(spec, dir, &RpmOptions { compression, threads }),
         "tar" => tar::write(spec, dir, &TarOptions { compression, threads }),
         "wheel" => wheel::write(spec, dir),
+        "arch" => arch::write(spec, dir, &ArchOptions { threads }),
         "oci" => oci::write(spec, dir, &OciOptions { threads }),
         other => panic!("no format {other}"),
     }
