@@ -147,7 +147,12 @@ pub(crate) fn build_options(args: &Build, environment: &Environment) -> BuildOpt
 
 /// The form of kdbs.
 pub(crate) fn kdb_form(form: args::KdbForm) -> KdbForm {
-    KdbForm { blob: form.blob.into(), layout: form.kdb_layout.into(), provenance: form.provenance }
+    KdbForm {
+        blob: form.blob.into(),
+        layout: form.kdb_layout.into(),
+        provenance: form.provenance,
+        windows_names: form.windows_names,
+    }
 }
 
 fn remote_options(args: &RemoteArgs) -> Option<RemoteOptions> {
@@ -213,6 +218,7 @@ pub(crate) fn package_options(
         (None, LayoutArg::TheRock) => LayoutChoice::TheRock,
         (None, LayoutArg::Fhs) => LayoutChoice::Fhs,
         (None, LayoutArg::Debian) => LayoutChoice::Debian,
+        (None, LayoutArg::Windows) => LayoutChoice::Windows,
     };
     Ok(PackageOptions {
         formats: args.format.iter().map(format).collect(),

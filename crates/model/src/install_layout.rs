@@ -22,6 +22,11 @@ pub enum InstallLayout {
     Debian,
     /// A Python package, below which the paths are.
     Python,
+    /// ROCm's directory on Windows, below which the paths are: MIOpen installs
+    /// its databases beside its library.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `DATABASE_INSTALL_DIR` in CMakeLists.txt.
+    Windows,
     /// Any other prefix, absolute.
     Prefix(String),
 }
@@ -38,6 +43,7 @@ impl InstallLayout {
     pub fn dir_of(&self, library: &str) -> String {
         match self {
             Self::Python => "/db".to_owned(),
+            Self::Windows => "/bin".to_owned(),
             _ => format!("{}/share/{library}/db", self.prefix()),
         }
     }
@@ -50,6 +56,7 @@ impl InstallLayout {
             // Fedora's and openSUSE's.
             Self::Fhs => format!("{prefix}/lib64"),
             Self::Debian => format!("{prefix}/x86_64-linux-gnu"),
+            Self::Windows => "/bin".to_owned(),
             Self::Rocm { .. } | Self::TheRock { .. } | Self::Python | Self::Prefix(_) => {
                 format!("{prefix}/lib")
             }
@@ -63,7 +70,7 @@ impl InstallLayout {
             Self::TheRock { version } => format!("/opt/rocm/core-{version}"),
             Self::Fhs => "/usr".to_owned(),
             Self::Debian => "/usr/lib".to_owned(),
-            Self::Python => String::new(),
+            Self::Python | Self::Windows => String::new(),
             Self::Prefix(prefix) => prefix.trim_end_matches('/').to_owned(),
         }
     }
@@ -75,7 +82,7 @@ impl InstallLayout {
         match self {
             Self::Rocm { version } => version.as_deref(),
             Self::TheRock { version } => Some(version),
-            Self::Fhs | Self::Debian | Self::Python | Self::Prefix(_) => None,
+            Self::Fhs | Self::Debian | Self::Python | Self::Windows | Self::Prefix(_) => None,
         }
     }
 
@@ -101,6 +108,7 @@ mod tests {
         check(InstallLayout::Fhs, "/usr/share/miopen/db");
         check(InstallLayout::Debian, "/usr/lib/share/miopen/db");
         check(InstallLayout::Python, "/db");
+        check(InstallLayout::Windows, "/bin");
         check(InstallLayout::Prefix("/srv/r/".to_owned()), "/srv/r/share/miopen/db");
         let check = |layout: InstallLayout, expected| assert_eq!(layout.library_dir(), expected);
         check(InstallLayout::Rocm { version: None }, "/opt/rocm/lib");

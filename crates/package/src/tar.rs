@@ -19,13 +19,19 @@ pub struct TarOptions {
     /// Threads that may compress; no effect on the bytes. By default as many
     /// as the machine has.
     pub threads: usize,
+    /// The directory below which the copyright is added; [`DOC`] by default.
+    pub doc: &'static str,
 }
+
+/// Where packages have their copyright on Linux.
+pub const DOC: &str = "/usr/share/doc";
 
 impl Default for TarOptions {
     fn default() -> Self {
         Self {
             compression: Compression::Gz { level: 6 },
             threads: crate::threads::default_threads(),
+            doc: DOC,
         }
     }
 }
@@ -51,7 +57,7 @@ pub fn check(spec: &PackageSpec, options: &TarOptions) -> Result<(), Error> {
 /// `dir`.
 ///
 /// Names are the absolute paths without their first slash; the copyright is
-/// added below `usr/share/doc/<name>`. Directories have no entries of their
+/// added below the directory for it, as `usr/share/doc/<name>`. Directories have no entries of their
 /// own: unpacking one would replace a link such as `/opt/rocm` and change mode
 /// and time of `/usr`.
 ///
@@ -63,7 +69,7 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &TarOptions) -> Result<Wri
     let path = output.path();
     let failed = |e| Error::write(&path, e);
     let mut contents = Contents::from_spec(spec)?;
-    let copyright = format!("/usr/share/doc/{}/copyright", spec.name);
+    let copyright = format!("{}/{}/copyright", options.doc, spec.name);
     contents.add(&copyright, spec.copyright.as_bytes())?;
 
     let encoder = options.compression.encoder(&mut output, options.threads).map_err(failed)?;

@@ -155,6 +155,8 @@ pub struct KdbForm {
     pub layout: Layout,
     /// Whether the kdb records what each object was made of.
     pub provenance: bool,
+    /// Whether kernels have the names that MIOpen asks for on Windows.
+    pub windows_names: bool,
 }
 
 /// A service of the Remote Execution API.
@@ -267,6 +269,8 @@ pub enum LayoutChoice {
     Fhs,
     /// `/usr/lib/share/miopen/db`.
     Debian,
+    /// `bin` in ROCm's directory on Windows.
+    Windows,
     /// Below this prefix.
     Prefix(String),
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
+use gfxpack_kdb::{ReadError, ReadOptions, Reader};
 use gfxpack_model::Target;
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
@@ -12,7 +13,7 @@ use gfxpack_process::temporary_dir;
 use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
 use crate::library::Licenses;
-use crate::options::{CacheOptions, PackageOptions};
+use crate::options::{CacheOptions, LayoutChoice, PackageOptions};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::Progress;
 use crate::tuning::Shipped;
@@ -64,6 +65,9 @@ impl PackageKdbs<'_> {
                 ));
             }
             let kdb = self.checked(path, target, &records)?;
+            if self.options.layout == LayoutChoice::Windows {
+                self.check_windows_names(path)?;
+            }
             let mut library = kdb.origin.library();
             if library.licenses.is_empty() {
                 library.licenses = self.sources_without_licence(path)?;
@@ -128,6 +132,25 @@ impl PackageKdbs<'_> {
         match verified.findings.first() {
             Some(finding) => Err(Error::Unsound(format!("`{}`: {finding}", path.display()))),
             None => Ok(verified.rows),
+        }
+    }
+
+    /// Refuses a kdb in which MIOpen finds nothing on Windows.
+    fn check_windows_names(&self, path: &Path) -> Result<()> {
+        let options = ReadOptions::with_max_object_bytes(self.max_object_bytes);
+        let mut other = None;
+        Reader::open_with(path, options)?.for_each_key(|key| {
+            if other.is_none() && key.for_windows() != key {
+                other = Some(key.kernel_name.clone());
+            }
+            Ok::<(), ReadError>(())
+        })?;
+        match other {
+            None => Ok(()),
+            Some(name) => Err(error::usage(
+                format!("failed to package `{}` for Windows: it has `{name}`", path.display()),
+                "MIOpen asks for names in .obj there: build the kdb with --windows-names",
+            )),
         }
     }
 

@@ -33,6 +33,7 @@ fn layout(options: &PackageOptions) -> Result<InstallLayout> {
         LayoutChoice::TheRock => InstallLayout::TheRock { version: core_version(options)? },
         LayoutChoice::Fhs => InstallLayout::Fhs,
         LayoutChoice::Debian => InstallLayout::Debian,
+        LayoutChoice::Windows => InstallLayout::Windows,
     };
     if rocm_version.is_some() && layout.version().is_none() {
         return Err(error::usage(
@@ -231,8 +232,8 @@ pub(crate) fn plan<'a>(
         let spec = kernel_package::spec(&release, &contents);
         let python = kernel_package::python(&release, &contents);
         let tuning = contents.tuning;
-        let of_kdb = Planned { kdb: Some(kdb), python, tuning, ..Planned::new(spec, target()) };
-        planned.push(of_kdb);
+        let bare = Planned::new(spec, target());
+        planned.push(Planned { kdb: Some(kdb), python, tuning, ..bare });
         if let Some(spec) = kernel_package::unversioned(&release, &kdb.target) {
             planned.push(Planned::new(spec, target()));
         }
@@ -322,6 +323,9 @@ pub(crate) fn check<'a>(
             "choose other formats with --format",
         ));
     }
+    if release.layout == InstallLayout::Windows {
+        check_windows(release, options)?;
+    }
     let targets: Vec<Target> = targets.cloned().collect();
     let mut specs = families(release, &targets, options, &|_| Ok(PathBuf::new()))?;
     let mut pythons = Vec::new();
@@ -340,6 +344,26 @@ pub(crate) fn check<'a>(
     }
     distinct(specs.iter())?;
     writers::check(&specs, &pythons, options)
+}
+
+/// Refuses what nobody on Windows could use.
+fn check_windows(release: &Release, options: &PackageOptions) -> Result<()> {
+    let unpacks = |format: &PackageFormat| {
+        matches!(format, PackageFormat::TarGz | PackageFormat::TarXz | PackageFormat::TarZst)
+    };
+    if !options.formats.iter().all(unpacks) {
+        return Err(error::usage(
+            "failed to use --layout windows with packages that Windows does not install",
+            "choose a tarball: --format tar.gz",
+        ));
+    }
+    if !release.reader.is_miopen() {
+        return Err(error::usage(
+            "failed to use --layout windows for these kernels: MIOpen does not read them",
+            "leave it out",
+        ));
+    }
+    Ok(())
 }
 
 /// The target that the name of a file with kernels says, and how it is read.

@@ -21,7 +21,7 @@ use gfxpack_package::{Compression, Written, arch, deb, oci, rpm, sums, tar, whee
 use crate::bill::{self, Bill};
 use crate::destination;
 use crate::error::{self, Error, Result};
-use crate::options::{PackageFormat, PackageOptions};
+use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
 use crate::outputs::{Outputs, Recipe};
 use crate::planned_package::Planned;
 use crate::progress::{Event, Progress};
@@ -271,7 +271,7 @@ struct Writer {
 enum Kind {
     Deb { md5sums: bool },
     Rpm,
-    Tar,
+    Tar { doc: &'static str },
     Wheel,
     Oci,
     Arch,
@@ -287,6 +287,11 @@ fn writers(planned: &Planned<'_>, options: &PackageOptions) -> Vec<Writer> {
 
 /// The writers asked for, each once.
 fn formats(options: &PackageOptions) -> Vec<Writer> {
+    let tar = match options.layout {
+        // What is unpacked there is below ROCm's directory.
+        LayoutChoice::Windows => Kind::Tar { doc: "/share/doc" },
+        _ => Kind::Tar { doc: tar::DOC },
+    };
     let mut formats = options.formats.clone();
     formats.sort();
     formats.dedup();
@@ -296,9 +301,9 @@ fn formats(options: &PackageOptions) -> Vec<Writer> {
                 ("deb", Kind::Deb { md5sums: options.md5sums }, options.deb_compression)
             }
             PackageFormat::Rpm => ("rpm", Kind::Rpm, options.rpm_compression),
-            PackageFormat::TarGz => ("tar.gz", Kind::Tar, Compression::Gz { level: 6 }),
-            PackageFormat::TarZst => ("tar.zst", Kind::Tar, Compression::Zst { level: 3 }),
-            PackageFormat::TarXz => ("tar.xz", Kind::Tar, Compression::Xz { level: 6 }),
+            PackageFormat::TarGz => ("tar.gz", tar, Compression::Gz { level: 6 }),
+            PackageFormat::TarZst => ("tar.zst", tar, Compression::Zst { level: 3 }),
+            PackageFormat::TarXz => ("tar.xz", tar, Compression::Xz { level: 6 }),
             // Zip's compression is that of gzip.
             PackageFormat::Wheel => ("wheel", Kind::Wheel, Compression::Gz { level: 6 }),
             PackageFormat::Oci => ("oci", Kind::Oci, oci::COMPRESSION),
@@ -313,7 +318,8 @@ impl Writer {
     /// Whether such a package can be written: a tarball of nothing but a
     /// dependency is nothing.
     fn fits(&self, spec: &PackageSpec) -> bool {
-        spec.section != "metapackages" || !matches!(self.kind, Kind::Tar | Kind::Wheel | Kind::Oci)
+        spec.section != "metapackages"
+            || !matches!(self.kind, Kind::Tar { .. } | Kind::Wheel | Kind::Oci)
     }
 
     /// What is written of a package.
@@ -331,7 +337,7 @@ impl Writer {
                 deb::check(spec, &DebOptions { compression, threads, md5sums })
             }
             Kind::Rpm => rpm::check(spec, &RpmOptions { compression, threads }),
-            Kind::Tar => tar::check(spec, &TarOptions { compression, threads }),
+            Kind::Tar { doc } => tar::check(spec, &TarOptions { compression, threads, doc }),
             Kind::Wheel => wheel::check(spec),
             Kind::Oci => oci::check(spec),
             Kind::Arch => arch::check(spec),
@@ -354,7 +360,7 @@ impl Writer {
                 let signer = signer.map(|signer| signer as &dyn gfxpack_package::Sign);
                 rpm::write_signed(spec, out, &RpmOptions { compression, threads }, signer)
             }
-            Kind::Tar => tar::write(spec, out, &TarOptions { compression, threads }),
+            Kind::Tar { doc } => tar::write(spec, out, &TarOptions { compression, threads, doc }),
             Kind::Wheel => wheel::write(spec, out),
             Kind::Oci => oci::write(spec, out, &OciOptions { threads }),
             Kind::Arch => arch::write(spec, out, &ArchOptions { threads }),

@@ -51,8 +51,8 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     let target = &contents.target;
     let dir = release.kdb_dir();
     let aliases = match (release.layout.version(), release.reader) {
-        // Package managers for Python know no devices.
-        _ if release.layout == InstallLayout::Python => Vec::new(),
+        // Package managers for Python know no devices, and Windows has none.
+        _ if matches!(release.layout, InstallLayout::Python | InstallLayout::Windows) => Vec::new(),
         (None, Consumer::Miopen) => hardware::modaliases(target),
         (None, Consumer::Rocfft) => hardware::modaliases(target),
         // Only who has a program that reads them wants them.
@@ -60,6 +60,7 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     };
     let place = match release.layout {
         InstallLayout::Python => "a Python package of its own".to_owned(),
+        InstallLayout::Windows => "the directory of MIOpen.dll".to_owned(),
         _ => dir.clone(),
     };
     let mut spec = bare(release, release.package_name(target), release.version.clone());

@@ -23,7 +23,7 @@ pub fn advice(key: &KernelKey, target: &Target) -> Option<String> {
         Some((_, device)) if device != processor => {
             Some(format!("the arguments are for {device}, and the device is a {processor}"))
         }
-        _ if !key.kernel_name.ends_with(".o") => {
+        _ if key.source_name().is_none() => {
             Some("the name does not end in `.o`, as those of all of MIOpen's kernels do".to_owned())
         }
         _ => None,

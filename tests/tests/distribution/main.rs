@@ -6,6 +6,7 @@ mod apt;
 mod choice;
 mod dnf;
 mod earlier;
+mod formats;
 mod judges;
 mod lab;
 mod licences;

@@ -188,7 +188,11 @@ fn what_links_lead_to_is_checked() {
 #[test]
 fn all_that_is_named_or_lies_below_is_looked_at() {
     let lab = Lab::new();
-    let options = TarOptions { compression: Compression::Xz { level: 0 }, threads: 1 };
+    let options = TarOptions {
+        compression: Compression::Xz { level: 0 },
+        threads: 1,
+        ..TarOptions::default()
+    };
     let spec = other("theirs", "1.0", "/opt/theirs", "theirs");
     fs::create_dir_all(lab.path("o/sub")).expect("made");
     let good = tar::write(&spec, &lab.path("o"), &options).expect("written").path;
@@ -245,7 +249,11 @@ fn what_does_not_fit_where_it_is_unpacked_is_told_with_its_place() {
     fs::File::create(&zeros).expect("created").set_len(80 << 20).expect("sparse files work");
     let mut spec = other("bomb", "1.0", "/opt/gfx906.kdb", "");
     spec.files[0].content = Content::File(zeros);
-    let options = TarOptions { compression: Compression::Zst { level: 3 }, threads: 1 };
+    let options = TarOptions {
+        compression: Compression::Zst { level: 3 },
+        threads: 1,
+        ..TarOptions::default()
+    };
     let bomb = tar::write(&spec, &lab.path("."), &options).expect("written").path;
     let run = lab.run(&["verify", bomb.to_str().expect("UTF-8")]).expect_code(101);
     assert!(run.stdout.contains("has more than 67108864 bytes"), "{}", run.stdout);

@@ -31,7 +31,7 @@ fn tar_unpacks_every_byte() {
     ] {
         let dir = temp();
         let spec = awkward_spec(dir.path());
-        let options = TarOptions { compression, threads: 2 };
+        let options = TarOptions { compression, threads: 2, ..TarOptions::default() };
         let written = tar::write(&spec, dir.path(), &options).expect("written");
         assert_eq!(written.file_name, format!("{NAME}-1.0.0-1.{name}"));
         assert_eq!(written.file_name, tar::file_name(&spec, &options));

@@ -16,6 +16,10 @@ pub(crate) struct KdbForm {
     /// gfxpack version
     #[arg(long, help_heading = "Build")]
     pub(crate) provenance: bool,
+    /// Name kernels as MIOpen does on Windows: conv.cpp.obj. `dist --layout
+    /// windows` does so by itself
+    #[arg(long, help_heading = "Build")]
+    pub(crate) windows_names: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

@@ -134,6 +134,9 @@ pub(crate) enum LayoutArg {
     Fhs,
     /// /usr/lib/share/miopen/db, where Debian's libMIOpen looks.
     Debian,
+    /// bin in ROCm's directory on Windows, in tarballs; kernels have the names
+    /// that MIOpen asks for there.
+    Windows,
 }
 
 fn parse_prefix(text: &str) -> Result<String, String> {

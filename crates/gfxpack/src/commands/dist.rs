@@ -7,7 +7,7 @@ use gfxpack_compile::Cancel;
 use gfxpack_pipeline::asked_facts;
 use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Built, Dist, DistOptions};
-use gfxpack_pipeline::options::{Purpose, processes};
+use gfxpack_pipeline::options::{LayoutChoice, Purpose, processes};
 use gfxpack_pipeline::prepare::Work;
 use gfxpack_pipeline::text::brief;
 use gfxpack_pipeline::writers::MadePackage;
@@ -46,6 +46,12 @@ pub(crate) fn run(
         return build_shard::run(args, shard, environment, cancel, output);
     }
     let options = options(args, packaging, environment)?;
+    if check && options.build.form.windows_names {
+        return Err(fail::usage(
+            "failed to use --check with kernels for Windows: the libMIOpen that is asked is Linux's",
+            "leave --check out",
+        ));
+    }
     let reporter = Reporter::new(output);
     let dist = match Dist::prepare(&options, cancel, &reporter)? {
         Work::ToDo(dist) => dist,
@@ -91,10 +97,13 @@ fn options(
         purpose: if args.dry_run { Purpose::Look } else { Purpose::Build },
         jobs: args.jobs,
     };
+    let mut build = build_options(args, environment);
+    let layout = package.as_ref().map(|package| &package.layout);
+    build.form.windows_names |= layout == Some(&LayoutChoice::Windows);
     Ok(DistOptions {
         prepare: plan.options(environment)?,
         stored_plan: args.stored.plan.clone(),
-        build: build_options(args, environment),
+        build,
         package,
     })
 }

@@ -126,7 +126,7 @@ fn check_key<'a>(
     // MIOpen appends the device for every source but these.
     //
     // Source: ROCm/MIOpen 2d1fd997a, `HIPOCProgramImpl` and `Handle::LoadProgram`.
-    if key.kernel_name.ends_with(".mlir.o") {
+    if key.source_name().is_some_and(|name| name.ends_with(".mlir")) {
         return None;
     }
     let device = key.split_device().map(|(_, device)| device);

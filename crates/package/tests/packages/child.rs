@@ -39,7 +39,9 @@ pub(crate) fn write(
         "deb" => deb::write(spec, dir, &DebOptions { compression, threads, md5sums: true }),
         "unsummed" => deb::write(spec, dir, &DebOptions { compression, threads, md5sums: false }),
         "rpm" => rpm::write(spec, dir, &RpmOptions { compression, threads }),
-        "tar" => tar::write(spec, dir, &TarOptions { compression, threads }),
+        "tar" => {
+            tar::write(spec, dir, &TarOptions { compression, threads, ..TarOptions::default() })
+        }
         "wheel" => wheel::write(spec, dir),
         "arch" => arch::write(spec, dir, &ArchOptions { threads }),
         "oci" => oci::write(spec, dir, &OciOptions { threads }),

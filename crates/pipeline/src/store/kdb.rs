@@ -1,11 +1,12 @@
 //! kdbs, which MIOpen and gfxpack's runtime read.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use gfxpack_compile::CompileError;
 use gfxpack_kdb::{ReadError, ReadOptions, Reader, Row, VerifyOptions, WriteError, WriteOptions};
-use gfxpack_model::Target;
+use gfxpack_model::{KernelKey, Target};
 
 use super::kernel_store::{KernelStore, Rows, Verified};
 use crate::error::{Error, Result};
@@ -16,15 +17,28 @@ pub(super) struct Kdb;
 
 impl KernelStore for Kdb {
     fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64> {
-        let sized: Vec<Row<'_>> =
-            rows.keys.iter().map(|(key, size)| Row { key, size: *size }).collect();
+        let names: Vec<Cow<'_, KernelKey>> = rows
+            .keys
+            .iter()
+            .map(|&(key, _)| match rows.form.windows_names {
+                true => Cow::Owned(key.for_windows()),
+                false => Cow::Borrowed(key),
+            })
+            .collect();
+        // Other names may have another order.
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        order.sort_by(|one, other| names[*one].cmp(&names[*other]));
+        let sized = order.iter().map(|&row| Row { key: &names[row], size: rows.keys[row].1 });
+        let sized: Vec<Row<'_>> = sized.collect();
+        let object = |position: usize| (rows.object)(order[position]);
+        let origin = |position: usize| rows.origin?(order[position]);
         let report = |done: gfxpack_kdb::Progress| (rows.progress)(done.rows, done.total);
         let mut options = WriteOptions::default();
         options.progress = Some(&report);
         options.blob = rows.form.blob;
         options.layout = rows.form.layout;
-        options.origin = rows.origin;
-        let written = gfxpack_kdb::write(path, &sized, &options, rows.object);
+        options.origin = rows.origin.is_some().then_some(&origin);
+        let written = gfxpack_kdb::write(path, &sized, &options, object);
         Ok(written.map_err(object_error)?.rows)
     }
 
@@ -60,7 +74,8 @@ impl KernelStore for Kdb {
     }
 
     fn identity(&self, form: KdbForm) -> String {
-        format!("{:?} {:?}", form.blob, form.layout)
+        let names = if form.windows_names { " windows" } else { "" };
+        format!("{:?} {:?}{names}", form.blob, form.layout)
     }
 }
 

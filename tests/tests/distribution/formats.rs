@@ -1,0 +1,108 @@
+//! Packages for Python, containers, pacman and Windows: made by the command
+//! line, signed, listed, verified.
+
+use std::fs;
+
+use gfxpack_tests::project::{command, python_reads};
+
+use crate::lab::{KEY, Lab, files, ok};
+
+const DIST: [&str; 5] = ["dist", "--manifest", "kernels.toml", "--target", "gfx90a@104"];
+
+#[test]
+fn every_format_is_signed_listed_and_verified() {
+    let lab = Lab::new();
+    let dist = |format: &str| {
+        let words = ["--out", "out", "--sign-key", KEY, "--meta", "all", "--format", format];
+        lab.run(&[&DIST[..], &words].concat()).expect_code(0);
+    };
+    // What one run makes stays when another makes other formats.
+    dist("wheel,oci");
+    dist("arch,deb");
+    let out = lab.path("out");
+    let name = "miopen-hip-gfx90a-104kdb";
+    let made = [
+        "miopen_hip_gfx90a_104kdb-1.2.3-py3-none-any.whl".to_owned(),
+        format!("{name}-1.2.3-1.oci.tar"),
+        format!("{name}-1.2.3-1-any.pkg.tar.zst"),
+        format!("{name}_1.2.3-1_all.deb"),
+    ];
+    let sums = fs::read_to_string(out.join("SHA256SUMS")).expect("reads");
+    let bill = fs::read_to_string(out.join(format!("{name}-1.2.3-1.spdx.json"))).expect("reads");
+    for file in &made {
+        assert!(out.join(file).is_file(), "{file}");
+        assert!(sums.contains(&format!("  {file}\n")), "{file}: {sums}");
+        assert!(bill.contains(file), "{file}: {bill}");
+        let mut verify = lab.gpg();
+        verify.arg("--verify").arg(out.join(format!("{file}.asc"))).arg(out.join(file));
+        ok(&mut verify);
+    }
+    // A family's package depends on others, which only some formats can say.
+    let families = ["-any.pkg.tar.zst", ".deb", ".whl", ".oci.tar"].map(|end| {
+        let files = files(&out, end).into_iter();
+        files.filter(|path| path.to_str().is_some_and(|path| path.contains("allkdb"))).count()
+    });
+    assert_eq!(families, [1, 1, 0, 0]);
+    let keyring = lab.key_file().display().to_string();
+    let verify = || lab.run(&["verify", "out", "--keyring", &keyring]);
+    let verified = verify().expect_code(0).stdout;
+    let kernels = |file: &str| {
+        let begin = format!("out/{file}: sound, ");
+        let line = verified.lines().find_map(|line| line.strip_prefix(&begin));
+        let (_, kernels) = line.and_then(|line| line.split_once(", ")).expect("files and kernels");
+        kernels.to_owned()
+    };
+    for file in &made {
+        assert_eq!(kernels(file), kernels(&made[3]), "{file}");
+        assert_ne!(kernels(file), "0 kernels");
+    }
+    for file in &made[..3] {
+        let path = out.join(file);
+        let whole = fs::read(&path).expect("reads");
+        let mut bytes = whole.clone();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0xff;
+        fs::write(&path, bytes).expect("written");
+        verify().expect_code(101);
+        fs::write(&path, whole).expect("written");
+    }
+    verify().expect_code(0);
+}
+
+/// `object_file_postfix` and `DATABASE_INSTALL_DIR` of MIOpen on Windows.
+#[test]
+fn kernels_for_windows_have_its_names_and_places() {
+    let lab = Lab::new();
+    let windows = ["--layout", "windows", "--format", "tar.gz"];
+    lab.run(&[&DIST[..], &windows, &["--out", "out"]].concat()).expect_code(0);
+    let archive = lab.path("out/miopen-hip-gfx90a-104kdb-1.2.3-1.tar.gz");
+    let listed = ok(command("tar").arg("-tf").arg(&archive));
+    let expected = "bin/gfx90a68.kdb\nshare/doc/miopen-hip-gfx90a-104kdb/copyright\n";
+    assert_eq!(listed, expected);
+    lab.run(&["verify", "out"]).expect_code(0);
+    let names = |kdb: &str| {
+        let rows = ok(command("sqlite3")
+            .arg(lab.path(kdb))
+            .arg("SELECT kernel_name, kernel_args FROM kern_db ORDER BY 1, 2"));
+        rows.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let here = names("out/kdb/gfx90a68.kdb");
+    lab.run(&[&DIST[..], &["--format", "tar.gz", "--out", "linux"]].concat()).expect_code(0);
+    let there = names("linux/kdb/gfx90a68.kdb");
+    let renamed: Vec<String> = there.iter().map(|row| row.replacen(".o|", ".obj|", 1)).collect();
+    assert!(!here.is_empty() && here != there);
+    assert_eq!(here, renamed, "the same kernels");
+    // 0x3f: the processor's number in the objects.
+    assert_eq!(python_reads(&lab.path("out/kdb/gfx90a68.kdb"), 0x3f).len(), here.len());
+
+    // The other way round nothing would be found, and nobody would install it.
+    let refused = |words: &[&str]| lab.run(words).expect_code(2).stderr;
+    let other = ["package", "linux/kdb/gfx90a68.kdb", "--out", "again"];
+    assert!(refused(&[&other[..], &windows].concat()).contains(".obj there"));
+    let same = ["package", "out/kdb/gfx90a68.kdb", "--out", "again"];
+    lab.run(&[&same[..], &windows].concat()).expect_code(0);
+    let again = fs::read(lab.path("again/miopen-hip-gfx90a-104kdb-1.2.3-1.tar.gz"));
+    assert!(again.expect("reads") == fs::read(&archive).expect("reads"));
+    let deb = [&DIST[..], &["--layout", "windows", "--out", "deb"]].concat();
+    assert!(refused(&deb).contains("choose a tarball"));
+}
