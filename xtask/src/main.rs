@@ -1,11 +1,12 @@
-//! A checkout's front door: `cargo xtask dist`, `test`, `ci`, `bench`, `fuzz`,
-//! `tidy`, `update-miopen`.
+//! A checkout's front door: `cargo xtask dist`, `test`, `ci`, `crates`, `bench`,
+//! `fuzz`, `tidy`, `update-miopen`.
 //!
 //! It depends on no crate of the workspace: it runs their command line, as a
 //! user would.
 
 mod bench;
 mod ci;
+mod crates;
 mod dist;
 mod fuzz;
 mod root;
@@ -30,6 +31,7 @@ enum Xtask {
     Dist(dist::Dist),
     Test(test::Test),
     Ci(ci::Ci),
+    Crates(crates::Crates),
     Bench(bench::Bench),
     Fuzz(fuzz::Fuzz),
     Tidy(tidy::Tidy),
@@ -53,6 +55,7 @@ fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
         Xtask::Dist(dist) => dist.run(&sh, passed),
         Xtask::Test(test) => test.run(&sh, passed),
         Xtask::Ci(ci) => ci.run(&sh),
+        Xtask::Crates(crates) => crates.run(&sh),
         Xtask::Bench(bench) => bench.run(&sh),
         Xtask::Fuzz(fuzz) => fuzz.run(&sh),
         Xtask::Tidy(tidy) => tidy.run(),

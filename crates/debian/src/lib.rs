@@ -35,6 +35,6 @@ impl Keyring {
     /// # Errors
     /// None with the ring that is part of gfxpack.
     pub fn debian() -> Result<Self, SignatureError> {
-        Self::read(include_bytes!("../../../packaging/keyrings/debian-archive.pgp"))
+        Self::read(include_bytes!("../keyrings/debian-archive.pgp"))
     }
 }

@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn the_documentation_has_every_exit_code_as_the_help_has_it() {
-        let page = include_str!("../../../docs/messages.md");
+        let page = include_str!("../messages.md");
         let rows: String =
             MEANINGS.iter().map(|(code, meaning)| format!("| {code} | {meaning} |\n")).collect();
         assert!(page.contains(&rows), "{rows}");

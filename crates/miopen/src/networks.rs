@@ -1,5 +1,5 @@
 //! Well-known networks, and the problems that they are made of. Their tables
-//! are files beside the sources, in packaging/networks, which the program
+//! are files beside the sources, in crates/miopen/networks, which the program
 //! carries.
 
 mod blocks;
@@ -18,18 +18,18 @@ pub use self::selection::{NetworkError, NetworkName, Selection};
 
 /// The tables, by file name.
 const FILES: [(&str, &str); 12] = [
-    ("densenet.toml", include_str!("../../../packaging/networks/densenet.toml")),
-    ("efficientnet.toml", include_str!("../../../packaging/networks/efficientnet.toml")),
-    ("inception.toml", include_str!("../../../packaging/networks/inception.toml")),
-    ("mask-rcnn.toml", include_str!("../../../packaging/networks/mask-rcnn.toml")),
-    ("mobilenet.toml", include_str!("../../../packaging/networks/mobilenet.toml")),
-    ("resnet.toml", include_str!("../../../packaging/networks/resnet.toml")),
-    ("ssd.toml", include_str!("../../../packaging/networks/ssd.toml")),
-    ("stable-diffusion.toml", include_str!("../../../packaging/networks/stable-diffusion.toml")),
-    ("unet.toml", include_str!("../../../packaging/networks/unet.toml")),
-    ("vgg.toml", include_str!("../../../packaging/networks/vgg.toml")),
-    ("whisper.toml", include_str!("../../../packaging/networks/whisper.toml")),
-    ("yolo.toml", include_str!("../../../packaging/networks/yolo.toml")),
+    ("densenet.toml", include_str!("../networks/densenet.toml")),
+    ("efficientnet.toml", include_str!("../networks/efficientnet.toml")),
+    ("inception.toml", include_str!("../networks/inception.toml")),
+    ("mask-rcnn.toml", include_str!("../networks/mask-rcnn.toml")),
+    ("mobilenet.toml", include_str!("../networks/mobilenet.toml")),
+    ("resnet.toml", include_str!("../networks/resnet.toml")),
+    ("ssd.toml", include_str!("../networks/ssd.toml")),
+    ("stable-diffusion.toml", include_str!("../networks/stable-diffusion.toml")),
+    ("unet.toml", include_str!("../networks/unet.toml")),
+    ("vgg.toml", include_str!("../networks/vgg.toml")),
+    ("whisper.toml", include_str!("../networks/whisper.toml")),
+    ("yolo.toml", include_str!("../networks/yolo.toml")),
 ];
 
 /// All networks, sorted by name.
