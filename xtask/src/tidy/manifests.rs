@@ -5,7 +5,9 @@ use super::finding::Finding;
 use super::tree::{TextFile, Tree};
 
 /// What every member takes from the root.
-const INHERITED: &[&str] = &["version", "edition", "rust-version", "license", "authors", "publish"];
+const INHERITED: &[&str] = &["version", "edition", "rust-version", "license", "authors"];
+/// Likewise of crates that are published.
+const OF_PUBLISHED: &[&str] = &["repository", "readme", "keywords", "categories"];
 const REGISTRY: &str = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
 
 /// What names the workspace's version beside its manifest.
@@ -32,6 +34,7 @@ fn check_member(file: &TextFile) -> Vec<Finding> {
     let mut section = "";
     let mut inherited = Vec::new();
     let mut lints = false;
+    let mut is_published = true;
     for (number, line) in (1..).zip(file.text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -48,11 +51,13 @@ fn check_member(file: &TextFile) -> Vec<Finding> {
             }
         } else if section == "package" {
             inherited.extend(line.strip_suffix(".workspace = true"));
+            is_published &= line != "publish = false";
         } else if section == "lints" {
             lints |= line == "workspace = true";
         }
     }
-    for field in INHERITED {
+    let of_published = if is_published { OF_PUBLISHED } else { &[] };
+    for field in INHERITED.iter().chain(of_published) {
         if !inherited.contains(field) {
             found(0, format!("does not take `{field}` from the workspace"));
         }
@@ -124,7 +129,9 @@ mod tests {
 
     const GOOD: &str = "[package]\nname = \"a\"\nversion.workspace = true\nedition.workspace = true\n\
                         rust-version.workspace = true\nlicense.workspace = true\n\
-                        authors.workspace = true\npublish.workspace = true\n\n\
+                        authors.workspace = true\nrepository.workspace = true\n\
+                        readme.workspace = true\nkeywords.workspace = true\n\
+                        categories.workspace = true\n\n\
                         [lints]\nworkspace = true\n\n[dependencies]\nserde.workspace = true\n\
                         rusqlite = { workspace = true, features = [\"backup\"] }\n";
 
@@ -140,6 +147,10 @@ mod tests {
         expect("crates/a/Cargo.toml", GOOD, &[]);
         let lints = GOOD.replace("[lints]\nworkspace = true\n", "");
         expect("crates/a/Cargo.toml", &lints, &["does not take the workspace's lints"]);
+        let readme = GOOD.replace("readme.workspace = true\n", "");
+        expect("crates/a/Cargo.toml", &readme, &["does not take `readme` from the workspace"]);
+        let unpublished = readme.replace("edition.workspace", "publish = false\nedition.workspace");
+        expect("crates/a/Cargo.toml", &unpublished, &[]);
         let licence = GOOD.replace("license.workspace = true", "license = \"MIT\"");
         expect("crates/a/Cargo.toml", &licence, &["does not take `license` from the workspace"]);
         expect("Cargo.toml", "[workspace.dependencies]\nserde = \"1\"\n", &[]);
