@@ -4,9 +4,9 @@ use clap::Args;
 use xshell::{Shell, cmd};
 
 use crate::root::root;
-use crate::{test, tidy};
+use crate::{api, test, tidy};
 
-/// Run format, lints, tidy, tests and documentation as CI does
+/// Run format, lints, tidy, tests, documentation and interfaces as CI does
 #[derive(Debug, Args)]
 pub(crate) struct Ci {
     /// Install what is missing from the system's packages, saying first what and why
@@ -30,6 +30,7 @@ impl Ci {
         cmd!(sh, "cargo doc --workspace --no-deps --document-private-items")
             .env("RUSTDOCFLAGS", "--deny warnings")
             .run()?;
+        api::Api { write: false }.run(sh)?;
         Ok(())
     }
 }

@@ -1,9 +1,10 @@
-//! A checkout's front door: `cargo xtask dist`, `test`, `ci`, `crates`, `bench`,
-//! `fuzz`, `tidy`, `update-miopen`.
+//! A checkout's front door: `cargo xtask dist`, `test`, `ci`, `api`, `crates`,
+//! `bench`, `fuzz`, `tidy`, `update-miopen`.
 //!
 //! It depends on no crate of the workspace: it runs their command line, as a
 //! user would.
 
+mod api;
 mod bench;
 mod ci;
 mod crates;
@@ -30,6 +31,7 @@ use crate::say::say;
 enum Xtask {
     Dist(dist::Dist),
     Test(test::Test),
+    Api(api::Api),
     Ci(ci::Ci),
     Crates(crates::Crates),
     Bench(bench::Bench),
@@ -54,6 +56,7 @@ fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
     match task {
         Xtask::Dist(dist) => dist.run(&sh, passed),
         Xtask::Test(test) => test.run(&sh, passed),
+        Xtask::Api(api) => api.run(&sh),
         Xtask::Ci(ci) => ci.run(&sh),
         Xtask::Crates(crates) => crates.run(&sh),
         Xtask::Bench(bench) => bench.run(&sh),

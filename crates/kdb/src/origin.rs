@@ -1,6 +1,8 @@
 //! Where code objects came from: side tables that MIOpen does not ask for.
 
-use std::collections::{BTreeMap, HashMap};
+#[cfg(feature = "tools")]
+use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _};
@@ -92,6 +94,7 @@ impl NoteReader {
     }
 
     /// How many of a file's rows are of each origin.
+    #[cfg(feature = "tools")]
     pub(crate) fn count(
         mut self,
         connection: &Connection,

@@ -57,12 +57,12 @@ impl Default for UserOptions {
 ///
 /// The file is never opened but through SQLite: closing any other handle on it
 /// would drop the locks that this process has. Only [`DamagedKdb::confirm`] and
-/// [`KdbSnapshot::copy`] do that, while no thread of the process uses the file.
+/// [`KdbSnapshot::take`] do that, while no thread of the process uses the file.
 ///
 /// Source: SQLite, "How To Corrupt An SQLite Database File", section 2.2.
 ///
 /// [`DamagedKdb::confirm`]: crate::DamagedKdb::confirm
-/// [`KdbSnapshot::copy`]: crate::KdbSnapshot::copy
+/// [`KdbSnapshot::take`]: crate::KdbSnapshot::take
 pub struct UserKdb {
     reader: Reader,
     limit_bytes: u64,
