@@ -1,12 +1,16 @@
 //! `cargo xtask ci`: what a change must pass, in the order that fails fastest.
 
+use anyhow::ensure;
 use clap::Args;
 use xshell::{Shell, cmd};
 
 use crate::root::root;
 use crate::{api, test, tidy};
 
-/// Run format, lints, tidy, tests, documentation and interfaces as CI does
+/// What reads deny.toml.
+const CARGO_DENY: &str = "cargo-deny@0.20.2";
+
+/// Run format, lints, tidy, tests, documentation, interfaces and dependencies as CI does
 #[derive(Debug, Args)]
 pub(crate) struct Ci {
     /// Install what is missing from the system's packages, saying first what and why
@@ -31,6 +35,20 @@ impl Ci {
             .env("RUSTDOCFLAGS", "--deny warnings")
             .run()?;
         api::Api { write: false }.run(sh)?;
+        self.deny(sh)
+    }
+
+    /// What the dependencies may be: their licences, their sources, and which
+    /// are refused. Advisories need the network, and are a release's to check.
+    fn deny(&self, sh: &Shell) -> anyhow::Result<()> {
+        let dir = root().join("target/tools/deny");
+        let program = dir.join("bin/cargo-deny");
+        let install = cmd!(sh, "cargo install --quiet --locked --root {dir} {CARGO_DENY}");
+        if !program.exists() {
+            ensure!(self.setup, "cargo-deny: missing\nhint: give --setup to have `{install}` run");
+            install.run()?;
+        }
+        cmd!(sh, "{program} check bans licenses sources").run()?;
         Ok(())
     }
 }

@@ -209,7 +209,7 @@ fn change(path: &Path, then: &Answer, asked: Asked<'_>) -> Option<Change> {
     Some(Change { what, name: path.display().to_string(), how })
 }
 
-/// What stands behind a name of [`Toolchain::covered_files`].
+/// What stands behind a name of `Toolchain::covered_files`.
 fn group(name: &str) -> What {
     match name.split_once('/') {
         None => What::Compiler,

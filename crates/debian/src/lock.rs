@@ -42,7 +42,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Reads a file that [`Self::write`] wrote.
+    /// Reads a file whose text [`Self::text`] gave.
     ///
     /// # Errors
     /// [`DebianError::Lock`] for what is none or cannot be read.

@@ -1,4 +1,4 @@
-//! Notes of what the library asks for, in the words of [`crate::protocol`].
+//! Notes of what the library asks for, in the words of the module `protocol`.
 
 use std::collections::{HashMap, HashSet};
 use std::process;

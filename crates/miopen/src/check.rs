@@ -65,7 +65,7 @@ impl CheckReport {
     }
 }
 
-/// Runs a library on kernel databases: all that [`ask`](crate::ask) does, and
+/// Runs a library on kernel databases: all that [`ask`](fn@crate::ask) does, and
 /// what programs do in each find mode and without a search, with each
 /// directory of databases and without any. Kernels of uses that are not asked
 /// for may be missing.

@@ -19,7 +19,7 @@ pub(crate) struct Repo {
     /// Who the repository is of, for apt
     #[arg(long, value_name = "NAME", default_value = "gfxpack", value_parser = parse_line)]
     pub(crate) origin: String,
-    /// Where the repository will be fetched from, as https://example.org/kernels;
+    /// Where the repository will be fetched from, as `https://example.org/kernels`;
     /// stands in the files and the page for its users [default: the directory]
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     pub(crate) url: Option<String>,

@@ -17,7 +17,7 @@ const TICKS_PER_STEP: u64 = 100_000;
 
 /// A connection that may write to the file, which must exist, and follows no
 /// symbolic link on its way. It waits for others as [`busy_handler`] says, and
-/// [holds](transaction::hold_locks) its locks.
+/// holds its locks as [`hold_locks`] does.
 ///
 /// # Errors
 /// As SQLite has them.

@@ -41,7 +41,7 @@ pub enum ProblemsError {
         /// The first record of a database that was passed over.
         passed_over: Option<(u64, KeyError)>,
     },
-    /// More than [`MAX_PROBLEMS`](MAX_PROBLEMS).
+    /// More than [`MAX_PROBLEMS`].
     #[error("failed to take all problems of `{name}`: there are more than {}", MAX_PROBLEMS)]
     TooMany {
         /// The file with which they became too many.
