@@ -750,3 +750,13 @@ fn the_places_of_all_databases_are_told_and_what_is_in_them() {
     fs::remove_file(machine.path("db/gfx906_60.db.txt")).unwrap();
     machine.finds("note", "tuning", "no performance database for gfx906@60");
 }
+
+#[test]
+fn a_kernel_of_miopen_is_not_looked_up_without_its_arguments() {
+    let project = Project::new();
+    for command in ["lookup", "explain"] {
+        let run = project.run(&[command, "MIOpenSoftmax.cl.o", "--target", "gfx906"]);
+        let run = run.expect_code(2);
+        assert!(run.stderr.contains("its arguments are missing"), "{}", run.stderr);
+    }
+}

@@ -55,6 +55,13 @@ fn look(
     cancel: &Cancel,
     output: &Output,
 ) -> Result<Option<Vec<u8>>> {
+    // rocFFT's names are words, MIOpen's those of files.
+    if kernel.contains('.') {
+        return Err(fail::usage(
+            format!("failed to look `{kernel}` up: its arguments are missing"),
+            "give them after the name, as in a log or kdb, with the leading blank",
+        ));
+    }
     let target = target_of(asked, &RuntimeEnvironment::read(), output)?;
     let cache = cache_dir(&CacheDir::default(), environment).directory()?;
     let reporter = Reporter::new(output);
