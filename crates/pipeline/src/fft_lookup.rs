@@ -111,9 +111,9 @@ impl FftLibrary {
     pub fn look(&self, kernel: &str, target: &Target, variables: &FftVariables) -> Vec<FftFile> {
         let dir = self.library.file.parent().unwrap_or(Path::new("/"));
         let arch = target.id().processor();
-        let of = |path: &Option<PathBuf>| path.clone();
-        let (user, system) = (of(&variables.user_file), of(&variables.system_file));
-        let places = Places::new(dir, self.naming, arch, user.as_deref(), system.as_deref());
+        let FftVariables { user_file, system_file, .. } = variables;
+        let (user, system) = (user_file.as_deref(), system_file.as_deref());
+        let places = Places::new(dir, self.naming, arch, user, system);
         let mut files = Vec::new();
         let mut open = |layer, file: PathBuf, is_asked: bool| -> bool {
             let exists = file.exists();
@@ -191,8 +191,7 @@ impl FftLibrary {
         }
     }
 
-    /// What is wrong with the files that it opens, each in words; with `deep`
-    /// after every code object was read.
+    /// What is wrong with a file, each fault in words; every code object is read.
     ///
     /// # Errors
     /// Where a file can't be read.

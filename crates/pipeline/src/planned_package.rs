@@ -20,7 +20,7 @@ pub(crate) struct Planned<'a> {
     pub target: Option<Target>,
     /// The performance and find databases in it, by their names there.
     pub tuning: Vec<(String, PathBuf)>,
-    /// The directory of a file in it that was made for it alone.
+    /// Where the files of families lie that were merged for their packages; the last one has it.
     pub(crate) scratch: Option<TempDir>,
 }
 

@@ -22,6 +22,13 @@ const LINES: [&str; 6] = [
     "c2c half ip 128 inv",
 ];
 
+/// Changes a database by SQL.
+fn sql(file: &Path, script: &str) {
+    let python = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1])\n\
+                  db.executescript(sys.argv[2])\ndb.commit()";
+    tool("python3", &["-c", python, file.to_str().unwrap(), script], Path::new("/"));
+}
+
 /// Builds packages for Debian of the kernels that the plans of a list want.
 fn dist(project: &Project, list: &str, out: &str, more: &[&str]) -> Run {
     let fixed = ["dist", "--plans", list, "--rocfft", "debian:sid", "--layout", "debian"];
@@ -166,9 +173,7 @@ fn damaged_caches_cost_no_plan_and_rows_that_would_are_not_made() {
     let bad = project.path().join("bad.db");
     let sql = |script: &str| {
         fs::write(&bad, &whole).unwrap();
-        let python = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1])\n\
-                      db.executescript(sys.argv[2])\ndb.commit()";
-        tool("python3", &["-c", python, bad.to_str().unwrap(), script], Path::new("/"));
+        self::sql(&bad, script);
     };
     let all = check_with(&library, "gfx90a", Installed::Nothing).programs;
     let compiles_all = |what: &str| {
@@ -349,9 +354,7 @@ fn lookup_explain_and_doctor_say_what_rocfft_finds() {
     let other = project.path().join("other.db");
     let sql = |script: &str| {
         fs::copy(&file, &other).unwrap();
-        let python = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1])\n\
-                      db.executescript(sys.argv[2])\ndb.commit()";
-        tool("python3", &["-c", python, other.to_str().unwrap(), script], Path::new("/"));
+        self::sql(&other, script);
     };
     let explained = |expected: &str| {
         let mut command =
@@ -425,14 +428,10 @@ fn doctor_and_lookup_know_an_installed_rocfft_and_its_package() {
 
     let file = root.path().join("usr/lib/x86_64-linux-gnu/rocfft/rocfft_kernel_cache.db");
     let whole = fs::read(&file).unwrap();
-    let python = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1])\n\
-                  db.executescript(sys.argv[2])\ndb.commit()";
-    let script = "UPDATE cache_v1 SET code = zeroblob(5000)";
-    tool("python3", &["-c", python, file.to_str().unwrap(), script], Path::new("/"));
+    sql(&file, "UPDATE cache_v1 SET code = zeroblob(5000)");
     doctor("plans with such kernels fail", &["--deep"]);
     fs::write(&file, &whole).unwrap();
-    let script = "UPDATE cache_v1 SET hip_version = 1";
-    tool("python3", &["-c", python, file.to_str().unwrap(), script], Path::new("/"));
+    sql(&file, "UPDATE cache_v1 SET hip_version = 1");
     doctor("has no kernel for gfx90a and rocFFT 1.", &[]);
     fs::write(&file, "nothing").unwrap();
     doctor("can't be read, so every kernel is compiled", &[]);

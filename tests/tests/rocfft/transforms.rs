@@ -52,7 +52,7 @@ const SHAPES: [&str; 30] = [
 
 type Value = Complex<f64>;
 
-/// The plan's directory of the checkout.
+/// A file of these tests, or a directory.
 fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
 }

@@ -81,7 +81,7 @@ fn parse_word(text: &str) -> Result<String, String> {
 }
 
 fn parse_url(text: &str) -> Result<String, String> {
-    let known = ["https://", "http://", "file:/"].iter().any(|scheme| text.starts_with(scheme));
+    let known = ["https://", "http://", "file:///"].iter().any(|scheme| text.starts_with(scheme));
     if known && text.bytes().all(|b| b.is_ascii_graphic() && !b"\"'<>\\".contains(&b)) {
         Ok(text.trim_end_matches('/').to_owned())
     } else {

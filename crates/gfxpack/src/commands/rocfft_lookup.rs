@@ -1,6 +1,7 @@
 //! `lookup` and `explain` of a kernel of rocFFT's.
 
 use gfxpack_compile::Cancel;
+use gfxpack_model::Target;
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::fft_lookup::{FftFile, FftLibrary};
 use gfxpack_pipeline::rocfft::locate;
@@ -22,14 +23,13 @@ pub(crate) fn lookup(
     cancel: &Cancel,
     output: &Output,
 ) -> Result {
-    let found = look(&args.asked, &args.rocfft, &args.name, environment, cancel, output)?;
+    let (target, found) = look(&args.asked, &args.rocfft, &args.name, environment, cancel, output)?;
     match (found, &args.out) {
         (Some(code), Some(path)) => {
             destination::replace(path, &code).map_err(fail::io("write", path))
         }
         (Some(_), None) => Ok(()),
         (None, _) => {
-            let target = target_of(&args.asked, &RuntimeEnvironment::read(), output)?;
             let (key, target) = (args.name.clone(), target.to_string());
             Err(Failure::NotFound { key, target, hidden: false })
         }
@@ -46,7 +46,7 @@ pub(crate) fn explain(
     look(&args.asked, &args.rocfft, &args.name, environment, cancel, output).map(|_| ())
 }
 
-/// The code object of the kernel that rocFFT finds.
+/// The GPU, and the code object of the kernel that rocFFT finds for it.
 fn look(
     asked: &Asked,
     library: &RocfftLibrary,
@@ -54,7 +54,7 @@ fn look(
     environment: &Environment,
     cancel: &Cancel,
     output: &Output,
-) -> Result<Option<Vec<u8>>> {
+) -> Result<(Target, Option<Vec<u8>>)> {
     // rocFFT's names are words, MIOpen's those of files.
     if kernel.contains('.') {
         return Err(fail::usage(
@@ -89,5 +89,6 @@ fn look(
         }
     }
     let at = found.map(|found| found.file.clone());
-    Ok(files.into_iter().find(|file| at.as_ref() == Some(&file.file)).and_then(|file| file.code))
+    let code = files.into_iter().find(|file| at.as_ref() == Some(&file.file));
+    Ok((target, code.and_then(|file| file.code)))
 }

@@ -9,6 +9,11 @@ const DPKG_DEB: SystemTool = SystemTool { program: "dpkg-deb", provided_by: "dpk
 const DPKG: SystemTool = SystemTool { program: "dpkg", provided_by: "dpkg" };
 const RPM: SystemTool = SystemTool { program: "rpm", provided_by: "rpm" };
 
+/// Name, version, relations in one line, summary, and description.
+const DEB_FORMAT: &str = "--showformat=${Package}\\n${Version}\\n${Depends}\\n${Description}\\n";
+const RPM_FORMAT: &str = "--qf=%{NAME}\\n%{VERSION}-%{RELEASE}\\n[%{REQUIRENAME},]\\n%{SUMMARY}\\n\
+                          %{DESCRIPTION}\\n";
+
 /// A package in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageInfo {
@@ -17,9 +22,13 @@ pub struct PackageInfo {
     /// The package's name.
     pub name: String,
     /// With its revision.
-    version: String,
+    pub(super) version: String,
     /// The names of packages that it depends on.
     pub depends: Vec<String>,
+    /// What it is, in a line.
+    pub(super) summary: String,
+    /// The same at length; paragraphs have an empty line between them.
+    pub(super) description: String,
 }
 
 impl PackageInfo {
@@ -29,18 +38,17 @@ impl PackageInfo {
     /// Where dpkg-deb or rpm does not start.
     pub fn read(path: &Path) -> Result<Option<Self>, SystemToolError> {
         let (tool, words) = if is_deb(path) {
-            (DPKG_DEB, &["-W", "--showformat=${Package}\\n${Version}\\n${Depends}\\n"][..])
+            (DPKG_DEB, &["-W", DEB_FORMAT][..])
         } else {
-            let format = "--qf=%{NAME}\\n%{VERSION}-%{RELEASE}\\n[%{REQUIRENAME}\\n]";
             // The name is that file's, whatever is in it, and so is what it says.
-            (RPM, &["-qp", "--noglob", "--nomanifest", format][..])
+            (RPM, &["-qp", "--noglob", "--nomanifest", RPM_FORMAT][..])
         };
         let words: Vec<&OsStr> = words.iter().map(OsStr::new).chain([path.as_os_str()]).collect();
         let output = tool.capture(&words, Path::new("."), &[])?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let mut lines = text.lines().map(str::to_owned);
-        let (Some(name), Some(version), true) =
-            (lines.next(), lines.next(), output.status.success())
+        let mut lines = text.lines();
+        let (Some(name), Some(version), Some(depends), Some(summary), true) =
+            (lines.next(), lines.next(), lines.next(), lines.next(), output.status.success())
         else {
             return Ok(None);
         };
@@ -48,8 +56,16 @@ impl PackageInfo {
         if !version.bytes().all(|b| b.is_ascii_alphanumeric() || b"._+~^:-".contains(&b)) {
             return Ok(None);
         }
-        let depends = lines.flat_map(|line| names(&line)).collect();
-        Ok(Some(Self { path: path.to_owned(), name, version, depends }))
+        // An empty line is a dot in a .deb.
+        let paragraph = |line: &str| if line == " ." { "" } else { line.trim() }.to_owned() + "\n";
+        Ok(Some(Self {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            version: version.to_owned(),
+            depends: names(depends),
+            summary: summary.to_owned(),
+            description: lines.map(paragraph).collect(),
+        }))
     }
 
     /// Whether its version is above the other's, by the rules of their system.

@@ -1,28 +1,22 @@
 //! The page of a repository for people who look in with a browser.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
-use gfxpack_process::{SystemTool, SystemToolError};
+use gfxpack_process::SystemToolError;
 
 use super::address::{Address, SetupFiles, encoded};
 use super::apt::Suite;
-
-const DPKG_DEB: SystemTool = SystemTool { program: "dpkg-deb", provided_by: "dpkg" };
-const RPM: SystemTool = SystemTool { program: "rpm", provided_by: "rpm" };
+use super::package_info::PackageInfo;
 
 const STYLE: &str = include_str!("page.css");
 
 /// A package as the page lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listed {
-    name: String,
-    version: String,
-    summary: String,
-    description: String,
+    about: PackageInfo,
     /// Below the repository.
     file: PathBuf,
     bytes: u64,
@@ -35,37 +29,9 @@ impl Listed {
     /// Where dpkg-deb or rpm does not start.
     pub(super) fn read(dir: &Path, file: &Path) -> Result<Option<Self>, SystemToolError> {
         let path = dir.join(file);
-        let (tool, words) = if file.extension().is_some_and(|extension| extension == "deb") {
-            (DPKG_DEB, &["-W", "--showformat=${Package}\\n${Version}\\n${Description}\\n"][..])
-        } else {
-            let format = "--qf=%{NAME}\\n%{VERSION}-%{RELEASE}\\n%{SUMMARY}\\n%{DESCRIPTION}\\n";
-            // The name is that file's, whatever is in it.
-            (RPM, &["-qp", "--noglob", "--nomanifest", format][..])
-        };
-        let words: Vec<&OsStr> = words.iter().map(OsStr::new).chain([path.as_os_str()]).collect();
-        let output = tool.capture(&words, Path::new("."), &[])?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let mut lines = text.lines();
-        let (Some(name), Some(version), Some(summary)) = (lines.next(), lines.next(), lines.next())
-        else {
-            return Ok(None);
-        };
-        Ok(Some(Self {
-            name: name.to_owned(),
-            version: version.to_owned(),
-            summary: summary.to_owned(),
-            // An empty line is a dot in a .deb.
-            description: lines.map(|line| if line == " ." { "" } else { line.trim() }).fold(
-                String::new(),
-                |mut text, line| {
-                    text.push_str(line);
-                    text.push('\n');
-                    text
-                },
-            ),
-            bytes: path.metadata().map(|metadata| metadata.len()).unwrap_or_default(),
-            file: file.to_owned(),
-        }))
+        let bytes = path.metadata().map(|metadata| metadata.len()).unwrap_or_default();
+        let about = PackageInfo::read(&path)?;
+        Ok(about.map(|about| Self { about, file: file.to_owned(), bytes }))
     }
 
     pub(super) fn has(&self, ending: &str) -> bool {
@@ -91,12 +57,12 @@ pub(super) fn page(
         text.push_str("<p><strong>This repository is not signed.</strong></p>\n");
     }
     text.push_str("<h2>Use it</h2>\n");
-    let example = packages.first().map_or("PACKAGE", |package| &package.name);
+    let example = packages.first().map_or("PACKAGE", |package| package.about.name.as_str());
     for (system, commands) in commands(address, files, example) {
         let _ = writeln!(text, "<p>{system}:</p>\n<pre>{}</pre>", escaped(&commands));
     }
     let kdbs = DEFAULT_NAME_TEMPLATE.split('{').next().unwrap_or_default();
-    if packages.iter().any(|package| package.name.starts_with(kdbs)) {
+    if packages.iter().any(|package| package.about.name.starts_with(kdbs)) {
         text.push_str(
             "<p>With gfxpack, this installs the kernels of MIOpen for the GPUs of the machine:</p>\n\
              <pre>sudo gfxpack install</pre>\n",
@@ -107,12 +73,12 @@ pub(super) fn page(
     );
     let mut by_name: BTreeMap<&str, Vec<&Listed>> = BTreeMap::new();
     for package in packages {
-        by_name.entry(&package.name).or_default().push(package);
+        by_name.entry(&package.about.name).or_default().push(package);
     }
     for (name, mut all) in by_name {
         all.sort_by(|a, b| a.file.cmp(&b.file));
-        let described = all[0];
-        let mut versions: Vec<&str> = all.iter().map(|one| one.version.as_str()).collect();
+        let described = &all[0].about;
+        let mut versions: Vec<&str> = all.iter().map(|one| one.about.version.as_str()).collect();
         versions.dedup();
         let _ = write!(
             text,
@@ -196,14 +162,15 @@ mod tests {
         let suite =
             Suite { origin: "a <b> & c".into(), suite: "stable".into(), component: "main".into() };
         let files = SetupFiles { sources: Some("a.sources".into()), repo: None, page: "x".into() };
-        let package = Listed {
+        let about = PackageInfo {
+            path: PathBuf::new(),
             name: "kernels-gfx906".into(),
             version: "1<2".into(),
+            depends: Vec::new(),
             summary: "\"</summary><script>".into(),
             description: "one\ntwo\n\n<img src=x>\n".into(),
-            file: "pool/a b+\"#?.deb".into(),
-            bytes: 1_234,
         };
+        let package = Listed { about, file: "pool/a b+\"#?.deb".into(), bytes: 1_234 };
         let address = Address::new("https://example.org/k/");
         let text = page(&address, &suite, &files, true, &[package]);
         for expected in [
