@@ -1,12 +1,18 @@
 #!/bin/sh
-# Installs the C library that `cargo build --release --package gfxpack-runtime-c` has made, under
-# the names by which compilers and the loader look for it, with header, pkg-config and CMake files.
+# Links and installs the C library that `cargo build --release --package gfxpack-runtime-c` has
+# compiled, under the names by which compilers and the loader look for it, with header, pkg-config
+# and CMake files.
 #
 #   install.sh --built target/release [--destdir DIR] [--prefix /usr] [--libdir /usr/lib64]
 #
 # libgfxpack_runtime.so.<version> is the file, libgfxpack_runtime.so.0 (its soname) and
-# libgfxpack_runtime.so are links to it. --libdir lies below --prefix.
+# libgfxpack_runtime.so are links to it. --libdir lies below --prefix. The C compiler is $CC, or cc;
+# it is given $LDFLAGS.
 set -eu
+
+# The binary interface's number: raised when a program that was linked with an older library could
+# no longer use a newer one.
+soname=libgfxpack_runtime.so.0
 
 here=$(cd "$(dirname "$0")" && pwd)
 built= destdir= prefix=/usr/local libdir=
@@ -22,7 +28,7 @@ while [ $# -gt 0 ]; do
 done
 : "${libdir:=$prefix/lib}"
 if [ -z "$built" ]; then
-    echo "install.sh: --built is missing: the directory with libgfxpack_runtime_c.so" >&2
+    echo "install.sh: --built is missing: the directory with libgfxpack_runtime_c.a" >&2
     exit 2
 fi
 case $libdir in
@@ -30,11 +36,10 @@ case $libdir in
     *) echo "install.sh: --libdir $libdir does not lie below --prefix $prefix" >&2; exit 2 ;;
 esac
 
-# The header is held against the crate's version by a test, the soname against build.rs.
+# A test compares the header's version with the crate's.
 number() { sed -n "s/^#define GFXPACK_VERSION_$1 //p" "$here/include/gfxpack_runtime.h"; }
 major=$(number MAJOR) minor=$(number MINOR) patch=$(number PATCH)
 version=$major.$minor.$patch
-soname=$(sed -n 's/^const SONAME: &str = "\(.*\)";$/\1/p' "$here/build.rs")
 
 # From libdir to prefix/include: up once for each directory of libdir below prefix.
 up=$(printf '%s' "${libdir#"$prefix"/}" | sed 's,//*,/,g; s,/$,,; s,[^/][^/]*,..,g')
@@ -49,7 +54,14 @@ filled() {
 lib=$destdir$libdir
 cmake=$lib/cmake/gfxpack-runtime
 mkdir -p "$lib/pkgconfig" "$cmake" "$destdir$prefix/include"
-install -m 755 "$built/libgfxpack_runtime_c.so" "$lib/libgfxpack_runtime.so.$version"
+# cargo could link it too, but without versions of symbols: rustc passes a list of its own, without
+# versions, and linkers take no second one.
+# shellcheck disable=SC2086 # LDFLAGS are words.
+"${CC:-cc}" -shared -o "$lib/libgfxpack_runtime.so.$version" -Wl,-soname,"$soname" \
+    -Wl,--version-script="$here/gfxpack_runtime.map" -Wl,--gc-sections -Wl,--strip-all \
+    -Wl,-z,relro,-z,now -Wl,--no-undefined ${LDFLAGS:-} \
+    -Wl,--whole-archive "$built/libgfxpack_runtime_c.a" -Wl,--no-whole-archive \
+    -lgcc_s -lpthread -ldl -lm -lc
 ln -sf "libgfxpack_runtime.so.$version" "$lib/$soname"
 ln -sf "$soname" "$lib/libgfxpack_runtime.so"
 install -m 644 "$here/include/gfxpack_runtime.h" "$destdir$prefix/include/"

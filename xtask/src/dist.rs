@@ -3,11 +3,12 @@
 //! .debs; with `--source`, the source tarball that distributions build from;
 //! with `--recipes`, what they build from it.
 
+mod library;
+mod lintian;
 mod recipes;
 mod source;
 
 use std::ffi::OsString;
-use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -64,6 +65,18 @@ pub(crate) const NEWER_CLANG: Need = Need {
 const NEWER_TARGETS: &[&str] = &["gfx941", "gfx942", "gfx11", "gfx12"];
 /// What `gfxpack dist` itself needs, its compiler included.
 pub(crate) const NEEDS: &[Need] = &[CC, HIPCC];
+pub(crate) const PKG_CONFIG: Need = Need {
+    probe: Probe::Program("pkg-config"),
+    why: "compile C programs against the runtime library",
+    apt: "pkg-config",
+    dnf: Some("pkgconf-pkg-config"),
+};
+pub(crate) const CMAKE: Need = Need {
+    probe: Probe::Program("cmake"),
+    why: "find the runtime library as CMake projects do",
+    apt: "cmake",
+    dnf: Some("cmake"),
+};
 const TOOL_NEEDS: &[Need] = &[
     CC,
     Need {
@@ -72,6 +85,8 @@ const TOOL_NEEDS: &[Need] = &[
         apt: "dpkg-dev",
         dnf: Some("dpkg-dev"),
     },
+    PKG_CONFIG,
+    CMAKE,
 ];
 
 /// What is built where nothing is named: the networks' problems, a list for
@@ -143,8 +158,8 @@ impl Dist {
         let built =
             cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack --output {out}")
                 .read()?;
-        judged(sh, built.lines().last().context("cargo-deb names no package")?)?;
-        runtime_library(sh, root, &cargo_deb, &out)
+        lintian::judged(sh, built.lines().last().context("cargo-deb names no package")?)?;
+        library::packages(sh, root, &cargo_deb, &out)
     }
 }
 
@@ -181,81 +196,6 @@ fn share(sh: &Shell, root: &Path) -> anyhow::Result<()> {
     let out = target.join("gfxpack-share");
     sh.remove_path(&out)?;
     cmd!(sh, "sh {script} {program} {out}").run().context("failed to write manual pages")
-}
-
-/// The runtime library's two .debs: its recipe takes what the library's own
-/// installer makes, since the pkg-config file names the final directories.
-fn runtime_library(sh: &Shell, root: &Path, cargo_deb: &Path, out: &Path) -> anyhow::Result<()> {
-    let manifest = root.join("Cargo.toml");
-    let (target, stage) = (root.join("target"), root.join("target/gfxpack-runtime"));
-    cmd!(sh, "cargo build --release --manifest-path {manifest} --target-dir {target}")
-        .args(["--package", "gfxpack-runtime-c"])
-        .run()?;
-    let triple = cmd!(sh, "dpkg-architecture -qDEB_HOST_MULTIARCH").read()?;
-    sh.remove_path(&stage)?;
-    let install = root.join("crates/runtime-c/install.sh");
-    let libdir = format!("/usr/lib/{triple}");
-    cmd!(sh, "sh {install} --built {target}/release --destdir {stage} --prefix /usr")
-        .args(["--libdir", &libdir])
-        .run()?;
-    symlink(stage.join(format!("usr/lib/{triple}")), stage.join("lib"))
-        .context("failed to make `target/gfxpack-runtime/lib`")?;
-    for variant in ["lib", "dev"] {
-        let built =
-            cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack-runtime-c")
-                .args(["--no-build", "--variant", variant, "--multiarch", "same", "--output"])
-                .arg(out)
-                .env("CARGO_TARGET_DIR", &target)
-                .read()?;
-        let package = built.lines().last().context("cargo-deb names no package")?.to_owned();
-        if variant == "lib" {
-            finish_library(sh, root, &package)?;
-        }
-        judged(sh, &package)?;
-    }
-    Ok(())
-}
-
-/// Names a package that was built, and has lintian look at it.
-fn judged(sh: &Shell, package: &str) -> anyhow::Result<()> {
-    say(package);
-    if Probe::Program("lintian").is_met(sh) {
-        cmd!(sh, "lintian --allow-root --fail-on error,warning {package}").run()?;
-    } else {
-        say("lintian is missing: the package is not held to Debian's policy");
-    }
-    Ok(())
-}
-
-/// Adds to the library's .deb what cargo-deb has no words for: which package
-/// programs depend on that are linked with it, and that it is not executable.
-///
-/// Source: Debian Policy 4.7.0, 8.6.4 and 10.1; deb-shlibs(5).
-fn finish_library(sh: &Shell, root: &Path, package: &str) -> anyhow::Result<()> {
-    let unpacked = root.join("target/gfxpack-runtime/deb");
-    cmd!(sh, "dpkg-deb --raw-extract {package} {unpacked}").run()?;
-    let control = sh.read_file(unpacked.join("DEBIAN/control"))?;
-    let build = sh.read_file(root.join("crates/runtime-c/build.rs"))?;
-    let shlibs = shlibs(&control, &build).context("failed to tell the library's dependants")?;
-    sh.write_file(unpacked.join("DEBIAN/shlibs"), shlibs)?;
-    let library = "libgfxpack_runtime.so.*.*.*";
-    cmd!(sh, "find {unpacked}/usr/lib -type f -name {library}")
-        .args(["-exec", "chmod", "644", "{}", "+"])
-        .run()?;
-    cmd!(sh, "dpkg-deb --root-owner-group -Zxz --build {unpacked} {package}").quiet().run()?;
-    sh.remove_path(unpacked)?;
-    Ok(())
-}
-
-/// The line of a shlibs file, from the control file and the build script that
-/// names the library: `libgfxpack_runtime 0 libgfxpack-runtime0 (>= 0.1.0)`.
-fn shlibs(control: &str, build: &str) -> Option<String> {
-    let field = |name: &str| control.lines().find_map(|line| line.strip_prefix(name));
-    let (package, version) = (field("Package: ")?, field("Version: ")?);
-    let (upstream, _revision) = version.rsplit_once('-')?;
-    let soname = build.lines().find_map(|line| line.strip_prefix("const SONAME: &str = \""))?;
-    let (library, number) = soname.trim_end_matches("\";").split_once(".so.")?;
-    Some(format!("{library} {number} {package} (>= {upstream})\n"))
 }
 
 /// Whether hipcc need not be found here: another compiler is named, or nothing
@@ -365,17 +305,6 @@ mod tests {
         check("--manifest m -tgfx900", "--manifest m -tgfx900 --out /checkout/target/dist");
         check("--keys k.jsonl --target=gfx900 --out=o", "--keys k.jsonl --target=gfx900 --out=o");
         check("--manifest m -ta --out o", "--manifest m -ta --out o");
-    }
-
-    #[test]
-    fn programs_depend_on_the_librarys_package() {
-        let control = "Package: libgfxpack-runtime0\nVersion: 1.2.3-4\nMulti-Arch: same\n";
-        let build = include_str!("../../crates/runtime-c/build.rs");
-        let line = shlibs(control, build);
-        let expected = "libgfxpack_runtime 0 libgfxpack-runtime0 (>= 1.2.3)\n";
-        assert_eq!(line.as_deref(), Some(expected));
-        assert_eq!(shlibs("", build), None);
-        assert_eq!(shlibs(control, ""), None);
     }
 
     #[test]

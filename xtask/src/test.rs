@@ -49,12 +49,7 @@ const NEEDS: &[Need] = &[
         apt: "g++",
         dnf: Some("gcc-c++"),
     },
-    Need {
-        probe: Probe::Program("pkg-config"),
-        why: "compile C programs against the runtime library",
-        apt: "pkg-config",
-        dnf: Some("pkgconf-pkg-config"),
-    },
+    dist::PKG_CONFIG,
     Need {
         probe: Probe::Program("strace"),
         why: "judge what is recorded of a compiler",
@@ -62,11 +57,12 @@ const NEEDS: &[Need] = &[
         dnf: Some("strace"),
     },
     Need {
-        probe: Probe::Program("cmake"),
-        why: "find the runtime library as CMake projects do",
-        apt: "cmake",
-        dnf: Some("cmake"),
+        probe: Probe::Program("abidiff"),
+        why: "compare the C library's interface with the committed one",
+        apt: "abigail-tools",
+        dnf: Some("libabigail"),
     },
+    dist::CMAKE,
     Need {
         probe: Probe::Program("python3"),
         why: "read kdbs with a reader that is not ours",

@@ -226,6 +226,12 @@ fn the_examples_find_a_kernel() {
         check_example(&machine, &program);
         std::fs::remove_dir_all(machine.user()).unwrap();
     }
+    let short = machine.compile(&crate_dir().join("examples/find.c"));
+    for (number, printed, status) in [(0, "364 bytes\n", 0), (8, "0 bytes\n", 1)] {
+        let mut find = machine.environment(command(&short));
+        let output = find.args([NAME, &args(number), "gfx906@60"]).output().unwrap();
+        assert_eq!((text(output.stdout).as_str(), output.status.code()), (printed, Some(status)));
+    }
 }
 
 #[track_caller]

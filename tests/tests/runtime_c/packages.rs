@@ -1,4 +1,6 @@
-//! The recipe of the .rpm holds what is installed.
+//! The recipes of the packages hold what is installed.
+
+use std::path::Path;
 
 use gfxpack_tests::project::workspace;
 
@@ -25,6 +27,27 @@ fn the_rpm_recipe_names_what_is_installed() {
         };
         assert!(read.lines().any(listed), "{path} is in no package:\n{read}");
     }
+}
+
+/// dpkg's own tool reads the library and the list of its symbols, as when the .deb is made.
+#[test]
+fn the_deb_recipe_lists_the_librarys_symbols() {
+    let machine = Machine::new();
+    let read = |template: &Path| {
+        let mut command = command("dpkg-gensymbols");
+        command.args(["-c4", "-plibgfxpack-runtime0", "-v0.1.0"]);
+        command.arg(format!("-I{}", template.display())).arg(format!("-e{}", machine.library()));
+        command.arg("-O").current_dir(&machine.root).output().unwrap()
+    };
+    let listed = read(&crate_dir().join("debian/symbols"));
+    assert!(listed.status.success(), "{}{}", text(listed.stdout), text(listed.stderr));
+    let listed = text(listed.stdout);
+    assert!(listed.contains("\n gfxpack_get@GFXPACK_RUNTIME_0.1 0.1.0\n"), "{listed}");
+
+    let other = machine.root.join("symbols");
+    let template = include_str!("../../../crates/runtime-c/debian/symbols");
+    std::fs::write(&other, template.replace("GFXPACK_RUNTIME_0.1", "GFXPACK_RUNTIME_0.2")).unwrap();
+    assert!(!read(&other).status.success(), "it has no such version");
 }
 
 /// `/cmake/gfxpack-runtime/` of `/usr/lib64/cmake/gfxpack-runtime/`.

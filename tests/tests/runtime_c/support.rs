@@ -59,7 +59,7 @@ pub(crate) fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).expect("programs print UTF-8")
 }
 
-/// The directory with `libgfxpack_runtime_c.so`, built as these tests were.
+/// The directory with `libgfxpack_runtime_c.a`, built as these tests were.
 pub(crate) fn built() -> &'static Path {
     static BUILT: OnceLock<&Path> = OnceLock::new();
     BUILT.get_or_init(|| build(&["--package", "gfxpack-runtime-c", "--lib"]))
@@ -125,6 +125,12 @@ impl Machine {
 
     pub(crate) fn libdir(&self) -> PathBuf {
         self.root.join("usr/lib/multi-arch")
+    }
+
+    /// The shared library's file.
+    pub(crate) fn library(&self) -> String {
+        let name = format!("libgfxpack_runtime.so.{}", env!("CARGO_PKG_VERSION"));
+        self.libdir().join(name).into_os_string().into_string().unwrap()
     }
 
     pub(crate) fn pkg_config(&self, arguments: &[&str]) -> Vec<String> {

@@ -1,0 +1,122 @@
+//! The .debs of the runtime library for C.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use xshell::{Shell, cmd};
+
+use super::lintian::judged;
+
+/// The runtime library's two .debs: its recipe takes what the library's own
+/// installer makes, since the pkg-config file names the final directories.
+pub(super) fn packages(
+    sh: &Shell,
+    root: &Path,
+    cargo_deb: &Path,
+    out: &Path,
+) -> anyhow::Result<()> {
+    let manifest = root.join("Cargo.toml");
+    let (target, stage) = (root.join("target"), root.join("target/gfxpack-runtime"));
+    cmd!(sh, "cargo build --release --manifest-path {manifest} --target-dir {target}")
+        .args(["--package", "gfxpack-runtime-c"])
+        .run()?;
+    let triple = cmd!(sh, "dpkg-architecture -qDEB_HOST_MULTIARCH").read()?;
+    sh.remove_path(&stage)?;
+    let install = root.join("crates/runtime-c/install.sh");
+    let libdir = format!("/usr/lib/{triple}");
+    cmd!(sh, "sh {install} --built {target}/release --destdir {stage} --prefix /usr")
+        .args(["--libdir", &libdir])
+        .run()?;
+    symlink(stage.join(format!("usr/lib/{triple}")), stage.join("lib"))
+        .context("failed to make `target/gfxpack-runtime/lib`")?;
+    let root_of_packages = stage.join("root");
+    for variant in ["lib", "dev"] {
+        let built =
+            cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack-runtime-c")
+                .args(["--no-build", "--variant", variant, "--multiarch", "same", "--output"])
+                .arg(out)
+                .env("CARGO_TARGET_DIR", &target)
+                .read()?;
+        let package = built.lines().last().context("cargo-deb names no package")?.to_owned();
+        if variant == "lib" {
+            finish_library(sh, root, &package)?;
+        }
+        judged(sh, &package)?;
+        cmd!(sh, "dpkg-deb --extract {package} {root_of_packages}").run()?;
+    }
+    example(sh, &root_of_packages)
+}
+
+/// Adds to the library's .deb what cargo-deb has no words for: which version
+/// programs depend on that are linked with it, and that it is not executable.
+///
+/// Source: Debian Policy 4.7.0, 8.6 and 10.1; dpkg-gensymbols(1); deb-shlibs(5).
+fn finish_library(sh: &Shell, root: &Path, package: &str) -> anyhow::Result<()> {
+    let unpacked = root.join("target/gfxpack-runtime/deb");
+    let recipe = root.join("crates/runtime-c/debian");
+    cmd!(sh, "dpkg-deb --raw-extract {package} {unpacked}").run()?;
+    sh.copy_file(recipe.join("shlibs"), unpacked.join("DEBIAN"))?;
+    let version = env!("CARGO_PKG_VERSION");
+    // At the fourth level, it is an error where the library lacks a version or has one more.
+    cmd!(sh, "dpkg-gensymbols -c4 -plibgfxpack-runtime0 -v{version} -P{unpacked}")
+        .arg(format!("-I{}", recipe.join("symbols").display()))
+        .arg(format!("-O{}", unpacked.join("DEBIAN/symbols").display()))
+        .run()
+        .context(
+            "failed to list the library's symbols as crates/runtime-c/debian/symbols has them",
+        )?;
+    let library = "libgfxpack_runtime.so.*.*.*";
+    cmd!(sh, "find {unpacked}/usr/lib -type f -name {library}")
+        .args(["-exec", "chmod", "644", "{}", "+"])
+        .run()?;
+    cmd!(sh, "dpkg-deb --root-owner-group -Zxz --build {unpacked} {package}").quiet().run()?;
+    sh.remove_path(unpacked)?;
+    Ok(())
+}
+
+/// Compiles the example that the packages bring, as pkg-config and CMake say, and has it find
+/// nothing in a directory without kdbs.
+fn example(sh: &Shell, root: &Path) -> anyhow::Result<()> {
+    let triple = cmd!(sh, "dpkg-architecture -qDEB_HOST_MULTIARCH").read()?;
+    let libdir = root.join("usr/lib").join(triple);
+    let flags = cmd!(sh, "pkg-config --cflags --libs gfxpack-runtime")
+        .env("PKG_CONFIG_SYSROOT_DIR", root)
+        .env("PKG_CONFIG_LIBDIR", libdir.join("pkgconfig"))
+        .read()?;
+    let flags: Vec<&str> = flags.split_whitespace().collect();
+    let source = root.join("usr/share/doc/libgfxpack-runtime-dev/examples/find.c");
+    let by_pkg_config = root.join("by-pkg-config");
+    cmd!(sh, "cc {source} {flags...} -o {by_pkg_config}").run()?;
+
+    let project = root.join("project");
+    let lists = "cmake_minimum_required(VERSION 3.10)\nproject(find C)\n\
+                 find_package(gfxpack-runtime REQUIRED)\n\
+                 add_executable(find find.c)\n\
+                 target_link_libraries(find gfxpack::runtime)\n";
+    sh.write_file(project.join("CMakeLists.txt"), lists)?;
+    sh.copy_file(&source, &project)?;
+    let (build, prefix) = (project.join("build"), root.join("usr"));
+    cmd!(sh, "cmake -S {project} -B {build} -DCMAKE_PREFIX_PATH={prefix}")
+        .quiet()
+        .ignore_stdout()
+        .run()?;
+    cmd!(sh, "cmake --build {build}").ignore_stdout().run()?;
+
+    for program in [by_pkg_config, build.join("find")] {
+        let found = cmd!(sh, "{program} conv.cl.o -DX gfx906@60")
+            .env("LD_LIBRARY_PATH", &libdir)
+            .env("MIOPEN_SYSTEM_DB_PATH", &project)
+            .env("MIOPEN_CUSTOM_CACHE_DIR", &project)
+            .ignore_status()
+            .output()?;
+        let printed = String::from_utf8_lossy(&found.stdout);
+        ensure!(
+            printed == "0 bytes\n" && found.status.code() == Some(1),
+            "the example, linked with the packaged library: {}: {printed}{}",
+            found.status,
+            String::from_utf8_lossy(&found.stderr)
+        );
+    }
+    Ok(())
+}

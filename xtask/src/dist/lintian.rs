@@ -1,0 +1,17 @@
+//! Debian's policy, as its own tool judges packages by it.
+
+use xshell::{Shell, cmd};
+
+use crate::say::say;
+use crate::setup::Probe;
+
+/// Names a package that was built, and has lintian look at it.
+pub(super) fn judged(sh: &Shell, package: &str) -> anyhow::Result<()> {
+    say(package);
+    if Probe::Program("lintian").is_met(sh) {
+        cmd!(sh, "lintian --allow-root --fail-on error,warning {package}").run()?;
+    } else {
+        say("lintian is missing: the package is not held to Debian's policy");
+    }
+    Ok(())
+}
