@@ -391,14 +391,16 @@ pub(crate) struct PythonTool {
     pub(crate) packages: &'static [&'static str],
 }
 
+/// No distribution packages the SPDX project's own validator.
+pub(crate) const BILLS: PythonTool = PythonTool {
+    what: "pyspdxtools and packageurl, which judge bills of material",
+    dir: "spdx",
+    program: "bin/pyspdxtools",
+    packages: &["spdx-tools==0.8.5", "packageurl-python==0.17.6"],
+};
+
 const PYTHON: &[PythonTool] = &[
-    // No distribution packages the SPDX project's own validator.
-    PythonTool {
-        what: "pyspdxtools, which judges bills of material",
-        dir: "spdx",
-        program: "bin/pyspdxtools",
-        packages: &["spdx-tools==0.8.5"],
-    },
+    BILLS,
     PythonTool {
         what: "PyOpenCL and loopy, whose caches are looked after",
         dir: "opencl",

@@ -35,6 +35,7 @@ pub mod tar;
 mod tarball;
 mod text;
 mod threads;
+mod url;
 pub mod verify;
 pub mod wheel;
 

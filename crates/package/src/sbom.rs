@@ -14,7 +14,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use crate::output::{Output, hex};
-use crate::{Error, Written, text};
+use crate::{Error, Written, text, url};
 
 /// A source file that something was compiled from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -222,6 +222,8 @@ fn document(
         entry["packageFileName"] = archive.file_name.clone().into();
         entry["checksums"] = sha256_alone(&archive.sha256);
         entry["primaryPackagePurpose"] = "ARCHIVE".into();
+        let url = format!("{}?checksum=sha256:{}", package_url(spec, &full), archive.sha256);
+        entry["externalRefs"] = external(&url);
         packages.push(entry);
         relations.push(relation(&id, "PACKAGE_OF", PACKAGE));
     }
@@ -268,6 +270,7 @@ fn main_entry(spec: &PackageSpec, full: &str, mut sha1s: Vec<&str>) -> Value {
     package["licenseDeclared"] = license(&spec.license).into();
     package["summary"] = spec.summary.clone().into();
     package["primaryPackagePurpose"] = "INSTALL".into();
+    package["externalRefs"] = external(&package_url(spec, full));
     if !spec.homepage.is_empty() {
         package["homepage"] = spec.homepage.clone().into();
     }
@@ -317,6 +320,22 @@ fn package_entry(id: &str, name: &str, version: &str) -> Value {
         entry["versionInfo"] = version.into();
     }
     entry
+}
+
+/// The package's URL. It is generic, since the other types want to know which distribution or which
+/// index has the package.
+///
+/// Source: the purl specification, ECMA-427.
+fn package_url(spec: &PackageSpec, full: &str) -> String {
+    format!("pkg:generic/{}@{}", url::encoded(&spec.name), url::encoded(full))
+}
+
+fn external(url: &str) -> Value {
+    json!([{
+        "referenceCategory": "PACKAGE-MANAGER",
+        "referenceType": "purl",
+        "referenceLocator": url,
+    }])
 }
 
 fn file_entry(id: &str, name: &str, sha1: &str, sha256: &str) -> Value {

@@ -27,6 +27,28 @@ fn pyspdxtools() -> std::path::PathBuf {
     tool
 }
 
+/// The package and each archive have a URL of their own, as its specification spells it.
+fn has_package_urls(bill: &std::path::Path) {
+    let read = "\
+import json, sys
+from packageurl import PackageURL
+with open(sys.argv[1]) as file:
+    packages = json.load(file)['packages']
+for package in packages:
+    for one in package.get('externalRefs', []):
+        assert one['referenceType'] == 'purl', one
+        url = PackageURL.from_string(one['referenceLocator'])
+        print(url.name, url.version, url.qualifiers.get('checksum', ''))
+        assert url.to_string() == PackageURL.from_string(url.to_string()).to_string()
+        assert url.name == package['name'] and url.version == package['versionInfo'], package
+";
+    let python = pyspdxtools().with_file_name("python");
+    let urls = ok(command(python).args(["-c", read]).arg(bill));
+    // Families have a .deb and an .rpm, others a tarball too.
+    assert!(urls.lines().count() >= 3, "{urls}");
+    assert_eq!(urls.matches("sha256:").count(), urls.lines().count() - 1, "{urls}");
+}
+
 #[test]
 fn policy_and_formats_are_kept_in_every_layout() {
     let lab = Lab::new();
@@ -48,6 +70,7 @@ fn policy_and_formats_are_kept_in_every_layout() {
         let bills = if out == "fhs" { files(&dir, ".spdx.json") } else { Vec::new() };
         for bill in bills {
             ok(command(pyspdxtools()).arg("--infile").arg(&bill));
+            has_package_urls(&bill);
         }
         for deb in &debs {
             let tree = lab.path("unpacked").join(deb.file_name().expect("a name"));

@@ -1,7 +1,8 @@
 //! Where a repository is, and what it has for people who use it.
 
-use std::fmt::Write as _;
 use std::path::Path;
+
+use crate::url::encoded;
 
 /// Where a repository keeps the public key.
 pub const KEY_FILE: &str = "archive-key.asc";
@@ -41,19 +42,4 @@ impl Address {
     pub(super) fn url(&self) -> &str {
         &self.url
     }
-}
-
-/// A path as a part of an address.
-pub(super) fn encoded(path: &str) -> String {
-    let mut out = String::new();
-    for byte in path.bytes() {
-        match byte {
-            b'/' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
-            byte => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out
 }

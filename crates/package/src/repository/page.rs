@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_process::SystemToolError;
 
-use super::address::{Address, SetupFiles, encoded};
+use super::address::{Address, SetupFiles};
 use super::apt::Suite;
 use super::package_info::PackageInfo;
+use crate::url::encoded;
 
 const STYLE: &str = include_str!("page.css");
 
