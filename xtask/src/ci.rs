@@ -15,7 +15,7 @@ const CARGO_DENY: &str = "cargo-deny@0.20.2";
 pub(crate) struct Ci {
     /// Install what is missing from the system's packages, saying first what and why
     #[arg(long)]
-    setup: bool,
+    pub(crate) setup: bool,
 }
 
 impl Ci {

@@ -16,7 +16,7 @@ use crate::say::say;
 pub(crate) struct Crates {
     /// Pack and unpack only
     #[arg(long)]
-    no_test: bool,
+    pub(crate) no_test: bool,
 }
 
 impl Crates {

@@ -115,7 +115,7 @@ impl Dist {
         }
         if self.tool {
             ensure!(passed.is_empty(), "--tool takes no other words: {passed:?}");
-            return self.tool(sh, &root);
+            return tool(sh, &root, self.setup).map(drop);
         }
         let needs = if chooses_compiler(sh, &passed) {
             vec![CC]
@@ -146,21 +146,36 @@ impl Dist {
         let mut command = Command::from(gfxpack().arg("dist").args(args));
         Err(command.exec()).context("failed to start `cargo run`")
     }
+}
 
-    /// Leaves the .debs in `target/dist`.
-    fn tool(&self, sh: &Shell, root: &Path) -> anyhow::Result<()> {
-        setup::ensure(sh, TOOL_NEEDS, self.setup)?;
-        let cargo_deb = cargo_deb(sh, root, self.setup)?;
-        let out = root.join("target/dist");
-        sh.create_dir(&out)?;
-        share(sh, root)?;
-        let manifest = root.join("Cargo.toml");
-        let built =
-            cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack --output {out}")
-                .read()?;
-        lintian::judged(sh, built.lines().last().context("cargo-deb names no package")?)?;
-        library::packages(sh, root, &cargo_deb, &out)
-    }
+/// gfxpack and its libraries as they are released: the source tarball, .debs and .rpms.
+///
+/// # Errors
+/// Where a tool is missing, a build fails, or Debian's policy is not kept.
+pub(crate) fn own_packages(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<Vec<PathBuf>> {
+    let mut made = tool(sh, root, install)?;
+    let tarball = source::write(sh, root)?;
+    made.extend(recipes::rpms(sh, root, &tarball, install)?);
+    made.push(tarball);
+    Ok(made)
+}
+
+/// Leaves the .debs in `target/dist`, and gives their paths.
+fn tool(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<Vec<PathBuf>> {
+    setup::ensure(sh, TOOL_NEEDS, install)?;
+    let cargo_deb = cargo_deb(sh, root, install)?;
+    let out = root.join("target/dist");
+    sh.create_dir(&out)?;
+    share(sh, root)?;
+    let manifest = root.join("Cargo.toml");
+    let built =
+        cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack --output {out}")
+            .read()?;
+    let package = PathBuf::from(built.lines().last().context("cargo-deb names no package")?);
+    lintian::judged(sh, &package)?;
+    let mut made = library::packages(sh, root, &cargo_deb, &out)?;
+    made.push(package);
+    Ok(made)
 }
 
 /// cargo-deb, of a version that is fixed here.

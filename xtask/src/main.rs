@@ -1,5 +1,5 @@
 //! A checkout's front door: `cargo xtask dist`, `test`, `ci`, `api`, `crates`,
-//! `bench`, `fuzz`, `tidy`, `update-miopen`.
+//! `release`, `bench`, `fuzz`, `tidy`, `update-miopen`.
 //!
 //! It depends on no crate of the workspace: it runs their command line, as a
 //! user would.
@@ -10,6 +10,7 @@ mod ci;
 mod crates;
 mod dist;
 mod fuzz;
+mod release;
 mod root;
 mod say;
 mod setup;
@@ -30,6 +31,7 @@ use crate::say::say;
 #[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
 enum Xtask {
     Dist(dist::Dist),
+    Release(release::Release),
     Test(test::Test),
     Api(api::Api),
     Ci(ci::Ci),
@@ -55,6 +57,7 @@ fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
     let sh = Shell::new()?;
     match task {
         Xtask::Dist(dist) => dist.run(&sh, passed),
+        Xtask::Release(release) => release.run(&sh),
         Xtask::Test(test) => test.run(&sh, passed),
         Xtask::Api(api) => api.run(&sh),
         Xtask::Ci(ci) => ci.run(&sh),

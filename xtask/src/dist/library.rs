@@ -1,7 +1,7 @@
 //! The .debs of the runtime library for C.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use xshell::{Shell, cmd};
@@ -15,7 +15,8 @@ pub(super) fn packages(
     root: &Path,
     cargo_deb: &Path,
     out: &Path,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Vec<PathBuf>> {
+    let mut made = Vec::new();
     let manifest = root.join("Cargo.toml");
     let (target, stage) = (root.join("target"), root.join("target/gfxpack-runtime"));
     cmd!(sh, "cargo build --release --manifest-path {manifest} --target-dir {target}")
@@ -38,21 +39,23 @@ pub(super) fn packages(
                 .arg(out)
                 .env("CARGO_TARGET_DIR", &target)
                 .read()?;
-        let package = built.lines().last().context("cargo-deb names no package")?.to_owned();
+        let package = PathBuf::from(built.lines().last().context("cargo-deb names no package")?);
         if variant == "lib" {
             finish_library(sh, root, &package)?;
         }
         judged(sh, &package)?;
         cmd!(sh, "dpkg-deb --extract {package} {root_of_packages}").run()?;
+        made.push(package);
     }
-    example(sh, &root_of_packages)
+    example(sh, &root_of_packages)?;
+    Ok(made)
 }
 
 /// Adds to the library's .deb what cargo-deb has no words for: which version
 /// programs depend on that are linked with it, and that it is not executable.
 ///
 /// Source: Debian Policy 4.7.0, 8.6 and 10.1; dpkg-gensymbols(1); deb-shlibs(5).
-fn finish_library(sh: &Shell, root: &Path, package: &str) -> anyhow::Result<()> {
+fn finish_library(sh: &Shell, root: &Path, package: &Path) -> anyhow::Result<()> {
     let unpacked = root.join("target/gfxpack-runtime/deb");
     let recipe = root.join("crates/runtime-c/debian");
     cmd!(sh, "dpkg-deb --raw-extract {package} {unpacked}").run()?;

@@ -1,13 +1,15 @@
 //! Debian's policy, as its own tool judges packages by it.
 
+use std::path::Path;
+
 use xshell::{Shell, cmd};
 
 use crate::say::say;
 use crate::setup::Probe;
 
 /// Names a package that was built, and has lintian look at it.
-pub(super) fn judged(sh: &Shell, package: &str) -> anyhow::Result<()> {
-    say(package);
+pub(super) fn judged(sh: &Shell, package: &Path) -> anyhow::Result<()> {
+    say(&package.display().to_string());
     if Probe::Program("lintian").is_met(sh) {
         cmd!(sh, "lintian --allow-root --fail-on error,warning {package}").run()?;
     } else {

@@ -60,7 +60,7 @@ pub(super) fn build(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<()
     sh.remove_path(&stage)?;
     let out = root.join("target/dist");
     let mut made = deb(sh, &tarball, &stage.join("deb"), &out)?;
-    made.extend(rpm(sh, root, &tarball, &stage.join("rpm"), &out)?);
+    made.extend(rpms(sh, root, &tarball, install)?);
     sh.remove_path(&stage)?;
     made.iter().for_each(|path| say(&format!("wrote {}", path.display())));
     Ok(())
@@ -91,13 +91,19 @@ fn deb(sh: &Shell, tarball: &Path, stage: &Path, out: &Path) -> anyhow::Result<V
     Ok(made)
 }
 
-fn rpm(
+/// The .rpms, in `target/dist`, from the source tarball.
+///
+/// # Errors
+/// Where a tool is missing or the build fails, and where rpmlint finds anything.
+pub(super) fn rpms(
     sh: &Shell,
     root: &Path,
     tarball: &Path,
-    stage: &Path,
-    out: &Path,
+    install: bool,
 ) -> anyhow::Result<Vec<PathBuf>> {
+    setup::ensure(sh, NEEDS, install)?;
+    let (stage, out) = (root.join("target/recipes/rpm"), root.join("target/dist"));
+    sh.remove_path(&stage)?;
     let sources = stage.join("SOURCES");
     sh.create_dir(&sources)?;
     sh.copy_file(tarball, &sources)?;
@@ -113,7 +119,7 @@ fn rpm(
     }
     let mut made = Vec::new();
     for entry in fs::read_dir(stage.join("RPMS"))? {
-        made.extend(moved(&entry?.path(), ".rpm", out)?);
+        made.extend(moved(&entry?.path(), ".rpm", &out)?);
     }
     let settings = root.join("packaging/rpmlint.toml");
     let packages = &made;

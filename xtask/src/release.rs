@@ -1,0 +1,192 @@
+//! `cargo xtask release`: everything that a release consists of, in one
+//! directory, checked. Nothing is published.
+
+mod judges;
+mod key;
+mod provenance;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+use xshell::{Shell, cmd};
+
+use self::key::Key;
+use crate::ci::Ci;
+use crate::crates::Crates;
+use crate::dist;
+use crate::root::root;
+use crate::say::say;
+
+/// Make everything that a release consists of, in one directory, and check it
+///
+/// Sources, crates, packages of gfxpack and of the runtime library, packages
+/// of kernels in every format, bills of materials, provenance, checksums and
+/// signatures. At the end, it says which commands publish them.
+#[derive(Debug, Args)]
+pub(crate) struct Release {
+    /// For a commit that is not tagged, with a key that is made for this run unless `--sign-key`
+    /// names one
+    #[arg(long)]
+    dry_run: bool,
+    /// Sign with this gpg key
+    #[arg(long, value_name = "KEY", required_unless_present = "dry_run")]
+    sign_key: Option<String>,
+    /// Where the files go; what is there is removed [default: target/release-VERSION]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Who builds, for the provenance: an address that names this machine or service
+    #[arg(long, value_name = "URL", default_value = concat!(env!("CARGO_PKG_REPOSITORY"), "/xtask/release"))]
+    builder: String,
+    /// Leave out `cargo xtask ci` and `cargo xtask crates`, which were run for this commit
+    #[arg(long)]
+    skip_tests: bool,
+    /// Install what is missing from the system's packages, saying first what and why
+    #[arg(long)]
+    setup: bool,
+}
+
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+impl Release {
+    /// # Errors
+    /// The first step that fails. What was made until then stays.
+    pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
+        let root = root();
+        sh.change_dir(&root);
+        self.check_commit(sh)?;
+        judges::ensure_tools(sh, self.setup)?;
+        let out =
+            self.out.clone().unwrap_or_else(|| root.join(format!("target/release-{VERSION}")));
+        sh.remove_path(&out)?;
+        sh.create_dir(&out)?;
+        let out = out.canonicalize().context("failed to find the directory that was made")?;
+        let key = Key::new(sh, self.sign_key.as_deref())?;
+
+        if self.skip_tests {
+            say("tests: left out");
+        } else {
+            Ci { setup: self.setup }.run(sh)?;
+            Crates { no_test: false }.run(sh)?;
+        }
+        self.own_packages(sh, &root, &out)?;
+        kernels(sh, &out, &key, self.setup)?;
+        judges::bills(sh, &root, &out)?;
+        let statement = provenance::write(sh, &root, &out, &self.builder)?;
+        judges::provenance(sh, &statement)?;
+        let signed = key.sign(sh, &out)?;
+        judges::signatures(sh, &out, &signed)?;
+        say(&format!("\n{} files in {}; to publish them:", files(&out)?.len(), out.display()));
+        say(&format!("  git tag --sign v{VERSION} && git push origin v{VERSION}"));
+        say("  cargo publish --workspace --exclude xtask --exclude gfxpack-tests");
+        say("  upload the directory; `kernels` is a repository for apt, dnf and zypper");
+        Ok(())
+    }
+
+    /// What is released is a tagged commit, and nothing else.
+    fn check_commit(&self, sh: &Shell) -> anyhow::Result<()> {
+        let mut unready = Vec::new();
+        if !cmd!(sh, "git status --porcelain").read()?.is_empty() {
+            unready.push("there are changes that are not committed".to_owned());
+        }
+        let tag = format!("v{VERSION}");
+        if !cmd!(sh, "git tag --points-at HEAD").read()?.lines().any(|line| line == tag) {
+            unready.push(format!("the commit has no tag {tag}"));
+        }
+        let changes = fs::read_to_string("CHANGELOG.md").context("failed to read CHANGELOG.md")?;
+        if changes.contains(&format!("## {VERSION}, unreleased")) {
+            unready.push(format!("CHANGELOG.md says that {VERSION} is unreleased"));
+        }
+        if self.dry_run {
+            unready.iter().for_each(|reason| say(&format!("note: for a release, {reason}")));
+            return Ok(());
+        }
+        ensure!(
+            unready.is_empty(),
+            "not ready for a release: {}\nhint: give --dry-run to try one",
+            unready.join("; ")
+        );
+        Ok(())
+    }
+
+    /// gfxpack and its libraries: sources, crates, .debs, .rpms.
+    fn own_packages(&self, sh: &Shell, root: &Path, out: &Path) -> anyhow::Result<()> {
+        let made = dist::own_packages(sh, root, self.setup)?;
+        for path in made {
+            sh.copy_file(&path, out)?;
+        }
+        if self.skip_tests {
+            Crates { no_test: true }.run(sh)?;
+        }
+        let crates = out.join("crates");
+        sh.create_dir(&crates)?;
+        let ending = format!("-{VERSION}.crate");
+        for path in sh.read_dir(root.join("target/package"))? {
+            if path.to_string_lossy().ends_with(&ending) {
+                sh.copy_file(&path, &crates)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every format, of kernels that MIOpen looks up.
+const FORMATS: &str = "deb,rpm,tar.gz,tar.xz,tar.zst,wheel,oci,arch";
+
+/// The kernels of the networks that `cargo xtask dist` builds, as a repository; and a smaller set
+/// twice, in different directories and each time compiled anew: the bytes must be the same.
+fn kernels(sh: &Shell, out: &Path, key: &Key, install: bool) -> anyhow::Result<()> {
+    let _home = key.home().map(|home| sh.push_env("GNUPGHOME", home));
+    let directory = out.join("kernels");
+    let sign = ["--format", FORMATS, "--sign-key", key.fingerprint()];
+    let setup = install.then_some("--setup");
+    cmd!(sh, "cargo xtask dist {setup...} --out {directory} {sign...} --meta all").run()?;
+
+    let gfxpack = root().join("target/release/gfxpack");
+    let fingerprint = key.fingerprint();
+    cmd!(sh, "{gfxpack} repo {directory} --sign-key {fingerprint} --origin gfxpack").run()?;
+    let keyring = directory.join("archive-key.asc");
+    cmd!(sh, "{gfxpack} verify {directory} --keyring {keyring}").run()?;
+
+    let trials = tempfile::tempdir().context("failed to make a directory")?;
+    let list = trials.path().join("problems.txt");
+    cmd!(sh, "{gfxpack} problems resnet18 --batch 1 --type fp16 --quiet --out {list}").run()?;
+    let mut sums = Vec::new();
+    for name in ["first", "a directory whose name is longer"] {
+        let trial = trials.path().join(name);
+        let lock = format!("lock:{}", root().join("packaging/miopen.lock").display());
+        cmd!(sh, "{gfxpack} dist --problems {list} --miopen {lock} --target gfx90a@104")
+            .args(["--format", FORMATS, "--sign-key", fingerprint])
+            .arg("--cache-dir")
+            .arg(trial.join("cache"))
+            .arg("--out")
+            .arg(trial.join("out"))
+            .run()?;
+        sums.push(sh.read_file(trial.join("out/SHA256SUMS"))?);
+    }
+    ensure!(sums[0] == sums[1], "two builds differ:\n{}\n{}", sums[0], sums[1]);
+    say(&format!("the same bytes in two builds: {} files", sums[0].lines().count()));
+    Ok(())
+}
+
+/// All files below a directory, sorted.
+///
+/// # Errors
+/// Where it can't be read.
+pub(crate) fn files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    let mut left = vec![dir.to_owned()];
+    while let Some(dir) = left.pop() {
+        for entry in fs::read_dir(&dir).with_context(|| format!("failed to read {dir:?}"))? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                left.push(entry.path())
+            } else {
+                all.push(entry.path())
+            }
+        }
+    }
+    all.sort();
+    Ok(all)
+}

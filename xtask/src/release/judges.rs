@@ -1,0 +1,132 @@
+//! Programs that no one here wrote, which say whether a release's files are as their specifications
+//! want them; and the bills of materials, which one of them writes.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+use xshell::{Shell, cmd};
+
+use super::VERSION;
+use crate::root::root;
+use crate::say::say;
+use crate::setup::{self, Need, Probe};
+use crate::test::{PythonTool, python_tool};
+
+const PYTHON: PythonTool = PythonTool {
+    what: "cyclonedx-python-lib and in-toto-attestation, which judge what a release says of itself",
+    dir: "release",
+    program: "bin/python",
+    packages: &["cyclonedx-python-lib[json-validation]==11.12.0", "in-toto-attestation==0.9.3"],
+};
+
+const GPG: Need = Need {
+    probe: Probe::Program("gpg"),
+    why: "sign the files",
+    apt: "gpg gpg-agent",
+    dnf: Some("gnupg2"),
+};
+
+/// What writes the bills of materials of Rust programs.
+const CARGO_CYCLONEDX: &str = "cargo-cyclonedx@0.5.9";
+
+/// # Errors
+/// Without `install`, where something is missing; with it, where that fails.
+pub(super) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
+    setup::ensure(sh, &[GPG], install)?;
+    python_tool(sh, &PYTHON, install)?;
+    let dir = root().join("target/tools/cyclonedx");
+    if !dir.join("bin/cargo-cyclonedx").exists() {
+        let command = cmd!(sh, "cargo install --quiet --locked --root {dir} {CARGO_CYCLONEDX}");
+        ensure!(install, "cargo-cyclonedx: missing\nhint: give --setup to have `{command}` run");
+        say("missing: cargo-cyclonedx, which writes bills of materials: installing it");
+        command.run()?;
+    }
+    Ok(())
+}
+
+fn python() -> PathBuf {
+    root().join("target/tools").join(PYTHON.dir).join(PYTHON.program)
+}
+
+/// Writes `gfxpack-VERSION.cdx.json` and that of the runtime library: every crate that is in the
+/// programs, by its package URL. CycloneDX 1.5.
+///
+/// # Errors
+/// Where that fails, or CycloneDX' own library finds them wrong.
+pub(super) fn bills(sh: &Shell, root: &Path, out: &Path) -> anyhow::Result<()> {
+    // It writes beside every manifest.
+    let copy = tempfile::tempdir().context("failed to make a directory")?;
+    let (tree, packed) = (copy.path().join("gfxpack"), copy.path().join("tree.tar"));
+    sh.create_dir(&tree)?;
+    cmd!(sh, "git archive --format=tar --output {packed} HEAD").run()?;
+    cmd!(sh, "tar --extract --file {packed} --directory {tree}").run()?;
+    let program = root.join("target/tools/cyclonedx/bin/cargo-cyclonedx");
+    let manifest = tree.join("crates/gfxpack/Cargo.toml");
+    cmd!(sh, "{program} cyclonedx --manifest-path {manifest} --format json --spec-version 1.5")
+        .args(["--override-filename", "bill", "--quiet"])
+        .env("SOURCE_DATE_EPOCH", cmd!(sh, "git log -1 --format=%ct").read()?)
+        .run()?;
+    for (dir, name) in [("gfxpack", "gfxpack"), ("runtime-c", "gfxpack-runtime")] {
+        let bill = sh.read_file(tree.join(format!("crates/{dir}/bill.json")))?;
+        // Where the copy was is nobody's business.
+        let bill = bill.replace(&*copy.path().to_string_lossy(), "");
+        let path = out.join(format!("{name}-{VERSION}.cdx.json"));
+        sh.write_file(&path, bill)?;
+        let judge = "\
+import sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+with open(sys.argv[1]) as file:
+    sys.exit(str(JsonStrictValidator(SchemaVersion.V1_5).validate_str(file.read()) or '') or 0)
+";
+        let python = python();
+        cmd!(sh, "{python} -c {judge} {path}")
+            .quiet()
+            .run()
+            .context("not as CycloneDX wants it")?;
+    }
+    Ok(())
+}
+
+/// Has in-toto's own library read the statement, and SLSA's predicate in it.
+///
+/// # Errors
+/// Where it refuses.
+pub(super) fn provenance(sh: &Shell, statement: &Path) -> anyhow::Result<()> {
+    let judge = "\
+import json, sys
+from google.protobuf.json_format import ParseDict
+from in_toto_attestation.predicates.provenance.v1.provenance_pb2 import Provenance
+from in_toto_attestation.v1.statement import Statement
+from in_toto_attestation.v1.statement_pb2 import Statement as Message
+with open(sys.argv[1]) as file:
+    content = json.load(file)
+Statement.copy_from_pb(ParseDict(content, Message())).validate()
+predicate = ParseDict(content['predicate'], Provenance())
+assert predicate.run_details.builder.id and predicate.build_definition.resolved_dependencies
+";
+    let python = python();
+    cmd!(sh, "{python} -c {judge} {statement}").quiet().run().context("not as in-toto wants it")
+}
+
+/// Reads the checksums and signatures back, with nothing but the public key of the release.
+///
+/// # Errors
+/// Where a file or a signature is not as it should be.
+pub(super) fn signatures(sh: &Shell, out: &Path, signed: &[PathBuf]) -> anyhow::Result<()> {
+    let home = tempfile::tempdir().context("failed to make a directory")?;
+    let _home = sh.push_env("GNUPGHOME", home.path());
+    let key = out.join("release-key.asc");
+    cmd!(sh, "gpg --batch --quiet --import {key}").run()?;
+    for path in signed {
+        let signature = format!("{}.asc", path.display());
+        cmd!(sh, "gpg --batch --quiet --verify {signature} {path}")
+            .quiet()
+            .ignore_stderr()
+            .run()?;
+    }
+    let _in = sh.push_dir(out);
+    cmd!(sh, "sha256sum --check --quiet --strict SHA256SUMS").run()?;
+    say(&format!("{} signatures and SHA256SUMS are good", signed.len()));
+    Ok(())
+}

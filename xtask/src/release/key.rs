@@ -1,0 +1,80 @@
+//! The key that signs a release.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use xshell::{Shell, cmd};
+
+use super::files;
+use crate::say::say;
+
+/// A secret key of gpg's.
+pub(super) struct Key {
+    fingerprint: String,
+    /// Where it is, unless in the user's own directory.
+    home: Option<tempfile::TempDir>,
+}
+
+impl Key {
+    /// The named one, or one that is made for this run and goes with it.
+    ///
+    /// # Errors
+    /// Where gpg has no such key, or can't make one.
+    pub(super) fn new(sh: &Shell, named: Option<&str>) -> anyhow::Result<Self> {
+        let home = match named {
+            Some(_) => None,
+            None => Some(tempfile::tempdir().context("failed to make a directory for a key")?),
+        };
+        let _home = home.as_ref().map(|home| sh.push_env("GNUPGHOME", home.path()));
+        let name = named.unwrap_or("A trial <trial@example.org>");
+        if home.is_some() {
+            say("note: signing with a key that is made for this run");
+            cmd!(sh, "gpg --batch --quiet --passphrase")
+                .args(["", "--quick-generate-key", name, "ed25519", "sign", "never"])
+                .run()
+                .context("failed to make a key")?;
+        }
+        let listed = cmd!(sh, "gpg --batch --with-colons --list-secret-keys {name}").read()?;
+        let fingerprint = listed
+            .lines()
+            .find_map(|line| line.strip_prefix("fpr:"))
+            .context("gpg lists no such secret key")?;
+        let fingerprint = fingerprint.trim_matches(':').to_owned();
+        Ok(Self { fingerprint, home })
+    }
+
+    pub(super) fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    pub(super) fn home(&self) -> Option<&Path> {
+        self.home.as_ref().map(tempfile::TempDir::path)
+    }
+
+    /// Writes SHA256SUMS of all files, and a signature beside each that has none and is in no
+    /// directory of its own; gives what was signed.
+    ///
+    /// # Errors
+    /// Where gpg or sha256sum fails.
+    pub(super) fn sign(&self, sh: &Shell, out: &Path) -> anyhow::Result<Vec<PathBuf>> {
+        let _home = self.home().map(|home| sh.push_env("GNUPGHOME", home));
+        let key = self.fingerprint();
+        let public = out.join("release-key.asc");
+        cmd!(sh, "gpg --batch --quiet --armor --output {public} --export {key}").run()?;
+        let mut relative = Vec::new();
+        for path in files(out)? {
+            relative.push(path.strip_prefix(out).context("a file elsewhere")?.to_owned());
+        }
+        let _in = sh.push_dir(out);
+        let sums = cmd!(sh, "sha256sum {relative...}").quiet().read()?;
+        let list = out.join("SHA256SUMS");
+        sh.write_file(&list, sums + "\n")?;
+        let mut signed: Vec<PathBuf> = sh.read_dir(out)?;
+        signed.retain(|path| path.is_file() && *path != public);
+        for path in &signed {
+            cmd!(sh, "gpg --batch --quiet --local-user {key}! --armor --detach-sign {path}")
+                .run()?;
+        }
+        Ok(signed)
+    }
+}
