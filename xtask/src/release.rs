@@ -1,6 +1,7 @@
 //! `cargo xtask release`: everything that a release consists of, in one
 //! directory, checked. Nothing is published.
 
+mod files;
 mod judges;
 mod key;
 mod provenance;
@@ -12,6 +13,7 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 use xshell::{Shell, cmd};
 
+use self::files::{VERSION, files};
 use self::key::Key;
 use crate::ci::Ci;
 use crate::crates::Crates;
@@ -46,8 +48,6 @@ pub(crate) struct Release {
     #[arg(long)]
     setup: bool,
 }
-
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl Release {
     /// # Errors
@@ -168,25 +168,4 @@ fn kernels(sh: &Shell, out: &Path, key: &Key, install: bool) -> anyhow::Result<(
     ensure!(sums[0] == sums[1], "two builds differ:\n{}\n{}", sums[0], sums[1]);
     say(&format!("the same bytes in two builds: {} files", sums[0].lines().count()));
     Ok(())
-}
-
-/// All files below a directory, sorted.
-///
-/// # Errors
-/// Where it can't be read.
-pub(crate) fn files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut all = Vec::new();
-    let mut left = vec![dir.to_owned()];
-    while let Some(dir) = left.pop() {
-        for entry in fs::read_dir(&dir).with_context(|| format!("failed to read {dir:?}"))? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                left.push(entry.path())
-            } else {
-                all.push(entry.path())
-            }
-        }
-    }
-    all.sort();
-    Ok(all)
 }
