@@ -13,6 +13,14 @@
 //!
 //! `docs/caches.md` tells users the same. This crate knows file names and
 //! locks; it knows no kernel and no kdb, and nothing of gfxpack's own cache.
+//!
+//! ```
+//! use gfxpack_caches::{Platform, Surroundings, known};
+//!
+//! let ada = Surroundings::new(Platform::Linux, [("HOME", "/home/ada")], None);
+//! let names: Vec<_> = known(&ada).iter().map(|cache| cache.name).collect();
+//! assert!(names.contains(&"miopen") && names.contains(&"pocl"), "{names:?}");
+//! ```
 
 mod clear;
 mod clock;

@@ -4,6 +4,14 @@
 //!
 //! This crate knows nothing of kdbs, packages and terminals, nor how a compiler
 //! is started: that is behind [`gfxpack_launch::Launcher`].
+//!
+//! ```
+//! // The cache of a user who has compiled nothing yet.
+//! let directory = tempfile::tempdir()?;
+//! let store = gfxpack_compile::ObjectStore::open(directory.path())?;
+//! assert_eq!(store.stats().objects, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod context;
 mod costs;

@@ -5,6 +5,13 @@
 //! of the list of packages, and that the digests of the packages. Nothing
 //! that is not reached by this chain is unpacked, so it does not matter who
 //! runs the mirror or what lies between.
+//!
+//! ```
+//! // The keys that sign the archive accept nothing that they did not sign.
+//! let keys = gfxpack_debian::Keyring::debian()?;
+//! assert!(keys.verify(b"a list that no one signed", 0).is_err());
+//! # Ok::<(), gfxpack_debian::SignatureError>(())
+//! ```
 
 mod archive;
 mod deb822;

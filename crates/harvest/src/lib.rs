@@ -13,6 +13,21 @@
 //! - [`may_ask_for()`] says which processors a kernel is for.
 //! - [`script`] writes commands down so that a shell runs them.
 //! - [`settings()`] are the variables with which a program has MIOpen tune.
+//!
+//! ```
+//! use gfxpack_harvest::{HarvestError, Options, harvest, list};
+//!
+//! let directory = tempfile::tempdir()?;
+//! let log = directory.path().join("keys.jsonl");
+//! std::fs::write(&log, r#"{"kernel_name": "conv.cl.o", "kernel_args": " -DX=1 -mcpu=gfx906"}"#)?;
+//! let mut names = Vec::new();
+//! harvest(&list(&[log])?, &Options::default())?.keys.for_each(|record| {
+//!     names.push(record.key.kernel_name);
+//!     Ok::<(), HarvestError>(())
+//! })?;
+//! assert_eq!(names, ["conv.cl.o"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod applicability;
 mod commands;

@@ -15,6 +15,22 @@
 //!   and [`diff()`]; [`verify()`] goes through everything a file can have wrong
 //!   and reports it; [`repair()`] saves what is whole of a damaged file;
 //!   [`Reader::info`] and [`Reader::stats`] count.
+//!
+//! ```
+//! # #[cfg(feature = "tools")] {
+//! use gfxpack_kdb::{Reader, Row, WriteOptions, write};
+//! use gfxpack_model::KernelKey;
+//!
+//! let key = KernelKey { kernel_name: "conv.cl.o".into(), kernel_args: " -mcpu=gfx906".into() };
+//! let object = b"a code object".to_vec();
+//! let directory = tempfile::tempdir()?;
+//! let file = directory.path().join("gfx906.kdb");
+//! let rows = [Row { key: &key, size: object.len() as u64 }];
+//! write(&file, &rows, &WriteOptions::default(), |_| std::io::Result::Ok(object.clone()))?;
+//! assert_eq!(Reader::open(&file)?.get(&key)?, Some(object));
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod block_size;
 mod bounded_rows;

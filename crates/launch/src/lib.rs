@@ -8,6 +8,14 @@
 //! none is taken where it might give other bytes.
 //!
 //! This crate knows no plan, no job, no object store and no kernel's name.
+//!
+//! ```
+//! use gfxpack_launch::{Shortcut, Shortcuts};
+//!
+//! // To tell whether a shortcut is to blame for something:
+//! let shortcuts = Shortcuts::default().without(Shortcut::ForkServer);
+//! assert!(shortcuts.direct && !shortcuts.fork_server);
+//! ```
 
 mod arguments;
 mod driver_launcher;

@@ -1,5 +1,11 @@
 //! Asks the stock libMIOpen which kernels it would compile for a GPU that is
 //! not there.
+//!
+//! ```
+//! let names = gfxpack_miopen::network_names()?;
+//! assert!(names.iter().any(|network| network.name == "resnet18"));
+//! # Ok::<(), gfxpack_miopen::NetworkError>(())
+//! ```
 
 mod ask;
 mod calls;

@@ -5,6 +5,12 @@
 //! This crate knows no file system, no process, no environment and no clock,
 //! and depends on no other crate of gfxpack. The feature `serde` makes the
 //! values readable and writable with serde.
+//!
+//! ```
+//! let target: gfxpack_model::Target = "gfx90a@104".parse()?;
+//! assert_eq!(target.kdb_file_name(), "gfx90a68.kdb"); // MIOpen counts in hexadecimal here.
+//! # Ok::<(), gfxpack_model::TargetError>(())
+//! ```
 
 pub mod args;
 pub mod code_object;

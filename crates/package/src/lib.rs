@@ -10,6 +10,14 @@
 //! or not at all.
 //!
 //! This crate knows no kernels and no SQLite: what it packs are files.
+//!
+//! ```
+//! use gfxpack_package::{Compression, compressed};
+//!
+//! let packed = compressed(b"kernels", Compression::Gz { level: 9 })?;
+//! assert_eq!(packed, compressed(b"kernels", Compression::Gz { level: 9 })?);
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 pub mod arch;
 mod check;

@@ -5,6 +5,13 @@
 //! Options come in as plain values ([`options`]), events go out
 //! ([`progress`]); nothing here knows a command line or a terminal. Begin with
 //! [`dist::Dist`].
+//!
+//! ```
+//! use gfxpack_pipeline::exit_code;
+//!
+//! assert_eq!(exit_code::REFUSED, 100);
+//! assert!(exit_code::MEANINGS.iter().any(|(code, _)| *code == exit_code::REFUSED));
+//! ```
 
 pub mod answered;
 pub mod ask;

@@ -3,6 +3,13 @@
 //!
 //! This crate knows no file system, no process, no environment, no clock and
 //! no SQLite. What the shell finds out comes in as a value.
+//!
+//! ```
+//! let line = r#"{"kernel_name": "conv.cl.o", "kernel_args": " -DX=1 -mcpu=gfx906"}"#;
+//! let list = gfxpack_plan::expand::parse_keys("keys.jsonl", line)?;
+//! assert_eq!((list.requests.len(), list.unusable.len()), (1, 0));
+//! # Ok::<(), gfxpack_plan::InputError>(())
+//! ```
 
 pub mod arguments;
 pub mod clock;

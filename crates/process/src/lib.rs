@@ -4,6 +4,14 @@
 //!
 //! This crate knows no compiler but by the arguments that tell one from a
 //! driver, and no plan, job or store.
+//!
+//! ```
+//! let directory = tempfile::tempdir()?;
+//! let file = directory.path().join("answer");
+//! gfxpack_process::write_atomic(&file, &[b"whole", b", or not there"])?;
+//! assert_eq!(std::fs::read(&file)?, b"whole, or not there");
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 mod atomic;
 pub mod children;

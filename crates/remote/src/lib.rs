@@ -2,6 +2,12 @@
 //! Execution API), and stores that share objects.
 //!
 //! All asynchronous code of gfxpack is here, behind functions that block.
+//!
+//! ```
+//! let address: gfxpack_remote::Address = "grpc://127.0.0.1:8980".parse()?;
+//! assert_eq!(address.to_string(), "grpc://127.0.0.1:8980");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #[cfg(feature = "cache")]
 mod cache;

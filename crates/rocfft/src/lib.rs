@@ -5,6 +5,13 @@
 //! file, the lines that describe plans, the log that rocFFT writes, and how to
 //! ask the stock library which kernels it compiles; it knows no compiler, no
 //! package, and no environment.
+//!
+//! ```
+//! let list = "c2c sp ip 1024x1024 batch 8\nr2c dp op 336\n";
+//! let plans = gfxpack_rocfft::read_plans("list", list.as_bytes())?;
+//! assert_eq!(plans[0].to_string(), "c2c sp ip 1024x1024 batch 8");
+//! # Ok::<(), gfxpack_rocfft::PlansError>(())
+//! ```
 
 mod ask;
 mod bench_line;

@@ -11,6 +11,12 @@
 //!
 //! This crate does not know which library it is loaded with: what a library
 //! is called with, and what its answers mean, is the program's part.
+//!
+//! ```
+//! // What a library that this program loads takes for the machine's GPU.
+//! let claim = gfxpack_standin::Claim { architecture: c"gfx90a".into(), compute_units: 104 };
+//! gfxpack_standin::set_claim(claim);
+//! ```
 #![expect(unsafe_code, reason = "defines C functions that other programs call with their pointers")]
 
 mod claim;

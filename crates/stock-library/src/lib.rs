@@ -2,6 +2,11 @@
 //! in a directory, or fetched from Debian's archive, with the libraries that it
 //! needs and its own dynamic loader; and empty libraries in place of those of
 //! the GPU's side, so that it can be started without a GPU.
+//!
+//! ```
+//! assert!(gfxpack_stock_library::is_stood_in("libamdhip64.so.6"));
+//! assert!(!gfxpack_stock_library::is_stood_in("libc.so.6"));
+//! ```
 
 mod debian;
 mod elf;

@@ -6,6 +6,11 @@
 //! This crate knows no plan, no job and no store. What it remembers lies in
 //! files of its own below the cache directory: `answers/`, `trials/` and
 //! `device-libs/`.
+//!
+//! ```
+//! let made_by = "Debian clang version 15.0.6";
+//! assert_eq!(gfxpack_toolchain::clang_version(made_by), Some("15.0.6"));
+//! ```
 
 mod choose;
 mod disassemble;

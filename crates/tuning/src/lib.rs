@@ -15,6 +15,14 @@
 //! - [`Database`] holds a text database, [`SqliteDatabase`] one in SQLite.
 //! - [`sqlite_keys()`] lists the problems of one in SQLite.
 //! - [`merge()`] puts files together, [`lint()`] says what is wrong with one.
+//!
+//! ```
+//! use gfxpack_tuning::{DatabaseName, Kind};
+//!
+//! let name = DatabaseName::from_path("gfx90a68.HIP.fdb.txt".as_ref()).expect("a name of MIOpen's");
+//! assert_eq!(name.kind, Kind::Find);
+//! assert_eq!(name.target.to_string(), "gfx90a@104");
+//! ```
 
 mod database;
 mod error;
