@@ -94,6 +94,18 @@ const NEEDS: &[Need] = &[
         dnf: Some("dpkg-dev"),
     },
     Need {
+        probe: Probe::Program("dh"),
+        why: "build the example of a Debian source package",
+        apt: "debhelper",
+        dnf: Some("debhelper"),
+    },
+    Need {
+        probe: Probe::Program("rpmbuild"),
+        why: "build the example of an rpm recipe",
+        apt: "rpm",
+        dnf: Some("rpm-build"),
+    },
+    Need {
         probe: Probe::Program("xz"),
         why: "unpack tarballs as a user would",
         apt: "xz-utils",

@@ -17,7 +17,7 @@
 //! ```
 //! use gfxpack_caches::{Platform, Surroundings, known};
 //!
-//! let ada = Surroundings::new(Platform::Linux, [("HOME", "/home/ada")], None);
+//! let ada = Surroundings::new(Platform::Linux, [("HOME", "/srv/ada")], None);
 //! let names: Vec<_> = known(&ada).iter().map(|cache| cache.name).collect();
 //! assert!(names.contains(&"miopen") && names.contains(&"pocl"), "{names:?}");
 //! ```

@@ -9,6 +9,7 @@ mod kdb_form;
 mod packaging;
 mod parsers;
 mod problems;
+mod recipe;
 mod remote;
 mod repository;
 mod runtime;
@@ -41,6 +42,7 @@ pub(crate) use packaging::{Format, LayoutArg, Package, Packaging};
 use parsers::MAX_TIMEOUT;
 pub(crate) use parsers::{parse_target, whole_file};
 pub(crate) use problems::ProblemsCommand;
+pub(crate) use recipe::Recipe;
 pub(crate) use remote::{CacheUpload, RemoteArgs, RemoteToolchain, SharedCacheArgs};
 pub(crate) use repository::{Install, Manager, Repo, Verify};
 pub(crate) use runtime::{
@@ -92,6 +94,9 @@ pub(crate) enum Command {
     Miopen(Box<MiopenCommand>),
     /// Package kdbs that exist
     Package(Box<Package>),
+    /// Say what packages that are made by recipes of your own say of the kernels in them
+    #[command(subcommand)]
+    Recipe(Recipe),
     /// Put the shards of a stored plan together: assemble and verify kdbs
     Merge(Box<Merge>),
     /// Say which shards of a plan are done, and which to run again

@@ -99,6 +99,13 @@ impl Output {
         }
     }
 
+    /// A line of data for people: with JSON, a message says the same.
+    pub(crate) fn text(&self, line: &str) {
+        if !self.json {
+            self.data(line);
+        }
+    }
+
     /// A line of data out of somebody's file: as it is, but for what a terminal
     /// would take for commands.
     pub(crate) fn foreign(&self, line: &str) {

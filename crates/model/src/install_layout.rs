@@ -48,6 +48,29 @@ impl InstallLayout {
         }
     }
 
+    /// The layout whose kdbs of a library lie in this absolute directory, and the library:
+    /// `/usr/share/miopen/db` is [`Self::Fhs`] and `miopen`. None for other directories.
+    #[must_use]
+    pub fn of_dir(dir: &str) -> Option<(Self, &str)> {
+        let (prefix, library) = dir.strip_suffix("/db")?.rsplit_once("/share/")?;
+        if library.is_empty() || library.contains('/') {
+            return None;
+        }
+        let layout = match prefix {
+            "/usr" => Self::Fhs,
+            "/usr/lib" => Self::Debian,
+            "/opt/rocm" => Self::Rocm { version: None },
+            _ => {
+                match (prefix.strip_prefix("/opt/rocm-"), prefix.strip_prefix("/opt/rocm/core-")) {
+                    (Some(version), _) => Self::Rocm { version: Some(version.to_owned()) },
+                    (_, Some(version)) => Self::TheRock { version: version.to_owned() },
+                    _ => Self::Prefix(prefix.to_owned()),
+                }
+            }
+        };
+        Some((layout, library))
+    }
+
     /// The absolute directory of ROCm's libraries.
     #[must_use]
     pub fn library_dir(&self) -> String {
@@ -100,6 +123,19 @@ mod tests {
     #[test]
     fn each_layout_is_where_miopen_looks() {
         let check = |layout: InstallLayout, expected: &str| assert_eq!(layout.kdb_dir(), expected);
+        let installed = |layout: &InstallLayout| {
+            let dir = layout.dir_of("miopen");
+            assert_eq!(InstallLayout::of_dir(&dir), Some((layout.clone(), "miopen")), "{dir}");
+        };
+        installed(&InstallLayout::Rocm { version: Some("6.4.1".to_owned()) });
+        installed(&InstallLayout::Rocm { version: None });
+        installed(&InstallLayout::TheRock { version: "7.11".to_owned() });
+        installed(&InstallLayout::Fhs);
+        installed(&InstallLayout::Debian);
+        installed(&InstallLayout::Prefix("/srv/r".to_owned()));
+        for other in ["/usr/share/db", "/usr/share/a/b/db", "/usr/lib/rocfft", ""] {
+            assert_eq!(InstallLayout::of_dir(other), None, "{other}");
+        }
         let versioned = InstallLayout::Rocm { version: Some("6.4.1".to_owned()) };
         check(versioned, "/opt/rocm-6.4.1/share/miopen/db");
         check(InstallLayout::Rocm { version: None }, "/opt/rocm/share/miopen/db");

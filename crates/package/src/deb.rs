@@ -3,6 +3,8 @@
 
 mod control;
 
+pub(crate) use self::control::relation;
+
 use std::io::{self, Write};
 use std::path::Path;
 

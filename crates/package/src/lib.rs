@@ -33,6 +33,7 @@ mod manager;
 pub mod oci;
 mod output;
 pub mod read;
+pub mod recipe;
 pub mod repository;
 pub mod rpm;
 pub mod sbom;

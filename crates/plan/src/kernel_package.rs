@@ -5,6 +5,7 @@ mod bare;
 mod conjunction;
 mod copyright;
 mod hardware;
+mod installed;
 mod meta;
 mod names;
 mod python;
@@ -20,6 +21,7 @@ use crate::consumer::Consumer;
 
 pub use self::release::{Release, RocfftRelease, SourceLicense};
 pub use hardware::modaliases;
+pub use installed::{Statements, statements};
 pub use meta::{Family, family, merged, unversioned};
 pub use names::default_name_template;
 
@@ -50,14 +52,7 @@ pub struct Contents {
 pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     let target = &contents.target;
     let dir = release.kdb_dir();
-    let aliases = match (release.layout.version(), release.reader) {
-        // Package managers for Python know no devices, and Windows has none.
-        _ if matches!(release.layout, InstallLayout::Python | InstallLayout::Windows) => Vec::new(),
-        (None, Consumer::Miopen) => hardware::modaliases(target),
-        (None, Consumer::Rocfft) => hardware::modaliases(target),
-        // Only who has a program that reads them wants them.
-        (_, Consumer::Runtime) | (Some(_), _) => Vec::new(),
-    };
+    let aliases = hardware::claimed(&release.layout, release.reader, target);
     let place = match release.layout {
         InstallLayout::Python => "a Python package of its own".to_owned(),
         InstallLayout::Windows => "the directory of MIOpen.dll".to_owned(),

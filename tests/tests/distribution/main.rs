@@ -12,6 +12,7 @@ mod lab;
 mod licences;
 mod offered;
 mod page;
+mod recipes;
 mod reproducible;
 mod signatures;
 mod verify;

@@ -61,9 +61,7 @@ pub(crate) fn run(
         None => {
             for line in &lines {
                 output.message("key", line);
-                if !output.json {
-                    output.data(&serde_json::to_string(line)?);
-                }
+                output.text(&serde_json::to_string(line)?);
             }
         }
     }
@@ -106,9 +104,7 @@ fn plans(
         None => {
             for line in &lines {
                 output.message("rocfft-kernel", line);
-                if !output.json {
-                    output.data(&serde_json::to_string(line)?);
-                }
+                output.text(&serde_json::to_string(line)?);
             }
         }
     }

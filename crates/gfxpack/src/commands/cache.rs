@@ -145,9 +145,7 @@ fn verify(dir: &Path, cancel: &Cancel, output: &Output) -> Result {
     let body = json!({ "dir": shown(dir), "objects": objects, "damaged": damaged.len() });
     output.message("cache-verified", &body);
     if damaged.is_empty() {
-        if !output.json {
-            output.data(&format!("{}: sound, {}", dir.display(), counted(objects, "object")));
-        }
+        output.text(&format!("{}: sound, {}", dir.display(), counted(objects, "object")));
         return Ok(());
     }
     Err(Failure::Damaged(damaged.len()))

@@ -154,15 +154,11 @@ fn list(caches: &[Cache], surroundings: &Surroundings, each: bool, output: &Outp
                 "age_seconds": scan.age(now()).map(|age| age.as_secs()),
             });
             output.message("caches-place", &body);
-            if !output.json {
-                output.data(&format!("  {} ({})", place.dir.display(), place.rule));
-                output.data(&format!("    {}", contents(place, &scan)));
-            }
+            output.text(&format!("  {} ({})", place.dir.display(), place.rule));
+            output.text(&format!("    {}", contents(place, &scan)));
             for entry in scan.entries.iter().filter(|_| each) {
                 output.message("caches-entry", &entry_body(cache, entry));
-                if !output.json {
-                    output.data(&format!("    {}", line(entry)));
-                }
+                output.text(&format!("    {}", line(entry)));
             }
         }
     }
@@ -210,14 +206,10 @@ fn sizes(caches: &[Cache], output: &Output) {
         total += own;
         let body = json!({ "cache": cache.name, "bytes": own, "entries": entries });
         output.message("caches-size", &body);
-        if !output.json {
-            output.data(&format!("{:>9}  {}", size(own), cache.name));
-        }
+        output.text(&format!("{:>9}  {}", size(own), cache.name));
     }
     output.message("caches-total", &json!({ "bytes": total }));
-    if !output.json {
-        output.data(&format!("{:>9}  together", size(total)));
-    }
+    output.text(&format!("{:>9}  together", size(total)));
 }
 
 fn clear(

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use gfxpack_model::package_name;
-use gfxpack_package::{PackageManager, one_for_each};
+use gfxpack_pipeline::device_packages::{candidates, preferred};
 use gfxpack_runtime::Environment;
 use gfxpack_runtime::device::{self, Detection, Device, HipLibrary, Inputs};
 use serde_json::json;
@@ -61,13 +60,6 @@ pub(super) fn detect(hardware: &Hardware, environment: &Environment) -> Result<D
     Ok(device::detect(&inputs))
 }
 
-/// The packages that may serve a device, the one for exactly its compute units
-/// first; one where these are not known.
-pub(super) fn candidates(device: &Device, template: &str) -> Vec<String> {
-    let targets = device.targets();
-    targets.iter().map(|target| package_name::for_target(template, target)).collect()
-}
-
 /// The packages to tell of for each device.
 fn packages(devices: &[Device], args: &Detect, output: &Output) -> Result<Vec<Vec<String>>> {
     let all: Vec<Vec<String>> =
@@ -78,25 +70,10 @@ fn packages(devices: &[Device], args: &Detect, output: &Output) -> Result<Vec<Ve
         Some(Which::DeviceWide) => {
             all.into_iter().map(|names| names[names.len() - 1..].to_vec()).collect()
         }
-        Some(Which::Preferred) => preferred(&all, output)?,
-    })
-}
-
-/// One package for each device: the first that the system's package manager
-/// knows, else the device-wide one.
-fn preferred(devices: &[Vec<String>], output: &Output) -> Result<Vec<Vec<String>>> {
-    let known = match PackageManager::installed() {
-        Some(manager) => one_for_each(devices, |name| manager.knows(name, &[]))?,
-        None => {
+        Some(Which::Preferred) => preferred(&all, || {
             output.warn("there is no apt, zypper or dnf to ask which packages there are");
-            vec![None; devices.len()]
-        }
-    };
-    let chosen = devices.iter().zip(known).map(|(names, known)| match known {
-        Some(name) => vec![name],
-        None => names[names.len() - 1..].to_vec(),
-    });
-    Ok(chosen.collect())
+        })?,
+    })
 }
 
 fn print(device: &Device, packages: &[String], args: &Detect, output: &Output) {

@@ -20,10 +20,8 @@ pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result 
     let cache = KernelCache::open(config);
     let key = KernelKey { kernel_name: args.name.clone(), kernel_args: kernel_args.to_owned() };
     let answers = Answers::ask(&cache, &key);
-    if !output.json {
-        output.data(&format!("kernel  {key}"));
-        output.data(&format!("device  {target}"));
-    }
+    output.text(&format!("kernel  {key}"));
+    output.text(&format!("device  {target}"));
     let asked = cache.files();
     if asked.is_empty() {
         output.warn("no file is asked: `gfxpack env` and `gfxpack doctor` tell why");
@@ -72,9 +70,7 @@ fn print_file(answer: &FileAnswer, output: &Output) {
 fn print_advice(key: &KernelKey, target: &Target, output: &Output) {
     let Some(advice) = advice(key, target) else { return };
     output.message("advice", &json!({ "message": advice }));
-    if !output.json {
-        output.data(&format!("note    {advice}"));
-    }
+    output.text(&format!("note    {advice}"));
 }
 
 fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {

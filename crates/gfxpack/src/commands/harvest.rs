@@ -42,9 +42,7 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
         None => plans.iter().for_each(|plan| {
             let plan = plan.to_string();
             output.message("plan-of-log", &json!({ "plan": plan }));
-            if !output.json {
-                output.data(&plan);
-            }
+            output.text(&plan);
         }),
     }
     let body = json!({
@@ -88,9 +86,7 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
             Some(out) => out.line(&record),
             None => {
                 output.message("key", &record);
-                if !output.json {
-                    output.data(&serde_json::to_string(&record)?);
-                }
+                output.text(&serde_json::to_string(&record)?);
                 Ok(())
             }
         }

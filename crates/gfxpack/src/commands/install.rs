@@ -2,6 +2,7 @@
 //! package manager.
 
 use gfxpack_package::{Offered, PackageManager};
+use gfxpack_pipeline::device_packages::candidates;
 use gfxpack_process::SystemTool;
 use gfxpack_runtime::Environment;
 use serde_json::json;
@@ -29,7 +30,7 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
     };
     let names = detection.devices.iter();
     let names: Vec<Vec<String>> =
-        names.map(|device| detect::candidates(device, &args.name_template)).collect();
+        names.map(|device| candidates(device, &args.name_template)).collect();
     let mut wanted: Vec<String> = Vec::new();
     let mut without: Vec<String> = Vec::new();
     for (device, found) in detection.devices.iter().zip(offered.for_each(&names)?) {
@@ -59,9 +60,7 @@ fn start(manager: &PackageManager, args: &Install, wanted: Vec<String>, output: 
     words.extend(args.words.iter().cloned());
     words.extend(wanted);
     if args.dry_run {
-        if !output.json {
-            output.data(&format!("{} {}", manager.tool.program, words.join(" ")));
-        }
+        output.text(&format!("{} {}", manager.tool.program, words.join(" ")));
         return Ok(());
     }
     if rustix::process::geteuid().is_root() {

@@ -23,6 +23,7 @@ mod package;
 mod perfdb;
 mod plan;
 mod problems;
+mod recipe;
 mod repo;
 mod rocfft_helper;
 mod rocfft_lookup;
@@ -64,6 +65,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
         Command::Package(package) => {
             package::run(&package, environment, &cancel_on_signal(output)?, output)
         }
+        Command::Recipe(recipe) => recipe::run(&recipe, output),
         Command::Merge(merge) => {
             merge::run(&merge, environment, &cancel_on_signal(output)?, output)
         }

@@ -77,10 +77,8 @@ fn store(gathered: Gathered, dir: &Path, carry: u64, output: &Output) -> Result 
         "plan-stored",
         &json!({ "digest": header.digest, "directory": shown(dir), "jobs": header.jobs, "kdbs": kdbs }),
     );
-    if !output.json {
-        output.data(&format!("plan      {}", header.digest));
-        output.data(&format!("{} compile jobs for {}", header.jobs, kdbs.join(", ")));
-    }
+    output.text(&format!("plan      {}", header.digest));
+    output.text(&format!("{} compile jobs for {}", header.jobs, kdbs.join(", ")));
     Ok(())
 }
 

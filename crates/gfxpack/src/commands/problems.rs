@@ -97,13 +97,8 @@ fn list(output: &Output) -> Result {
             "input": network.input,
         });
         output.message("network", &body);
-        if !output.json {
-            output.data(&format!(
-                "{:<22}{}, {channels}x{height}x{width}",
-                network.name, network.title
-            ));
-            output.data(&format!("{:<22}{}", "", network.source));
-        }
+        output.text(&format!("{:<22}{}, {channels}x{height}x{width}", network.name, network.title));
+        output.text(&format!("{:<22}{}", "", network.source));
     }
     Ok(())
 }
@@ -155,9 +150,7 @@ fn write(problems: &BTreeSet<Problem>, args: &ProblemsCommand, output: &Output) 
         let line = problem.to_string();
         let operation = line.split(' ').next().unwrap_or_default();
         output.message("problem", &json!({ "command": line, "operation": operation }));
-        if !output.json {
-            output.data(&format!("MIOpenDriver {line}"));
-        }
+        output.text(&format!("MIOpenDriver {line}"));
     }
     Ok(())
 }

@@ -81,12 +81,10 @@ fn look(
             "found": found.map(|file| shown(&file.file)), "files": files,
         }),
     );
-    if !output.json {
-        output.data(&library.in_words());
-        for file in &files {
-            output.data(&format!("{:<6}  {}", file.layer, file.file.display()));
-            output.data(&format!("        {}", file.detail));
-        }
+    output.text(&library.in_words());
+    for file in &files {
+        output.text(&format!("{:<6}  {}", file.layer, file.file.display()));
+        output.text(&format!("        {}", file.detail));
     }
     let at = found.map(|found| found.file.clone());
     let code = files.into_iter().find(|file| at.as_ref() == Some(&file.file));

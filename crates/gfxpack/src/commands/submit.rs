@@ -31,15 +31,11 @@ fn slurm(args: &SlurmArgs, environment: &Environment, output: &Output) -> Result
             "nothing to submit: {on_their_way} of {count} shards are on their way, the others are done"
         ));
     } else if args.dry_run {
-        if !output.json {
-            output.data(&format!("sbatch --parsable --array={array} {}", script.display()));
-        }
+        output.text(&format!("sbatch --parsable --array={array} {}", script.display()));
     } else {
         let number = submission.submit(&to_submit)?;
         job = Some(number);
-        if !output.json {
-            output.data(&number.to_string());
-        }
+        output.text(&number.to_string());
         output.say(&format!("submitted shards {array} of {count} as job {number}"));
     }
     output.message(

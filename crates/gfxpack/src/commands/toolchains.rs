@@ -32,10 +32,8 @@ pub(crate) fn run(
             print(listed, output);
         }
     }
-    if !output.json {
-        output.data("");
-        output.data(&format!("kernel: {}", landlock()));
-    }
+    output.text("");
+    output.text(&format!("kernel: {}", landlock()));
     library(environment, output)
 }
 
@@ -52,9 +50,7 @@ fn landlock() -> String {
 /// The libMIOpen that is asked which kernels problems want.
 fn library(environment: &Environment, output: &Output) -> Result {
     let found = Library::installed(&MIOPEN, environment.rocm_path.as_deref());
-    if !output.json {
-        output.data("");
-    }
+    output.text("");
     match found {
         Ok(library) => miopen::print(&library, None, output)?,
         Err(LibraryError::NotInstalled { .. }) if !output.json => output.data(

@@ -41,12 +41,10 @@ fn environment(args: &TuneEnv, output: &Output) -> Result {
     for setting in settings {
         let body = json!({ "name": setting.name, "value": setting.value });
         output.message("tune-variable", &body);
-        if !output.json {
-            output.data(&match &setting.value {
-                Some(value) => shell.export(setting.name, &shell.quote(value)),
-                None => shell.unset(setting.name),
-            });
-        }
+        output.text(&match &setting.value {
+            Some(value) => shell.export(setting.name, &shell.quote(value)),
+            None => shell.unset(setting.name),
+        });
     }
     Ok(())
 }

@@ -36,9 +36,7 @@ pub(crate) fn run(args: &Verify, output: &Output) -> Result {
 fn tell(verified: &Verified, verdict: &mut Verdict<Remedy>, output: &Output) {
     let Verified { path, findings, .. } = verified;
     let line = |text: &str| {
-        if !output.json {
-            output.data(&harmless(&format!("{}: {text}", path.display())));
-        }
+        output.text(&harmless(&format!("{}: {text}", path.display())));
     };
     for Finding { detail, .. } in findings {
         output.message("finding", &json!({ "file": shown(path), "detail": detail }));

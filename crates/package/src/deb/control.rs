@@ -74,7 +74,8 @@ fn installed_size(contents: &Contents<'_>) -> u64 {
     files + contents.directories().len() as u64 + 1
 }
 
-fn relation(relation: &Relation) -> String {
+/// A relation as dpkg spells it: `a (>= 1.0)`.
+pub(crate) fn relation(relation: &Relation) -> String {
     match &relation.version {
         Some((operator, version)) => format!("{} ({operator} {version})", relation.name),
         None => relation.name.clone(),

@@ -2,7 +2,7 @@
 //! a software centre can choose it: by the device IDs of the PCI bus.
 
 use gfxpack_model::package::{Content, PackageFile, PackageSpec, Relation, RelationKind};
-use gfxpack_model::{Target, processors};
+use gfxpack_model::{InstallLayout, Target, processors};
 
 use super::names;
 use crate::consumer::Consumer;
@@ -38,6 +38,17 @@ pub fn modaliases(target: &Target) -> Vec<String> {
     }
     let alias = |id: &u16| format!("pci:v00001002d0000{id:04X}sv*sd*bc*sc*i*");
     processor.pci_ids.iter().map(alias).collect()
+}
+
+/// The aliases that a package claims which installs a target's kernels there.
+pub(super) fn claimed(layout: &InstallLayout, reader: Consumer, target: &Target) -> Vec<String> {
+    match (layout.version(), reader) {
+        // Package managers for Python know no devices, and Windows has none.
+        _ if matches!(layout, InstallLayout::Python | InstallLayout::Windows) => Vec::new(),
+        (None, Consumer::Miopen | Consumer::Rocfft) => modaliases(target),
+        // Only who has a program that reads them wants them.
+        (_, Consumer::Runtime) | (Some(_), _) => Vec::new(),
+    }
 }
 
 /// Fields of a .deb: which processors, and which devices.

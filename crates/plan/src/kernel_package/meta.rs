@@ -82,7 +82,9 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     spec.relations = vec![depends(release, release.package_name(target))];
     let version = format!("{}-{}", spec.version, spec.revision);
     let gfx = target.package_suffix();
-    spec.relations.extend(names::instead_of(release, &name, &version, &gfx, ""));
+    if release.reader.is_miopen() {
+        spec.relations.extend(names::instead_of(&release.layout, &name, &version, &gfx, ""));
+    }
     spec.relations.extend(hardware::supplements(release.reader, &aliases));
     spec.deb_fields = hardware::deb_fields(&[target.id().processor()], &aliases);
     spec.files.extend(hardware::metainfo(&spec, &aliases));

@@ -85,18 +85,30 @@ pub(super) fn relations(release: &Release, target: &Target) -> Vec<Relation> {
     if !release.reader.is_miopen() {
         return Vec::new();
     }
-    let rocm = release.layout.version().unwrap_or_default();
-    let mut relations = Vec::new();
-    for reader in READERS {
-        relations.push(any(RelationKind::Enhances, reader));
-    }
-    if !rocm.is_empty() && matches!(release.layout, InstallLayout::Rocm { .. }) {
+    let own = release.package_name(target);
+    with_miopen(&release.layout, &own, &release.full_version(), target)
+}
+
+/// Relations of the package `own` with a target's kdb for MIOpen.
+pub(super) fn with_miopen(
+    layout: &InstallLayout,
+    own: &str,
+    version: &str,
+    target: &Target,
+) -> Vec<Relation> {
+    let rocm = layout.version().unwrap_or_default();
+    let mut relations: Vec<Relation> =
+        READERS.iter().map(|reader| any(RelationKind::Enhances, reader)).collect();
+    if !rocm.is_empty() && layout.is_amds() {
         relations.push(any(RelationKind::Enhances, &format!("miopen-hip{rocm}")));
     }
-    let own = release.package_name(target);
-    let version = release.full_version();
-    relations.extend(instead_of(release, &own, &version, &target.package_suffix(), rocm));
+    relations.extend(instead_of(layout, own, version, &target.package_suffix(), rocm));
     relations
+}
+
+/// Relations of a package with kernel caches for any rocFFT.
+pub(super) fn with_any_rocfft() -> Vec<Relation> {
+    ROCFFT_READERS.iter().map(|name| any(RelationKind::Enhances, name)).collect()
 }
 
 /// Relations of a package with rocFFT's kernels. Where all of them install one
@@ -105,7 +117,7 @@ fn with_rocfft(release: &Release, rocfft: &RocfftRelease) -> Vec<Relation> {
     let mut relations: Vec<Relation> = match &rocfft.package {
         // Another version's library does not find the kernels.
         Some((name, version)) => vec![bounded(RelationKind::Enhances, name, "=", version)],
-        None => ROCFFT_READERS.iter().map(|name| any(RelationKind::Enhances, name)).collect(),
+        None => with_any_rocfft(),
     };
     if rocfft.shares_file {
         let version = release.full_version();
@@ -132,23 +144,20 @@ pub(super) fn over_databases(release: &Release) -> Vec<Relation> {
 /// Relations of the package `own` to AMD's of the names that `gfx` and `rocm`
 /// give.
 pub(super) fn instead_of(
-    release: &Release,
+    layout: &InstallLayout,
     own: &str,
     version: &str,
     gfx: &str,
     rocm: &str,
 ) -> Vec<Relation> {
     let mut relations = Vec::new();
-    if !release.reader.is_miopen() {
-        return relations;
-    }
     for template in AMD_TEMPLATES {
         let theirs = expand(template, gfx, rocm);
         if theirs == own {
             continue;
         }
         relations.push(bounded(RelationKind::Provides, &theirs, "=", version));
-        if release.layout.is_amds() {
+        if layout.is_amds() {
             relations.push(any(RelationKind::Conflicts, &theirs));
             relations.push(any(RelationKind::Replaces, &theirs));
             relations.push(bounded(RelationKind::Obsoletes, &theirs, "<<", version));

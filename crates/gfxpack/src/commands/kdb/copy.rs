@@ -81,9 +81,7 @@ pub(super) fn split(
             "file": shown(&part.path), "rows": part.written.rows, "file_bytes": part.written.file_bytes,
         });
         output.message("part", &body);
-        if !output.json {
-            output.data(&part.path.display().to_string());
-        }
+        output.text(&part.path.display().to_string());
         if let SplitBy::Size(limit) = by
             && part.written.file_bytes > limit
         {

@@ -58,16 +58,12 @@ pub(super) fn disasm(
         let lines = BufReader::new(text).split(b'\n').skip_while(|line| {
             line.as_ref().is_ok_and(|line| line.is_empty() || line.starts_with(b"kernel.o:"))
         });
-        if !output.json {
-            output.data(&format!("# {} for {target}", select.name));
-        }
+        output.text(&format!("# {} for {target}", select.name));
         for line in lines {
             let line = line.map_err(fail::io("read", Path::new("the disassembly")))?;
             let line = String::from_utf8_lossy(&line);
             output.message("line", &json!({ "target": target.to_string(), "text": line }));
-            if !output.json {
-                output.data(&line);
-            }
+            output.text(&line);
             if output.is_broken() {
                 return Ok(());
             }

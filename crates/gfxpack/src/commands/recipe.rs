@@ -1,0 +1,37 @@
+//! `recipe`: what packages say of kernels that maintainers package themselves.
+
+use std::path::Path;
+
+use gfxpack_pipeline::{recipes, text::counted};
+use serde_json::json;
+
+use crate::args::Recipe;
+use crate::fail::{self, Result};
+use crate::output::Output;
+
+/// Writes variables for debhelper, or prints dependencies for rpm.
+///
+/// # Errors
+/// Where there is no source package or nothing in it, or a file can't be read or written.
+pub(crate) fn run(args: &Recipe, output: &Output) -> Result {
+    match args {
+        Recipe::Debhelper => {
+            for package in recipes::debhelper(Path::new("."))? {
+                let file = format!("debian/{}.substvars", package.name);
+                let body = json!({ "package": package.name, "kernel_files": package.kernel_files, "file": file });
+                output.message("substvars", &body);
+                let files = counted(package.kernel_files as u64, "file");
+                output.say(&format!("{file}: {files} with kernels"));
+            }
+        }
+        Recipe::Rpm { kind, root, package_version } => {
+            let names = std::io::read_to_string(std::io::stdin());
+            let names = names.map_err(fail::io("read", Path::new("/dev/stdin")))?;
+            let paths: Vec<&Path> = names.lines().map(Path::new).collect();
+            for line in recipes::rpm(kind, root, &paths, package_version) {
+                output.data(&line);
+            }
+        }
+    }
+    Ok(())
+}

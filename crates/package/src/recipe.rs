@@ -1,0 +1,86 @@
+//! What packages say, in the words of the tools by which maintainers make packages of their own.
+
+use gfxpack_model::package::{Relation, RelationKind};
+
+use crate::deb;
+
+/// Variables for a control file's template: `("gfxpack:Provides", "a (= 1.0-1), b (= 1.0-1)")`.
+/// All of them, those with nothing to say being empty, which dpkg leaves out of the control file.
+///
+/// Source: deb-substvars(5).
+#[must_use]
+pub fn substvars(
+    relations: &[Relation],
+    deb_fields: &[(String, String)],
+) -> Vec<(&'static str, String)> {
+    let related = |kind: RelationKind| {
+        let of_kind = relations.iter().filter(|relation| relation.kind == kind);
+        of_kind.map(deb::relation).collect::<Vec<_>>().join(", ")
+    };
+    let field = |name: &str| {
+        let found = deb_fields.iter().find(|(field, _)| field == name);
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
+    };
+    vec![
+        ("gfxpack:Enhances", related(RelationKind::Enhances)),
+        ("gfxpack:Provides", related(RelationKind::Provides)),
+        ("gfxpack:Conflicts", related(RelationKind::Conflicts)),
+        ("gfxpack:Replaces", related(RelationKind::Replaces)),
+        ("gfxpack:Modaliases", field("Modaliases")),
+        ("gfxpack:GPU-Architecture", field("X-ROCm-GPU-Architecture")),
+    ]
+}
+
+/// Dependencies of one kind, a line each, as rpm's generators print them: `a = 1.0-1`.
+///
+/// Source: rpm, "Automatically generating package dependencies".
+#[must_use]
+pub fn rpm_dependencies(relations: &[Relation], kind: RelationKind) -> Vec<String> {
+    let of_kind = relations.iter().filter(|relation| relation.kind == kind);
+    let line = |relation: &Relation| match &relation.version {
+        None => relation.name.clone(),
+        Some((operator, version)) => {
+            let operator = match operator.as_str() {
+                "<<" => "<",
+                ">>" => ">",
+                same => same,
+            };
+            format!("{} {operator} {version}", relation.name)
+        }
+    };
+    of_kind.map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relation(kind: RelationKind, name: &str, version: Option<(&str, &str)>) -> Relation {
+        let version = version.map(|(operator, version)| (operator.into(), version.into()));
+        Relation { kind, name: name.to_owned(), version }
+    }
+
+    #[test]
+    fn each_tool_has_its_own_spelling() {
+        let relations = [
+            relation(RelationKind::Provides, "a", Some(("=", "1-1"))),
+            relation(RelationKind::Provides, "b", None),
+            relation(RelationKind::Obsoletes, "b", Some(("<<", "1-1"))),
+        ];
+        let fields = [("Modaliases".to_owned(), "amdgpu(pci:v1)".to_owned())];
+        let variables = substvars(&relations, &fields);
+        let value = |name: &str| {
+            let found = variables.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| value.as_str())
+        };
+        assert_eq!(value("gfxpack:Provides"), Some("a (= 1-1), b"));
+        assert_eq!(value("gfxpack:Modaliases"), Some("amdgpu(pci:v1)"));
+        assert_eq!(
+            value("gfxpack:Conflicts"),
+            Some(""),
+            "dpkg warns of variables it does not know"
+        );
+        assert_eq!(rpm_dependencies(&relations, RelationKind::Provides), ["a = 1-1", "b"]);
+        assert_eq!(rpm_dependencies(&relations, RelationKind::Obsoletes), ["b < 1-1"]);
+    }
+}

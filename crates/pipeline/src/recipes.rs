@@ -1,0 +1,109 @@
+//! Packages that maintainers make by recipes of their own: what they say of the kernels in them.
+
+use std::fs;
+use std::path::Path;
+
+use gfxpack_model::package::RelationKind;
+use gfxpack_package::recipe::{rpm_dependencies, substvars};
+use gfxpack_plan::kernel_package::statements;
+use gfxpack_process::{SystemTool, write_atomic};
+
+use crate::error::{self, Result};
+
+/// Reads the newest entry of `debian/changelog`.
+const PARSECHANGELOG: SystemTool =
+    SystemTool { program: "dpkg-parsechangelog", provided_by: "dpkg-dev" };
+/// What all of these variables' names begin with.
+const PREFIX: &str = "gfxpack:";
+
+/// A package of a Debian source package, whose variables were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecipePackage {
+    /// Its name.
+    pub name: String,
+    /// Files with kernels in it.
+    pub kernel_files: usize,
+}
+
+/// Writes `debian/PACKAGE.substvars` for each package of the source package in `dir` whose tree,
+/// `debian/PACKAGE`, has kernels in it. Variables of others stay, ours are replaced.
+///
+/// # Errors
+/// Where `dir` is no source package, no package has kernels, or a file can't be written.
+pub fn debhelper(dir: &Path) -> Result<Vec<RecipePackage>> {
+    let control = dir.join("debian/control");
+    let text = fs::read_to_string(&control).map_err(error::io("read", &control))?;
+    let arguments = ["--show-field", "Version", "--file", "debian/changelog"];
+    let version = PARSECHANGELOG.output(&arguments, dir, &[])?;
+    let version = String::from_utf8_lossy(&version).trim().to_owned();
+    let mut done = Vec::new();
+    for name in text.lines().filter_map(|line| line.strip_prefix("Package:")).map(str::trim) {
+        let tree = dir.join("debian").join(name);
+        if !tree.is_dir() {
+            continue;
+        }
+        let paths = installed(&tree)?;
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let said = statements(&paths, name, &version);
+        if said.deb_fields.is_empty() {
+            continue;
+        }
+        let file = dir.join("debian").join(format!("{name}.substvars"));
+        let before = fs::read_to_string(&file).unwrap_or_default();
+        let others = before.lines().filter(|line| !line.starts_with(PREFIX)).map(str::to_owned);
+        let ours = substvars(&said.relations, &said.deb_fields);
+        let ours = ours.into_iter().map(|(variable, value)| format!("{variable}={value}"));
+        let lines: Vec<String> = others.chain(ours).collect();
+        let text = lines.join("\n") + "\n";
+        write_atomic(&file, &[text.as_bytes()]).map_err(error::io("write", &file))?;
+        let kernel_files =
+            paths.iter().filter(|path| !statements(&[path], name, &version).deb_fields.is_empty());
+        done.push(RecipePackage { name: name.to_owned(), kernel_files: kernel_files.count() });
+    }
+    if done.is_empty() {
+        return Err(error::usage(
+            "failed to find kernels in the packages of `debian/control`",
+            "install the kdbs first, as with dh_install, below debian/PACKAGE in a directory \
+             where MIOpen looks: usr/lib/share/miopen/db",
+        ));
+    }
+    Ok(done)
+}
+
+/// All files below a package's tree, as absolute paths on the machine where it is installed.
+fn installed(tree: &Path) -> Result<Vec<String>> {
+    let mut paths = Vec::new();
+    for entry in walkdir::WalkDir::new(tree).sort_by_file_name() {
+        let entry = entry.map_err(|failed| error::io("read", tree)(failed.into()))?;
+        if entry.file_type().is_file() {
+            let path = entry.path().strip_prefix(tree).expect("it lies below the tree");
+            paths.push(format!("/{}", path.display()));
+        }
+    }
+    Ok(paths)
+}
+
+/// The kinds of dependencies that an .rpm with kernels has, as rpm's generators are named.
+pub const RPM_KINDS: [(&str, RelationKind); 5] = [
+    ("provides", RelationKind::Provides),
+    ("enhances", RelationKind::Enhances),
+    ("supplements", RelationKind::Supplements),
+    ("conflicts", RelationKind::Conflicts),
+    ("obsoletes", RelationKind::Obsoletes),
+];
+
+/// What an .rpm says by one of [`RPM_KINDS`] that installs these files, a line each; nothing for
+/// other kinds.
+/// `paths` lie below `root`, and `version` is that of the package, with its release.
+#[must_use]
+pub fn rpm(kind: &str, root: &Path, paths: &[&Path], version: &str) -> Vec<String> {
+    let inside =
+        |path: &&Path| path.strip_prefix(root).ok().map(|path| format!("/{}", path.display()));
+    let paths: Vec<String> = paths.iter().filter_map(inside).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let Some((_, kind)) = RPM_KINDS.iter().find(|(name, _)| *name == kind) else {
+        return Vec::new();
+    };
+    // rpm does not tell the generators which of the spec's packages has the file.
+    rpm_dependencies(&statements(&paths, "", version).relations, *kind)
+}

@@ -1,0 +1,120 @@
+//! What a package says of the kernels in it that was not made by gfxpack, but by a maintainer's
+//! own recipe.
+
+use std::collections::BTreeSet;
+
+use gfxpack_model::package::Relation;
+use gfxpack_model::{InstallLayout, Target};
+
+use super::{hardware, names};
+use crate::consumer::Consumer;
+
+/// What a package says of the kernels in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Statements {
+    /// Relations to other packages.
+    pub relations: Vec<Relation>,
+    /// Fields of a .deb's control file.
+    pub deb_fields: Vec<(String, String)>,
+}
+
+/// What the package `name` says that installs these files: the same as gfxpack's own packages of
+/// them. Files that hold no kernels count for nothing, and a package without any says nothing.
+///
+/// `paths` are absolute, as on the machine where they are installed; `version` is that of the
+/// package, with its revision.
+#[must_use]
+pub fn statements(paths: &[&str], name: &str, version: &str) -> Statements {
+    let mut relations: Vec<Relation> = Vec::new();
+    let (mut processors, mut aliases) = (BTreeSet::new(), Vec::new());
+    for path in paths {
+        let Some((reader, layout, target)) = kernels(path) else { continue };
+        let of_file = match reader {
+            Consumer::Miopen => names::with_miopen(&layout, name, version, &target),
+            Consumer::Rocfft => names::with_any_rocfft(),
+            Consumer::Runtime => Vec::new(),
+        };
+        let claimed = hardware::claimed(&layout, reader, &target);
+        let of_file = of_file.into_iter().chain(hardware::supplements(reader, &claimed));
+        for relation in of_file {
+            if !relations.contains(&relation) {
+                relations.push(relation);
+            }
+        }
+        processors.insert(target.id().processor().to_owned());
+        aliases.extend(claimed);
+    }
+    if processors.is_empty() {
+        return Statements::default();
+    }
+    aliases.sort();
+    aliases.dedup();
+    let processors: Vec<&str> = processors.iter().map(String::as_str).collect();
+    Statements { relations, deb_fields: hardware::deb_fields(&processors, &aliases) }
+}
+
+/// Who reads the file, where, and for which devices it is; none if it holds no kernels.
+fn kernels(path: &str) -> Option<(Consumer, InstallLayout, Target)> {
+    let (dir, file) = path.rsplit_once('/')?;
+    if let Some(stem) = file.strip_suffix(".kdb") {
+        let target: Target = stem.parse().ok()?;
+        let (layout, library) = InstallLayout::of_dir(dir)?;
+        let reader = if library == "miopen" { Consumer::Miopen } else { Consumer::Runtime };
+        return (target.kdb_file_name() == file).then_some((reader, layout, target));
+    }
+    let processor = file.strip_prefix("rocfft_kernel_cache_")?.strip_suffix(".db")?;
+    let prefix = dir.strip_suffix("/rocfft")?;
+    Some((Consumer::Rocfft, InstallLayout::Prefix(prefix.to_owned()), processor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{contents, release};
+    use super::super::{default_name_template, spec};
+    use super::*;
+
+    /// A recipe's package says what gfxpack's own would say.
+    #[test]
+    fn they_are_those_of_our_own_package_of_the_same_files() {
+        for (layout, target) in [
+            (InstallLayout::Debian, "gfx1030"),
+            (InstallLayout::Fhs, "gfx90a@104"),
+            (InstallLayout::Rocm { version: None }, "gfx906@60"),
+            (InstallLayout::Rocm { version: Some("6.4.1".to_owned()) }, "gfx942"),
+            (InstallLayout::TheRock { version: "7.11".to_owned() }, "gfx90a:xnack+@104"),
+        ] {
+            let mut release = release(&[]);
+            release.layout = layout;
+            let spec = spec(&release, &contents(target));
+            let said = statements(&[&spec.files[0].path], &spec.name, "1.0.0-1");
+            assert_eq!(said.relations, spec.relations, "{target}");
+            assert_eq!(said.deb_fields, spec.deb_fields, "{target}");
+        }
+        let mut release = release(&[]);
+        release.reader = Consumer::Rocfft;
+        release.layout = InstallLayout::Debian;
+        release.rocfft = Some(super::super::RocfftRelease { shares_file: false, package: None });
+        release.name_template = default_name_template(Consumer::Rocfft, "");
+        let spec = spec(&release, &contents("gfx1100"));
+        let said = statements(&[&spec.files[0].path], &spec.name, "1.0.0-1");
+        assert_eq!((said.relations, said.deb_fields), (spec.relations, spec.deb_fields));
+    }
+
+    #[test]
+    fn a_package_of_several_devices_says_each_thing_once() {
+        let files = ["/usr/share/miopen/db/gfx1030.kdb", "/usr/share/miopen/db/gfx942.kdb"];
+        let said = statements(&files, "kernels", "1-1");
+        assert_eq!(said.deb_fields[0].1, "gfx1030, gfx942");
+        let enhanced = said.relations.iter().filter(|relation| relation.name == "miopen-hip");
+        assert_eq!(enhanced.count(), 1);
+        let provided = said.relations.iter().filter(|relation| relation.name.ends_with("kdb"));
+        assert_eq!(provided.count(), 4);
+    }
+
+    #[test]
+    fn other_files_count_for_nothing() {
+        for path in ["/usr/bin/x", "/usr/share/miopen/db/x.kdb", "gfx906.kdb", "/a/gfx906_60.db"] {
+            assert_eq!(statements(&[path], "kernels", "1-1"), Statements::default(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The examples of recipes for packages of kernels, as maintainers build them: by dpkg-buildpackage
+//! and rpmbuild, without a network.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gfxpack_tests::project::{binary, command, tool, workspace};
+
+use crate::lab::{files, ok, said};
+
+/// The maintainer's machine: the examples in `source`, and nothing of gfxpack's but the program.
+struct Machine {
+    directory: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let machine = Self { directory };
+        fs::create_dir(machine.path("home")).unwrap();
+        let examples = workspace().join("packaging/examples");
+        tool("cp", &["-r", examples.to_str().unwrap(), "source"], machine.directory.path());
+        machine
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// A program in a name space without a network, with gfxpack on its path.
+    fn offline(&self, program: &str) -> Command {
+        let gfxpack = binary().parent().unwrap();
+        let mut command = command("unshare");
+        let with_path = r#"PATH="$0:$PATH" exec "$@""#;
+        command.args(["--map-root-user", "--net", "--", "sh", "-c", with_path]);
+        command.arg(gfxpack).arg(program).env("HOME", self.path("home"));
+        command.env("GFXPACK_CACHE_DIR", self.path("cache"));
+        command
+    }
+
+    /// gfxpack's own package of a kdb that the recipe built.
+    fn own_package(&self, kdb: &Path, words: &[&str]) -> PathBuf {
+        let mut package = command(binary());
+        package.arg("package").arg(kdb).args(["--package-version", "1.0", "--license", "MIT"]);
+        package.args(words).arg("--out").arg(self.path("own"));
+        package.env("GFXPACK_CACHE_DIR", self.path("cache"));
+        ok(&mut package);
+        let ending = if words.contains(&"deb") { ".deb" } else { ".rpm" };
+        files(&self.path("own"), ending).remove(0)
+    }
+}
+
+fn words(list: &str) -> BTreeSet<String> {
+    list.split(", ").map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
+}
+
+#[test]
+fn dpkg_buildpackage_makes_a_package_that_says_what_ours_does() {
+    let machine = Machine::new();
+    let source = machine.path("source");
+    let rules = fs::read_to_string(source.join("debian/rules")).unwrap();
+    assert!(rules.lines().count() <= 11, "{rules}");
+    let mut build = machine.offline("dpkg-buildpackage");
+    // gfxpack comes from no package here.
+    ok(build.args(["--build=binary", "--no-check-builddeps", "--no-sign"]).current_dir(&source));
+    let made = files(machine.directory.path(), ".deb");
+    assert_eq!(made.len(), 2, "{made:?}");
+    let mut lintian = command("lintian");
+    lintian.args(["--allow-root", "--no-cfg", "--fail-on", "error,warning"]).args(&made);
+    assert_eq!(ok(&mut lintian), "");
+
+    let field = |deb: &Path, name: &str| ok(command("dpkg-deb").arg("--field").arg(deb).arg(name));
+    for (name, kdb, fields) in
+        [("gfx1030kdb", "gfx1030.kdb", 4), ("gfx90a-104kdb", "gfx90a68.kdb", 3)]
+    {
+        let built = source.join("build/kdb").join(kdb);
+        let theirs = machine.path(&format!("miopen-hip-{name}_1.0-1_all.deb"));
+        let ours = machine.own_package(&built, &["--layout", "debian", "--format", "deb"]);
+        let mut said = 0;
+        for field_name in [
+            "Enhances",
+            "Provides",
+            "Conflicts",
+            "Replaces",
+            "Modaliases",
+            "X-ROCm-GPU-Architecture",
+        ] {
+            let ours = words(&field(&ours, field_name));
+            assert_eq!(words(&field(&theirs, field_name)), ours, "{name}: {field_name}");
+            said += usize::from(!ours.is_empty());
+        }
+        assert_eq!(said, fields, "{name}");
+        let tree = machine.path(name);
+        ok(command("dpkg-deb").arg("--extract").arg(&theirs).arg(&tree));
+        let installed = tree.join("usr/lib/share/miopen/db").join(kdb);
+        assert_eq!(fs::read(installed).unwrap(), fs::read(&built).unwrap(), "{name}");
+        fs::remove_dir_all(machine.path("own")).unwrap();
+    }
+}
+
+#[test]
+fn rpmbuild_makes_a_package_that_says_what_ours_does() {
+    let machine = Machine::new();
+    // rpm's own settings, and gfxpack's as its package installs them.
+    let config = machine.path("config");
+    fs::create_dir(&config).unwrap();
+    let link = |from: &Path, to: &Path| {
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            symlink(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    };
+    link(Path::new("/usr/lib/rpm"), &config);
+    for (dir, file) in [("fileattrs", "gfxpack.attr"), ("macros.d", "macros.gfxpack")] {
+        let own = config.join(dir);
+        fs::remove_file(&own).unwrap();
+        fs::create_dir(&own).unwrap();
+        link(&Path::new("/usr/lib/rpm").join(dir), &own);
+        fs::copy(workspace().join("packaging/rpm").join(file), own.join(file)).unwrap();
+    }
+    let sources = machine.path("rpm/SOURCES");
+    fs::create_dir_all(&sources).unwrap();
+    fs::rename(machine.path("source"), machine.path("example-kernels-1.0")).unwrap();
+    let tarball = sources.join("example-kernels-1.0.tar.gz");
+    let words = ["-czf", tarball.to_str().unwrap(), "example-kernels-1.0"];
+    tool("tar", &words, machine.directory.path());
+    let spec = machine.path("example-kernels-1.0/example-kernels.spec");
+    let mut build = machine.offline("rpmbuild");
+    build.args(["-bb", "--nodeps", "--noclean"]).env("RPM_CONFIGDIR", &config);
+    build.arg("--define").arg(format!("_topdir {}", machine.path("rpm").display()));
+    build.arg("--define").arg(format!("__gfxpack {}", binary().display()));
+    ok(build.arg(&spec));
+
+    let theirs = machine.path("rpm/RPMS/noarch/miopen-hip-gfx1030kdb-1.0-1.noarch.rpm");
+    let built = machine.path("rpm/BUILD/example-kernels-1.0/build/kdb/gfx1030.kdb");
+    let ours = machine.own_package(&built, &["--layout", "fhs", "--format", "rpm"]);
+    let query = |package: &Path, kind: &str| -> BTreeSet<String> {
+        let mut rpm = command("rpm");
+        let said = ok(rpm.args(["-qp", "--nosignature", kind]).arg(package));
+        said.lines().map(str::to_owned).collect()
+    };
+    for (kind, least) in [
+        ("--provides", 2),
+        ("--enhances", 3),
+        ("--supplements", 20),
+        ("--conflicts", 0),
+        ("--obsoletes", 0),
+    ] {
+        let ours = query(&ours, kind);
+        assert_eq!(query(&theirs, kind), ours, "{kind}");
+        assert!(ours.len() >= least, "{kind}: {ours:?}");
+    }
+    let mut rpmlint = command("rpmlint");
+    rpmlint.arg("--config").arg(workspace().join("packaging/rpmlint.toml"));
+    let judged = said(rpmlint.arg(&theirs)).stdout;
+    // Tags that rpm and distributions have given up.
+    let dated = |line: &&str| line.contains("no-packager-tag") || line.contains("no-group-tag");
+    let findings = judged.lines().filter(|line| line.contains(": E: ") || line.contains(": W: "));
+    let findings: Vec<&str> = findings.filter(|line| !dated(line)).collect();
+    assert!(judged.contains("1 packages") && findings.is_empty(), "{judged}");
+}
+
+/// Called too early, it does not leave packages that say nothing.
+#[test]
+fn without_kernels_the_recipe_is_told_what_is_missing() {
+    let machine = Machine::new();
+    let mut recipe = command(binary());
+    recipe.args(["recipe", "debhelper"]).current_dir(machine.path("source"));
+    let output = recipe.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("failed to find kernels") && told.contains("dh_install"), "{told}");
+
+    let tree = machine.path("source/debian/miopen-hip-gfx1030kdb/usr/lib/share/miopen/db");
+    fs::create_dir_all(&tree).unwrap();
+    fs::write(tree.join("gfx1030.kdb"), "").unwrap();
+    let variables = machine.path("source/debian/miopen-hip-gfx1030kdb.substvars");
+    fs::write(&variables, "misc:Depends=\ngfxpack:Provides=old\n").unwrap();
+    for _ in 0..2 {
+        let mut recipe = command(binary());
+        ok(recipe.args(["recipe", "debhelper"]).current_dir(machine.path("source")));
+        let text = fs::read_to_string(&variables).unwrap();
+        assert!(text.starts_with("misc:Depends=\n"), "{text}");
+        assert!(text.contains("\ngfxpack:Provides=miopenkernels-gfx1030kdb (= 1.0-1)\n"), "{text}");
+        assert_eq!(text.matches("gfxpack:Provides").count(), 1, "{text}");
+    }
+}
