@@ -84,6 +84,18 @@ pub fn of_kdb(kdb: &Path, sha256: &str) -> Result<Option<KdbEntry>> {
     Ok(entries.find(|entry| entry.kdb.sha256 == sha256))
 }
 
+/// What the manifest beside a package says of the kernels in it, for people: for which GPU, and of
+/// which networks it has every kernel. Nothing where no manifest names the package.
+#[must_use]
+pub fn package_notes(package: &Path) -> Vec<String> {
+    let (Some(dir), Some(name)) = (package.parent(), package.file_name()) else {
+        return Vec::new();
+    };
+    let manifest = read(dir).into_iter().flat_map(|manifest| manifest.targets);
+    let has = |entry: &KdbEntry| entry.packages.iter().any(|one| name == one.file.file.as_str());
+    manifest.filter(has).flat_map(|entry| entry.notes()).collect()
+}
+
 /// Writes `manifest.json` and `SHA256SUMS` into `out`, whatever else writes
 /// them at the same time. What earlier runs left there stays listed while it
 /// holds ([`earlier`]); what does not hold any more is removed, and told. Bills

@@ -25,7 +25,7 @@ fn a_browser_shows_what_the_repository_has_and_how_to_use_it() {
         "sudo curl --fail --output /etc/yum.repos.d/kernels-more.repo",
         "sudo apt update &amp;&amp; sudo apt install miopen-hip-gfx90",
         "<b>miopen-hip-gfx90a-104kdb</b>",
-        "Instinct MI210",
+        "<small>for gfx90a@104: Instinct MI210",
         "href=\"./miopen-hip-gfx906kdb_1.2.3-1_all.deb\">.deb</a>",
         "href=\"./miopen-hip-gfx906kdb-1.2.3-1.noarch.rpm\">.rpm</a>",
     ] {

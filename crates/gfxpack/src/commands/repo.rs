@@ -4,6 +4,7 @@ use std::path::Path;
 
 use gfxpack_package::repository::{self, Address, Suite};
 use gfxpack_package::signing::Signer;
+use gfxpack_pipeline::record;
 use serde_json::json;
 
 use crate::args::Repo;
@@ -24,7 +25,8 @@ pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> Re
     output.building();
     let here = || Address::of_directory(&dir);
     let address = args.url.as_deref().map_or_else(here, Address::new);
-    let indexed = repository::index(&dir, &suite, &address, signer.as_ref(), epoch)?;
+    let indexed =
+        repository::index(&dir, &suite, &address, signer.as_ref(), epoch, &record::package_notes)?;
     let key = dir.join(repository::KEY_FILE);
     let body = json!({
         "directory": crate::output::shown(&dir), "debs": indexed.debs, "rpms": indexed.rpms,

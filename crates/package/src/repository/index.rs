@@ -29,7 +29,8 @@ pub struct Indexed {
 
 /// Indexes all packages below `dir`, one run at a time, and signs the indexes
 /// where there is a `signer`. They bear the time `epoch`, in seconds since 1970.
-/// `address` is where the repository is used from.
+/// `address` is where the repository is used from; `notes` gives what the page says of a package
+/// besides what the package itself says, a line each.
 ///
 /// # Errors
 /// [`RepositoryError`]. What was indexed before is then still whole.
@@ -39,6 +40,7 @@ pub fn index(
     address: &Address,
     signer: Option<&Signer>,
     epoch: u64,
+    notes: &dyn Fn(&Path) -> Vec<String>,
 ) -> Result<Indexed, RepositoryError> {
     let lock = std::fs::File::open(dir).map_err(FileError::io("open", dir))?;
     // Where locks are not known, one run at a time is all there can be.
@@ -65,7 +67,7 @@ pub fn index(
     }
     let mut listed = Vec::new();
     for file in debs.iter().chain(&rpm_files) {
-        listed.extend(Listed::read(dir, file)?);
+        listed.extend(Listed::read(dir, file, notes)?);
     }
     let setup = setup::write(dir, address, suite, key.as_deref(), &listed)?;
     let left_out = found.into_iter().filter(|path| {

@@ -21,6 +21,8 @@ pub(super) struct Listed {
     /// Below the repository.
     file: PathBuf,
     bytes: u64,
+    /// What whoever made it says of it.
+    notes: Vec<String>,
 }
 
 impl Listed {
@@ -28,11 +30,16 @@ impl Listed {
     ///
     /// # Errors
     /// Where dpkg-deb or rpm does not start.
-    pub(super) fn read(dir: &Path, file: &Path) -> Result<Option<Self>, SystemToolError> {
+    pub(super) fn read(
+        dir: &Path,
+        file: &Path,
+        notes: &dyn Fn(&Path) -> Vec<String>,
+    ) -> Result<Option<Self>, SystemToolError> {
         let path = dir.join(file);
         let bytes = path.metadata().map(|metadata| metadata.len()).unwrap_or_default();
         let about = PackageInfo::read(&path)?;
-        Ok(about.map(|about| Self { about, file: file.to_owned(), bytes }))
+        let notes = notes(&path);
+        Ok(about.map(|about| Self { about, file: file.to_owned(), bytes, notes }))
     }
 
     pub(super) fn has(&self, ending: &str) -> bool {
@@ -83,10 +90,14 @@ pub(super) fn page(
         versions.dedup();
         let _ = write!(
             text,
-            "<tr><td><details><summary><b>{}</b><br>{}</summary>",
+            "<tr><td><details><summary><b>{}</b><br>{}",
             escaped(name),
             escaped(&described.summary)
         );
+        for note in &all[0].notes {
+            let _ = write!(text, "<br><small>{}</small>", escaped(note));
+        }
+        text.push_str("</summary>");
         for paragraph in described.description.split("\n\n").filter(|one| !one.trim().is_empty()) {
             let _ = write!(text, "<p>{}</p>", escaped(paragraph.trim()));
         }

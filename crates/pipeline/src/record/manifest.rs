@@ -3,11 +3,13 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use gfxpack_model::{KernelKey, Target};
+use gfxpack_model::{KernelKey, Target, processors};
 use gfxpack_package::Written;
 use serde::{Deserialize, Serialize};
 
+use crate::asked_facts::ProblemsFact;
 use crate::origin::KdbOrigin;
+use crate::text::counted;
 
 /// What lies in a directory of packages.
 #[derive(Debug, Serialize, Deserialize)]
@@ -87,6 +89,32 @@ impl KdbEntry {
             kernel_args: missing.kernel_args.clone(),
         };
         self.missing.iter().map(|missing| (key(missing), missing.reason.clone())).collect()
+    }
+}
+
+impl KdbEntry {
+    /// For which GPU the kernels are, and of which lists of problems or plans they are all kernels.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let id = self.target.id();
+        let products = processors::by_name(id.processor()).map_or(&[][..], |known| known.products);
+        let products =
+            if products.is_empty() { String::new() } else { format!(": {}", products.join(", ")) };
+        let mut notes = vec![format!("for {}{products}", self.target)];
+        let library = self.origin.library();
+        let mut lists: Vec<&ProblemsFact> = Vec::new();
+        lists.extend(library.asked.iter().flat_map(|asked| &asked.problems));
+        lists.extend(library.rocfft.iter().flat_map(|rocfft| &rocfft.plans));
+        let without = library.asked.as_ref().map_or(0, |asked| asked.without_source.len());
+        let lacking = self.missing.len() + without;
+        if !lists.is_empty() {
+            let names: Vec<&str> = lists.iter().map(|list| list.name()).collect();
+            let extent = match lacking {
+                0 => "every kernel".to_owned(),
+                lacking => format!("all but {}", counted(lacking, "kernel")),
+            };
+            notes.push(format!("{extent} of {}", names.join(", ")));
+        }
+        notes
     }
 }
 
