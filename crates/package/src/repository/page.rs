@@ -182,13 +182,19 @@ mod tests {
             summary: "\"</summary><script>".into(),
             description: "one\ntwo\n\n<img src=x>\n".into(),
         };
-        let package = Listed { about, file: "pool/a b+\"#?.deb".into(), bytes: 1_234 };
+        let package = Listed {
+            about,
+            file: "pool/a b+\"#?.deb".into(),
+            bytes: 1_234,
+            notes: vec!["for <gfx906>".to_owned()],
+        };
         let address = Address::new("https://example.org/k/");
         let text = page(&address, &suite, &files, true, &[package]);
         for expected in [
             "<title>a &lt;b&gt; &amp; c</title>",
             "&quot;&lt;/summary&gt;&lt;script&gt;",
             "<p>one\ntwo</p><p>&lt;img src=x&gt;</p>",
+            "<small>for &lt;gfx906&gt;</small>",
             "href=\"./pool/a%20b%2B%22%23%3F.deb\">.deb</a>, 1.2 kB",
             "curl --fail --output /etc/apt/sources.list.d/a.sources https://example.org/k/a.sources",
             "sudo apt install kernels-gfx906",
