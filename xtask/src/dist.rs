@@ -3,6 +3,7 @@
 //! .debs; with `--source`, the source tarball that distributions build from;
 //! with `--recipes`, what they build from it.
 
+mod clean_root;
 mod library;
 mod lintian;
 mod recipes;
@@ -31,7 +32,8 @@ use crate::setup::{self, Need, Probe};
 #[command(override_usage = "cargo xtask dist [--setup] [GFXPACK DIST ARGUMENTS]...\n       \
                             cargo xtask dist [--setup] --tool\n       \
                             cargo xtask dist --source\n       \
-                            cargo xtask dist [--setup] --recipes")]
+                            cargo xtask dist [--setup] --recipes\n       \
+                            cargo xtask dist [--setup] --clean-root=SUITE")]
 pub(crate) struct Dist {
     /// Install what is missing from the system's packages, saying first what and why
     #[arg(long)]
@@ -46,6 +48,10 @@ pub(crate) struct Dist {
     /// offline, from the source tarball
     #[arg(long, conflicts_with_all = ["source", "tool"])]
     recipes: bool,
+    /// Build the Debian source package in a clean root of a suite, as sid, offline and with its
+    /// tools, and test the installed package there
+    #[arg(long, value_name = "SUITE", require_equals = true, conflicts_with_all = ["source", "tool", "recipes"])]
+    clean_root: Option<String>,
 }
 
 const HIPCC: Need = Need {
@@ -112,6 +118,10 @@ impl Dist {
         if self.recipes {
             ensure!(passed.is_empty(), "--recipes takes no other words: {passed:?}");
             return recipes::build(sh, &root, self.setup);
+        }
+        if let Some(suite) = &self.clean_root {
+            ensure!(passed.is_empty(), "--clean-root takes no other words: {passed:?}");
+            return clean_root::build(sh, &root, suite, self.setup);
         }
         if self.tool {
             ensure!(passed.is_empty(), "--tool takes no other words: {passed:?}");

@@ -74,7 +74,7 @@ fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
 /// Clap would drop a leading `--` and take a `--setup` that comes late for
 /// one of the passed words.
 fn split(args: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
-    const OURS: &[&str] = &["--setup", "--tool", "--source", "--recipes"];
+    const OURS: &[&str] = &["--setup", "--tool", "--source", "--recipes", "--clean-root"];
     let passes_on = args.get(1).is_some_and(|task| task == "dist" || task == "test");
     if !passes_on || args.get(2).is_some_and(|arg| arg == "--help" || arg == "-h") {
         return (args, Vec::new());
@@ -88,7 +88,9 @@ fn split(args: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
             passed.extend(args);
             break;
         }
-        if OURS.iter().any(|ours| arg == *ours) { own.push(arg) } else { passed.push(arg) }
+        let name = arg.to_string_lossy();
+        let name = name.split('=').next().unwrap_or_default();
+        if OURS.contains(&name) { own.push(arg) } else { passed.push(arg) }
     }
     (own, passed)
 }
@@ -109,6 +111,7 @@ mod tests {
         check("x dist --target gfx906 --setup", "x dist --setup", "--target gfx906");
         check("x dist --help", "x dist --help", "");
         check("x dist --target gfx906 --help", "x dist", "--target gfx906 --help");
+        check("x dist --clean-root=sid --setup", "x dist --clean-root=sid --setup", "");
         check("x test -- --nocapture", "x test", "-- --nocapture");
         check("x test kdb -- --setup", "x test", "kdb -- --setup");
         check("x tidy --setup", "x tidy --setup", "");

@@ -35,7 +35,8 @@ int __open_2(const char *, int);
 int __open64_2(const char *, int);
 int __openat_2(int, const char *, int);
 int __openat64_2(int, const char *, int);
-int openat2(int, const char *, const void *, size_t);
+struct open_how;
+int openat2(int, const char *, const struct open_how *, size_t);
 int __xstat(int, const char *, struct stat *);
 int __xstat64(int, const char *, struct stat64 *);
 int __lxstat(int, const char *, struct stat *);
@@ -125,8 +126,8 @@ PUBLIC int creat64(const char *path, mode_t mode) {
 }
 
 #ifdef SYS_openat2
-PUBLIC int openat2(int dir, const char *path, const void *how, size_t size) {
-    const uint64_t *words = how;
+PUBLIC int openat2(int dir, const char *path, const struct open_how *how, size_t size) {
+    const uint64_t *words = (const uint64_t *)how;
     uint32_t flags = size >= sizeof *words ? (uint32_t)words[0] : 0;
     /* Where a path leads by its rules, no path tells. */
     int has_rules = size >= 3 * sizeof *words && words[2] != 0;

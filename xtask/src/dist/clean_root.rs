@@ -1,0 +1,124 @@
+//! The Debian source package, built and tested as Debian's build machines do: in a root that has
+//! nothing but what it asks for, without a network.
+
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use xshell::{Shell, cmd};
+
+use super::source;
+use crate::say::say;
+use crate::setup::{self, Need, Probe};
+
+const NEEDS: &[Need] = &[
+    Need {
+        probe: Probe::Program("mmdebstrap"),
+        why: "make a clean root",
+        apt: "mmdebstrap",
+        dnf: Some("mmdebstrap"),
+    },
+    Need {
+        probe: Probe::Program("dpkg-source"),
+        why: "make the source package",
+        apt: "dpkg-dev",
+        dnf: Some("dpkg-dev"),
+    },
+    Need {
+        probe: Probe::Program("autopkgtest"),
+        why: "test the installed package",
+        apt: "autopkgtest",
+        dnf: None,
+    },
+];
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Leaves the source package and the .debs in `target/dist/SUITE`.
+///
+/// # Errors
+/// Where the build, lintian or a test of the package fails, and for anyone but root.
+pub(super) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyhow::Result<()> {
+    setup::ensure(sh, NEEDS, install)?;
+    ensure!(
+        cmd!(sh, "id -u").quiet().read()? == "0",
+        "a clean root is made and entered by root only\nhint: run it in a container, or with sudo"
+    );
+    let tarball = source::write(sh, root)?;
+    let stage = root.join("target/clean-root");
+    sh.remove_path(&stage)?;
+    sh.create_dir(&stage)?;
+    let clean = stage.join("root");
+    // Some mirrors stand still: their lists are as they were.
+    let old_lists = "--aptopt=Acquire::Check-Valid-Until \"false\"";
+    cmd!(sh, "mmdebstrap --variant=buildd {old_lists} --include=lintian {suite} {clean}").run()?;
+
+    let work = clean.join("build");
+    sh.create_dir(&work)?;
+    source_package(sh, &tarball, &work)?;
+    let dsc = format!("gfxpack_{VERSION}-1.dsc");
+    sh.write_file(work.join("prepare"), PREPARE.replace("DSC", &dsc))?;
+    sh.write_file(work.join("make"), MAKE.replace("DSC", &dsc))?;
+    inside(sh, &clean, &[], "/build/prepare")?;
+    inside(sh, &clean, &["--net"], "/build/make").context("failed to build without a network")?;
+
+    let out = root.join("target/dist").join(suite);
+    sh.remove_path(&out)?;
+    sh.create_dir(&out)?;
+    let mut debs = Vec::new();
+    for path in sh.read_dir(&work)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with("gfxpack_") {
+            sh.copy_file(&path, &out)?;
+            debs.extend(name.ends_with(".deb").then(|| out.join(name)));
+        }
+    }
+    let source = out.join(&dsc);
+    let packages = &debs;
+    cmd!(sh, "autopkgtest {packages...} {source} -- chroot {clean}")
+        .run()
+        .context("failed to use the installed package")?;
+    sh.remove_path(&stage)?;
+    debs.iter().for_each(|path| say(&format!("wrote {}", path.display())));
+    Ok(())
+}
+
+/// What the source package needs is installed while there is a network.
+const PREPARE: &str = "\
+set -eu
+cd /build
+apt-get build-dep --yes --no-install-recommends ./DSC
+";
+
+/// Without one, it is built, and judged by the suite's own lintian, the source package too.
+const MAKE: &str = "\
+set -eu
+cd /build
+dpkg-source --extract DSC tree
+cd tree
+dpkg-buildpackage --no-sign
+lintian --allow-root --fail-on error,warning ../*.changes
+";
+
+/// Writes the source package of a source tarball into `work`.
+fn source_package(sh: &Shell, tarball: &Path, work: &Path) -> anyhow::Result<()> {
+    let original = work.join(format!("gfxpack_{VERSION}.orig.tar.xz"));
+    sh.copy_file(tarball, &original)?;
+    let tree = work.join("source");
+    sh.create_dir(&tree)?;
+    cmd!(sh, "tar --extract --file {original} --strip-components=1 --directory {tree}").run()?;
+    let recipe = tree.join("packaging/debian");
+    cmd!(sh, "cp --recursive {recipe} {tree}").run()?;
+    let _in_work = sh.push_dir(work);
+    cmd!(sh, "dpkg-source --build source").run()?;
+    sh.remove_path(&tree)?;
+    Ok(())
+}
+
+/// Runs a script in the root, in name spaces of its own.
+fn inside(sh: &Shell, clean: &Path, spaces: &[&str], script: &str) -> anyhow::Result<()> {
+    let enter = "mount --types proc proc \"$0/proc\" && mount --rbind /dev \"$0/dev\" && \
+                 exec chroot \"$0\" env --ignore-environment HOME=/nonexistent LC_ALL=C.UTF-8 \
+                 PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive sh \"$1\"";
+    cmd!(sh, "unshare --mount --pid --fork {spaces...} -- sh -c {enter} {clean} {script}").run()?;
+    Ok(())
+}
