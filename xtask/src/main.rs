@@ -9,6 +9,7 @@ mod bench;
 mod ci;
 mod crates;
 mod dist;
+mod files;
 mod fuzz;
 mod release;
 mod root;

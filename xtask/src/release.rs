@@ -1,7 +1,6 @@
 //! `cargo xtask release`: everything that a release consists of, in one
 //! directory, checked. Nothing is published.
 
-mod files;
 mod judges;
 mod key;
 mod provenance;
@@ -13,12 +12,12 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use self::files::{VERSION, files};
 use self::key::Key;
 use crate::ci::Ci;
 use crate::crates::Crates;
 use crate::dist;
-use crate::root::root;
+use crate::files::files;
+use crate::root::{VERSION, root};
 use crate::say::say;
 
 /// Make everything that a release consists of, in one directory, and check it

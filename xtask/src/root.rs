@@ -6,3 +6,6 @@ use std::path::{Path, PathBuf};
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root").to_owned()
 }
+
+/// The version of gfxpack.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

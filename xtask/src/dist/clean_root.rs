@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use xshell::{Shell, cmd};
 
 use super::source;
+use crate::root::VERSION;
 use crate::say::say;
 use crate::setup::{self, Need, Probe};
 
@@ -30,8 +31,6 @@ const NEEDS: &[Need] = &[
         dnf: None,
     },
 ];
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Leaves the source package and the .debs in `target/dist/SUITE`.
 ///

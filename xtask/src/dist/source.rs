@@ -1,11 +1,14 @@
 //! The source tarball: a commit's files with every dependency vendored, so
 //! that a distribution builds it without a network.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use serde_json::Value;
 use xshell::{Shell, cmd};
 
+use crate::files::files;
 use crate::say::say;
 
 /// Leaves `gfxpack-<version>.tar.xz` in `target/dist` and gives its path. The bytes depend on
@@ -31,6 +34,7 @@ pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<PathBuf> {
     cmd!(sh, "cargo vendor --locked --quiet --manifest-path {manifest} {vendor}")
         .run()
         .context("failed to vendor the dependencies")?;
+    without_binaries(&vendor).context("failed to leave out what was built elsewhere")?;
     let settings = tree.join(".cargo/config.toml");
     let own = if settings.is_file() { sh.read_file(&settings)? } else { String::new() };
     sh.write_file(&settings, own + VENDORED)?;
@@ -52,6 +56,27 @@ pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<PathBuf> {
     sh.remove_path(&stage)?;
     say(&format!("wrote {}", tarball.display()));
     Ok(tarball)
+}
+
+/// Removes programs for Windows, which crates bring for their own tests: a source package has
+/// nothing that was built. cargo wants the files that a crate's list of checksums names.
+fn without_binaries(vendor: &Path) -> anyhow::Result<()> {
+    for path in files(vendor)? {
+        if !path.extension().is_some_and(|ending| ending == "dll" || ending == "exe") {
+            continue;
+        }
+        let inside = path.strip_prefix(vendor).context("a file elsewhere")?;
+        let mut parts = inside.components();
+        let dir = vendor.join(parts.next().context("a file without a crate")?);
+        let list = dir.join(".cargo-checksum.json");
+        let mut sums: Value = serde_json::from_str(&fs::read_to_string(&list)?)?;
+        let name = parts.as_path().display().to_string();
+        let listed = sums["files"].as_object_mut().and_then(|files| files.remove(&name));
+        ensure!(listed.is_some(), "`{}` does not name `{name}`", list.display());
+        fs::write(&list, sums.to_string())?;
+        fs::remove_file(&path)?;
+    }
+    Ok(())
 }
 
 /// What makes cargo build with what was vendored and ask no network.

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use xshell::{Shell, cmd};
 
-use super::files::VERSION;
-use crate::root::root;
+use crate::root::{VERSION, root};
 use crate::say::say;
 use crate::setup::{self, Need, Probe};
 use crate::test::{PythonTool, python_tool};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use xshell::{Shell, cmd};
 
-use super::files::files;
+use crate::files::files;
 use crate::say::say;
 
 /// A secret key of gpg's.

@@ -6,7 +6,8 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 use xshell::{Shell, cmd};
 
-use super::files::{VERSION, files};
+use crate::files::files;
+use crate::root::VERSION;
 
 /// Writes `gfxpack-VERSION.intoto.json`, whose subjects are all files that are there, and gives its
 /// path. The same files of the same commit, builder and Rust give the same bytes.

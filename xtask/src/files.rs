@@ -1,18 +1,15 @@
-//! What lies in a release.
+//! The files of a directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// The version that is released.
-pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// All files below a directory, sorted.
 ///
 /// # Errors
 /// Where it can't be read.
-pub(super) fn files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     let mut left = vec![dir.to_owned()];
     while let Some(dir) = left.pop() {
