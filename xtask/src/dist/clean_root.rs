@@ -49,7 +49,8 @@ pub(super) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyh
     let clean = stage.join("root");
     // Some mirrors stand still: their lists are as they were.
     let old_lists = "--aptopt=Acquire::Check-Valid-Until \"false\"";
-    cmd!(sh, "mmdebstrap --variant=buildd {old_lists} --include=lintian {suite} {clean}").run()?;
+    cmd!(sh, "mmdebstrap --variant=buildd {old_lists} --include=lintian,apt-utils {suite} {clean}")
+        .run()?;
 
     let work = clean.join("build");
     sh.create_dir(&work)?;
@@ -72,8 +73,10 @@ pub(super) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyh
         }
     }
     let source = out.join(&dsc);
+    // hipcc finds itself by /proc.
+    let test = format!("{MOUNTS} && exec autopkgtest \"$@\" -- chroot \"$0\"");
     let packages = &debs;
-    cmd!(sh, "autopkgtest {packages...} {source} -- chroot {clean}")
+    cmd!(sh, "unshare --mount --pid --fork -- sh -c {test} {clean} {packages...} {source}")
         .run()
         .context("failed to use the installed package")?;
     sh.remove_path(&stage)?;
@@ -98,6 +101,9 @@ dpkg-buildpackage --no-sign
 lintian --allow-root --fail-on error,warning ../*.changes
 ";
 
+/// What programs in the root expect to be there.
+const MOUNTS: &str = "mount --types proc proc \"$0/proc\" && mount --rbind /dev \"$0/dev\"";
+
 /// Writes the source package of a source tarball into `work`.
 fn source_package(sh: &Shell, tarball: &Path, work: &Path) -> anyhow::Result<()> {
     let original = work.join(format!("gfxpack_{VERSION}.orig.tar.xz"));
@@ -115,9 +121,10 @@ fn source_package(sh: &Shell, tarball: &Path, work: &Path) -> anyhow::Result<()>
 
 /// Runs a script in the root, in name spaces of its own.
 fn inside(sh: &Shell, clean: &Path, spaces: &[&str], script: &str) -> anyhow::Result<()> {
-    let enter = "mount --types proc proc \"$0/proc\" && mount --rbind /dev \"$0/dev\" && \
-                 exec chroot \"$0\" env --ignore-environment HOME=/nonexistent LC_ALL=C.UTF-8 \
-                 PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive sh \"$1\"";
+    let enter = format!(
+        "{MOUNTS} && exec chroot \"$0\" env --ignore-environment HOME=/nonexistent \
+         LC_ALL=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive sh \"$1\""
+    );
     cmd!(sh, "unshare --mount --pid --fork {spaces...} -- sh -c {enter} {clean} {script}").run()?;
     Ok(())
 }
