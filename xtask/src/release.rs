@@ -140,7 +140,10 @@ fn kernels(sh: &Shell, out: &Path, key: &Key, install: bool) -> anyhow::Result<(
     let directory = out.join("kernels");
     let sign = ["--format", FORMATS, "--sign-key", key.fingerprint()];
     let setup = install.then_some("--setup");
-    cmd!(sh, "cargo xtask dist {setup...} --out {directory} {sign...} --meta all").run()?;
+    cmd!(sh, "cargo xtask dist {setup...} --out {directory} {sign...} --meta all")
+        .args(["--license", "MIT", "--copyright", "Advanced Micro Devices, Inc."])
+        .args(["--maintainer", env!("CARGO_PKG_AUTHORS")])
+        .run()?;
 
     let gfxpack = root().join("target/release/gfxpack");
     let fingerprint = key.fingerprint();
