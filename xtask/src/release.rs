@@ -142,7 +142,7 @@ fn kernels(sh: &Shell, out: &Path, key: &Key, install: bool) -> anyhow::Result<(
     let setup = install.then_some("--setup");
     cmd!(sh, "cargo xtask dist {setup...} --out {directory} {sign...} --meta all")
         .args(["--license", "MIT", "--copyright", "Advanced Micro Devices, Inc."])
-        .args(["--maintainer", env!("CARGO_PKG_AUTHORS")])
+        .args(["--maintainer", "The gfxpack developers <gfxpack@example.org>"])
         .run()?;
 
     let gfxpack = root().join("target/release/gfxpack");
