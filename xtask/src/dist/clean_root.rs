@@ -88,6 +88,7 @@ pub(super) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyh
 const PREPARE: &str = "\
 set -eu
 cd /build
+apt-get update
 apt-get build-dep --yes --no-install-recommends ./DSC
 ";
 
