@@ -5,6 +5,7 @@ mod bills;
 mod earlier;
 mod manifest;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, btree_map};
 use std::path::{Path, PathBuf};
 
@@ -84,16 +85,21 @@ pub fn of_kdb(kdb: &Path, sha256: &str) -> Result<Option<KdbEntry>> {
     Ok(entries.find(|entry| entry.kdb.sha256 == sha256))
 }
 
-/// What the manifest beside a package says of the kernels in it, for people: for which GPU, and of
-/// which networks it has every kernel. Nothing where no manifest names the package.
-#[must_use]
-pub fn package_notes(package: &Path) -> Vec<String> {
-    let (Some(dir), Some(name)) = (package.parent(), package.file_name()) else {
-        return Vec::new();
-    };
-    let manifest = read(dir).into_iter().flat_map(|manifest| manifest.targets);
-    let has = |entry: &KdbEntry| entry.packages.iter().any(|one| name == one.file.file.as_str());
-    manifest.filter(has).flat_map(|entry| entry.notes()).collect()
+/// Says what the manifest beside a package says of the kernels in it, for people: for which GPU,
+/// and of which networks it has every kernel. Nothing where no manifest names the package. Each
+/// manifest is read once.
+pub fn package_notes() -> impl Fn(&Path) -> Vec<String> {
+    let manifests: RefCell<BTreeMap<PathBuf, Vec<KdbEntry>>> = RefCell::default();
+    move |package| {
+        let (Some(dir), Some(name)) = (package.parent(), package.file_name()) else {
+            return Vec::new();
+        };
+        let mut manifests = manifests.borrow_mut();
+        let targets = || read(dir).map(|manifest| manifest.targets).unwrap_or_default();
+        let entries = manifests.entry(dir.to_owned()).or_insert_with(targets);
+        let has = |entry: &&KdbEntry| entry.packages.iter().any(|one| *one.file.file == *name);
+        entries.iter().filter(has).flat_map(KdbEntry::notes).collect()
+    }
 }
 
 /// Writes `manifest.json` and `SHA256SUMS` into `out`, whatever else writes

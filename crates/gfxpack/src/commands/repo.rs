@@ -25,8 +25,14 @@ pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> Re
     output.building();
     let here = || Address::of_directory(&dir);
     let address = args.url.as_deref().map_or_else(here, Address::new);
-    let indexed =
-        repository::index(&dir, &suite, &address, signer.as_ref(), epoch, &record::package_notes)?;
+    let indexed = repository::index(
+        &dir,
+        &suite,
+        &address,
+        signer.as_ref(),
+        epoch,
+        &record::package_notes(),
+    )?;
     let key = dir.join(repository::KEY_FILE);
     let body = json!({
         "directory": crate::output::shown(&dir), "debs": indexed.debs, "rpms": indexed.rpms,
