@@ -23,7 +23,7 @@ impl Crates {
     /// # Errors
     /// Where a crate can't be packed, or needs more than what is packed.
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
-        sh.change_dir(root());
+        let _in_root = sh.push_dir(root());
         // Together, so that each finds the others before any is published.
         cmd!(sh, "cargo package --workspace --exclude xtask --exclude gfxpack-tests")
             .args(["--no-verify", "--allow-dirty"])
@@ -60,7 +60,7 @@ impl Crates {
         if self.no_test {
             return Ok(());
         }
-        sh.change_dir(&packed);
+        let _in_packed = sh.push_dir(&packed);
         let target = root().join("target");
         cmd!(sh, "cargo test --workspace").env("CARGO_TARGET_DIR", target).run()?;
         Ok(())

@@ -53,6 +53,7 @@ fn python() -> PathBuf {
 /// # Errors
 /// Where that fails, or CycloneDX' own library finds them wrong.
 pub(super) fn bills(sh: &Shell, root: &Path, out: &Path) -> anyhow::Result<()> {
+    let _in_root = sh.push_dir(root);
     // It writes beside every manifest.
     let copy = tempfile::tempdir().context("failed to make a directory")?;
     let (tree, packed) = (copy.path().join("gfxpack"), copy.path().join("tree.tar"));
