@@ -7,7 +7,7 @@
 #
 # libgfxpack_runtime.so.<version> is the file, libgfxpack_runtime.so.0 (its soname) and
 # libgfxpack_runtime.so are links to it. --libdir lies below --prefix. The C compiler is $CC, or cc;
-# it is given $LDFLAGS.
+# it is given $LDFLAGS and $LIBS: LIBS=-lamdhip64 for a library with the feature hip-sys.
 set -eu
 
 # The binary interface's number: raised when a program that was linked with an older library could
@@ -56,12 +56,12 @@ cmake=$lib/cmake/gfxpack-runtime
 mkdir -p "$lib/pkgconfig" "$cmake" "$destdir$prefix/include"
 # cargo could link it too, but without versions of symbols: rustc passes a list of its own, without
 # versions, and linkers take no second one.
-# shellcheck disable=SC2086 # LDFLAGS are words.
+# shellcheck disable=SC2086 # LDFLAGS and LIBS are words.
 "${CC:-cc}" -shared -o "$lib/libgfxpack_runtime.so.$version" -Wl,-soname,"$soname" \
     -Wl,--version-script="$here/gfxpack_runtime.map" -Wl,--gc-sections -Wl,--strip-all \
     -Wl,-z,relro,-z,now -Wl,--no-undefined ${LDFLAGS:-} \
     -Wl,--whole-archive "$built/libgfxpack_runtime_c.a" -Wl,--no-whole-archive \
-    -lgcc_s -lpthread -ldl -lm -lc
+    ${LIBS:-} -lgcc_s -lpthread -ldl -lm -lc
 ln -sf "libgfxpack_runtime.so.$version" "$lib/$soname"
 ln -sf "$soname" "$lib/libgfxpack_runtime.so"
 install -m 644 "$here/include/gfxpack_runtime.h" "$destdir$prefix/include/"

@@ -158,6 +158,15 @@ impl Dist {
     }
 }
 
+/// Makes sure that what is released can be built and judged.
+///
+/// # Errors
+/// Without `install`, where a tool is missing; with it, where that fails.
+pub(crate) fn ensure_tools(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<()> {
+    setup::ensure(sh, &[NEEDS, TOOL_NEEDS, recipes::NEEDS].concat(), install)?;
+    cargo_deb(sh, root, install).map(drop)
+}
+
 /// gfxpack and its libraries as they are released: the source tarball, .debs and .rpms.
 ///
 /// # Errors

@@ -5,7 +5,6 @@ mod judges;
 mod key;
 mod provenance;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
@@ -27,14 +26,14 @@ use crate::say::say;
 /// signatures. At the end, it says which commands publish them.
 #[derive(Debug, Args)]
 pub(crate) struct Release {
-    /// For a commit that is not tagged, with a key that is made for this run unless `--sign-key`
+    /// Try a release of any commit, with a key that is made for this run unless `--sign-key`
     /// names one
     #[arg(long)]
     dry_run: bool,
     /// Sign with this gpg key
     #[arg(long, value_name = "KEY", required_unless_present = "dry_run")]
     sign_key: Option<String>,
-    /// Where the files go; what is there is removed [default: target/release-VERSION]
+    /// Where the files go; those of an earlier release are removed [default: target/release-VERSION]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Who builds, for the provenance: an address that names this machine or service
@@ -53,14 +52,13 @@ impl Release {
     /// The first step that fails. What was made until then stays.
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         let root = root();
+        let out = self.directory(&root)?;
         sh.change_dir(&root);
         self.check_commit(sh)?;
         judges::ensure_tools(sh, self.setup)?;
-        let out =
-            self.out.clone().unwrap_or_else(|| root.join(format!("target/release-{VERSION}")));
+        dist::ensure_tools(sh, &root, self.setup)?;
         sh.remove_path(&out)?;
         sh.create_dir(&out)?;
-        let out = out.canonicalize().context("failed to find the directory that was made")?;
         let key = Key::new(sh, self.sign_key.as_deref())?;
 
         if self.skip_tests {
@@ -77,10 +75,28 @@ impl Release {
         let signed = key.sign(sh, &out)?;
         judges::signatures(sh, &out, &signed)?;
         say(&format!("\n{} files in {}; to publish them:", files(&out)?.len(), out.display()));
-        say(&format!("  git tag --sign v{VERSION} && git push origin v{VERSION}"));
+        say("  cargo deny check advisories, which asks a server, before all else");
+        if self.dry_run {
+            say(&format!("  git tag --sign v{VERSION}"));
+        }
+        say(&format!("  git push origin v{VERSION}"));
         say("  cargo publish --workspace --exclude xtask --exclude gfxpack-tests");
         say("  upload the directory; `kernels` is a repository for apt, dnf and zypper");
         Ok(())
+    }
+
+    /// Where the files go: a directory that is not there, or that an earlier run made.
+    fn directory(&self, root: &Path) -> anyhow::Result<PathBuf> {
+        let Some(given) = &self.out else {
+            return Ok(root.join(format!("target/release-{VERSION}")));
+        };
+        let out = std::path::absolute(given).context("failed to find the directory")?;
+        ensure!(
+            !out.exists() || out.join("release-key.asc").exists(),
+            "`{}` is there, and no earlier release\nhint: name a directory that is not there",
+            out.display()
+        );
+        Ok(out)
     }
 
     /// What is released is a tagged commit, and nothing else.
@@ -93,12 +109,14 @@ impl Release {
         if !cmd!(sh, "git tag --points-at HEAD").read()?.lines().any(|line| line == tag) {
             unready.push(format!("the commit has no tag {tag}"));
         }
-        let changes = fs::read_to_string("CHANGELOG.md").context("failed to read CHANGELOG.md")?;
+        let changes = sh.read_file("CHANGELOG.md")?;
         if changes.contains(&format!("## {VERSION}, unreleased")) {
             unready.push(format!("CHANGELOG.md says that {VERSION} is unreleased"));
         }
         if self.dry_run {
-            unready.iter().for_each(|reason| say(&format!("note: for a release, {reason}")));
+            unready
+                .iter()
+                .for_each(|reason| say(&format!("note: a release would be refused: {reason}")));
             return Ok(());
         }
         ensure!(

@@ -404,7 +404,7 @@ pub(crate) struct PythonTool {
 }
 
 /// No distribution packages the SPDX project's own validator.
-pub(crate) const BILLS: PythonTool = PythonTool {
+const BILLS: PythonTool = PythonTool {
     what: "pyspdxtools and packageurl, which judge bills of material",
     dir: "spdx",
     program: "bin/pyspdxtools",

@@ -56,19 +56,36 @@ impl InstallLayout {
         if library.is_empty() || library.contains('/') {
             return None;
         }
-        let layout = match prefix {
+        Some((Self::of_prefix(prefix), library))
+    }
+
+    /// The layout whose libraries lie in this absolute directory: `/opt/rocm/lib` is
+    /// [`Self::Rocm`].
+    #[must_use]
+    pub fn of_library_dir(dir: &str) -> Self {
+        match dir.rsplit_once('/') {
+            Some(("/usr", "lib64")) => Self::Fhs,
+            Some(("/usr/lib", _)) => Self::Debian,
+            Some((prefix, "lib")) => Self::of_prefix(prefix),
+            _ => Self::Prefix(dir.to_owned()),
+        }
+    }
+
+    fn of_prefix(prefix: &str) -> Self {
+        let version = |begin: &str| {
+            let version = prefix.strip_prefix(begin)?;
+            (!version.is_empty() && !version.contains('/')).then(|| version.to_owned())
+        };
+        match prefix {
             "/usr" => Self::Fhs,
             "/usr/lib" => Self::Debian,
             "/opt/rocm" => Self::Rocm { version: None },
-            _ => {
-                match (prefix.strip_prefix("/opt/rocm-"), prefix.strip_prefix("/opt/rocm/core-")) {
-                    (Some(version), _) => Self::Rocm { version: Some(version.to_owned()) },
-                    (_, Some(version)) => Self::TheRock { version: version.to_owned() },
-                    _ => Self::Prefix(prefix.to_owned()),
-                }
-            }
-        };
-        Some((layout, library))
+            _ => match (version("/opt/rocm-"), version("/opt/rocm/core-")) {
+                (Some(version), _) => Self::Rocm { version: Some(version) },
+                (_, Some(version)) => Self::TheRock { version },
+                _ => Self::Prefix(prefix.to_owned()),
+            },
+        }
     }
 
     /// The absolute directory of ROCm's libraries.
@@ -133,6 +150,17 @@ mod tests {
         installed(&InstallLayout::Fhs);
         installed(&InstallLayout::Debian);
         installed(&InstallLayout::Prefix("/srv/r".to_owned()));
+        for prefix in ["/opt/rocm-6.4.1/x", "/opt/rocm-", "/opt/rocm/core-"] {
+            installed(&InstallLayout::Prefix(prefix.to_owned()));
+        }
+        for layout in [
+            InstallLayout::Rocm { version: Some("6.4.1".to_owned()) },
+            InstallLayout::TheRock { version: "7.11".to_owned() },
+            InstallLayout::Fhs,
+            InstallLayout::Debian,
+        ] {
+            assert_eq!(InstallLayout::of_library_dir(&layout.library_dir()), layout);
+        }
         for other in ["/usr/share/db", "/usr/share/a/b/db", "/usr/lib/rocfft", ""] {
             assert_eq!(InstallLayout::of_dir(other), None, "{other}");
         }

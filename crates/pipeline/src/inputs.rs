@@ -212,7 +212,10 @@ impl Reader {
                 .collect(),
             sources: SourceSet::default(),
             own_sources: Vec::new(),
-            library: Library::default(),
+            library: Library {
+                only_missing: !inputs.missing_from.is_empty(),
+                ..Library::default()
+            },
             generated: BTreeSet::new(),
             missing: Vec::new(),
             excluded: Excluded {

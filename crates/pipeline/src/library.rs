@@ -29,6 +29,9 @@ pub struct Library {
     /// Licences by source.
     #[serde(default, skip_serializing_if = "Licenses::is_empty")]
     pub licenses: Licenses,
+    /// Whether only what other kdbs lack was built.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_missing: bool,
     /// How many kernels are left out because compilers refuse them, by target.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub skipped: BTreeMap<Target, u64>,

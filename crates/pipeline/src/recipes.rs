@@ -1,6 +1,7 @@
 //! Packages that maintainers make by recipes of their own: what they say of the kernels in them.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use gfxpack_model::package::RelationKind;
@@ -45,11 +46,14 @@ pub fn debhelper(dir: &Path) -> Result<Vec<RecipePackage>> {
         let paths = installed(&tree)?;
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let said = statements(&paths, name, &version);
-        if said.deb_fields.is_empty() {
+        let file = dir.join("debian").join(format!("{name}.substvars"));
+        let before = match fs::read_to_string(&file) {
+            Err(none) if none.kind() == ErrorKind::NotFound => String::new(),
+            read => read.map_err(error::io("read", &file))?,
+        };
+        if said.deb_fields.is_empty() && !before.contains(PREFIX) {
             continue;
         }
-        let file = dir.join("debian").join(format!("{name}.substvars"));
-        let before = fs::read_to_string(&file).unwrap_or_default();
         let others = before.lines().filter(|line| !line.starts_with(PREFIX)).map(str::to_owned);
         let ours = substvars(&said.relations, &said.deb_fields);
         let ours = ours.into_iter().map(|(variable, value)| format!("{variable}={value}"));
@@ -58,6 +62,9 @@ pub fn debhelper(dir: &Path) -> Result<Vec<RecipePackage>> {
         write_atomic(&file, &[text.as_bytes()]).map_err(error::io("write", &file))?;
         let kernel_files =
             paths.iter().filter(|path| !statements(&[path], name, &version).deb_fields.is_empty());
+        if said.deb_fields.is_empty() {
+            continue;
+        }
         done.push(RecipePackage { name: name.to_owned(), kernel_files: kernel_files.count() });
     }
     if done.is_empty() {
@@ -93,17 +100,23 @@ pub const RPM_KINDS: [(&str, RelationKind); 5] = [
 ];
 
 /// What an .rpm says by one of [`RPM_KINDS`] that installs these files, a line each; nothing for
-/// other kinds.
-/// `paths` lie below `root`, and `version` is that of the package, with its release.
-#[must_use]
-pub fn rpm(kind: &str, root: &Path, paths: &[&Path], version: &str) -> Vec<String> {
-    let inside =
-        |path: &&Path| path.strip_prefix(root).ok().map(|path| format!("/{}", path.display()));
-    let paths: Vec<String> = paths.iter().filter_map(inside).collect();
+/// other kinds. `paths` lie below `root`, and `version` is that of the package, with its release.
+///
+/// # Errors
+/// For a path that does not lie below `root`.
+pub fn rpm(kind: &str, root: &Path, paths: &[&Path], version: &str) -> Result<Vec<String>> {
+    let inside = |path: &&Path| match path.strip_prefix(root) {
+        Ok(path) => Ok(format!("/{}", path.display())),
+        Err(_) => Err(error::usage(
+            format!("`{}` does not lie below `{}`", path.display(), root.display()),
+            "give --root the build root, and on stdin files in it by their full paths",
+        )),
+    };
+    let paths: Vec<String> = paths.iter().map(inside).collect::<Result<_>>()?;
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let Some((_, kind)) = RPM_KINDS.iter().find(|(name, _)| *name == kind) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     // rpm does not tell the generators which of the spec's packages has the file.
-    rpm_dependencies(&statements(&paths, "", version).relations, *kind)
+    Ok(rpm_dependencies(&statements(&paths, "", version).relations, *kind))
 }

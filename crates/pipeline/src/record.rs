@@ -86,7 +86,7 @@ pub fn of_kdb(kdb: &Path, sha256: &str) -> Result<Option<KdbEntry>> {
 }
 
 /// Says what the manifest beside a package says of the kernels in it, for people: for which GPU,
-/// and of which networks it has every kernel. Nothing where no manifest names the package. Each
+/// and of which networks it has every kernel, or how many it lacks. Nothing where no manifest names the package. Each
 /// manifest is read once.
 pub fn package_notes() -> impl Fn(&Path) -> Vec<String> {
     let manifests: RefCell<BTreeMap<PathBuf, Vec<KdbEntry>>> = RefCell::default();

@@ -163,6 +163,39 @@ fn rpmbuild_makes_a_package_that_says_what_ours_does() {
     assert!(judged.contains("1 packages") && findings.is_empty(), "{judged}");
 }
 
+/// In AMD's directory, a package takes the place of AMD's.
+#[test]
+fn in_amds_directory_packages_conflict_with_amds() {
+    let machine = Machine::new();
+    let root = machine.path("root");
+    let file = root.join("opt/rocm-6.4.1/share/miopen/db/gfx1030.kdb");
+    let dependencies = |kind: &str, file: &Path| {
+        fs::write(machine.path("files"), format!("{}\n", file.display())).unwrap();
+        let mut recipe = command(binary());
+        recipe.args(["recipe", "rpm", kind, "--package-version", "1.0-1", "--root"]).arg(&root);
+        recipe.stdin(fs::File::open(machine.path("files")).unwrap());
+        said(&mut recipe)
+    };
+    let name = "miopenkernels-gfx1030kdb6.4.1";
+    let conflicts = dependencies("conflicts", &file).stdout;
+    assert!(conflicts.contains(&format!("{name}\n")), "{conflicts}");
+    let obsoletes = dependencies("obsoletes", &file).stdout;
+    assert!(obsoletes.contains(&format!("{name} < 1.0-1\n")), "{obsoletes}");
+    let outside = dependencies("provides", Path::new("/elsewhere/gfx1030.kdb"));
+    assert_eq!(outside.code, Some(2), "{}", outside.stderr);
+
+    let tree = machine.path("source/debian/miopen-hip-gfx1030kdb/opt/rocm-6.4.1/share/miopen/db");
+    fs::create_dir_all(&tree).unwrap();
+    fs::write(tree.join("gfx1030.kdb"), "").unwrap();
+    let mut recipe = command(binary());
+    ok(recipe.args(["recipe", "debhelper"]).current_dir(machine.path("source")));
+    let variables = machine.path("source/debian/miopen-hip-gfx1030kdb.substvars");
+    let text = fs::read_to_string(variables).unwrap();
+    for field in ["Conflicts", "Replaces"] {
+        assert!(text.contains(&format!("\ngfxpack:{field}={name}")), "{field}: {text}");
+    }
+}
+
 /// Called too early, it does not leave packages that say nothing.
 #[test]
 fn without_kernels_the_recipe_is_told_what_is_missing() {

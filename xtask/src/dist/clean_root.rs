@@ -47,7 +47,7 @@ pub(super) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyh
     sh.remove_path(&stage)?;
     sh.create_dir(&stage)?;
     let clean = stage.join("root");
-    // Some mirrors stand still: their lists are as they were.
+    // Mirrors that are not updated have lists that have expired.
     let old_lists = "--aptopt=Acquire::Check-Valid-Until \"false\"";
     cmd!(sh, "mmdebstrap --variant=buildd {old_lists} --include=lintian,apt-utils {suite} {clean}")
         .run()?;

@@ -18,7 +18,7 @@ pub(super) const CC: Need = Need {
     dnf: Some("gcc"),
 };
 
-const NEEDS: &[Need] = &[
+pub(super) const NEEDS: &[Need] = &[
     CC,
     Need {
         probe: Probe::Program("dpkg-buildpackage"),

@@ -58,8 +58,8 @@ pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<PathBuf> {
     Ok(tarball)
 }
 
-/// Removes programs for Windows, which crates bring for their own tests: a source package has
-/// nothing that was built. cargo wants the files that a crate's list of checksums names.
+/// Removes .dll and .exe files, which crates bring for their own tests and lintian refuses. cargo
+/// wants the files that a crate's list of checksums names.
 fn without_binaries(vendor: &Path) -> anyhow::Result<()> {
     for path in files(vendor)? {
         if !path.extension().is_some_and(|ending| ending == "dll" || ending == "exe") {

@@ -68,7 +68,7 @@ pub(super) fn bills(sh: &Shell, root: &Path, out: &Path) -> anyhow::Result<()> {
         .run()?;
     for (dir, name) in [("gfxpack", "gfxpack"), ("runtime-c", "gfxpack-runtime")] {
         let bill = sh.read_file(tree.join(format!("crates/{dir}/bill.json")))?;
-        // Where the copy was is nobody's business.
+        // The temporary path would be another one each time.
         let bill = bill.replace(&*copy.path().to_string_lossy(), "");
         let path = out.join(format!("{name}-{VERSION}.cdx.json"));
         sh.write_file(&path, bill)?;

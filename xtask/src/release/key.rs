@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use xshell::{Shell, cmd};
 
 use crate::files::files;
@@ -34,12 +34,21 @@ impl Key {
                 .run()
                 .context("failed to make a key")?;
         }
-        let listed = cmd!(sh, "gpg --batch --with-colons --list-secret-keys {name}").read()?;
-        let fingerprint = listed
-            .lines()
-            .find_map(|line| line.strip_prefix("fpr:"))
-            .context("gpg lists no such secret key")?;
+        let listed =
+            cmd!(sh, "gpg --batch --with-colons --list-secret-keys {name}").read().context(
+                "gpg has no such secret key\nhint: `gpg --list-secret-keys` lists those it has",
+            )?;
+        let keys = listed.lines().filter(|line| line.starts_with("sec:")).count();
+        ensure!(keys == 1, "`{name}` names {keys} keys\nhint: name one by its fingerprint");
+        let fingerprint = listed.lines().find_map(|line| line.strip_prefix("fpr:"));
+        let fingerprint = fingerprint.context("gpg lists a key without a fingerprint")?;
         let fingerprint = fingerprint.trim_matches(':').to_owned();
+        // Better known now than after an hour.
+        cmd!(sh, "gpg --batch --quiet --local-user {fingerprint} --detach-sign")
+            .stdin("trial")
+            .ignore_stdout()
+            .run()
+            .context("the key can't sign")?;
         Ok(Self { fingerprint, home })
     }
 
@@ -51,8 +60,8 @@ impl Key {
         self.home.as_ref().map(tempfile::TempDir::path)
     }
 
-    /// Writes SHA256SUMS of all files, and a signature beside each that has none and is in no
-    /// directory of its own; gives what was signed.
+    /// Writes SHA256SUMS of all files, and a signature beside each that lies in `out` itself; gives
+    /// what was signed.
     ///
     /// # Errors
     /// Where gpg or sha256sum fails.
@@ -72,7 +81,7 @@ impl Key {
         let mut signed: Vec<PathBuf> = sh.read_dir(out)?;
         signed.retain(|path| path.is_file() && *path != public);
         for path in &signed {
-            cmd!(sh, "gpg --batch --quiet --local-user {key}! --armor --detach-sign {path}")
+            cmd!(sh, "gpg --batch --quiet --local-user {key} --armor --detach-sign {path}")
                 .run()?;
         }
         Ok(signed)

@@ -35,7 +35,7 @@ pub(super) fn write(sh: &Shell, root: &Path, out: &Path, builder: &str) -> anyho
         "predicateType": "https://slsa.dev/provenance/v1",
         "predicate": {
             "buildDefinition": {
-                "buildType": format!("{repository}/docs/release"),
+                "buildType": format!("{repository}/CONTRIBUTING.md#release"),
                 "externalParameters": { "source": source, "version": VERSION },
                 "internalParameters": { "rustc": cmd!(sh, "rustc --version").read()? },
                 "resolvedDependencies": dependencies,

@@ -85,7 +85,7 @@ fn parse_url(text: &str) -> Result<String, String> {
     if known && text.bytes().all(|b| b.is_ascii_graphic() && !b"\"'<>\\".contains(&b)) {
         Ok(text.trim_end_matches('/').to_owned())
     } else {
-        Err("it is no address\nhint: write one as https://example.org/kernels".to_owned())
+        Err("it is no address\nhint: write one as https://example.org/kernels or file:///srv/kernels".to_owned())
     }
 }
 

@@ -93,7 +93,8 @@ impl KdbEntry {
 }
 
 impl KdbEntry {
-    /// For which GPU the kernels are, and of which lists of problems or plans they are all kernels.
+    /// For which GPU the kernels are, and how many they are of those that lists of problems or plans
+    /// want.
     pub(super) fn notes(&self) -> Vec<String> {
         let id = self.target.id();
         let products = processors::by_name(id.processor()).map_or(&[][..], |known| known.products);
@@ -105,10 +106,12 @@ impl KdbEntry {
         lists.extend(library.asked.iter().flat_map(|asked| &asked.problems));
         lists.extend(library.rocfft.iter().flat_map(|rocfft| &rocfft.plans));
         let without = library.asked.as_ref().map_or(0, |asked| asked.without_source.len());
-        let lacking = self.missing.len() + without;
+        let skipped = library.skipped.get(&self.target).copied().unwrap_or_default();
+        let lacking = (self.missing.len() + without) as u64 + skipped;
         if !lists.is_empty() {
             let names: Vec<&str> = lists.iter().map(|list| list.name()).collect();
             let extent = match lacking {
+                _ if library.only_missing => "some kernels".to_owned(),
                 0 => "every kernel".to_owned(),
                 lacking => format!("all but {}", counted(lacking, "kernel")),
             };

@@ -19,7 +19,9 @@ pub struct Statements {
 }
 
 /// What the package `name` says that installs these files: the same as gfxpack's own packages of
-/// them. Files that hold no kernels count for nothing, and a package without any says nothing.
+/// them, as far as names of files tell: not which version of rocFFT finds the kernels, nor which
+/// GPUs are in the one file of a rocFFT that has no file for each. Files that hold no kernels count
+/// for nothing, and a package without any says nothing.
 ///
 /// `paths` are absolute, as on the machine where they are installed; `version` is that of the
 /// package, with its revision.
@@ -63,8 +65,8 @@ fn kernels(path: &str) -> Option<(Consumer, InstallLayout, Target)> {
         return (target.kdb_file_name() == file).then_some((reader, layout, target));
     }
     let processor = file.strip_prefix("rocfft_kernel_cache_")?.strip_suffix(".db")?;
-    let prefix = dir.strip_suffix("/rocfft")?;
-    Some((Consumer::Rocfft, InstallLayout::Prefix(prefix.to_owned()), processor.parse().ok()?))
+    let layout = InstallLayout::of_library_dir(dir.strip_suffix("/rocfft")?);
+    Some((Consumer::Rocfft, layout, processor.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -92,12 +94,16 @@ mod tests {
         }
         let mut release = release(&[]);
         release.reader = Consumer::Rocfft;
-        release.layout = InstallLayout::Debian;
         release.rocfft = Some(super::super::RocfftRelease { shares_file: false, package: None });
         release.name_template = default_name_template(Consumer::Rocfft, "");
-        let spec = spec(&release, &contents("gfx1100"));
-        let said = statements(&[&spec.files[0].path], &spec.name, "1.0.0-1");
-        assert_eq!((said.relations, said.deb_fields), (spec.relations, spec.deb_fields));
+        for layout in
+            [InstallLayout::Debian, InstallLayout::Rocm { version: Some("6.4.1".to_owned()) }]
+        {
+            release.layout = layout;
+            let spec = spec(&release, &contents("gfx1100"));
+            let said = statements(&[&spec.files[0].path], &spec.name, "1.0.0-1");
+            assert_eq!((said.relations, said.deb_fields), (spec.relations, spec.deb_fields));
+        }
     }
 
     #[test]
