@@ -99,12 +99,19 @@ pub const RPM_KINDS: [(&str, RelationKind); 5] = [
     ("obsoletes", RelationKind::Obsoletes),
 ];
 
-/// What an .rpm says by one of [`RPM_KINDS`] that installs these files, a line each; nothing for
-/// other kinds. `paths` lie below `root`, and `version` is that of the package, with its release.
+/// What the .rpm `name` says by one of [`RPM_KINDS`] that installs these files, a line each;
+/// nothing for other kinds.
+/// `paths` lie below `root`, and `version` is that of the package, with its release.
 ///
 /// # Errors
 /// For a path that does not lie below `root`.
-pub fn rpm(kind: &str, root: &Path, paths: &[&Path], version: &str) -> Result<Vec<String>> {
+pub fn rpm(
+    kind: &str,
+    root: &Path,
+    paths: &[&Path],
+    name: &str,
+    version: &str,
+) -> Result<Vec<String>> {
     let inside = |path: &&Path| match path.strip_prefix(root) {
         Ok(path) => Ok(format!("/{}", path.display())),
         Err(_) => Err(error::usage(
@@ -117,6 +124,5 @@ pub fn rpm(kind: &str, root: &Path, paths: &[&Path], version: &str) -> Result<Ve
     let Some((_, kind)) = RPM_KINDS.iter().find(|(name, _)| *name == kind) else {
         return Ok(Vec::new());
     };
-    // rpm does not tell the generators which of the spec's packages has the file.
-    Ok(rpm_dependencies(&statements(&paths, "", version).relations, *kind))
+    Ok(rpm_dependencies(&statements(&paths, name, version).relations, *kind))
 }

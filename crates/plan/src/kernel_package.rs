@@ -75,7 +75,7 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
         mode: 0o644,
     }));
     if !contents.tuning.is_empty() {
-        spec.relations.extend(names::over_databases(release));
+        spec.relations.extend(names::over_databases(&release.layout, release.reader));
     }
     spec.files.extend(hardware::metainfo(&spec, &aliases));
     spec

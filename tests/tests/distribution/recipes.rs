@@ -101,6 +101,26 @@ fn dpkg_buildpackage_makes_a_package_that_says_what_ours_does() {
     }
 }
 
+/// By every kind of dependency; `clashes` with other packages' files are known.
+fn assert_rpms_say_the_same(theirs: &Path, ours: &Path, clashes: usize) {
+    let query = |package: &Path, kind: &str| -> BTreeSet<String> {
+        let mut rpm = command("rpm");
+        let said = ok(rpm.args(["-qp", "--nosignature", kind]).arg(package));
+        said.lines().map(str::to_owned).collect()
+    };
+    for (kind, least) in [
+        ("--provides", 2),
+        ("--enhances", 3),
+        ("--supplements", 20),
+        ("--conflicts", clashes),
+        ("--obsoletes", clashes),
+    ] {
+        let ours = query(ours, kind);
+        assert_eq!(query(theirs, kind), ours, "{kind}");
+        assert!(ours.len() >= least, "{kind}: {ours:?}");
+    }
+}
+
 #[test]
 fn rpmbuild_makes_a_package_that_says_what_ours_does() {
     let machine = Machine::new();
@@ -128,30 +148,25 @@ fn rpmbuild_makes_a_package_that_says_what_ours_does() {
     let words = ["-czf", tarball.to_str().unwrap(), "example-kernels-1.0"];
     tool("tar", &words, machine.directory.path());
     let spec = machine.path("example-kernels-1.0/example-kernels.spec");
-    let mut build = machine.offline("rpmbuild");
-    build.args(["-bb", "--nodeps", "--noclean"]).env("RPM_CONFIGDIR", &config);
-    build.arg("--define").arg(format!("_topdir {}", machine.path("rpm").display()));
-    build.arg("--define").arg(format!("__gfxpack {}", binary().display()));
-    ok(build.arg(&spec));
-
     let theirs = machine.path("rpm/RPMS/noarch/miopen-hip-gfx1030kdb-1.0-1.noarch.rpm");
-    let built = machine.path("rpm/BUILD/example-kernels-1.0/build/kdb/gfx1030.kdb");
-    let ours = machine.own_package(&built, &["--layout", "fhs", "--format", "rpm"]);
-    let query = |package: &Path, kind: &str| -> BTreeSet<String> {
-        let mut rpm = command("rpm");
-        let said = ok(rpm.args(["-qp", "--nosignature", kind]).arg(package));
-        said.lines().map(str::to_owned).collect()
-    };
-    for (kind, least) in [
-        ("--provides", 2),
-        ("--enhances", 3),
-        ("--supplements", 20),
-        ("--conflicts", 0),
-        ("--obsoletes", 0),
-    ] {
-        let ours = query(&ours, kind);
-        assert_eq!(query(&theirs, kind), ours, "{kind}");
-        assert!(ours.len() >= least, "{kind}: {ours:?}");
+    // AMD's own packages install the file in the first directory too.
+    for (layout, directory, clashes) in
+        [("rocm", "/opt/rocm/share/miopen/db", 1), ("fhs", "/usr/share/miopen/db", 0)]
+    {
+        let mut build = machine.offline("rpmbuild");
+        build.args(["-bb", "--nodeps", "--noclean"]).env("RPM_CONFIGDIR", &config);
+        for (name, value) in [
+            ("_topdir", machine.path("rpm").to_str().unwrap()),
+            ("__gfxpack", binary().to_str().unwrap()),
+            ("_miopen_kdbdir", directory),
+        ] {
+            build.arg("--define").arg(format!("{name} {value}"));
+        }
+        ok(build.arg(&spec));
+        let built = machine.path("rpm/BUILD/example-kernels-1.0/build/kdb/gfx1030.kdb");
+        let ours = machine.own_package(&built, &["--layout", layout, "--format", "rpm"]);
+        assert_rpms_say_the_same(&theirs, &ours, clashes);
+        fs::remove_dir_all(machine.path("own")).unwrap();
     }
     let mut rpmlint = command("rpmlint");
     rpmlint.arg("--config").arg(workspace().join("packaging/rpmlint.toml"));

@@ -19,6 +19,9 @@ pub(crate) enum Recipe {
         /// The build root, below which the files lie
         #[arg(long, value_name = "DIR")]
         root: PathBuf,
+        /// The package's name
+        #[arg(long, value_name = "NAME")]
+        package: String,
         /// The package's version and release, as 1.0-1
         #[arg(long, value_name = "VERSION")]
         package_version: String,

@@ -24,11 +24,11 @@ pub(crate) fn run(args: &Recipe, output: &Output) -> Result {
                 output.say(&format!("{file}: {files} with kernels"));
             }
         }
-        Recipe::Rpm { kind, root, package_version } => {
+        Recipe::Rpm { kind, root, package, package_version } => {
             let names = std::io::read_to_string(std::io::stdin());
             let names = names.map_err(fail::io("read", Path::new("/dev/stdin")))?;
             let paths: Vec<&Path> = names.lines().map(Path::new).collect();
-            for line in recipes::rpm(kind, root, &paths, package_version)? {
+            for line in recipes::rpm(kind, root, &paths, package, package_version)? {
                 output.data(&line);
             }
         }

@@ -31,13 +31,16 @@ pub fn statements(paths: &[&str], name: &str, version: &str) -> Statements {
     let (mut processors, mut aliases) = (BTreeSet::new(), Vec::new());
     for path in paths {
         let Some((reader, layout, target)) = kernels(path) else { continue };
-        let of_file = match reader {
+        let mut of_file = match reader {
             Consumer::Miopen => names::with_miopen(&layout, name, version, &target),
             Consumer::Rocfft => names::with_any_rocfft(),
             Consumer::Runtime => Vec::new(),
         };
         let claimed = hardware::claimed(&layout, reader, &target);
-        let of_file = of_file.into_iter().chain(hardware::supplements(reader, &claimed));
+        of_file.extend(hardware::supplements(reader, &claimed));
+        if paths.iter().any(|other| has_tuning_beside(path, other)) {
+            of_file.extend(names::over_databases(&layout, reader));
+        }
         for relation in of_file {
             if !relations.contains(&relation) {
                 relations.push(relation);
@@ -69,10 +72,18 @@ fn kernels(path: &str) -> Option<(Consumer, InstallLayout, Target)> {
     Some((Consumer::Rocfft, layout, processor.parse().ok()?))
 }
 
+/// Whether the other file is one of MIOpen's performance and find databases in a kdb's directory.
+fn has_tuning_beside(kdb: &str, other: &str) -> bool {
+    let in_same = kdb.rsplit_once('/').zip(other.rsplit_once('/'));
+    in_same.is_some_and(|((dir, _), (other_dir, file))| {
+        dir == other_dir && (file.ends_with("db.txt") || file.ends_with(".db"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{contents, release};
-    use super::super::{default_name_template, spec};
+    use super::super::{Contents, default_name_template, spec};
     use super::*;
 
     /// A recipe's package says what gfxpack's own would say.
@@ -87,10 +98,13 @@ mod tests {
         ] {
             let mut release = release(&[]);
             release.layout = layout;
-            let spec = spec(&release, &contents(target));
-            let said = statements(&[&spec.files[0].path], &spec.name, "1.0.0-1");
-            assert_eq!(said.relations, spec.relations, "{target}");
-            assert_eq!(said.deb_fields, spec.deb_fields, "{target}");
+            for tuning in [vec![], vec![("gfx906_60.HIP.fdb.txt".to_owned(), "y".into())]] {
+                let spec = spec(&release, &Contents { tuning, ..contents(target) });
+                let paths: Vec<&str> = spec.files.iter().map(|file| file.path.as_str()).collect();
+                let said = statements(&paths, &spec.name, "1.0.0-1");
+                assert_eq!(said.relations, spec.relations, "{target}");
+                assert_eq!(said.deb_fields, spec.deb_fields, "{target}");
+            }
         }
         let mut release = release(&[]);
         release.reader = Consumer::Rocfft;

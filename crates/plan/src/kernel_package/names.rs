@@ -133,11 +133,11 @@ fn with_rocfft(release: &Release, rocfft: &RocfftRelease) -> Vec<Relation> {
 /// Debian knows such a relation.
 ///
 /// Source: Debian Policy 4.7.0, 7.6.1.
-pub(super) fn over_databases(release: &Release) -> Vec<Relation> {
-    if !release.layout.is_amds() || !release.reader.is_miopen() {
+pub(super) fn over_databases(layout: &InstallLayout, reader: Consumer) -> Vec<Relation> {
+    if !layout.is_amds() || !reader.is_miopen() {
         return Vec::new();
     }
-    let rocm = release.layout.version().unwrap_or_default();
+    let rocm = layout.version().unwrap_or_default();
     vec![any(RelationKind::Replaces, &format!("miopen-hip{rocm}"))]
 }
 
