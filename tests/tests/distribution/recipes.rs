@@ -187,7 +187,8 @@ fn in_amds_directory_packages_conflict_with_amds() {
     let dependencies = |kind: &str, file: &Path| {
         fs::write(machine.path("files"), format!("{}\n", file.display())).unwrap();
         let mut recipe = command(binary());
-        recipe.args(["recipe", "rpm", kind, "--package-version", "1.0-1", "--root"]).arg(&root);
+        recipe.args(["recipe", "rpm", kind, "--package", "my-kernels"]);
+        recipe.args(["--package-version", "1.0-1", "--root"]).arg(&root);
         recipe.stdin(fs::File::open(machine.path("files")).unwrap());
         said(&mut recipe)
     };
