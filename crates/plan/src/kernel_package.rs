@@ -9,6 +9,7 @@ mod installed;
 mod meta;
 mod names;
 mod python;
+mod readers;
 mod release;
 
 use std::path::PathBuf;
@@ -17,13 +18,13 @@ use gfxpack_model::package::{Content, PackageFile, PackageSpec};
 use gfxpack_model::{InstallLayout, Target, processors};
 
 use self::bare::{bare, in_words};
-use crate::consumer::Consumer;
+use self::readers::{named, reader};
 
 pub use self::release::{Release, RocfftRelease, SourceLicense};
 pub use hardware::modaliases;
 pub use installed::{Statements, statements};
 pub use meta::{Family, family, merged, unversioned};
-pub use names::default_name_template;
+pub use readers::default_name_template;
 
 /// One kdb to package.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,22 +101,8 @@ fn description(release: &Release, contents: &Contents, place: &str) -> String {
         .filter(|processor| !processor.products.is_empty())
         .map(|processor| format!(" These are, among others: {}.", processor.products.join(", ")))
         .unwrap_or_default();
-    let why = match release.reader {
-        Consumer::Miopen => {
-            "MIOpen compiles its GPU kernels when a program first needs them, which takes seconds \
-             to minutes, unless it finds them in a kernel database."
-                .to_owned()
-        }
-        Consumer::Rocfft => "rocFFT compiles its GPU kernels when a program first makes a plan that \
-                             needs them, which takes seconds each, unless it finds them in a kernel \
-                             cache."
-            .to_owned(),
-        Consumer::Runtime => format!(
-            "Programs that use gfxpack's runtime library find the GPU kernels of {} in a kernel \
-             database, and need not compile them.",
-            release.library
-        ),
-    };
+    let reader = reader(release.reader);
+    let why = named(reader.purpose, &release.library);
     let mut paragraphs = vec![format!(
         "{why} This package installs {} kernels for GPUs of type {} in {place}.{products}",
         contents.kernels,
@@ -134,13 +121,13 @@ fn description(release: &Release, contents: &Contents, place: &str) -> String {
     }
     if contents.missing > 0 {
         paragraphs.push(format!(
-            "Incomplete: {} could not be compiled, which {} does at run time.",
+            "Incomplete: {} could not be compiled, {}.",
             if contents.missing == 1 {
                 "1 kernel".to_owned()
             } else {
                 format!("{} kernels", contents.missing)
             },
-            if release.reader == Consumer::Rocfft { "rocFFT" } else { "MIOpen" }
+            reader.missing
         ));
     }
     if !release.description.is_empty() {
@@ -154,6 +141,7 @@ mod tests {
     use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 
     use super::*;
+    use crate::consumer::Consumer;
 
     pub(super) fn release(licenses: &[(&str, &str)]) -> Release {
         Release {

@@ -4,7 +4,7 @@
 use gfxpack_model::package::{Content, PackageFile, PackageSpec, Relation, RelationKind};
 use gfxpack_model::{InstallLayout, Target, processors};
 
-use super::names;
+use super::readers::reader;
 use crate::consumer::Consumer;
 
 /// The Debian field with the gfx targets a package is for.
@@ -41,14 +41,15 @@ pub fn modaliases(target: &Target) -> Vec<String> {
 }
 
 /// The aliases that a package claims which installs a target's kernels there.
-pub(super) fn claimed(layout: &InstallLayout, reader: Consumer, target: &Target) -> Vec<String> {
-    match (layout.version(), reader) {
-        // Package managers for Python know no devices, and Windows has none.
-        _ if matches!(layout, InstallLayout::Python | InstallLayout::Windows) => Vec::new(),
-        (None, Consumer::Miopen | Consumer::Rocfft) => modaliases(target),
-        // Only who has a program that reads them wants them.
-        (_, Consumer::Runtime) | (Some(_), _) => Vec::new(),
-    }
+pub(super) fn claimed(layout: &InstallLayout, consumer: Consumer, target: &Target) -> Vec<String> {
+    // Package managers for Python know no devices, and Windows has none.
+    let knows_devices = !matches!(layout, InstallLayout::Python | InstallLayout::Windows);
+    if knows_devices && layout.version().is_none() { wanted(consumer, target) } else { Vec::new() }
+}
+
+/// The aliases of the devices whose owners want a target's kernels.
+pub(super) fn wanted(consumer: Consumer, target: &Target) -> Vec<String> {
+    if reader(consumer).by_hardware { modaliases(target) } else { Vec::new() }
 }
 
 /// Fields of a .deb: which processors, and which devices.
@@ -67,14 +68,14 @@ pub(super) fn deb_fields(processors: &[&str], aliases: &[String]) -> Vec<(String
 ///
 /// Source: libsolv, `src/namespaces`, `NAMESPACE_MODALIAS`; openSUSE,
 /// "Packaging guidelines: Supplements".
-pub(super) fn supplements(reader: Consumer, aliases: &[String]) -> Vec<Relation> {
-    let readers = names::readers(reader).iter().filter(|reader| !reader.starts_with("lib"));
-    let one = |reader: &&str, alias: &String| Relation {
+pub(super) fn supplements(consumer: Consumer, aliases: &[String]) -> Vec<Relation> {
+    let packages = reader(consumer).packages.iter().filter(|package| !package.starts_with("lib"));
+    let one = |package: &&str, alias: &String| Relation {
         kind: RelationKind::Supplements,
-        name: format!("modalias({reader}:{alias})"),
+        name: format!("modalias({package}:{alias})"),
         version: None,
     };
-    readers.flat_map(|reader| aliases.iter().map(move |alias| one(reader, alias))).collect()
+    packages.flat_map(|package| aliases.iter().map(move |alias| one(package, alias))).collect()
 }
 
 /// The AppStream description of a package, none where it claims no device.

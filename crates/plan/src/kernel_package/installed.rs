@@ -31,11 +31,7 @@ pub fn statements(paths: &[&str], name: &str, version: &str) -> Statements {
     let (mut processors, mut aliases) = (BTreeSet::new(), Vec::new());
     for path in paths {
         let Some((reader, layout, target)) = kernels(path) else { continue };
-        let mut of_file = match reader {
-            Consumer::Miopen => names::with_miopen(&layout, name, version, &target),
-            Consumer::Rocfft => names::with_any_rocfft(),
-            Consumer::Runtime => Vec::new(),
-        };
+        let mut of_file = names::with_library(reader, &layout, name, version, &target);
         let claimed = hardware::claimed(&layout, reader, &target);
         of_file.extend(hardware::supplements(reader, &claimed));
         if paths.iter().any(|other| has_tuning_beside(path, other)) {

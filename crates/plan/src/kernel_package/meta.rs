@@ -15,7 +15,6 @@ use super::bare::{bare, in_words};
 use super::hardware;
 use super::names;
 use super::release::Release;
-use crate::consumer::Consumer;
 
 /// A family of devices: a processor name's beginning, as `gfx9`, or `all`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,10 +67,7 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     let rocm = release.layout.version()?;
     let name = package_name::for_target(&release.name_template, target);
     let mut spec = bare(release, name.clone(), format!("{rocm}+{}", release.version));
-    let aliases = match release.reader {
-        Consumer::Miopen | Consumer::Rocfft => hardware::modaliases(target),
-        Consumer::Runtime => Vec::new(),
-    };
+    let aliases = hardware::wanted(release.reader, target);
     spec.summary =
         format!("precompiled {} for {} (metapackage)", release.kernels(), in_words(target));
     spec.description = format!(
@@ -82,9 +78,8 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     spec.relations = vec![depends(release, release.package_name(target))];
     let version = format!("{}-{}", spec.version, spec.revision);
     let gfx = target.package_suffix();
-    if release.reader.is_miopen() {
-        spec.relations.extend(names::instead_of(&release.layout, &name, &version, &gfx, ""));
-    }
+    let layout = &release.layout;
+    spec.relations.extend(names::instead_of(release.reader, layout, &name, &version, &gfx, ""));
     spec.relations.extend(hardware::supplements(release.reader, &aliases));
     spec.deb_fields = hardware::deb_fields(&[target.id().processor()], &aliases);
     spec.files.extend(hardware::metainfo(&spec, &aliases));

@@ -2,47 +2,16 @@
 //! had another name in nearly every release.
 
 use gfxpack_model::package::{Relation, RelationKind};
-use gfxpack_model::package_name::{DEFAULT_NAME_TEMPLATE, expand};
+use gfxpack_model::package_name::expand;
 use gfxpack_model::{InstallLayout, Target};
 
+use super::readers::reader;
 use super::release::{Release, RocfftRelease};
 use crate::consumer::Consumer;
 
-/// What packages are called whose maker names no template: as AMD's where
-/// MIOpen reads them, else after the library.
-#[must_use]
-pub fn default_name_template(reader: Consumer, library: &str) -> String {
-    match reader {
-        Consumer::Miopen => DEFAULT_NAME_TEMPLATE.to_owned(),
-        Consumer::Rocfft => "rocfft-kernels-{gfx}".to_owned(),
-        Consumer::Runtime => format!("{library}-{{gfx}}"),
-    }
-}
-
-/// Names that AMD's own packages of the same file had, oldest first.
-///
-/// Source: AMD's apt and rpm repositories: the first to ROCm 5.4, the second
-/// since 5.5 (with compute units in the name) and 5.7 (without).
-const AMD_TEMPLATES: [&str; 2] = ["miopenkernels-{gfx}kdb", "miopen-hip-{gfx}kdb"];
-
-/// The packages that read kdbs: AMD's, Debian's, Fedora's.
-const READERS: [&str; 3] = ["miopen-hip", "libmiopen1", "miopen"];
-
-/// The packages that read rocFFT's kernel caches: Debian's, and AMD's and
-/// Fedora's.
-const ROCFFT_READERS: [&str; 2] = ["librocfft0", "rocfft"];
 /// What all packages are called that install the one file of a rocFFT which
 /// has no file for each processor.
 const ROCFFT_SHARED: &str = "rocfft-kernel-cache";
-
-/// The packages that read what a release holds.
-pub(super) fn readers(reader: Consumer) -> &'static [&'static str] {
-    match reader {
-        Consumer::Miopen => &READERS,
-        Consumer::Rocfft => &ROCFFT_READERS,
-        Consumer::Runtime => &[],
-    }
-}
 
 impl Release {
     /// The name of the package that holds a target's kdb. It bears the ROCm
@@ -79,53 +48,50 @@ fn bounded(kind: RelationKind, name: &str, operator: &str, version: &str) -> Rel
 /// Source: Debian Policy 4.7.0, 7.6.2; Fedora Packaging Guidelines, "Renaming
 /// or replacing existing packages".
 pub(super) fn relations(release: &Release, target: &Target) -> Vec<Relation> {
-    if let Some(rocfft) = &release.rocfft {
-        return with_rocfft(release, rocfft);
-    }
-    if !release.reader.is_miopen() {
-        return Vec::new();
-    }
     let own = release.package_name(target);
-    with_miopen(&release.layout, &own, &release.full_version(), target)
+    let version = release.full_version();
+    let mut relations = with_library(release.reader, &release.layout, &own, &version, target);
+    if let Some(rocfft) = &release.rocfft {
+        narrow(&mut relations, rocfft, &version);
+    }
+    relations
 }
 
-/// Relations of the package `own` with a target's kdb for MIOpen.
-pub(super) fn with_miopen(
+/// Relations of the package `own` with a target's kernels to packages of the library that looks
+/// them up, and to AMD's of the same file.
+pub(super) fn with_library(
+    consumer: Consumer,
     layout: &InstallLayout,
     own: &str,
     version: &str,
     target: &Target,
 ) -> Vec<Relation> {
     let rocm = layout.version().unwrap_or_default();
+    let reader = reader(consumer);
     let mut relations: Vec<Relation> =
-        READERS.iter().map(|reader| any(RelationKind::Enhances, reader)).collect();
-    if !rocm.is_empty() && layout.is_amds() {
-        relations.push(any(RelationKind::Enhances, &format!("miopen-hip{rocm}")));
+        reader.packages.iter().map(|package| any(RelationKind::Enhances, package)).collect();
+    if let Some(package) = reader.amds_package
+        && !rocm.is_empty()
+        && layout.is_amds()
+    {
+        relations.push(any(RelationKind::Enhances, &format!("{package}{rocm}")));
     }
-    relations.extend(instead_of(layout, own, version, &target.package_suffix(), rocm));
+    relations.extend(instead_of(consumer, layout, own, version, &target.package_suffix(), rocm));
     relations
 }
 
-/// Relations of a package with kernel caches for any rocFFT.
-pub(super) fn with_any_rocfft() -> Vec<Relation> {
-    ROCFFT_READERS.iter().map(|name| any(RelationKind::Enhances, name)).collect()
-}
-
-/// Relations of a package with rocFFT's kernels. Where all of them install one
-/// file, one is there at a time.
-fn with_rocfft(release: &Release, rocfft: &RocfftRelease) -> Vec<Relation> {
-    let mut relations: Vec<Relation> = match &rocfft.package {
+/// Narrows the relations of a package with rocFFT's kernels to the rocFFT that finds them. Where
+/// all of them install one file, one is there at a time.
+fn narrow(relations: &mut Vec<Relation>, rocfft: &RocfftRelease, version: &str) {
+    if let Some((package, of)) = &rocfft.package {
         // Another version's library does not find the kernels.
-        Some((name, version)) => vec![bounded(RelationKind::Enhances, name, "=", version)],
-        None => with_any_rocfft(),
-    };
+        *relations = vec![bounded(RelationKind::Enhances, package, "=", of)];
+    }
     if rocfft.shares_file {
-        let version = release.full_version();
-        relations.push(bounded(RelationKind::Provides, ROCFFT_SHARED, "=", &version));
+        relations.push(bounded(RelationKind::Provides, ROCFFT_SHARED, "=", version));
         relations.push(any(RelationKind::Conflicts, ROCFFT_SHARED));
         relations.push(any(RelationKind::Replaces, ROCFFT_SHARED));
     }
-    relations
 }
 
 /// Relations of a package that holds tuning databases too, which AMD's own
@@ -133,17 +99,16 @@ fn with_rocfft(release: &Release, rocfft: &RocfftRelease) -> Vec<Relation> {
 /// Debian knows such a relation.
 ///
 /// Source: Debian Policy 4.7.0, 7.6.1.
-pub(super) fn over_databases(layout: &InstallLayout, reader: Consumer) -> Vec<Relation> {
-    if !layout.is_amds() || !reader.is_miopen() {
-        return Vec::new();
-    }
+pub(super) fn over_databases(layout: &InstallLayout, consumer: Consumer) -> Option<Relation> {
+    let package = reader(consumer).amds_package.filter(|_| layout.is_amds())?;
     let rocm = layout.version().unwrap_or_default();
-    vec![any(RelationKind::Replaces, &format!("miopen-hip{rocm}"))]
+    Some(any(RelationKind::Replaces, &format!("{package}{rocm}")))
 }
 
 /// Relations of the package `own` to AMD's of the names that `gfx` and `rocm`
 /// give.
 pub(super) fn instead_of(
+    consumer: Consumer,
     layout: &InstallLayout,
     own: &str,
     version: &str,
@@ -151,7 +116,7 @@ pub(super) fn instead_of(
     rocm: &str,
 ) -> Vec<Relation> {
     let mut relations = Vec::new();
-    for template in AMD_TEMPLATES {
+    for template in reader(consumer).amds_templates {
         let theirs = expand(template, gfx, rocm);
         if theirs == own {
             continue;
@@ -185,7 +150,11 @@ mod tests {
         let target: Target = "gfx90a@110".parse().unwrap();
         let mut release = release(&[]);
         let readers = |more: &[&str]| {
-            let mut all: Vec<String> = READERS.iter().map(|r| format!("Enhances: {r}")).collect();
+            let mut all: Vec<String> = reader(Consumer::Miopen)
+                .packages
+                .iter()
+                .map(|r| format!("Enhances: {r}"))
+                .collect();
             all.extend(more.iter().map(|relation| (*relation).to_owned()));
             all
         };

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use gfxpack_model::{InstallLayout, Target};
 use serde::{Deserialize, Serialize};
 
+use super::readers::{named, reader};
 use crate::consumer::Consumer;
 
 /// A licence with whose it is and what it covers.
@@ -65,11 +66,7 @@ impl Release {
     /// The absolute directory of the kdbs.
     #[must_use]
     pub fn kdb_dir(&self) -> String {
-        match self.reader {
-            Consumer::Miopen => self.layout.kdb_dir(),
-            Consumer::Runtime => self.layout.dir_of(&self.library),
-            Consumer::Rocfft => format!("{}/rocfft", self.layout.library_dir()),
-        }
+        (reader(self.reader).directory)(&self.layout, &self.library)
     }
 
     /// Whether the library reads one file for all GPUs.
@@ -89,10 +86,6 @@ impl Release {
 
     /// What the kernels are called in a summary.
     pub(super) fn kernels(&self) -> String {
-        match self.reader {
-            Consumer::Miopen => "MIOpen kernels".to_owned(),
-            Consumer::Rocfft => "rocFFT kernels".to_owned(),
-            Consumer::Runtime => format!("kernels of {}", self.library),
-        }
+        named(reader(self.reader).kernels, &self.library)
     }
 }
