@@ -264,6 +264,7 @@ const RUNTIME: &[&str] = &[
     "md-5",
     "nix",
     "once_cell",
+    "percent-encoding",
     "pin-project-lite",
     "proc-macro2",
     "quote",

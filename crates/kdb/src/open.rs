@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -197,6 +198,10 @@ pub(crate) fn sqlite_error(path: &Path, source: rusqlite::Error) -> ReadError {
     }
 }
 
+/// What has to be encoded in the path of a URI.
+const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// `immutable` keeps SQLite from locking, and from looking for or creating
 /// journals beside the file, so that a read-only directory will do.
 ///
@@ -206,16 +211,8 @@ fn immutable_uri(path: &Path) -> String {
 }
 
 pub(crate) fn uri(path: &Path, parameters: &str) -> String {
-    use std::fmt::Write as _;
-    let mut uri = String::from("file://");
-    for &byte in path.as_os_str().as_encoded_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            write!(uri, "%{byte:02X}").expect("a String takes all");
-        }
-    }
-    uri + "?" + parameters
+    let path = percent_encode(path.as_os_str().as_encoded_bytes(), ENCODED);
+    format!("file://{path}?{parameters}")
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gfxpack_model::code_object;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -132,21 +133,17 @@ fn connect(
     Ok(connection)
 }
 
+/// What has to be encoded in the path of a URI.
+const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// `immutable` keeps SQLite from locking, and from looking for or creating
 /// journals beside the file, so that a read-only directory will do.
 ///
 /// Source: SQLite, "Uniform Resource Identifiers", sections 3.1 and 3.3.
 fn uri(path: &Path) -> String {
-    let mut uri = String::from("file://");
-    for &byte in path.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'/' | b'-' | b'.' | b'_' | b'~' => {
-                uri.push(char::from(byte));
-            }
-            _ => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri + "?immutable=1"
+    let path = percent_encode(path.as_os_str().as_encoded_bytes(), ENCODED);
+    format!("file://{path}?immutable=1")
 }
 
 /// The layout by the schema, which must be exactly that of one of them. Blanks
