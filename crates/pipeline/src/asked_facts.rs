@@ -19,7 +19,7 @@ pub struct AskedFacts {
     /// Lists of problems.
     pub problems: Vec<ProblemsFact>,
     /// Keys that were asked for and whose source is not here, or left out by
-    /// `--dfsg`.
+    /// `--dfsg` or for its licence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_source: Vec<KernelKey>,
 }

@@ -342,13 +342,23 @@ impl Reader {
             ));
         }
         let sources = self.sources.sources();
+        let mut dropped: Vec<KernelKey> = Vec::new();
         for request in &mut self.requests {
-            request.keys.retain(|(_, index)| !left_out.contains_key(&sources[index.0].name));
+            let of_them =
+                |(_, index): &mut (_, SourceId)| left_out.contains_key(&sources[index.0].name);
+            let gone = request.keys.extract_if(.., of_them);
+            dropped.extend(gone.map(|(key, _)| KernelKey::clone(&key.key)));
         }
         for keys in self.unbuildable.values_mut() {
-            keys.retain(|Unbuilt { key, .. }| {
-                key.source_name().is_none_or(|source| !left_out.contains_key(source))
-            });
+            let of_them = |Unbuilt { key, .. }: &mut Unbuilt| {
+                key.source_name().is_some_and(|source| left_out.contains_key(source))
+            };
+            dropped.extend(keys.extract_if(.., of_them).map(|unbuilt| unbuilt.key));
+        }
+        if let Some(asked) = &mut self.library.asked {
+            asked.without_source.append(&mut dropped);
+            asked.without_source.sort();
+            asked.without_source.dedup();
         }
         self.library.licenses.retain(|source, _| !left_out.contains_key(source));
         Ok(left_out)

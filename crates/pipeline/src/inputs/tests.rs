@@ -1,6 +1,7 @@
 //! Tests of what inputs come to.
 
 use gfxpack_plan::expand::parse_keys;
+use serde_json::json;
 
 use super::*;
 
@@ -15,12 +16,10 @@ fn request(target: &str, options: &str) -> TargetRequest {
     }
 }
 
-/// What libMIOpen asks for depends on the compute units.
-#[test]
-fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
-    let reader = Reader {
+fn reader(requests: Vec<TargetRequest>) -> Reader {
+    Reader {
         own_sources: Vec::new(),
-        requests: vec![request("gfx906_60", " -DA"), request("gfx906", " -DB")],
+        requests,
         sources: SourceSet::default(),
         library: Library::default(),
         generated: BTreeSet::new(),
@@ -37,7 +36,13 @@ fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
         for_miopen: true,
         has_input: true,
         left_out_by_debian: LeftOut::new(),
-    };
+    }
+}
+
+/// What libMIOpen asks for depends on the compute units.
+#[test]
+fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
+    let reader = reader(vec![request("gfx906_60", " -DA"), request("gfx906", " -DB")]);
     let read = reader.finish(LeftOut::new(), false).unwrap();
     let keys = read.requests.iter().map(|request| {
         let keys = request.keys.iter().map(|(key, _)| key.options().to_owned());
@@ -45,4 +50,32 @@ fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
     });
     let expected = [("gfx906_60.kdb", " -DA -DB"), ("gfx906.kdb", " -DB")];
     assert!(keys.eq(expected.map(|(name, keys)| (name.to_owned(), keys.to_owned()))));
+}
+
+#[test]
+fn asked_keys_that_a_licence_forbids_are_told_as_missing() {
+    let mut reader = reader(Vec::new());
+    let facts = json!({
+        "version": "3.4.0", "origin": "installed", "sha256": "0".repeat(64), "uses": "search",
+        "databases": [], "problems": [],
+    });
+    reader.library.asked = Some(serde_json::from_value(facts).unwrap());
+    let key = |source: &str| KernelKey {
+        kernel_name: format!("{source}.o"),
+        kernel_args: " -mcpu=gfx906".to_owned(),
+    };
+    for (source, license) in [("free.cl", "MIT"), ("other.cl", "Proprietary")] {
+        let license = SourceLicense { license: license.to_owned(), copyright: String::new() };
+        reader.library.licenses.insert(source.to_owned(), [license].into());
+        let reason = Reason { no_source: true, text: String::new() };
+        let unbuilt = Unbuilt { key: key(source), reason };
+        reader.unbuildable.entry("gfx906".parse().unwrap()).or_default().push(unbuilt);
+    }
+    let policy = LicensePolicy { dfsg: false, allow: vec!["MIT".parse().unwrap()] };
+    let left_out = reader.leave_out(&policy, None).unwrap();
+    assert_eq!(left_out.keys().collect::<Vec<_>>(), ["other.cl"]);
+    assert_eq!(reader.library.asked.unwrap().without_source, [key("other.cl")]);
+    let stay: Vec<&KernelKey> =
+        reader.unbuildable.values().flatten().map(|unbuilt| &unbuilt.key).collect();
+    assert_eq!(stay, [&key("free.cl")]);
 }

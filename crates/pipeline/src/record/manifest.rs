@@ -137,3 +137,50 @@ pub(super) fn lies_there(out: &Path, file: &File) -> Option<Written> {
         sha256: file.sha256.clone(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(more: serde_json::Value) -> KdbEntry {
+        let sha256 = "0".repeat(64);
+        let mut entry = json!({
+            "target": "gfx90a@104", "gfx": "gfx90a_104", "kernels": 3, "packages": [],
+            "kdb": { "file": "kdb/gfx90a68.kdb", "size": 1, "sha256": sha256 },
+            "missing": [],
+            "library": { "asked": {
+                "version": "3.4.0", "origin": "installed", "sha256": sha256, "uses": "search",
+                "databases": [],
+                "problems": [{ "file": "resnet50.txt", "problems": 2, "sha256": sha256 }],
+            } },
+        });
+        let library = &mut entry["library"];
+        for (name, value) in more.as_object().unwrap() {
+            let place =
+                if name == "without_source" { &mut library["asked"] } else { &mut *library };
+            place[name] = value.clone();
+        }
+        serde_json::from_value(entry).unwrap()
+    }
+
+    #[test]
+    fn notes_say_how_many_kernels_of_the_lists_are_lacking() {
+        let key = json!({ "kernel_name": "a.cl.o", "kernel_args": "" });
+        for (more, extent) in [
+            (json!({}), "every kernel"),
+            (json!({ "without_source": [key] }), "all but 1 kernel"),
+            (json!({ "skipped": { "gfx90a@104": 2, "gfx906": 5 } }), "all but 2 kernels"),
+            (
+                json!({ "skipped": { "gfx90a@104": 2 }, "without_source": [key] }),
+                "all but 3 kernels",
+            ),
+            (json!({ "only_missing": true }), "some kernels"),
+        ] {
+            let notes = entry(more).notes();
+            assert!(notes[0].starts_with("for gfx90a"), "{notes:?}");
+            assert_eq!(notes[1..], [format!("{extent} of resnet50")]);
+        }
+    }
+}
