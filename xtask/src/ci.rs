@@ -1,14 +1,18 @@
 //! `cargo xtask ci`: what a change must pass, in the order that fails fastest.
 
-use anyhow::ensure;
 use clap::Args;
 use xshell::{Shell, cmd};
 
+use crate::cargo_tool::CargoTool;
 use crate::root::root;
 use crate::{api, test, tidy};
 
 /// What reads deny.toml.
-const CARGO_DENY: &str = "cargo-deny@0.20.2";
+const CARGO_DENY: CargoTool = CargoTool {
+    name: "cargo-deny",
+    version: "0.20.2",
+    does: "checks licences and sources of the dependencies",
+};
 
 /// Run format, lints, tidy, tests, documentation, interfaces and dependencies as CI does
 #[derive(Debug, Args)]
@@ -41,13 +45,7 @@ impl Ci {
     /// What the dependencies may be: their licences, their sources, and which
     /// are refused. Advisories need the network, and are a release's to check.
     fn deny(&self, sh: &Shell) -> anyhow::Result<()> {
-        let dir = root().join("target/tools/deny");
-        let program = dir.join("bin/cargo-deny");
-        let install = cmd!(sh, "cargo install --quiet --locked --root {dir} {CARGO_DENY}");
-        if !program.exists() {
-            ensure!(self.setup, "cargo-deny: missing\nhint: give --setup to have `{install}` run");
-            install.run()?;
-        }
+        let program = CARGO_DENY.ensure(sh, self.setup)?;
         cmd!(sh, "{program} check bans licenses sources").run()?;
         Ok(())
     }

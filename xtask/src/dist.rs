@@ -19,6 +19,7 @@ use clap::Args;
 use xshell::{Shell, cmd};
 
 use self::recipes::CC;
+use crate::cargo_tool::CargoTool;
 use crate::root::root;
 use crate::say::say;
 use crate::setup::{self, Need, Probe};
@@ -102,8 +103,9 @@ const NETWORKS: [&str; 2] = ["resnet18", "resnet50"];
 /// How these networks are run, as `gfxpack problems` takes it.
 const SELECTION: &str = "--type fp32,fp16 --batch 1 --direction forward";
 const DEFAULT_TARGETS: &[&str] = &["gfx906_60", "gfx90a@104", "gfx1030"];
-/// What `--setup` installs; a version fixed here, since the .deb is its output.
-const CARGO_DEB: &str = "3.8.0";
+/// Its output are the .debs of the tool.
+pub(crate) const CARGO_DEB: CargoTool =
+    CargoTool { name: "cargo-deb", version: "3.8.0", does: "packages the tool" };
 
 impl Dist {
     /// # Errors
@@ -162,9 +164,9 @@ impl Dist {
 ///
 /// # Errors
 /// Without `install`, where a tool is missing; with it, where that fails.
-pub(crate) fn ensure_tools(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<()> {
+pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, &[NEEDS, TOOL_NEEDS, recipes::NEEDS].concat(), install)?;
-    cargo_deb(sh, root, install).map(drop)
+    CARGO_DEB.ensure(sh, install).map(drop)
 }
 
 /// gfxpack and its libraries as they are released: the source tarball, .debs and .rpms.
@@ -182,7 +184,7 @@ pub(crate) fn own_packages(sh: &Shell, root: &Path, install: bool) -> anyhow::Re
 /// Leaves the .debs in `target/dist`, and gives their paths.
 fn tool(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<Vec<PathBuf>> {
     setup::ensure(sh, TOOL_NEEDS, install)?;
-    let cargo_deb = cargo_deb(sh, root, install)?;
+    let cargo_deb = CARGO_DEB.ensure(sh, install)?;
     let out = root.join("target/dist");
     sh.create_dir(&out)?;
     share(sh, root)?;
@@ -195,27 +197,6 @@ fn tool(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<Vec<PathBuf>> 
     let mut made = library::packages(sh, root, &cargo_deb, &out)?;
     made.push(package);
     Ok(made)
-}
-
-/// cargo-deb, of a version that is fixed here.
-///
-/// # Errors
-/// Without `install`, where it is missing; with it, where that fails.
-pub(crate) fn cargo_deb(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<PathBuf> {
-    let tools = root.join("target/tools");
-    let cargo_deb = tools.join("bin/cargo-deb");
-    if cargo_deb.is_file() {
-        return Ok(cargo_deb);
-    }
-    let command = cmd!(sh, "cargo install cargo-deb --version {CARGO_DEB} --locked --root {tools}");
-    ensure!(
-        install,
-        "cargo-deb is missing, which packages the tool\n\
-         hint: run `{command}`, or give --setup to have that done"
-    );
-    say(&format!("missing: cargo-deb, which packages the tool: installing into {tools:?}"));
-    command.run().context("failed to install cargo-deb")?;
-    Ok(cargo_deb)
 }
 
 /// Manual pages and completions, as the tool itself writes them, where its

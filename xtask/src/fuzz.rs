@@ -4,17 +4,21 @@
 //! that a stable compiler takes when RUSTC_BOOTSTRAP is set, and its release
 //! brings their run-time libraries.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
+use crate::cargo_tool::CargoTool;
 use crate::root::root;
 use crate::say::say;
 
 /// Targets that start from kdbs, which an example of the fuzz crate writes.
 const MADE_OF_KDBS: [&str; 2] = ["kdb", "repair"];
+
+const CARGO_FUZZ: CargoTool =
+    CargoTool { name: "cargo-fuzz", version: "0.13.2", does: "runs the fuzz targets" };
 
 /// Fuzz the readers of what others wrote
 #[derive(Debug, Args)]
@@ -57,7 +61,7 @@ impl Fuzz {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         sh.change_dir(root());
         let targets = chosen(&all_targets(sh)?, self.target.as_deref())?;
-        let program = cargo_fuzz(sh, self.setup)?;
+        let program = CARGO_FUZZ.ensure(sh, self.setup)?;
         let mut failed = Vec::new();
         for target in &targets {
             if let Err(error) = self.one(sh, &program, target) {
@@ -138,28 +142,6 @@ fn chosen(all: &[String], wanted: Option<&str>) -> anyhow::Result<Vec<String>> {
             bail!("failed to find fuzz target `{wanted}`: there are {}", all.join(", "))
         }
     }
-}
-
-/// The program: of this checkout's tools, or on `PATH`.
-fn cargo_fuzz(sh: &Shell, install: bool) -> anyhow::Result<PathBuf> {
-    let tools = root().join("target/tools");
-    let own = tools.join("bin/cargo-fuzz");
-    let path = sh.var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path).map(|dir| dir.join("cargo-fuzz"));
-    if let Some(found) = [own.clone()].into_iter().chain(on_path).find(|file| file.is_file()) {
-        return Ok(found);
-    }
-    if !install {
-        bail!(
-            "cargo-fuzz is missing\nhint: run `cargo install cargo-fuzz --locked --root target/tools`, \
-             or give --setup to have that done"
-        );
-    }
-    say("installing cargo-fuzz into target/tools");
-    cmd!(sh, "cargo install cargo-fuzz --locked --root {tools}")
-        .run()
-        .context("failed to install cargo-fuzz")?;
-    Ok(own)
 }
 
 #[cfg(test)]

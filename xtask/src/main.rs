@@ -6,6 +6,7 @@
 
 mod api;
 mod bench;
+mod cargo_tool;
 mod ci;
 mod crates;
 mod dist;

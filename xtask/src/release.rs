@@ -56,7 +56,7 @@ impl Release {
         sh.change_dir(&root);
         self.check_commit(sh)?;
         judges::ensure_tools(sh, self.setup)?;
-        dist::ensure_tools(sh, &root, self.setup)?;
+        dist::ensure_tools(sh, self.setup)?;
         sh.remove_path(&out)?;
         sh.create_dir(&out)?;
         let key = Key::new(sh, self.sign_key.as_deref())?;

@@ -15,7 +15,7 @@ use xshell::{Shell, cmd};
 use self::way::{Setting, Way};
 use super::built;
 use super::table::{Row, Table, median, write_section};
-use crate::dist;
+use crate::dist::CARGO_DEB;
 use crate::root::root;
 use crate::say::say;
 use crate::setup::{self, Need, Probe};
@@ -139,10 +139,11 @@ impl Package {
         if self.setup {
             setup::ensure(sh, &[PYTHON_VENV], true)?;
             python_tool(sh, &TOOL, true)?;
-            dist::cargo_deb(sh, &root(), true)?;
+            CARGO_DEB.ensure(sh, true)?;
         }
-        for (name, path) in [("cargo-deb", ways::CARGO_DEB), ("nfpm", ways::NFPM)] {
-            if !root().join(path).is_file() {
+        for (name, path) in [("cargo-deb", CARGO_DEB.program()), ("nfpm", root().join(ways::NFPM))]
+        {
+            if !path.is_file() {
                 say(&format!("note: {name} is left out; --setup installs it into target/tools"));
             }
         }

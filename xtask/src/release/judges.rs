@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use xshell::{Shell, cmd};
 
+use crate::cargo_tool::CargoTool;
 use crate::root::{VERSION, root};
 use crate::say::say;
 use crate::setup::{self, Need, Probe};
@@ -25,22 +26,18 @@ const GPG: Need = Need {
     dnf: Some("gnupg2"),
 };
 
-/// What writes the bills of materials of Rust programs.
-const CARGO_CYCLONEDX: &str = "cargo-cyclonedx@0.5.9";
+const CARGO_CYCLONEDX: CargoTool = CargoTool {
+    name: "cargo-cyclonedx",
+    version: "0.5.9",
+    does: "writes the bills of materials of Rust programs",
+};
 
 /// # Errors
 /// Without `install`, where something is missing; with it, where that fails.
 pub(super) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, &[GPG], install)?;
     python_tool(sh, &PYTHON, install)?;
-    let dir = root().join("target/tools/cyclonedx");
-    if !dir.join("bin/cargo-cyclonedx").exists() {
-        let command = cmd!(sh, "cargo install --quiet --locked --root {dir} {CARGO_CYCLONEDX}");
-        ensure!(install, "cargo-cyclonedx: missing\nhint: give --setup to have `{command}` run");
-        say("missing: cargo-cyclonedx, which writes bills of materials: installing it");
-        command.run()?;
-    }
-    Ok(())
+    CARGO_CYCLONEDX.ensure(sh, install).map(drop)
 }
 
 fn python() -> PathBuf {
@@ -60,7 +57,7 @@ pub(super) fn bills(sh: &Shell, root: &Path, out: &Path) -> anyhow::Result<()> {
     sh.create_dir(&tree)?;
     cmd!(sh, "git archive --format=tar --output {packed} HEAD").run()?;
     cmd!(sh, "tar --extract --file {packed} --directory {tree}").run()?;
-    let program = root.join("target/tools/cyclonedx/bin/cargo-cyclonedx");
+    let program = CARGO_CYCLONEDX.program();
     let manifest = tree.join("crates/gfxpack/Cargo.toml");
     cmd!(sh, "{program} cyclonedx --manifest-path {manifest} --format json --spec-version 1.5")
         .args(["--override-filename", "bill", "--quiet"])

