@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use xshell::{Shell, cmd};
 
+use super::key::keyring;
 use crate::cargo_tool::CargoTool;
 use crate::root::{VERSION, root};
 use crate::say::say;
@@ -111,7 +112,7 @@ assert predicate.run_details.builder.id and predicate.build_definition.resolved_
 /// # Errors
 /// Where a file or a signature is not as it should be.
 pub(super) fn signatures(sh: &Shell, out: &Path, signed: &[PathBuf]) -> anyhow::Result<()> {
-    let home = tempfile::tempdir().context("failed to make a directory")?;
+    let home = keyring()?;
     let _home = sh.push_env("GNUPGHOME", home.path());
     let key = out.join("release-key.asc");
     cmd!(sh, "gpg --batch --quiet --import {key}").run()?;

@@ -1,5 +1,6 @@
 //! The key that signs a release.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
@@ -7,6 +8,13 @@ use xshell::{Shell, cmd};
 
 use crate::files::files;
 use crate::say::say;
+
+/// A directory for keys, which only its owner may read.
+pub(super) fn keyring() -> anyhow::Result<tempfile::TempDir> {
+    let private = std::fs::Permissions::from_mode(0o700);
+    let directory = tempfile::Builder::new().permissions(private).tempdir();
+    directory.context("failed to make a directory for keys")
+}
 
 /// A secret key of gpg's.
 pub(super) struct Key {
@@ -23,7 +31,7 @@ impl Key {
     pub(super) fn new(sh: &Shell, named: Option<&str>) -> anyhow::Result<Self> {
         let home = match named {
             Some(_) => None,
-            None => Some(tempfile::tempdir().context("failed to make a directory for a key")?),
+            None => Some(keyring()?),
         };
         let _home = home.as_ref().map(|home| sh.push_env("GNUPGHOME", home.path()));
         let name = named.unwrap_or("A trial <trial@example.org>");
