@@ -5,6 +5,7 @@ pub mod casd;
 pub mod gate;
 pub mod hip_stand_in;
 pub mod launch;
+mod message_fields;
 pub mod miopen;
 pub mod opencl;
 pub mod project;

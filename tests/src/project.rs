@@ -8,6 +8,8 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::message_fields::assert_described;
+
 /// The checkout.
 #[must_use]
 pub fn workspace() -> &'static Path {
@@ -98,13 +100,14 @@ impl Run {
     /// The JSON messages on stdout.
     ///
     /// # Panics
-    /// Where a line is no message of format 1.
+    /// Where a line is no message of format 1, or has a field that its page does not describe.
     #[track_caller]
     #[must_use]
     pub fn messages(&self) -> Vec<Value> {
         let parse = |line: &str| -> Value {
             let message: Value = serde_json::from_str(line).expect("one JSON object a line");
             assert_eq!(message["format"], 1, "{line}");
+            assert_described(&message);
             message
         };
         self.stdout.lines().map(parse).collect()

@@ -68,7 +68,7 @@ impl FftLibrary {
     pub fn ask(library: Library, target: &Target, cancel: &Cancel) -> Result<Self> {
         let plan = "c2c sp ip 64 fwd".parse().expect("a plan");
         let answer = rocfft::with_options(&library, target, cancel, |options| {
-            gfxpack_rocfft::ask(&[plan], options)
+            gfxpack_rocfft::ask(&[plan], options, |_| Ok::<(), Error>(()))
         })?;
         let naming = match rocfft::shares_file(&library)? {
             true => FileNaming::Shared,

@@ -53,7 +53,7 @@ pub struct Inputs {
     pub sources: SourceSet,
     /// Directories with sources that a library gave. What lies beside sources is
     /// a part of stored plans, so they are kept until then.
-    pub(crate) _own_sources: Vec<TempDir>,
+    pub(crate) _own_sources: Vec<Arc<TempDir>>,
     /// What the inputs say of themselves.
     pub library: Library,
     /// Sources that the policy on licences refuses, with the reason.

@@ -1,9 +1,10 @@
 //! Asks the stock librocfft which kernels plans want, for every target.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gfxpack_compile::Cancel;
 use gfxpack_model::{Digest, KernelKey, Target, processors};
@@ -12,6 +13,7 @@ use gfxpack_rocfft::{
 };
 use gfxpack_stock_library::{ElfFile, Library};
 use serde::Serialize;
+use tempfile::TempDir;
 
 use crate::asked_facts::ProblemsFact;
 use crate::error::{self, Error, Result};
@@ -41,9 +43,21 @@ pub struct AskedPlans {
     /// The plans, as failures number them.
     pub plans: Vec<FftPlan>,
     /// By target, the kernels by name.
-    pub kernels: BTreeMap<Target, Vec<Kernel>>,
+    pub kernels: BTreeMap<Target, Vec<AskedKernel>>,
+    /// The directory with their sources.
+    pub(crate) sources: Arc<TempDir>,
     /// Plans that the library does not create.
     pub failures: Vec<(Target, usize, PlanFailure)>,
+}
+
+/// A kernel that rocFFT compiles.
+pub struct AskedKernel {
+    /// The name by which it looks the kernel up.
+    pub name: String,
+    /// The options that it is compiled with.
+    pub options: Vec<String>,
+    /// SHA-256 of what a compiler is given.
+    pub source: Digest,
 }
 
 /// Which plans, asked of which library, for which targets.
@@ -68,11 +82,18 @@ impl AskPlans<'_> {
         self.targets.iter().try_for_each(check_target)?;
         let library = locate(self.library, self.cache, cancel, progress)?;
         let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
+        let mut sources = Sources::new()?;
         for target in self.targets {
-            let answer = with_options(&library, target, cancel, |options| ask(&plans, options))?;
+            let mut own = Vec::new();
+            let answer = with_options(&library, target, cancel, |options| {
+                ask(&plans, options, |kernel| {
+                    own.push(sources.add(kernel)?);
+                    Ok::<(), Error>(())
+                })
+            })?;
             failures
                 .extend(answer.failures.iter().map(|(plan, why)| (target.clone(), *plan, *why)));
-            kernels.insert(target.clone(), answer.kernels);
+            kernels.insert(target.clone(), own);
             facts.get_or_insert(RocfftFacts {
                 version: answer.version,
                 origin: library.origin.clone(),
@@ -84,7 +105,41 @@ impl AskPlans<'_> {
             });
         }
         let facts = facts.expect("there is a target");
-        Ok(AskedPlans { library, facts, plans, kernels, failures })
+        let sources = Arc::new(sources.directory);
+        Ok(AskedPlans { library, facts, plans, kernels, sources, failures })
+    }
+}
+
+/// The sources of all kernels. One name is one text on all devices.
+struct Sources {
+    directory: TempDir,
+    digests: HashMap<String, Digest>,
+}
+
+impl Sources {
+    fn new() -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("gfxpack-sources-").tempdir();
+        let directory = directory.map_err(error::io("create", &std::env::temp_dir()))?;
+        Ok(Self { directory, digests: HashMap::new() })
+    }
+
+    fn add(&mut self, kernel: Kernel) -> Result<AskedKernel> {
+        let Kernel { name, source, options } = kernel;
+        let text = source_text(&source);
+        let source = Digest::of(text.as_bytes());
+        match self.digests.get(&name) {
+            Some(known) if *known == source => {}
+            Some(_) => {
+                let what = format!("rocFFT's kernel `{name}`, which differs between targets");
+                return Err(Error::Unsound(what));
+            }
+            None => {
+                let path = self.directory.path().join(source_name(&name));
+                fs::write(&path, text).map_err(error::io("write", &path))?;
+                self.digests.insert(name.clone(), source);
+            }
+        }
+        Ok(AskedKernel { name, options, source })
     }
 }
 
@@ -135,12 +190,15 @@ pub fn locate(
 }
 
 /// Does something with a library and the options for a target.
-pub(crate) fn with_options<T>(
+pub(crate) fn with_options<T, E>(
     library: &Library,
     target: &Target,
     cancel: &Cancel,
-    act: impl FnOnce(&AskOptions<'_>) -> std::result::Result<T, gfxpack_rocfft::AskError>,
-) -> Result<T> {
+    act: impl FnOnce(&AskOptions<'_>) -> std::result::Result<T, E>,
+) -> Result<T>
+where
+    Error: From<E>,
+{
     let arch = target.id().processor();
     let known = processors::by_name(arch).and_then(|known| known.compute_units.first());
     Ok(act(&AskOptions {
@@ -232,7 +290,7 @@ pub fn kernel_lines(asked: &AskedPlans) -> Vec<KernelLine<'_>> {
                 kernel_name: &kernel.name,
                 targets: Vec::new(),
                 options: &kernel.options,
-                source: Digest::of(source_text(&kernel.source).as_bytes()),
+                source: kernel.source,
             });
             line.targets.push(target.to_string());
         }
@@ -245,12 +303,20 @@ pub fn kernel_lines(asked: &AskedPlans) -> Vec<KernelLine<'_>> {
 /// # Errors
 /// Where one can't be written.
 pub fn write_sources(asked: &AskedPlans, dir: &Path) -> Result<()> {
-    std::fs::create_dir_all(dir).map_err(error::io("create", dir))?;
-    for kernel in asked.kernels.values().flatten() {
-        let path = dir.join(source_name(&kernel.name));
-        std::fs::write(&path, source_text(&kernel.source)).map_err(error::io("write", &path))?;
+    fs::create_dir_all(dir).map_err(error::io("create", dir))?;
+    let names: BTreeSet<&str> =
+        asked.kernels.values().flatten().map(|kernel| kernel.name.as_str()).collect();
+    for name in names {
+        let name = source_name(name);
+        let path = dir.join(&name);
+        fs::copy(asked.sources.path().join(&name), &path).map_err(error::io("write", &path))?;
     }
     Ok(())
+}
+
+/// What a compiler is given in place of hipRTC.
+pub(crate) fn source_text(source: &str) -> String {
+    format!("{PREAMBLE}{source}")
 }
 
 /// The name of the source of a kernel.
@@ -263,13 +329,8 @@ pub(crate) fn kernel_name(key: &KernelKey) -> &str {
     key.kernel_name.strip_suffix(".cpp.o").unwrap_or(&key.kernel_name)
 }
 
-/// What a compiler is given in place of hipRTC.
-pub(crate) fn source_text(source: &str) -> String {
-    format!("{PREAMBLE}{source}")
-}
-
 /// What a kernel is compiled and looked up by.
-pub(crate) fn key(kernel: &Kernel, target: &Target) -> KernelKey {
+pub(crate) fn key(kernel: &AskedKernel, target: &Target) -> KernelKey {
     let options: String = kernel.options.iter().map(|option| format!(" {option}")).collect();
     let options = options + QUIET;
     KernelKey::for_source(&source_name(&kernel.name), &options, target.id().processor())

@@ -88,8 +88,6 @@ pub struct Answer {
     pub hip_version: i64,
     /// SHA-256 of the sources of its generator.
     pub generator_sum: [u8; 32],
-    /// Each kernel once, by name.
-    pub kernels: Vec<Kernel>,
     /// Plans that it does not create, by their numbers.
     pub failures: BTreeMap<usize, PlanFailure>,
 }
@@ -105,14 +103,28 @@ pub struct Kernel {
     pub options: Vec<String>,
 }
 
-/// Asks for all kernels of these plans together.
+/// Asks for all kernels of these plans together, and hands each over once, by name. Their sources
+/// may be a gigabyte: only one is in memory at a time.
 ///
 /// # Errors
-/// [`AskError`]. A plan that the library refuses, or that ends its process, is
-/// no error but one of the [`Answer::failures`].
-pub fn ask(plans: &[FftPlan], options: &AskOptions<'_>) -> Result<Answer, AskError> {
+/// [`AskError`], and what `each` fails with. A plan that the library refuses, or that ends its
+/// process, is no error but one of the [`Answer::failures`].
+pub fn ask<E: From<AskError>>(
+    plans: &[FftPlan],
+    options: &AskOptions<'_>,
+    mut each: impl FnMut(Kernel) -> Result<(), E>,
+) -> Result<Answer, E> {
     let (done, failures) = create(plans, Installed::Nothing, options)?;
-    answer(&done, failures, options)
+    let (kernels, answer) = answer(&done, failures, options)?;
+    for (name, number) in kernels {
+        let path = done.source(number);
+        let read = fs::read_to_string(&path);
+        let source = read.map_err(|source| AskError::Scratch { path, source })?;
+        let words = done.programs[&number].iter();
+        let words = words.filter(|word| !word.starts_with(ARCHITECTURE)).cloned();
+        each(Kernel { name, source, options: words.collect() })?;
+    }
+    Ok(answer)
 }
 
 /// Has the library create all plans that it creates.
@@ -138,11 +150,12 @@ fn create(
     }
 }
 
+/// The kernels that were compiled, with the numbers of their programs, and what they have in common.
 fn answer(
     done: &probe::Done,
     failures: BTreeMap<usize, PlanFailure>,
     options: &AskOptions<'_>,
-) -> Result<Answer, AskError> {
+) -> Result<(Vec<(String, u64)>, Answer), AskError> {
     let inconsistent = |what: String| AskError::Inconsistent { what };
     let mut kernels = Vec::new();
     let mut common: BTreeSet<(i64, [u8; 32])> = BTreeSet::new();
@@ -152,16 +165,10 @@ fn answer(
             if key.arch != options.arch {
                 return Err(inconsistent(format!("it looks up kernels for {}", key.arch)));
             }
-            let program =
-                number_in(&code).and_then(|number| Some((number, done.programs.get(&number)?)));
-            let (number, words) =
-                program.ok_or_else(|| inconsistent(format!("nothing was compiled for {key}")))?;
-            let path = done.source(number);
-            let source =
-                fs::read_to_string(&path).map_err(|source| AskError::Scratch { path, source })?;
-            let kernel_options = words.iter().filter(|word| !word.starts_with(ARCHITECTURE));
-            let kernel_options = kernel_options.cloned().collect();
-            kernels.push(Kernel { name: key.kernel_name, source, options: kernel_options });
+            let number = number_in(&code).filter(|number| done.programs.contains_key(number));
+            let number =
+                number.ok_or_else(|| inconsistent(format!("nothing was compiled for {key}")))?;
+            kernels.push((key.kernel_name, number));
             Ok(())
         })?;
     }
@@ -177,7 +184,7 @@ fn answer(
         return Err(inconsistent(what.to_owned()));
     }
     let version = done.version.clone();
-    Ok(Answer { version, hip_version, generator_sum, kernels, failures })
+    Ok((kernels, Answer { version, hip_version, generator_sum, failures }))
 }
 
 /// The number of the program that the stand-in of hipRTC made an object of.

@@ -4,11 +4,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use gfxpack_rocfft::{Answer, PlanFailure, ask};
-use gfxpack_stock_library::Library;
+use gfxpack_rocfft::{Kernel, PlanFailure};
 use gfxpack_tests::project::{command, finish};
 
-use crate::{library, plans, with};
+use crate::{asked, library, plans};
 
 const PLANS: [&str; 12] = [
     "c2c sp ip 64",
@@ -25,58 +24,52 @@ const PLANS: [&str; 12] = [
     "c2c half ip 512",
 ];
 
-fn asked(library: &Library, lines: &[&str], arch: &str) -> Answer {
-    with(library, arch, |options| {
-        ask(&plans(lines), options).unwrap_or_else(|error| panic!("{error}: {:?}", error.hint()))
-    })
-}
-
 #[test]
 fn the_library_says_which_kernels_it_compiles() {
     let Some(library) = library() else { return };
-    let old = asked(&library, &PLANS, "gfx90a");
+    let (old, kernels) = asked(&library, &plans(&PLANS), "gfx90a");
     assert!(old.failures.is_empty(), "{:?}", old.failures);
     assert!(old.version.starts_with("1."), "{}", old.version);
     assert!(old.hip_version > 60_000_000, "{}", old.hip_version);
-    let names = |answer: &Answer| -> Vec<String> {
-        answer.kernels.iter().map(|kernel| kernel.name.clone()).collect()
+    let names = |kernels: &[Kernel]| -> Vec<String> {
+        kernels.iter().map(|kernel| kernel.name.clone()).collect()
     };
-    let set: BTreeSet<String> = names(&old).into_iter().collect();
-    assert_eq!(set.len(), old.kernels.len(), "each once");
+    let set: BTreeSet<String> = names(&kernels).into_iter().collect();
+    assert_eq!(set.len(), kernels.len(), "each once");
     for wanted in ["_fwd_len64_", "_back_len64_", "_len336_", "_dp_", "_half_", "_sp_ip_"] {
         assert!(set.iter().any(|name| name.contains(wanted)), "{wanted}: {set:?}");
     }
-    for kernel in &old.kernels {
+    for kernel in &kernels {
         assert!(kernel.source.contains(&kernel.name), "{} is a function there", kernel.name);
         assert_eq!(kernel.options, ["-O3", "-std=c++14", "-mcumode"], "{}", kernel.name);
     }
     // Rows that lie apart want kernels that don't count on neighbours.
-    let apart = asked(
+    let (apart, its) = asked(
         &library,
-        &["--length 64 -o --istride 2 --ostride 2 --idist 130 --odist 130"],
+        &plans(&["--length 64 -o --istride 2 --ostride 2 --idist 130 --odist 130"]),
         "gfx90a",
     );
-    let main = |answer: &Answer| -> Vec<String> {
-        names(answer).into_iter().filter(|name| name.contains("_len64_")).collect()
+    let main = |kernels: &[Kernel]| -> Vec<String> {
+        names(kernels).into_iter().filter(|name| name.contains("_len64_")).collect()
     };
-    assert!(apart.failures.is_empty() && !main(&apart).is_empty(), "{apart:?}");
-    assert!(main(&apart).iter().all(|name| !name.contains("unitstride")), "{:?}", main(&apart));
+    assert!(apart.failures.is_empty() && !main(&its).is_empty(), "{apart:?}");
+    assert!(main(&its).iter().all(|name| !name.contains("unitstride")), "{:?}", main(&its));
     // Another order of the same plans, and another device.
     let mut backward = PLANS;
     backward.reverse();
-    assert_eq!(asked(&library, &backward, "gfx90a").kernels, old.kernels);
-    let new = asked(&library, &PLANS, "gfx1201");
+    assert_eq!(asked(&library, &plans(&backward), "gfx90a").1, kernels);
+    let (new, its) = asked(&library, &plans(&PLANS), "gfx1201");
     assert_eq!((new.hip_version, new.generator_sum), (old.hip_version, old.generator_sum));
-    let both = names(&new).iter().filter(|name| set.contains(*name)).count();
+    let both = names(&its).iter().filter(|name| set.contains(*name)).count();
     assert!(both > 10, "they have most in common");
 }
 
 #[test]
 fn what_it_compiles_is_compiled_by_the_driver() {
     let Some(library) = library() else { return };
-    let answer = asked(&library, &["c2c sp ip 64 fwd"], "gfx90a");
+    let (answer, kernels) = asked(&library, &plans(&["c2c sp ip 64 fwd"]), "gfx90a");
     let dir = tempfile::tempdir().unwrap();
-    for kernel in &answer.kernels {
+    for kernel in &kernels {
         let source = format!("#include <hip/hip_runtime.h>\n{}", kernel.source);
         fs::write(dir.path().join("kernel.hip"), source).unwrap();
         let mut hipcc = command("hipcc");
@@ -99,10 +92,10 @@ fn a_plan_that_is_refused_is_told_and_the_others_are_answered() {
     let Some(library) = library() else { return };
     // More than any device has memory for.
     let lines = ["c2c sp ip 64", "c2c sp ip 1099511627776 batch 200000", "c2c sp ip 128"];
-    let answer = asked(&library, &lines, "gfx1100");
+    let (answer, kernels) = asked(&library, &plans(&lines), "gfx1100");
     let refused: Vec<_> = answer.failures.iter().collect();
     assert!(matches!(refused[..], [(1, PlanFailure::Refused(_))]), "{refused:?}");
     for wanted in ["_len64_", "_len128_"] {
-        assert!(answer.kernels.iter().any(|kernel| kernel.name.contains(wanted)), "{wanted}");
+        assert!(kernels.iter().any(|kernel| kernel.name.contains(wanted)), "{wanted}");
     }
 }

@@ -11,7 +11,7 @@ use gfxpack_tests::miopen::probe;
 use gfxpack_tests::project::{Project, Run, tool};
 use serde_json::Value;
 
-use crate::{CACHE, library, plans, with};
+use crate::{CACHE, asked, library, plans, with};
 
 const LINES: [&str; 6] = [
     "c2c sp ip 64",
@@ -267,10 +267,8 @@ fn locate_nothing(directory: &Path) -> String {
 fn the_helper_compiles_once_what_rocfft_gives_it() {
     let Some(library) = library() else { return };
     let project = Project::new();
-    let answer = with(&library, "gfx90a", |options| {
-        gfxpack_rocfft::ask(&plans(&["c2c sp ip 64 fwd"]), options).unwrap()
-    });
-    let kernel = &answer.kernels[0];
+    let (answer, kernels) = asked(&library, &plans(&["c2c sp ip 64 fwd"]), "gfx90a");
+    let kernel = &kernels[0];
     let compile = |text: &str, cache: &Path, code: i32| -> Vec<u8> {
         project.write("source", text);
         let mut command = project.command(&["rocfft-helper", "gfx90a"]);
@@ -315,10 +313,8 @@ fn lookup_explain_and_doctor_say_what_rocfft_finds() {
     project.write("plans.txt", "c2c sp ip 64 fwd");
     dist(&project, "plans.txt", "o", &["--target", "gfx90a"]).expect_code(0);
     let file = project.path().join("o/rocfft/rocfft_kernel_cache_gfx90a.db");
-    let answer = with(&library, "gfx90a", |options| {
-        gfxpack_rocfft::ask(&plans(&["c2c sp ip 64 fwd"]), options).unwrap()
-    });
-    let name = &answer.kernels[0].name;
+    let (answer, kernels) = asked(&library, &plans(&["c2c sp ip 64 fwd"]), "gfx90a");
+    let name = &kernels[0].name;
     // As its package installs it, beside a library in a root of its own.
     let own = project.path().join("root/rocfft");
     fs::create_dir_all(&own).unwrap();
@@ -334,7 +330,7 @@ fn lookup_explain_and_doctor_say_what_rocfft_finds() {
     assert_eq!(found["library"]["hip_version"], answer.hip_version);
     assert_eq!(
         (&found["files"][0]["state"], &found["files"][0]["kernels"]),
-        (&"found".into(), &answer.kernels.len().into())
+        (&"found".into(), &kernels.len().into())
     );
     let key = gfxpack_rocfft::CacheKey {
         kernel_name: name.clone(),

@@ -10,7 +10,7 @@ mod transforms;
 
 use std::path::Path;
 
-use gfxpack_rocfft::{AskOptions, FftPlan};
+use gfxpack_rocfft::{Answer, AskError, AskOptions, FftPlan, Kernel, ask};
 use gfxpack_stock_library::Library;
 use gfxpack_tests::miopen::{debian_rocfft, probe};
 
@@ -24,6 +24,18 @@ fn library() -> Option<Library> {
 
 fn plans(lines: &[&str]) -> Vec<FftPlan> {
     lines.iter().map(|line| line.parse().unwrap()).collect()
+}
+
+/// The library's answer for plans, and the kernels that it compiles for them.
+fn asked(library: &Library, plans: &[FftPlan], arch: &str) -> (Answer, Vec<Kernel>) {
+    let mut kernels = Vec::new();
+    let answer = with(library, arch, |options| {
+        ask(plans, options, |kernel| {
+            kernels.push(kernel);
+            Ok::<(), AskError>(())
+        })
+    });
+    (answer.unwrap_or_else(|error| panic!("{error}: {:?}", error.hint())), kernels)
 }
 
 /// Does something with the options for a processor.

@@ -13,7 +13,7 @@ use gfxpack_tests::project::tool;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
-use crate::{library, with};
+use crate::{asked, library};
 
 /// One to three lengths; of one kernel and of several, by every way that
 /// rocFFT has to divide a transform.
@@ -293,8 +293,8 @@ fn transforms(precision: &str) {
     let cases: Vec<Case> = plans.iter().cloned().map(Case::new).collect();
     let launched = carry_out(&library, &cases);
     // They are those that packages for these plans would hold.
-    let answer = with(&library, "gfx90a", |options| gfxpack_rocfft::ask(&plans, options).unwrap());
-    let asked: BTreeSet<String> = answer.kernels.into_iter().map(|kernel| kernel.name).collect();
+    let (_, kernels) = asked(&library, &plans, "gfx90a");
+    let asked: BTreeSet<String> = kernels.into_iter().map(|kernel| kernel.name).collect();
     assert!(launched.is_subset(&asked), "{:?}", launched.difference(&asked));
     assert!(launched.len() > SHAPES.len(), "{launched:?}");
 }

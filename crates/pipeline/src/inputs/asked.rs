@@ -90,7 +90,7 @@ impl Reader {
             .map_err(error::io("create", &std::env::temp_dir()))?;
         texts.write_to_compile(dir.path())?;
         let own = SourceDirs::list(&[dir.path().to_owned()])?;
-        self.own_sources.push(dir);
+        self.own_sources.push(Arc::new(dir));
         let differing = texts.differing(|name| std::fs::read(user.find(name).ok()??).ok());
         if let Some(first) = differing.first() {
             self.warnings.push(format!(

@@ -1,7 +1,5 @@
 //! Kernels that librocfft asks for, with the texts that it generates.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,32 +11,14 @@ use gfxpack_plan::expand::KeyRequest;
 use gfxpack_plan::kernel_package::SourceLicense;
 
 use super::reader::Reader;
-use crate::error::{self, Error, Result};
-use crate::rocfft::{AskedPlans, key, source_name, source_text};
+use crate::error::Result;
+use crate::rocfft::{AskedPlans, key, source_name};
 
 impl Reader {
-    /// Adds the kernels that librocfft asks for. One name is one text on all
-    /// devices.
+    /// Adds the kernels that librocfft asks for.
     pub(super) fn plans(&mut self, asked: &AskedPlans) -> Result<()> {
-        let dir = tempfile::Builder::new()
-            .prefix("gfxpack-sources-")
-            .tempdir()
-            .map_err(error::io("create", &std::env::temp_dir()))?;
-        let mut texts: BTreeMap<&str, &str> = BTreeMap::new();
-        for kernel in asked.kernels.values().flatten() {
-            if *texts.entry(&kernel.name).or_insert(&kernel.source) == kernel.source {
-                continue;
-            }
-            return Err(Error::Unsound(format!(
-                "rocFFT's kernel `{}`, which differs between targets",
-                kernel.name
-            )));
-        }
-        for (name, text) in &texts {
-            let path = dir.path().join(source_name(name));
-            fs::write(&path, source_text(text)).map_err(error::io("write", &path))?;
-        }
-        let dirs = SourceDirs::list(&[dir.path().to_owned()])?;
+        let dir = asked.sources.path();
+        let dirs = SourceDirs::list(&[dir.to_owned()])?;
         let library: Arc<str> = format!("rocFFT {}", asked.facts.version).into();
         for position in 0..self.requests.len() {
             let target = self.requests[position].target.clone();
@@ -50,7 +30,7 @@ impl Reader {
                     continue;
                 }
                 let name = source_name(&kernel.name);
-                let path = dir.path().join(&name);
+                let path = dir.join(&name);
                 let source = self.sources.load(&path, &name, Language::Hip, &[], Some(&dirs));
                 let source = source.map_err(|fault| location.error(fault))?;
                 self.library.licenses.entry(name.clone()).or_default().insert(licence());
@@ -64,7 +44,7 @@ impl Reader {
                 self.requests[position].keys.push((Arc::new(request), source));
             }
         }
-        self.own_sources.push(dir);
+        self.own_sources.push(Arc::clone(&asked.sources));
         self.library.reader = Consumer::Rocfft;
         self.library.name = Some("rocFFT kernels".to_owned());
         self.library.homepage = Some("https://github.com/ROCm/rocm-libraries".to_owned());

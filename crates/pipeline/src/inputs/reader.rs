@@ -1,6 +1,7 @@
 //! What is known of the inputs while they are read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use gfxpack_compile::SourceSet;
 use gfxpack_plan::expand::KeyRequest;
@@ -19,7 +20,7 @@ pub(super) struct Reader {
     pub(super) requests: Vec<TargetRequest>,
     pub(super) sources: SourceSet,
     /// Directories with sources that a library gave.
-    pub(super) own_sources: Vec<TempDir>,
+    pub(super) own_sources: Vec<Arc<TempDir>>,
     pub(super) library: Library,
     /// Names of sources that programs wrote.
     pub(super) generated: BTreeSet<String>,
