@@ -128,7 +128,10 @@ impl DebianError {
             Self::Digest { .. } | Self::Format { .. } => {
                 "the mirror may be changing: try again later, or name another by --debian-mirror"
             }
-            Self::NoPackage { .. } => "take another version, or another suite: debian:experimental",
+            Self::NoPackage { versions, .. } if versions.is_empty() => {
+                "take another suite, debian:sid or debian:experimental"
+            }
+            Self::NoPackage { .. } => "take one of these versions, or another suite",
             Self::Package { .. } => {
                 "please report it: Debian's package is not as it is known to be"
             }

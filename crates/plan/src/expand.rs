@@ -228,7 +228,8 @@ impl KeyReader {
 
     fn one(&mut self, key: serde_json::Result<KernelKey>) -> Result<(), InputError> {
         let location = Location { file: Arc::clone(&self.file), line: self.lines };
-        let key = key.map_err(|error| location.error(InputFault::Syntax(in_its_line(&error))))?;
+        let key =
+            key.map_err(|error| location.error(InputFault::KeySyntax(in_its_line(&error))))?;
         let key = Arc::new(key);
         if let Some(line) = self.seen.insert(Arc::clone(&key), self.lines) {
             let first = Location { file: Arc::clone(&self.file), line };
@@ -274,6 +275,9 @@ impl KeyReader {
 /// What JSON's reader says of a line, which it takes for the first one.
 fn in_its_line(error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
+    if error.is_syntax() || error.is_eof() {
+        return format!("it is no JSON, from column {column} on");
+    }
     let said = error.to_string();
     match said.strip_suffix(&format!(" at line {line} column {column}")) {
         Some(said) => format!("{said}, column {column}"),

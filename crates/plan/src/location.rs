@@ -60,6 +60,9 @@ pub enum InputFault {
     /// Not TOML or JSON, or not of the expected shape.
     #[error("failed to parse: {0}")]
     Syntax(String),
+    /// A line of a key list that is no key.
+    #[error("failed to parse: {0}")]
+    KeySyntax(String),
     /// A format version that this version does not read.
     #[error("failed to read manifest format {0}: only format 1 is known")]
     Format(i64),
@@ -179,6 +182,11 @@ impl InputError {
     pub fn hint(&self) -> String {
         match &self.problem {
             InputFault::Syntax(_) => "the format is described in docs/manifest.md".to_owned(),
+            InputFault::KeySyntax(_) => {
+                "write one key a line, as {\"kernel_name\": \"NAME.cl.o\", \"kernel_args\": \" \
+                 -DX=1 -mcpu=gfx906\"}; docs/manifest.md has more"
+                    .to_owned()
+            }
             InputFault::Format(_) => "use a gfxpack that knows this format, or write `format = 1`".to_owned(),
             InputFault::NoKernels => "add a [[kernel]] with its source".to_owned(),
             InputFault::NoKeys => {
