@@ -22,18 +22,28 @@ pub fn by_mach(mach: u32) -> Option<&'static Processor> {
 
 /// The processor of a product, as people write its name: `MI210`, `rx 6800`.
 /// Upper and lower case, blanks, hyphens, and the words AMD, Radeon and
-/// Instinct make no difference. `None` where no product or several have it.
+/// Instinct make no difference, nor does a grade after the name, as in RX 7900
+/// XTX. `None` where no product or several have it.
 #[must_use]
 pub fn by_product(name: &str) -> Option<&'static Processor> {
-    let wanted = plain_name(name);
-    let is_one_of = |processor: &&Processor| {
-        processor.products.iter().any(|product| plain_name(product) == wanted)
-    };
-    let mut found = PROCESSORS.iter().filter(is_one_of);
-    found.next().filter(|_| found.next().is_none())
+    let mut words = plain_words(name);
+    loop {
+        let wanted = words.concat();
+        let is_one_of = |processor: &&Processor| {
+            processor.products.iter().any(|product| plain_words(product).concat() == wanted)
+        };
+        let mut found = PROCESSORS.iter().filter(is_one_of);
+        if let Some(first) = found.next() {
+            return found.next().is_none().then_some(first);
+        }
+        words.pop().filter(|last| GRADES.contains(&last.as_str()))?;
+    }
 }
 
-fn plain_name(product: &str) -> String {
+/// What stands after the name of products with one processor, as in RX 7900 XTX.
+const GRADES: [&str; 4] = ["gre", "series", "xt", "xtx"];
+
+fn plain_words(product: &str) -> Vec<String> {
     let words = product.split([' ', '-', '_']).map(str::to_ascii_lowercase);
     words.filter(|word| !["amd", "radeon", "instinct"].contains(&word.as_str())).collect()
 }
@@ -78,6 +88,10 @@ mod tests {
             check(name, Some("gfx90a"));
         }
         check("RX 6800", Some("gfx1030"));
+        check("RX 6950 XT", Some("gfx1030"));
+        check("Radeon RX 7900 XTX", Some("gfx1100"));
+        check("rx-6700-xt", Some("gfx1031"));
+        check("RX 7700S XT series", None);
         check("radeon vii", Some("gfx906"));
         for name in ["", "radeon", "gfx90a", "RX 99999"] {
             check(name, None);
