@@ -56,7 +56,7 @@ pub(crate) use shell::ShellName;
 #[derive(Debug, Parser)]
 #[command(name = "gfxpack", version, propagate_version = true, max_term_width = 100)]
 #[command(
-    after_help = after_help()
+    after_long_help = after_help()
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -81,89 +81,94 @@ const ENVIRONMENT: &str = "Environment: GFXPACK_CACHE_DIR or XDG_CACHE_HOME (whe
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Compile kernels, assemble and verify kdbs, and package them
+    /// Compile kernels, assemble kdbs, and package them
     Dist(Box<Dist>),
-    /// Say what `dist` would do
+    /// Show what `dist` would do, or store it for other machines
     Plan(Box<PlanCommand>),
     /// Compile kernels and assemble kdbs, without packages
     Build(Box<Build>),
-    /// Ask the stock libMIOpen which kernels problems want, without a GPU
+    /// Ask a stock libMIOpen or librocfft which kernels are needed
+    ///
+    /// The library runs without a GPU, and stand-ins take the place of HIP.
     Ask(Box<Ask>),
-    /// Say which libMIOpen would be asked, fetch it, pin it, or take its
-    /// kernels' sources out of it
+    /// Show, fetch or pin the libMIOpen that is asked
+    ///
+    /// Also takes the sources of its kernels out of it.
     Miopen(Box<MiopenCommand>),
     /// Package kdbs that exist
     Package(Box<Package>),
-    /// Say what packages that are made by recipes of your own say of the kernels in them
+    /// Print what your own packaging recipes should say of kernels
+    ///
+    /// Substitution variables for debhelper, and answers for rpm's dependency generators.
     #[command(subcommand)]
     Recipe(Recipe),
-    /// Put the shards of a stored plan together: assemble and verify kdbs
+    /// Merge the shards of a stored plan into kdbs
     Merge(Box<Merge>),
-    /// Say which shards of a plan are done, and which to run again
+    /// Show which shards are done, and which to run again
     Status(Status),
-    /// Have a cluster run the shards of a stored plan that are missing
+    /// Submit the missing shards of a stored plan to a cluster
     #[command(subcommand)]
     Submit(Submit),
-    /// Wait for the shards that were submitted
+    /// Wait for submitted shards
     Wait(Wait),
-    /// Write a stored plan as another program's input
+    /// Write a stored plan as input for ninja
     #[command(subcommand)]
     Export(Export),
     /// Run one job of a stored plan
     #[command(hide = true)]
     ExecJob(Box<ExecJob>),
-    /// Make a directory of packages a repository for apt, dnf and zypper
+    /// Make a repository of packages, for apt, dnf and zypper
     Repo(Repo),
     /// Install the kernel packages for this machine's GPUs
     Install(Install),
-    /// Check packages, repositories and directories of packages: archives,
-    /// signatures, and every kernel of the kdbs in them
+    /// Check packages and repositories, down to every kernel
     Verify(Verify),
-    /// Look into kdbs, combine, convert and repair them
+    /// Inspect, verify, merge, convert and repair kdbs
     Kdb(KdbCommand),
-    /// Run a program, and tell which kernels MIOpen found and which it had to
-    /// compile
+    /// Run a program, and report which kernels MIOpen compiled
     Run(Run),
-    /// Compile a source of rocFFT's from stdin to stdout, and keep the object:
-    /// what ROCFFT_RTC_PROCESS_HELPER starts
+    /// Compile for rocFFT at run time, and keep the object
+    ///
+    /// Reads a source from stdin and writes the object to stdout. Set
+    /// ROCFFT_RTC_PROCESS_HELPER to a program that calls it.
     RocfftHelper(Box<RocfftHelperArgs>),
-    /// Gather kernel keys from MIOpen's logs, kdbs and earlier harvests, as a
-    /// list for --keys
+    /// Collect kernel keys from MIOpen's logs and kdbs, for --keys
     Harvest(Harvest),
-    /// Print what networks, models in ONNX, logs and databases ask MIOpen to
-    /// compute, as MIOpenDriver's commands
+    /// List what networks, logs and databases have MIOpen compute
+    ///
+    /// The list has MIOpenDriver's commands, one a line.
     Problems(Box<ProblemsCommand>),
     /// Read a model for `problems`, which limits this process
     #[cfg(feature = "onnx")]
     #[command(hide = true)]
     ReadModel { model: PathBuf },
-    /// Have MIOpen tune for what programs computed
+    /// Have MIOpen tune its kernels for what programs compute
     #[command(subcommand)]
     Tune(Tune),
-    /// Look after the cache of compiled objects
+    /// Show, check and clean the cache of compiled objects
     #[command(subcommand)]
     Cache(CacheCommand),
     /// Merge and check performance and find databases
     #[command(subcommand)]
     Perfdb(Perfdb),
-    /// Find, measure, switch off and clear the caches of GPU compilers and
-    /// libraries
+    /// Find and clear the caches of other GPU compilers and libraries
     #[command(subcommand)]
     Caches(Caches),
-    /// List the GPUs that are known, and what can be built for them here
+    /// List the known GPUs, and what can be built for them here
     Targets(Targets),
-    /// List the compilers that were found, and what each builds
+    /// List the compilers found, and what each builds
     Toolchains(ToolchainsCommand),
-    /// Print this machine's GPUs, or the kernel packages to install for them
+    /// Print this machine's GPUs, or the packages for them
     Detect(Detect),
-    /// Look a kernel up as MIOpen and gfxpack's runtime would: which file has it, or
-    /// why each has not
+    /// Look a kernel up as MIOpen and gfxpack's runtime do
+    ///
+    /// Says which file has it, or why each has not.
     Lookup(Lookup),
-    /// Say why a kernel is not found: the files asked, and the keys nearest to it
+    /// Explain why a kernel is not found, with the nearest keys
     Explain(Explain),
-    /// Say what is wrong or suspicious on this machine, and what to do about it
+    /// Find what is wrong on this machine, and what to do about it
     Doctor(Doctor),
-    /// List the environment variables that count at run time, with their effect
+    /// List the environment variables that count at run time
     Env(MiopenVersion),
     /// Print a completion script for a shell
     Completions {

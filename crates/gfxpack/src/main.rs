@@ -9,6 +9,7 @@ mod examples;
 mod fail;
 mod options;
 mod output;
+mod overview;
 mod prepared;
 mod progress;
 mod quantity;
@@ -25,7 +26,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, ValueEnum};
 fn parse() -> Result<args::Args, clap::Error> {
     let choice = command_line::value_of("--color");
     let choice = choice.and_then(|word| ColorChoice::from_str(&word, false).ok());
-    let command = examples::with_examples(args::Args::command());
+    let command = overview::with_groups(examples::with_examples(args::Args::command()));
     let mut command = command.color(choice.unwrap_or_default());
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     args::Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
