@@ -99,7 +99,16 @@ fn description(release: &Release, contents: &Contents, place: &str) -> String {
     let target = &contents.target;
     let products = processors::by_name(target.id().processor())
         .filter(|processor| !processor.products.is_empty())
-        .map(|processor| format!(" These are, among others: {}.", processor.products.join(", ")))
+        .map(|processor| {
+            // It is not known which of them have how many compute units.
+            let these = match target.compute_units() {
+                Some(_) if processor.compute_units.len() > 1 => {
+                    format!("GPUs of type {}, with various numbers of them,", processor.name)
+                }
+                _ => "These".to_owned(),
+            };
+            format!(" {these} are, among others: {}.", processor.products.join(", "))
+        })
         .unwrap_or_default();
     let reader = reader(release.reader);
     let why = named(reader.purpose, &release.library);
@@ -190,6 +199,19 @@ mod tests {
             "precompiled MIOpen kernels for gfx90a (XNACK on) with 104 compute units"
         );
         assert_eq!(spec.license, "MIT");
+    }
+
+    #[test]
+    fn products_with_other_compute_units_are_not_said_to_be_served() {
+        let text = |target: &str| spec(&release(&[("a.cl", "MIT")]), &contents(target)).description;
+        let sixty = text("gfx906@60");
+        assert!(
+            sixty.contains(". GPUs of type gfx906, with various numbers of them, are"),
+            "{sixty}"
+        );
+        for all in [text("gfx906"), text("gfx908@120")] {
+            assert!(all.contains(". These are, among others: "), "{all}");
+        }
     }
 
     #[test]
