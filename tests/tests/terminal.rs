@@ -232,6 +232,27 @@ fn test_results_have_every_kernel() {
     let warm = read();
     assert_eq!(warm.matches("at once").count(), 2, "{warm}");
     assert!(warm.contains("\nrefused k.cpp:9:9: error: too much 12\n"), "{warm}");
+    // A shard has kernels too, though no kdb.
+    project
+        .run(&[
+            "plan",
+            "--manifest",
+            "kernels.toml",
+            "--target",
+            "gfx906_60",
+            "--out",
+            "plan",
+            "--hipcc",
+            "bin/hipcc",
+        ])
+        .expect_code(0);
+    let shard = ["build", "--plan", "plan", "--shard", "1/1", "--out", "s", "--via", "hipcc"];
+    let more = ["--hipcc", "bin/hipcc", "--junit", "r/k.xml"];
+    project.run(&[&shard[..], &more].concat()).expect_code(42);
+    let shard = read();
+    assert_eq!(shard.lines().next(), Some("gfx906 3 1 0 0"), "{shard}");
+    assert!(shard.contains("\nrefused k.cpp:9:9: error: too much 12\n"), "{shard}");
+
     let run = build(&project, &["--junit", "r"]).expect_code(2);
     assert!(run.stderr.contains("failed to accept --junit `r`"), "{}", run.stderr);
 }

@@ -1,10 +1,10 @@
 //! A build as JUnit XML, which CI services read: a suite for each target, and
 //! in it a test case for each kernel.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use gfxpack_model::JobId;
+use gfxpack_model::{JobId, KernelKey};
 use gfxpack_plan::plan::KdbPlan;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
@@ -23,7 +23,7 @@ pub(super) fn write(facts: &Facts, prepared: &Prepared, out: &mut dyn Write) -> 
     let mut xml = Writer::new_with_indent(out, b' ', 1);
     xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     xml.create_element("testsuites").with_attribute(("name", "gfxpack")).write_inner_content(
-        |xml| prepared.plan.kdbs.iter().try_for_each(|kdb| suites.write(kdb, xml)),
+        |xml| suites.all().iter().try_for_each(|suite| suites.write(suite, xml)),
     )?;
     xml.get_mut().write_all(b"\n")
 }
@@ -34,30 +34,55 @@ struct Suites<'a> {
     failed: HashMap<JobId, &'a Group>,
 }
 
+/// The kernels of one target.
+struct Suite<'a> {
+    target: String,
+    kernels: Vec<(&'a KernelKey, JobId)>,
+    unbuilt: &'a [Unbuilt],
+}
+
 type Xml<'a> = Writer<&'a mut dyn Write>;
 
-impl Suites<'_> {
-    fn write(&self, kdb: &KdbPlan, xml: &mut Xml<'_>) -> io::Result<()> {
-        let target = kdb.target.to_string();
-        let unbuilt = self.prepared.inputs.unbuildable.get(&kdb.target);
-        let unbuilt = unbuilt.map_or(&[][..], Vec::as_slice);
-        let count = |is: &dyn Fn(JobId) -> bool| kdb.rows.iter().filter(|row| is(row.job)).count();
+impl<'a> Suites<'a> {
+    /// The kernels of each kdb; a shard has none, only jobs.
+    fn all(&self) -> Vec<Suite<'a>> {
+        let prepared = self.prepared;
+        if prepared.plan.kdbs.is_empty() {
+            let mut by_target: BTreeMap<_, Vec<_>> = BTreeMap::new();
+            for (job, number) in prepared.plan.jobs.iter().zip(0..) {
+                by_target.entry(&job.target_id).or_default().push((&*job.key, JobId(number)));
+            }
+            let suite = |(target, kernels)| Suite { target, kernels, unbuilt: &[] };
+            let named = by_target.into_iter().map(|(target, jobs)| (target.to_string(), jobs));
+            return named.map(suite).collect();
+        }
+        let suite = |kdb: &'a KdbPlan| Suite {
+            target: kdb.target.to_string(),
+            kernels: kdb.rows.iter().map(|row| (&*row.key, row.job)).collect(),
+            unbuilt: prepared.inputs.unbuildable.get(&kdb.target).map_or(&[], Vec::as_slice),
+        };
+        prepared.plan.kdbs.iter().map(suite).collect()
+    }
+
+    fn write(&self, suite: &Suite<'_>, xml: &mut Xml<'_>) -> io::Result<()> {
+        let Suite { target, kernels, unbuilt } = suite;
+        let count = |is: &dyn Fn(JobId) -> bool| kernels.iter().filter(|(_, job)| is(*job)).count();
         let failures = count(&|job| self.failed.contains_key(&job)) + unbuilt.len();
         let skipped = count(&|job| self.is_skipped(job));
-        let time = kdb.rows.iter().map(|row| self.milliseconds(row.job)).sum();
+        let time = kernels.iter().map(|(_, job)| self.milliseconds(*job)).sum();
         let suite = xml.create_element("testsuite").with_attributes([
             ("name", target.as_str()),
-            ("tests", (kdb.rows.len() + unbuilt.len()).to_string().as_str()),
+            ("tests", (kernels.len() + unbuilt.len()).to_string().as_str()),
             ("failures", failures.to_string().as_str()),
             ("errors", "0"),
             ("skipped", skipped.to_string().as_str()),
             ("time", seconds(time).as_str()),
         ]);
         suite.write_inner_content(|xml| {
-            for row in &kdb.rows {
-                self.kernel(&target, &row.key.to_string(), row.job, xml)?;
+            for (key, job) in kernels {
+                self.kernel(target, &key.to_string(), *job, xml)?;
             }
-            unbuilt.iter().try_for_each(|unbuilt| missing(&target, unbuilt, xml))
+            unbuilt.iter().try_for_each(|unbuilt| missing(target, unbuilt, xml))
         })?;
         Ok(())
     }
