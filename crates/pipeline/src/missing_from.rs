@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::{Digest, KernelKey, Target, TargetId};
+use gfxpack_model::{Digest, KernelKey, Target};
 
 use crate::error::Result;
 
@@ -14,7 +14,7 @@ use crate::error::Result;
 /// hundreds of megabytes.
 #[derive(Debug, Default)]
 pub(crate) struct Present {
-    files: Vec<(Option<String>, HashSet<Digest>)>,
+    files: Vec<(Option<Target>, HashSet<Digest>)>,
 }
 
 /// What is left to build for a target.
@@ -40,21 +40,26 @@ impl Present {
                 keys.insert(digest(&entry.key));
                 Ok::<(), ReadError>(())
             })?;
-            Ok((db_id(path), keys))
+            Ok((target_of(path), keys))
         };
         Ok(Self { files: files.iter().map(read).collect::<Result<_, _>>()? })
     }
 
-    /// Whether a kdb that devices of the target may read has the key. A key
-    /// does not say whether XNACK is on; a kdb's name does.
-    pub(crate) fn has(&self, id: &TargetId, key: &KernelKey) -> bool {
+    /// Whether a kdb that devices of the target may read has the key: one
+    /// whose name has their XNACK setting, which a key does not say, and their
+    /// number of compute units or none.
+    pub(crate) fn has(&self, target: &Target, key: &KernelKey) -> bool {
         if self.files.is_empty() {
             return false;
         }
         let digest = digest(key);
-        self.files.iter().any(|(db_id, keys)| {
-            db_id.as_ref().is_none_or(|db_id| *db_id == id.db_id()) && keys.contains(&digest)
-        })
+        let is_read = |kdb: &Target| {
+            kdb.id().db_id() == target.id().db_id()
+                && (kdb.compute_units().is_none() || kdb.compute_units() == target.compute_units())
+        };
+        self.files
+            .iter()
+            .any(|(kdb, keys)| kdb.as_ref().is_none_or(is_read) && keys.contains(&digest))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -62,10 +67,9 @@ impl Present {
     }
 }
 
-/// The DbId that a kdb's name spells, whatever its compute units.
-fn db_id(path: &Path) -> Option<String> {
-    let target: Target = path.file_stem()?.to_str()?.parse().ok()?;
-    Some(target.id().db_id())
+/// The target that a kdb's name spells.
+fn target_of(path: &Path) -> Option<Target> {
+    path.file_stem()?.to_str()?.parse().ok()
 }
 
 fn digest(key: &KernelKey) -> Digest {
@@ -83,19 +87,22 @@ mod tests {
             kernel_name: "a.cl.o".to_owned(),
             kernel_args: args.to_owned(),
         };
-        let file =
-            |name: &str, args: &str| (db_id(Path::new(name)), HashSet::from([digest(&key(args))]));
+        let file = |name: &str, args: &str| {
+            (target_of(Path::new(name)), HashSet::from([digest(&key(args))]))
+        };
         let present = Present {
             files: vec![
                 file("d/gfx90a68.kdb", " -DA -mcpu=gfx90a"),
                 file("gfx90a_xnack.kdb", " -DB -mcpu=gfx90a"),
+                file("gfx90a.kdb", " -DD -mcpu=gfx90a"),
                 file("all.kdb", " -DC -mcpu=gfx90a"),
             ],
         };
-        let has = |target: &str, args: &str| {
-            present.has(target.parse::<Target>().unwrap().id(), &key(args))
-        };
-        assert!(has("gfx90a@110", " -DA -mcpu=gfx90a") && has("gfx90a", " -DC -mcpu=gfx90a"));
+        let has =
+            |target: &str, args: &str| present.has(&target.parse::<Target>().unwrap(), &key(args));
+        assert!(has("gfx90a@104", " -DA -mcpu=gfx90a") && has("gfx90a", " -DC -mcpu=gfx90a"));
+        assert!(!has("gfx90a@110", " -DA -mcpu=gfx90a") && !has("gfx90a", " -DA -mcpu=gfx90a"));
+        assert!(has("gfx90a@110", " -DD -mcpu=gfx90a") && has("gfx90a", " -DD -mcpu=gfx90a"));
         assert!(!has("gfx90a", " -DB -mcpu=gfx90a") && !has("gfx90a", " -DA  -mcpu=gfx90a"));
         assert!(has("gfx90a:xnack+", " -DB -mcpu=gfx90a"));
         assert!(!has("gfx90a:xnack+", " -DA -mcpu=gfx90a"));

@@ -21,7 +21,7 @@ pub(super) struct Excluded {
 impl Excluded {
     /// Whether a key is not built for a target; counts it.
     pub(super) fn has(&mut self, target: &Target, key: &KernelKey) -> bool {
-        if self.present.has(target.id(), key) {
+        if self.present.has(target, key) {
             *self.had.entry(target.clone()).or_default() += 1;
             return true;
         }
