@@ -356,14 +356,20 @@ pub(crate) struct Inputs {
     /// GPU to build for, as gfx906_60, gfx90a@104, gfx90a:xnack+@104, or
     /// gfx1030 for every compute-unit count, which a product's name stands for
     /// too, as MI210; repeatable, or with commas
-    #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
+    #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target, help_heading = "Input")]
     pub(crate) target: Vec<Target>,
-    /// Compile only sources that Debian takes: free licences, and no source
-    /// that a program wrote; the rest is left out and listed
-    #[arg(long)]
+    /// Compile only sources that Debian takes: free licences, no source that a
+    /// program wrote, none of MIOpen's assembly; the rest is left out and listed
+    #[arg(long, help_heading = "Input")]
     pub(crate) dfsg: bool,
     /// Compile only sources under these SPDX licences
-    #[arg(long, visible_alias = "licence-allow", value_name = "SPDX", value_delimiter = ',')]
+    #[arg(
+        long,
+        visible_alias = "licence-allow",
+        value_name = "SPDX",
+        value_delimiter = ',',
+        help_heading = "Input"
+    )]
     pub(crate) license_allow: Vec<Allowed>,
 }
 

@@ -117,7 +117,7 @@ pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<Read> {
             let name = file.display().to_string();
             let list = read_keys(file, &name)?;
             if !(list.is_empty() && inputs.allow_empty_keys) {
-                reader.keys(&name, list.finish()?, &dirs)?;
+                reader.keys(&name, list.finish()?, &dirs, inputs.dfsg)?;
                 reader.has_input = true;
             }
         }

@@ -72,3 +72,18 @@ fn a_list_of_licences_decides_whichever_way_it_is_spelt() {
     let wrong = dist(&project, &["--license-allow", "free"]).expect_code(2);
     assert!(wrong.stderr.contains("hint: write one SPDX licence"), "{}", wrong.stderr);
 }
+
+#[test]
+fn assembly_of_a_key_list_is_left_out_as_debian_does() {
+    let project = Project::small();
+    let key = |name: &str, options: &str| {
+        format!("{{\"kernel_name\": \"{name}.o\", \"kernel_args\": \"{options} -mcpu=gfx906\"}}\n")
+    };
+    let keys = key("scale.cl", " -DWIDTH=2") + &key("fill.s", " -Wa,-defsym,VALUE=2");
+    project.write("keys.jsonl", &keys);
+    let words = ["dist", "--keys", "keys.jsonl", "--source-dir", "src", "--license", "MIT"];
+    let more = ["--target", "gfx906", "--dfsg", "--out", "o", "--dry-run"];
+    let run = project.run(&[&words[..], &more].concat()).expect_code(0);
+    assert!(run.stderr.contains("left out `fill.s`: Debian leaves it out"), "{}", run.stderr);
+    assert!(run.stdout.contains(" 1 kernel (1 OpenCL C)"), "{}", run.stdout);
+}

@@ -139,6 +139,16 @@ impl Reader {
         Ok(())
     }
 
+    /// Notes a source of MIOpen's that Debian leaves out; false of any other.
+    pub(super) fn leave_out_by_debian(&mut self, name: &str) -> bool {
+        let is_left_out = is_left_out_by_debian(name);
+        if is_left_out {
+            let reason = "Debian leaves it out: it is not what its authors edit".to_owned();
+            self.left_out_by_debian.insert(name.to_owned(), reason);
+        }
+        is_left_out
+    }
+
     fn refuse_asked(&mut self, position: usize, key: &KernelKey, reason: Reason) {
         let target = self.requests[position].target.clone();
         let unbuilt = Unbuilt { key: key.clone(), reason };
@@ -164,9 +174,7 @@ impl Reader {
             }
         }
         let Some((path, dirs)) = found else { return Ok(Place::Absent) };
-        if search.dfsg && is_left_out_by_debian(name) {
-            let reason = "Debian leaves it out: it is not what its authors edit".to_owned();
-            self.left_out_by_debian.insert(name.to_owned(), reason);
+        if search.dfsg && self.leave_out_by_debian(name) {
             return Ok(Place::LeftOut);
         }
         let licences = self.library.licenses.entry(name.to_owned()).or_default();

@@ -77,16 +77,18 @@ struct KeyChecks<'k> {
     checked: Vec<Option<Result<SourceId, Reason>>>,
     /// Those that were looked up, by name.
     sources: HashMap<&'k Path, Result<SourceId, Reason>>,
+    /// Whether only what Debian takes is compiled.
+    dfsg: bool,
 }
 
 impl<'k> KeyChecks<'k> {
-    fn new(keys: &'k [Arc<KeyRequest>]) -> Self {
+    fn new(keys: &'k [Arc<KeyRequest>], dfsg: bool) -> Self {
         // Of many keys this takes as long as reading them.
         let bad_options = keys
             .par_iter()
             .map(|key| arguments::parse(key.language, key.options()).err())
             .collect();
-        Self { bad_options, checked: vec![None; keys.len()], sources: HashMap::new() }
+        Self { bad_options, checked: vec![None; keys.len()], sources: HashMap::new(), dfsg }
     }
 }
 
@@ -103,17 +105,25 @@ fn no_key_for(processor: &str, name: &str, devices: &BTreeSet<&str>) -> Error {
 }
 
 impl Reader {
-    /// Adds the keys of a list for all targets.
+    /// Adds the keys of a list for all targets; with `dfsg`, those of sources
+    /// that Debian leaves out are left out later, with those of licences that
+    /// are not allowed.
     ///
     /// # Errors
     /// Where a target has none in it.
-    pub(super) fn keys(&mut self, name: &str, list: KeyList, dirs: &SourceDirs) -> Result<()> {
+    pub(super) fn keys(
+        &mut self,
+        name: &str,
+        list: KeyList,
+        dirs: &SourceDirs,
+        dfsg: bool,
+    ) -> Result<()> {
         let KeyList { requests, unusable } = list;
         let keys: Vec<Arc<KeyRequest>> = requests.into_iter().map(Arc::new).collect();
         let all = keys.iter().map(|key| &*key.key).chain(unusable.iter().map(|(key, _)| key));
         let devices: BTreeSet<&str> =
             all.filter_map(KernelKey::split_device).map(|(_, device)| device).collect();
-        let mut checks = KeyChecks::new(&keys);
+        let mut checks = KeyChecks::new(&keys, dfsg);
         let mut reported = vec![false; unusable.len()];
         for position in 0..self.requests.len() {
             let found = self.keys_of_target(position, &keys, &mut checks, dirs)
@@ -211,7 +221,7 @@ impl Reader {
         }
         let checked = match checks.bad_options[number].take() {
             Some(fault) => Err(self.note_unusable(key, fault)),
-            None => self.key_source(key, dirs, &mut checks.sources),
+            None => self.key_source(key, dirs, checks),
         };
         checks.checked[number] = Some(checked.clone());
         checked
@@ -223,12 +233,15 @@ impl Reader {
         &mut self,
         key: &'k KeyRequest,
         dirs: &SourceDirs,
-        sources: &mut HashMap<&'k Path, Result<SourceId, Reason>>,
+        checks: &mut KeyChecks<'k>,
     ) -> Result<SourceId, Reason> {
-        if let Some(known) = sources.get(&*key.source) {
+        if let Some(known) = checks.sources.get(&*key.source) {
             return known.clone();
         }
         let name = key.source.display().to_string();
+        if checks.dfsg {
+            self.leave_out_by_debian(&name);
+        }
         let licences = self.library.licenses.entry(name.clone()).or_default();
         let mut load = |sources: &mut SourceSet| {
             let real = dirs.find(&name)?.ok_or_else(|| InputFault::MissingSource(name.clone()))?;
@@ -237,7 +250,7 @@ impl Reader {
         };
         let loaded = load(&mut self.sources);
         let loaded = loaded.map_err(|fault: InputFault| self.note_unusable(key, fault));
-        sources.insert(&key.source, loaded.clone());
+        checks.sources.insert(&key.source, loaded.clone());
         loaded
     }
 }
