@@ -118,7 +118,7 @@ fn verify(
         if more > 0 {
             output.data(&format!("{}: {more} more findings", file.display()));
         }
-        if report.is_sound() {
+        if report.is_sound() && !output.quiet {
             output.data(&format!(
                 "{}: sound, {} for {}",
                 file.display(),

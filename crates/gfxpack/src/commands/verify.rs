@@ -43,7 +43,9 @@ fn tell(verified: &Verified, verdict: &mut Verdict<Remedy>, output: &Output) {
         line(detail);
     }
     if findings.is_empty() {
-        line(&sound(verified.subject));
+        if !output.quiet {
+            line(&sound(verified.subject));
+        }
     } else {
         verdict.unsound(path, findings.iter().map(|finding| finding.remedy));
     }
