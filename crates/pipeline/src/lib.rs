@@ -71,7 +71,7 @@ pub mod remote;
 pub mod report;
 pub mod rocfft;
 pub mod shards;
-mod source_tree;
+pub mod source_tree;
 mod store;
 pub mod text;
 pub mod toolchains;

@@ -7,14 +7,27 @@ use std::path::{Path, PathBuf};
 /// kernels are in `src/kernels`.
 const LEVELS: usize = 4;
 
-/// The version of the MIOpen whose source tree one of these directories is in.
+/// The file with the version of the MIOpen whose sources `gfxpack miopen
+/// --sources` wrote into a directory.
+pub const VERSION_FILE: &str = "miopen-version";
+
+/// The version of the MIOpen whose sources these directories have: that of
+/// the source tree around them, or the one that stands beside them in
+/// [`VERSION_FILE`].
 ///
 /// Source: MIOpen, `CMakeLists.txt`, `rocm_setup_version`.
 pub(crate) fn miopen_version(source_dirs: &[PathBuf]) -> Option<String> {
     source_dirs.iter().find_map(|dir| {
         let dir = std::fs::canonicalize(dir).ok()?;
-        dir.ancestors().take(LEVELS).find_map(version_in)
+        let beside = std::fs::read_to_string(dir.join(VERSION_FILE)).ok();
+        let beside = beside.map(|text| text.trim().to_owned()).filter(|text| is_version(text));
+        beside.or_else(|| dir.ancestors().take(LEVELS).find_map(version_in))
     })
+}
+
+fn is_version(text: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    text.split('.').all(is_number)
 }
 
 fn version_in(dir: &Path) -> Option<String> {
@@ -25,8 +38,7 @@ fn version_in(dir: &Path) -> Option<String> {
     }
     let setup = arguments(&text, "rocm_setup_version")?;
     let version = setup.split_whitespace().skip_while(|word| *word != "VERSION").nth(1)?;
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    version.split('.').all(is_number).then(|| version.to_owned())
+    is_version(version).then(|| version.to_owned())
 }
 
 /// What stands in the parentheses of the first call of a CMake command.
@@ -62,5 +74,7 @@ mod tests {
         assert_eq!(version("project(MIOpen)\n"), None);
         fs::remove_file(dir.path().join("CMakeLists.txt")).unwrap();
         assert_eq!(miopen_version(&[kernels]), None);
+        fs::write(kernels.join(VERSION_FILE), "3.4.0\n").unwrap();
+        assert_eq!(version("").as_deref(), Some("3.4.0"));
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
 use gfxpack_miopen::{Library, LibrarySource, Sources};
+use gfxpack_pipeline::source_tree::VERSION_FILE;
 use gfxpack_pipeline::{destination, libmiopen};
 use serde_json::json;
 
@@ -46,6 +47,11 @@ pub(crate) fn run(
     }
     if let Some(dir) = &args.sources {
         sources.write(dir)?;
+        if let Some(version) = &library.version {
+            let file = dir.join(VERSION_FILE);
+            let text = format!("{version}\n");
+            destination::replace(&file, text.as_bytes()).map_err(fail::io("write", &file))?;
+        }
     }
     Ok(())
 }

@@ -29,19 +29,16 @@ pub(crate) fn run(args: &Run, environment: &Environment, output: &Output) -> Res
     let ran = run.run(&mut |text| output.pass_on(text))?;
     let missed: Vec<(&KernelKey, &Counts)> =
         ran.log.kernels.iter().filter(|(_, counts)| counts.misses > 0).collect();
-    if !missed.is_empty() {
-        let mut file = LineFile::create(&args.out)?;
-        for (key, counts) in &missed {
-            let device = key.split_device().map(|(_, device)| device.to_owned());
-            let targets = device.into_iter().collect();
-            file.line(&KeyRecord { key: KernelKey::clone(key), counts: **counts, targets })?;
-        }
-        file.finish()?;
+    // The list of an earlier run goes, also where nothing was missed.
+    let mut file = LineFile::create(&args.out)?;
+    for (key, counts) in &missed {
+        let device = key.split_device().map(|(_, device)| device.to_owned());
+        let targets = device.into_iter().collect();
+        file.line(&KeyRecord { key: KernelKey::clone(key), counts: **counts, targets })?;
     }
+    file.finish()?;
     let stored = missed.iter().filter(|(_, counts)| counts.saved > 0).count();
-    if let (Some(file), Some(fft)) = (&args.plans, &ran.fft)
-        && !fft.plans.plans.is_empty()
-    {
+    if let (Some(file), Some(fft)) = (&args.plans, &ran.fft) {
         let list = fft_plans::list(&fft.plans.plans);
         destination::replace(file, list.as_bytes()).map_err(fail::io("write", file))?;
     }
@@ -119,4 +116,15 @@ fn advise(keys: &Path, missed: usize, ran: &Ran, output: &Output) {
         keys.display(),
         ran.commands(keys).join("\n  ")
     ));
+    let is_assembly = |key: &KernelKey| key.source_name().is_some_and(|name| name.ends_with(".s"));
+    let assembly =
+        ran.log.kernels.iter().filter(|(key, counts)| counts.misses > 0 && is_assembly(key));
+    match assembly.count() {
+        0 => {}
+        assembly => output.say(&format!(
+            "{} in assembly: if libMIOpen lacks their sources, as Debian's does, clone MIOpen's \
+             repository at the release that ran, and add --source-dir MIOpen/src/kernels",
+            counted(assembly, "kernel")
+        )),
+    }
 }
