@@ -2,7 +2,7 @@
 //! on stderr; with JSON, everything as one object a line on stdout.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,9 +12,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use serde_json::json;
 
-use gfxpack_pipeline::error::Error;
+use gfxpack_pipeline::error::{Error, io};
 use gfxpack_pipeline::message_file::MessageFile;
-pub(crate) use gfxpack_pipeline::text::{counted, display as shown, size};
+pub(crate) use gfxpack_pipeline::text::{counted, display as shown, if_any, joined, size};
 
 use crate::args::{Common, MessageFormat, When};
 
@@ -121,22 +121,23 @@ impl Output {
         self.broken.get().is_some()
     }
 
-    /// Whether all data was written. A reader that had enough (`| head`) is
-    /// no error where data was all that was asked for.
-    pub(crate) fn finish(&self) -> std::io::Result<()> {
+    /// Whether all was written, to the file for messages too. A reader that had
+    /// enough (`| head`) is no error where data was all that was asked for.
+    ///
+    /// # Errors
+    /// The first error.
+    pub(crate) fn finish(&self) -> Result<(), Error> {
         // What was still in the buffer may be what nobody reads any more.
         if let Err(error) = std::io::stdout().lock().flush() {
             self.broken.set(error).ok();
         }
-        match self.broken.get() {
-            Some(error) if self.building.load(Ordering::Relaxed) => {
-                Err(std::io::Error::new(error.kind(), error.to_string()))
-            }
-            Some(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(std::io::Error::new(error.kind(), error.to_string()))
-            }
-            _ => Ok(()),
+        if let Some(error) = self.broken.get()
+            && (self.building.load(Ordering::Relaxed) || error.kind() != ErrorKind::BrokenPipe)
+        {
+            let error = std::io::Error::new(error.kind(), error.to_string());
+            return Err(io("write", Path::new("stdout"))(error));
         }
+        self.file.as_ref().map_or(Ok(()), |file| file.finish())
     }
 
     /// From now on something is made, so a reader that leaves is an error.
@@ -149,14 +150,6 @@ impl Output {
         if let Err(error) = std::io::stdout().lock().write_all(bytes) {
             self.broken.set(error).ok();
         }
-    }
-
-    /// Whether the file for messages has all of them.
-    ///
-    /// # Errors
-    /// Where it can't be written.
-    pub(crate) fn finish_file(&self) -> Result<(), Error> {
-        self.file.as_ref().map_or(Ok(()), |file| file.finish())
     }
 
     /// A message for machines, if they are wanted. The body is a struct or a

@@ -13,7 +13,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use crate::asked_facts::{AskedFacts, FileFact, ProblemsFact};
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::libmiopen;
 use crate::options::LibraryOptions;
 use crate::progress::{Event, Progress, Step, Unit};
@@ -292,7 +292,10 @@ pub fn failed(asked: &Asked, hint: &'static str) -> Option<Error> {
     let own = asked.failures.iter().find_map(|(_, one)| one.failure.hint());
     let hint = own.unwrap_or(hint);
     let (failed, total) = (failed.len(), asked.problems.len());
-    (failed > 0).then_some(Error::ProblemsFailed { failed, total, hint })
+    (failed > 0).then(|| {
+        let message = format!("failed to ask for {failed} of {}", counted(total, "problem"));
+        Error::new(ErrorKind::Refused, message, hint)
+    })
 }
 
 /// Of a list's kernels on a target: how many there are, and how many a build

@@ -3,6 +3,8 @@
 use gfxpack_model::{Digest, KernelKey};
 use serde::{Deserialize, Serialize};
 
+use crate::text::joined;
+
 /// What was asked, as manifests and packages say it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedFacts {
@@ -54,8 +56,7 @@ impl ProblemsFact {
 impl AskedFacts {
     /// The names of the databases.
     pub fn databases_in_words(&self) -> String {
-        let names: Vec<&str> = self.databases.iter().map(|one| one.file.as_str()).collect();
-        names.join(", ")
+        joined(self.databases.iter().map(|one| &one.file))
     }
 
     /// The part that concerns one processor's kernels.

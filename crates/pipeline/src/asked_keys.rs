@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::ask::Asked;
 use crate::destination::replace;
-use crate::error::{self, Result};
+use crate::error::Result;
 
 /// One key: a line of the list.
 #[derive(Debug, Serialize)]
@@ -74,5 +74,5 @@ pub fn write(out: &Path, lines: &[KeyLine<'_>]) -> Result<()> {
         serde_json::to_writer(&mut text, line)?;
         text.push(b'\n');
     }
-    replace(out, &text).map_err(error::io("write", out))
+    replace(out, &text)
 }

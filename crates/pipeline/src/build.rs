@@ -351,7 +351,7 @@ fn verify(store: &dyn KernelStore, path: &Path, target: &Target) -> Result<()> {
     }
     std::fs::remove_file(path).map_err(error::io("remove", path))?;
     let finding = verified.findings.first().cloned().unwrap_or_default();
-    Err(Error::Unsound(format!("`{}`: {finding}", path.display())))
+    Err(error::unsound(format!("`{}`: {finding}", path.display())))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::answered::Answered;
 use crate::ask::{Coverage, coverage};
 use crate::build::{self, Made, MadeKdb};
 use crate::cache::Cache;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Result};
 use crate::failure_log::FailureFiles;
 use crate::kdb_check::{Checked, KdbCheck};
 use crate::options::{BuildOptions, LayoutChoice, PackageOptions, PrepareOptions};
@@ -279,7 +279,7 @@ impl Built {
     /// An error if kernels are missing that were not allowed to be.
     ///
     /// # Errors
-    /// [`Error::Refused`].
+    /// One of the kind `ErrorKind::Refused`.
     pub fn outcome(&self, packages: bool) -> Result<()> {
         if self.is_allowed {
             return Ok(());
@@ -289,7 +289,7 @@ impl Built {
             0 => "what they lack is told above",
             _ => "see the compiler's output above",
         };
-        let (failed, total) = (self.failed, kernels as usize + self.failed);
-        Err(Error::Refused { failed, total, reasons, packages })
+        let total = kernels as usize + self.failed;
+        Err(error::refused(self.failed, total, reasons, packages))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gfxpack_model::key_record::KeyRecord;
 use serde_json::{Value, json};
 
-use crate::text::counted;
+use crate::text::{counted, joined};
 
 /// What composable kernels are told of the processor beside `-mcpu=`.
 ///
@@ -89,18 +89,14 @@ impl HarvestSums {
         if self.keys == 0 {
             return vec![format!("nothing was missing among {}", counted(self.read, "key"))];
         }
-        let devices: Vec<String> = self
-            .devices
-            .iter()
-            .map(|(device, count)| match device.as_str() {
-                "" => format!("{count} for no processor by name"),
-                device => format!("{count} for {device}"),
-            })
-            .collect();
+        let devices = self.devices.iter().map(|(device, count)| match device.as_str() {
+            "" => format!("{count} for no processor by name"),
+            device => format!("{count} for {device}"),
+        });
         let mut remarks = vec![format!(
             "{} ({}), {} of which were missing somewhere",
             counted(self.keys, "key"),
-            devices.join(", "),
+            joined(devices),
             self.missed
         )];
         if self.uncompilable > 0 {

@@ -30,7 +30,7 @@ use crate::options::InputOptions;
 use crate::refused_list::SkipList;
 use crate::rocfft::AskedPlans;
 use crate::source_tree;
-use crate::text::counted;
+use crate::text::{counted, joined};
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 use excluded::Excluded;
 use key_list::read_keys;
@@ -163,11 +163,10 @@ fn unknown_count(target: &Target) -> Option<String> {
     let count = target.compute_units()?;
     let known = processors::by_name(target.id().processor())?.compute_units;
     (!known.is_empty() && !known.contains(&count)).then(|| {
-        let known: Vec<String> = known.iter().map(ToString::to_string).collect();
         format!(
             "no {} with {count} compute units is known, only with {}: `{}` may be of no use",
             target.id(),
-            known.join(", "),
+            joined(known),
             target.kdb_file_name()
         )
     })

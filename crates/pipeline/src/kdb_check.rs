@@ -11,9 +11,10 @@ use gfxpack_miopen::{
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_process::temporary_dir;
 
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::options::{CacheOptions, LibraryOptions};
 use crate::progress::{Progress, Step, Unit};
+use crate::text::joined;
 use crate::{ask, libmiopen, packages};
 
 /// What to do about kernels that are missing.
@@ -136,11 +137,9 @@ impl KdbCheck<'_> {
         if incomplete.is_empty() {
             return Ok(());
         }
-        let names: Vec<String> = incomplete.into_iter().collect();
-        Err(Error::Unverified {
-            what: format!("that MIOpen finds every kernel on {}", names.join(", ")),
-            hint: hint.unwrap_or(BUILD_IT).to_owned(),
-        })
+        let message =
+            format!("failed to verify that MIOpen finds every kernel on {}", joined(incomplete));
+        Err(Error::new(ErrorKind::Unsound, message, hint.unwrap_or(BUILD_IT)))
     }
 }
 

@@ -45,7 +45,6 @@ mod licence_head;
 pub mod line_file;
 pub mod lookup_answers;
 pub mod merge;
-pub mod merge_error;
 pub mod message_file;
 pub mod missing_from;
 #[cfg(feature = "onnx")]

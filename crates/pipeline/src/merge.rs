@@ -94,7 +94,7 @@ impl MergeShards<'_> {
 /// An object that is damaged is its shard's affair.
 fn explained(error: Error, merged: &Merged, plan: &Plan) -> Error {
     match error {
-        Error::Compile(CompileError::CorruptObject(job)) => merged.damaged(plan, job).into(),
+        Error::Compile(CompileError::CorruptObject(job)) => merged.damaged(plan, job),
         other => other,
     }
 }
@@ -103,7 +103,7 @@ impl MergedKdbs {
     /// An error if kernels are missing that were not allowed to be.
     ///
     /// # Errors
-    /// [`Error::Refused`].
+    /// One of the kind `ErrorKind::Refused`.
     pub fn outcome(&self, allow_partial: bool) -> Result<()> {
         let missing: usize = self.kdbs.iter().map(|kdb| kdb.missing.len()).sum();
         if missing == 0 || allow_partial {
@@ -112,6 +112,6 @@ impl MergedKdbs {
         let kernels: u64 = self.kdbs.iter().map(|kdb| kdb.kernels).sum();
         let reasons = "the compiler's output is below `failed` in the shards' directories";
         let total = kernels as usize + missing;
-        Err(Error::Refused { failed: missing, total, reasons, packages: false })
+        Err(error::refused(missing, total, reasons, false))
     }
 }

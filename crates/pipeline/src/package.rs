@@ -11,11 +11,12 @@ use gfxpack_plan::kernel_package::Release;
 use gfxpack_process::temporary_dir;
 
 use crate::build::MadeKdb;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::library::Licenses;
 use crate::options::{CacheOptions, LayoutChoice, PackageOptions};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::Progress;
+use crate::text::counted;
 use crate::tuning::Shipped;
 use crate::writers::{self, MadePackages};
 use crate::{packages, record};
@@ -118,8 +119,15 @@ impl PackageKdbs<'_> {
         let entry = record::of_kdb(path, &file.sha256)?;
         let missing = entry.as_ref().map(record::KdbEntry::missing).unwrap_or_default();
         if !missing.is_empty() && !self.allow_partial {
-            let file = path.display().to_string();
-            return Err(Error::Partial { file, missing: missing.len() });
+            return Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "failed to package `{}`: it lacks {}",
+                    path.display(),
+                    counted(missing.len(), "kernel")
+                ),
+                "manifest.json beside it lists them; --allow-partial packages it all the same",
+            ));
         }
         let origin = entry.map(|entry| entry.origin).unwrap_or_default();
         Ok(MadeKdb { target, path: path.to_owned(), kernels: rows, missing, origin })
@@ -130,7 +138,7 @@ impl PackageKdbs<'_> {
         let (store, _) = packages::store_and_target(path)?;
         let verified = store.verify(path, Some(target), self.max_object_bytes)?;
         match verified.findings.first() {
-            Some(finding) => Err(Error::Unsound(format!("`{}`: {finding}", path.display()))),
+            Some(finding) => Err(error::unsound(format!("`{}`: {finding}", path.display()))),
             None => Ok(verified.rows),
         }
     }

@@ -167,7 +167,7 @@ pub(crate) fn write<'k>(
     let mut text = serde_json::to_string_pretty(&manifest)?;
     text.push('\n');
     let path = out.join(FILE_NAME);
-    replace(&path, text.as_bytes()).map_err(error::io("write", &path))?;
+    replace(&path, text)?;
     files.push(sums::digest_file(&path)?);
     let sums = sums::write_sha256sums(out, &files)?;
     outputs.records().save();
@@ -180,7 +180,7 @@ fn sign_sums(out: &Path, sums: &Written, signer: Option<&Signer>) -> Result<()> 
     match signer {
         Some(signer) => {
             let signature = signer.armoured_file(&sums.path)?;
-            replace(&path, &signature).map_err(error::io("write", &path))
+            replace(&path, &signature)
         }
         None => match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

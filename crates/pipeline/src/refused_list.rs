@@ -13,7 +13,7 @@ use gfxpack_model::{JobId, KernelKey, Target};
 use gfxpack_plan::plan::Plan;
 use serde::{Deserialize, Serialize};
 
-use crate::destination::{self, replace};
+use crate::destination::replace;
 use crate::error::{self, Result};
 use crate::failures::told_reason;
 
@@ -153,9 +153,7 @@ impl RefusedKernels {
             text.push_str(&serde_json::to_string(line)?);
             text.push('\n');
         }
-        destination::Destination::follow(path)
-            .and_then(|_| replace(path, text.as_bytes()))
-            .map_err(error::io("write", path))?;
+        replace(path, text)?;
         Ok(lines.len())
     }
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use crate::asked_facts::ProblemsFact;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::libmiopen;
 use crate::library::RocfftFacts;
 use crate::options::LibraryOptions;
@@ -131,7 +131,7 @@ impl Sources {
             Some(known) if *known == source => {}
             Some(_) => {
                 let what = format!("rocFFT's kernel `{name}`, which differs between targets");
-                return Err(Error::Unsound(what));
+                return Err(error::unsound(what));
             }
             None => {
                 let path = self.directory.path().join(source_name(&name));
@@ -164,7 +164,7 @@ impl AskedPlans {
             let shown = file.display();
             if checked.programs > 0 || checked.failures.len() > refused {
                 let kernel = checked.compiled.first().map_or("a plan", String::as_str);
-                return Err(Error::Unsound(format!(
+                return Err(error::unsound(format!(
                     "`{shown}`: rocFFT compiles {} all the same, as {kernel}",
                     counted(checked.programs, "kernel")
                 )));
@@ -264,7 +264,10 @@ pub fn report_failures(asked: &AskedPlans, progress: &dyn Progress) -> Option<Er
     let total = asked.plans.len();
     let hint = "each is named above; take them out of the list, or go on without their kernels by \
                 --allow-partial";
-    (!failed.is_empty()).then_some(Error::PlansFailed { failed: failed.len(), total, hint })
+    (!failed.is_empty()).then(|| {
+        let message = format!("failed to ask for {} of {}", failed.len(), counted(total, "plan"));
+        Error::new(ErrorKind::Refused, message, hint)
+    })
 }
 
 /// A kernel that rocFFT looks up.

@@ -16,6 +16,16 @@ pub fn counted(number: impl TryInto<u64>, what: &str) -> String {
     }
 }
 
+/// Items with commas between them.
+pub fn joined(items: impl IntoIterator<Item = impl ToString>) -> String {
+    items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Words about a number; nothing where it is 0.
+pub fn if_any<N: Copy + Default + PartialEq>(number: N, words: impl FnOnce(N) -> String) -> String {
+    if number == N::default() { String::new() } else { words(number) }
+}
+
 /// A number of bytes as `1.2 MB`, in powers of ten.
 pub fn size(bytes: u64) -> String {
     let units = ["kB", "MB", "GB", "TB"];

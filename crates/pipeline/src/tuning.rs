@@ -9,6 +9,7 @@ use gfxpack_tuning::{DatabaseName, ModelName, Owner};
 
 use crate::error::{self, Result};
 use crate::progress::{Event, Progress};
+use crate::text::joined;
 
 /// Databases by the target of the package that holds them.
 #[derive(Debug, Default)]
@@ -38,11 +39,10 @@ impl Shipped {
                     shipped.add(&file, targets, progress, Given::InDirectory)?;
                 }
                 if shipped.len() == before {
-                    let all: Vec<String> = targets.iter().map(ToString::to_string).collect();
                     return Err(error::usage(
                         format!(
                             "failed to find a database for {} in `{}`",
-                            all.join(", "),
+                            joined(targets),
                             path.display()
                         ),
                         "they are named as gfx906_60.db.txt and gfx906_60.HIP.fdb.txt, each with the \

@@ -20,7 +20,7 @@ use gfxpack_package::{Compression, Written, arch, deb, oci, rpm, sums, tar, whee
 
 use crate::bill::{self, Bill};
 use crate::destination;
-use crate::error::{self, Error, Result};
+use crate::error::{Error, Result};
 use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
 use crate::outputs::{Outputs, Recipe};
 use crate::planned_package::Planned;
@@ -240,7 +240,7 @@ fn sign(planned: &Planned<'_>, made: &mut MadePackages, signer: &Signer, out: &P
     for package in made.packages.iter().filter(own).filter(|package| package.format != "rpm") {
         let signature = signer.armoured_file(&package.written.path)?;
         let path = out.join(format!("{}.asc", package.written.file_name));
-        destination::replace(&path, &signature).map_err(error::io("write", &path))?;
+        destination::replace(&path, &signature)?;
         made.signatures.push((planned.target.clone(), sums::digest_file(&path)?));
     }
     Ok(())

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use gfxpack_package::Compression;
+use gfxpack_pipeline::options::{LayoutChoice, PackageFormat};
 use gfxpack_plan::kernel_package::Family;
 use gfxpack_plan::license;
 
+use super::parsers::{Choice, one_of};
 use super::{CacheArgs, MaxObject};
 use crate::quantity::parse_size;
 
@@ -33,12 +35,12 @@ pub(crate) struct Package {
 #[command(next_help_heading = "Packages")]
 pub(crate) struct Packaging {
     /// Package formats
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "FORMAT",
-          default_values_t = [Format::Deb, Format::Rpm, Format::TarGz])]
-    pub(crate) format: Vec<Format>,
+    #[arg(long, value_parser = one_of(&FORMATS), value_delimiter = ',', value_name = "FORMAT",
+          default_values = ["deb", "rpm", "tar.gz"])]
+    pub(crate) format: Vec<PackageFormat>,
     /// Where the kdb is installed
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) layout: LayoutArg,
+    #[arg(long, value_parser = one_of(&LAYOUTS), default_value = "rocm")]
+    pub(crate) layout: LayoutChoice,
     /// Install below this absolute prefix instead: PREFIX/share/miopen/db
     #[arg(long, value_name = "PREFIX", conflicts_with = "layout", value_parser = parse_prefix)]
     pub(crate) prefix: Option<String>,
@@ -104,40 +106,37 @@ pub(crate) struct Packaging {
     pub(crate) sign_key: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Format {
-    Deb,
-    Rpm,
-    #[value(name = "tar.gz", alias = "tgz")]
-    TarGz,
-    #[value(name = "tar.zst")]
-    TarZst,
-    #[value(name = "tar.xz")]
-    TarXz,
-    /// For the MIOpen that PyTorch's wheels bring; it has no --layout.
-    Wheel,
-    /// An image for containers with nothing but the kernels.
-    Oci,
-    /// For pacman: .pkg.tar.zst.
-    Arch,
-}
+const FORMATS: [Choice<PackageFormat>; 8] = [
+    ("deb", "", PackageFormat::Deb),
+    ("rpm", "", PackageFormat::Rpm),
+    ("tar.gz|tgz", "", PackageFormat::TarGz),
+    ("tar.zst", "", PackageFormat::TarZst),
+    ("tar.xz", "", PackageFormat::TarXz),
+    (
+        "wheel",
+        "For the MIOpen that PyTorch's wheels bring; it has no --layout",
+        PackageFormat::Wheel,
+    ),
+    ("oci", "An image for containers with nothing but the kernels", PackageFormat::Oci),
+    ("arch", "For pacman: .pkg.tar.zst", PackageFormat::Arch),
+];
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LayoutArg {
-    /// /opt/rocm/share/miopen/db, or /opt/rocm-VERSION with --rocm-version.
-    #[default]
-    Rocm,
-    /// /opt/rocm/core-VERSION/share/miopen/db, of --rocm-version.
-    #[value(name = "therock")]
-    TheRock,
-    /// /usr/share/miopen/db.
-    Fhs,
-    /// /usr/lib/share/miopen/db, where Debian's libMIOpen looks.
-    Debian,
-    /// bin in ROCm's directory on Windows, in tarballs; kernels have the names
-    /// that MIOpen asks for there.
-    Windows,
-}
+const LAYOUTS: [Choice<LayoutChoice>; 5] = [
+    (
+        "rocm",
+        "/opt/rocm/share/miopen/db, or /opt/rocm-VERSION with --rocm-version",
+        LayoutChoice::Rocm,
+    ),
+    ("therock", "/opt/rocm/core-VERSION/share/miopen/db, of --rocm-version", LayoutChoice::TheRock),
+    ("fhs", "/usr/share/miopen/db", LayoutChoice::Fhs),
+    ("debian", "/usr/lib/share/miopen/db, where Debian's libMIOpen looks", LayoutChoice::Debian),
+    (
+        "windows",
+        "bin in ROCm's directory on Windows, in tarballs; kernels have the names that MIOpen asks \
+         for there",
+        LayoutChoice::Windows,
+    ),
+];
 
 fn parse_prefix(text: &str) -> Result<String, String> {
     let plain = text.starts_with('/')

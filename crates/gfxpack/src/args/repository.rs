@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
+use gfxpack_package::PackageManager;
 
 use super::packaging::parse_template;
+use super::parsers::{Choice, one_of};
 use super::{Hardware, MaxObject};
 
 #[derive(Debug, ClapArgs)]
@@ -42,8 +44,8 @@ pub(crate) struct Install {
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
     /// The package manager [default: the one that is there]
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) with: Option<Manager>,
+    #[arg(long, value_parser = one_of(&MANAGERS), value_name = "NAME")]
+    pub(crate) with: Option<PackageManager>,
     /// Package name, {gfx} standing for the target
     #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
     pub(crate) name_template: String,
@@ -52,12 +54,11 @@ pub(crate) struct Install {
     pub(crate) words: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Manager {
-    Apt,
-    Dnf,
-    Zypper,
-}
+const MANAGERS: [Choice<PackageManager>; 3] = [
+    ("apt", "", PackageManager::APT),
+    ("dnf", "", PackageManager::DNF),
+    ("zypper", "", PackageManager::ZYPPER),
+];
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Verify {

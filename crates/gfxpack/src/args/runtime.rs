@@ -86,27 +86,27 @@ fn parse_version(text: &str) -> Result<String, String> {
     }
 }
 
-/// The rocFFT that looks a kernel up.
+/// The kernel that is looked up, and where.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct RocfftLibrary {
+pub(crate) struct WantedKernel {
+    #[command(flatten)]
+    pub(crate) asked: Asked,
     /// The librocfft that looks the kernel up: a file, a directory with one,
     /// debian:sid, or lock:FILE [default: the installed one]
     #[arg(long, value_name = "LIBRARY", conflicts_with = "args")]
     pub(crate) rocfft: Option<LibrarySource>,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Lookup {
-    #[command(flatten)]
-    pub(crate) asked: Asked,
-    #[command(flatten)]
-    pub(crate) rocfft: RocfftLibrary,
     /// The kernel's name: MIOpenConvDirUni.cl.o
     pub(crate) name: String,
     /// Its arguments exactly as in a log or kdb, with the leading blank and the
     /// ` -mcpu=gfx…` at the end; a kernel of rocFFT has none
     #[arg(allow_hyphen_values = true)]
     pub(crate) args: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Lookup {
+    #[command(flatten)]
+    pub(crate) kernel: WantedKernel,
     /// Whose result counts for the exit code and --out: MIOpen's, or that of
     /// gfxpack's runtime; both are printed
     #[arg(long = "for", value_enum, default_value_t, value_name = "PROGRAM")]
@@ -133,15 +133,7 @@ pub(crate) enum Program {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Explain {
     #[command(flatten)]
-    pub(crate) asked: Asked,
-    #[command(flatten)]
-    pub(crate) rocfft: RocfftLibrary,
-    /// The kernel's name: MIOpenConvDirUni.cl.o
-    pub(crate) name: String,
-    /// Its arguments exactly as in a log or kdb, with the leading blank and the
-    /// ` -mcpu=gfx…` at the end; a kernel of rocFFT has none
-    #[arg(allow_hyphen_values = true)]
-    pub(crate) args: Option<String>,
+    pub(crate) kernel: WantedKernel,
     /// How many of the nearest keys are shown
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) nearest: usize,

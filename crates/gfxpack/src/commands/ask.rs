@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use gfxpack_compile::Cancel;
 use gfxpack_model::Target;
 use gfxpack_pipeline::ask::{self, Asked};
 use gfxpack_pipeline::asked_facts::library_in_words;
@@ -13,7 +12,7 @@ use gfxpack_pipeline::{asked_keys, inputs};
 use serde_json::json;
 
 use crate::args::Ask;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::options::{cache_dir, library_options, rocfft_options};
 use crate::output::{Output, counted, shown, to_file};
@@ -21,12 +20,8 @@ use crate::progress::Reporter;
 
 /// Asks, and writes the keys. Problems that MIOpen failed on are listed, and
 /// the keys of the others are written all the same.
-pub(crate) fn run(
-    args: &Ask,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &Ask, context: &Context) -> Result {
+    let Context { environment, cancel, output } = context;
     if args.asking.problems.is_empty() && args.asking.rocfft.plans.is_empty() {
         return Err(fail::usage(
             "failed to start: no problems are given",
@@ -42,7 +37,7 @@ pub(crate) fn run(
     }
     let targets = inputs::distinct(&args.target)?;
     if !args.asking.rocfft.plans.is_empty() {
-        return plans(args, &targets, environment, cancel, output);
+        return plans(args, &targets, context);
     }
     let jobs = processes(args.jobs);
     let reporter = Reporter::new(output);
@@ -68,24 +63,19 @@ pub(crate) fn run(
     report(&asked, lines.len(), args.out.as_deref(), output);
     let hint = "each is named above; the list has the keys of the others";
     match ask::failed(&asked, hint) {
-        Some(error) => Err(error.into()),
+        Some(error) => Err(error),
         None => Ok(()),
     }
 }
 
 /// Asks rocFFT, and writes its kernels.
-fn plans(
-    args: &Ask,
-    targets: &[Target],
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+fn plans(args: &Ask, targets: &[Target], context: &Context) -> Result {
+    let Context { environment, cancel, output } = context;
     let reporter = Reporter::new(output);
     let asking = &args.asking;
     let ask = AskPlans {
         lists: &asking.rocfft.plans,
-        library: &rocfft_options(&asking.library, &asking.rocfft, environment),
+        library: &rocfft_options(&asking.library, asking.rocfft.rocfft.as_ref(), environment),
         targets,
         cache: &cache_dir(&args.cache, environment).directory()?,
     };
@@ -120,7 +110,7 @@ fn plans(
         counted(lines.len(), "kernel"),
         counted(asked.plans.len(), "plan")
     ));
-    failed.map_or(Ok(()), |error| Err(error.into()))
+    failed.map_or(Ok(()), Err)
 }
 
 fn report(asked: &Asked, keys: usize, out: Option<&Path>, output: &Output) {

@@ -2,22 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, Limits, ObjectStore, OldStore};
+use gfxpack_compile::{Limits, ObjectStore, OldStore};
 use serde_json::{Value, json};
 
 use crate::args::{CacheCommand, CacheDir};
+use crate::context::Context;
 use crate::environment::Environment;
-use crate::fail::{self, Failure, Result};
+use crate::fail::{self, Error, ErrorKind, Result};
 use crate::options::cache_dir;
 use crate::output::{Output, counted, shown, size};
 
 /// Runs a `cache` sub-command.
-pub(crate) fn run(
-    command: &CacheCommand,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(command: &CacheCommand, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     match command {
         CacheCommand::Stats { dir } => {
             let dir = cache_dir(dir, environment).directory()?;
@@ -41,7 +38,7 @@ pub(crate) fn run(
         }
         CacheCommand::Verify { dir } => {
             let dir = existing(dir, environment)?;
-            verify(&dir, cancel, output)
+            verify(&dir, context)
         }
     }
 }
@@ -98,7 +95,7 @@ fn listed(old: &OldStore) -> Value {
 fn remove_old(dir: &Path, dry_run: bool, output: &Output) -> Result {
     for one in ObjectStore::open_to_look(dir).old() {
         if !dry_run && !one.remove()? {
-            return Err(Failure::InUse);
+            return Err(in_use());
         }
         let mut body = listed(&one);
         body["dry_run"] = dry_run.into();
@@ -112,7 +109,7 @@ fn remove_old(dir: &Path, dry_run: bool, output: &Output) -> Result {
 }
 
 fn gc(dir: &Path, limits: &Limits, output: &Output) -> Result {
-    let evicted = ObjectStore::open_to_look(dir).evict(limits)?.ok_or(Failure::InUse)?;
+    let evicted = ObjectStore::open_to_look(dir).evict(limits)?.ok_or_else(in_use)?;
     let body = json!({
         "dir": shown(dir), "dry_run": limits.dry_run, "removed_files": evicted.files,
         "removed_bytes": evicted.bytes, "files": evicted.files_left,
@@ -132,7 +129,8 @@ fn gc(dir: &Path, limits: &Limits, output: &Output) -> Result {
     Ok(())
 }
 
-fn verify(dir: &Path, cancel: &Cancel, output: &Output) -> Result {
+fn verify(dir: &Path, context: &Context) -> Result {
+    let Context { cancel, output, .. } = context;
     let store = ObjectStore::open_to_look(dir);
     let (objects, damaged) = store.verify(&|| !cancel.is_cancelled())?;
     for one in &damaged {
@@ -148,5 +146,18 @@ fn verify(dir: &Path, cancel: &Cancel, output: &Output) -> Result {
         output.text(&format!("{}: sound, {}", dir.display(), counted(objects, "object")));
         return Ok(());
     }
-    Err(Failure::Damaged(damaged.len()))
+    let count = counted(damaged.len(), "object");
+    Err(Error::new(
+        ErrorKind::Unsound,
+        format!("failed to verify the cache: {count} were damaged, and are removed"),
+        "the next build compiles them anew; if it happens again, check the disk",
+    ))
+}
+
+fn in_use() -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        "failed to evict from the cache: a build is using it",
+        "run it again when the build is done, or let builds do it with --cache-size",
+    )
 }

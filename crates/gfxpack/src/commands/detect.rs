@@ -9,7 +9,7 @@ use gfxpack_runtime::device::{self, Detection, Device, HipLibrary, Inputs};
 use serde_json::json;
 
 use crate::args::{Detect, Hardware, SYSFS, Which};
-use crate::fail::{self, Failure, Result};
+use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::Output;
 
 /// Prints devices or package names.
@@ -37,7 +37,17 @@ pub(crate) fn run(args: &Detect, output: &Output) -> Result {
         output.message("note", &json!({ "message": note }));
         output.say(&format!("note: {note}"));
     }
-    if detection.devices.is_empty() { Err(Failure::NoGpu) } else { Ok(()) }
+    if detection.devices.is_empty() { Err(no_gpu()) } else { Ok(()) }
+}
+
+/// That there is no GPU that packages could be for.
+pub(super) fn no_gpu() -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        "failed to find an AMD GPU in this machine",
+        "`gfxpack doctor` tells why none was found; for another machine's GPU, have the package \
+         manager install its package by name",
+    )
 }
 
 /// This machine's GPUs, as the command line and the environment have it.

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use gfxpack_compile::Cancel;
 use gfxpack_pipeline::doctor::{
     Finding, Findings, Installed, Level, check_compilers, check_devices, check_installed,
     check_library, check_rocfft, check_target, check_tuning, check_variables,
@@ -11,17 +10,14 @@ use gfxpack_runtime::Environment;
 
 use super::{detect, lookup};
 use crate::args::{CacheDir, Doctor, SYSFS, ToolchainArgs};
-use crate::fail::{Failure, Result};
-use crate::output::Output;
-use crate::{environment, options};
+use crate::context::Context;
+use crate::fail::{Error, ErrorKind, Result};
+use crate::options;
+use crate::output::{Output, counted};
 
 /// Checks everything, and fails where there is a problem.
-pub(crate) fn run(
-    args: &Doctor,
-    machine: &environment::Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
+    let Context { environment: machine, cancel, output } = context;
     let environment = Environment::read();
     let mut report = |finding: &Finding| print(finding, output);
     let mut findings = Findings::new(&mut report);
@@ -60,7 +56,11 @@ pub(crate) fn run(
     check_compilers(installed, &search, &cache, cancel, &mut findings);
     match findings.problems() {
         0 => Ok(()),
-        problems => Err(Failure::Unwell(problems)),
+        problems => Err(Error::new(
+            ErrorKind::Unsound,
+            format!("found {} on this machine", counted(problems, "problem")),
+            "each problem above says what to do",
+        )),
     }
 }
 

@@ -6,10 +6,11 @@ use serde_json::json;
 
 use super::lookup;
 use crate::args::MiopenVersion;
+use crate::fail::Result;
 use crate::output::{Output, shown};
 
 /// Lists all of them, set or not.
-pub(crate) fn run(version: &MiopenVersion, output: &Output) {
+pub(crate) fn run(version: &MiopenVersion, output: &Output) -> Result {
     let environment = Environment::read();
     let places = lookup::usual_places(version, &environment, output);
     let variables = environment.variables();
@@ -30,6 +31,7 @@ pub(crate) fn run(version: &MiopenVersion, output: &Output) {
         }
     }
     databases(&environment, &places, output);
+    Ok(())
 }
 
 /// Where databases are looked for, each kind in its order.

@@ -3,41 +3,27 @@
 
 use std::time::Duration;
 
-use gfxpack_compile::{Cancel, Shortcuts};
-use gfxpack_pipeline::options::{BuildOptions, KdbForm};
+use gfxpack_pipeline::options::BuildOptions;
 use gfxpack_pipeline::progress::{Event, Progress};
 use gfxpack_pipeline::shards::stored::Stored;
 use gfxpack_pipeline::shards::{build, job};
 use gfxpack_plan::shard::Shard;
 
 use crate::args::ExecJob;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_options, search};
 use crate::output::Output;
 
 /// Runs the job, unless its object or the compiler's refusal is there.
-pub(crate) fn run(
-    args: &ExecJob,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
+    let Context { environment, cancel, output } = context;
     let options = BuildOptions {
         out: args.out.clone(),
         jobs: Some(1),
         timeout: Duration::from_secs(args.timeout),
-        allow_partial: false,
-        form: KdbForm::default(),
-        report: None,
-        junit: None,
-        annotations: false,
-        shortcuts: Shortcuts::default(),
         allow_read: args.allow_read.clone(),
-        retry_refused: false,
-        write_refused: None,
-        remote: None,
-        shared_cache: None,
+        ..BuildOptions::default()
     };
     let cache = cache_options(&args.cache, environment)?;
     let search = search(&args.toolchain, environment);

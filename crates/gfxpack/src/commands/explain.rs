@@ -10,15 +10,16 @@ use serde_json::json;
 use super::lookup;
 use crate::args::Explain;
 use crate::fail::Result;
-use crate::output::{Output, shown};
+use crate::output::{Output, joined, shown};
 
 /// Explains; the kernel may be there after all.
 pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result {
     let environment = Environment::read();
-    let config = lookup::config(&args.asked, &environment, output)?;
+    let config = lookup::config(&args.kernel.asked, &environment, output)?;
     let target = config.target.clone();
     let cache = KernelCache::open(config);
-    let key = KernelKey { kernel_name: args.name.clone(), kernel_args: kernel_args.to_owned() };
+    let key =
+        KernelKey { kernel_name: args.kernel.name.clone(), kernel_args: kernel_args.to_owned() };
     let answers = Answers::ask(&cache, &key);
     output.text(&format!("kernel  {key}"));
     output.text(&format!("device  {target}"));
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result 
     }
     if answers.runtime.found.is_none() {
         print_advice(&key, &target, output);
-        let max_bytes = args.asked.max_object.bytes;
+        let max_bytes = args.kernel.asked.max_object.bytes;
         let files = asked.iter().map(|(_, file)| file.as_path());
         let nearest = NearestKeys::search(&key, files, args.nearest, max_bytes);
         print_nearest(&key, &nearest, output);
@@ -54,15 +55,13 @@ pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result 
 /// One file that is asked, and what it answers.
 fn print_file(answer: &FileAnswer, output: &Output) {
     output.message("file", answer);
-    if !output.json {
-        output.data(&format!("{:<6}  {}", answer.layer, answer.file));
-        output.data(&format!("        {}", answer.detail));
-        if !answer.miopen_opens && answer.state != "no-file" {
-            output.data("        MIOpen does not open it");
-        }
-        if let Some(hint) = answer.hint {
-            output.data(&format!("        hint: {hint}"));
-        }
+    output.text(&format!("{:<6}  {}", answer.layer, answer.file));
+    output.text(&format!("        {}", answer.detail));
+    if !answer.miopen_opens && answer.state != "no-file" {
+        output.text("        MIOpen does not open it");
+    }
+    if let Some(hint) = answer.hint {
+        output.text(&format!("        hint: {hint}"));
     }
 }
 
@@ -77,15 +76,13 @@ fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {
     let NearestKeys { of_that_name, keys, names, .. } = found;
     if *of_that_name == 0 && !names.is_empty() {
         output.message("names", &json!({ "nearest": names }));
-        if !output.json {
-            let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-            let (name, quoted) = (&key.kernel_name, quoted.join(", "));
-            output.data(&format!("no kernel is called `{name}`; the nearest names are {quoted}"));
-        }
+        let (name, quoted) =
+            (&key.kernel_name, joined(names.iter().map(|name| format!("`{name}`"))));
+        output.text(&format!("no kernel is called `{name}`; the nearest names are {quoted}"));
     }
-    if !output.json && *of_that_name > 0 {
+    if *of_that_name > 0 {
         let plural = if *of_that_name == 1 { "kernel has" } else { "kernels have" };
-        output.data(&format!("{of_that_name} {plural} that name; the nearest:"));
+        output.text(&format!("{of_that_name} {plural} that name; the nearest:"));
     }
     for NearestKey { differing_words, kernel_args, file, asked, stored, .. } in keys {
         let body = json!({
@@ -93,12 +90,10 @@ fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {
             "asked": asked, "stored": stored,
         });
         output.message("nearest", &body);
-        if !output.json {
-            let word = if *differing_words == 1 { "word differs" } else { "words differ" };
-            output.data(&format!("{differing_words} {word} in {}", file.display()));
-            output.data(&format!("  asked   {}", elided(asked)));
-            output.data(&format!("  stored  {}", elided(stored)));
-        }
+        let word = if *differing_words == 1 { "word differs" } else { "words differ" };
+        output.text(&format!("{differing_words} {word} in {}", file.display()));
+        output.text(&format!("  asked   {}", elided(asked)));
+        output.text(&format!("  stored  {}", elided(stored)));
     }
 }
 
@@ -106,10 +101,7 @@ fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {
 fn print_elsewhere(others: &[Elsewhere], target: &Target, output: &Output) {
     for Elsewhere { file, target: serves, .. } in others {
         output.message("elsewhere", &json!({ "file": shown(file), "target": serves }));
-        if !output.json {
-            let file = file.display();
-            output
-                .data(&format!("note    {file} has this very key, and is not asked for {target}"));
-        }
+        let file = file.display();
+        output.text(&format!("note    {file} has this very key, and is not asked for {target}"));
     }
 }

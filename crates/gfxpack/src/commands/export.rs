@@ -4,13 +4,14 @@ use gfxpack_pipeline::shards::ninja;
 use serde_json::json;
 
 use crate::args::Export;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::search;
-use crate::output::{Output, shown};
+use crate::output::shown;
 
 /// Writes what was asked for.
-pub(crate) fn run(export: &Export, environment: &Environment, output: &Output) -> Result {
+pub(crate) fn run(export: &Export, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     match export {
         Export::Ninja(args) => {
             let jobs = ninja::write(&args.plan, &args.out, &search(&args.toolchain, environment))?;

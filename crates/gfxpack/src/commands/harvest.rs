@@ -2,7 +2,6 @@
 
 mod sources;
 
-use gfxpack_compile::Cancel;
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::{Options, SeenCommand, harvest, script};
 use gfxpack_pipeline::destination::{Destination, replace, replace_executable};
@@ -13,14 +12,16 @@ use serde_json::json;
 
 use self::sources::{bar, inputs, names, tell_files};
 use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Sources};
+use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::output::{Output, counted, shown, to_file};
 
 /// Runs `harvest` or one of its sub-commands.
-pub(crate) fn run(args: &Harvest, cancel: &Cancel, output: &Output) -> Result {
+pub(crate) fn run(args: &Harvest, context: &Context) -> Result {
+    let Context { output, .. } = context;
     match &args.command {
-        None => keys(&args.keys, cancel, output),
-        Some(HarvestCommand::Commands(args)) => commands(args, cancel, output),
+        None => keys(&args.keys, context),
+        Some(HarvestCommand::Commands(args)) => commands(args, context),
         Some(HarvestCommand::Plans(args)) => plans(args, output),
     }
 }
@@ -36,9 +37,7 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
     }
     let out = to_file(args.out.as_ref());
     match out {
-        Some(out) => {
-            replace(out, fft_plans::list(plans).as_bytes()).map_err(fail::io("write", out))?
-        }
+        Some(out) => replace(out, fft_plans::list(plans).as_bytes())?,
         None => plans.iter().for_each(|plan| {
             let plan = plan.to_string();
             output.message("plan-of-log", &json!({ "plan": plan }));
@@ -54,7 +53,8 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
     Ok(())
 }
 
-fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
+fn keys(args: &HarvestKeys, context: &Context) -> Result {
+    let Context { cancel, output, .. } = context;
     let inputs = inputs(&args.sources)?;
     let bar = bar(&inputs, output);
     let read = |bytes| bar.add(bytes);
@@ -107,12 +107,13 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
     Ok(())
 }
 
-fn commands(args: &HarvestCommands, cancel: &Cancel, output: &Output) -> Result {
-    let found = gather_commands(&args.sources, cancel, output)?;
+fn commands(args: &HarvestCommands, context: &Context) -> Result {
+    let Context { output, .. } = context;
+    let found = gather_commands(&args.sources, context)?;
     let commands: Vec<DriverCommand> = found.iter().map(|found| found.command.clone()).collect();
     let text = script::plain(&commands);
     match to_file(args.out.as_ref()) {
-        Some(path) => replace_executable(path, &text).map_err(fail::io("write", path))?,
+        Some(path) => replace_executable(path, &text)?,
         // As messages they are there already.
         None if output.json => {}
         None => output.bytes(text.as_bytes()),
@@ -127,11 +128,8 @@ fn commands(args: &HarvestCommands, cancel: &Cancel, output: &Output) -> Result 
 ///
 /// # Errors
 /// Where an input can't be read, or there is no command.
-pub(super) fn gather_commands(
-    sources: &Sources,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result<Vec<SeenCommand>> {
+pub(super) fn gather_commands(sources: &Sources, context: &Context) -> Result<Vec<SeenCommand>> {
+    let Context { cancel, output, .. } = context;
     let inputs = inputs(sources)?;
     let bar = bar(&inputs, output);
     let read = |bytes| bar.add(bytes);

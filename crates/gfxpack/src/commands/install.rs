@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::detect;
 use super::repo::left_out;
-use crate::args::{Install, Manager};
-use crate::fail::{self, Failure, Result};
+use crate::args::Install;
+use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::Output;
 
 /// Installs one package for each device: that for exactly its compute units
@@ -21,9 +21,14 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
         output.say(&format!("note: {note}"));
     }
     if detection.devices.is_empty() {
-        return Err(Failure::NoGpu);
+        return Err(detect::no_gpu());
     }
-    let manager = manager(args.with)?;
+    let manager = args.with.or_else(PackageManager::installed).ok_or_else(|| {
+        fail::usage(
+            "failed to find a package manager",
+            "install apt, dnf or zypper, or take the tarball",
+        )
+    })?;
     let offered = match &args.from {
         Some(dir) => Offered::below(dir, &manager, |path| output.warn(&left_out(path)))?,
         None => Offered::Repositories(&manager, &args.words),
@@ -45,8 +50,15 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
     without.dedup();
     output.message("install", &json!({ "packages": wanted, "without": without }));
     if wanted.is_empty() {
-        let (targets, given) = (without.join(", "), args.from.is_some());
-        return Err(Failure::NoPackage { targets, given });
+        let hint = match args.from {
+            Some(_) => "the directory given with --from has none: build it with `gfxpack dist`",
+            None => {
+                "add a repository that has one, give a directory of packages with --from, or build \
+                 it with `gfxpack dist`"
+            }
+        };
+        let message = format!("failed to find a package for {}", without.join(", "));
+        return Err(Error::new(ErrorKind::NotFound, message, hint));
     }
     if !without.is_empty() {
         output.warn(&format!("there is no package for {}", without.join(", ")));
@@ -73,19 +85,4 @@ fn start(manager: &PackageManager, args: &Install, wanted: Vec<String>, output: 
 
 fn told(found: &[String]) -> String {
     if found.is_empty() { "no package".to_owned() } else { found.join(", ") }
-}
-
-/// The package manager that is meant, or the one that is there.
-fn manager(chosen: Option<Manager>) -> Result<PackageManager> {
-    let named = chosen.map(|manager| match manager {
-        Manager::Apt => PackageManager::APT,
-        Manager::Dnf => PackageManager::DNF,
-        Manager::Zypper => PackageManager::ZYPPER,
-    });
-    named.or_else(PackageManager::installed).ok_or_else(|| {
-        fail::usage(
-            "failed to find a package manager",
-            "install apt, dnf or zypper, or take the tarball",
-        )
-    })
 }

@@ -8,7 +8,6 @@ mod stats;
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::Cancel;
 use gfxpack_kdb::{FindingClass, ReadError, VerifyOptions};
 use gfxpack_model::Target;
 use gfxpack_pipeline::destination;
@@ -16,40 +15,39 @@ use gfxpack_pipeline::verdict::Verdict;
 use serde_json::json;
 
 use crate::args::{Kdb, KdbCommand, MaxObject, SelectObject};
-use crate::environment::Environment;
-use crate::fail::{self, Result};
+use crate::context::Context;
+use crate::fail::Result;
 use crate::output::{Output, counted, harmless, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
-use crate::signals::cancel_on_signal;
 
 /// Runs a `kdb` sub-command.
-pub(crate) fn run(kdb: KdbCommand, environment: &Environment, output: &Output) -> Result {
+pub(crate) fn run(kdb: KdbCommand, context: &Context) -> Result {
+    let Context { output, .. } = context;
     let KdbCommand { max_object: max, command } = kdb;
     match command {
-        Kdb::Verify { files, target } => verify_all(&files, target.as_ref(), max, output),
-        Kdb::Check(args) => check::run(&args, max, environment, &cancel_on_signal(output)?, output),
+        Kdb::Verify { files, target } => {
+            verify_all(&files, target.as_ref(), max, context.cancellable()?)
+        }
+        Kdb::Check(args) => check::run(&args, max, context.cancellable()?),
         Kdb::Info { files } => files.iter().try_for_each(|file| info(file, max, output)),
         Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, max, output),
-        Kdb::Get { file, name, args, out } => {
-            get(&SelectObject { file, name, args }, max, to_file(out.as_ref()), output)
-        }
+        Kdb::Get { object, out } => get(&object, max, to_file(out.as_ref()), output),
         Kdb::Merge { files, out, on_conflict, copy } => {
-            let cancel = cancel_on_signal(output)?;
-            copy::merge(&files, &out, on_conflict, &copy.options(max), &cancel, output)
+            copy::merge(&files, &out, on_conflict, &copy.options(max), context.cancellable()?)
         }
         Kdb::Diff { old, new, exit_code } => diff::run(&old, &new, exit_code, max, output),
         Kdb::Split { file, out, by, copy } => {
-            copy::split(&file, &out, by, &copy.options(max), &cancel_on_signal(output)?, output)
+            copy::split(&file, &out, by, &copy.options(max), context.cancellable()?)
         }
         Kdb::Convert { file, out, copy } => {
-            copy::convert(&file, &out, &copy.options(max), &cancel_on_signal(output)?, output)
+            copy::convert(&file, &out, &copy.options(max), context.cancellable()?)
         }
         Kdb::Stats { file, html, top } => stats::run(&file, html.as_ref(), top, max, output),
         Kdb::Repair { file, out, copy } => {
-            copy::repair(&file, &out, &copy.options(max), &cancel_on_signal(output)?, output)
+            copy::repair(&file, &out, &copy.options(max), context.cancellable()?)
         }
         Kdb::Disasm { object, toolchain, cache } => {
-            object::disasm(&object, max, &toolchain, &cache, environment, output)
+            object::disasm(&object, max, &toolchain, &cache, context)
         }
         Kdb::Symbols { object } => object::symbols(&object, max, output),
     }
@@ -59,12 +57,12 @@ fn verify_all(
     files: &[PathBuf],
     target: Option<&Target>,
     max_object: MaxObject,
-    output: &Output,
+    context: &Context,
 ) -> Result {
-    let cancel = cancel_on_signal(output)?;
+    let Context { cancel, output, .. } = context;
     let mut verdict = Verdict::default();
     for file in files {
-        match verify(file, target, max_object, &cancel, output) {
+        match verify(file, target, max_object, context) {
             Ok(found) if found.is_empty() => {}
             Ok(found) => verdict.unsound(file, found.into_iter().map(FindingClass::hint)),
             Err(error) if cancel.is_cancelled() => return Err(error.into()),
@@ -82,9 +80,9 @@ fn verify(
     file: &Path,
     target: Option<&Target>,
     max_object: MaxObject,
-    cancel: &Cancel,
-    output: &Output,
+    context: &Context,
 ) -> Result<Vec<FindingClass>, ReadError> {
+    let Context { cancel, output, .. } = context;
     let report = {
         let bar = Bar::new(output, "verifying", Unit::Kernels, 0);
         let progress = |done| bar.progress(done);
@@ -232,7 +230,7 @@ fn get(
 ) -> Result {
     let bytes = object::find(select, max_object)?;
     match out {
-        Some(path) => destination::replace(path, &bytes).map_err(fail::io("write", path)),
+        Some(path) => destination::replace(path, &bytes),
         None => {
             output.bytes(&bytes);
             Ok(())

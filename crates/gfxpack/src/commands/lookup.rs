@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::detect;
 use crate::args::{Asked, Hardware, Lookup, MiopenVersion, Program};
-use crate::fail::{self, Failure, Result};
+use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::Output;
 
 /// Both answers, and the one that was asked for, for machines.
@@ -31,13 +31,14 @@ struct Message<'a> {
 /// Tells who has the kernel, or why nobody has.
 pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     let environment = Environment::read();
-    let mut config = config(&args.asked, &environment, output)?;
+    let mut config = config(&args.kernel.asked, &environment, output)?;
     if args.user_first {
         config.order = LookupOrder::UserFirst;
     }
     let target = config.target.clone();
     let cache = KernelCache::open(config);
-    let key = KernelKey { kernel_name: args.name.clone(), kernel_args: kernel_args.to_owned() };
+    let key =
+        KernelKey { kernel_name: args.kernel.name.clone(), kernel_args: kernel_args.to_owned() };
     let answers = Answers::ask(&cache, &key);
     let (found, misses) = match args.program {
         Program::Miopen => (answers.found_by_miopen(), &answers.miopen.lookup.misses),
@@ -63,18 +64,25 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     }
     let Some(found) = found else {
         let hidden = args.program == Program::Miopen && answers.hidden().is_some();
-        return Err(Failure::NotFound {
-            key: key_in_words(&key),
-            target: target.to_string(),
-            hidden,
-        });
+        return Err(not_found(&key_in_words(&key), &target, hidden));
     };
     match &args.out {
-        Some(path) => {
-            destination::replace(path, &found.code_object).map_err(fail::io("write", path))
-        }
+        Some(path) => destination::replace(path, &found.code_object),
         None => Ok(()),
     }
+}
+
+/// That no file has a kernel; `hidden` if an installed kdb has it that MIOpen
+/// does not open.
+pub(super) fn not_found(kernel: &str, target: &Target, hidden: bool) -> Error {
+    let hint = if hidden {
+        "`gfxpack doctor` counts what the smaller kdb hides; --for runtime asks for programs with \
+         gfxpack's runtime"
+    } else {
+        "`gfxpack explain` with the same arguments shows the nearest keys"
+    };
+    let message = format!("failed to find {kernel} for {target}");
+    Error::new(ErrorKind::NotFound, message, hint)
 }
 
 /// Prints both answers, a line each.

@@ -2,26 +2,21 @@
 
 use std::time::Instant;
 
-use gfxpack_compile::Cancel;
 use gfxpack_pipeline::merge::{MergeShards, MergedKdbs};
 use gfxpack_pipeline::text::brief;
 use serde_json::json;
 
 use super::dist::report_kdbs;
 use crate::args::Merge;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_options, kdb_form};
-use crate::output::Output;
+use crate::output::{Output, if_any};
 use crate::progress::Reporter;
 
 /// Checks the shards, and writes and verifies every kdb.
-pub(crate) fn run(
-    args: &Merge,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &Merge, context: &Context) -> Result {
+    let Context { environment, cancel, output } = context;
     let begun = Instant::now();
     let merge = MergeShards {
         dirs: &args.dirs,
@@ -41,7 +36,7 @@ fn summarise(args: &Merge, merged: &MergedKdbs, begun: Instant, output: &Output)
     let (jobs, failed) = (merged.jobs, merged.failed);
     let body = json!({ "jobs": jobs, "failed": failed, "plan": merged.plan.to_string() });
     output.message("merge-finished", &body);
-    let lacking = if failed > 0 { format!(", {failed} without an object") } else { String::new() };
+    let lacking = if_any(failed, |failed| format!(", {failed} without an object"));
     let time = brief(begun.elapsed());
     output.say(&format!("{jobs} jobs merged{lacking}: {} in {time}", args.out.display()));
 }

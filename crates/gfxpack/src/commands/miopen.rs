@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::Cancel;
 use gfxpack_miopen::{Library, LibrarySource, Sources};
 use gfxpack_pipeline::{destination, libmiopen};
 use serde_json::json;
 
 use crate::args::MiopenCommand;
-use crate::environment::Environment;
-use crate::fail::{self, Result};
+use crate::context::Context;
+use crate::fail::Result;
 use crate::options::{cache_dir, library_options};
 use crate::output::{Output, counted, shown};
 use crate::progress::Reporter;
@@ -19,12 +18,8 @@ const COMMENT: &str = "The libMIOpen that `cargo xtask dist` asks: packages of D
                        digest.\n`cargo xtask update-miopen` moves it to the newest.";
 
 /// Finds it, or fetches it, and says what it is.
-pub(crate) fn run(
-    args: &MiopenCommand,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
+    let Context { environment, cancel, output } = context;
     let cache = cache_dir(&args.cache, environment).directory()?;
     let mut options = library_options(&args.library, environment);
     let reporter = Reporter::new(output);
@@ -33,7 +28,7 @@ pub(crate) fn run(
         Some(file) => {
             let lock = libmiopen::choose(&options, &cache, cancel, &reporter)?;
             let text = lock.text(COMMENT)?;
-            destination::replace(file, text.as_bytes()).map_err(fail::io("write", file))?;
+            destination::replace(file, text)?;
             // What was written is what is used.
             options.source = Some(LibrarySource::Lock(file.clone()));
             libmiopen::locate(&options, &cache, cancel, &reporter)?

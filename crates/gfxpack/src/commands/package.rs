@@ -1,23 +1,17 @@
 //! `package`: packages of kdbs that exist.
 
-use gfxpack_compile::Cancel;
 use gfxpack_pipeline::package::PackageKdbs;
 
 use super::dist::report_packages;
 use crate::args::Package;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_options, package_options};
-use crate::output::Output;
 use crate::progress::Reporter;
 
 /// Verifies and packages each kdb.
-pub(crate) fn run(
-    args: &Package,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &Package, context: &Context) -> Result {
+    let Context { environment, cancel, output } = context;
     let options = package_options(&args.packaging, environment)?;
     let package = PackageKdbs {
         kdbs: &args.kdbs,

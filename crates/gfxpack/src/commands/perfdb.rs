@@ -10,8 +10,8 @@ use gfxpack_tuning::{DatabaseName, MergeError, Overlaid};
 use serde_json::json;
 
 use crate::args::{parse_target, whole_file};
-use crate::fail::{Failure, Result};
-use crate::output::{Output, counted, shown};
+use crate::fail::{Error, ErrorKind, Result};
+use crate::output::{Output, counted, if_any, joined, shown};
 use crate::tuning_findings;
 
 #[derive(Debug, Subcommand)]
@@ -123,15 +123,18 @@ fn lint(files: &[PathBuf], target: Option<&Target>, strict: bool, output: &Outpu
         if errors > 0 || (strict && warnings > 0) {
             unsound.push(format!("`{}`", file.display()));
         } else if !output.json {
-            let warned =
-                if warnings > 0 { format!(", {warnings} warnings") } else { String::new() };
+            let warned = if_any(warnings, |warnings| format!(", {warnings} warnings"));
             output.data(&format!("{}: sound, {} records{warned}", file.display(), linted.records));
         }
     }
     if unsound.is_empty() {
         return Ok(());
     }
-    Err(Failure::Faulty(unsound.join(", ")))
+    Err(Error::new(
+        ErrorKind::Unsound,
+        format!("failed to verify {}", joined(unsound)),
+        "each finding above says what is wrong, and where",
+    ))
 }
 
 fn stats(file: &Path, output: &Output) -> Result {

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use gfxpack_compile::Cancel;
 use gfxpack_model::Digest;
 use gfxpack_pipeline::options::Purpose;
 use gfxpack_pipeline::plan_state::{self, PlanState};
@@ -14,32 +13,23 @@ use serde_json::json;
 
 use super::why;
 use crate::args::PlanCommand;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
-use crate::options::PlanArgs;
-use crate::output::{Output, counted, shown};
+use crate::options::prepare_options;
+use crate::output::{Output, counted, if_any, joined, shown};
 use crate::prepared;
 use crate::progress::Reporter;
 
 /// Makes the plan and prints it.
-pub(crate) fn run(
-    args: &PlanCommand,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
-    let plan = PlanArgs {
-        inputs: &args.inputs,
-        toolchain: &args.toolchain,
-        cache: &args.cache,
-        stated_license: None,
-        allow_partial: false,
+pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
+    let Context { environment, cancel, output } = context;
+    let mut options = prepare_options(&args.inputs, &args.toolchain, &args.cache, environment)?;
+    if args.stage.is_some() {
         // What the commands name has to stay.
-        purpose: if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
-        jobs: None,
-    };
+        options.purpose = Purpose::Build;
+    }
     let reporter = Reporter::new(output);
-    let gathered = match prepare::gather(&plan.options(environment)?, cancel, &reporter)? {
+    let gathered = match prepare::gather(&options, cancel, &reporter)? {
         Work::ToDo(gathered) => *gathered,
         Work::NothingMissing(shares) => {
             prepared::report_shares(&shares, output);
@@ -78,7 +68,7 @@ fn store(gathered: Gathered, dir: &Path, carry: u64, output: &Output) -> Result 
         &json!({ "digest": header.digest, "directory": shown(dir), "jobs": header.jobs, "kdbs": kdbs }),
     );
     output.text(&format!("plan      {}", header.digest));
-    output.text(&format!("{} compile jobs for {}", header.jobs, kdbs.join(", ")));
+    output.text(&format!("{} compile jobs for {}", header.jobs, joined(&kdbs)));
     Ok(())
 }
 
@@ -107,23 +97,17 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     }
     output.data(&format!("plan      {}", plan.digest()));
     for kdb in &plan.kdbs {
-        let languages: Vec<String> = plan_state::rows_by_language(plan, kdb)
-            .iter()
-            .map(|(language, count)| format!("{count} {language}"))
-            .collect();
+        let languages = plan_state::rows_by_language(plan, kdb).into_iter();
+        let languages = joined(languages.map(|(language, count)| format!("{count} {language}")));
         output.data(&format!(
-            "{:<20}  {} ({})",
+            "{:<20}  {} ({languages})",
             kdb.file_name(),
-            counted(kdb.rows.len(), "kernel"),
-            languages.join(", ")
+            counted(kdb.rows.len(), "kernel")
         ));
     }
     let count = |of: &[bool]| of.iter().filter(|it| **it).count();
     let (cached, refused) = (count(&cached), count(&refused));
-    let words = match refused {
-        0 => String::new(),
-        _ => format!("{refused} refused before, "),
-    };
+    let words = if_any(refused, |refused| format!("{refused} refused before, "));
     output.data(&format!(
         "{} compile jobs: {cached} in the cache, {words}{} to run",
         plan.jobs.len(),

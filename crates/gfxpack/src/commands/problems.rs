@@ -6,7 +6,6 @@ mod model;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use gfxpack_compile::Cancel;
 use gfxpack_miopen::{
     DataType, Problem, ProblemFile, ReadOptions, Selection, network_names, network_problems,
     read_problems,
@@ -14,14 +13,16 @@ use gfxpack_miopen::{
 use serde_json::json;
 
 use crate::args::ProblemsCommand;
-use crate::fail::{self, Failure, Result};
+use crate::context::Context;
+use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::{Output, counted, shown, to_file};
 
 #[cfg(feature = "onnx")]
 pub(crate) use model::read_model;
 
 /// Runs `problems`.
-pub(crate) fn run(args: &ProblemsCommand, cancel: &Cancel, output: &Output) -> Result {
+pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
+    let Context { cancel, output, .. } = context;
     if args.list {
         return list(output);
     }
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &ProblemsCommand, cancel: &Cancel, output: &Output) -> R
     let mut unresolved = 0;
     for name in &args.names {
         if is_model(name) {
-            unresolved += add_model(name, args, cancel, &mut problems, output)?;
+            unresolved += add_model(name, args, &mut problems, context)?;
         } else {
             problems.extend(network_problems(name, &selection(args))?);
         }
@@ -47,7 +48,11 @@ pub(crate) fn run(args: &ProblemsCommand, cancel: &Cancel, output: &Output) -> R
     output.message("problems", &body);
     output.say(&counted(problems.len(), "problem"));
     if unresolved > 0 {
-        return Err(Failure::Unresolved(unresolved));
+        return Err(Error::new(
+            ErrorKind::Refused,
+            format!("failed to resolve {}", counted(unresolved, "layer")),
+            "each is named above, with what would resolve it",
+        ));
     }
     Ok(())
 }
@@ -78,9 +83,8 @@ use model::add as add_model;
 fn add_model(
     name: &str,
     _: &ProblemsCommand,
-    _: &Cancel,
     _: &mut BTreeSet<Problem>,
-    _: &Output,
+    _: &Context,
 ) -> Result<usize> {
     Err(fail::usage(
         format!("failed to read `{name}`: this gfxpack was built without models in ONNX"),
@@ -107,11 +111,8 @@ fn list(output: &Output) -> Result {
 fn selection(args: &ProblemsCommand) -> Selection {
     Selection {
         batches: if args.batch.is_empty() { vec![1] } else { args.batch.clone() },
-        data_types: match args.data_types() {
-            none if none.is_empty() => vec![DataType::Fp32],
-            some => some,
-        },
-        layouts: args.layouts(),
+        data_types: if args.r#type.is_empty() { vec![DataType::Fp32] } else { args.r#type.clone() },
+        layouts: args.layout.clone(),
         directions: args.directions(),
         operations: args.operations(),
         size: args.size,
@@ -143,8 +144,7 @@ fn write(problems: &BTreeSet<Problem>, args: &ProblemsCommand, output: &Output) 
         for problem in problems {
             writeln!(text, "MIOpenDriver {problem}").expect("a String takes all");
         }
-        return gfxpack_pipeline::destination::replace(path, text.as_bytes())
-            .map_err(fail::io("write", path));
+        return gfxpack_pipeline::destination::replace(path, text);
     }
     for problem in problems {
         let line = problem.to_string();

@@ -8,12 +8,12 @@ use gfxpack_pipeline::record;
 use serde_json::json;
 
 use crate::args::Repo;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::Output;
 
 /// Indexes and signs, and says how the repository is used.
-pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> Result {
+pub(crate) fn run(args: &Repo, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     let dir = std::fs::canonicalize(&args.dir).map_err(fail::io("find", &args.dir))?;
     let epoch = environment.epoch()?;
     let signer = args.sign_key.as_deref().map(|key| Signer::new(key, epoch)).transpose()?;

@@ -13,12 +13,13 @@ use gfxpack_pipeline::program_run::{ProgramRun, Ran};
 use serde_json::json;
 
 use crate::args::Run;
-use crate::environment::Environment;
-use crate::fail::{self, Failure, Result};
+use crate::context::Context;
+use crate::fail::Result;
 use crate::output::{Output, counted, shown};
 
 /// Runs the program to its end; its exit code becomes this command's.
-pub(crate) fn run(args: &Run, environment: &Environment, output: &Output) -> Result {
+pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
+    let Context { environment, output, .. } = context;
     let fft_logs = args.plans.as_ref().map(|_| FftLogs::create()).transpose()?;
     let run = ProgramRun {
         words: &args.command,
@@ -43,16 +44,14 @@ pub(crate) fn run(args: &Run, environment: &Environment, output: &Output) -> Res
         && !fft.plans.plans.is_empty()
     {
         let list = fft_plans::list(&fft.plans.plans);
-        destination::replace(file, list.as_bytes()).map_err(fail::io("write", file))?;
+        destination::replace(file, list)?;
     }
     tell(args, &ran, Missed { all: missed.len(), stored }, output);
     if let (Some(file), Some(fft)) = (&args.plans, &ran.fft) {
         tell_of_plans(file, fft, output);
     }
-    match ran.status.code().or_else(|| Some(128 + ran.status.signal()?)) {
-        Some(0) => Ok(()),
-        code => Err(Failure::Program(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))),
-    }
+    let code = ran.status.code().or_else(|| Some(128 + ran.status.signal()?));
+    Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
 /// Kernels that were in no kdb.

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::args::{Missing, Status};
 use crate::fail::Result;
 use crate::options::shard_dirs;
-use crate::output::Output;
+use crate::output::{Output, if_any};
 
 /// Prints the shards, or only the missing ones.
 pub(crate) fn run(args: &Status, output: &Output) -> Result {
@@ -66,10 +66,7 @@ pub(crate) fn tell(
             }
             state.strange.iter().for_each(|strange| output.warn(strange));
             let done = state.count as usize - missing.len();
-            let again = match missing.len() {
-                0 => String::new(),
-                _ => format!("; to run: {}", ranges(&missing)),
-            };
+            let again = if_any(missing.len(), |_| format!("; to run: {}", ranges(&missing)));
             output.data(&format!("{done} of {} shards are done{again}", state.count));
         }
     }

@@ -5,19 +5,19 @@ use gfxpack_plan::shard::ranges;
 use serde_json::json;
 
 use crate::args::{SlurmArgs, Submit};
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::slurm_options;
-use crate::output::Output;
 
 /// Submits to the engine that was asked for.
-pub(crate) fn run(submit: &Submit, environment: &Environment, output: &Output) -> Result {
+pub(crate) fn run(submit: &Submit, context: &Context) -> Result {
     match submit {
-        Submit::Slurm(args) => slurm(args, environment, output),
+        Submit::Slurm(args) => slurm(args, context),
     }
 }
 
-fn slurm(args: &SlurmArgs, environment: &Environment, output: &Output) -> Result {
+fn slurm(args: &SlurmArgs, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     let submission = Submission::prepare(&slurm_options(args, environment))?;
     let script = &submission.script;
     let verb = if submission.is_script_new { "wrote" } else { "using" };

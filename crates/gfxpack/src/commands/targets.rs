@@ -1,6 +1,5 @@
 //! `targets`: the GPUs that are known, and what can be built for them here.
 
-use gfxpack_compile::Cancel;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_pipeline::error::Error;
 use gfxpack_pipeline::toolchains::{BuildableLanguages, survey};
@@ -8,18 +7,13 @@ use gfxpack_toolchain::ToolchainError;
 use serde_json::json;
 
 use crate::args::Targets;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, search};
-use crate::output::Output;
 
 /// Lists all processors.
-pub(crate) fn run(
-    args: &Targets,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &Targets, context: &Context) -> Result {
+    let Context { environment, cancel, output } = context;
     let (search, cache) =
         (search(&args.toolchain, environment), cache_dir(&args.cache.dir, environment));
     let listed = match survey(&search, &cache, cancel) {

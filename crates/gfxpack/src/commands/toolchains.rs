@@ -1,6 +1,6 @@
 //! `toolchains`: the compilers that were found, and what each builds.
 
-use gfxpack_compile::{Cancel, landlock_abi};
+use gfxpack_compile::landlock_abi;
 use gfxpack_miopen::{Library, LibraryError, MIOPEN};
 use gfxpack_model::Language;
 use gfxpack_pipeline::error::in_full;
@@ -9,18 +9,14 @@ use gfxpack_toolchain::Listed;
 
 use super::miopen;
 use crate::args::ToolchainsCommand;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, search};
 use crate::output::Output;
 
 /// Lists all toolchains, in order of preference.
-pub(crate) fn run(
-    args: &ToolchainsCommand,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &ToolchainsCommand, context: &Context) -> Result {
+    let Context { environment, cancel, output } = context;
     let (search, cache) =
         (search(&args.toolchain, environment), cache_dir(&args.cache.dir, environment));
     for (index, listed) in survey(&search, &cache, cancel)?.iter().enumerate() {
@@ -34,7 +30,7 @@ pub(crate) fn run(
     }
     output.text("");
     output.text(&format!("kernel: {}", landlock()));
-    library(environment, output)
+    library(context)
 }
 
 /// Whether the kernel holds compilers to the directories that they may write.
@@ -48,7 +44,8 @@ fn landlock() -> String {
 }
 
 /// The libMIOpen that is asked which kernels problems want.
-fn library(environment: &Environment, output: &Output) -> Result {
+fn library(context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     let found = Library::installed(&MIOPEN, environment.rocm_path.as_deref());
     output.text("");
     match found {

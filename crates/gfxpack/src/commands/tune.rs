@@ -1,7 +1,5 @@
 //! `tune`: has MIOpen tune for what programs computed.
 
-use gfxpack_caches::Shell;
-use gfxpack_compile::Cancel;
 use gfxpack_harvest::SeenCommand;
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::script::{self, Tuning};
@@ -12,14 +10,16 @@ use serde_json::json;
 
 use super::harvest::gather_commands;
 use crate::args::{Tune, TuneCollect, TuneEnv, TuneEnvMode, TunePlan};
+use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, shown};
+use crate::output::{Output, if_any, shown};
 use crate::progress::Reporter;
 
 /// Runs a sub-command of `tune`.
-pub(crate) fn run(tune: &Tune, cancel: &Cancel, output: &Output) -> Result {
+pub(crate) fn run(tune: &Tune, context: &Context) -> Result {
+    let Context { output, .. } = context;
     match tune {
-        Tune::Plan(args) => plan(args, cancel, output),
+        Tune::Plan(args) => plan(args, context),
         Tune::Collect(args) => collect(args, output),
         Tune::Env(args) => environment(args, output),
     }
@@ -27,7 +27,6 @@ pub(crate) fn run(tune: &Tune, cancel: &Cancel, output: &Output) -> Result {
 
 /// Prints the variables for a program that tunes, or takes them back.
 fn environment(args: &TuneEnv, output: &Output) -> Result {
-    let shell = Shell::from(args.shell);
     let dir = match &args.db {
         Some(dir) => std::path::absolute(dir).map_err(fail::io("find", dir))?,
         None => user_database_dir(&Environment::read()).0,
@@ -42,16 +41,17 @@ fn environment(args: &TuneEnv, output: &Output) -> Result {
         let body = json!({ "name": setting.name, "value": setting.value });
         output.message("tune-variable", &body);
         output.text(&match &setting.value {
-            Some(value) => shell.export(setting.name, &shell.quote(value)),
-            None => shell.unset(setting.name),
+            Some(value) => args.shell.export(setting.name, &args.shell.quote(value)),
+            None => args.shell.unset(setting.name),
         });
     }
     Ok(())
 }
 
 /// Writes `DIR/tune.sh`.
-fn plan(args: &TunePlan, cancel: &Cancel, output: &Output) -> Result {
-    let found = gather_commands(&args.sources, cancel, output)?;
+fn plan(args: &TunePlan, context: &Context) -> Result {
+    let Context { output, .. } = context;
+    let found = gather_commands(&args.sources, context)?;
     let wanted = |found: &&SeenCommand| args.all || found.command.is_tunable();
     let commands: Vec<DriverCommand> =
         found.iter().filter(wanted).map(|found| found.command.clone()).collect();
@@ -64,18 +64,13 @@ fn plan(args: &TunePlan, cancel: &Cancel, output: &Output) -> Result {
         ));
     }
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
-    let tuning = Tuning::from(args.mode);
     let path = args.out.join("tune.sh");
-    replace_executable(&path, &script::tuning(&commands, tuning))
-        .map_err(fail::io("write", &path))?;
+    replace_executable(&path, &script::tuning(&commands, args.mode))?;
     let body = json!({
-        "file": shown(&path), "mode": tuning.name(), "commands": commands.len(), "left_out": left_out,
+        "file": shown(&path), "mode": args.mode.name(), "commands": commands.len(), "left_out": left_out,
     });
     output.message("tune-planned", &body);
-    let left = match left_out {
-        0 => String::new(),
-        count => format!("; {count} others have nothing to tune"),
-    };
+    let left = if_any(left_out, |count| format!("; {count} others have nothing to tune"));
     output.say(&format!("{} commands to tune for{left}", commands.len()));
     output.say(&format!("run {} on the GPU that the results are for", path.display()));
     Ok(())

@@ -6,6 +6,7 @@ use gfxpack_miopen::{Library, LibraryError, MIOPEN};
 
 use super::finding::Findings;
 use crate::error::in_full;
+use crate::text::joined;
 
 const ABOUT: &str = "libMIOpen";
 
@@ -24,7 +25,7 @@ pub fn check_library(rocm: Option<&Path>, findings: &mut Findings<'_>) {
     match library.needs() {
         Ok(needs) if needs.missing.is_empty() => {}
         Ok(needs) => {
-            let missing = Vec::from_iter(needs.missing).join(", ");
+            let missing = joined(needs.missing);
             findings.problem(
                 ABOUT,
                 format!("`{file}` needs libraries that are not here: {missing}"),

@@ -16,6 +16,7 @@ use super::text_file::{as_text, cannot_read};
 use crate::error::{self, Error, Result};
 use crate::licence_head::licence_of;
 use crate::rayon_workers::RayonWorkers;
+use crate::text::joined;
 use crate::unbuildable::{Reason, Unbuilt};
 
 /// Lines of a key list that are held beside the keys.
@@ -91,13 +92,12 @@ impl<'k> KeyChecks<'k> {
 }
 
 fn no_key_for(processor: &str, name: &str, devices: &BTreeSet<&str>) -> Error {
-    let devices: Vec<&str> = devices.iter().copied().collect();
     error::usage(
         format!("failed to find a key for {processor} in `{name}`"),
         format!(
             "its keys are for {}: give that as --target, or rewrite the list with `gfxpack harvest \
              --retarget {processor}`; each list needs a key for every target",
-            devices.join(", ")
+            joined(devices)
         ),
     )
 }
@@ -192,7 +192,7 @@ impl Reader {
         if others > 0 {
             self.warnings.push(format!(
                 "{name}: keys for {others} other devices are left out; only {} is built",
-                processors.into_iter().collect::<Vec<_>>().join(", ")
+                joined(processors)
             ));
         }
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::asked_facts::ProblemsFact;
 use crate::origin::KdbOrigin;
-use crate::text::counted;
+use crate::text::{counted, if_any, joined};
 
 /// What lies in a directory of packages.
 #[derive(Debug, Serialize, Deserialize)]
@@ -98,8 +98,7 @@ impl KdbEntry {
     pub(super) fn notes(&self) -> Vec<String> {
         let id = self.target.id();
         let products = processors::by_name(id.processor()).map_or(&[][..], |known| known.products);
-        let products =
-            if products.is_empty() { String::new() } else { format!(": {}", products.join(", ")) };
+        let products = if_any(products.len(), |_| format!(": {}", joined(products)));
         let mut notes = vec![format!("for {}{products}", self.target)];
         let library = self.origin.library();
         let mut lists: Vec<&ProblemsFact> = Vec::new();
@@ -109,13 +108,13 @@ impl KdbEntry {
         let skipped = library.skipped.get(&self.target).copied().unwrap_or_default();
         let lacking = (self.missing.len() + without) as u64 + skipped;
         if !lists.is_empty() {
-            let names: Vec<&str> = lists.iter().map(|list| list.name()).collect();
+            let names = joined(lists.iter().map(|list| list.name()));
             let extent = match lacking {
                 _ if library.only_missing => "some kernels".to_owned(),
                 0 => "every kernel".to_owned(),
                 lacking => format!("all but {}", counted(lacking, "kernel")),
             };
-            notes.push(format!("{extent} of {}", names.join(", ")));
+            notes.push(format!("{extent} of {names}"));
         }
         notes
     }

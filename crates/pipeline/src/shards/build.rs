@@ -15,12 +15,13 @@ use super::run::Run;
 use super::stored::Stored;
 use crate::build::{executor_options, keeps};
 use crate::cache::Cache;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::failure_log::FailureFiles;
 use crate::options::{BuildOptions, CacheOptions, Purpose, ShardOptions};
 use crate::progress::{Event, Progress};
 use crate::remote::RemoteBackends;
 use crate::report::{self, Facts};
+use crate::text::counted;
 
 /// Reads the costs that jobs are parted by.
 pub fn read_costs(path: &Path) -> Result<KnownCosts> {
@@ -113,11 +114,21 @@ pub fn outcome(jobs: &[Ended], shard: Shard) -> Result<()> {
     let count = |wanted: fn(JobState) -> bool| jobs.iter().filter(|job| wanted(job.state)).count();
     let lost = count(JobState::is_to_retry);
     if lost > 0 {
-        return Err(Error::ShardLost { shard, lost });
+        let what = format!("{} of shard {shard}", counted(lost, "job"));
+        return Err(Error::new(
+            ErrorKind::Internal,
+            format!("failed to run {what}: their compilers were killed"),
+            "run the shard again, with more memory or fewer --jobs; what is compiled is kept",
+        ));
     }
     let failed = count(|state| !state.is_made());
     if failed > 0 {
-        return Err(Error::ShardRefused { shard, failed, total: jobs.len() });
+        let total = counted(jobs.len(), "kernel");
+        return Err(Error::new(
+            ErrorKind::ShardRefused,
+            format!("failed to compile {failed} of {total} of shard {shard}"),
+            error::SHARD_REFUSED_HINT,
+        ));
     }
     Ok(())
 }

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use gfxpack_compile::{CompileError, ObjectStore};
-use gfxpack_model::{Digest, JobId, KernelKey};
+use gfxpack_model::{Digest, JobId};
 use gfxpack_plan::plan::Plan;
-use gfxpack_plan::shard::{Ended, JobState, Shard};
+use gfxpack_plan::shard::{Ended, JobState, Shard, ranges};
 
 use super::state::FoundShard;
-use crate::merge_error::MergeError;
+use crate::error::{Error, ErrorKind, Result, usage};
+
+/// What to do about a shard's manifest that does not fit the plan.
+const RUN_AGAIN: &str = "remove that shard's manifest and run it again: what is compiled is kept";
 
 /// Where the objects of a plan's jobs are.
 pub struct Merged {
@@ -30,7 +33,7 @@ struct Faults {
 }
 
 impl Faults {
-    fn pass(&mut self, error: MergeError) -> Result<(), MergeError> {
+    fn pass(&mut self, error: Error) -> Result<()> {
         if !self.allowed {
             return Err(error);
         }
@@ -45,26 +48,35 @@ fn of_plan(
     digest: Digest,
     found: Vec<FoundShard>,
     faults: &mut Faults,
-) -> Result<BTreeMap<u32, FoundShard>, MergeError> {
+) -> Result<BTreeMap<u32, FoundShard>> {
     let mut shards: BTreeMap<u32, FoundShard> = BTreeMap::new();
     let mut repeated: Vec<FoundShard> = Vec::new();
     for found in found {
         let manifest = &found.manifest;
         let path = found.path.display().to_string();
         if manifest.plan != digest {
-            faults.pass(MergeError::OtherPlan { path, found: manifest.plan, expected: digest })?;
+            faults.pass(usage(
+                format!(
+                    "failed to merge `{path}`: it is of plan {}, not of {digest}",
+                    manifest.plan
+                ),
+                "build that shard from this plan; what both have in common is not compiled again",
+            ))?;
             continue;
         }
         if let Some(first) = shards.values().next()
             && let Some(reason) = differently_parted(&found, first)
         {
-            faults.pass(MergeError::OtherParting {
-                path,
-                shard: manifest.shard,
-                first: first.path.display().to_string(),
-                other: first.manifest.shard,
-                reason,
-            })?;
+            faults.pass(usage(
+                format!(
+                    "failed to merge `{path}`: it is shard {}, and `{}` is {}, {reason}",
+                    manifest.shard,
+                    first.path.display(),
+                    first.manifest.shard
+                ),
+                "run all shards with the same I/N and the same --costs, or give only the \
+                 directories that belong together",
+            ))?;
             continue;
         }
         if let Some(first) = shards.get(&manifest.shard.index()) {
@@ -72,7 +84,10 @@ fn of_plan(
             // Two different objects of one job are worth more words.
             repeated.push(found.clone());
             differ(plan, shards.values().chain(&repeated))?;
-            faults.pass(MergeError::Twice { shard: manifest.shard, first, second: path })?;
+            faults.pass(usage(
+                format!("failed to merge shard {} twice: `{first}` and `{path}`", manifest.shard),
+                "give each shard once",
+            ))?;
             continue;
         }
         shards.insert(manifest.shard.index(), found);
@@ -88,19 +103,38 @@ impl Merged {
         digest: Digest,
         found: Vec<FoundShard>,
         allow_partial: bool,
-    ) -> Result<Self, MergeError> {
+    ) -> Result<Self> {
         let mut faults = Faults { allowed: allow_partial, warnings: Vec::new() };
         let shards = of_plan(plan, digest, found, &mut faults)?;
-        let count = shards.values().next().ok_or(MergeError::None)?.manifest.shard.count();
+        let first = shards.values().next().ok_or_else(|| {
+            usage(
+                "failed to find a shard's manifest",
+                "give directories that `gfxpack build --shard` wrote into",
+            )
+        })?;
+        let count = first.manifest.shard.count();
         let missing: Vec<u32> = (1..=count).filter(|shard| !shards.contains_key(shard)).collect();
         let complete = missing.is_empty();
         if !complete {
-            faults.pass(MergeError::Missing { missing, count })?;
+            let indices = ranges(&missing);
+            faults.pass(usage(
+                format!("failed to find {} of {count} shards: {indices}", missing.len()),
+                format!(
+                    "run `gfxpack build --shard I/{count}` for {indices}; --allow-partial merges \
+                     without them"
+                ),
+            ))?;
         }
         for found in shards.values() {
             let (shard, lost) = (found.manifest.shard, found.manifest.count(JobState::Infra));
             if lost > 0 {
-                faults.pass(MergeError::Lost { shard, lost })?;
+                faults.pass(usage(
+                    format!("failed to merge shard {shard}: its machine lost {lost} of its jobs"),
+                    format!(
+                        "run `gfxpack build --shard {shard}` again; --allow-partial merges without \
+                         them"
+                    ),
+                ))?;
             }
         }
         let by_job = differ(plan, shards.values())?;
@@ -127,8 +161,14 @@ impl Merged {
             }
         }
         if complete && let Some(first) = nowhere.first() {
-            let key = plan.jobs[*first].key.to_string();
-            faults.pass(MergeError::NoShard { count: nowhere.len(), key })?;
+            let key = &plan.jobs[*first].key;
+            let count = nowhere.len();
+            faults.pass(usage(
+                format!(
+                    "failed to find {count} of the plan's jobs in any shard, `{key}` the first"
+                ),
+                RUN_AGAIN,
+            ))?;
         }
         merged.shards = found
             .iter()
@@ -154,12 +194,18 @@ impl Merged {
     }
 
     /// What is told of an object that could not be read.
-    pub fn damaged(&self, plan: &Plan, digest: Digest) -> MergeError {
+    pub fn damaged(&self, plan: &Plan, digest: Digest) -> Error {
         let job = plan.jobs.iter().position(|job| job.digest == digest).unwrap_or_default();
         let place = self.jobs[job].map_or(0, |(place, ..)| place as usize);
         let (shard, dir, _) = &self.shards[place];
-        let (key, dir) = (plan.jobs[job].key.to_string(), dir.display().to_string());
-        MergeError::Damaged { shard: *shard, key, dir }
+        let (key, dir) = (&plan.jobs[job].key, dir.display());
+        Error::new(
+            ErrorKind::Unsound,
+            format!(
+                "failed to merge shard {shard}: the object of `{key}` in `{dir}` is damaged or gone"
+            ),
+            format!("run `gfxpack build --shard {shard}` again: it compiles what is damaged"),
+        )
     }
 }
 
@@ -177,7 +223,7 @@ fn differently_parted(a: &FoundShard, b: &FoundShard) -> Option<&'static str> {
 fn differ<'f>(
     plan: &Plan,
     shards: impl Iterator<Item = &'f FoundShard>,
-) -> Result<Vec<Option<(u32, &'f Ended)>>, MergeError> {
+) -> Result<Vec<Option<(u32, &'f Ended)>>> {
     let shards: Vec<&FoundShard> = shards.collect();
     let mut numbers: Vec<u32> = (0..plan.jobs.len() as u32).collect();
     let digest = |index: &u32| plan.jobs[*index as usize].digest;
@@ -188,7 +234,8 @@ fn differ<'f>(
         let path = || found.path.display().to_string();
         for ended in &found.manifest.jobs {
             let Ok(place_of_job) = numbers.binary_search_by_key(&ended.job, digest) else {
-                return Err(MergeError::ForeignJob { path: path(), job: ended.job });
+                let what = format!("it has job `{}`, which the plan has not", ended.job);
+                return Err(usage(format!("failed to merge `{}`: {what}", path()), RUN_AGAIN));
             };
             let index = numbers[place_of_job] as usize;
             let Some((other, before)) = &jobs[index] else {
@@ -196,15 +243,26 @@ fn differ<'f>(
                 continue;
             };
             let first = shards[*other as usize].path.display().to_string();
-            let key = KernelKey::to_string(&plan.jobs[index].key);
+            let key = &plan.jobs[index].key;
             match (&before.result, &ended.result) {
                 (Ok((one, _)), Ok((other, _))) if one != other => {
-                    let (objects, second) = (Box::new([*one, *other]), path());
-                    return Err(MergeError::Differ { key, first, second, objects });
+                    return Err(Error::new(
+                        ErrorKind::Unsound,
+                        format!(
+                            "failed to merge two different objects of `{key}`: {one} in `{first}`, \
+                             {other} in `{}`",
+                            path()
+                        ),
+                        "the machines differ in something that no digest covers, as the headers of \
+                         the C++ library, or the compiler does not repeat itself: docs/toolchains.md",
+                    ));
                 }
                 _ if found.manifest.shard == shards[*other as usize].manifest.shard => {}
                 _ => {
-                    overlap.get_or_insert(MergeError::Overlap { key, first, second: path() });
+                    overlap.get_or_insert_with(|| {
+                        let what = format!("`{first}` and `{}`: both have `{key}`", path());
+                        usage(format!("failed to merge {what}"), RUN_AGAIN)
+                    });
                 }
             }
         }

@@ -12,7 +12,7 @@ use gfxpack_model::KernelKey;
 use gfxpack_pipeline::dist::{Built, Dist, DistOptions};
 use gfxpack_pipeline::error::Error;
 use gfxpack_pipeline::options::{
-    BuildOptions, CacheOptions, InputOptions, KdbForm, PrepareOptions, Purpose,
+    BuildOptions, CacheOptions, InputOptions, PrepareOptions, Purpose,
 };
 use gfxpack_pipeline::prepare::Work;
 use gfxpack_pipeline::progress::{Event, Progress};
@@ -126,11 +126,7 @@ impl Project {
             prepare: PrepareOptions {
                 inputs: self.inputs(),
                 search,
-                cache: CacheOptions {
-                    dir: Some(self.path("cache")),
-                    size: None,
-                    verify_all: false,
-                },
+                cache: CacheOptions { dir: Some(self.path("cache")), ..CacheOptions::default() },
                 purpose: Purpose::Build,
                 jobs: 1,
                 source_date_epoch: 1_735_689_600,
@@ -140,17 +136,8 @@ impl Project {
                 out: self.path("out"),
                 jobs: Some(2),
                 timeout: Duration::from_secs(60),
-                allow_partial: false,
-                form: KdbForm::default(),
-                report: None,
-                junit: None,
-                annotations: false,
                 shortcuts: Shortcuts::NONE,
-                allow_read: Vec::new(),
-                retry_refused: false,
-                write_refused: None,
-                remote: None,
-                shared_cache: None,
+                ..BuildOptions::default()
             },
             package: None,
         }

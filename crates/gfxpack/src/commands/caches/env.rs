@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use gfxpack_caches::{Cache, Destination, Surroundings};
+use gfxpack_caches::{Cache, Destination, Shell, Surroundings};
 use serde_json::json;
 
 use super::chosen::Chosen;
-use crate::args::ShellName;
+use crate::args::{SHELLS, one_of};
 use crate::fail::{self, Result};
 use crate::output::Output;
 
@@ -23,8 +23,8 @@ pub(crate) struct Env {
     #[arg(long, requires = "to")]
     per_rank: bool,
     /// The shell that reads it
-    #[arg(long, value_enum, default_value_t)]
-    shell: ShellName,
+    #[arg(long, value_parser = one_of(&SHELLS), default_value = "sh")]
+    shell: Shell,
 }
 
 pub(super) fn run(args: &Env, surroundings: &Surroundings, output: &Output) -> Result {
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Env, surroundings: &Surroundings, output: &Output) -> R
     Ok(())
 }
 
-fn relocate(caches: &[Cache], destination: &Destination, shell: ShellName, output: &Output) {
+fn relocate(caches: &[Cache], destination: &Destination, shell: Shell, output: &Output) {
     for cache in caches.iter().filter(|_| output.json) {
         for one in &cache.moves {
             let value = format!("{}/{}", destination.root(), one.below);
@@ -54,12 +54,12 @@ fn relocate(caches: &[Cache], destination: &Destination, shell: ShellName, outpu
             output.message("caches-variable", &body);
         }
     }
-    for line in destination.lines(caches, shell.into()).iter().filter(|_| !output.json) {
+    for line in destination.lines(caches, shell).iter().filter(|_| !output.json) {
         output.data(line);
     }
 }
 
-fn disable(caches: &[Cache], shell: ShellName, output: &Output) {
+fn disable(caches: &[Cache], shell: Shell, output: &Output) {
     let mut told: Vec<&str> = Vec::new();
     for cache in caches {
         if !output.json && !cache.disable_note.is_empty() {
@@ -72,7 +72,7 @@ fn disable(caches: &[Cache], shell: ShellName, output: &Output) {
             // Two caches may have one switch.
             if !output.json && !told.contains(&name) {
                 told.push(name);
-                output.data(&gfxpack_caches::Shell::from(shell).export(name, value));
+                output.data(&shell.export(name, value));
             }
         }
     }

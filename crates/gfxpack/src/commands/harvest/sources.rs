@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::Sources;
 use crate::fail::{self, Result};
-use crate::output::{Output, shown};
+use crate::output::{Output, if_any, joined, shown};
 use crate::progress::bar::{Bar, Unit};
 
 /// The files in what was named, or the standard input.
@@ -34,9 +34,10 @@ pub(super) fn inputs(sources: &Sources) -> Result<Vec<Input>> {
 
 /// What was named, for people.
 pub(super) fn names(sources: &Sources) -> String {
-    let names: Vec<String> =
-        sources.paths.iter().map(|path| format!("`{}`", path.display())).collect();
-    if names.is_empty() { "the standard input".to_owned() } else { names.join(", ") }
+    match &sources.paths[..] {
+        [] => "the standard input".to_owned(),
+        paths => joined(paths.iter().map(|path| format!("`{}`", path.display()))),
+    }
 }
 
 /// A bar over all bytes of the files.
@@ -77,8 +78,7 @@ pub(super) fn tell_files(files: &[FileReport], keep_going: bool, output: &Output
         }
         for Skipped { why, lines, first, .. } in &file.skipped {
             if !output.json {
-                let more =
-                    if *lines > 1 { format!(" ({lines} such lines)") } else { String::new() };
+                let more = if_any(lines - 1, |_| format!(" ({lines} such lines)"));
                 output.show_warning(&format!("{}:{first}: {why}{more}", file.name));
                 output.say(&format!("hint: {}", why.hint()));
             }

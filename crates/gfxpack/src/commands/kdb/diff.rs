@@ -6,8 +6,8 @@ use gfxpack_kdb::{Change, ReadError, RowInfo};
 use serde_json::{Value, json};
 
 use crate::args::MaxObject;
-use crate::fail::{Failure, Result};
-use crate::output::{Output, shown};
+use crate::fail::{Error, ErrorKind, Result};
+use crate::output::{Output, counted, if_any, shown};
 
 /// Prints every difference.
 pub(super) fn run(
@@ -43,16 +43,15 @@ pub(super) fn run(
         "added": found.added, "removed": found.removed, "changed": found.changed,
     });
     output.message("diff", &body);
-    let recoded = match found.recoded {
-        0 => String::new(),
-        count => format!(" ({count} stored otherwise)"),
-    };
+    let recoded = if_any(found.recoded, |count| format!(" ({count} stored otherwise)"));
     output.say(&format!(
         "{} added, {} removed, {} changed, {} the same{recoded}",
         found.added, found.removed, found.changed, found.same
     ));
     if exit_code && !found.is_none() {
-        return Err(Failure::Differ(found.added + found.removed + found.changed));
+        let differences = counted(found.added + found.removed + found.changed, "difference");
+        let message = format!("the kdbs differ: {differences}");
+        return Err(Error::new(ErrorKind::Unsound, message, "each is listed above"));
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(super) fn run(
         let page = kdb_stats::page(&name, &stats);
         match to_file(html) {
             Some(path) => {
-                destination::replace(path, page.as_bytes()).map_err(fail::io("write", path))?;
+                destination::replace(path, page)?;
                 output.say(&path.display().to_string());
             }
             None => output.bytes(page.as_bytes()),

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use gfxpack_compile::Cancel;
 use gfxpack_miopen::{OnnxOptions, Problem, UnresolvedLayer};
 use gfxpack_pipeline::model::{self, ModelProblems};
 use serde_json::json;
 
 use crate::args::ProblemsCommand;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::output::{Output, harmless};
 
@@ -16,15 +16,15 @@ use crate::output::{Output, harmless};
 pub(super) fn add(
     name: &str,
     args: &ProblemsCommand,
-    cancel: &Cancel,
     problems: &mut BTreeSet<Problem>,
-    output: &Output,
+    context: &Context,
 ) -> Result<usize> {
+    let Context { cancel, output, .. } = context;
     let options = OnnxOptions {
         batches: args.batch.clone(),
         symbols: args.symbol.iter().cloned().collect(),
-        data_types: args.data_types(),
-        layouts: args.layouts(),
+        data_types: args.r#type.clone(),
+        layouts: args.layout.clone(),
         directions: args.directions(),
         operations: args.operations(),
     };
