@@ -88,9 +88,9 @@ impl Output {
         Ok(Self { messages: self.messages || file.is_some(), file, ..self })
     }
 
-    /// A line of data. What can't be written is told at the end of the run,
+    /// A line for another program, whatever the mode. What can't be written is told at the end of the run,
     /// by [`Output::finish`]: a build is not given up because its reader is.
-    pub(crate) fn data(&self, line: &str) {
+    pub(crate) fn raw(&self, line: &str) {
         if self.is_broken() {
             return;
         }
@@ -102,17 +102,17 @@ impl Output {
     /// A line of data for people: with JSON, a message says the same.
     pub(crate) fn text(&self, line: &str) {
         if !self.json {
-            self.data(line);
+            self.raw(line);
         }
     }
 
-    /// A line of data out of somebody's file: as it is, but for what a terminal
-    /// would take for commands.
+    /// The same out of somebody's file: as it is, but for what a terminal would
+    /// take for commands.
     pub(crate) fn foreign(&self, line: &str) {
         if std::io::stdout().is_terminal() {
-            self.data(&harmless(line));
+            self.text(&harmless(line));
         } else {
-            self.data(line);
+            self.text(line);
         }
     }
 
@@ -190,10 +190,14 @@ impl Output {
 
     /// A line for people, above the bars if there are any.
     pub(crate) fn say_above(&self, line: &str) {
+        self.above(|| self.say(line));
+    }
+
+    fn above(&self, say: impl FnOnce()) {
         let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match drawn {
-            Some(bar) => bar.suspend(|| self.say(line)),
-            None => self.say(line),
+            Some(bar) => bar.suspend(say),
+            None => say(),
         }
     }
 
@@ -212,11 +216,7 @@ impl Output {
 
     /// The same, above the bars if there are any.
     pub(crate) fn warn_above(&self, line: &str) {
-        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match drawn {
-            Some(bar) => bar.suspend(|| self.warn(line)),
-            None => self.warn(line),
-        }
+        self.above(|| self.warn(line));
     }
 
     /// What ended the program.

@@ -10,8 +10,8 @@ use crate::output::{Output, shown};
 /// Lists a finding as data; notes only for those who want more.
 pub(crate) fn list(file: &Path, finding: &Finding, output: &Output) {
     message(file, finding, output);
-    if !output.json && (finding.severity > Severity::Note || output.verbose) {
-        output.data(&line(file, finding, Style::FileFirst));
+    if finding.severity > Severity::Note || output.verbose {
+        output.text(&line(file, finding, Style::FileFirst));
     }
 }
 

@@ -9,6 +9,7 @@ use gfxpack_miopen::{
     ReadOptions, Uses, Wanted, ask, read_problems,
 };
 use gfxpack_model::{Digest, KernelKey, Target, processors};
+use gfxpack_process::temporary_dir;
 use serde::Serialize;
 use tempfile::TempDir;
 
@@ -64,10 +65,7 @@ impl Ask<'_> {
             problems: &problems,
             databases: libmiopen::databases(self.library, &library)?,
             probe: libmiopen::probe()?,
-            scratch: tempfile::Builder::new()
-                .prefix("gfxpack-ask-")
-                .tempdir()
-                .map_err(error::io("create", &std::env::temp_dir()))?,
+            scratch: temporary_dir()?,
             cancel,
             progress,
         };

@@ -22,24 +22,27 @@ use crate::text::counted;
 /// The result of a step of the pipeline.
 pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 
-/// Whose fault an error is, which decides the exit code.
+/// Whose fault an error is; the numbers are exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum ErrorKind {
-    /// The command line or an input is wrong.
-    Usage,
-    /// A file does not have the kernel that was asked for.
-    NotFound,
-    /// Kernels are missing that could not be compiled or found, or MIOpen failed on
-    /// problems.
-    Refused,
-    /// A shard is done, and has kernels that could not be compiled.
-    ShardRefused,
-    /// A file did not pass verification.
-    Unsound,
-    /// The run was stopped.
-    Interrupted,
     /// gfxpack or the machine failed.
-    Internal,
+    Internal = 1,
+    /// The command line or an input is wrong.
+    Usage = 2,
+    /// There is no such kernel, no package, or no GPU.
+    NotFound = 3,
+    /// A shard is done, and has kernels that could not be compiled: running it
+    /// again gives the same.
+    ShardRefused = 42,
+    /// Kernels are missing that could not be compiled or found, MIOpen failed on
+    /// problems, or layers of a model are not resolved.
+    Refused = 100,
+    /// A file or the cache did not pass verification, `kdb repair` lost rows, two
+    /// kdbs differ, or something is wrong on this machine.
+    Unsound = 101,
+    /// The run was stopped by a signal.
+    Interrupted = 130,
 }
 
 /// What ended a run.

@@ -28,7 +28,6 @@ use crate::library::Library;
 use crate::missing_from::{Present, Share};
 use crate::options::InputOptions;
 use crate::refused_list::SkipList;
-use crate::rocfft::AskedPlans;
 use crate::source_tree;
 use crate::text::{counted, joined};
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
@@ -78,7 +77,9 @@ pub struct Inputs {
 /// Where inputs contradict each other, can't be read, or come to no kernel.
 pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<Read> {
     if let Answered::Plans(plans) = asked {
-        return plan_kernels(inputs, plans);
+        let mut reader = Reader::new(inputs, true)?;
+        reader.plans(plans)?;
+        return reader.finish(inputs);
     }
     let asked = asked.miopen();
     if inputs.manifests.is_empty() && inputs.keys.is_empty() && asked.is_none() {
@@ -129,9 +130,7 @@ pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<Read> {
         }
     }
     reader.warnings.extend(reader.requests.iter().filter_map(|of| unknown_count(&of.target)));
-    let policy = LicensePolicy { dfsg: inputs.dfsg, allow: inputs.license_allow.clone() };
-    let left_out = reader.leave_out(&policy, inputs.stated_license.as_ref())?;
-    reader.finish(left_out, inputs.allow_partial)
+    reader.finish(inputs)
 }
 
 /// Makes sure that plans are the only input.
@@ -147,15 +146,6 @@ pub(crate) fn check_plans_alone(inputs: &InputOptions) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// The kernels that librocfft asks for.
-fn plan_kernels(inputs: &InputOptions, asked: &AskedPlans) -> Result<Read> {
-    let mut reader = Reader::new(inputs, true)?;
-    reader.plans(asked)?;
-    let policy = LicensePolicy { dfsg: inputs.dfsg, allow: inputs.license_allow.clone() };
-    let left_out = reader.leave_out(&policy, inputs.stated_license.as_ref())?;
-    reader.finish(left_out, inputs.allow_partial)
 }
 
 /// What to say of a count that no device of its kind has, as far as is known.
@@ -320,11 +310,9 @@ impl Reader {
     }
 
     /// Drops the keys of sources whose licences the policy refuses.
-    fn leave_out(
-        &mut self,
-        policy: &LicensePolicy,
-        stated: Option<&SourceLicense>,
-    ) -> Result<LeftOut> {
+    fn leave_out(&mut self, inputs: &InputOptions) -> Result<LeftOut> {
+        let policy = LicensePolicy { dfsg: inputs.dfsg, allow: inputs.license_allow.clone() };
+        let stated = inputs.stated_license.as_ref();
         let mut left_out = std::mem::take(&mut self.left_out_by_debian);
         for (source, known) in &self.library.licenses {
             let stated = stated.filter(|_| known.is_empty());
@@ -333,8 +321,8 @@ impl Reader {
                 left_out.insert(source.clone(), reason);
             }
         }
-        if !left_out.is_empty() && left_out.len() == self.library.licenses.len() {
-            let (source, reason) = left_out.first_key_value().expect("one at least");
+        let Some((source, reason)) = left_out.first_key_value() else { return Ok(left_out) };
+        if left_out.len() == self.library.licenses.len() {
             return Err(error::usage(
                 format!("failed to find a source that may be compiled: `{source}`: {reason}"),
                 "allow its licence with --license-allow, or say it with --license",
@@ -399,8 +387,9 @@ impl Reader {
         }
     }
 
-    fn finish(mut self, left_out: LeftOut, allow_partial: bool) -> Result<Read> {
-        if !self.missing.is_empty() && !allow_partial {
+    fn finish(mut self, inputs: &InputOptions) -> Result<Read> {
+        let left_out = self.leave_out(inputs)?;
+        if !self.missing.is_empty() && !inputs.allow_partial {
             return Err(Error::Inputs(self.missing));
         }
         self.warnings.extend(self.missing.iter().map(ToString::to_string));

@@ -7,10 +7,11 @@
 //! [`dist::Dist`].
 //!
 //! ```
-//! use gfxpack_pipeline::exit_code;
+//! use gfxpack_pipeline::error::ErrorKind;
+//! use gfxpack_pipeline::exit_code::MEANINGS;
 //!
-//! assert_eq!(exit_code::REFUSED, 100);
-//! assert!(exit_code::MEANINGS.iter().any(|(code, _)| *code == exit_code::REFUSED));
+//! assert_eq!(ErrorKind::Refused.exit_code(), 100);
+//! assert!(MEANINGS.iter().any(|(code, _)| *code == 100));
 //! ```
 
 pub mod answered;

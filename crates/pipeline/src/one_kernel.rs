@@ -15,6 +15,7 @@ use gfxpack_plan::clock::Clock;
 use gfxpack_plan::consumer::StoreFormat;
 use gfxpack_plan::expand::KeyRequest;
 use gfxpack_plan::plan::{TargetRequest, plan};
+use gfxpack_process::temporary_dir;
 use gfxpack_toolchain::Search;
 
 use crate::cache::Cache;
@@ -54,8 +55,7 @@ impl RocfftHelper<'_> {
         cancel: &Cancel,
         progress: &dyn Progress,
     ) -> Result<Vec<u8>> {
-        let temporary = tempfile::Builder::new().prefix("gfxpack-sources-").tempdir();
-        let temporary = temporary.map_err(error::io("create", &std::env::temp_dir()))?;
+        let temporary = temporary_dir()?;
         let cache = Cache::open_for(self.cache, Purpose::Build).or_else(|_| {
             let dir = Some(temporary.path().join("cache"));
             Cache::open_for(&CacheOptions { dir, ..self.cache.clone() }, Purpose::Build)

@@ -7,6 +7,8 @@ use gfxpack_model::package::PackageSpec;
 use gfxpack_model::{InstallLayout, Target};
 use gfxpack_plan::kernel_package::{self, Contents, Family, Release, RocfftRelease, SourceLicense};
 
+use gfxpack_process::temporary_dir;
+
 use super::planned_package::Planned;
 use crate::asked_facts::library_in_words;
 use crate::build::MadeKdb;
@@ -237,10 +239,8 @@ pub(crate) fn plan<'a>(
     }
     let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
     if let Some((_, release)) = kdbs.first() {
-        let scratch = (release.shares_file() && !options.families.is_empty())
-            .then(tempfile::tempdir)
-            .transpose()
-            .map_err(error::io("create", &std::env::temp_dir()))?;
+        let is_merged = release.shares_file() && !options.families.is_empty();
+        let scratch = is_merged.then(temporary_dir).transpose()?;
         let merge = |family: &Family| -> Result<PathBuf> {
             let Some(scratch) = &scratch else { return Ok(PathBuf::new()) };
             let members = kdbs.iter().map(|(kdb, _)| *kdb).filter(|kdb| family.has(&kdb.target));

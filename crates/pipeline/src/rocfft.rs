@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use gfxpack_compile::Cancel;
 use gfxpack_model::{Digest, KernelKey, Target, processors};
+use gfxpack_process::temporary_dir;
 use gfxpack_rocfft::{
     AskOptions, FftPlan, Installed, Kernel, PlanFailure, ROCFFT, ask, check, read_plans,
 };
@@ -118,9 +119,7 @@ struct Sources {
 
 impl Sources {
     fn new() -> Result<Self> {
-        let directory = tempfile::Builder::new().prefix("gfxpack-sources-").tempdir();
-        let directory = directory.map_err(error::io("create", &std::env::temp_dir()))?;
-        Ok(Self { directory, digests: HashMap::new() })
+        Ok(Self { directory: temporary_dir()?, digests: HashMap::new() })
     }
 
     fn add(&mut self, kernel: Kernel) -> Result<AskedKernel> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use gfxpack_model::KernelKey;
+use gfxpack_model::{KernelKey, Language};
 
 /// Words between differences that [`elided`] leaves.
 const WORDS_LEFT: usize = 3;
@@ -110,6 +110,11 @@ pub fn age(age: Duration) -> String {
         7200..172_800 => format!("{} h", seconds / 3600),
         _ => format!("{} d", seconds / 86_400),
     }
+}
+
+/// The language as messages name it.
+pub(crate) fn language_word(language: Language) -> String {
+    serde_json::json!(language).as_str().unwrap_or_default().to_owned()
 }
 
 /// A path in a message, which is UTF-8: U+FFFD stands for bytes that are not.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::options::{CacheOptions, Purpose};
-use crate::text::display;
+use crate::text::{display, language_word};
 
 /// Asks all toolchains, in order of preference. What that takes is kept in
 /// the cache directory, or where there can be none in a temporary one.
@@ -91,11 +91,11 @@ pub fn message(listed: &Listed) -> Value {
         .map(|(language, processors)| {
             let each = processors.iter();
             let each = each.map(|(gfx, supplied)| json!({ "gfx": gfx, "supplied": supplied }));
-            (word(*language), each.collect())
+            (language_word(*language), each.collect())
         })
         .collect();
     let refused: BTreeMap<String, &String> =
-        listed.refused.iter().map(|(language, words)| (word(*language), words)).collect();
+        listed.refused.iter().map(|(language, words)| (language_word(*language), words)).collect();
     let toolchain = listed.toolchain.as_ref().ok();
     let version = |toolchain: &Toolchain| {
         toolchain.hip_version.map(|[major, minor, patch]| format!("{major}.{minor}.{patch}"))
@@ -115,11 +115,6 @@ pub fn message(listed: &Listed) -> Value {
         "constants": listed.constants,
         "landlock": landlock_abi(),
     })
-}
-
-/// The language as messages name it.
-fn word(language: Language) -> String {
-    json!(language).as_str().unwrap_or_default().to_owned()
 }
 
 /// The languages that some toolchain builds for a processor.

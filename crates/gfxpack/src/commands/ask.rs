@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
     ask::report_failures(&asked, &reporter);
     let lines = asked_keys::key_lines(&asked);
     match to_file(args.out.as_ref()) {
-        Some(out) => asked_keys::write(out, &lines)?,
+        Some(out) => LineFile::write(out, &lines)?,
         None => {
             for line in &lines {
                 output.message("key", line);
@@ -86,11 +86,7 @@ fn plans(args: &Ask, targets: &[Target], context: &Context) -> Result {
         rocfft::write_sources(&asked, dir)?;
     }
     match to_file(args.out.as_ref()) {
-        Some(out) => {
-            let mut file = LineFile::create(out)?;
-            lines.iter().try_for_each(|line| file.line(line))?;
-            file.finish()?;
-        }
+        Some(out) => LineFile::write(out, &lines)?,
         None => {
             for line in &lines {
                 output.message("rocfft-kernel", line);

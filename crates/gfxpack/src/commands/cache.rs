@@ -67,11 +67,8 @@ fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
         "old": old.iter().map(listed).collect::<Vec<_>>(),
     });
     output.message("cache-stats", &body);
-    if output.json {
-        return;
-    }
-    output.data(&dir.display().to_string());
-    let line = |label: &str, value: String| output.data(&format!("  {label:<8} {value}"));
+    output.text(&dir.display().to_string());
+    let line = |label: &str, value: String| output.text(&format!("  {label:<8} {value}"));
     line("objects", format!("{}, {}", stats.objects, size(stats.object_bytes)));
     if stats.refusals > 0 {
         line("refused", counted(stats.refusals, "kernel"));
@@ -100,10 +97,8 @@ fn remove_old(dir: &Path, dry_run: bool, output: &Output) -> Result {
         let mut body = listed(&one);
         body["dry_run"] = dry_run.into();
         output.message("cache-old", &body);
-        if !output.json {
-            let verb = if dry_run { "would remove" } else { "removed" };
-            output.data(&format!("{verb} {}, {}", one.dir.display(), size(one.bytes)));
-        }
+        let verb = if dry_run { "would remove" } else { "removed" };
+        output.text(&format!("{verb} {}, {}", one.dir.display(), size(one.bytes)));
     }
     Ok(())
 }
@@ -116,16 +111,14 @@ fn gc(dir: &Path, limits: &Limits, output: &Output) -> Result {
         "bytes": evicted.bytes_left,
     });
     output.message("cache-gc", &body);
-    if !output.json {
-        let verb = if limits.dry_run { "would remove" } else { "removed" };
-        output.data(&format!(
-            "{verb} {}, {}; {}, {} stay",
-            counted(evicted.files, "file"),
-            size(evicted.bytes),
-            counted(evicted.files_left, "file"),
-            size(evicted.bytes_left)
-        ));
-    }
+    let verb = if limits.dry_run { "would remove" } else { "removed" };
+    output.text(&format!(
+        "{verb} {}, {}; {}, {} stay",
+        counted(evicted.files, "file"),
+        size(evicted.bytes),
+        counted(evicted.files_left, "file"),
+        size(evicted.bytes_left)
+    ));
     Ok(())
 }
 
@@ -135,10 +128,8 @@ fn verify(dir: &Path, context: &Context) -> Result {
     let (objects, damaged) = store.verify(&|| !cancel.is_cancelled())?;
     for one in &damaged {
         output.message("damaged", &json!({ "file": shown(&one.path), "key": one.key }));
-        if !output.json {
-            let key = one.key.as_ref().map(|key| format!(" (`{key}`)")).unwrap_or_default();
-            output.data(&format!("{}: damaged, removed{key}", one.path.display()));
-        }
+        let key = one.key.as_ref().map(|key| format!(" (`{key}`)")).unwrap_or_default();
+        output.text(&format!("{}: damaged, removed{key}", one.path.display()));
     }
     let body = json!({ "dir": shown(dir), "objects": objects, "damaged": damaged.len() });
     output.message("cache-verified", &body);

@@ -133,17 +133,15 @@ fn list(caches: &[Cache], surroundings: &Surroundings, each: bool, output: &Outp
             .map(|off| json!({ "name": off.name, "value": off.value, "effect": off.effect }))
             .collect();
         output.message("caches-state", &json!({ "cache": cache.name, "off": by }));
-        if !output.json {
-            output.data(&format!("{}: {}", cache.name, cache.about));
-            for off in &off {
-                output.data(&format!("  off by {}={}: {}", off.name, off.value, off.effect));
-            }
-            if off.is_empty() {
-                output.data("  not switched off");
-            }
-            if cache.places.is_empty() {
-                output.data("  keeps nothing here");
-            }
+        output.text(&format!("{}: {}", cache.name, cache.about));
+        for off in &off {
+            output.text(&format!("  off by {}={}: {}", off.name, off.value, off.effect));
+        }
+        if off.is_empty() {
+            output.text("  not switched off");
+        }
+        if cache.places.is_empty() {
+            output.text("  keeps nothing here");
         }
         for place in &cache.places {
             let scan = scan(place, output);
@@ -224,10 +222,8 @@ fn clear(
     let going = removable(caches, &clearing(), versions, output);
     let total: u64 = going.iter().map(|(_, _, entry)| entry.bytes).sum();
     let sum = format!("{} entries, {}", going.len(), size(total));
-    if !output.json {
-        for (_, _, entry) in &going {
-            output.data(&line(entry));
-        }
+    for (_, _, entry) in &going {
+        output.text(&line(entry));
     }
     if dry_run {
         for (cache, _, entry) in &going {

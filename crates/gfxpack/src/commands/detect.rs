@@ -22,10 +22,10 @@ pub(crate) fn run(args: &Detect, output: &Output) -> Result {
     for (device, packages) in detection.devices.iter().zip(&packages) {
         print(device, packages, args, output);
     }
-    if args.packages.is_some() && !output.json {
+    if args.packages.is_some() {
         let mut printed = BTreeSet::new();
         for name in packages.iter().flatten().filter(|name| printed.insert(name.as_str())) {
-            output.data(name);
+            output.text(name);
         }
     }
     if let Some(hip) = &detection.hip
@@ -88,17 +88,15 @@ fn packages(devices: &[Device], args: &Detect, output: &Output) -> Result<Vec<Ve
 
 fn print(device: &Device, packages: &[String], args: &Detect, output: &Output) {
     let target = device.target();
-    if output.messages {
-        let body = json!({
-            "target": target, "gfx": device.target_id.processor(),
-            "target_id": device.target_id, "compute_units": device.compute_units,
-            "source": device.source.name(), "name": device.name, "pci": device.pci,
-            "kdbs": device.targets().iter().map(|t| t.kdb_file_name()).collect::<Vec<_>>(),
-            "packages": packages,
-        });
-        output.message("device", &body);
-    }
-    if !output.json && args.packages.is_none() {
-        output.data(&device.to_string());
+    let body = json!({
+        "target": target, "gfx": device.target_id.processor(),
+        "target_id": device.target_id, "compute_units": device.compute_units,
+        "source": device.source.name(), "name": device.name, "pci": device.pci,
+        "kdbs": device.targets().iter().map(|t| t.kdb_file_name()).collect::<Vec<_>>(),
+        "packages": packages,
+    });
+    output.message("device", &body);
+    if args.packages.is_none() {
+        output.text(&device.to_string());
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gfxpack_pipeline::doctor::{
     Finding, Findings, Installed, Level, check_compilers, check_devices, check_installed,
-    check_library, check_rocfft, check_target, check_tuning, check_variables,
+    check_library, check_rocfft, check_target, check_variables,
 };
 use gfxpack_runtime::Environment;
 
@@ -33,7 +33,6 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
         }
     };
     check_variables(&environment, &mut findings);
-    check_tuning(&environment, &mut findings);
     check_library(machine.rocm_path.as_deref(), &mut findings);
     check_rocfft(
         machine.rocm_path.as_deref(),
@@ -66,7 +65,7 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
 
 fn print(finding: &Finding, output: &Output) {
     output.message("check", finding);
-    if !output.json && (finding.level >= Level::Warning || !output.quiet) {
-        output.data(&finding.to_string());
+    if finding.level >= Level::Warning || !output.quiet {
+        output.text(&finding.to_string());
     }
 }

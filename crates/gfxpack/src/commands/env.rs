@@ -23,12 +23,9 @@ pub(crate) fn run(version: &MiopenVersion, output: &Output) -> Result {
             "name": variable.name, "value": variable.value, "effect": variable.effect,
         });
         output.message("variable", &body);
-        if !output.json {
-            let value =
-                variable.value.as_deref().map_or("-".to_owned(), |text| format!("`{text}`"));
-            output.data(&format!("{:<width$}  {value}", variable.name));
-            output.data(&format!("{:<width$}    {}", "", variable.effect));
-        }
+        let value = variable.value.as_deref().map_or("-".to_owned(), |text| format!("`{text}`"));
+        output.text(&format!("{:<width$}  {value}", variable.name));
+        output.text(&format!("{:<width$}    {}", "", variable.effect));
     }
     databases(&environment, &places, output);
     Ok(())
@@ -43,11 +40,9 @@ fn databases(environment: &Environment, places: &Places, output: &Output) {
             "rule": place.rule, "files": place.existing().iter().map(shown).collect::<Vec<_>>(),
         });
         output.message("database-place", &body);
-        if !output.json {
-            let (dir, files) = (place.dir.display(), place.existing().len());
-            let names = place.names.join(" ");
-            output.data(&format!("{kind:<11} {layer:<6}  {dir}/{names}"));
-            output.data(&format!("{:<20}  {}, {files} files", "", place.rule));
-        }
+        let (dir, files) = (place.dir.display(), place.existing().len());
+        let names = place.names.join(" ");
+        output.text(&format!("{kind:<11} {layer:<6}  {dir}/{names}"));
+        output.text(&format!("{:<20}  {}, {files} files", "", place.rule));
     }
 }

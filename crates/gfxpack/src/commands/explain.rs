@@ -30,9 +30,7 @@ pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result 
     for (layer, file) in &asked {
         print_file(&answers.of_file(*layer, file), output);
     }
-    if !output.json {
-        lookup::print(&answers, output);
-    }
+    lookup::print(&answers, output);
     if answers.runtime.found.is_none() {
         print_advice(&key, &target, output);
         let max_bytes = args.kernel.asked.max_object.bytes;

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::args::{Kdb, KdbCommand, MaxObject, SelectObject};
 use crate::context::Context;
 use crate::fail::Result;
-use crate::output::{Output, counted, harmless, shown, size, to_file};
+use crate::output::{Output, counted, harmless, joined, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
 
 /// Runs a `kdb` sub-command.
@@ -100,9 +100,7 @@ fn verify(
             "key": finding.key, "detail": finding.detail,
         });
         output.message("finding", &body);
-        if !output.json {
-            output.foreign(&format!("{}: {finding}", file.display()));
-        }
+        output.foreign(&format!("{}: {finding}", file.display()));
     }
     let listed = report.findings.len() as u64;
     let more = report.total_findings() - listed;
@@ -112,18 +110,16 @@ fn verify(
         "findings": report.total_findings(), "target": target,
     });
     output.message("verified", &body);
-    if !output.json {
-        if more > 0 {
-            output.data(&format!("{}: {more} more findings", file.display()));
-        }
-        if report.is_sound() {
-            output.data(&format!(
-                "{}: sound, {} for {}",
-                file.display(),
-                counted(report.rows, "kernel"),
-                target.as_deref().unwrap_or("any target (its name says none)")
-            ));
-        }
+    if more > 0 {
+        output.text(&format!("{}: {more} more findings", file.display()));
+    }
+    if report.is_sound() {
+        output.text(&format!(
+            "{}: sound, {} for {}",
+            file.display(),
+            counted(report.rows, "kernel"),
+            target.as_deref().unwrap_or("any target (its name says none)")
+        ));
     }
     Ok(report.counts.into_keys().collect())
 }
@@ -139,50 +135,38 @@ fn info(file: &Path, max_object: MaxObject, output: &Output) -> Result {
             (language.map_or("other".to_owned(), |language| language.to_string()), *count)
         })
         .collect();
-    if output.messages {
-        let languages: serde_json::Map<_, _> =
-            languages.iter().map(|(language, count)| (language.clone(), (*count).into())).collect();
-        let body = json!({
-            "file": shown(file), "file_bytes": info.file_bytes, "rows": info.rows,
-            "kernel_names": info.kernel_names,
-            "languages": languages, "devices": info.devices,
-            "journal": info.header.journal.name(), "page_size": info.header.page_size,
-            "sqlite_version": info.header.sqlite_version, "layout": layout,
-            "made_by": made_by
-                .iter()
-                .map(|((generator, compiler), rows)| {
-                    json!({ "generator": generator, "compiler": compiler, "rows": rows })
-                })
-                .collect::<Vec<_>>(),
-        });
-        output.message("kdb-info", &body);
-    }
-    if output.json {
-        return Ok(());
-    }
-    let devices: Vec<String> = info
-        .devices
-        .iter()
-        .map(|(device, count)| {
-            format!("{} ({count})", if device.is_empty() { "none" } else { device })
-        })
-        .collect();
-    let languages: Vec<String> =
-        languages.iter().map(|(language, count)| format!("{count} {language}")).collect();
-    output.data(&file.display().to_string());
-    let line = |label: &str, value: String| {
-        output.data(&harmless(&format!("  {label:<10} {value}")));
+    let message: serde_json::Map<_, _> =
+        languages.iter().map(|(language, count)| (language.clone(), (*count).into())).collect();
+    let body = json!({
+        "file": shown(file), "file_bytes": info.file_bytes, "rows": info.rows,
+        "kernel_names": info.kernel_names,
+        "languages": message, "devices": info.devices,
+        "journal": info.header.journal.name(), "page_size": info.header.page_size,
+        "sqlite_version": info.header.sqlite_version, "layout": layout,
+        "made_by": made_by
+            .iter()
+            .map(|((generator, compiler), rows)| {
+                json!({ "generator": generator, "compiler": compiler, "rows": rows })
+            })
+            .collect::<Vec<_>>(),
+    });
+    output.message("kdb-info", &body);
+    output.text(&file.display().to_string());
+    let line = |label: &str, value: &str| {
+        output.text(&harmless(&format!("  {label:<10} {value}")));
     };
-    line("file", size(info.file_bytes));
-    line(
-        "kernels",
-        format!("{} of {} sources ({})", info.rows, info.kernel_names, languages.join(", ")),
-    );
-    line("devices", devices.join(", "));
-    line("layout", layout.to_owned());
-    line("journal", info.header.journal.name().to_owned());
+    line("file", &size(info.file_bytes));
+    let (rows, names) = (info.rows, info.kernel_names);
+    let languages = joined(languages.iter().map(|(language, count)| format!("{count} {language}")));
+    line("kernels", &format!("{rows} of {names} sources ({languages})"));
+    let devices = info.devices.iter().map(|(device, count)| {
+        format!("{} ({count})", if device.is_empty() { "none" } else { device })
+    });
+    line("devices", &joined(devices));
+    line("layout", layout);
+    line("journal", info.header.journal.name());
     for ((generator, compiler), rows) in &made_by {
-        line("made by", format!("{generator} with {compiler} ({rows})"));
+        line("made by", &format!("{generator} with {compiler} ({rows})"));
     }
     Ok(())
 }
@@ -203,7 +187,7 @@ fn list(
             return Ok::<(), ReadError>(());
         }
         if keys {
-            output.data(&json!(entry.key).to_string());
+            output.raw(&json!(entry.key).to_string());
             return Ok(());
         }
         if output.messages {
@@ -214,9 +198,7 @@ fn list(
             });
             output.message("row", &body);
         }
-        if !output.json {
-            output.foreign(&text);
-        }
+        output.foreign(&text);
         Ok(())
     })?;
     Ok(())

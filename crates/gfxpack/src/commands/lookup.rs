@@ -2,31 +2,18 @@
 //! would, and changes nothing.
 
 use gfxpack_pipeline::destination;
-use gfxpack_pipeline::lookup_answers::{AnswerMessage, Answers, MiopenMessage, miss_in_words};
+use gfxpack_pipeline::lookup_answers::{Answers, miss_in_words};
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_pipeline::usual_places::{UsualPlaces, why_no_file};
 use gfxpack_runtime::{
     Config, Environment, KernelCache, KernelKey, LookupOrder, Places, Target, WarningSink,
 };
-use serde::Serialize;
 use serde_json::json;
 
 use super::detect;
 use crate::args::{Asked, Hardware, Lookup, MiopenVersion, Program};
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::Output;
-
-/// Both answers, and the one that was asked for, for machines.
-#[derive(Serialize)]
-struct Message<'a> {
-    #[serde(flatten)]
-    answer: AnswerMessage,
-    kernel_name: &'a str,
-    kernel_args: &'a str,
-    target: &'a Target,
-    miopen: MiopenMessage,
-    runtime: AnswerMessage,
-}
 
 /// Tells who has the kernel, or why nobody has.
 pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
@@ -40,25 +27,18 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     let key =
         KernelKey { kernel_name: args.kernel.name.clone(), kernel_args: kernel_args.to_owned() };
     let answers = Answers::ask(&cache, &key);
-    let (found, misses) = match args.program {
-        Program::Miopen => (answers.found_by_miopen(), &answers.miopen.lookup.misses),
-        Program::Runtime => (answers.runtime.found.as_ref(), &answers.runtime.misses),
+    let (found, mut message) = match args.program {
+        Program::Miopen => (answers.found_by_miopen(), answers.miopen_answer()),
+        Program::Runtime => (answers.runtime.found.as_ref(), answers.runtime_message()),
     };
-    if output.messages {
-        let message = Message {
-            answer: AnswerMessage::new(found, misses),
-            kernel_name: &key.kernel_name,
-            kernel_args: &key.kernel_args,
-            target: &target,
-            miopen: answers.miopen_message(),
-            runtime: answers.runtime_message(),
-        };
-        output.message("lookup", &message);
-    }
-    if !output.json {
-        answers.runtime.misses.iter().for_each(|miss| output.say(&miss_in_words(miss)));
-        print(&answers, output);
-    }
+    message["kernel_name"] = key.kernel_name.as_str().into();
+    message["kernel_args"] = key.kernel_args.as_str().into();
+    message["target"] = json!(target);
+    message["miopen"] = answers.miopen_message();
+    message["runtime"] = answers.runtime_message();
+    output.message("lookup", &message);
+    answers.runtime.misses.iter().for_each(|miss| output.say(&miss_in_words(miss)));
+    print(&answers, output);
     if cache.files().is_empty() {
         output.warn(&format!("no file is asked: {}", why_no_file(&cache.config().places)));
     }
@@ -87,8 +67,8 @@ pub(super) fn not_found(kernel: &str, target: &Target, hidden: bool) -> Error {
 
 /// Prints both answers, a line each.
 pub(super) fn print(answers: &Answers, output: &Output) {
-    output.data(&format!("MIOpen:            {}", answers.miopen_in_words()));
-    output.data(&format!("gfxpack's runtime: {}", answers.runtime_in_words()));
+    output.text(&format!("MIOpen:            {}", answers.miopen_in_words()));
+    output.text(&format!("gfxpack's runtime: {}", answers.runtime_in_words()));
     answers.remarks().iter().for_each(|remark| output.say(remark));
 }
 

@@ -66,13 +66,10 @@ pub(crate) fn print(library: &Library, sources: Option<&Sources>, output: &Outpu
             "includes": sources.map(|sources| sources.includes.len()),
         }),
     );
-    if output.json {
-        return Ok(());
-    }
-    let line = |label: &str, value: &str| output.data(&format!("  {label:<12} {value}"));
+    let line = |label: &str, value: &str| output.text(&format!("  {label:<12} {value}"));
     let path = |label: &str, path: &Path| line(label, &path.display().to_string());
     let version = library.version.as_deref().unwrap_or("of unknown version");
-    output.data(&format!("libMIOpen {version}: {}", library.origin));
+    output.text(&format!("libMIOpen {version}: {}", library.origin));
     path("file", &library.file);
     line("sha256", &library.sha256.to_string());
     if let Some(loader) = &library.loader {

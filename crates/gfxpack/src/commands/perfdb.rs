@@ -122,9 +122,9 @@ fn lint(files: &[PathBuf], target: Option<&Target>, strict: bool, output: &Outpu
         output.message("perfdb-linted", &body);
         if errors > 0 || (strict && warnings > 0) {
             unsound.push(format!("`{}`", file.display()));
-        } else if !output.json {
+        } else {
             let warned = if_any(warnings, |warnings| format!(", {warnings} warnings"));
-            output.data(&format!("{}: sound, {} records{warned}", file.display(), linted.records));
+            output.text(&format!("{}: sound, {} records{warned}", file.display(), linted.records));
         }
     }
     if unsound.is_empty() {
@@ -146,10 +146,7 @@ fn stats(file: &Path, output: &Output) -> Result {
         "fastest": stats.fastest, "workspace_bytes": stats.workspace,
     });
     output.message("perfdb-stats", &body);
-    if output.json {
-        return Ok(());
-    }
     let lines = stats_in_words(file, &name, &stats, output.verbose);
-    lines.iter().for_each(|line| output.data(line));
+    lines.iter().for_each(|line| output.text(line));
     Ok(())
 }

@@ -89,17 +89,14 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
         let digest = plan.digest();
         output.message("plan", &Message { digest, plan, cached: &cached, refused: &refused });
     }
-    if output.json {
-        return;
-    }
     for toolchain in &plan.toolchains {
-        output.data(&format!("compiler  {}", toolchain.identity));
+        output.text(&format!("compiler  {}", toolchain.identity));
     }
-    output.data(&format!("plan      {}", plan.digest()));
+    output.text(&format!("plan      {}", plan.digest()));
     for kdb in &plan.kdbs {
         let languages = plan_state::rows_by_language(plan, kdb).into_iter();
         let languages = joined(languages.map(|(language, count)| format!("{count} {language}")));
-        output.data(&format!(
+        output.text(&format!(
             "{:<20}  {} ({languages})",
             kdb.file_name(),
             counted(kdb.rows.len(), "kernel")
@@ -108,14 +105,14 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let count = |of: &[bool]| of.iter().filter(|it| **it).count();
     let (cached, refused) = (count(&cached), count(&refused));
     let words = if_any(refused, |refused| format!("{refused} refused before, "));
-    output.data(&format!(
+    output.text(&format!(
         "{} compile jobs: {cached} in the cache, {words}{} to run",
         plan.jobs.len(),
         plan.jobs.len() - cached - refused
     ));
     if commands {
         for job in &plan.jobs {
-            output.data(&plan_state::command_line(prepared, job));
+            output.text(&plan_state::command_line(prepared, job));
         }
     }
 }

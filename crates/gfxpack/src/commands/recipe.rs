@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Recipe, output: &Output) -> Result {
             let names = names.map_err(fail::io("read", Path::new("/dev/stdin")))?;
             let paths: Vec<&Path> = names.lines().map(Path::new).collect();
             for line in recipes::rpm(kind, root, &paths, package, package_version)? {
-                output.data(&line);
+                output.raw(&line);
             }
         }
     }

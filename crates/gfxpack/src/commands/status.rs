@@ -35,19 +35,17 @@ pub(crate) fn tell(
     output: &Output,
 ) {
     let missing = state.missing();
-    if output.messages {
-        for (shard, words) in state.lines(active) {
-            let to_run = missing.contains(&shard.index());
-            output.message("shard", &json!({ "shard": shard, "state": words, "to_run": to_run }));
-        }
-        output.message(
-            "shards",
-            &json!({
-                "plan": state.plan, "count": state.count, "missing": missing,
-                "ranges": ranges(&missing), "refused": state.refused(), "strange": state.strange,
-            }),
-        );
+    for (shard, words) in state.lines(active) {
+        let to_run = missing.contains(&shard.index());
+        output.message("shard", &json!({ "shard": shard, "state": words, "to_run": to_run }));
     }
+    output.message(
+        "shards",
+        &json!({
+            "plan": state.plan, "count": state.count, "missing": missing,
+            "ranges": ranges(&missing), "refused": state.refused(), "strange": state.strange,
+        }),
+    );
     if output.json {
         return;
     }
@@ -55,19 +53,19 @@ pub(crate) fn tell(
         Some(Missing::List) => {
             for index in missing {
                 let shard = Shard::new(index, state.count).expect("counted from 1");
-                output.data(&shard.to_string());
+                output.text(&shard.to_string());
             }
         }
         Some(Missing::Ranges) if missing.is_empty() => {}
-        Some(Missing::Ranges) => output.data(&ranges(&missing)),
+        Some(Missing::Ranges) => output.text(&ranges(&missing)),
         None => {
             for (shard, words) in state.lines(active) {
-                output.data(&format!("{:<10}{words}", shard.to_string()));
+                output.text(&format!("{:<10}{words}", shard.to_string()));
             }
             state.strange.iter().for_each(|strange| output.warn(strange));
             let done = state.count as usize - missing.len();
             let again = if_any(missing.len(), |_| format!("; to run: {}", ranges(&missing)));
-            output.data(&format!("{done} of {} shards are done{again}", state.count));
+            output.text(&format!("{done} of {} shards are done{again}", state.count));
         }
     }
 }

@@ -34,35 +34,28 @@ pub(crate) fn run(args: &Targets, context: &Context) -> Result {
         if args.buildable && !builds.is_some_and(|builds| builds.any()) {
             continue;
         }
-        if output.messages {
-            let body = json!({
-                "gfx": processor.name, "family": processor.family,
-                "compute_units": processor.compute_units, "products": processor.products,
-                "pci_ids": processor.pci_ids.iter().map(|id| format!("{id:04x}")).collect::<Vec<_>>(),
-                "xnack": processor.xnack, "sramecc": processor.sramecc,
-                "builds": builds.map(|builds| json!({
-                    "hip": builds.hip, "opencl-c": builds.opencl_c, "assembly": builds.assembly,
-                })),
-            });
-            output.message("target", &body);
-        }
-        if !output.json {
-            let counts: Vec<String> =
-                processor.compute_units.iter().map(ToString::to_string).collect();
-            rows.push([
-                processor.name.to_owned(),
-                processor.family.to_owned(),
-                builds.map_or_else(|| "?".to_owned(), BuildableLanguages::in_words),
-                counts.join(" "),
-                processor.products.join(", "),
-            ]);
-        }
+        let body = json!({
+            "gfx": processor.name, "family": processor.family,
+            "compute_units": processor.compute_units, "products": processor.products,
+            "pci_ids": processor.pci_ids.iter().map(|id| format!("{id:04x}")).collect::<Vec<_>>(),
+            "xnack": processor.xnack, "sramecc": processor.sramecc,
+            "builds": builds.map(|builds| json!({
+                "hip": builds.hip, "opencl-c": builds.opencl_c, "assembly": builds.assembly,
+            })),
+        });
+        output.message("target", &body);
+        let counts: Vec<String> = processor.compute_units.iter().map(ToString::to_string).collect();
+        rows.push([
+            processor.name.to_owned(),
+            processor.family.to_owned(),
+            builds.map_or_else(|| "?".to_owned(), BuildableLanguages::in_words),
+            counts.join(" "),
+            processor.products.join(", "),
+        ]);
     }
-    if !output.json {
-        let head = ["GFX", "FAMILY", "BUILDS", "COMPUTE UNITS", "PRODUCTS"].map(str::to_owned);
-        rows.insert(0, head);
-        table(&rows).iter().for_each(|line| output.data(line));
-    }
+    let head = ["GFX", "FAMILY", "BUILDS", "COMPUTE UNITS", "PRODUCTS"].map(str::to_owned);
+    rows.insert(0, head);
+    table(&rows).iter().for_each(|line| output.text(line));
     Ok(())
 }
 

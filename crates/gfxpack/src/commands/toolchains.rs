@@ -21,12 +21,10 @@ pub(crate) fn run(args: &ToolchainsCommand, context: &Context) -> Result {
         (search(&args.toolchain, environment), cache_dir(&args.cache.dir, environment));
     for (index, listed) in survey(&search, &cache, cancel)?.iter().enumerate() {
         output.message("toolchain", &toolchains::message(listed));
-        if !output.json {
-            if index > 0 {
-                output.data("");
-            }
-            print(listed, output);
+        if index > 0 {
+            output.text("");
         }
+        print(listed, output);
     }
     output.text("");
     output.text(&format!("kernel: {}", landlock()));
@@ -50,26 +48,25 @@ fn library(context: &Context) -> Result {
     output.text("");
     match found {
         Ok(library) => miopen::print(&library, None, output)?,
-        Err(LibraryError::NotInstalled { .. }) if !output.json => output.data(
+        Err(LibraryError::NotInstalled { .. }) => output.text(
             "libMIOpen: none is installed; `gfxpack miopen --miopen debian:sid` fetches Debian's",
         ),
-        Err(LibraryError::NotInstalled { .. }) => {}
         Err(error) => output.warn(&in_full(&error)),
     }
     Ok(())
 }
 
 fn print(listed: &Listed, output: &Output) {
-    let line = |label: &str, value: &str| output.data(&format!("  {label:<12} {value}"));
+    let line = |label: &str, value: &str| output.text(&format!("  {label:<12} {value}"));
     let toolchain = match &listed.toolchain {
         Ok(toolchain) => toolchain,
         Err(reason) => {
-            output.data(&listed.program.display().to_string());
+            output.text(&listed.program.display().to_string());
             line("unusable", reason);
             return;
         }
     };
-    output.data(&format!("{}: {}", listed.program.display(), toolchain.identity()));
+    output.text(&format!("{}: {}", listed.program.display(), toolchain.identity()));
     if toolchain.hipcc.is_some() {
         line("clang", &toolchain.clang.display().to_string());
     }

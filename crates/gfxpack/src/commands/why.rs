@@ -12,13 +12,9 @@ const MAX_KEYS: usize = 20;
 /// Explains every key that contains the text.
 pub(crate) fn run(prepared: &Prepared, text: &str, output: &Output) -> Result {
     let more = explain_keys(prepared, text, MAX_KEYS, |explained| {
-        if output.messages {
-            output.message("explained", &explained.message(prepared));
-        }
-        if !output.json {
-            let lines = explained.in_words(prepared, output.verbose);
-            lines.iter().for_each(|line| output.data(line));
-        }
+        output.message("explained", &explained.message(prepared));
+        let lines = explained.in_words(prepared, output.verbose);
+        lines.iter().for_each(|line| output.text(line));
     })?;
     if more > 0 {
         output.warn(&format!("{more} more keys contain `{text}`"));

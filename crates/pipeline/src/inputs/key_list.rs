@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
-use gfxpack_model::{KernelKey, SourceId, Target};
+use gfxpack_model::{KernelKey, SourceId};
 use gfxpack_plan::expand::{KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::{InputError, InputFault, arguments};
 use rayon::prelude::*;
@@ -17,7 +17,7 @@ use crate::error::{self, Error, Result};
 use crate::licence_head::licence_of;
 use crate::rayon_workers::RayonWorkers;
 use crate::text::joined;
-use crate::unbuildable::{Reason, Unbuilt};
+use crate::unbuildable::Reason;
 
 /// Lines of a key list that are held beside the keys.
 const LINES_AT_ONCE: usize = 32 * 1024;
@@ -178,11 +178,6 @@ impl Reader {
             self.add_unbuildable(&target, key, Reason::from(&error.problem));
         }
         found
-    }
-
-    fn add_unbuildable(&mut self, target: &Target, key: &KernelKey, reason: Reason) {
-        let unbuilt = Unbuilt { key: key.clone(), reason };
-        self.unbuildable.entry(target.clone()).or_default().push(unbuilt);
     }
 
     fn warn_of_other_devices(&mut self, name: &str, devices: &BTreeSet<&str>) {

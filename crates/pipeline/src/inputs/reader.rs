@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gfxpack_compile::SourceSet;
+use gfxpack_model::{KernelKey, Target};
 use gfxpack_plan::expand::KeyRequest;
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault};
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 
 use super::excluded::Excluded;
 use crate::library::Library;
-use crate::unbuildable::{Reason, Unbuildable};
+use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 
 /// Sources that are not compiled because of their licence, with the reason.
 pub type LeftOut = BTreeMap<String, String>;
@@ -42,6 +43,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
+    /// Notes that a key can't be built for a target.
+    pub(super) fn add_unbuildable(&mut self, target: &Target, key: &KernelKey, reason: Reason) {
+        let unbuilt = Unbuilt { key: key.clone(), reason };
+        self.unbuildable.entry(target.clone()).or_default().push(unbuilt);
+    }
+
     /// Notes what is wrong with a key.
     pub(super) fn note_unusable(&mut self, key: &KeyRequest, fault: InputFault) -> Reason {
         let reason = Reason::from(&fault);

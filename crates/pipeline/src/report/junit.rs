@@ -70,7 +70,7 @@ impl Suites<'_> {
     }
 
     fn milliseconds(&self, job: JobId) -> u64 {
-        self.facts.jobs.get(&job).map_or(0, |fact| fact.duration.as_millis())
+        self.facts.jobs.get(&job).map_or(0, |fact| fact.duration.as_millis() as u64)
     }
 
     fn kernel(&self, target: &str, key: &str, job: JobId, xml: &mut Xml<'_>) -> io::Result<()> {
@@ -90,7 +90,7 @@ impl Suites<'_> {
             }
             return Ok(());
         };
-        let own = self.facts.jobs.get(&job).and_then(|fact| fact.output());
+        let own = self.facts.jobs.get(&job).and_then(|fact| fact.output.as_ref());
         let output = own.map_or(group.example.output.as_str(), |output| output);
         let text = format!("{}\n{}", group.message, Excerpt::new(output).text());
         failure(group.example.kind.name(), group.title(), &text, |write| {

@@ -54,25 +54,25 @@ fn relocate(caches: &[Cache], destination: &Destination, shell: Shell, output: &
             output.message("caches-variable", &body);
         }
     }
-    for line in destination.lines(caches, shell).iter().filter(|_| !output.json) {
-        output.data(line);
+    for line in destination.lines(caches, shell) {
+        output.text(&line);
     }
 }
 
 fn disable(caches: &[Cache], shell: Shell, output: &Output) {
     let mut told: Vec<&str> = Vec::new();
     for cache in caches {
-        if !output.json && !cache.disable_note.is_empty() {
-            output.data(&format!("# {}: {}", cache.name, cache.disable_note));
+        if !cache.disable_note.is_empty() {
+            output.text(&format!("# {}: {}", cache.name, cache.disable_note));
         }
         for switch in cache.switches.iter().filter(|switch| switch.usual) {
             let (name, value) = (switch.name, switch.value);
             let body = json!({ "cache": cache.name, "name": name, "value": value });
             output.message("caches-variable", &body);
             // Two caches may have one switch.
-            if !output.json && !told.contains(&name) {
+            if !told.contains(&name) {
                 told.push(name);
-                output.data(&shell.export(name, value));
+                output.text(&shell.export(name, value));
             }
         }
     }

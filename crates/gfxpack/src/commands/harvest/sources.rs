@@ -66,7 +66,7 @@ pub(super) fn tell_files(files: &[FileReport], keep_going: bool, output: &Output
             "skipped": skipped, "error": file.error.as_ref().map(|error| fail::in_full(error)),
         });
         output.message("harvested-file", &body);
-        if output.verbose && !output.json {
+        if output.verbose {
             let unit = if matches!(file.kind, Kind::Kdb | Kind::Ukdb) { "rows" } else { "lines" };
             output.say(&format!(
                 "{}: {}, {} of {} {unit} told of something",
@@ -77,11 +77,9 @@ pub(super) fn tell_files(files: &[FileReport], keep_going: bool, output: &Output
             ));
         }
         for Skipped { why, lines, first, .. } in &file.skipped {
-            if !output.json {
-                let more = if_any(lines - 1, |_| format!(" ({lines} such lines)"));
-                output.show_warning(&format!("{}:{first}: {why}{more}", file.name));
-                output.say(&format!("hint: {}", why.hint()));
-            }
+            let more = if_any(lines - 1, |_| format!(" ({lines} such lines)"));
+            output.show_warning(&format!("{}:{first}: {why}{more}", file.name));
+            output.say(&format!("hint: {}", why.hint()));
         }
         if file.error.is_some() {
             unreadable.push(file);

@@ -117,9 +117,7 @@ pub(super) fn repair(
             "reason": row.reason,
         });
         output.message("lost", &body);
-        if !output.json {
-            output.foreign(&format!("lost: {row}"));
-        }
+        output.foreign(&format!("lost: {row}"));
     };
     let repaired = watched("saving", options, context, |options, bar| {
         repair.run(options, |row| bar.above(|| lost(row)))

@@ -33,7 +33,7 @@ pub(super) fn run(
             output.message("difference", &body);
         }
         // Other bytes of the same code object are nobody's concern but a machine's.
-        if !output.json && (sign != '=' || output.verbose) {
+        if sign != '=' || output.verbose {
             output.foreign(&format!("{sign} {}", entry.key));
         }
         Ok(())

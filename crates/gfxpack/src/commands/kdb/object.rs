@@ -81,25 +81,20 @@ pub(super) fn symbols(select: &SelectObject, max_object: MaxObject, output: &Out
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;
     for (target, file) in files {
         let found = ObjectInfo::read(file).map_err(|error| unreadable(select, error))?;
-        if output.messages {
-            let body = json!({
-                "target": target.to_string(), "symbols": found.symbols, "metadata": found.metadata,
-            });
-            output.message("symbols", &body);
-        }
-        if output.json {
-            continue;
-        }
-        output.data(&format!("{} for {target}, {} bytes", select.name, file.len()));
+        let body = json!({
+            "target": target.to_string(), "symbols": found.symbols, "metadata": found.metadata,
+        });
+        output.message("symbols", &body);
+        output.text(&format!("{} for {target}, {} bytes", select.name, file.len()));
         for kernel in found.kernels() {
-            output.data(&format!("  {kernel}"));
+            output.text(&format!("  {kernel}"));
         }
         if let Value::String(yaml) = &found.metadata {
-            yaml.lines().for_each(|line| output.data(&format!("  {line}")));
+            yaml.lines().for_each(|line| output.text(&format!("  {line}")));
         }
-        output.data(&format!("  {:>18} {:>9}  {:<8} symbol", "address", "bytes", "kind"));
+        output.text(&format!("  {:>18} {:>9}  {:<8} symbol", "address", "bytes", "kind"));
         for Symbol { name, kind, address, size, .. } in &found.symbols {
-            output.data(&format!("  {address:#018x} {size:>9}  {kind:<8} {name}"));
+            output.text(&format!("  {address:#018x} {size:>9}  {kind:<8} {name}"));
         }
     }
     Ok(())

@@ -44,20 +44,18 @@ pub(super) fn run(
             None => output.bytes(page.as_bytes()),
         }
     }
-    if output.messages {
-        let kernels: Vec<Value> = stats
-            .largest_first()
-            .into_iter()
-            .map(|(name, sums)| json!({ "kernel_name": name, "sums": sums_body(sums) }))
-            .collect();
-        let body = json!({
-            "file": shown(file), "file_bytes": stats.file_bytes,
-            "layout": stats.layout.name(), "all": sums_body(&stats.all),
-            "object_size_powers_of_two": stats.sizes.as_slice(), "ratio_twentieths": stats.ratios,
-            "kernels": kernels,
-        });
-        output.message("kdb-stats", &body);
-    }
+    let kernels: Vec<Value> = stats
+        .largest_first()
+        .into_iter()
+        .map(|(name, sums)| json!({ "kernel_name": name, "sums": sums_body(sums) }))
+        .collect();
+    let body = json!({
+        "file": shown(file), "file_bytes": stats.file_bytes,
+        "layout": stats.layout.name(), "all": sums_body(&stats.all),
+        "object_size_powers_of_two": stats.sizes.as_slice(), "ratio_twentieths": stats.ratios,
+        "kernels": kernels,
+    });
+    output.message("kdb-stats", &body);
     if html.is_none() && !output.json {
         table(file, &stats, top, output);
     }
@@ -74,26 +72,26 @@ fn sums_body(sums: &Sums) -> Value {
 
 fn table(file: &Path, stats: &Stats, top: usize, output: &Output) {
     let layout = stats.layout.name();
-    output.data(&format!(
+    output.text(&format!(
         "{}: {}, {}, layout {layout}",
         file.display(),
         size(stats.file_bytes),
         counted(stats.all.rows, "kernel")
     ));
     for Part { name, bytes, note } in parts(stats) {
-        output.data(&format!("  {name:<11}{:>10}  {note}", size(bytes)));
+        output.text(&format!("  {name:<11}{:>10}  {note}", size(bytes)));
     }
     let mut kernels = stats.largest_first();
     kernels.truncate(top);
     if kernels.is_empty() {
         return;
     }
-    output.data(&format!(
+    output.text(&format!(
         "  {:>7} {:>10} {:>10} {:>6}  kernel",
         "rows", "stored", "objects", "ratio"
     ));
     for (name, sums) in &kernels {
-        output.data(&format!(
+        output.text(&format!(
             "  {:>7} {:>10} {:>10} {:>6}  {}",
             sums.rows,
             size(sums.stored_bytes),
@@ -103,6 +101,6 @@ fn table(file: &Path, stats: &Stats, top: usize, output: &Output) {
         ));
     }
     if stats.kernels.len() > kernels.len() {
-        output.data(&format!("  {} more: --top N", stats.kernels.len() - kernels.len()));
+        output.text(&format!("  {} more: --top N", stats.kernels.len() - kernels.len()));
     }
 }

@@ -36,12 +36,10 @@ pub(super) fn add(
             "model": name, "layer": layer, "operation": operation, "reason": reason, "hint": hint,
         });
         output.message("unresolved-layer", &body);
-        if !output.json {
-            output.show_warning(&format!("{name}: `{layer}` ({operation}) is left out: {reason}"));
-            // Once for all layers that it helps.
-            if unresolved.get(at + 1).is_none_or(|next| next.hint != *hint) {
-                output.hint(&harmless(hint));
-            }
+        output.show_warning(&format!("{name}: `{layer}` ({operation}) is left out: {reason}"));
+        // Once for all layers that it helps.
+        if !output.json && unresolved.get(at + 1).is_none_or(|next| next.hint != *hint) {
+            output.hint(&harmless(hint));
         }
     }
     let body = json!({
@@ -57,6 +55,6 @@ pub(super) fn add(
 
 /// `read-model`: reads a model within limits, for [`add`].
 pub(crate) fn read_model(model: &Path, output: &Output) -> Result {
-    output.data(&model::answer(model, std::io::stdin().lock())?);
+    output.raw(&model::answer(model, std::io::stdin().lock())?);
     Ok(())
 }
