@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::Cancel;
 use gfxpack_miopen::{
     Answers, AskEvent, AskOptions, AskedKey, DatabaseFile, Library, Problem, ProblemFailure,
     ReadOptions, Uses, Wanted, ask, read_problems,
@@ -56,9 +55,9 @@ impl Ask<'_> {
     ///
     /// # Errors
     /// Where problems can't be read, there is no library, or it can't be asked.
-    pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<Asked> {
-        let (problems, lists, problem_facts) = read(self.problems, cancel, progress)?;
-        let library = libmiopen::locate(self.library, self.cache, cancel, progress)?;
+    pub fn run(&self, progress: &dyn Progress) -> Result<Asked> {
+        let (problems, lists, problem_facts) = read(self.problems, progress)?;
+        let library = libmiopen::locate(self.library, self.cache, progress)?;
         let session = Session {
             ask: self,
             library: &library,
@@ -66,7 +65,6 @@ impl Ask<'_> {
             databases: libmiopen::databases(self.library, &library)?,
             probe: libmiopen::probe()?,
             scratch: temporary_dir()?,
-            cancel,
             progress,
         };
         let mut keys = BTreeMap::new();
@@ -127,7 +125,6 @@ struct Session<'a> {
     databases: Vec<PathBuf>,
     probe: PathBuf,
     scratch: TempDir,
-    cancel: &'a Cancel,
     progress: &'a dyn Progress,
 }
 
@@ -139,7 +136,7 @@ impl Session<'_> {
         options.databases.clone_from(&self.databases);
         options.uses = self.ask.uses();
         options.workers = self.ask.jobs;
-        let cancelled = || self.cancel.is_cancelled();
+        let cancelled = || self.progress.cancel().is_cancelled();
         let step = Step::new(self.progress, "asking", Unit::Problems);
         let mut event = |event: AskEvent<'_>| {
             if let AskEvent::Progress { done, total } = event {
@@ -227,10 +224,10 @@ pub type Lists = (Vec<Problem>, Vec<(String, BTreeSet<u32>)>, Vec<ProblemsFact>)
 ///
 /// # Errors
 /// Where a list can't be read.
-pub fn read(paths: &[PathBuf], cancel: &Cancel, progress: &dyn Progress) -> Result<Lists> {
+pub fn read(paths: &[PathBuf], progress: &dyn Progress) -> Result<Lists> {
     let step = Step::new(progress, "reading", Unit::Bytes);
     let add = |bytes| step.add(bytes);
-    let cancelled = || cancel.is_cancelled();
+    let cancelled = || progress.cancel().is_cancelled();
     let options = ReadOptions { read: Some(&add), cancelled: Some(&cancelled) };
     let mut all: BTreeSet<Problem> = BTreeSet::new();
     let mut by_list = Vec::new();

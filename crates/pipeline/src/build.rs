@@ -64,14 +64,13 @@ pub(crate) fn build(
     options: &BuildOptions,
     files: &FailureFiles,
     remote: &RemoteBackends,
-    cancel: &Cancel,
     progress: &dyn Progress,
     facts: &mut Facts,
 ) -> Result<Made> {
     std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
     let outputs = prepared.cache.outputs(&options.out)?;
     progress.event(Event::BuildStarted { plan: &prepared.plan, files });
-    let made = run(prepared, options, remote, cancel, &outputs, progress, facts);
+    let made = run(prepared, options, remote, &outputs, progress, facts);
     progress.event(Event::BuildEnded { kept: keeps(&made) });
     made
 }
@@ -110,7 +109,6 @@ fn run(
     prepared: &Prepared,
     options: &BuildOptions,
     remote: &RemoteBackends,
-    cancel: &Cancel,
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
     facts: &mut Facts,
@@ -120,7 +118,7 @@ fn run(
     let mut repairs = REPAIRS;
     let mut refused = RefusedKernels::default();
     loop {
-        let summary = compile(prepared, &executor_options, cancel, &mut |event| {
+        let summary = compile(prepared, &executor_options, progress.cancel(), &mut |event| {
             facts.event(&event);
             refused.event(&event);
             progress.event(Event::Job { plan, event: &event });
@@ -144,8 +142,13 @@ fn run(
             failed: failures.map(|(job, kind)| (*job, kind.to_string())).collect(),
             read: &read,
         };
-        let assembly =
-            Assembly { prepared, out: &options.out, form: options.form, cancel, outputs };
+        let assembly = Assembly {
+            prepared,
+            out: &options.out,
+            form: options.form,
+            cancel: progress.cancel(),
+            outputs,
+        };
         match assembly.run(&objects, progress) {
             Err(error) if repairs > 0 && is_corrupt_object(&error) => {
                 repairs -= 1;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use gfxpack_compile::{Cancel, Summary};
+use gfxpack_compile::Summary;
 use gfxpack_miopen::Library;
 use gfxpack_model::{InstallLayout, KernelKey, Target};
 use gfxpack_package::signing::Signer;
@@ -70,18 +70,19 @@ impl<'a> Dist<'a> {
     /// # Errors
     /// As [`prepare::prepare`] does, and for a stored plan that can't be run
     /// here.
-    pub fn prepare(
-        options: &'a DistOptions,
-        cancel: &Cancel,
-        progress: &dyn Progress,
-    ) -> Result<Work<Self>> {
+    pub fn prepare(options: &'a DistOptions, progress: &dyn Progress) -> Result<Work<Self>> {
         let prepare = &options.prepare;
         let prepared = match &options.stored_plan {
             Some(plan) => {
                 let cache = Cache::open_for(&prepare.cache, prepare.purpose)?;
-                Stored::open(plan)?.prepare(&Jobs::All, cache, &prepare.search, cancel)?
+                Stored::open(plan)?.prepare(
+                    &Jobs::All,
+                    cache,
+                    &prepare.search,
+                    progress.cancel(),
+                )?
             }
-            None => match prepare::prepare(prepare, cancel, progress)? {
+            None => match prepare::prepare(prepare, progress)? {
                 Work::ToDo(prepared) => *prepared,
                 Work::NothingMissing(shares) => return Ok(Work::NothingMissing(shares)),
                 Work::NoKeys => return Ok(Work::NoKeys),
@@ -138,7 +139,6 @@ impl<'a> Dist<'a> {
     pub fn run(
         &self,
         packaging: Option<PackagePlan<'_>>,
-        cancel: &Cancel,
         progress: &dyn Progress,
     ) -> Result<Built> {
         let (prepared, options) = (&self.prepared, &self.options.build);
@@ -149,7 +149,7 @@ impl<'a> Dist<'a> {
         self.report_toolchains(progress);
         let mut facts = Facts::new();
         let files = FailureFiles::new(&options.out, None, options.report.as_deref());
-        let made = build::build(prepared, options, &files, &remote, cancel, progress, &mut facts);
+        let made = build::build(prepared, options, &files, &remote, progress, &mut facts);
         let reported =
             report::write(&facts, prepared, options, &files, made.as_ref().err(), progress);
         let Made { kdbs, summary } = made?;
@@ -160,7 +160,7 @@ impl<'a> Dist<'a> {
         let is_allowed = failed == 0 || (options.allow_partial && !(empty && packaging.is_some()));
         let mut packages = MadePackages::default();
         if let Some(packaging) = packaging.filter(|_| is_allowed) {
-            packages = self.package(&kdbs, &packaging, signer.as_ref(), cancel, progress)?;
+            packages = self.package(&kdbs, &packaging, signer.as_ref(), progress)?;
         }
         let signer = signer.filter(|_| is_allowed);
         let outputs = prepared.cache.outputs(&options.out)?;
@@ -185,7 +185,6 @@ impl<'a> Dist<'a> {
         kdbs: &[MadeKdb],
         packaging: &PackagePlan<'_>,
         signer: Option<&Signer>,
-        cancel: &Cancel,
         progress: &dyn Progress,
     ) -> Result<MadePackages> {
         let (prepared, out) = (&self.prepared, &self.options.build.out);
@@ -198,7 +197,7 @@ impl<'a> Dist<'a> {
         hidden::warn(&releases, &inputs.missing_from, inputs.max_object_bytes, progress);
         let planned = packages::plan(&releases, &packaging.shipped, packaging.options)?;
         let outputs = prepared.cache.outputs(out)?;
-        writers::write(&planned, packaging.options, signer, out, &outputs, cancel, progress)
+        writers::write(&planned, packaging.options, signer, out, &outputs, progress)
     }
 
     /// Has the library that was asked look for its kernels in the files that were
@@ -211,14 +210,13 @@ impl<'a> Dist<'a> {
         &self,
         built: &Built,
         jobs: usize,
-        cancel: &Cancel,
         progress: &dyn Progress,
         each: &mut dyn FnMut(&Checked),
     ) -> Result<()> {
         let prepared = &self.prepared;
         if let Answered::Plans(asked) = &prepared.asked {
             let files = built.kdbs.iter().map(|kdb| (&kdb.target, kdb.path.as_path()));
-            return asked.check(files, cancel, progress);
+            return asked.check(files, progress);
         }
         let (Some(asked), Some(facts)) = (prepared.asked.miopen(), &prepared.inputs.library.asked)
         else {
@@ -240,7 +238,7 @@ impl<'a> Dist<'a> {
             jobs,
         };
         let targets = built.kdbs.iter().map(|kdb| kdb.target.clone()).collect();
-        check.run(&targets, cancel, progress, each)
+        check.run(&targets, progress, each)
     }
 
     fn coverage(&self, kdbs: &[MadeKdb]) -> Vec<Coverage> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, CompileError};
+use gfxpack_compile::CompileError;
 use gfxpack_model::{Digest, JobId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::stored::Jobs;
@@ -54,7 +54,7 @@ impl MergeShards<'_> {
     /// # Errors
     /// Where shards do not fit together, an object is damaged, or a kdb can't
     /// be written.
-    pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<MergedKdbs> {
+    pub fn run(&self, progress: &dyn Progress) -> Result<MergedKdbs> {
         let stored = Stored::open(self.plan)?;
         let (found, wrong) = state::find(self.dirs)?;
         for error in wrong {
@@ -77,7 +77,7 @@ impl MergeShards<'_> {
             prepared: &prepared,
             out: self.out,
             form: self.form,
-            cancel,
+            cancel: progress.cancel(),
             outputs: &outputs,
         };
         let files = FailureFiles::default();

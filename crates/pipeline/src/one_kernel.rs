@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gfxpack_compile::{
-    Cancel, Event, Executor, ExecutorOptions, Shortcuts, SourceDirs, SourceSet, for_plan,
+    Event, Executor, ExecutorOptions, Shortcuts, SourceDirs, SourceSet, for_plan,
 };
 use gfxpack_model::{Digest, KernelKey, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_plan::Location;
@@ -52,7 +52,6 @@ impl RocfftHelper<'_> {
         &self,
         processor: &TargetId,
         text: &str,
-        cancel: &Cancel,
         progress: &dyn Progress,
     ) -> Result<Vec<u8>> {
         let temporary = temporary_dir()?;
@@ -61,7 +60,7 @@ impl RocfftHelper<'_> {
             Cache::open_for(&CacheOptions { dir, ..self.cache.clone() }, Purpose::Build)
         })?;
         let toolchain = cache
-            .toolchains(self.search, cancel)?
+            .toolchains(self.search, progress.cancel())?
             .choose(processor, &[Language::Hip].into_iter().collect())?;
         let text = rocfft::source_text(text);
         // Equal texts are equal jobs.
@@ -90,7 +89,7 @@ impl RocfftHelper<'_> {
             store: &cache.store,
             digests: &cache.digests,
             options: &options,
-            cancel,
+            cancel: progress.cancel(),
         };
         let mut said = String::new();
         let summary = executor.run(&mut |event| {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::Cancel;
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
 use gfxpack_model::Target;
 use gfxpack_package::signing::Signer;
@@ -46,7 +45,7 @@ impl PackageKdbs<'_> {
     /// # Errors
     /// Where a kdb is damaged, empty, or known to lack kernels, options don't
     /// fit, or a package can't be written.
-    pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<MadePackages> {
+    pub fn run(&self, progress: &dyn Progress) -> Result<MadePackages> {
         let temporary = temporary_dir()?;
         let cache = self.cache.directory().unwrap_or_else(|_| temporary.path().to_owned());
         let digests = self.cache.file_digests(&cache);
@@ -93,8 +92,7 @@ impl PackageKdbs<'_> {
         crate::hidden::warn(&of_kdbs, &[], self.max_object_bytes, progress);
         let planned = packages::plan(&of_kdbs, &shipped, self.options)?;
         let outputs = Outputs::in_dir(self.out, records).map_err(error::io("find", self.out))?;
-        let made =
-            writers::write(&planned, self.options, signer, self.out, &outputs, cancel, progress)?;
+        let made = writers::write(&planned, self.options, signer, self.out, &outputs, progress)?;
         let kdbs = kdbs.iter().map(|(kdb, _)| kdb);
         record::write(self.out, kdbs, &made, signer, &outputs, progress)?;
         Ok(made)

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gfxpack_compile::{Cancel, for_plan};
+use gfxpack_compile::for_plan;
 use gfxpack_model::{Language, TargetId, ToolchainId};
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::plan::Plan;
@@ -89,11 +89,7 @@ pub struct Gathered {
 /// # Errors
 /// Where the options or the inputs are wrong, no toolchain builds a target, or
 /// the cache can't be opened.
-pub fn gather(
-    options: &PrepareOptions,
-    cancel: &Cancel,
-    progress: &dyn Progress,
-) -> Result<Work<Gathered>> {
+pub fn gather(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<Gathered>> {
     if options.inputs.targets.is_empty() {
         return Err(error::usage(
             "failed to start: no target is given",
@@ -101,7 +97,7 @@ pub fn gather(
         ));
     }
     let clock = Clock::at(options.source_date_epoch);
-    let asked = asked(options, cancel, progress)?;
+    let asked = asked(options, progress)?;
     let mut read = inputs::read(&options.inputs, &asked)?;
     if read.requests.is_empty() {
         return Ok(match read.inputs.shares {
@@ -111,7 +107,7 @@ pub fn gather(
     }
     let cache = Cache::open_for(&options.cache, options.purpose)?;
     let toolchains = {
-        let mut found = cache.toolchains(&options.search, cancel)?;
+        let mut found = cache.toolchains(&options.search, progress.cancel())?;
         choose(&mut found, &mut read)?
     };
     if options.purpose == Purpose::Build {
@@ -123,7 +119,7 @@ pub fn gather(
 
 /// What a library asks for, where problems or plans are given. That it fails on some is
 /// reported before hours of work, and ends the run unless that is allowed.
-fn asked(options: &PrepareOptions, cancel: &Cancel, progress: &dyn Progress) -> Result<Answered> {
+fn asked(options: &PrepareOptions, progress: &dyn Progress) -> Result<Answered> {
     let inputs = &options.inputs;
     let targets = inputs::distinct(&inputs.targets)?;
     if !inputs.plans.is_empty() {
@@ -131,7 +127,7 @@ fn asked(options: &PrepareOptions, cancel: &Cancel, progress: &dyn Progress) -> 
         let cache = options.cache.directory()?;
         let (lists, library) = (&inputs.plans, &inputs.library);
         let ask = AskPlans { lists, library, targets: &targets, cache: &cache };
-        let asked = ask.run(cancel, progress)?;
+        let asked = ask.run(progress)?;
         return match rocfft::report_failures(&asked, progress) {
             Some(error) if !inputs.allow_partial => Err(error),
             _ => Ok(Answered::Plans(Box::new(asked))),
@@ -148,7 +144,7 @@ fn asked(options: &PrepareOptions, cancel: &Cancel, progress: &dyn Progress) -> 
         jobs: options.jobs,
         cache: &cache,
     };
-    let asked = ask.run(cancel, progress)?;
+    let asked = ask.run(progress)?;
     ask::report_failures(&asked, progress);
     let hint = "each is named above; take them out of the list, or go on without their kernels by \
                 --allow-partial";
@@ -181,12 +177,8 @@ impl Gathered {
 ///
 /// # Errors
 /// As [`gather`] and [`Gathered::plan`] do.
-pub fn prepare(
-    options: &PrepareOptions,
-    cancel: &Cancel,
-    progress: &dyn Progress,
-) -> Result<Work<Prepared>> {
-    Ok(match gather(options, cancel, progress)? {
+pub fn prepare(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<Prepared>> {
+    Ok(match gather(options, progress)? {
         Work::ToDo(gathered) => Work::ToDo(Box::new(gathered.plan()?)),
         Work::NothingMissing(shares) => Work::NothingMissing(shares),
         Work::NoKeys => Work::NoKeys,

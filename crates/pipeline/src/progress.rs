@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gfxpack_compile::Event as JobEvent;
+use gfxpack_compile::{Cancel, Event as JobEvent};
 use gfxpack_miopen::Problem;
 use gfxpack_model::{KdbId, Target};
 use gfxpack_plan::plan::Plan;
@@ -13,10 +13,14 @@ use serde_json::Value;
 
 use crate::failure_log::FailureFiles;
 
-/// Receives the events of a run, from any thread. It decides nothing.
+/// Receives the events of a run, from any thread. It decides nothing but
+/// whether the run goes on.
 pub trait Progress: Sync {
     /// Something happened.
     fn event(&self, event: Event<'_>);
+
+    /// Set if the run is to stop.
+    fn cancel(&self) -> &Cancel;
 
     /// Something is wrong, and the run goes on.
     fn warning(&self, text: &str) {

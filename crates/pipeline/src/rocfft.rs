@@ -78,15 +78,15 @@ impl AskPlans<'_> {
     ///
     /// # Errors
     /// Where plans can't be read, there is no library, or it can't be asked.
-    pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<AskedPlans> {
+    pub fn run(&self, progress: &dyn Progress) -> Result<AskedPlans> {
         let (plans, lists) = read(self.lists)?;
         self.targets.iter().try_for_each(check_target)?;
-        let library = locate(self.library, self.cache, cancel, progress)?;
+        let library = locate(self.library, self.cache, progress)?;
         let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
         let mut sources = Sources::new()?;
         for target in self.targets {
             let mut own = Vec::new();
-            let answer = with_options(&library, target, cancel, |options| {
+            let answer = with_options(&library, target, progress.cancel(), |options| {
                 ask(&plans, options, |kernel| {
                     own.push(sources.add(kernel)?);
                     Ok::<(), Error>(())
@@ -151,12 +151,11 @@ impl AskedPlans {
     pub(crate) fn check<'f>(
         &self,
         files: impl Iterator<Item = (&'f Target, &'f Path)>,
-        cancel: &Cancel,
         progress: &dyn Progress,
     ) -> Result<()> {
         for (target, file) in files {
             let path = std::path::absolute(file).map_err(error::io("find", file))?;
-            let checked = with_options(&self.library, target, cancel, |options| {
+            let checked = with_options(&self.library, target, progress.cancel(), |options| {
                 check(&self.plans, Installed::File(&path), options)
             })?;
             let refused = self.failures.iter().filter(|(of, ..)| of == target).count();
@@ -179,13 +178,8 @@ impl AskedPlans {
 ///
 /// # Errors
 /// Where there is none.
-pub fn locate(
-    options: &LibraryOptions,
-    cache: &Path,
-    cancel: &Cancel,
-    progress: &dyn Progress,
-) -> Result<Library> {
-    libmiopen::locate_product(&ROCFFT, options, cache, cancel, progress)
+pub fn locate(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -> Result<Library> {
+    libmiopen::locate_product(&ROCFFT, options, cache, progress)
 }
 
 /// Does something with a library and the options for a target.

@@ -78,7 +78,6 @@ pub(crate) fn write(
     signer: Option<&Signer>,
     out: &Path,
     outputs: &Outputs<'_>,
-    cancel: &Cancel,
     progress: &dyn Progress,
 ) -> Result<MadePackages> {
     let contents = planned.iter().map(|planned| bill::contents(&planned.spec, outputs.records()));
@@ -100,7 +99,7 @@ pub(crate) fn write(
     let to_do: Vec<&Job<'_, '_>> = jobs.iter().filter(|job| job.lies_there.is_none()).collect();
     let (at_once, threads) = share(&to_do, options.memory);
     let write = |job: &&Job<'_, '_>| {
-        if cancel.is_cancelled() {
+        if progress.cancel().is_cancelled() {
             return Err(Error::from(CompileError::Interrupted));
         }
         let spec = job.writer.spec(job.planned);
@@ -112,7 +111,7 @@ pub(crate) fn write(
     };
     let (written, mut checksums) = std::thread::scope(|scope| {
         // While packages are compressed, which leaves processors idle at times.
-        let checksums = scope.spawn(|| checksums(planned, &contents, &to_do, cancel));
+        let checksums = scope.spawn(|| checksums(planned, &contents, &to_do, progress.cancel()));
         let written = each(&to_do, at_once, &write);
         (written, checksums.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });

@@ -21,7 +21,7 @@ use crate::progress::Reporter;
 /// Asks, and writes the keys. Problems that MIOpen failed on are listed, and
 /// the keys of the others are written all the same.
 pub(crate) fn run(args: &Ask, context: &Context) -> Result {
-    let Context { environment, cancel, output } = context;
+    let Context { environment, output, .. } = context;
     if args.asking.problems.is_empty() && args.asking.rocfft.plans.is_empty() {
         return Err(fail::usage(
             "failed to start: no problems are given",
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
         return plans(args, &targets, context);
     }
     let jobs = processes(args.jobs);
-    let reporter = Reporter::new(output);
+    let reporter = Reporter::new(context);
     let ask = ask::Ask {
         problems: &args.asking.problems,
         library: &library_options(&args.asking.library, environment),
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
         jobs,
         cache: &cache_dir(&args.cache, environment).directory()?,
     };
-    let asked = ask.run(cancel, &reporter)?;
+    let asked = ask.run(&reporter)?;
     ask::report_failures(&asked, &reporter);
     let lines = asked_keys::key_lines(&asked);
     match to_file(args.out.as_ref()) {
@@ -70,8 +70,8 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
 
 /// Asks rocFFT, and writes its kernels.
 fn plans(args: &Ask, targets: &[Target], context: &Context) -> Result {
-    let Context { environment, cancel, output } = context;
-    let reporter = Reporter::new(output);
+    let Context { environment, output, .. } = context;
+    let reporter = Reporter::new(context);
     let asking = &args.asking;
     let ask = AskPlans {
         lists: &asking.rocfft.plans,
@@ -79,7 +79,7 @@ fn plans(args: &Ask, targets: &[Target], context: &Context) -> Result {
         targets,
         cache: &cache_dir(&args.cache, environment).directory()?,
     };
-    let asked = ask.run(cancel, &reporter)?;
+    let asked = ask.run(&reporter)?;
     let failed = rocfft::report_failures(&asked, &reporter);
     let lines = rocfft::kernel_lines(&asked);
     if let Some(dir) = &args.sources {

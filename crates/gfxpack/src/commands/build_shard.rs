@@ -17,7 +17,7 @@ use crate::progress::Reporter;
 
 /// Runs a shard.
 pub(super) fn run(args: &Build, shard: Shard, context: &Context) -> Result {
-    let Context { environment, cancel, output } = context;
+    let Context { environment, output, .. } = context;
     let begun = Instant::now();
     // clap asks for the plan only where nothing is given that excludes it.
     let plan = args.stored.plan.clone().ok_or_else(|| {
@@ -30,15 +30,9 @@ pub(super) fn run(args: &Build, shard: Shard, context: &Context) -> Result {
     let options = ShardOptions { plan, shard, costs: args.stored.costs.clone() };
     let cache = cache_options(&args.cache, environment)?;
     let search = search(&args.toolchain, environment);
-    let reporter = Reporter::new(output);
-    let built = build::run(
-        &options,
-        &cache,
-        &search,
-        &build_options(args, environment),
-        cancel,
-        &reporter,
-    )?;
+    let reporter = Reporter::new(context);
+    let built =
+        build::run(&options, &cache, &search, &build_options(args, environment), &reporter)?;
     summarise(&built, begun, output);
     Ok(build::outcome(&built.manifest.jobs, shard)?)
 }

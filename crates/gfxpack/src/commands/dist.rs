@@ -30,7 +30,7 @@ pub(crate) fn run(
     check: bool,
     context: &Context,
 ) -> Result {
-    let Context { environment, cancel, output } = context;
+    let Context { environment, output, .. } = context;
     let begun = Instant::now();
     // Planning, assembling and verifying run in rayon's own pool, which can be
     // sized once.
@@ -51,8 +51,8 @@ pub(crate) fn run(
             "leave --check out",
         ));
     }
-    let reporter = Reporter::new(output);
-    let dist = match Dist::prepare(&options, cancel, &reporter)? {
+    let reporter = Reporter::new(context);
+    let dist = match Dist::prepare(&options, &reporter)? {
         Work::ToDo(dist) => dist,
         Work::NothingMissing(shares) => {
             prepared::report_shares(&shares, output);
@@ -69,14 +69,14 @@ pub(crate) fn run(
         plan::print(dist.prepared(), false, output);
         return Ok(());
     }
-    let built = dist.run(packages, cancel, &reporter)?;
+    let built = dist.run(packages, &reporter)?;
     summarise(&dist, &built, args, begun, output);
     built.outcome(packaging.is_some())?;
     if check {
         let files: Vec<PathBuf> = built.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
         let max_object = args.inputs.max_object;
         let mut each = |checked: &_| kdb::check::report(checked, &files, max_object, output);
-        dist.check_kdbs(&built, processes(args.jobs), cancel, &reporter, &mut each)?;
+        dist.check_kdbs(&built, processes(args.jobs), &reporter, &mut each)?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use gfxpack_compile::Cancel;
 use gfxpack_pipeline::options::BuildOptions;
 use gfxpack_pipeline::progress::{Event, Progress};
 use gfxpack_pipeline::shards::stored::Stored;
@@ -13,11 +14,10 @@ use crate::args::ExecJob;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_options, search};
-use crate::output::Output;
 
 /// Runs the job, unless its object or the compiler's refusal is there.
 pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
-    let Context { environment, cancel, output } = context;
+    let Context { environment, output, .. } = context;
     let options = BuildOptions {
         out: args.out.clone(),
         jobs: Some(1),
@@ -28,8 +28,7 @@ pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
     let cache = cache_options(&args.cache, environment)?;
     let search = search(&args.toolchain, environment);
     let stored = Stored::open(&args.plan)?;
-    let built =
-        job::run(stored, args.job, &cache, &search, &options, cancel, &Notes(output.clone()))?;
+    let built = job::run(stored, args.job, &cache, &search, &options, &Notes(context))?;
     if let Some(note) = &built.refusal {
         output.stderr(&format!(
             "failed to compile `{}`: {}\n{}",
@@ -42,12 +41,16 @@ pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
 }
 
 /// Whoever starts a process for each job shows progress itself.
-struct Notes(Output);
+struct Notes<'a>(&'a Context);
 
-impl Progress for Notes {
+impl Progress for Notes<'_> {
+    fn cancel(&self) -> &Cancel {
+        &self.0.cancel
+    }
+
     fn event(&self, event: Event<'_>) {
         if let Event::Note(text) = event {
-            self.0.say(text);
+            self.0.output.say(text);
         }
     }
 }

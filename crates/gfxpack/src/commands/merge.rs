@@ -16,7 +16,7 @@ use crate::progress::Reporter;
 
 /// Checks the shards, and writes and verifies every kdb.
 pub(crate) fn run(args: &Merge, context: &Context) -> Result {
-    let Context { environment, cancel, output } = context;
+    let Context { environment, output, .. } = context;
     let begun = Instant::now();
     let merge = MergeShards {
         dirs: &args.dirs,
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Merge, context: &Context) -> Result {
         form: kdb_form(args.form),
         cache: &cache_options(&args.cache, environment)?,
     };
-    let merged = merge.run(cancel, &Reporter::new(output))?;
+    let merged = merge.run(&Reporter::new(context))?;
     summarise(args, &merged, begun, output);
     Ok(merged.outcome(args.allow_partial)?)
 }

@@ -19,19 +19,19 @@ const COMMENT: &str = "The libMIOpen that `cargo xtask dist` asks: packages of D
 
 /// Finds it, or fetches it, and says what it is.
 pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
-    let Context { environment, cancel, output } = context;
+    let Context { environment, output, .. } = context;
     let cache = cache_dir(&args.cache, environment).directory()?;
     let mut options = library_options(&args.library, environment);
-    let reporter = Reporter::new(output);
+    let reporter = Reporter::new(context);
     let library = match &args.lock {
-        None => libmiopen::locate(&options, &cache, cancel, &reporter)?,
+        None => libmiopen::locate(&options, &cache, &reporter)?,
         Some(file) => {
-            let lock = libmiopen::choose(&options, &cache, cancel, &reporter)?;
+            let lock = libmiopen::choose(&options, &cache, &reporter)?;
             let text = lock.text(COMMENT)?;
             destination::replace(file, text)?;
             // What was written is what is used.
             options.source = Some(LibrarySource::Lock(file.clone()));
-            libmiopen::locate(&options, &cache, cancel, &reporter)?
+            libmiopen::locate(&options, &cache, &reporter)?
         }
     };
     let sources = Sources::in_library(&library)?;

@@ -11,7 +11,7 @@ use crate::progress::Reporter;
 
 /// Verifies and packages each kdb.
 pub(crate) fn run(args: &Package, context: &Context) -> Result {
-    let Context { environment, cancel, output } = context;
+    let Context { environment, output, .. } = context;
     let options = package_options(&args.packaging, environment)?;
     let package = PackageKdbs {
         kdbs: &args.kdbs,
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Package, context: &Context) -> Result {
         cache: &cache_options(&args.cache, environment)?,
     };
     output.building();
-    let made = package.run(cancel, &Reporter::new(output))?;
+    let made = package.run(&Reporter::new(context))?;
     report_packages(&made.packages, output);
     Ok(())
 }

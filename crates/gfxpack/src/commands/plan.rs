@@ -22,14 +22,14 @@ use crate::progress::Reporter;
 
 /// Makes the plan and prints it.
 pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
-    let Context { environment, cancel, output } = context;
+    let Context { environment, output, .. } = context;
     let mut options = prepare_options(&args.inputs, &args.toolchain, &args.cache, environment)?;
     if args.stage.is_some() {
         // What the commands name has to stay.
         options.purpose = Purpose::Build;
     }
-    let reporter = Reporter::new(output);
-    let gathered = match prepare::gather(&options, cancel, &reporter)? {
+    let reporter = Reporter::new(context);
+    let gathered = match prepare::gather(&options, &reporter)? {
         Work::ToDo(gathered) => *gathered,
         Work::NothingMissing(shares) => {
             prepared::report_shares(&shares, output);

@@ -15,14 +15,14 @@ use crate::progress::Reporter;
 /// Reads a source from stdin and writes its code object to stdout. However it
 /// fails, rocFFT compiles the kernel itself.
 pub(crate) fn run(args: &RocfftHelperArgs, context: &Context) -> Result {
-    let Context { environment, cancel, output } = context;
+    let Context { environment, output, .. } = context;
     let mut text = String::new();
     let stdin = std::io::stdin().lock();
     let read = stdin.take(code_object::MAX_BYTES).read_to_string(&mut text);
     read.map_err(fail::io("read", Path::new("stdin")))?;
     let cache = cache_options(&args.cache, environment)?;
     let helper = RocfftHelper { cache: &cache, search: &search(&args.toolchain, environment) };
-    let object = helper.compile(args.processor.id(), &text, cancel, &Reporter::new(output))?;
+    let object = helper.compile(args.processor.id(), &text, &Reporter::new(context))?;
     output.bytes(&object);
     Ok(())
 }

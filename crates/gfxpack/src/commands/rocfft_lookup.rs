@@ -43,10 +43,10 @@ fn look(wanted: &WantedKernel, context: &Context) -> Result<(Target, Option<Vec<
     }
     let target = target_of(&wanted.asked, &RuntimeEnvironment::read(), output)?;
     let cache = cache_dir(&CacheDir::default(), environment).directory()?;
-    let reporter = Reporter::new(output);
+    let reporter = Reporter::new(context);
     let default = LibraryArgs::default();
     let library = rocfft_options(&default, wanted.rocfft.as_ref(), environment);
-    let library = locate(&library, &cache, cancel, &reporter)?;
+    let library = locate(&library, &cache, &reporter)?;
     let library = FftLibrary::ask(library, &target, cancel)?;
     let variables = &environment.rocfft;
     let files = library.look(kernel, &target, variables);

@@ -20,7 +20,7 @@ pub(crate) fn run(tune: &Tune, context: &Context) -> Result {
     let Context { output, .. } = context;
     match tune {
         Tune::Plan(args) => plan(args, context),
-        Tune::Collect(args) => collect(args, output),
+        Tune::Collect(args) => collect(args, context),
         Tune::Env(args) => environment(args, output),
     }
 }
@@ -77,7 +77,8 @@ fn plan(args: &TunePlan, context: &Context) -> Result {
 }
 
 /// Writes a system's database for each that users' databases are for.
-fn collect(args: &TuneCollect, output: &Output) -> Result {
+fn collect(args: &TuneCollect, context: &Context) -> Result {
+    let Context { output, .. } = context;
     let options = CollectOptions {
         dirs: args.dirs.clone(),
         system: args.system.clone(),
@@ -85,7 +86,7 @@ fn collect(args: &TuneCollect, output: &Output) -> Result {
         keep_going: args.keep_going,
     };
     output.building();
-    let reporter = Reporter::new(output);
+    let reporter = Reporter::new(context);
     tune::collect(&options, &reporter, |collected| {
         let Collected { file, system, users, records, added, changed } = collected;
         let body = json!({

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use gfxpack_compile::Event as JobEvent;
+use gfxpack_compile::{Cancel, Event as JobEvent};
 use gfxpack_pipeline::build_view::{BuildCount, messages};
 use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::progress::{Event, Progress, Unit};
@@ -13,12 +13,14 @@ use super::bar::Bar;
 use super::bars::Bars;
 use super::lines::Lines;
 use super::view::BuildView;
+use crate::context::Context;
 use crate::output::{Output, shown, size};
 use crate::tuning_findings;
 
 /// Reports a run in the way that was asked for.
 pub(crate) struct Reporter {
     output: Output,
+    cancel: Cancel,
     build: Mutex<Option<Build>>,
     step: Mutex<Option<Bar>>,
 }
@@ -31,8 +33,9 @@ struct Build {
 }
 
 impl Reporter {
-    pub(crate) fn new(output: &Output) -> Self {
-        Self { output: output.clone(), build: Mutex::default(), step: Mutex::default() }
+    pub(crate) fn new(context: &Context) -> Self {
+        let (output, cancel) = (context.output.clone(), context.cancel.clone());
+        Self { output, cancel, build: Mutex::default(), step: Mutex::default() }
     }
 
     fn build(&self) -> MutexGuard<'_, Option<Build>> {
@@ -79,6 +82,10 @@ impl Reporter {
 }
 
 impl Progress for Reporter {
+    fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
     fn event(&self, event: Event<'_>) {
         let output = &self.output;
         match event {

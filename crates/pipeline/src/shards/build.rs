@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, KnownCosts, write_manifest};
+use gfxpack_compile::{KnownCosts, write_manifest};
 use gfxpack_model::Digest;
 use gfxpack_plan::shard::{self, Ended, JobState, Shard, ShardManifest};
 use gfxpack_plan::stored::Jobs;
@@ -67,7 +67,6 @@ pub fn run(
     cache: &CacheOptions,
     search: &Search,
     build: &BuildOptions,
-    cancel: &Cancel,
     progress: &dyn Progress,
 ) -> Result<BuiltShard> {
     let stored = Stored::open(&shard.plan)?;
@@ -80,7 +79,7 @@ pub fn run(
     report::check(build)?;
     let digest = stored.digest();
     let cache = Cache::open_for(cache, Purpose::Build)?;
-    let prepared = stored.prepare(&Jobs::Only(&chosen), cache, search, cancel)?;
+    let prepared = stored.prepare(&Jobs::Only(&chosen), cache, search, progress.cancel())?;
     prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
     let outbox = Outbox::open(&build.out)?;
     let remote = RemoteBackends::connect(build)?;
@@ -91,7 +90,6 @@ pub fn run(
         prepared: &prepared,
         outbox: &outbox,
         options: executor_options(&prepared, build, &remote),
-        cancel,
         progress,
     };
     let ended = run.run(&mut facts);

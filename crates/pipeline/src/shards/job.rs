@@ -1,6 +1,5 @@
 //! One job of a stored plan, for engines that start a process for each.
 
-use gfxpack_compile::Cancel;
 use gfxpack_model::Digest;
 use gfxpack_plan::shard::Ended;
 use gfxpack_plan::stored::Jobs;
@@ -36,17 +35,15 @@ pub fn run(
     cache: &CacheOptions,
     search: &Search,
     build: &BuildOptions,
-    cancel: &Cancel,
     progress: &dyn Progress,
 ) -> Result<BuiltJob> {
     let cache = Cache::open_for(cache, Purpose::Build)?;
-    let prepared = stored.prepare(&Jobs::One(job), cache, search, cancel)?;
+    let prepared = stored.prepare(&Jobs::One(job), cache, search, progress.cancel())?;
     let outbox = Outbox::open(&build.out)?;
     let run = Run {
         prepared: &prepared,
         outbox: &outbox,
         options: executor_options(&prepared, build, &RemoteBackends::default()),
-        cancel,
         progress,
     };
     let ended = run.run(&mut Facts::new())?;

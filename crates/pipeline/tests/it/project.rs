@@ -50,9 +50,14 @@ printf "$head$zeros$zeros$zeros$tail" > "$out"
 "#;
 
 /// Nobody listens.
-pub(crate) struct Silent;
+#[derive(Default)]
+pub(crate) struct Silent(Cancel);
 
 impl Progress for Silent {
+    fn cancel(&self) -> &Cancel {
+        &self.0
+    }
+
     fn event(&self, _: Event<'_>) {}
 }
 
@@ -145,8 +150,8 @@ impl Project {
 
     /// Builds with these options.
     pub(crate) fn run(&self, options: &DistOptions) -> Result<Built, Error> {
-        match Dist::prepare(options, &Cancel::default(), &Silent)? {
-            Work::ToDo(dist) => dist.run(None, &Cancel::default(), &Silent),
+        match Dist::prepare(options, &Silent::default())? {
+            Work::ToDo(dist) => dist.run(None, &Silent::default()),
             Work::NothingMissing(_) | Work::NoKeys => panic!("there is nothing to do"),
         }
     }

@@ -22,7 +22,7 @@ const SHOWN: usize = 20;
 
 /// Checks the kdbs with every device that their names say.
 pub(super) fn run(args: &CheckKdb, max_object: MaxObject, context: &Context) -> Result {
-    let Context { environment, cancel, output } = context;
+    let Context { environment, output, .. } = context;
     let options = KdbCheckOptions {
         files: args.files.clone(),
         problems: args.asking.problems.clone(),
@@ -32,7 +32,7 @@ pub(super) fn run(args: &CheckKdb, max_object: MaxObject, context: &Context) -> 
         cache: cache_dir(&args.cache, environment),
     };
     let mut each = |checked: &Checked| report(checked, &args.files, max_object, output);
-    Ok(check_kdbs(&options, cancel, &Reporter::new(output), &mut each)?)
+    Ok(check_kdbs(&options, &Reporter::new(context), &mut each)?)
 }
 
 /// Reports what was found in some files for one device.
