@@ -12,8 +12,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use serde_json::json;
 
+use gfxpack_pipeline::destination::replace;
 use gfxpack_pipeline::error::{Error, io};
-use gfxpack_pipeline::message_file::MessageFile;
+use gfxpack_pipeline::message_file::{MessageFile, write_line};
 pub(crate) use gfxpack_pipeline::text::{counted, display as shown, if_any, joined, size};
 
 use crate::args::{Common, MessageFormat, When};
@@ -152,6 +153,20 @@ impl Output {
         }
     }
 
+    /// Bytes for a file, or for stdout if none is named.
+    ///
+    /// # Errors
+    /// Where the file can't be written.
+    pub(crate) fn put(&self, out: Option<&PathBuf>, bytes: &[u8]) -> Result<(), Error> {
+        match to_file(out) {
+            Some(path) => replace(path, bytes),
+            None => {
+                self.bytes(bytes);
+                Ok(())
+            }
+        }
+    }
+
     /// A message for machines, if they are wanted. The body is a struct or a
     /// map.
     pub(crate) fn message(&self, kind: &str, body: &impl Serialize) {
@@ -162,10 +177,7 @@ impl Output {
         if !self.json || self.is_broken() {
             return;
         }
-        // Written as it is made: a plan of many jobs takes hundreds of megabytes.
-        let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-        let written = serde_json::to_writer(&mut out, &message).map_err(std::io::Error::from);
-        if let Err(error) = written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
+        if let Err(error) = write_line(std::io::stdout().lock(), &message) {
             self.broken.set(error).ok();
         }
     }

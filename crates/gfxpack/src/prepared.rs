@@ -24,7 +24,7 @@ pub(crate) fn report(inputs: &Inputs, output: &Output) {
 }
 
 /// Reports what kdbs had already, by target.
-pub(crate) fn report_shares(shares: &[Share], output: &Output) {
+fn report_shares(shares: &[Share], output: &Output) {
     for Share { target, present, missing } in shares {
         let body = json!({ "target": target, "present": present, "missing": missing });
         output.message("missing-from", &body);
@@ -41,8 +41,11 @@ pub(crate) fn report_shares(shares: &[Share], output: &Output) {
     }
 }
 
-/// Reports that the lists of keys are empty.
-pub(crate) fn report_nothing(output: &Output) {
+/// Reports that kdbs had everything, or that the lists of keys are empty.
+pub(crate) fn report_nothing(shares: &[Share], output: &Output) {
+    if !shares.is_empty() {
+        return report_shares(shares, output);
+    }
     output.message("nothing-to-do", &json!({ "reason": "no-keys" }));
     output.say("nothing to do: there is no key in the lists");
 }

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_miopen::{
-    Answers, AskEvent, AskOptions, AskedKey, DatabaseFile, Library, Problem, ProblemFailure,
-    ReadOptions, Uses, Wanted, ask, read_problems,
+    Answers, AskEvent, AskOptions, AskedKey, DatabaseFile, Library, MIOPEN, Problem,
+    ProblemFailure, ReadOptions, Uses, Wanted, ask, read_problems,
 };
 use gfxpack_model::{Digest, KernelKey, Target, processors};
 use gfxpack_process::temporary_dir;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::asked_facts::{AskedFacts, FileFact, ProblemsFact};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::libmiopen;
+use crate::library::{AskedFacts, FileFact, ProblemsFact};
 use crate::options::LibraryOptions;
 use crate::progress::{Event, Progress, Step, Unit};
 use crate::text::{counted, display};
@@ -57,7 +57,7 @@ impl Ask<'_> {
     /// Where problems can't be read, there is no library, or it can't be asked.
     pub fn run(&self, progress: &dyn Progress) -> Result<Asked> {
         let (problems, lists, problem_facts) = read(self.problems, progress)?;
-        let library = libmiopen::locate(self.library, self.cache, progress)?;
+        let library = libmiopen::locate(&MIOPEN, self.library, self.cache, progress)?;
         let session = Session {
             ask: self,
             library: &library,

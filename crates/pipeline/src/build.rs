@@ -10,6 +10,7 @@ use gfxpack_kdb::MAX_OBJECT_BYTES;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
 use gfxpack_plan::plan;
+use gfxpack_plan::shard::Shard;
 use gfxpack_toolchain::ToolchainError;
 
 use crate::error::{self, Error, Result};
@@ -22,7 +23,7 @@ use crate::progress::{Event, Progress};
 use crate::provenance::Provenance;
 use crate::refused_list::RefusedKernels;
 use crate::remote::RemoteBackends;
-use crate::report::Facts;
+use crate::report::{self, Facts};
 use crate::store::{self, KernelStore, Rows};
 use crate::text::counted;
 
@@ -54,30 +55,44 @@ pub struct MadeKdb {
 
 /// Compiles what the cache lacks, and writes and verifies every kdb below
 /// `<out>/kdb`. Kernels that failed are reported to `progress` and listed in
-/// what was made; all others are in the kdbs. `facts` learns of every job, also
-/// of a build that ends with an error.
+/// what was made; all others are in the kdbs.
 ///
 /// # Errors
 /// Where the build as a whole fails; a kernel that is refused is no error.
 pub(crate) fn build(
     prepared: &Prepared,
     options: &BuildOptions,
-    files: &FailureFiles,
     remote: &RemoteBackends,
     progress: &dyn Progress,
-    facts: &mut Facts,
 ) -> Result<Made> {
     std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
     let outputs = prepared.cache.outputs(&options.out)?;
-    progress.event(Event::BuildStarted { plan: &prepared.plan, files });
-    let made = run(prepared, options, remote, &outputs, progress, facts);
-    progress.event(Event::BuildEnded { kept: keeps(&made) });
-    made
+    reported(prepared, options, None, progress, |facts| {
+        run(prepared, options, remote, &outputs, progress, facts)
+    })
+}
+
+/// Runs the jobs of a build or a shard, and reports them, however that ends.
+pub(crate) fn reported<T>(
+    prepared: &Prepared,
+    options: &BuildOptions,
+    shard: Option<Shard>,
+    progress: &dyn Progress,
+    run: impl FnOnce(&mut Facts) -> Result<T>,
+) -> Result<T> {
+    let mut facts = Facts::new();
+    let files = FailureFiles::new(&options.out, shard, options.report.as_deref());
+    progress.event(Event::BuildStarted { plan: &prepared.plan, files: &files });
+    let ended = run(&mut facts);
+    progress.event(Event::BuildEnded { kept: keeps(&ended) });
+    let written = report::write(&facts, prepared, options, &files, ended.as_ref().err(), progress);
+    let made = ended?;
+    written.map(|()| made)
 }
 
 /// Whether a build that ended so keeps what it compiled: nobody knows which
 /// compiler made it where the toolchain changed meanwhile.
-pub fn keeps<T>(ended: &Result<T>) -> bool {
+fn keeps<T>(ended: &Result<T>) -> bool {
     let changed = |error: &ToolchainError| matches!(error, ToolchainError::Changed { .. });
     match ended {
         Err(Error::Toolchain(error) | Error::Compile(CompileError::Toolchain(error))) => {

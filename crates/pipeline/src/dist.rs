@@ -16,13 +16,12 @@ use crate::ask::{Coverage, coverage};
 use crate::build::{self, Made, MadeKdb};
 use crate::cache::Cache;
 use crate::error::{self, Result};
-use crate::failure_log::FailureFiles;
 use crate::kdb_check::{Checked, KdbCheck};
 use crate::options::{BuildOptions, LayoutChoice, PackageOptions, PrepareOptions};
 use crate::prepare::{self, Prepared, Work};
 use crate::progress::{Event, Progress};
 use crate::remote::RemoteBackends;
-use crate::report::{self, Facts};
+use crate::report;
 use crate::shards::stored::Stored;
 use crate::tuning::Shipped;
 use crate::writers::{self, MadePackages};
@@ -84,8 +83,7 @@ impl<'a> Dist<'a> {
             }
             None => match prepare::prepare(prepare, progress)? {
                 Work::ToDo(prepared) => *prepared,
-                Work::NothingMissing(shares) => return Ok(Work::NothingMissing(shares)),
-                Work::NoKeys => return Ok(Work::NoKeys),
+                Work::Nothing(shares) => return Ok(Work::Nothing(shares)),
             },
         };
         Ok(Work::ToDo(Box::new(Self { options, prepared })))
@@ -147,13 +145,7 @@ impl<'a> Dist<'a> {
         let remote = RemoteBackends::connect(options)?;
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
         self.report_toolchains(progress);
-        let mut facts = Facts::new();
-        let files = FailureFiles::new(&options.out, None, options.report.as_deref());
-        let made = build::build(prepared, options, &files, &remote, progress, &mut facts);
-        let reported =
-            report::write(&facts, prepared, options, &files, made.as_ref().err(), progress);
-        let Made { kdbs, summary } = made?;
-        reported?;
+        let Made { kdbs, summary } = build::build(prepared, options, &remote, progress)?;
         let failed: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
         // A package of nothing would only take the place of one that has kernels.
         let empty = kdbs.iter().any(|kdb| kdb.kernels == 0 && !kdb.missing.is_empty());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use gfxpack_miopen::{
-    AskEvent, AskOptions, CheckReport, Library, Problem, ProblemFailure, Uses, check,
+    AskEvent, AskOptions, CheckReport, Library, MIOPEN, Problem, ProblemFailure, Uses, check,
 };
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_process::temporary_dir;
@@ -71,7 +71,7 @@ pub fn check_kdbs(
     }
     let cache = options.cache.directory()?;
     let (problems, ..) = ask::read(&options.problems, progress)?;
-    let library = libmiopen::locate(&options.library, &cache, progress)?;
+    let library = libmiopen::locate(&MIOPEN, &options.library, &cache, progress)?;
     let check = KdbCheck {
         library: &library,
         options: &options.library,

@@ -16,9 +16,7 @@
 
 pub mod answered;
 pub mod ask;
-pub mod asked_facts;
 pub mod asked_keys;
-mod bill;
 pub mod build;
 pub mod build_view;
 pub mod cache;
@@ -58,7 +56,6 @@ mod outputs;
 pub mod package;
 pub mod packages;
 pub mod plan_state;
-mod planned_package;
 pub mod prepare;
 pub mod program_run;
 pub mod progress;

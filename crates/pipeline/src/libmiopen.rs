@@ -14,16 +14,11 @@ use crate::progress::{Progress, Step, Unit};
 /// The program that loads libMIOpen.
 const PROBE: &str = "gfxpack-miopen-probe";
 
-/// Finds the library, or fetches it into `cache`.
-pub fn locate(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -> Result<Library> {
-    locate_product(&MIOPEN, options, cache, progress)
-}
-
-/// Finds any of the libraries that can be asked, likewise.
+/// Finds one of the libraries that can be asked, or fetches it into `cache`.
 ///
 /// # Errors
 /// Where there is none.
-pub(crate) fn locate_product(
+pub fn locate(
     product: &'static Product,
     options: &LibraryOptions,
     cache: &Path,

@@ -52,12 +52,7 @@ impl MessageFile {
         if broken.is_some() {
             return;
         }
-        // Written as it is made: a plan of many jobs takes hundreds of megabytes.
-        let mut out = io::BufWriter::with_capacity(1 << 16, file);
-        let written = serde_json::to_writer(&mut out, line).map_err(io::Error::from);
-        if let Err(error) = written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
-            *broken = Some(error);
-        }
+        *broken = write_line(file, line).err();
     }
 
     /// Whether every line was written.
@@ -68,6 +63,18 @@ impl MessageFile {
         let broken = self.state.lock().unwrap_or_else(PoisonError::into_inner).broken.take();
         broken.map_or(Ok(()), |error| Err(error::io("write", &self.path)(error)))
     }
+}
+
+/// Writes a line of JSON as it is made: a plan of many jobs takes hundreds of
+/// megabytes.
+///
+/// # Errors
+/// Where it can't be written.
+pub fn write_line(out: impl io::Write, line: &impl Serialize) -> io::Result<()> {
+    let mut out = io::BufWriter::with_capacity(1 << 16, out);
+    serde_json::to_writer(&mut out, line)?;
+    out.write_all(b"\n")?;
+    out.flush()
 }
 
 #[cfg(test)]

@@ -9,17 +9,15 @@ use gfxpack_plan::kernel_package::{self, Contents, Family, Release, RocfftReleas
 
 use gfxpack_process::temporary_dir;
 
-use super::planned_package::Planned;
-use crate::asked_facts::library_in_words;
 use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
-use crate::library::{Library, RocfftFacts};
+use crate::library::{Library, RocfftFacts, library_in_words};
 use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
 use crate::progress::Progress;
 use crate::store::{self, KernelStore};
 use crate::text::{counted, if_any, joined};
 use crate::tuning::Shipped;
-use crate::writers;
+use crate::writers::{self, Planned};
 
 /// Maintainer of packages whose maker does not say who he is.
 const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@example.org>";

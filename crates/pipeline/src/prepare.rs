@@ -39,10 +39,9 @@ pub struct Prepared {
 pub enum Work<T> {
     /// These kernels.
     ToDo(Box<T>),
-    /// Nothing: kdbs that were named have every kernel.
-    NothingMissing(Vec<Share>),
-    /// Nothing: the lists of keys are empty, and may be.
-    NoKeys,
+    /// Nothing: kdbs that were named have every kernel; or if none were, the lists
+    /// of keys are empty, and may be.
+    Nothing(Vec<Share>),
 }
 
 /// Chooses a toolchain for each target, and sets the requests' indices.
@@ -100,10 +99,7 @@ pub fn gather(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<
     let asked = asked(options, progress)?;
     let mut read = inputs::read(&options.inputs, &asked)?;
     if read.requests.is_empty() {
-        return Ok(match read.inputs.shares {
-            none if none.is_empty() => Work::NoKeys,
-            shares => Work::NothingMissing(shares),
-        });
+        return Ok(Work::Nothing(read.inputs.shares));
     }
     let cache = Cache::open_for(&options.cache, options.purpose)?;
     let toolchains = {
@@ -180,7 +176,6 @@ impl Gathered {
 pub fn prepare(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<Prepared>> {
     Ok(match gather(options, progress)? {
         Work::ToDo(gathered) => Work::ToDo(Box::new(gathered.plan()?)),
-        Work::NothingMissing(shares) => Work::NothingMissing(shares),
-        Work::NoKeys => Work::NoKeys,
+        Work::Nothing(shares) => Work::Nothing(shares),
     })
 }

@@ -16,10 +16,9 @@ use gfxpack_stock_library::{ElfFile, Library};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::asked_facts::ProblemsFact;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::libmiopen;
-use crate::library::RocfftFacts;
+use crate::library::{ProblemsFact, RocfftFacts};
 use crate::options::LibraryOptions;
 use crate::progress::Progress;
 use crate::text::{counted, display};
@@ -179,7 +178,7 @@ impl AskedPlans {
 /// # Errors
 /// Where there is none.
 pub fn locate(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -> Result<Library> {
-    libmiopen::locate_product(&ROCFFT, options, cache, progress)
+    libmiopen::locate(&ROCFFT, options, cache, progress)
 }
 
 /// Does something with a library and the options for a target.

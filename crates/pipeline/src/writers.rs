@@ -2,7 +2,7 @@
 //! memory allows, with the signatures beside them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,17 +13,17 @@ use gfxpack_package::arch::ArchOptions;
 use gfxpack_package::deb::DebOptions;
 use gfxpack_package::oci::OciOptions;
 use gfxpack_package::rpm::RpmOptions;
-use gfxpack_package::sbom::Checksums;
+use gfxpack_package::sbom::{Checksums, Making};
 use gfxpack_package::signing::Signer;
 use gfxpack_package::tar::TarOptions;
 use gfxpack_package::{Compression, Written, arch, deb, oci, rpm, sums, tar, wheel};
+use tempfile::TempDir;
 
-use crate::bill::{self, Bill};
+use crate::build::MadeKdb;
 use crate::destination;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
-use crate::outputs::{Outputs, Recipe};
-use crate::planned_package::Planned;
+use crate::outputs::{FileRecords, Outputs, Recipe};
 use crate::progress::{Event, Progress};
 
 /// One package, written.
@@ -42,6 +42,41 @@ pub struct MadePackage {
     pub installs: Vec<String>,
     /// The names of packages that it can't be installed without.
     pub depends: Vec<String>,
+}
+
+/// A package to be written.
+pub(crate) struct Planned<'a> {
+    pub(crate) spec: PackageSpec,
+    /// The same as a Python package, for kernels that MIOpen reads.
+    pub(crate) python: Option<PackageSpec>,
+    /// What it was made from, if it holds a kdb.
+    pub kdb: Option<&'a MadeKdb>,
+    /// The target it is for, if it is one's alone.
+    pub target: Option<Target>,
+    /// The performance and find databases in it, by their names there.
+    pub tuning: Vec<(String, PathBuf)>,
+    /// Where the files of families lie that were merged for their packages; the last one has it.
+    pub(crate) scratch: Option<TempDir>,
+}
+
+impl Planned<'_> {
+    /// A package of nothing but the spec.
+    pub(crate) fn new(spec: PackageSpec, target: Option<Target>) -> Self {
+        Self { spec, python: None, kdb: None, target, tuning: Vec::new(), scratch: None }
+    }
+}
+
+/// What the bill of material of a package says, but for its archives: those
+/// of earlier runs are known only when the directory's manifest is written.
+pub(crate) struct Bill {
+    /// The target of the package; none for a family's.
+    pub(crate) target: Option<Target>,
+    pub(crate) spec: PackageSpec,
+    pub(crate) making: Making,
+    /// SHA-256 of the spec's files, without those that are in memory.
+    pub(crate) contents: Vec<String>,
+    /// Those of the spec's files, if they had to be made anyway.
+    pub(crate) checksums: Option<Vec<Checksums>>,
 }
 
 /// What was written.
@@ -80,7 +115,7 @@ pub(crate) fn write(
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
 ) -> Result<MadePackages> {
-    let contents = planned.iter().map(|planned| bill::contents(&planned.spec, outputs.records()));
+    let contents = planned.iter().map(|planned| contents(&planned.spec, outputs.records()));
     let contents: Vec<Vec<String>> = contents.collect::<Result<_>>()?;
     let mut jobs = Vec::new();
     for (of, planned) in planned.iter().enumerate() {
@@ -170,6 +205,29 @@ fn each<J: Sync, T: Send>(
     done.into_inner().expect("no panic inside").into_iter().flatten().collect()
 }
 
+/// SHA-256 of the files that a spec names, in its order, without those that are
+/// in memory.
+pub(crate) fn contents(spec: &PackageSpec, records: &FileRecords<'_>) -> Result<Vec<String>> {
+    let mut contents = Vec::new();
+    for file in &spec.files {
+        if let Content::File(path) = &file.content {
+            contents.push(records.described(path).map_err(error::io("read", path))?.sha256);
+        }
+    }
+    Ok(contents)
+}
+
+/// The checksums of a spec's files, of which the [`contents`] are known.
+pub(crate) fn bill_checksums(spec: &PackageSpec, contents: &[String]) -> Result<Vec<Checksums>> {
+    let mut known = contents.iter().cloned();
+    let of_file = |content: &Content| match content {
+        Content::Bytes(_) => Checksums::from_content(content, None),
+        Content::File(_) => Checksums::from_content(content, known.next()),
+    };
+    let checksums = spec.files.iter().map(|file| &file.content).map(of_file);
+    Ok(checksums.collect::<std::result::Result<_, _>>()?)
+}
+
 /// The checksums of the files in those packages that have something to do, by
 /// the number of the package.
 fn checksums(
@@ -180,7 +238,7 @@ fn checksums(
 ) -> BTreeMap<usize, Result<Vec<Checksums>>> {
     let packages: BTreeSet<usize> = to_do.iter().map(|job| job.of).collect();
     let packages = packages.into_iter().take_while(|_| !cancel.is_cancelled());
-    packages.map(|of| (of, bill::checksums(&planned[of].spec, &contents[of]))).collect()
+    packages.map(|of| (of, bill_checksums(&planned[of].spec, &contents[of]))).collect()
 }
 
 /// A package that was written, or lies there.

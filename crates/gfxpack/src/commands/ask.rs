@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gfxpack_model::Target;
 use gfxpack_pipeline::ask::{self, Asked};
-use gfxpack_pipeline::asked_facts::library_in_words;
+use gfxpack_pipeline::library::library_in_words;
 use gfxpack_pipeline::line_file::LineFile;
 use gfxpack_pipeline::options::processes;
 use gfxpack_pipeline::rocfft::{self, AskPlans};

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use gfxpack_pipeline::asked_facts;
 use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Built, Dist, DistOptions};
+use gfxpack_pipeline::library::library_in_words;
 use gfxpack_pipeline::options::{LayoutChoice, Purpose, processes};
 use gfxpack_pipeline::prepare::Work;
 use gfxpack_pipeline::text::brief;
@@ -54,12 +54,8 @@ pub(crate) fn run(
     let reporter = Reporter::new(context);
     let dist = match Dist::prepare(&options, &reporter)? {
         Work::ToDo(dist) => dist,
-        Work::NothingMissing(shares) => {
-            prepared::report_shares(&shares, output);
-            return Ok(());
-        }
-        Work::NoKeys => {
-            prepared::report_nothing(output);
+        Work::Nothing(shares) => {
+            prepared::report_nothing(&shares, output);
             return Ok(());
         }
     };
@@ -167,7 +163,7 @@ fn report_coverage(dist: &Dist<'_>, built: &Built, output: &Output) {
             one.target,
             one.built,
             counted(one.with_source, "kernel"),
-            asked_facts::library_in_words(facts)
+            library_in_words(facts)
         ));
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use gfxpack_compile::Cancel;
 use gfxpack_pipeline::options::BuildOptions;
 use gfxpack_pipeline::progress::{Event, Progress};
+use gfxpack_pipeline::shards::build;
 use gfxpack_pipeline::shards::stored::Stored;
-use gfxpack_pipeline::shards::{build, job};
 use gfxpack_plan::shard::Shard;
 
 use crate::args::ExecJob;
@@ -28,8 +28,9 @@ pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
     let cache = cache_options(&args.cache, environment)?;
     let search = search(&args.toolchain, environment);
     let stored = Stored::open(&args.plan)?;
-    let built = job::run(stored, args.job, &cache, &search, &options, &Notes(context))?;
-    if let Some(note) = &built.refusal {
+    let (ended, refusal) =
+        build::run_job(stored, args.job, &cache, &search, &options, &Notes(context))?;
+    if let Some(note) = refusal {
         output.stderr(&format!(
             "failed to compile `{}`: {}\n{}",
             note.key,
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
             note.output.trim_end()
         ));
     }
-    Ok(build::outcome(&built.ended, Shard::new(1, 1).expect("one of one"))?)
+    Ok(build::outcome(&ended, Shard::new(1, 1).expect("one of one"))?)
 }
 
 /// Whoever starts a process for each job shows progress itself.

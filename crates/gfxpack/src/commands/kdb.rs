@@ -10,14 +10,13 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{FindingClass, ReadError, VerifyOptions};
 use gfxpack_model::Target;
-use gfxpack_pipeline::destination;
 use gfxpack_pipeline::verdict::Verdict;
 use serde_json::json;
 
-use crate::args::{Kdb, KdbCommand, MaxObject, SelectObject};
+use crate::args::{Kdb, KdbCommand, MaxObject};
 use crate::context::Context;
 use crate::fail::Result;
-use crate::output::{Output, counted, harmless, joined, shown, size, to_file};
+use crate::output::{Output, counted, harmless, joined, shown, size};
 use crate::progress::bar::{Bar, Unit};
 
 /// Runs a `kdb` sub-command.
@@ -31,7 +30,7 @@ pub(crate) fn run(kdb: KdbCommand, context: &Context) -> Result {
         Kdb::Check(args) => check::run(&args, max, context.cancellable()?),
         Kdb::Info { files } => files.iter().try_for_each(|file| info(file, max, output)),
         Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, max, output),
-        Kdb::Get { object, out } => get(&object, max, to_file(out.as_ref()), output),
+        Kdb::Get { object, out } => output.put(out.as_ref(), &object::find(&object, max)?),
         Kdb::Merge { files, out, on_conflict, copy } => {
             copy::merge(&files, &out, on_conflict, &copy.options(max), context.cancellable()?)
         }
@@ -89,9 +88,7 @@ fn verify(
         let cancelled = || cancel.is_cancelled();
         let mut options = VerifyOptions::with_max_object_bytes(max_object.bytes);
         options.cancelled = Some(&cancelled);
-        if bar.is_wanted() {
-            options.progress = Some(&progress);
-        }
+        options.progress = Some(&progress);
         gfxpack_kdb::verify(file, target, &options)?
     };
     for finding in &report.findings {
@@ -202,20 +199,4 @@ fn list(
         Ok(())
     })?;
     Ok(())
-}
-
-fn get(
-    select: &SelectObject,
-    max_object: MaxObject,
-    out: Option<&Path>,
-    output: &Output,
-) -> Result {
-    let bytes = object::find(select, max_object)?;
-    match out {
-        Some(path) => destination::replace(path, &bytes),
-        None => {
-            output.bytes(&bytes);
-            Ok(())
-        }
-    }
 }

@@ -35,7 +35,6 @@ mod toolchains;
 mod tune;
 mod verify;
 mod wait;
-mod why;
 
 pub(crate) use caches::Caches;
 pub(crate) use perfdb::Perfdb;

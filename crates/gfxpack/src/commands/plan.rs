@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use gfxpack_model::Digest;
+use gfxpack_pipeline::explain::explain_keys;
 use gfxpack_pipeline::options::Purpose;
 use gfxpack_pipeline::plan_state::{self, PlanState};
 use gfxpack_pipeline::prepare::{self, Gathered, Prepared, Work};
@@ -11,7 +12,6 @@ use gfxpack_plan::plan::Plan;
 use serde::Serialize;
 use serde_json::json;
 
-use super::why;
 use crate::args::PlanCommand;
 use crate::context::Context;
 use crate::fail::Result;
@@ -19,6 +19,9 @@ use crate::options::prepare_options;
 use crate::output::{Output, counted, if_any, joined, shown};
 use crate::prepared;
 use crate::progress::Reporter;
+
+/// Keys that are explained in one run.
+const MAX_KEYS: usize = 20;
 
 /// Makes the plan and prints it.
 pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
@@ -31,12 +34,8 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
     let reporter = Reporter::new(context);
     let gathered = match prepare::gather(&options, &reporter)? {
         Work::ToDo(gathered) => *gathered,
-        Work::NothingMissing(shares) => {
-            prepared::report_shares(&shares, output);
-            return Ok(());
-        }
-        Work::NoKeys => {
-            prepared::report_nothing(output);
+        Work::Nothing(shares) => {
+            prepared::report_nothing(&shares, output);
             return Ok(());
         }
     };
@@ -49,12 +48,26 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
         plan_state::stage(&prepared, dir)?;
     }
     match &args.explain {
-        Some(text) => why::run(&prepared, text, output),
+        Some(text) => explain(&prepared, text, output),
         None => {
             print(&prepared, args.commands, output);
             Ok(())
         }
     }
+}
+
+/// Explains every key that contains the text: what its job's digest covers, and
+/// why it would run.
+fn explain(prepared: &Prepared, text: &str, output: &Output) -> Result {
+    let more = explain_keys(prepared, text, MAX_KEYS, |explained| {
+        output.message("explained", &explained.message(prepared));
+        let lines = explained.in_words(prepared, output.verbose);
+        lines.iter().for_each(|line| output.text(line));
+    })?;
+    if more > 0 {
+        output.warn(&format!("{more} more keys contain `{text}`"));
+    }
+    Ok(())
 }
 
 /// Stores the plan, and says in short what it is.

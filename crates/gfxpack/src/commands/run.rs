@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
         let list = fft_plans::list(&fft.plans.plans);
         destination::replace(file, list)?;
     }
-    tell(args, &ran, Missed { all: missed.len(), stored }, output);
+    tell(args, &ran, missed.len(), stored, output);
     if let (Some(file), Some(fft)) = (&args.plans, &ran.fft) {
         tell_of_plans(file, fft, output);
     }
@@ -54,16 +54,9 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
-/// Kernels that were in no kdb.
-#[derive(Clone, Copy)]
-struct Missed {
-    all: usize,
-    /// Those that MIOpen compiled and stored.
-    stored: usize,
-}
-
-fn tell(args: &Run, ran: &Ran, missed: Missed, output: &Output) {
-    let Missed { all: missed, stored } = missed;
+/// Tells of `missed` kernels that were in no kdb, of which MIOpen compiled and
+/// stored `stored`, and of the others.
+fn tell(args: &Run, ran: &Ran, missed: usize, stored: usize, output: &Output) {
     let log = &ran.log;
     let files: Vec<_> = ran
         .found

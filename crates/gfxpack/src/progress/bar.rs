@@ -60,11 +60,6 @@ impl Bar {
         }
     }
 
-    /// Whether anybody is told.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.shown.is_some() || !(self.output.json || self.output.quiet)
-    }
-
     /// So many more bytes are done.
     pub(crate) fn add(&self, more: u64) {
         match &self.shown {
@@ -99,7 +94,7 @@ impl Bar {
     }
 
     fn line(&self, change: impl FnOnce(&mut Lines)) {
-        if !self.is_wanted() {
+        if self.output.json || self.output.quiet {
             return;
         }
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,9 +6,9 @@ use std::path::Path;
 use gfxpack_package::{Written, sbom};
 
 use super::manifest::{File, Package, describe, lies_there};
-use crate::bill::{self, Bill};
 use crate::error::Result;
 use crate::outputs::Outputs;
+use crate::writers::{Bill, bill_checksums};
 
 /// What the bill of a package is called, as [`sbom::file_name`] has it.
 pub(super) fn file_name(package: &Package) -> String {
@@ -53,7 +53,7 @@ pub(super) fn write(
     let checksums = match &bill.checksums {
         Some(checksums) => checksums,
         None => {
-            made = bill::checksums(spec, contents)?;
+            made = bill_checksums(spec, contents)?;
             &made
         }
     };

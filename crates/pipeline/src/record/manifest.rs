@@ -7,7 +7,7 @@ use gfxpack_model::{KernelKey, Target, processors};
 use gfxpack_package::Written;
 use serde::{Deserialize, Serialize};
 
-use crate::asked_facts::ProblemsFact;
+use crate::library::ProblemsFact;
 use crate::origin::KdbOrigin;
 use crate::text::{counted, if_any, joined};
 

@@ -10,15 +10,14 @@ use gfxpack_plan::shard::{self, Ended, JobState, Shard, ShardManifest};
 use gfxpack_plan::stored::Jobs;
 use gfxpack_toolchain::Search;
 
-use super::outbox::Outbox;
+use super::outbox::{Note, Outbox};
 use super::run::Run;
 use super::stored::Stored;
-use crate::build::{executor_options, keeps};
+use crate::build::{executor_options, reported};
 use crate::cache::Cache;
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::failure_log::FailureFiles;
 use crate::options::{BuildOptions, CacheOptions, Purpose, ShardOptions};
-use crate::progress::{Event, Progress};
+use crate::progress::Progress;
 use crate::remote::RemoteBackends;
 use crate::report::{self, Facts};
 use crate::text::counted;
@@ -83,28 +82,52 @@ pub fn run(
     prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
     let outbox = Outbox::open(&build.out)?;
     let remote = RemoteBackends::connect(build)?;
-    let mut facts = Facts::new();
-    let files = FailureFiles::new(&build.out, Some(shard.shard), build.report.as_deref());
-    progress.event(Event::BuildStarted { plan: &prepared.plan, files: &files });
     let run = Run {
         prepared: &prepared,
         outbox: &outbox,
         options: executor_options(&prepared, build, &remote),
         progress,
     };
-    let ended = run.run(&mut facts);
-    progress.event(Event::BuildEnded { kept: keeps(&ended) });
-    let reported = report::write(&facts, &prepared, build, &files, ended.as_ref().err(), progress);
-    let manifest = ShardManifest {
-        plan: digest,
-        shard: shard.shard,
-        costs: costs.as_ref().map(KnownCosts::digest),
-        jobs: ended?,
-    };
-    let file = write_manifest(&manifest, outbox.dir())?;
-    reported?;
+    let built = reported(&prepared, build, Some(shard.shard), progress, |facts| {
+        let manifest = ShardManifest {
+            plan: digest,
+            shard: shard.shard,
+            costs: costs.as_ref().map(KnownCosts::digest),
+            jobs: run.run(facts)?,
+        };
+        let file = write_manifest(&manifest, outbox.dir())?;
+        Ok(BuiltShard { manifest, file })
+    })?;
     prepared.cache.shrink(progress);
-    Ok(BuiltShard { manifest, file })
+    Ok(built)
+}
+
+/// Runs a job of `stored` into `build.out`, unless its object or the
+/// compiler's refusal is already there: for engines that start a process for
+/// each job. Gives how it ended, one entry, and why it has no object if it has
+/// none.
+///
+/// # Errors
+/// Where the plan can't be run here, or the machine fails.
+pub fn run_job(
+    stored: Stored,
+    job: Digest,
+    cache: &CacheOptions,
+    search: &Search,
+    build: &BuildOptions,
+    progress: &dyn Progress,
+) -> Result<(Vec<Ended>, Option<Note>)> {
+    let cache = Cache::open_for(cache, Purpose::Build)?;
+    let prepared = stored.prepare(&Jobs::One(job), cache, search, progress.cancel())?;
+    let outbox = Outbox::open(&build.out)?;
+    let run = Run {
+        prepared: &prepared,
+        outbox: &outbox,
+        options: executor_options(&prepared, build, &RemoteBackends::default()),
+        progress,
+    };
+    let ended = run.run(&mut Facts::new())?;
+    Ok((ended, outbox.note(job)))
 }
 
 /// How a shard whose jobs ended so ends itself.

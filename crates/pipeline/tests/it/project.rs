@@ -152,7 +152,7 @@ impl Project {
     pub(crate) fn run(&self, options: &DistOptions) -> Result<Built, Error> {
         match Dist::prepare(options, &Silent::default())? {
             Work::ToDo(dist) => dist.run(None, &Silent::default()),
-            Work::NothingMissing(_) | Work::NoKeys => panic!("there is nothing to do"),
+            Work::Nothing(_) => panic!("there is nothing to do"),
         }
     }
 

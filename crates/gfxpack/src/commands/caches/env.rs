@@ -3,13 +3,30 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use gfxpack_caches::{Cache, Destination, Shell, Surroundings};
+use clap::builder::PossibleValuesParser;
+use gfxpack_caches::{Cache, Destination, NAMES, Shell, Surroundings};
 use serde_json::json;
 
-use super::chosen::Chosen;
 use crate::args::{SHELLS, one_of};
 use crate::fail::{self, Result};
 use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Chosen {
+    /// Only these caches [default: all]
+    #[arg(value_name = "CACHE", value_parser = PossibleValuesParser::new(NAMES))]
+    pub(super) names: Vec<String>,
+}
+
+impl Chosen {
+    /// The caches, of all that are known.
+    pub(super) fn caches(&self, surroundings: &Surroundings) -> Vec<Cache> {
+        let wanted = |cache: &Cache| {
+            self.names.is_empty() || self.names.iter().any(|name| name == cache.name)
+        };
+        gfxpack_caches::known(surroundings).into_iter().filter(wanted).collect()
+    }
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct Env {

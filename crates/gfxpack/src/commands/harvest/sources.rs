@@ -4,7 +4,7 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
-use gfxpack_harvest::{FileReport, HarvestError, Input, Kind, Skipped, list};
+use gfxpack_harvest::{FileReport, Input, Kind, Skipped, list};
 use serde_json::{Value, json};
 
 use crate::args::Sources;
@@ -52,7 +52,6 @@ pub(super) fn bar(inputs: &[Input], output: &Output) -> Bar {
 /// # Errors
 /// Where files could not be read, unless that is wanted.
 pub(super) fn tell_files(files: &[FileReport], keep_going: bool, output: &Output) -> Result {
-    let mut unreadable: Vec<&FileReport> = Vec::new();
     for file in files {
         let skipped: Vec<Value> = file
             .skipped
@@ -81,24 +80,9 @@ pub(super) fn tell_files(files: &[FileReport], keep_going: bool, output: &Output
             output.show_warning(&format!("{}:{first}: {why}{more}", file.name));
             output.say(&format!("hint: {}", why.hint()));
         }
-        if file.error.is_some() {
-            unreadable.push(file);
-        }
     }
-    let Some((first, others)) = unreadable.split_first() else { return Ok(()) };
-    if keep_going {
-        for file in unreadable {
-            let error = file.error.as_ref().map(|error| fail::in_full(error));
-            output.warn(&error.unwrap_or_default());
-        }
-        return Ok(());
-    }
-    for file in others {
-        let error = file.error.as_ref().map(|error| fail::in_full(error));
-        output.warn(&error.unwrap_or_default());
-    }
-    let error = first.error.as_ref();
-    let hint = error.map(HarvestError::hint).unwrap_or_default();
-    let message = error.map(|error| fail::in_full(error)).unwrap_or_default();
-    Err(fail::usage(message, hint))
+    let mut errors = files.iter().filter_map(|file| file.error.as_ref());
+    let fatal = if keep_going { None } else { errors.next() };
+    errors.for_each(|error| output.warn(&fail::in_full(error)));
+    fatal.map_or(Ok(()), |error| Err(fail::usage(fail::in_full(error), error.hint())))
 }

@@ -163,9 +163,7 @@ fn watched<T>(
     let cancelled = || cancel.is_cancelled();
     let mut options = *options;
     options.cancelled = Some(&cancelled);
-    if bar.is_wanted() {
-        options.progress = Some(&progress);
-    }
+    options.progress = Some(&progress);
     run(&options, &bar)
 }
 

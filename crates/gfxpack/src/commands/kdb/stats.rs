@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Stats, Sums};
-use gfxpack_pipeline::destination;
 use gfxpack_pipeline::report::kdb_stats::{self, Part, parts, ratio};
 use serde_json::{Value, json};
 
@@ -29,20 +28,13 @@ pub(super) fn run(
     }
     let stats = {
         let bar = Bar::new(output, "reading", Unit::Kernels, 0);
-        let progress = |done| bar.progress(done);
-        let progress: Option<&dyn Fn(_)> = if bar.is_wanted() { Some(&progress) } else { None };
-        max_object.open(file)?.stats(progress)?
+        max_object.open(file)?.stats(Some(&|done| bar.progress(done)))?
     };
     if html.is_some() {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let page = kdb_stats::page(&name, &stats);
-        match to_file(html) {
-            Some(path) => {
-                destination::replace(path, page)?;
-                output.say(&path.display().to_string());
-            }
-            None => output.bytes(page.as_bytes()),
-        }
+        output.put(html, page.as_bytes())?;
+        to_file(html).iter().for_each(|path| output.say(&path.display().to_string()));
     }
     let kernels: Vec<Value> = stats
         .largest_first()
