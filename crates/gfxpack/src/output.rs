@@ -213,6 +213,12 @@ impl Output {
         }
     }
 
+    /// Something to be known.
+    pub(crate) fn note(&self, note: &str) {
+        self.message("note", &json!({ "message": note }));
+        self.say(&format!("note: {note}"));
+    }
+
     /// A line that quiet people want too.
     pub(crate) fn warn(&self, line: &str) {
         self.message("warning", &json!({ "message": line }));

@@ -273,7 +273,8 @@ impl Assembly<'_> {
         let recipe = self.recipe(store, id, &missing, objects);
         let kernels = if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {
             let rows = rows.len() as u64;
-            progress.event(Event::KdbUnchanged { plan, kdb: id, rows });
+            let (total, unchanged) = (rows, true);
+            progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
             rows
         } else {
             let kernels = self.write(store, id, &path, &rows, objects, progress)?;
@@ -303,7 +304,8 @@ impl Assembly<'_> {
         let size = |row: &plan::Row| objects.known[row.job.0].map_or(0, |(_, size)| size);
         let keys: Vec<(&KernelKey, u64)> = rows.iter().map(|row| (&*row.key, size(row))).collect();
         let report = |rows, total| {
-            progress.event(Event::KdbProgress { plan, kdb: id, rows, total });
+            let unchanged = false;
+            progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
         };
         let origins = self.form.provenance.then(|| Provenance::from_plan(plan, id));
         let origin_of = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);

@@ -47,6 +47,7 @@ pub struct Read {
 }
 
 /// What was read of the inputs, but for the keys that are compiled.
+#[derive(Default)]
 pub struct Inputs {
     /// The sources, with their bytes.
     pub sources: SourceSet,
@@ -189,36 +190,27 @@ impl Reader {
     /// Knows nothing yet but the targets and what is not built again.
     fn new(inputs: &InputOptions, is_asked: bool) -> Result<Self> {
         let targets = distinct(&inputs.targets)?;
+        let request = |target| TargetRequest {
+            target,
+            format: StoreFormat::Kdb,
+            toolchain: ToolchainId(0),
+            keys: Vec::new(),
+        };
         Ok(Self {
-            requests: targets
-                .into_iter()
-                .map(|target| TargetRequest {
-                    target,
-                    format: StoreFormat::Kdb,
-                    toolchain: ToolchainId(0),
-                    keys: Vec::new(),
-                })
-                .collect(),
-            sources: SourceSet::default(),
-            own_sources: Vec::new(),
+            requests: targets.into_iter().map(request).collect(),
             library: Library {
                 only_missing: !inputs.missing_from.is_empty(),
                 ..Library::default()
             },
-            generated: BTreeSet::new(),
-            missing: Vec::new(),
             excluded: Excluded {
                 present: Present::read(&inputs.missing_from, inputs.max_object_bytes)?,
                 had: BTreeMap::new(),
                 refused: SkipList::read(&inputs.skip_refused)?,
             },
-            key_errors: Vec::new(),
-            unbuildable: Unbuildable::new(),
-            warnings: Vec::new(),
             files: inputs.manifests.len() + inputs.keys.len(),
             for_miopen: !inputs.keys.is_empty() || is_asked,
             has_input: !inputs.manifests.is_empty() || is_asked,
-            left_out_by_debian: LeftOut::new(),
+            ..Self::default()
         })
     }
 

@@ -48,7 +48,6 @@ pub mod message_file;
 pub mod missing_from;
 #[cfg(feature = "onnx")]
 pub mod model;
-pub mod old_kernels;
 pub mod one_kernel;
 pub mod options;
 mod origin;

@@ -91,7 +91,7 @@ pub enum Event<'a> {
         /// What happened.
         event: &'a JobEvent,
     },
-    /// Rows of a kdb were written.
+    /// Rows of a kdb were written, or it already lies there as it would be made.
     KdbProgress {
         /// The plan that the kdb is of.
         plan: &'a Plan,
@@ -101,15 +101,8 @@ pub enum Event<'a> {
         rows: u64,
         /// Rows in all.
         total: u64,
-    },
-    /// A kdb already lies there as it would be made.
-    KdbUnchanged {
-        /// The plan that the kdb is of.
-        plan: &'a Plan,
-        /// The kdb.
-        kdb: KdbId,
-        /// Its rows.
-        rows: u64,
+        /// Whether it lies there.
+        unchanged: bool,
     },
     /// The build is over. What was compiled is `kept`, or thrown away.
     BuildEnded {

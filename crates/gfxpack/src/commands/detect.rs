@@ -34,8 +34,7 @@ pub(crate) fn run(args: &Detect, output: &Output) -> Result {
         output.say(&format!("asked {hip}"));
     }
     for note in &detection.notes {
-        output.message("note", &json!({ "message": note }));
-        output.say(&format!("note: {note}"));
+        output.note(note);
     }
     if detection.devices.is_empty() { Err(no_gpu()) } else { Ok(()) }
 }

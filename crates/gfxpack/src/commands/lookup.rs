@@ -11,7 +11,7 @@ use gfxpack_runtime::{
 use serde_json::json;
 
 use super::detect;
-use crate::args::{Asked, Hardware, Lookup, MiopenVersion, Program};
+use crate::args::{Asked, Lookup, MiopenVersion, Program};
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::Output;
 
@@ -82,16 +82,25 @@ pub(super) fn config(asked: &Asked, environment: &Environment, output: &Output) 
     Ok(config)
 }
 
-/// The GPU that is meant.
+/// The GPU that is meant, or this machine's first.
 pub(super) fn target_of(
     asked: &Asked,
     environment: &Environment,
     output: &Output,
 ) -> Result<Target> {
-    match &asked.target {
-        Some(target) => Ok(target.clone()),
-        None => here(&asked.hardware, environment, output),
+    if let Some(target) = &asked.target {
+        return Ok(target.clone());
     }
+    let detection = detect::detect(&asked.hardware, environment)?;
+    let first = detection.devices.first().ok_or_else(|| {
+        fail::usage(
+            "failed to find a GPU to look kernels up for",
+            "say which one is meant, as --target gfx90a@104; `gfxpack doctor` tells why none was found",
+        )
+    })?;
+    let target = first.target();
+    output.say(&format!("looking for kernels for {target}, this machine's first GPU"));
+    Ok(target)
 }
 
 /// The usual places, or those given.
@@ -114,25 +123,6 @@ pub(super) fn usual_places(
 ) -> Places {
     let usual = UsualPlaces::find(version.miopen_version.as_deref(), environment);
     usual.warning.iter().for_each(|warning| output.warn(warning));
-    usual.note.iter().for_each(|text| note(text, output));
+    usual.note.iter().for_each(|note| output.note(note));
     usual.places
-}
-
-fn note(text: &str, output: &Output) {
-    output.message("note", &json!({ "message": text }));
-    output.say(&format!("note: {text}"));
-}
-
-/// This machine's first GPU.
-fn here(hardware: &Hardware, environment: &Environment, output: &Output) -> Result<Target> {
-    let detection = detect::detect(hardware, environment)?;
-    let first = detection.devices.first().ok_or_else(|| {
-        fail::usage(
-            "failed to find a GPU to look kernels up for",
-            "say which one is meant, as --target gfx90a@104; `gfxpack doctor` tells why none was found",
-        )
-    })?;
-    let target = first.target();
-    output.say(&format!("looking for kernels for {target}, this machine's first GPU"));
-    Ok(target)
 }

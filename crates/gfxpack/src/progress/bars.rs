@@ -160,17 +160,12 @@ impl BuildView for Bars {
         self.show(plan, count);
     }
 
-    fn assembled(&mut self, _plan: &Plan, kdb: KdbId, rows: u64, total: u64) {
-        let bar = &self.targets[kdb.0];
-        bar.set_message(if rows == total {
-            format!("kdb done: {}", counted(total, "kernel"))
-        } else {
-            format!("assembling kdb {rows}/{total}")
+    fn assembled(&mut self, _: &Plan, kdb: KdbId, rows: u64, total: u64, unchanged: bool) {
+        self.targets[kdb.0].set_message(match rows == total {
+            true if unchanged => format!("kdb unchanged: {}", counted(total, "kernel")),
+            true => format!("kdb done: {}", counted(total, "kernel")),
+            false => format!("assembling kdb {rows}/{total}"),
         });
-    }
-
-    fn unchanged(&mut self, _plan: &Plan, kdb: KdbId, rows: u64) {
-        self.targets[kdb.0].set_message(format!("kdb unchanged: {}", counted(rows, "kernel")));
     }
 
     fn finish(&mut self, count: &BuildCount, kept: bool) {

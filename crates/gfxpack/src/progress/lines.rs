@@ -85,16 +85,12 @@ impl BuildView for Lines {
         }
     }
 
-    fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64) {
+    fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64, unchanged: bool) {
         if rows == total {
-            let name = plan[kdb].file_name();
-            self.output.say(&format!("assembled {name}: {}", counted(total, "kernel")));
+            let (name, kernels) = (plan[kdb].file_name(), counted(total, "kernel"));
+            let verb = if unchanged { "unchanged" } else { "assembled" };
+            self.output.say(&format!("{verb} {name}: {kernels}"));
         }
-    }
-
-    fn unchanged(&mut self, plan: &Plan, kdb: KdbId, rows: u64) {
-        let name = plan[kdb].file_name();
-        self.output.say(&format!("unchanged {name}: {}", counted(rows, "kernel")));
     }
 
     fn finish(&mut self, count: &BuildCount, kept: bool) {

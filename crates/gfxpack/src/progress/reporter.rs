@@ -108,11 +108,8 @@ impl Progress for Reporter {
             }
             Event::BuildStarted { plan, files } => self.start_build(plan, files),
             Event::Job { plan, event } => self.job(plan, event),
-            Event::KdbProgress { plan, kdb, rows, total } => {
-                self.with_view(|view, _| view.assembled(plan, kdb, rows, total));
-            }
-            Event::KdbUnchanged { plan, kdb, rows } => {
-                self.with_view(|view, _| view.unchanged(plan, kdb, rows));
+            Event::KdbProgress { plan, kdb, rows, total, unchanged } => {
+                self.with_view(|view, _| view.assembled(plan, kdb, rows, total, unchanged))
             }
             Event::BuildEnded { kept } => {
                 self.with_view(|view, count| view.finish(count, kept));

@@ -17,10 +17,8 @@ pub(super) const SILENCE: Duration = Duration::from_secs(60);
 pub(crate) trait BuildView: Send {
     /// Something happened to a job; `count` knows of it already.
     fn event(&mut self, plan: &Plan, event: &Event, count: &BuildCount);
-    /// Rows of a kdb were written.
-    fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64);
-    /// A kdb lies there from an earlier run as it would be made now.
-    fn unchanged(&mut self, plan: &Plan, kdb: KdbId, rows: u64);
+    /// Rows of a kdb were written, or it lies there `unchanged` from an earlier run.
+    fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64, unchanged: bool);
     /// Everything is done, or was given up; what was compiled is `kept` or
     /// thrown away.
     fn finish(&mut self, count: &BuildCount, kept: bool);

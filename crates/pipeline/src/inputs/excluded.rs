@@ -9,6 +9,7 @@ use crate::missing_from::Present;
 use crate::refused_list::SkipList;
 
 /// Keys of the inputs that are not built.
+#[derive(Default)]
 pub(super) struct Excluded {
     /// What kdbs have.
     pub(super) present: Present,

@@ -17,6 +17,7 @@ use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 /// Sources that are not compiled because of their licence, with the reason.
 pub type LeftOut = BTreeMap<String, String>;
 
+#[derive(Default)]
 pub(super) struct Reader {
     pub(super) requests: Vec<TargetRequest>,
     pub(super) sources: SourceSet,

@@ -236,17 +236,8 @@ impl Stored {
         let sources = SourceSet::of_stored(&plan.sources, trees, is_used, &content)?;
         let About { library, left_out, unbuildable } = self.header.about;
         let warnings = cache.warning.iter().cloned().collect();
-        let inputs = Inputs {
-            _own_sources: Vec::new(),
-            sources,
-            library,
-            left_out,
-            shares: Vec::new(),
-            unbuildable,
-            key_errors: Vec::new(),
-            warnings,
-            skipped: BTreeMap::new(),
-        };
+        let inputs =
+            Inputs { sources, library, left_out, unbuildable, warnings, ..Inputs::default() };
         Ok(Prepared { plan, inputs, toolchains, cache, asked: Answered::Nothing })
     }
 
