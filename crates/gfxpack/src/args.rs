@@ -5,13 +5,10 @@ mod distribute;
 mod general;
 mod harvest;
 mod kdb;
-mod kdb_form;
 mod packaging;
 mod parsers;
 mod problems;
-mod recipe;
 mod remote;
-mod repository;
 mod runtime;
 mod shared;
 
@@ -35,15 +32,12 @@ pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Run, Sources, Tune,
     TuneCollect, TuneEnv, TuneEnvMode, TunePlan,
 };
-pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, SelectObject};
-pub(crate) use kdb_form::KdbForm;
-pub(crate) use packaging::{Package, Packaging};
+pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, KdbForm, SelectObject};
+pub(crate) use packaging::{Install, Package, Packaging, Recipe, Repo, Verify};
 use parsers::MAX_TIMEOUT;
 pub(crate) use parsers::{Choice, SHELLS, one_of, parse_target, whole_file};
 pub(crate) use problems::ProblemsCommand;
-pub(crate) use recipe::Recipe;
 pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
-pub(crate) use repository::{Install, Repo, Verify};
 pub(crate) use runtime::{
     Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, Program, SYSFS, WantedKernel,
     Which,

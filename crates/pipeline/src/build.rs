@@ -12,6 +12,7 @@ use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
 use gfxpack_plan::plan;
 use gfxpack_plan::shard::Shard;
 use gfxpack_toolchain::ToolchainError;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
@@ -47,10 +48,20 @@ pub struct MadeKdb {
     pub path: PathBuf,
     /// Rows.
     pub kernels: u64,
-    /// Keys that should be in it and are not, with the reason.
-    pub missing: Vec<(KernelKey, String)>,
+    /// Kernels that should be in it and are not; sorted.
+    pub missing: Vec<MissingKernel>,
     /// What it was made from.
     pub origin: KdbOrigin,
+}
+
+/// A kernel that should be in a kdb and is not.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct MissingKernel {
+    /// Its key.
+    #[serde(flatten)]
+    pub key: KernelKey,
+    /// Why it is not.
+    pub reason: String,
 }
 
 /// Compiles what the cache lacks, and writes and verifies every kdb below
@@ -261,13 +272,15 @@ impl Assembly<'_> {
         std::fs::create_dir_all(&dir).map_err(error::io("create", &dir))?;
         let path = dir.join(kdb.file_name());
         let failed = |row: &plan::Row| objects.failed.get(&row.job);
-        let mut missing: Vec<(KernelKey, String)> = kdb
-            .rows
-            .iter()
-            .filter_map(|row| Some((KernelKey::clone(&row.key), failed(row)?.clone())))
-            .collect();
+        let lacking = |row: &plan::Row| {
+            Some(MissingKernel { key: KernelKey::clone(&row.key), reason: failed(row)?.clone() })
+        };
+        let mut missing: Vec<MissingKernel> = kdb.rows.iter().filter_map(lacking).collect();
         let unbuilt = prepared.inputs.unbuildable.get(&kdb.target).into_iter().flatten();
-        missing.extend(unbuilt.map(|unbuilt| (unbuilt.key.clone(), unbuilt.reason.text.clone())));
+        missing.extend(unbuilt.map(|unbuilt| MissingKernel {
+            key: unbuilt.key.clone(),
+            reason: unbuilt.reason.text.clone(),
+        }));
         missing.sort();
         let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
         let recipe = self.recipe(store, id, &missing, objects);
@@ -336,7 +349,7 @@ impl Assembly<'_> {
         &self,
         store: &dyn KernelStore,
         kdb: KdbId,
-        missing: &[(KernelKey, String)],
+        missing: &[MissingKernel],
         objects: &Objects<'_>,
     ) -> Option<Recipe> {
         if self.form.provenance {
@@ -354,7 +367,7 @@ impl Assembly<'_> {
             }))
             .finish();
         let plan = plan.kdb_digest(kdb);
-        let missing = missing.iter().map(|(key, _)| [&key.kernel_name, &key.kernel_args]);
+        let missing = missing.iter().map(|one| [&one.key.kernel_name, &one.key.kernel_args]);
         let missing = missing.flatten().map(String::as_bytes);
         let fields = [plan.as_ref(), made.as_ref(), form.as_bytes()].into_iter().chain(missing);
         Some(self.outputs.recipe(&slot, fields))

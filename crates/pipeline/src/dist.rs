@@ -216,7 +216,7 @@ impl<'a> Dist<'a> {
         };
         let files: Vec<PathBuf> = built.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
         // Kernels that may be missing are not looked for.
-        let missing = built.kdbs.iter().flat_map(|kdb| &kdb.missing).map(|(key, _)| key);
+        let missing = built.kdbs.iter().flat_map(|kdb| &kdb.missing).map(|one| &one.key);
         let skipped = prepared.inputs.skipped.values().flatten();
         let may_be_missing = facts.without_source.iter().chain(missing).chain(skipped);
         let mut excused: Vec<KernelKey> = may_be_missing.cloned().collect();
@@ -241,7 +241,7 @@ impl<'a> Dist<'a> {
         };
         let mut all = Vec::new();
         for kdb in kdbs {
-            let missing: HashSet<&KernelKey> = kdb.missing.iter().map(|(key, _)| key).collect();
+            let missing: HashSet<&KernelKey> = kdb.missing.iter().map(|one| &one.key).collect();
             let planned = prepared.plan.kdbs.iter().filter(|plan| plan.target == kdb.target);
             let rows = planned.flat_map(|plan| plan.rows.iter().map(|row| &*row.key));
             let built = rows.filter(|key| !missing.contains(key));

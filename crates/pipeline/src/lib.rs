@@ -43,7 +43,6 @@ pub mod library;
 mod licence_head;
 pub mod line_file;
 pub mod lookup_answers;
-pub mod merge;
 pub mod message_file;
 pub mod missing_from;
 #[cfg(feature = "onnx")]

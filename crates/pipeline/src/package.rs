@@ -115,7 +115,7 @@ impl PackageKdbs<'_> {
             ));
         }
         let entry = record::of_kdb(path, &file.sha256)?;
-        let missing = entry.as_ref().map(record::KdbEntry::missing).unwrap_or_default();
+        let missing = entry.as_ref().map(|entry| entry.missing.clone()).unwrap_or_default();
         if !missing.is_empty() && !self.allow_partial {
             return Err(Error::new(
                 ErrorKind::Refused,

@@ -117,16 +117,7 @@ pub(crate) fn write(
 ) -> Result<MadePackages> {
     let contents = planned.iter().map(|planned| contents(&planned.spec, outputs.records()));
     let contents: Vec<Vec<String>> = contents.collect::<Result<_>>()?;
-    let mut jobs = Vec::new();
-    for (of, planned) in planned.iter().enumerate() {
-        for writer in writers(planned, options) {
-            // A signature has the time in it.
-            let recipe = signer.is_none();
-            let recipe = recipe.then(|| recipe_of(outputs, planned, &writer, &contents[of]));
-            let lies_there = recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe));
-            jobs.push(Job { of, planned, writer, recipe, lies_there });
-        }
-    }
+    let jobs = jobs(planned, options, signer, outputs, &contents);
     let rpms = jobs.iter().any(|job| job.writer.kind == Kind::Rpm);
     if let Some(why) = signer.filter(|_| rpms).and_then(Signer::unknown_to_rpm) {
         progress.warning(why);
@@ -176,6 +167,27 @@ pub(crate) fn write(
         }
     }
     Ok(made)
+}
+
+/// Every format of every package, with what is known of it.
+fn jobs<'p, 'k>(
+    planned: &'p [Planned<'k>],
+    options: &PackageOptions,
+    signer: Option<&Signer>,
+    outputs: &Outputs<'_>,
+    contents: &[Vec<String>],
+) -> Vec<Job<'p, 'k>> {
+    let mut jobs = Vec::new();
+    for (of, planned) in planned.iter().enumerate() {
+        for writer in writers(planned, options) {
+            // A signature has the time in it.
+            let recipe = signer.is_none();
+            let recipe = recipe.then(|| recipe_of(outputs, planned, &writer, &contents[of]));
+            let lies_there = recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe));
+            jobs.push(Job { of, planned, writer, recipe, lies_there });
+        }
+    }
+    jobs
 }
 
 /// Does so many at once; the results in the order of the jobs, or the first

@@ -6,7 +6,6 @@ use clap::{Args as ClapArgs, Subcommand};
 use gfxpack_kdb::{Blob, Conflict, CopyOptions, Layout, SplitBy};
 use gfxpack_model::Target;
 
-use super::kdb_form::{BLOBS, LAYOUTS};
 use super::{
     Asking, CacheArgs, CacheDir, Choice, MaxObject, ToolchainArgs, one_of, parse_target, whole_file,
 };
@@ -175,6 +174,40 @@ const CONFLICTS: [Choice<Conflict>; 3] = [
     ("error", "Write nothing", Conflict::Error),
     ("first", "Take the file named first", Conflict::First),
     ("newest", "Take the file changed last", Conflict::Newest),
+];
+
+/// The form of a kdb.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub(crate) struct KdbForm {
+    /// How code objects are stored in a kdb
+    #[arg(long, value_parser = one_of(&BLOBS), default_value = "auto", help_heading = "Build")]
+    pub(crate) blob: Blob,
+    /// How a kdb lays out its rows
+    #[arg(long, value_parser = one_of(&LAYOUTS), default_value = "miopen", value_name = "LAYOUT",
+          help_heading = "Build")]
+    pub(crate) kdb_layout: Layout,
+    /// Record in the kdb what each code object was made of: compiler, source,
+    /// gfxpack version
+    #[arg(long, help_heading = "Build")]
+    pub(crate) provenance: bool,
+    /// Name kernels as MIOpen does on Windows: conv.cpp.obj. `dist --layout
+    /// windows` does so by itself
+    #[arg(long, help_heading = "Build")]
+    pub(crate) windows_names: bool,
+}
+
+/// How code objects are stored. What gives the smallest packages is raw:
+/// docs/packages.md, "Size", has the measurements.
+const BLOBS: [Choice<Blob>; 3] = [
+    ("auto", "Raw: packages compress many kernels at once better than bzip2 each", Blob::Raw),
+    ("bz2", "bzip2 where that is smaller, as MIOpen does it", Blob::Smaller),
+    ("raw", "Uncompressed: larger files that MIOpen reads faster", Blob::Raw),
+];
+
+/// How rows are laid out.
+const LAYOUTS: [Choice<Layout>; 2] = [
+    ("miopen", "One table, as MIOpen itself makes it", Layout::Miopen),
+    ("dense", "Equal code objects and the text of keys once; MIOpen reads it too", Layout::Dense),
 ];
 
 /// How rows are carried over from file to file.

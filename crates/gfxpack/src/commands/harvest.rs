@@ -3,14 +3,14 @@
 mod sources;
 
 use gfxpack_harvest::log::DriverCommand;
-use gfxpack_harvest::{Options, SeenCommand, harvest, script};
+use gfxpack_harvest::{SeenCommand, harvest, script};
 use gfxpack_pipeline::destination::{Destination, replace, replace_executable};
 use gfxpack_pipeline::fft_plans;
 use gfxpack_pipeline::harvest_sums::HarvestSums;
 use gfxpack_pipeline::line_file::{LineFile, directory_of};
 use serde_json::json;
 
-use self::sources::{bar, inputs, names, tell_files};
+use self::sources::{names, read};
 use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Sources};
 use crate::context::Context;
 use crate::fail::{self, Result};
@@ -54,31 +54,26 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
 }
 
 fn keys(args: &HarvestKeys, context: &Context) -> Result {
-    let Context { cancel, output, .. } = context;
-    let inputs = inputs(&args.sources)?;
-    let bar = bar(&inputs, output);
-    let read = |bytes| bar.add(bytes);
-    let cancelled = || cancel.is_cancelled();
-    let mut options = Options::default();
-    options.max_object_bytes = args.max_object.bytes;
-    options.retarget.clone_from(&args.retarget);
-    options.retarget.sort();
-    options.retarget.dedup();
+    let Context { output, .. } = context;
+    let mut temporary = None;
     if let Some(out) = to_file(args.out.as_ref()) {
         // A temporary file system may be the memory that is to be spared.
         if let Destination::File(out) = Destination::follow(out).map_err(fail::io("write", out))? {
-            options.temporary = directory_of(&out).to_owned();
+            temporary = Some(directory_of(&out).to_owned());
             std::fs::create_dir_all(directory_of(&out)).map_err(fail::io("write", &out))?;
         }
     }
-    options.read = Some(&read);
-    options.cancelled = Some(&cancelled);
-    let gathered = harvest(&inputs, &options)?;
-    drop(bar);
-    tell_files(&gathered.files, args.sources.keep_going, output)?;
+    let (keys, files) = read(&args.sources, context, |inputs, mut options| {
+        options.max_object_bytes = args.max_object.bytes;
+        options.retarget.clone_from(&args.retarget);
+        options.retarget.sort();
+        options.retarget.dedup();
+        options.temporary = temporary.unwrap_or(options.temporary);
+        harvest(inputs, &options).map(|gathered| (gathered.keys, gathered.files))
+    })?;
     let mut sums = HarvestSums::new(args.missed, !args.retarget.is_empty());
     let mut out = to_file(args.out.as_ref()).map(LineFile::create).transpose()?;
-    gathered.keys.for_each(|record| {
+    keys.for_each(|record| {
         if !sums.take(&record) {
             return Ok(());
         }
@@ -101,7 +96,7 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
         out.finish()?;
     }
     let file = to_file(args.out.as_ref()).map(shown);
-    output.message("harvested", &sums.message(file, gathered.files.len()));
+    output.message("harvested", &sums.message(file, files));
     sums.remarks().iter().for_each(|remark| output.say(remark));
     sums.warning().iter().for_each(|warning| output.warn(warning));
     Ok(())
@@ -129,17 +124,9 @@ fn commands(args: &HarvestCommands, context: &Context) -> Result {
 /// # Errors
 /// Where an input can't be read, or there is no command.
 pub(super) fn gather_commands(sources: &Sources, context: &Context) -> Result<Vec<SeenCommand>> {
-    let Context { cancel, output, .. } = context;
-    let inputs = inputs(sources)?;
-    let bar = bar(&inputs, output);
-    let read = |bytes| bar.add(bytes);
-    let cancelled = || cancel.is_cancelled();
-    let mut options = Options::default();
-    options.read = Some(&read);
-    options.cancelled = Some(&cancelled);
-    let (found, files) = gfxpack_harvest::commands(&inputs, &options)?;
-    drop(bar);
-    tell_files(&files, sources.keep_going, output)?;
+    let Context { output, .. } = context;
+    let (found, _) =
+        read(sources, context, |inputs, options| gfxpack_harvest::commands(inputs, &options))?;
     if found.is_empty() {
         return Err(fail::usage(
             format!("failed to find a driver command in {}", names(sources)),

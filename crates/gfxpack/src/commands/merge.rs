@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use gfxpack_pipeline::merge::{MergeShards, MergedKdbs};
+use gfxpack_pipeline::shards::merge::{MergeShards, MergedKdbs};
 use gfxpack_pipeline::text::brief;
 use serde_json::json;
 

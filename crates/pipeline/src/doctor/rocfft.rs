@@ -9,7 +9,7 @@ use gfxpack_stock_library::{Library, LibraryError};
 
 use super::finding::Findings;
 use crate::error::{Error, in_full};
-use crate::fft_lookup::{FftLibrary, FftVariables};
+use crate::fft_lookup::{FftFile, FftLibrary, FftVariables};
 use crate::text::counted;
 
 const ABOUT: &str = "rocFFT";
@@ -57,6 +57,7 @@ fn check(
 ) {
     let processor = target.id().processor();
     let files = library.look("", target, variables);
+    let unreadable = files.iter().any(|file| file.state == "unreadable");
     let opened = |layer| files.iter().find(|file| file.layer == layer && file.state == "no-row");
     for file in files.iter().filter(|file| file.state == "unreadable") {
         let shown = file.file.display();
@@ -83,7 +84,18 @@ fn check(
             Err(error) => findings.warning(ABOUT, in_full(&error), hint_of(&error)),
         }
     }
-    match opened("system") {
+    installed(library, processor, opened("system"), unreadable, findings);
+}
+
+/// Whether the system has kernels for a processor.
+fn installed(
+    library: &FftLibrary,
+    processor: &str,
+    system: Option<&FftFile>,
+    unreadable: bool,
+    findings: &mut Findings<'_>,
+) {
+    match system {
         Some(file) if file.kernels > 0 => findings.ok(
             ABOUT,
             format!(
@@ -102,7 +114,7 @@ fn check(
             ),
             format!("install rocfft-kernels-{processor} of that version"),
         ),
-        None if files.iter().any(|file| file.state == "unreadable") => {}
+        None if unreadable => {}
         None => findings.note(
             ABOUT,
             format!(

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gfxpack_package::{Written, sbom};
 
-use super::manifest::{File, Package, describe, lies_there};
+use super::manifest::{File, Package, lies_there};
 use crate::error::Result;
 use crate::outputs::Outputs;
 use crate::writers::{Bill, bill_checksums};
@@ -22,7 +22,7 @@ pub(super) fn trimmed(out: &Path, bill: File, packages: &[Package]) -> File {
     let there: Vec<&str> = own.map(|package| package.file.file.as_str()).collect();
     // Where that is impossible, it says more than there is.
     match sbom::retain(out, &bill.file, &there) {
-        Ok(Some(written)) => describe(bill.file, &written),
+        Ok(Some(written)) => File::new(&written),
         _ => bill,
     }
 }

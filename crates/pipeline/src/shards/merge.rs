@@ -2,15 +2,24 @@
 //! object the one that its shard's manifest says.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{CompileError, ObjectStore};
 use gfxpack_model::{Digest, JobId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::shard::{Ended, JobState, Shard, ranges};
+use gfxpack_plan::stored::Jobs;
 
-use super::state::FoundShard;
-use crate::error::{Error, ErrorKind, Result, usage};
+use super::state::{self, FoundShard};
+use super::stored::Stored;
+use crate::build::{Assembly, MadeKdb, Objects};
+use crate::cache::Cache;
+use crate::error::{self, Error, ErrorKind, Result, usage};
+use crate::failure_log::FailureFiles;
+use crate::options::{CacheOptions, KdbForm, Purpose};
+use crate::progress::{Event, Progress};
+use crate::record;
+use crate::writers::MadePackages;
 
 /// What to do about a shard's manifest that does not fit the plan.
 const RUN_AGAIN: &str = "remove that shard's manifest and run it again: what is compiled is kept";
@@ -95,6 +104,42 @@ fn of_plan(
     Ok(shards)
 }
 
+/// Whether all shards are there; each must have run to its end.
+fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut Faults) -> Result<bool> {
+    let first = shards.values().next().ok_or_else(|| {
+        usage(
+            "failed to find a shard's manifest",
+            "give directories that `gfxpack build --shard` wrote into",
+        )
+    })?;
+    let count = first.manifest.shard.count();
+    let missing: Vec<u32> = (1..=count).filter(|shard| !shards.contains_key(shard)).collect();
+    let complete = missing.is_empty();
+    if !complete {
+        let indices = ranges(&missing);
+        faults.pass(usage(
+            format!("failed to find {} of {count} shards: {indices}", missing.len()),
+            format!(
+                "run `gfxpack build --shard I/{count}` for {indices}; --allow-partial merges \
+                 without them"
+            ),
+        ))?;
+    }
+    for found in shards.values() {
+        let (shard, lost) = (found.manifest.shard, found.manifest.count(JobState::Infra));
+        if lost > 0 {
+            faults.pass(usage(
+                format!("failed to merge shard {shard}: its machine lost {lost} of its jobs"),
+                format!(
+                    "run `gfxpack build --shard {shard}` again; --allow-partial merges without \
+                     them"
+                ),
+            ))?;
+        }
+    }
+    Ok(complete)
+}
+
 impl Merged {
     /// Holds shards against the plan and each other. With `allow_partial`,
     /// what is foreign, repeated or missing is passed over.
@@ -106,57 +151,21 @@ impl Merged {
     ) -> Result<Self> {
         let mut faults = Faults { allowed: allow_partial, warnings: Vec::new() };
         let shards = of_plan(plan, digest, found, &mut faults)?;
-        let first = shards.values().next().ok_or_else(|| {
-            usage(
-                "failed to find a shard's manifest",
-                "give directories that `gfxpack build --shard` wrote into",
-            )
-        })?;
-        let count = first.manifest.shard.count();
-        let missing: Vec<u32> = (1..=count).filter(|shard| !shards.contains_key(shard)).collect();
-        let complete = missing.is_empty();
-        if !complete {
-            let indices = ranges(&missing);
-            faults.pass(usage(
-                format!("failed to find {} of {count} shards: {indices}", missing.len()),
-                format!(
-                    "run `gfxpack build --shard I/{count}` for {indices}; --allow-partial merges \
-                     without them"
-                ),
-            ))?;
-        }
-        for found in shards.values() {
-            let (shard, lost) = (found.manifest.shard, found.manifest.count(JobState::Infra));
-            if lost > 0 {
-                faults.pass(usage(
-                    format!("failed to merge shard {shard}: its machine lost {lost} of its jobs"),
-                    format!(
-                        "run `gfxpack build --shard {shard}` again; --allow-partial merges without \
-                         them"
-                    ),
-                ))?;
-            }
-        }
+        let complete = are_complete(&shards, &mut faults)?;
         let by_job = differ(plan, shards.values())?;
-        let mut merged = Self {
-            shards: Vec::new(),
-            jobs: vec![None; plan.jobs.len()],
-            failed: HashMap::new(),
-            warnings: Vec::new(),
-        };
-        let found: Vec<&FoundShard> = shards.values().collect();
+        let (mut jobs, mut failed) = (vec![None; plan.jobs.len()], HashMap::new());
         let mut nowhere = Vec::new();
         for (index, job) in by_job.iter().enumerate() {
             match job {
                 Some((place, Ended { result: Ok((sha256, size)), .. })) => {
-                    merged.jobs[index] = Some((*place, *sha256, *size));
+                    jobs[index] = Some((*place, *sha256, *size));
                 }
                 Some((_, Ended { result: Err(reason), .. })) => {
-                    merged.failed.insert(JobId(index), reason.clone());
+                    failed.insert(JobId(index), reason.clone());
                 }
                 None => {
                     nowhere.push(index);
-                    merged.failed.insert(JobId(index), "its shard was not there".to_owned());
+                    failed.insert(JobId(index), "its shard was not there".to_owned());
                 }
             }
         }
@@ -170,15 +179,10 @@ impl Merged {
                 RUN_AGAIN,
             ))?;
         }
-        merged.shards = found
-            .iter()
-            .map(|found| {
-                let store = ObjectStore::open_to_look(&found.dir);
-                (found.manifest.shard, found.dir.clone(), store)
-            })
-            .collect();
-        merged.warnings = faults.warnings;
-        Ok(merged)
+        let shards = shards.values().map(|found| {
+            (found.manifest.shard, found.dir.clone(), ObjectStore::open_to_look(&found.dir))
+        });
+        Ok(Self { shards: shards.collect(), jobs, failed, warnings: faults.warnings })
     }
 
     /// By job: SHA-256 and size of its object.
@@ -268,4 +272,101 @@ fn differ<'f>(
         }
     }
     overlap.map_or(Ok(jobs), Err)
+}
+
+/// Which shards are put together, and where.
+#[derive(Debug)]
+pub struct MergeShards<'a> {
+    /// Directories that shards were built into.
+    pub dirs: &'a [PathBuf],
+    /// The stored plan that they are of.
+    pub plan: &'a Path,
+    /// Where outputs go; kdbs to `kdb` below.
+    pub out: &'a Path,
+    /// Whether shards or kernels may be missing.
+    pub allow_partial: bool,
+    /// The form of kdbs.
+    pub form: KdbForm,
+    /// The cache, which remembers what outputs were made from.
+    pub cache: &'a CacheOptions,
+}
+
+/// What was put together.
+pub struct MergedKdbs {
+    /// The kdbs, in the plan's order.
+    pub kdbs: Vec<MadeKdb>,
+    /// Jobs of the plan.
+    pub jobs: usize,
+    /// Jobs without an object.
+    pub failed: usize,
+    /// The plan's digest.
+    pub plan: Digest,
+}
+
+impl MergeShards<'_> {
+    /// Checks the shards, and writes and verifies every kdb.
+    ///
+    /// # Errors
+    /// Where shards do not fit together, an object is damaged, or a kdb can't
+    /// be written.
+    pub fn run(&self, progress: &dyn Progress) -> Result<MergedKdbs> {
+        let stored = Stored::open(self.plan)?;
+        let (found, wrong) = state::find(self.dirs)?;
+        for error in wrong {
+            if !self.allow_partial {
+                return Err(error.into());
+            }
+            progress.warning(&error::in_full(&error));
+        }
+        let (digest, plan) = (stored.digest(), stored.load(&Jobs::All)?);
+        let merged = Merged::new(&plan, digest, found, self.allow_partial)?;
+        merged.warnings.iter().for_each(|warning| progress.warning(warning));
+        let cache = Cache::open_for(self.cache, Purpose::Build)?;
+        let prepared = stored.prepared(plan, Vec::new(), cache)?;
+        std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
+        let outputs = prepared.cache.outputs(self.out)?;
+        let plan = &prepared.plan;
+        let read = |job: JobId| merged.read(plan, job);
+        let objects = Objects { known: merged.known(), failed: merged.failed.clone(), read: &read };
+        let assembly = Assembly {
+            prepared: &prepared,
+            out: self.out,
+            form: self.form,
+            cancel: progress.cancel(),
+            outputs: &outputs,
+        };
+        let files = FailureFiles::default();
+        progress.event(Event::BuildStarted { plan, files: &files });
+        let made = assembly.run(&objects, progress);
+        progress.event(Event::BuildEnded { kept: true });
+        let kdbs = made.map_err(|error| explained(error, &merged, plan))?;
+        record::write(self.out, &kdbs, &MadePackages::default(), None, &outputs, progress)?;
+        let (jobs, failed) = (plan.jobs.len(), merged.failed.len());
+        Ok(MergedKdbs { kdbs, jobs, failed, plan: digest })
+    }
+}
+
+/// An object that is damaged is its shard's affair.
+fn explained(error: Error, merged: &Merged, plan: &Plan) -> Error {
+    match error {
+        Error::Compile(CompileError::CorruptObject(job)) => merged.damaged(plan, job),
+        other => other,
+    }
+}
+
+impl MergedKdbs {
+    /// An error if kernels are missing that were not allowed to be.
+    ///
+    /// # Errors
+    /// One of the kind `ErrorKind::Refused`.
+    pub fn outcome(&self, allow_partial: bool) -> Result<()> {
+        let missing: usize = self.kdbs.iter().map(|kdb| kdb.missing.len()).sum();
+        if missing == 0 || allow_partial {
+            return Ok(());
+        }
+        let kernels: u64 = self.kdbs.iter().map(|kdb| kdb.kernels).sum();
+        let reasons = "the compiler's output is below `failed` in the shards' directories";
+        let total = kernels as usize + missing;
+        Err(error::refused(missing, total, reasons, false))
+    }
 }

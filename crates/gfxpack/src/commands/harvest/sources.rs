@@ -4,16 +4,17 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
-use gfxpack_harvest::{FileReport, Input, Kind, Skipped, list};
+use gfxpack_harvest::{FileReport, HarvestError, Input, Kind, Options, Skipped, list};
 use serde_json::{Value, json};
 
 use crate::args::Sources;
+use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::output::{Output, if_any, joined, shown};
 use crate::progress::bar::{Bar, Unit};
 
 /// The files in what was named, or the standard input.
-pub(super) fn inputs(sources: &Sources) -> Result<Vec<Input>> {
+fn inputs(sources: &Sources) -> Result<Vec<Input>> {
     if sources.paths.is_empty() && std::io::stdin().is_terminal() {
         return Err(fail::usage(
             "failed to start: nothing is given to harvest",
@@ -32,6 +33,28 @@ pub(super) fn inputs(sources: &Sources) -> Result<Vec<Input>> {
     Ok(inputs)
 }
 
+/// Reads them with a bar, and tells what was read of each.
+///
+/// # Errors
+/// Where files can't be read, unless that is wanted.
+pub(super) fn read<T>(
+    sources: &Sources,
+    context: &Context,
+    read: impl FnOnce(&[Input], Options<'_>) -> Result<(T, Vec<FileReport>), HarvestError>,
+) -> Result<(T, usize)> {
+    let Context { cancel, output, .. } = context;
+    let inputs = inputs(sources)?;
+    let bar = bar(&inputs, output);
+    let (add, cancelled) = (|bytes| bar.add(bytes), || cancel.is_cancelled());
+    let mut options = Options::default();
+    options.read = Some(&add);
+    options.cancelled = Some(&cancelled);
+    let (found, files) = read(&inputs, options)?;
+    drop(bar);
+    tell_files(&files, sources.keep_going, output)?;
+    Ok((found, files.len()))
+}
+
 /// What was named, for people.
 pub(super) fn names(sources: &Sources) -> String {
     match &sources.paths[..] {
@@ -41,7 +64,7 @@ pub(super) fn names(sources: &Sources) -> String {
 }
 
 /// A bar over all bytes of the files.
-pub(super) fn bar(inputs: &[Input], output: &Output) -> Bar {
+fn bar(inputs: &[Input], output: &Output) -> Bar {
     let known = !inputs.contains(&Input::Stdin);
     let total = if known { inputs.iter().map(Input::bytes).sum() } else { 0 };
     Bar::new(output, "reading", Unit::Bytes, total)
@@ -51,7 +74,7 @@ pub(super) fn bar(inputs: &[Input], output: &Output) -> Bar {
 ///
 /// # Errors
 /// Where files could not be read, unless that is wanted.
-pub(super) fn tell_files(files: &[FileReport], keep_going: bool, output: &Output) -> Result {
+fn tell_files(files: &[FileReport], keep_going: bool, output: &Output) -> Result {
     for file in files {
         let skipped: Vec<Value> = file
             .skipped
