@@ -17,6 +17,7 @@ use crate::libmiopen;
 use crate::library::{AskedFacts, FileFact, ProblemsFact};
 use crate::options::LibraryOptions;
 use crate::progress::{Event, Progress, Step, Unit};
+use crate::rocfft::AskedPlans;
 use crate::text::{counted, display};
 
 /// What MIOpen asks for.
@@ -33,6 +34,27 @@ pub struct Asked {
     pub keys: BTreeMap<Target, Vec<AskedKey>>,
     /// Problems that MIOpen failed on.
     pub failures: Vec<(Target, ProblemFailure)>,
+}
+
+/// What a stock library asked for.
+pub enum Answered {
+    /// No library was asked.
+    Nothing,
+    /// libMIOpen's kernels, for problems.
+    Problems(Box<Asked>),
+    /// librocfft's kernels, for plans.
+    Plans(Box<AskedPlans>),
+}
+
+impl Answered {
+    /// What libMIOpen asked for, if it was asked.
+    #[must_use]
+    pub fn miopen(&self) -> Option<&Asked> {
+        match self {
+            Self::Problems(asked) => Some(asked),
+            Self::Nothing | Self::Plans(_) => None,
+        }
+    }
 }
 
 /// Which problems, asked of which library, for which targets.

@@ -11,8 +11,7 @@ use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
 
-use crate::answered::Answered;
-use crate::ask::{Coverage, coverage};
+use crate::ask::{Answered, Coverage, coverage};
 use crate::build::{self, Made, MadeKdb};
 use crate::cache::Cache;
 use crate::error::{self, Result};

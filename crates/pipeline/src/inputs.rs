@@ -1,7 +1,6 @@
 //! Reads manifests and key lists, and loads the sources they name.
 
 mod asked;
-mod excluded;
 mod key_list;
 mod plans;
 mod reader;
@@ -22,7 +21,7 @@ use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault, Location, device_wide};
 use tempfile::TempDir;
 
-use crate::answered::Answered;
+use crate::ask::Answered;
 use crate::error::{self, Error, Result};
 use crate::library::Library;
 use crate::missing_from::{Present, Share};
@@ -31,9 +30,8 @@ use crate::refused_list::SkipList;
 use crate::source_tree;
 use crate::text::{counted, joined};
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
-use excluded::Excluded;
 use key_list::read_keys;
-use reader::Reader;
+use reader::{Excluded, Reader};
 use text_file::read_text;
 
 pub use reader::LeftOut;

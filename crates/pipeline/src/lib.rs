@@ -14,7 +14,6 @@
 //! assert!(MEANINGS.iter().any(|(code, _)| *code == 100));
 //! ```
 
-pub mod answered;
 pub mod ask;
 pub mod asked_keys;
 pub mod build;
@@ -25,7 +24,6 @@ pub mod device_packages;
 pub mod dist;
 pub mod doctor;
 pub mod error;
-mod excerpt;
 pub mod exit_code;
 pub mod explain;
 pub mod failure_log;

@@ -9,8 +9,7 @@ use gfxpack_plan::clock::Clock;
 use gfxpack_plan::plan::Plan;
 use gfxpack_toolchain::{Toolchain, Toolchains};
 
-use crate::answered::Answered;
-use crate::ask;
+use crate::ask::{self, Answered};
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::inputs::{self, Inputs, Read};

@@ -113,7 +113,7 @@ pub fn age(age: Duration) -> String {
 }
 
 /// The language as messages name it.
-pub(crate) fn language_word(language: Language) -> String {
+pub fn language_word(language: Language) -> String {
     serde_json::json!(language).as_str().unwrap_or_default().to_owned()
 }
 

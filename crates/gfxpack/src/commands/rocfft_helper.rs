@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use gfxpack_model::code_object;
-use gfxpack_pipeline::one_kernel::RocfftHelper;
+use gfxpack_pipeline::one_kernel;
 
 use crate::args::RocfftHelperArgs;
 use crate::context::Context;
@@ -21,8 +21,9 @@ pub(crate) fn run(args: &RocfftHelperArgs, context: &Context) -> Result {
     let read = stdin.take(code_object::MAX_BYTES).read_to_string(&mut text);
     read.map_err(fail::io("read", Path::new("stdin")))?;
     let cache = cache_options(&args.cache, environment)?;
-    let helper = RocfftHelper { cache: &cache, search: &search(&args.toolchain, environment) };
-    let object = helper.compile(args.processor.id(), &text, &Reporter::new(context))?;
+    let search = search(&args.toolchain, environment);
+    let object =
+        one_kernel::compile(args.processor.id(), &text, &cache, &search, &Reporter::new(context))?;
     output.bytes(&object);
     Ok(())
 }

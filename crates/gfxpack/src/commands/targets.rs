@@ -1,8 +1,11 @@
 //! `targets`: the GPUs that are known, and what can be built for them here.
 
+use std::collections::BTreeMap;
+
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_pipeline::error::Error;
-use gfxpack_pipeline::toolchains::{BuildableLanguages, survey};
+use gfxpack_pipeline::text::language_word;
+use gfxpack_pipeline::toolchains::{LANGUAGES, buildable, survey};
 use gfxpack_toolchain::ToolchainError;
 use serde_json::json;
 
@@ -10,6 +13,7 @@ use crate::args::Targets;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, search};
+use crate::output::joined;
 
 /// Lists all processors.
 pub(crate) fn run(args: &Targets, context: &Context) -> Result {
@@ -29,9 +33,8 @@ pub(crate) fn run(args: &Targets, context: &Context) -> Result {
     };
     let mut rows: Vec<[String; 5]> = Vec::new();
     for processor in PROCESSORS {
-        let builds =
-            listed.as_deref().map(|listed| BuildableLanguages::with(listed, processor.name));
-        if args.buildable && !builds.is_some_and(|builds| builds.any()) {
+        let builds = listed.as_deref().map(|listed| buildable(listed, processor.name));
+        if args.buildable && builds.as_ref().is_none_or(Vec::is_empty) {
             continue;
         }
         let body = json!({
@@ -39,18 +42,23 @@ pub(crate) fn run(args: &Targets, context: &Context) -> Result {
             "compute_units": processor.compute_units, "products": processor.products,
             "pci_ids": processor.pci_ids.iter().map(|id| format!("{id:04x}")).collect::<Vec<_>>(),
             "xnack": processor.xnack, "sramecc": processor.sramecc,
-            "builds": builds.map(|builds| json!({
-                "hip": builds.hip, "opencl-c": builds.opencl_c, "assembly": builds.assembly,
-            })),
+            "builds": builds.as_ref().map(|builds| {
+                LANGUAGES.map(|one| (language_word(one), builds.contains(&one))).into_iter().collect::<BTreeMap<_, _>>()
+            }),
         });
         output.message("target", &body);
         let counts: Vec<String> = processor.compute_units.iter().map(ToString::to_string).collect();
         rows.push([
             processor.name.to_owned(),
             processor.family.to_owned(),
-            builds.map_or_else(|| "?".to_owned(), BuildableLanguages::in_words),
+            match builds.as_deref() {
+                None => "?".to_owned(),
+                Some([]) => "-".to_owned(),
+                Some(all) if all.len() == LANGUAGES.len() => "all".to_owned(),
+                Some(some) => joined(some),
+            },
             counts.join(" "),
-            processor.products.join(", "),
+            joined(processor.products),
         ]);
     }
     let head = ["GFX", "FAMILY", "BUILDS", "COMPUTE UNITS", "PRODUCTS"].map(str::to_owned);

@@ -4,9 +4,8 @@ use gfxpack_compile::Failure;
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
 
-use crate::excerpt::{Excerpt, shortened};
 use crate::failure_log::FailureFiles;
-use crate::failures::{Groups, told_reason};
+use crate::failures::{Excerpt, Groups, shortened, told_reason};
 use crate::text::{counted, if_any};
 
 /// So many kernels that fail like an earlier one are named as they do.

@@ -10,8 +10,7 @@ mod finding;
 mod installed;
 mod kdb;
 mod kdbs;
-mod library;
-mod rocfft;
+mod libraries;
 mod user_cache;
 mod variables;
 
@@ -19,8 +18,7 @@ pub use compilers::check_compilers;
 pub use devices::{check_devices, check_target};
 pub use finding::{Finding, Findings, Level};
 pub use installed::Installed;
-pub use library::check_library;
-pub use rocfft::check_rocfft;
+pub use libraries::{check_library, check_rocfft};
 pub use variables::check_variables;
 
 /// Checks directories, kdbs, the user's cache, and MIOpen's databases.

@@ -10,9 +10,32 @@ use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault};
 use tempfile::TempDir;
 
-use super::excluded::Excluded;
 use crate::library::Library;
+use crate::missing_from::Present;
+use crate::refused_list::SkipList;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
+
+/// Keys of the inputs that are not built.
+#[derive(Default)]
+pub(super) struct Excluded {
+    /// What kdbs have.
+    pub(super) present: Present,
+    /// How many keys that is of a target's.
+    pub(super) had: BTreeMap<Target, usize>,
+    /// What compilers refuse.
+    pub(super) refused: SkipList,
+}
+
+impl Excluded {
+    /// Whether a key is not built for a target; counts it.
+    pub(super) fn has(&mut self, target: &Target, key: &KernelKey) -> bool {
+        if self.present.has(target.id(), key) {
+            *self.had.entry(target.clone()).or_default() += 1;
+            return true;
+        }
+        self.refused.skips(target, key)
+    }
+}
 
 /// Sources that are not compiled because of their licence, with the reason.
 pub type LeftOut = BTreeMap<String, String>;

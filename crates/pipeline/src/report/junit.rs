@@ -10,8 +10,7 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::facts::Facts;
-use crate::excerpt::Excerpt;
-use crate::failures::Group;
+use crate::failures::{Excerpt, Group};
 use crate::prepare::Prepared;
 use crate::unbuildable::Unbuilt;
 

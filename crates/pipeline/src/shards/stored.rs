@@ -13,7 +13,7 @@ use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredToolchain, WriteErr
 use gfxpack_toolchain::{Search, Toolchain, ToolchainError, Toolchains};
 use serde::{Deserialize, Serialize};
 
-use crate::answered::Answered;
+use crate::ask::Answered;
 use crate::cache::Cache;
 use crate::destination::replace;
 use crate::error::{self, Error, Result};
