@@ -84,7 +84,7 @@ pub(crate) fn search(args: &ToolchainArgs, environment: &Environment) -> Search 
         device_libs: args.device_libs.clone(),
         rocm_path: args.rocm_path.clone(),
         preferred_hipcc: environment.hipcc.clone(),
-        environment: environment.for_compilers(),
+        environment: environment.compiler.clone(),
     }
 }
 

@@ -32,14 +32,6 @@ struct Message<'a, T> {
     body: &'a T,
 }
 
-/// What a line for people is.
-#[derive(Debug, Clone, Copy)]
-enum Head {
-    Error,
-    Warning,
-    Hint,
-}
-
 /// How to talk.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
@@ -228,7 +220,11 @@ impl Output {
     /// The same for people only: machines were told otherwise.
     pub(crate) fn show_warning(&self, line: &str) {
         if !self.json {
-            self.stderr(&format!("{} {}", self.head(Head::Warning), harmless_lines(line)));
+            self.stderr(&format!(
+                "{} {}",
+                self.head("warning:", AnsiColor::Yellow),
+                harmless_lines(line)
+            ));
         }
     }
 
@@ -245,7 +241,11 @@ impl Output {
             return;
         }
         for message in messages {
-            self.stderr(&format!("{} {}", self.head(Head::Error), harmless_lines(message)));
+            self.stderr(&format!(
+                "{} {}",
+                self.head("error:", AnsiColor::Red),
+                harmless_lines(message)
+            ));
         }
         if let Some(hint) = hint {
             self.hint(hint);
@@ -254,16 +254,11 @@ impl Output {
 
     /// What to do about what was said.
     pub(crate) fn hint(&self, hint: &str) {
-        self.stderr(&format!("{} {}", self.head(Head::Hint), harmless_lines(hint)));
+        self.stderr(&format!("{} {}", self.head("hint:", AnsiColor::Cyan), harmless_lines(hint)));
     }
 
     /// The word that a line begins with.
-    fn head(&self, head: Head) -> String {
-        let (word, color) = match head {
-            Head::Error => ("error:", AnsiColor::Red),
-            Head::Warning => ("warning:", AnsiColor::Yellow),
-            Head::Hint => ("hint:", AnsiColor::Cyan),
-        };
+    fn head(&self, word: &str, color: AnsiColor) -> String {
         if !self.colors {
             return word.to_owned();
         }

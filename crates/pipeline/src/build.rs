@@ -168,14 +168,9 @@ fn run(
             failed: failures.map(|(job, kind)| (*job, kind.to_string())).collect(),
             read: &read,
         };
-        let assembly = Assembly {
-            prepared,
-            out: &options.out,
-            form: options.form,
-            cancel: progress.cancel(),
-            outputs,
-        };
-        match assembly.run(&objects, progress) {
+        let (out, form, objects) = (&*options.out, options.form, &objects);
+        let assembly = Assembly { prepared, out, form, outputs, objects, progress };
+        match assembly.run() {
             Err(error) if repairs > 0 && is_corrupt_object(&error) => {
                 repairs -= 1;
                 // Where one is damaged there may be more: all are found at once.
@@ -240,32 +235,23 @@ pub(crate) struct Assembly<'a> {
     /// kdbs go to `kdb` below, rocFFT's caches to `rocfft`.
     pub out: &'a Path,
     pub form: KdbForm,
-    pub cancel: &'a Cancel,
     pub outputs: &'a Outputs<'a>,
+    pub objects: &'a Objects<'a>,
+    pub progress: &'a dyn Progress,
 }
 
 impl Assembly<'_> {
     /// Writes and verifies every kdb, but those that lie there as they would
     /// be made.
-    pub(crate) fn run(
-        &self,
-        objects: &Objects<'_>,
-        progress: &dyn Progress,
-    ) -> Result<Vec<MadeKdb>> {
+    pub(crate) fn run(&self) -> Result<Vec<MadeKdb>> {
         let store = store::of_library(&self.prepared.inputs.library);
         let ids = (0..self.prepared.plan.kdbs.len()).map(KdbId);
-        ids.map(|id| self.make(&*store, id, objects, progress)).collect()
+        ids.map(|id| self.make(&*store, id)).collect()
     }
 
     /// Makes one kdb, unless it lies there as it would be made.
-    fn make(
-        &self,
-        store: &dyn KernelStore,
-        id: KdbId,
-        objects: &Objects<'_>,
-        progress: &dyn Progress,
-    ) -> Result<MadeKdb> {
-        let Self { prepared, outputs, .. } = *self;
+    fn make(&self, store: &dyn KernelStore, id: KdbId) -> Result<MadeKdb> {
+        let Self { prepared, outputs, objects, progress, .. } = *self;
         let plan = &prepared.plan;
         let kdb = &plan[id];
         let dir = self.out.join(kdb.format.output_dir());
@@ -283,14 +269,14 @@ impl Assembly<'_> {
         }));
         missing.sort();
         let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
-        let recipe = self.recipe(store, id, &missing, objects);
+        let recipe = self.recipe(store, id, &missing);
         let kernels = if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {
             let rows = rows.len() as u64;
             let (total, unchanged) = (rows, true);
             progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
             rows
         } else {
-            let kernels = self.write(store, id, &path, &rows, objects, progress)?;
+            let kernels = self.write(store, id, &path, &rows)?;
             let file = outputs.records().described(&path).map_err(error::io("read", &path))?;
             outputs.records().note_verified(&file, &kdb.target, MAX_OBJECT_BYTES, kernels);
             if let Some(recipe) = &recipe {
@@ -309,9 +295,8 @@ impl Assembly<'_> {
         id: KdbId,
         path: &Path,
         rows: &[&plan::Row],
-        objects: &Objects<'_>,
-        progress: &dyn Progress,
     ) -> Result<u64> {
+        let Self { objects, progress, .. } = *self;
         let plan = &self.prepared.plan;
         let target = &plan[id].target;
         let size = |row: &plan::Row| objects.known[row.job.0].map_or(0, |(_, size)| size);
@@ -323,7 +308,7 @@ impl Assembly<'_> {
         let origins = self.form.provenance.then(|| Provenance::from_plan(plan, id));
         let origin_of = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
         let object = |position: usize| {
-            if self.cancel.is_cancelled() {
+            if progress.cancel().is_cancelled() {
                 return Err(CompileError::Interrupted);
             }
             (objects.read)(rows[position].job)
@@ -337,7 +322,7 @@ impl Assembly<'_> {
             progress: &report,
         };
         let kernels = store.write(path, &contents)?;
-        if self.cancel.is_cancelled() {
+        if progress.cancel().is_cancelled() {
             return Err(CompileError::Interrupted.into());
         }
         verify(store, path, target)?;
@@ -350,7 +335,6 @@ impl Assembly<'_> {
         store: &dyn KernelStore,
         kdb: KdbId,
         missing: &[MissingKernel],
-        objects: &Objects<'_>,
     ) -> Option<Recipe> {
         if self.form.provenance {
             return None;
@@ -362,7 +346,7 @@ impl Assembly<'_> {
         let rows = &plan[kdb].rows;
         let made = Hasher::new("gfxpack objects of a kdb 1")
             .list(rows.iter().map(|row| {
-                let object = objects.known[row.job.0];
+                let object = self.objects.known[row.job.0];
                 object.map_or(Digest::from_bytes([0; 32]), |(sha256, _)| sha256)
             }))
             .finish();

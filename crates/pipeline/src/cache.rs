@@ -25,7 +25,8 @@ pub struct Cache {
     pub scratch: PathBuf,
     /// Where what is worth keeping lies.
     pub(crate) dir: PathBuf,
-    writable: bool,
+    /// Whether what is learnt and made may be kept.
+    pub(crate) writable: bool,
     /// Whether every output is read again.
     verify_all: bool,
     /// Bytes that the store may have when the build is done.
@@ -86,11 +87,6 @@ impl Cache {
         let kept = (&*self.dir, self.writable);
         let trial = arguments::plain;
         Toolchains::find(search, &self.digests, kept, &self.scratch, trial, cancel)
-    }
-
-    /// Whether what is learnt and made may be kept.
-    pub fn is_writable(&self) -> bool {
-        self.writable
     }
 
     /// What is known of the files in a directory that is built into.

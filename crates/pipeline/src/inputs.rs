@@ -362,11 +362,8 @@ impl Reader {
     /// What is left out as refused, for the packages and the user.
     fn describe_skipped(&mut self) {
         let skipped = &self.excluded.refused;
-        self.library.skipped = skipped
-            .used()
-            .iter()
-            .map(|(target, keys)| (target.clone(), keys.len() as u64))
-            .collect();
+        self.library.skipped =
+            skipped.used.iter().map(|(target, keys)| (target.clone(), keys.len() as u64)).collect();
         let targets: Vec<&Target> = self.requests.iter().map(|request| &request.target).collect();
         let unused = skipped.unused(&targets);
         if unused > 0 {
@@ -420,7 +417,7 @@ impl Reader {
             unbuildable: self.unbuildable,
             key_errors: self.key_errors,
             warnings: self.warnings,
-            skipped: self.excluded.refused.into_used(),
+            skipped: self.excluded.refused.used,
         };
         Ok(Read { requests: self.requests, inputs })
     }

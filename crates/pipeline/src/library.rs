@@ -8,8 +8,6 @@ use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::SourceLicense;
 use serde::{Deserialize, Serialize};
 
-use crate::text::joined;
-
 /// What the packages say of the kernels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Library {
@@ -115,11 +113,6 @@ impl ProblemsFact {
 }
 
 impl AskedFacts {
-    /// The names of the databases.
-    pub fn databases_in_words(&self) -> String {
-        joined(self.databases.iter().map(|one| &one.file))
-    }
-
     /// The part that concerns one processor's kernels.
     pub fn of_processor(&self, processor: &str) -> Self {
         let is_its =

@@ -14,14 +14,8 @@ use crate::error::{self, Result};
 #[derive(Debug)]
 pub struct MessageFile {
     path: PathBuf,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    file: File,
-    /// The first error, after which nothing more is written.
-    broken: Option<io::Error>,
+    /// With the first error, after which nothing more is written.
+    state: Mutex<(File, Option<io::Error>)>,
 }
 
 impl MessageFile {
@@ -42,13 +36,12 @@ impl MessageFile {
                 "name a file in a directory that is there",
             )
         })?;
-        Ok(Self { path: path.to_owned(), state: Mutex::new(State { file, broken: None }) })
+        Ok(Self { path: path.to_owned(), state: Mutex::new((file, None)) })
     }
 
     /// Writes a line. What can't be written is told by [`MessageFile::finish`].
     pub fn line(&self, line: &impl Serialize) {
-        let State { file, broken } =
-            &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (file, broken) = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if broken.is_some() {
             return;
         }
@@ -60,7 +53,7 @@ impl MessageFile {
     /// # Errors
     /// The first error, once.
     pub fn finish(&self) -> Result<()> {
-        let broken = self.state.lock().unwrap_or_else(PoisonError::into_inner).broken.take();
+        let broken = self.state.lock().unwrap_or_else(PoisonError::into_inner).1.take();
         broken.map_or(Ok(()), |error| Err(error::io("write", &self.path)(error)))
     }
 }

@@ -160,7 +160,9 @@ fn description(options: &PackageOptions, library: &Library) -> String {
     let asked = library.asked.as_ref().map(|asked| {
         let databases = match asked.databases.len() {
             0 => "without performance databases".to_owned(),
-            _ => format!("with and without {}", asked.databases_in_words()),
+            _ => {
+                format!("with and without {}", joined(asked.databases.iter().map(|one| &one.file)))
+            }
         };
         let without = if_any(asked.without_source.len(), |count| {
             format!(" {count} more that it asks for have no source there.")

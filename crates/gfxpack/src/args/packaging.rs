@@ -11,7 +11,7 @@ use gfxpack_pipeline::recipes::RPM_KINDS;
 use gfxpack_plan::kernel_package::Family;
 use gfxpack_plan::license;
 
-use super::parsers::{Choice, one_of};
+use super::parsers::{Choice, checked, one_of};
 use super::{CacheArgs, Hardware, MaxObject};
 use crate::quantity::parse_size;
 
@@ -145,11 +145,7 @@ fn parse_prefix(text: &str) -> Result<String, String> {
     let plain = text.starts_with('/')
         && text.len() > 1
         && !text.split('/').any(|part| matches!(part, "." | ".."));
-    if plain {
-        Ok(text.to_owned())
-    } else {
-        Err("it is no absolute path\nhint: write it from the root, without . and ..".to_owned())
-    }
+    checked(text, plain, "it is no absolute path\nhint: write it from the root, without . and ..")
 }
 
 fn parse_license(text: &str) -> Result<String, String> {
@@ -158,11 +154,8 @@ fn parse_license(text: &str) -> Result<String, String> {
 }
 
 pub(super) fn parse_template(text: &str) -> Result<String, String> {
-    if text.contains("{gfx}") {
-        Ok(text.to_owned())
-    } else {
-        Err("all targets' packages would have one name\nhint: {gfx} stands for the target: kernels-{gfx}".to_owned())
-    }
+    let wrong = "all targets' packages would have one name\nhint: {gfx} stands for the target: kernels-{gfx}";
+    checked(text, text.contains("{gfx}"), wrong)
 }
 
 fn parse_compression(text: &str) -> Result<Compression, String> {
@@ -267,26 +260,19 @@ pub(crate) struct Verify {
 
 fn parse_word(text: &str) -> Result<String, String> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-+.".contains(&b);
-    if text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric()) && text.bytes().all(plain) {
-        Ok(text.to_owned())
-    } else {
-        Err("it becomes a directory\nhint: write letters, digits, +, - and .".to_owned())
-    }
+    let is_good = text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.bytes().all(plain);
+    checked(text, is_good, "it becomes a directory\nhint: write letters, digits, +, - and .")
 }
 
 fn parse_url(text: &str) -> Result<String, String> {
     let known = ["https://", "http://", "file:///"].iter().any(|scheme| text.starts_with(scheme));
-    if known && text.bytes().all(|b| b.is_ascii_graphic() && !b"\"'<>\\".contains(&b)) {
-        Ok(text.trim_end_matches('/').to_owned())
-    } else {
-        Err("it is no address\nhint: write one as https://example.org/kernels or file:///srv/kernels".to_owned())
-    }
+    let plain = |b: u8| b.is_ascii_graphic() && !b"\"'<>\\".contains(&b);
+    let wrong =
+        "it is no address\nhint: write one as https://example.org/kernels or file:///srv/kernels";
+    checked(text.trim_end_matches('/'), known && text.bytes().all(plain), wrong)
 }
 
 fn parse_line(text: &str) -> Result<String, String> {
-    if !text.trim().is_empty() && !text.chars().any(char::is_control) {
-        Ok(text.to_owned())
-    } else {
-        Err("it is no line of text\nhint: write a name".to_owned())
-    }
+    let is_line = !text.trim().is_empty() && !text.chars().any(char::is_control);
+    checked(text, is_line, "it is no line of text\nhint: write a name")
 }

@@ -36,6 +36,12 @@ pub(crate) const SHELLS: [Choice<Shell>; 3] = [
     ("csh", "", Shell::Csh),
 ];
 
+/// The text as it is, if it is good; what is wrong with it and how to write it,
+/// if not.
+pub(super) fn checked(text: &str, is_good: bool, wrong: &str) -> Result<String, String> {
+    if is_good { Ok(text.to_owned()) } else { Err(wrong.to_owned()) }
+}
+
 /// A file that is written whole, so no stream.
 pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| {

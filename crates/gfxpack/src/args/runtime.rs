@@ -8,6 +8,7 @@ use gfxpack_model::Target;
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 
 use super::packaging::parse_template;
+use super::parsers::checked;
 use super::{MaxObject, parse_target, whole_file};
 
 #[derive(Debug, ClapArgs)]
@@ -79,11 +80,8 @@ pub(crate) struct MiopenVersion {
 
 fn parse_version(text: &str) -> Result<String, String> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-+".contains(&b);
-    if text.starts_with(|first: char| first.is_ascii_digit()) && text.bytes().all(plain) {
-        Ok(text.to_owned())
-    } else {
-        Err("it is no version\nhint: write it as MIOpen's directory has it: 3.4.0".to_owned())
-    }
+    let is_good = text.starts_with(|first: char| first.is_ascii_digit()) && text.bytes().all(plain);
+    checked(text, is_good, "it is no version\nhint: write it as MIOpen's directory has it: 3.4.0")
 }
 
 /// The kernel that is looked up, and where.

@@ -62,7 +62,7 @@ pub(crate) struct Facts {
     /// Those that ran.
     pub(crate) jobs: BTreeMap<JobId, Fact>,
     /// Sizes of the objects that the store had.
-    cached: BTreeMap<JobId, u64>,
+    pub(crate) cached: BTreeMap<JobId, u64>,
     /// Those that an earlier run saw refused.
     refused: BTreeSet<JobId>,
     pub(crate) failures: Groups,
@@ -151,11 +151,6 @@ impl Facts {
                 self.jobs.insert(*job, Fact { ended: Ended::Failed(group as u32), ..fact });
             }
         }
-    }
-
-    /// Whether the store had the job's object.
-    pub(crate) fn is_cached(&self, job: JobId) -> bool {
-        self.cached.contains_key(&job)
     }
 
     /// The whole, without single jobs. `seconds` is how long the build took,

@@ -64,7 +64,7 @@ impl Suites<'_> {
     /// Whether a job was not reached: the build was ended before.
     fn is_skipped(&self, job: JobId) -> bool {
         !self.failed.contains_key(&job)
-            && !self.facts.is_cached(job)
+            && !self.facts.cached.contains_key(&job)
             && !self.facts.jobs.contains_key(&job)
     }
 

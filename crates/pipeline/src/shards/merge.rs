@@ -332,12 +332,13 @@ impl MergeShards<'_> {
             prepared: &prepared,
             out: self.out,
             form: self.form,
-            cancel: progress.cancel(),
             outputs: &outputs,
+            objects: &objects,
+            progress,
         };
         let files = FailureFiles::default();
         progress.event(Event::BuildStarted { plan, files: &files });
-        let made = assembly.run(&objects, progress);
+        let made = assembly.run();
         progress.event(Event::BuildEnded { kept: true });
         let kdbs = made.map_err(|error| explained(error, &merged, plan))?;
         record::write(self.out, &kdbs, &MadePackages::default(), None, &outputs, progress)?;

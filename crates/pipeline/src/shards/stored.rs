@@ -211,7 +211,7 @@ impl Stored {
         cancel: &Cancel,
     ) -> Result<Prepared> {
         let toolchains = self.toolchains(&cache, search, cancel)?;
-        if cache.is_writable() {
+        if cache.writable {
             cache.digests.save();
         }
         let plan = self.load(wanted)?;
