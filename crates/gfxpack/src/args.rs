@@ -23,18 +23,26 @@ use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
-pub(crate) use asking::*;
-pub(crate) use distribute::*;
-pub(crate) use general::*;
-pub(crate) use harvest::*;
-pub(crate) use kdb::*;
-pub(crate) use packaging::*;
+pub(crate) use asking::{Ask, Asking, LibraryArgs, MiopenCommand, RocfftHelperArgs};
+pub(crate) use distribute::{
+    ExecJob, Export, FromPlan, Merge, Missing, ShardsIn, SlurmArgs, Status, Submit, Wait,
+};
+pub(crate) use general::{Common, MessageFormat, When};
+pub(crate) use harvest::{
+    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Run, Sources, Tune,
+    TuneCollect, TuneEnv, TuneEnvMode, TunePlan,
+};
+pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, KdbForm, SelectObject};
+pub(crate) use packaging::{Install, Package, Packaging, Recipe, Repo, Verify};
 use parsers::MAX_TIMEOUT;
 pub(crate) use parsers::{Choice, SHELLS, one_of, parse_target, whole_file};
-pub(crate) use problems::*;
-pub(crate) use remote::*;
-pub(crate) use runtime::*;
-pub(crate) use shared::*;
+pub(crate) use problems::ProblemsCommand;
+pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
+pub(crate) use runtime::{
+    Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, Program, SYSFS, WantedKernel,
+    Which,
+};
+pub(crate) use shared::{CacheArgs, CacheDir, MaxObject, ToolchainArgs};
 
 /// Builds GPU kernel packages for ROCm from source, on machines without a GPU.
 #[derive(Debug, Parser)]

@@ -273,6 +273,17 @@ impl Output {
     }
 }
 
+/// A message for machines, of this type and with these fields, which are only
+/// made if it is wanted.
+macro_rules! message {
+    ($to:expr, $kind:literal, $body:tt) => {
+        if $to.messages {
+            $to.message($kind, &serde_json::json!($body));
+        }
+    };
+}
+pub(crate) use message;
+
 /// The file that is written; none for stdout, which `-` stands for too.
 pub(crate) fn to_file(out: Option<&PathBuf>) -> Option<&Path> {
     out.map(PathBuf::as_path).filter(|out| *out != Path::new("-"))

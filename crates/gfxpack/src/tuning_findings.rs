@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use gfxpack_tuning::{Finding, Severity};
-use serde_json::json;
 
-use crate::output::{Output, shown};
+use crate::output::{Output, message, shown};
 
 /// Lists a finding as data; notes only for those who want more.
 pub(crate) fn list(file: &Path, finding: &Finding, output: &Output) {
@@ -31,9 +30,8 @@ fn place(file: &Path, finding: &Finding) -> (String, &'static str) {
 }
 
 fn message(file: &Path, finding: &Finding, output: &Output) {
-    let body = json!({
+    message!(output, "perfdb-finding", {
         "file": shown(file), "line": finding.line, "severity": finding.severity.name(),
         "detail": finding.message,
     });
-    output.message("perfdb-finding", &body);
 }

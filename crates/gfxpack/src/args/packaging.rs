@@ -11,7 +11,7 @@ use gfxpack_pipeline::recipes::RPM_KINDS;
 use gfxpack_plan::kernel_package::Family;
 use gfxpack_plan::license;
 
-use super::parsers::{Choice, checked, one_of};
+use super::parsers::{Choice, checked, one_of, parse_template};
 use super::{CacheArgs, Hardware, MaxObject};
 use crate::quantity::parse_size;
 
@@ -151,11 +151,6 @@ fn parse_prefix(text: &str) -> Result<String, String> {
 fn parse_license(text: &str) -> Result<String, String> {
     license::check(text).map_err(|reason| format!("{reason}\nhint: {}", license::HINT))?;
     Ok(text.to_owned())
-}
-
-pub(super) fn parse_template(text: &str) -> Result<String, String> {
-    let wrong = "all targets' packages would have one name\nhint: {gfx} stands for the target: kernels-{gfx}";
-    checked(text, text.contains("{gfx}"), wrong)
 }
 
 fn parse_compression(text: &str) -> Result<Compression, String> {

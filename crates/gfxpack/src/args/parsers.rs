@@ -42,6 +42,12 @@ pub(super) fn checked(text: &str, is_good: bool, wrong: &str) -> Result<String, 
     if is_good { Ok(text.to_owned()) } else { Err(wrong.to_owned()) }
 }
 
+/// A template of packages' names.
+pub(super) fn parse_template(text: &str) -> Result<String, String> {
+    let wrong = "all targets' packages would have one name\nhint: {gfx} stands for the target: kernels-{gfx}";
+    checked(text, text.contains("{gfx}"), wrong)
+}
+
 /// A file that is written whole, so no stream.
 pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| {

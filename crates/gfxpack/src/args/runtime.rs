@@ -7,8 +7,7 @@ use gfxpack_miopen::LibrarySource;
 use gfxpack_model::Target;
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 
-use super::packaging::parse_template;
-use super::parsers::checked;
+use super::parsers::{checked, parse_template};
 use super::{MaxObject, parse_target, whole_file};
 
 #[derive(Debug, ClapArgs)]

@@ -9,13 +9,12 @@ use gfxpack_pipeline::line_file::LineFile;
 use gfxpack_pipeline::options::processes;
 use gfxpack_pipeline::rocfft::{self, AskPlans};
 use gfxpack_pipeline::{asked_keys, inputs};
-use serde_json::json;
 
 use crate::args::Ask;
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::options::{cache_dir, library_options, rocfft_options};
-use crate::output::{Output, counted, shown, to_file};
+use crate::output::{Output, counted, message, shown, to_file};
 use crate::progress::Reporter;
 
 /// Asks, and writes the keys. Problems that MIOpen failed on are listed, and
@@ -94,11 +93,10 @@ fn plans(args: &Ask, targets: &[Target], context: &Context) -> Result {
             }
         }
     }
-    let body = json!({
+    message!(output, "plans-asked", {
         "kernels": lines.len(), "plans": asked.plans.len(), "failures": asked.failures.len(),
         "file": args.out.as_deref().map(shown), "rocfft": asked.facts,
     });
-    output.message("plans-asked", &body);
     output.say(&format!(
         "rocFFT {} ({}): {} for {}",
         asked.facts.version,
@@ -110,11 +108,10 @@ fn plans(args: &Ask, targets: &[Target], context: &Context) -> Result {
 }
 
 fn report(asked: &Asked, keys: usize, out: Option<&Path>, output: &Output) {
-    let body = json!({
+    message!(output, "asked", {
         "keys": keys, "problems": asked.problems.len(), "failures": asked.failures.len(),
         "file": out.map(shown), "miopen": asked.facts,
     });
-    output.message("asked", &body);
     let problems = counted(asked.problems.len(), "problem");
     output.say(&format!(
         "{}: {} for {problems}",

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::environment::Environment;
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::options::cache_dir;
-use crate::output::{Output, counted, shown, size};
+use crate::output::{Output, counted, message, shown, size};
 
 /// Runs a `cache` sub-command.
 pub(crate) fn run(command: &CacheCommand, context: &Context) -> Result {
@@ -58,7 +58,7 @@ fn existing(args: &CacheDir, environment: &Environment) -> Result<PathBuf> {
 fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
     let store = ObjectStore::open_to_look(dir);
     let (stats, old) = (store.stats(), store.old());
-    let body = json!({
+    message!(output, "cache-stats", {
         "dir": shown(dir), "objects": stats.objects, "object_bytes": stats.object_bytes,
         "refused": stats.refusals,
         "other_files": stats.others, "other_bytes": stats.other_bytes,
@@ -66,7 +66,6 @@ fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
         "unused_seconds": stats.oldest.map(|age| age.as_secs()),
         "old": old.iter().map(listed).collect::<Vec<_>>(),
     });
-    output.message("cache-stats", &body);
     output.text(&dir.display().to_string());
     let line = |label: &str, value: String| output.text(&format!("  {label:<8} {value}"));
     line("objects", format!("{}, {}", stats.objects, size(stats.object_bytes)));
@@ -105,12 +104,11 @@ fn remove_old(dir: &Path, dry_run: bool, output: &Output) -> Result {
 
 fn gc(dir: &Path, limits: &Limits, output: &Output) -> Result {
     let evicted = ObjectStore::open_to_look(dir).evict(limits)?.ok_or_else(in_use)?;
-    let body = json!({
+    message!(output, "cache-gc", {
         "dir": shown(dir), "dry_run": limits.dry_run, "removed_files": evicted.files,
         "removed_bytes": evicted.bytes, "files": evicted.files_left,
         "bytes": evicted.bytes_left,
     });
-    output.message("cache-gc", &body);
     let verb = if limits.dry_run { "would remove" } else { "removed" };
     output.text(&format!(
         "{verb} {}, {}; {}, {} stay",
@@ -127,12 +125,13 @@ fn verify(dir: &Path, context: &Context) -> Result {
     let store = ObjectStore::open_to_look(dir);
     let (objects, damaged) = store.verify(&|| !cancel.is_cancelled())?;
     for one in &damaged {
-        output.message("damaged", &json!({ "file": shown(&one.path), "key": one.key }));
+        message!(output, "damaged", { "file": shown(&one.path), "key": one.key });
         let key = one.key.as_ref().map(|key| format!(" (`{key}`)")).unwrap_or_default();
         output.text(&format!("{}: damaged, removed{key}", one.path.display()));
     }
-    let body = json!({ "dir": shown(dir), "objects": objects, "damaged": damaged.len() });
-    output.message("cache-verified", &body);
+    message!(output, "cache-verified", {
+        "dir": shown(dir), "objects": objects, "damaged": damaged.len(),
+    });
     if damaged.is_empty() {
         output.text(&format!("{}: sound, {}", dir.display(), counted(objects, "object")));
         return Ok(());

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use self::env::Chosen;
 use crate::environment;
 use crate::fail::{self, Result};
-use crate::output::{Output, shown, size};
+use crate::output::{Output, message, shown, size};
 use crate::quantity::parse_age;
 
 #[derive(Debug, Subcommand)]
@@ -118,7 +118,7 @@ fn list(caches: &[Cache], surroundings: &Surroundings, each: bool, output: &Outp
             .iter()
             .map(|off| json!({ "name": off.name, "value": off.value, "effect": off.effect }))
             .collect();
-        output.message("caches-state", &json!({ "cache": cache.name, "off": by }));
+        message!(output, "caches-state", { "cache": cache.name, "off": by });
         output.text(&format!("{}: {}", cache.name, cache.about));
         for off in &off {
             output.text(&format!("  off by {}={}: {}", off.name, off.value, off.effect));
@@ -131,13 +131,12 @@ fn list(caches: &[Cache], surroundings: &Surroundings, each: bool, output: &Outp
         }
         for place in &cache.places {
             let scan = scan(place, output);
-            let body = json!({
+            message!(output, "caches-place", {
                 "cache": cache.name, "dir": shown(&place.dir), "rule": place.rule, "tuning": place.tuning,
                 "exists": scan.exists, "entries": scan.entries.len(),
                 "bytes": scan.bytes(), "others": scan.others,
                 "age_seconds": scan.age(now()).map(|age| age.as_secs()),
             });
-            output.message("caches-place", &body);
             output.text(&format!("  {} ({})", place.dir.display(), place.rule));
             output.text(&format!("    {}", contents(place, &scan)));
             for entry in scan.entries.iter().filter(|_| each) {
@@ -188,11 +187,10 @@ fn sizes(caches: &[Cache], output: &Output) {
             entries += scan.entries.len();
         }
         total += own;
-        let body = json!({ "cache": cache.name, "bytes": own, "entries": entries });
-        output.message("caches-size", &body);
+        message!(output, "caches-size", { "cache": cache.name, "bytes": own, "entries": entries });
         output.text(&format!("{:>9}  {}", size(own), cache.name));
     }
-    output.message("caches-total", &json!({ "bytes": total }));
+    message!(output, "caches-total", { "bytes": total });
     output.text(&format!("{:>9}  together", size(total)));
 }
 

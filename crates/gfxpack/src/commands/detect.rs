@@ -6,11 +6,10 @@ use std::path::Path;
 use gfxpack_pipeline::device_packages::{candidates, preferred};
 use gfxpack_runtime::Environment;
 use gfxpack_runtime::device::{self, Detection, Device, HipLibrary, Inputs};
-use serde_json::json;
 
 use crate::args::{Detect, Hardware, SYSFS, Which};
 use crate::fail::{self, Error, ErrorKind, Result};
-use crate::output::Output;
+use crate::output::{Output, message};
 
 /// Prints devices or package names.
 ///
@@ -87,14 +86,13 @@ fn packages(devices: &[Device], args: &Detect, output: &Output) -> Result<Vec<Ve
 
 fn print(device: &Device, packages: &[String], args: &Detect, output: &Output) {
     let target = device.target();
-    let body = json!({
+    message!(output, "device", {
         "target": target, "gfx": device.target_id.processor(),
         "target_id": device.target_id, "compute_units": device.compute_units,
         "source": device.source.name(), "name": device.name, "pci": device.pci,
         "kdbs": device.targets().iter().map(|t| t.kdb_file_name()).collect::<Vec<_>>(),
         "packages": packages,
     });
-    output.message("device", &body);
     if args.packages.is_none() {
         output.text(&device.to_string());
     }

@@ -10,7 +10,6 @@ use gfxpack_pipeline::options::{LayoutChoice, Purpose, processes};
 use gfxpack_pipeline::prepare::Work;
 use gfxpack_pipeline::text::brief;
 use gfxpack_pipeline::writers::MadePackage;
-use serde_json::json;
 
 use super::{build_shard, kdb, plan};
 use crate::args::{Build, Packaging};
@@ -18,7 +17,7 @@ use crate::context::Context;
 use crate::environment::Environment;
 use crate::fail::{self, Result};
 use crate::options::{build_options, package_options, prepare_options};
-use crate::output::{Output, counted, if_any, shown, size};
+use crate::output::{Output, counted, if_any, message, shown, size};
 use crate::prepared;
 use crate::progress::Reporter;
 
@@ -101,13 +100,12 @@ fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, begun: Instant, outpu
     report_kdbs(&built.kdbs, output);
     report_packages(&built.packages.packages, output);
     // `reused` is always 0: it is there for programs that read it.
-    let body = json!({
+    message!(output, "build-finished", {
         "jobs": plan.jobs.len(), "cached": summary.cached,
         "compiled": summary.compiled, "remote": summary.remote, "shared": summary.shared,
         "reused": 0, "failed": summary.failures.len(), "refused_before": summary.refused_before,
         "plan": plan.digest(),
     });
-    output.message("build-finished", &body);
     let failed = if_any(built.failed, |failed| format!(", {failed} failed"));
     let packages = &built.packages.packages;
     let total: u64 = packages.iter().map(|package| package.written.size).sum();
@@ -129,23 +127,21 @@ fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, begun: Instant, outpu
 /// Reports the kdbs that were made to machines.
 pub(super) fn report_kdbs(kdbs: &[MadeKdb], output: &Output) {
     for kdb in kdbs {
-        let body = json!({
+        message!(output, "kdb", {
             "target": kdb.target, "file": shown(&kdb.path), "kernels": kdb.kernels,
             "missing": kdb.missing.len(),
         });
-        output.message("kdb", &body);
     }
 }
 
 /// Reports each package to machines.
 pub(super) fn report_packages(packages: &[MadePackage], output: &Output) {
     for package in packages {
-        let body = json!({
+        message!(output, "package", {
             "target": package.target, "file": shown(&package.written.path), "name": package.name,
             "version": package.version, "package_format": package.format,
             "size": package.written.size, "sha256": package.written.sha256,
         });
-        output.message("package", &body);
     }
 }
 

@@ -5,12 +5,11 @@ use gfxpack_pipeline::lookup_answers::{Answers, FileAnswer};
 use gfxpack_pipeline::text::elided;
 use gfxpack_runtime::explain::{Elsewhere, advice, elsewhere};
 use gfxpack_runtime::{Environment, KernelCache, KernelKey, NearestKey, NearestKeys, Target};
-use serde_json::json;
 
 use super::lookup;
 use crate::args::Explain;
 use crate::fail::Result;
-use crate::output::{Output, joined, shown};
+use crate::output::{Output, joined, message, shown};
 
 /// Explains; the kernel may be there after all.
 pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result {
@@ -39,14 +38,11 @@ pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result 
         print_nearest(&key, &nearest, output);
         print_elsewhere(&elsewhere(&key, &target, &asked, max_bytes), &target, output);
     }
-    output.message(
-        "explained",
-        &json!({
-            "kernel_name": key.kernel_name, "kernel_args": key.kernel_args, "target": target,
-            "found": answers.miopen_finds(), "miopen": answers.miopen_message(),
-            "runtime": answers.runtime_message(),
-        }),
-    );
+    message!(output, "explained", {
+        "kernel_name": key.kernel_name, "kernel_args": key.kernel_args, "target": target,
+        "found": answers.miopen_finds(), "miopen": answers.miopen_message(),
+        "runtime": answers.runtime_message(),
+    });
     Ok(())
 }
 
@@ -66,14 +62,14 @@ fn print_file(answer: &FileAnswer, output: &Output) {
 /// What can be told from the key alone.
 fn print_advice(key: &KernelKey, target: &Target, output: &Output) {
     let Some(advice) = advice(key, target) else { return };
-    output.message("advice", &json!({ "message": advice }));
+    message!(output, "advice", { "message": advice });
     output.text(&format!("note    {advice}"));
 }
 
 fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {
     let NearestKeys { of_that_name, keys, names, .. } = found;
     if *of_that_name == 0 && !names.is_empty() {
-        output.message("names", &json!({ "nearest": names }));
+        message!(output, "names", { "nearest": names });
         let (name, quoted) =
             (&key.kernel_name, joined(names.iter().map(|name| format!("`{name}`"))));
         output.text(&format!("no kernel is called `{name}`; the nearest names are {quoted}"));
@@ -83,11 +79,10 @@ fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {
         output.text(&format!("{of_that_name} {plural} that name; the nearest:"));
     }
     for NearestKey { differing_words, kernel_args, file, asked, stored, .. } in keys {
-        let body = json!({
+        message!(output, "nearest", {
             "file": shown(file), "kernel_args": kernel_args, "differing_words": differing_words,
             "asked": asked, "stored": stored,
         });
-        output.message("nearest", &body);
         let word = if *differing_words == 1 { "word differs" } else { "words differ" };
         output.text(&format!("{differing_words} {word} in {}", file.display()));
         output.text(&format!("  asked   {}", elided(asked)));
@@ -98,7 +93,7 @@ fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {
 /// kdbs that hold the very key and are not asked.
 fn print_elsewhere(others: &[Elsewhere], target: &Target, output: &Output) {
     for Elsewhere { file, target: serves, .. } in others {
-        output.message("elsewhere", &json!({ "file": shown(file), "target": serves }));
+        message!(output, "elsewhere", { "file": shown(file), "target": serves });
         let file = file.display();
         output.text(&format!("note    {file} has this very key, and is not asked for {target}"));
     }

@@ -8,13 +8,12 @@ use gfxpack_pipeline::destination::{Destination, replace, replace_executable};
 use gfxpack_pipeline::fft_plans;
 use gfxpack_pipeline::harvest_sums::HarvestSums;
 use gfxpack_pipeline::line_file::{LineFile, directory_of};
-use serde_json::json;
 
 use self::sources::{names, read};
 use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Sources};
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, counted, shown, to_file};
+use crate::output::{Output, counted, message, shown, to_file};
 
 /// Runs `harvest` or one of its sub-commands.
 pub(crate) fn run(args: &Harvest, context: &Context) -> Result {
@@ -40,14 +39,13 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
         Some(out) => replace(out, fft_plans::list(plans).as_bytes())?,
         None => plans.iter().for_each(|plan| {
             let plan = plan.to_string();
-            output.message("plan-of-log", &json!({ "plan": plan }));
+            message!(output, "plan-of-log", { "plan": plan });
             output.text(&plan);
         }),
     }
-    let body = json!({
+    message!(output, "harvested-plans", {
         "file": out.map(shown), "plans": plans.len(), "unsupported": unsupported, "damaged": damaged,
     });
-    output.message("harvested-plans", &body);
     fft_plans::warnings(&found).iter().for_each(|warning| output.warn(warning));
     output.say(&format!("{} of rocFFT", counted(plans.len(), "plan")));
     Ok(())
@@ -113,8 +111,9 @@ fn commands(args: &HarvestCommands, context: &Context) -> Result {
         None if output.json => {}
         None => output.bytes(text.as_bytes()),
     }
-    let body = json!({ "file": to_file(args.out.as_ref()).map(shown), "commands": commands.len() });
-    output.message("harvested-commands", &body);
+    message!(output, "harvested-commands", {
+        "file": to_file(args.out.as_ref()).map(shown), "commands": commands.len(),
+    });
     output.say(&counted(commands.len(), "command"));
     Ok(())
 }
@@ -134,11 +133,10 @@ pub(super) fn gather_commands(sources: &Sources, context: &Context) -> Result<Ve
         ));
     }
     for SeenCommand { command, seen, .. } in &found {
-        let body = json!({
+        message!(output, "command", {
             "command": command.as_str(), "operation": command.operation(), "seen": seen,
             "tunable": command.is_tunable(),
         });
-        output.message("command", &body);
     }
     Ok(found)
 }

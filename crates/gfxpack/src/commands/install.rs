@@ -5,13 +5,12 @@ use gfxpack_package::{Offered, PackageManager};
 use gfxpack_pipeline::device_packages::candidates;
 use gfxpack_process::SystemTool;
 use gfxpack_runtime::Environment;
-use serde_json::json;
 
 use super::detect;
 use super::repo::left_out;
 use crate::args::Install;
 use crate::fail::{self, Error, ErrorKind, Result};
-use crate::output::Output;
+use crate::output::{Output, message};
 
 /// Installs one package for each device: that for exactly its compute units
 /// where there is one, else the device-wide one.
@@ -48,7 +47,7 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
     }
     without.sort();
     without.dedup();
-    output.message("install", &json!({ "packages": wanted, "without": without }));
+    message!(output, "install", { "packages": wanted, "without": without });
     if wanted.is_empty() {
         let hint = match args.from {
             Some(_) => "the directory given with --from has none: build it with `gfxpack dist`",

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::args::{Kdb, KdbCommand, MaxObject};
 use crate::context::Context;
 use crate::fail::Result;
-use crate::output::{Output, counted, harmless, joined, shown, size};
+use crate::output::{Output, counted, harmless, joined, message, shown, size};
 use crate::progress::bar::{Bar, Unit};
 
 /// Runs a `kdb` sub-command.
@@ -92,21 +92,19 @@ fn verify(
         gfxpack_kdb::verify(file, target, &options)?
     };
     for finding in &report.findings {
-        let body = json!({
+        message!(output, "finding", {
             "file": shown(file), "class": finding.class.name(), "row": finding.row,
             "key": finding.key, "detail": finding.detail,
         });
-        output.message("finding", &body);
         output.foreign(&format!("{}: {finding}", file.display()));
     }
     let listed = report.findings.len() as u64;
     let more = report.total_findings() - listed;
     let target = report.target.as_ref().map(ToString::to_string);
-    let body = json!({
+    message!(output, "verified", {
         "file": shown(file), "sound": report.is_sound(), "rows": report.rows,
         "findings": report.total_findings(), "target": target,
     });
-    output.message("verified", &body);
     if more > 0 {
         output.text(&format!("{}: {more} more findings", file.display()));
     }
@@ -187,14 +185,11 @@ fn list(
             output.raw(&json!(entry.key).to_string());
             return Ok(());
         }
-        if output.messages {
-            let body = json!({
-                "kernel_name": entry.key.kernel_name, "kernel_args": entry.key.kernel_args,
-                "stored_bytes": entry.stored_bytes, "object_bytes": entry.object_bytes,
-                "compressed": entry.compressed, "md5": entry.hash,
-            });
-            output.message("row", &body);
-        }
+        message!(output, "row", {
+            "kernel_name": entry.key.kernel_name, "kernel_args": entry.key.kernel_args,
+            "stored_bytes": entry.stored_bytes, "object_bytes": entry.object_bytes,
+            "compressed": entry.compressed, "md5": entry.hash,
+        });
         output.foreign(&text);
         Ok(())
     })?;

@@ -4,14 +4,13 @@ use std::time::Instant;
 
 use gfxpack_pipeline::shards::merge::{MergeShards, MergedKdbs};
 use gfxpack_pipeline::text::brief;
-use serde_json::json;
 
 use super::dist::report_kdbs;
 use crate::args::Merge;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_options, kdb_form};
-use crate::output::{Output, if_any};
+use crate::output::{Output, if_any, message};
 use crate::progress::Reporter;
 
 /// Checks the shards, and writes and verifies every kdb.
@@ -34,8 +33,9 @@ pub(crate) fn run(args: &Merge, context: &Context) -> Result {
 fn summarise(args: &Merge, merged: &MergedKdbs, begun: Instant, output: &Output) {
     report_kdbs(&merged.kdbs, output);
     let (jobs, failed) = (merged.jobs, merged.failed);
-    let body = json!({ "jobs": jobs, "failed": failed, "plan": merged.plan.to_string() });
-    output.message("merge-finished", &body);
+    message!(output, "merge-finished", {
+        "jobs": jobs, "failed": failed, "plan": merged.plan.to_string(),
+    });
     let lacking = if_any(failed, |failed| format!(", {failed} without an object"));
     let time = brief(begun.elapsed());
     output.say(&format!("{jobs} jobs merged{lacking}: {} in {time}", args.out.display()));

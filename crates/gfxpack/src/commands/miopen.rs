@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN, Sources};
 use gfxpack_pipeline::{destination, libmiopen};
-use serde_json::json;
 
 use crate::args::MiopenCommand;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, library_options};
-use crate::output::{Output, counted, shown};
+use crate::output::{Output, counted, message, shown};
 use crate::progress::Reporter;
 
 /// What stands before the pins.
@@ -49,23 +48,20 @@ pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
 pub(crate) fn print(library: &Library, sources: Option<&Sources>, output: &Output) -> Result {
     let needs = library.needs()?;
     let paths = |paths: &[PathBuf]| paths.iter().map(shown).collect::<Vec<_>>();
-    output.message(
-        "miopen",
-        &json!({
-            "version": library.version,
-            "origin": library.origin,
-            "file": shown(&library.file),
-            "sha256": library.sha256,
-            "loader": library.loader.as_ref().map(shown),
-            "driver": library.driver.as_ref().map(shown),
-            "search_path": paths(&library.search_path),
-            "databases": paths(&library.databases),
-            "stood_in": needs.stood_in,
-            "missing": needs.missing,
-            "sources": sources.map(|sources| sources.kernels.len()),
-            "includes": sources.map(|sources| sources.includes.len()),
-        }),
-    );
+    message!(output, "miopen", {
+        "version": library.version,
+        "origin": library.origin,
+        "file": shown(&library.file),
+        "sha256": library.sha256,
+        "loader": library.loader.as_ref().map(shown),
+        "driver": library.driver.as_ref().map(shown),
+        "search_path": paths(&library.search_path),
+        "databases": paths(&library.databases),
+        "stood_in": needs.stood_in,
+        "missing": needs.missing,
+        "sources": sources.map(|sources| sources.kernels.len()),
+        "includes": sources.map(|sources| sources.includes.len()),
+    });
     let line = |label: &str, value: &str| output.text(&format!("  {label:<12} {value}"));
     let path = |label: &str, path: &Path| line(label, &path.display().to_string());
     let version = library.version.as_deref().unwrap_or("of unknown version");

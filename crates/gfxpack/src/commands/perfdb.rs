@@ -7,11 +7,10 @@ use gfxpack_model::Target;
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::tuning_text::stats_in_words;
 use gfxpack_tuning::{DatabaseName, MergeError, Overlaid};
-use serde_json::json;
 
 use crate::args::{parse_target, whole_file};
 use crate::fail::{Error, ErrorKind, Result};
-use crate::output::{Output, counted, if_any, joined, shown};
+use crate::output::{Output, counted, if_any, joined, message, shown};
 use crate::tuning_findings;
 
 #[derive(Debug, Subcommand)]
@@ -88,11 +87,10 @@ fn merge(
         keep_going
     })?;
     let Overlaid { added, changed, same, .. } = merged.total();
-    let body = json!({
+    message!(output, "perfdb-merged", {
         "file": shown(&out), "kind": merged.kind.name(), "records": merged.records, "added": added,
         "changed": changed, "same": same, "left_out": merged.faults,
     });
-    output.message("perfdb-merged", &body);
     if merged.faults > told {
         let count = merged.faults - told;
         output.warn(&format!(
@@ -116,10 +114,9 @@ fn lint(files: &[PathBuf], target: Option<&Target>, strict: bool, output: &Outpu
             tuning_findings::list(file, &finding, output)
         })?;
         let (errors, warnings) = (linted.errors, linted.warnings);
-        let body = json!({
+        message!(output, "perfdb-linted", {
             "file": shown(file), "records": linted.records, "errors": errors, "warnings": warnings,
         });
-        output.message("perfdb-linted", &body);
         if errors > 0 || (strict && warnings > 0) {
             unsound.push(format!("`{}`", file.display()));
         } else {
@@ -140,12 +137,11 @@ fn lint(files: &[PathBuf], target: Option<&Target>, strict: bool, output: &Outpu
 fn stats(file: &Path, output: &Output) -> Result {
     let name = DatabaseName::from_path(file).ok_or_else(|| MergeError::Name(file.to_owned()))?;
     let stats = gfxpack_tuning::stats(file, &name)?;
-    let body = json!({
+    message!(output, "perfdb-stats", {
         "file": shown(file), "kind": name.kind.name(), "target": name.target,
         "records": stats.records, "values": stats.values, "solvers": stats.solvers,
         "fastest": stats.fastest, "workspace_bytes": stats.workspace,
     });
-    output.message("perfdb-stats", &body);
     let lines = stats_in_words(file, &name, &stats, output.verbose);
     lines.iter().for_each(|line| output.text(line));
     Ok(())

@@ -10,12 +10,11 @@ use gfxpack_miopen::{
     DataType, Problem, ProblemFile, ReadOptions, Selection, network_names, network_problems,
     read_problems,
 };
-use serde_json::json;
 
 use crate::args::ProblemsCommand;
 use crate::context::Context;
 use crate::fail::{self, Error, ErrorKind, Result};
-use crate::output::{Output, counted, shown, to_file};
+use crate::output::{Output, counted, message, shown, to_file};
 
 #[cfg(feature = "onnx")]
 pub(crate) use model::read_model;
@@ -41,11 +40,10 @@ pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
         }
     }
     write(&problems, args, output)?;
-    let body = json!({
+    message!(output, "problems", {
         "file": to_file(args.out.as_ref()).map(shown), "problems": problems.len(),
         "unresolved": unresolved,
     });
-    output.message("problems", &body);
     output.say(&counted(problems.len(), "problem"));
     if unresolved > 0 {
         return Err(Error::new(
@@ -96,11 +94,10 @@ fn add_model(
 fn list(output: &Output) -> Result {
     for network in network_names()? {
         let [channels, height, width] = network.input;
-        let body = json!({
+        message!(output, "network", {
             "name": network.name, "title": network.title, "source": network.source,
             "input": network.input,
         });
-        output.message("network", &body);
         output.text(&format!("{:<22}{}, {channels}x{height}x{width}", network.name, network.title));
         output.text(&format!("{:<22}{}", "", network.source));
     }
@@ -122,12 +119,11 @@ fn selection(args: &ProblemsCommand) -> Selection {
 /// Tells what was read of a file.
 fn tell_file(file: &ProblemFile, output: &Output) {
     let first = file.first_passed_over.as_ref();
-    let body = json!({
+    message!(output, "problem-file", {
         "file": shown(&file.name), "lines": file.lines, "told": file.told, "added": file.added,
         "passed_over": file.passed_over, "first_passed_over": first.map(|(line, _)| line),
         "reason": first.map(|(_, error)| error.to_string()),
     });
-    output.message("problem-file", &body);
     if let Some((line, error)) = first {
         let records = counted(file.passed_over, "record");
         output.show_warning(&format!(
@@ -149,7 +145,7 @@ fn write(problems: &BTreeSet<Problem>, args: &ProblemsCommand, output: &Output) 
     for problem in problems {
         let line = problem.to_string();
         let operation = line.split(' ').next().unwrap_or_default();
-        output.message("problem", &json!({ "command": line, "operation": operation }));
+        message!(output, "problem", { "command": line, "operation": operation });
         output.text(&format!("MIOpenDriver {line}"));
     }
     Ok(())

@@ -5,11 +5,11 @@ use std::path::Path;
 use gfxpack_package::repository::{self, Address, Suite};
 use gfxpack_package::signing::Signer;
 use gfxpack_pipeline::record;
-use serde_json::json;
 
 use crate::args::Repo;
 use crate::context::Context;
 use crate::fail::{self, Result};
+use crate::output::{message, shown};
 
 /// Indexes and signs, and says how the repository is used.
 pub(crate) fn run(args: &Repo, context: &Context) -> Result {
@@ -34,13 +34,12 @@ pub(crate) fn run(args: &Repo, context: &Context) -> Result {
         &record::package_notes(),
     )?;
     let key = dir.join(repository::KEY_FILE);
-    let body = json!({
-        "directory": crate::output::shown(&dir), "debs": indexed.debs, "rpms": indexed.rpms,
+    message!(output, "repository", {
+        "directory": shown(&dir), "debs": indexed.debs, "rpms": indexed.rpms,
         "left_out": indexed.left_out.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
-        "signed": signer.is_some(), "key": signer.is_some().then(|| crate::output::shown(&key)),
+        "signed": signer.is_some(), "key": signer.is_some().then(|| shown(&key)),
         "sources": indexed.setup.sources, "repo": indexed.setup.repo, "page": indexed.setup.page,
     });
-    output.message("repository", &body);
     for path in &indexed.left_out {
         output.warn(&left_out(path));
     }

@@ -5,14 +5,13 @@ use gfxpack_pipeline::destination;
 use gfxpack_pipeline::fft_lookup::{FftFile, FftLibrary};
 use gfxpack_pipeline::rocfft::locate;
 use gfxpack_runtime::Environment as RuntimeEnvironment;
-use serde_json::json;
 
 use super::lookup::{not_found, target_of};
 use crate::args::{CacheDir, Explain, LibraryArgs, Lookup, WantedKernel};
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::options::{cache_dir, rocfft_options};
-use crate::output::shown;
+use crate::output::{message, shown};
 use crate::progress::Reporter;
 
 /// Tells which file has the kernel; an error if none has.
@@ -55,13 +54,10 @@ fn look(wanted: &WantedKernel, context: &Context) -> Result<(Target, Option<Vec<
         output.warn("ROCFFT_RTC_CACHE_READ_DISABLE is set: rocFFT reads no file");
         found = None;
     }
-    output.message(
-        "rocfft-lookup",
-        &json!({
-            "kernel_name": kernel, "target": target, "library": library.message(),
-            "found": found.map(|file| shown(&file.file)), "files": files,
-        }),
-    );
+    message!(output, "rocfft-lookup", {
+        "kernel_name": kernel, "target": target, "library": library.message(),
+        "found": found.map(|file| shown(&file.file)), "files": files,
+    });
     output.text(&library.in_words());
     for file in &files {
         output.text(&format!("{:<6}  {}", file.layer, file.file.display()));

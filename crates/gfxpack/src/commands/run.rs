@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::args::Run;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::output::{Output, counted, shown};
+use crate::output::{Output, counted, message, shown};
 
 /// Runs the program to its end; its exit code becomes this command's.
 pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
@@ -63,7 +63,7 @@ fn tell(args: &Run, ran: &Ran, missed: usize, stored: usize, output: &Output) {
         .iter()
         .map(|(file, kernels)| json!({ "file": shown(file), "kernels": kernels }))
         .collect();
-    let body = json!({
+    message!(output, "run", {
         "command": args.command.iter().map(shown).collect::<Vec<_>>(),
         "exit_code": ran.status.code(), "signal": ran.status.signal(),
         "target": ran.target.as_ref().map(ToString::to_string),
@@ -74,7 +74,6 @@ fn tell(args: &Run, ran: &Ran, missed: usize, stored: usize, output: &Output) {
         "commands": if missed > 0 { ran.commands(&args.out) } else { Vec::new() },
         "rocfft": ran.fft.as_ref().map(FftRun::message),
     });
-    output.message("run", &body);
     if log.kernels.is_empty() && ran.fft.as_ref().is_some_and(|fft| !fft.plans.plans.is_empty()) {
         return;
     }

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use gfxpack_pipeline::shards::state::State;
 use gfxpack_pipeline::shards::submission::active_in;
 use gfxpack_plan::shard::{Shard, ranges};
-use serde_json::json;
 
 use crate::args::{Missing, Status};
 use crate::fail::Result;
 use crate::options::shard_dirs;
-use crate::output::{Output, if_any};
+use crate::output::{Output, if_any, message};
 
 /// Prints the shards, or only the missing ones.
 pub(crate) fn run(args: &Status, output: &Output) -> Result {
@@ -37,15 +36,12 @@ pub(crate) fn tell(
     let missing = state.missing();
     for (shard, words) in state.lines(active) {
         let to_run = missing.contains(&shard.index());
-        output.message("shard", &json!({ "shard": shard, "state": words, "to_run": to_run }));
+        message!(output, "shard", { "shard": shard, "state": words, "to_run": to_run });
     }
-    output.message(
-        "shards",
-        &json!({
-            "plan": state.plan, "count": state.count, "missing": missing,
-            "ranges": ranges(&missing), "refused": state.refused(), "strange": state.strange,
-        }),
-    );
+    message!(output, "shards", {
+        "plan": state.plan, "count": state.count, "missing": missing,
+        "ranges": ranges(&missing), "refused": state.refused(), "strange": state.strange,
+    });
     if output.json {
         return;
     }

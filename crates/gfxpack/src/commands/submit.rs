@@ -2,12 +2,12 @@
 
 use gfxpack_pipeline::shards::submission::{Left, Submission};
 use gfxpack_plan::shard::ranges;
-use serde_json::json;
 
 use crate::args::{SlurmArgs, Submit};
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::slurm_options;
+use crate::output::message;
 
 /// Submits to the engine that was asked for.
 pub(crate) fn run(submit: &Submit, context: &Context) -> Result {
@@ -38,12 +38,9 @@ fn slurm(args: &SlurmArgs, context: &Context) -> Result {
         output.text(&number.to_string());
         output.say(&format!("submitted shards {array} of {count} as job {number}"));
     }
-    output.message(
-        "submitted",
-        &json!({
-            "engine": "slurm", "job": job, "shards": to_submit, "ranges": array,
-            "count": count, "script": script, "dry_run": args.dry_run,
-        }),
-    );
+    message!(output, "submitted", {
+        "engine": "slurm", "job": job, "shards": to_submit, "ranges": array,
+        "count": count, "script": script, "dry_run": args.dry_run,
+    });
     Ok(())
 }

@@ -7,13 +7,12 @@ use gfxpack_pipeline::error::Error;
 use gfxpack_pipeline::text::language_word;
 use gfxpack_pipeline::toolchains::{LANGUAGES, buildable, survey};
 use gfxpack_toolchain::ToolchainError;
-use serde_json::json;
 
 use crate::args::Targets;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, search};
-use crate::output::joined;
+use crate::output::{joined, message};
 
 /// Lists all processors.
 pub(crate) fn run(args: &Targets, context: &Context) -> Result {
@@ -37,7 +36,7 @@ pub(crate) fn run(args: &Targets, context: &Context) -> Result {
         if args.buildable && builds.as_ref().is_none_or(Vec::is_empty) {
             continue;
         }
-        let body = json!({
+        message!(output, "target", {
             "gfx": processor.name, "family": processor.family,
             "compute_units": processor.compute_units, "products": processor.products,
             "pci_ids": processor.pci_ids.iter().map(|id| format!("{id:04x}")).collect::<Vec<_>>(),
@@ -46,7 +45,6 @@ pub(crate) fn run(args: &Targets, context: &Context) -> Result {
                 LANGUAGES.map(|one| (language_word(one), builds.contains(&one))).into_iter().collect::<BTreeMap<_, _>>()
             }),
         });
-        output.message("target", &body);
         let counts: Vec<String> = processor.compute_units.iter().map(ToString::to_string).collect();
         rows.push([
             processor.name.to_owned(),

@@ -6,13 +6,12 @@ use gfxpack_harvest::script::{self, Tuning};
 use gfxpack_pipeline::destination::replace_executable;
 use gfxpack_pipeline::tune::{self, CollectOptions, Collected};
 use gfxpack_runtime::{Environment, user_database_dir};
-use serde_json::json;
 
 use super::harvest::gather_commands;
 use crate::args::{Tune, TuneCollect, TuneEnv, TuneEnvMode, TunePlan};
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, if_any, shown};
+use crate::output::{Output, if_any, message, shown};
 use crate::progress::Reporter;
 
 /// Runs a sub-command of `tune`.
@@ -38,8 +37,7 @@ fn environment(args: &TuneEnv, output: &Output) -> Result {
         TuneEnvMode::Off => gfxpack_harvest::unsettings(),
     };
     for setting in settings {
-        let body = json!({ "name": setting.name, "value": setting.value });
-        output.message("tune-variable", &body);
+        message!(output, "tune-variable", { "name": setting.name, "value": setting.value });
         output.text(&match &setting.value {
             Some(value) => args.shell.export(setting.name, &args.shell.quote(value)),
             None => args.shell.unset(setting.name),
@@ -66,10 +64,9 @@ fn plan(args: &TunePlan, context: &Context) -> Result {
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
     let path = args.out.join("tune.sh");
     replace_executable(&path, &script::tuning(&commands, args.mode))?;
-    let body = json!({
+    message!(output, "tune-planned", {
         "file": shown(&path), "mode": args.mode.name(), "commands": commands.len(), "left_out": left_out,
     });
-    output.message("tune-planned", &body);
     let left = if_any(left_out, |count| format!("; {count} others have nothing to tune"));
     output.say(&format!("{} commands to tune for{left}", commands.len()));
     output.say(&format!("run {} on the GPU that the results are for", path.display()));
@@ -89,12 +86,11 @@ fn collect(args: &TuneCollect, context: &Context) -> Result {
     let reporter = Reporter::new(context);
     tune::collect(&options, &reporter, |collected| {
         let Collected { file, system, users, records, added, changed } = collected;
-        let body = json!({
+        message!(output, "tune-collected", {
             "file": shown(file), "system": system.as_ref().map(shown),
             "users": users.iter().map(shown).collect::<Vec<_>>(), "records": records,
             "added": added, "changed": changed,
         });
-        output.message("tune-collected", &body);
         output.say(&format!(
             "{}: {records} records, {added} added, {changed} changed by {} databases",
             file.display(),

@@ -7,14 +7,13 @@ use gfxpack_pipeline::build_view::{BuildCount, messages};
 use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::progress::{Event, Progress, Unit};
 use gfxpack_plan::plan::Plan;
-use serde_json::json;
 
 use super::bar::Bar;
 use super::bars::Bars;
 use super::lines::Lines;
 use super::view::BuildView;
 use crate::context::Context;
-use crate::output::{Output, shown, size};
+use crate::output::{Output, message, shown, size};
 use crate::tuning_findings;
 
 /// Reports a run in the way that was asked for.
@@ -95,8 +94,9 @@ impl Progress for Reporter {
             Event::StepEnded => self.end_step(),
             Event::ProblemFailed { target, problem, reason } => {
                 let (problem, reason) = (problem.to_string(), reason.to_string());
-                let body = json!({ "target": target, "problem": problem, "reason": reason });
-                output.message("problem-failed", &body);
+                message!(output, "problem-failed", {
+                    "target": target, "problem": problem, "reason": reason,
+                });
                 output.show_warning(&format!("{target}: `{problem}`: {reason}"));
             }
             Event::TuningFinding { file, finding } => {
@@ -122,7 +122,7 @@ impl Progress for Reporter {
                 output.say(&format!("{verb} {file_name} ({})", size(bytes)));
             }
             Event::PackageRemoved { path } => {
-                output.message("package-removed", &json!({ "file": shown(path) }));
+                message!(output, "package-removed", { "file": shown(path) });
                 let name = path.file_name().map(shown).unwrap_or_default();
                 output.say(&format!("removed {name}, which is out of date"));
             }

@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use gfxpack_caches::{Cache, Destination, NAMES, Shell, Surroundings};
-use serde_json::json;
 
 use crate::args::{SHELLS, one_of};
 use crate::fail::{self, Result};
-use crate::output::Output;
+use crate::output::{Output, message};
 
 #[derive(Debug, Args)]
 pub(crate) struct Chosen {
@@ -67,8 +66,9 @@ fn relocate(caches: &[Cache], destination: &Destination, shell: Shell, output: &
     for cache in caches.iter().filter(|_| output.json) {
         for one in &cache.moves {
             let value = format!("{}/{}", destination.root(), one.below);
-            let body = json!({ "cache": cache.name, "name": one.name, "value": value });
-            output.message("caches-variable", &body);
+            message!(output, "caches-variable", {
+                "cache": cache.name, "name": one.name, "value": value,
+            });
         }
     }
     for line in destination.lines(caches, shell) {
@@ -84,8 +84,9 @@ fn disable(caches: &[Cache], shell: Shell, output: &Output) {
         }
         for switch in cache.switches.iter().filter(|switch| switch.usual) {
             let (name, value) = (switch.name, switch.value);
-            let body = json!({ "cache": cache.name, "name": name, "value": value });
-            output.message("caches-variable", &body);
+            message!(output, "caches-variable", {
+                "cache": cache.name, "name": name, "value": value,
+            });
             // Two caches may have one switch.
             if !told.contains(&name) {
                 told.push(name);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::args::Sources;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, if_any, joined, shown};
+use crate::output::{Output, if_any, joined, message, shown};
 use crate::progress::bar::{Bar, Unit};
 
 /// The files in what was named, or the standard input.
@@ -83,11 +83,10 @@ fn tell_files(files: &[FileReport], keep_going: bool, output: &Output) -> Result
                 json!({ "reason": why.to_string(), "lines": lines, "first_line": first })
             })
             .collect();
-        let body = json!({
+        message!(output, "harvested-file", {
             "file": shown(&file.name), "kind": file.kind.name(), "lines": file.lines, "told": file.told,
             "skipped": skipped, "error": file.error.as_ref().map(|error| fail::in_full(error)),
         });
-        output.message("harvested-file", &body);
         if output.verbose {
             let unit = if matches!(file.kind, Kind::Kdb | Kind::Ukdb) { "rows" } else { "lines" };
             output.say(&format!(

@@ -14,7 +14,7 @@ use crate::args::{CheckKdb, MaxObject};
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, library_options};
-use crate::output::{Output, counted, if_any, joined};
+use crate::output::{Output, counted, if_any, joined, message};
 use crate::progress::Reporter;
 
 /// So many missing kernels are shown with the nearest one that is there.
@@ -45,11 +45,10 @@ pub(crate) fn report(checked: &Checked, files: &[PathBuf], max_object: MaxObject
             .iter()
             .map(|(key, functions)| json!({ "key": key, "functions": functions }))
             .collect();
-        let body = json!({
+        message!(output, "kdb-check", {
             "target": target, "problem": problem.to_string(), "found": outcome.found.len(),
             "missed": outcome.missed, "lacking": lacks, "compiles": outcome.compiles,
         });
-        output.message("kdb-check", &body);
         for (key, functions) in &outcome.lacking {
             let functions = joined(functions);
             output.say(&format!("{target}: the object of `{key}` lacks {functions}"));
@@ -69,13 +68,12 @@ pub(crate) fn report(checked: &Checked, files: &[PathBuf], max_object: MaxObject
     }
     let (found, compiles) = (checked.found(), checked.compiles());
     let lacking = checked.functions_missing();
-    let body = json!({
+    message!(output, "kdb-checked", {
         "target": target, "problems": report.problems.len(), "found": found,
         "missed": missed.len(), "without_source": without_source,
         "functions_missing": lacking, "compiles": compiles,
         "failures": report.failures.len(), "miopen_version": report.version,
     });
-    output.message("kdb-checked", &body);
     let without_source =
         if_any(*without_source, |count| format!("; {count} more have no source here"));
     output.say(&format!(

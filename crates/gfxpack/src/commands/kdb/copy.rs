@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Conflict, CopyOptions, Lost, Part, SplitBy, Written};
 use gfxpack_pipeline::kdb_copy::{self, Loss, Repair};
-use serde_json::json;
 
 use crate::context::Context;
 use crate::fail::{Error, ErrorKind, Result};
-use crate::output::{Output, counted, if_any, shown, size};
+use crate::output::{Output, counted, if_any, message, shown, size};
 use crate::progress::bar::{Bar, Unit};
 
 /// Writes the union of kdbs.
@@ -24,11 +23,10 @@ pub(super) fn merge(
     let merged = watched("merging", options, context, |options, _| {
         kdb_copy::merge(files, out, conflict, options)
     })?;
-    let body = json!({
+    message!(output, "merged", {
         "file": shown(out), "rows": merged.written.rows, "file_bytes": merged.written.file_bytes,
         "repeated": merged.repeated, "conflicts": merged.conflicts,
     });
-    output.message("merged", &body);
     let conflicts =
         if_any(merged.conflicts, |count| format!(", {count} of them with different code objects"));
     said(out, &merged.written, &format!("of {}{conflicts}", counted(files.len(), "file")), output);
@@ -47,11 +45,10 @@ pub(super) fn convert(
     let written = watched("converting", options, context, |options, _| {
         kdb_copy::convert(file, out, options)
     })?;
-    let body = json!({
+    message!(output, "converted", {
         "file": shown(out), "rows": written.rows, "raw_rows": written.raw_rows,
         "file_bytes": written.file_bytes,
     });
-    output.message("converted", &body);
     let before = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
     // In place there is no file to compare with any more.
     let against = if before == written.file_bytes || file == out {
@@ -74,10 +71,9 @@ pub(super) fn split(
     let Context { output, .. } = context;
     output.building();
     let each = |part: &Part| {
-        let body = json!({
+        message!(output, "part", {
             "file": shown(&part.path), "rows": part.written.rows, "file_bytes": part.written.file_bytes,
         });
-        output.message("part", &body);
         output.text(&part.path.display().to_string());
         if let SplitBy::Size(limit) = by
             && part.written.file_bytes > limit
@@ -112,23 +108,21 @@ pub(super) fn repair(
     }
     output.building();
     let lost = |row: &Lost| {
-        let body = json!({
+        message!(output, "lost", {
             "file": shown(file), "key": row.key, "row": row.row, "page": row.page,
             "reason": row.reason,
         });
-        output.message("lost", &body);
         output.foreign(&format!("lost: {row}"));
     };
     let repaired = watched("saving", options, context, |options, bar| {
         repair.run(options, |row| bar.above(|| lost(row)))
     })?;
-    let body = json!({
+    message!(output, "repaired", {
         "file": shown(out), "rows": repaired.written.rows, "lost": repaired.lost,
         "file_bytes": repaired.written.file_bytes, "page_size": repaired.page_size,
         "header_holds": repaired.header_holds, "pages": repaired.pages,
         "missing_pages": repaired.missing_pages, "read_bytes": repaired.read_bytes,
     });
-    output.message("repaired", &body);
     if !repaired.header_holds {
         output.warn(&format!(
             "the header is damaged; the pages are of {} bytes by what is in them",

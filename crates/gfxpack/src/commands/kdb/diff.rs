@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::args::MaxObject;
 use crate::fail::{Error, ErrorKind, Result};
-use crate::output::{Output, counted, if_any, shown};
+use crate::output::{Output, counted, if_any, message, shown};
 
 /// Prints every difference.
 pub(super) fn run(
@@ -26,23 +26,19 @@ pub(super) fn run(
             _ => return Ok::<(), ReadError>(()),
         };
         let Some(entry) = new.or(old) else { return Ok(()) };
-        if output.messages {
-            let body = json!({
-                "change": kind, "key": entry.key, "old": old.map(side), "new": new.map(side),
-            });
-            output.message("difference", &body);
-        }
+        message!(output, "difference", {
+            "change": kind, "key": entry.key, "old": old.map(side), "new": new.map(side),
+        });
         // Other bytes of the same code object are nobody's concern but a machine's.
         if sign != '=' || output.verbose {
             output.foreign(&format!("{sign} {}", entry.key));
         }
         Ok(())
     })?;
-    let body = json!({
+    message!(output, "diff", {
         "old": shown(old), "new": shown(new), "same": found.same, "recoded": found.recoded,
         "added": found.added, "removed": found.removed, "changed": found.changed,
     });
-    output.message("diff", &body);
     let recoded = if_any(found.recoded, |count| format!(" ({count} stored otherwise)"));
     output.say(&format!(
         "{} added, {} removed, {} changed, {} the same{recoded}",

@@ -7,13 +7,13 @@ use gfxpack_model::{KernelKey, code_object};
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_pipeline::toolchains::disassembler;
 use gfxpack_toolchain::{ObjectInfo, Symbol};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::args::{CacheArgs, MaxObject, SelectObject, ToolchainArgs};
 use crate::context::Context;
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::options::{cache_options, search};
-use crate::output::Output;
+use crate::output::{Output, message};
 
 /// The code object of one kernel.
 ///
@@ -65,7 +65,7 @@ pub(super) fn disasm(
         for line in lines {
             let line = line.map_err(fail::io("read", Path::new("the disassembly")))?;
             let line = String::from_utf8_lossy(&line);
-            output.message("line", &json!({ "target": target.to_string(), "text": line }));
+            message!(output, "line", { "target": target.to_string(), "text": line });
             output.text(&line);
             if output.is_broken() {
                 return Ok(());
@@ -81,10 +81,9 @@ pub(super) fn symbols(select: &SelectObject, max_object: MaxObject, output: &Out
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;
     for (target, file) in files {
         let found = ObjectInfo::read(file).map_err(|error| unreadable(select, error))?;
-        let body = json!({
+        message!(output, "symbols", {
             "target": target.to_string(), "symbols": found.symbols, "metadata": found.metadata,
         });
-        output.message("symbols", &body);
         output.text(&format!("{} for {target}, {} bytes", select.name, file.len()));
         for kernel in found.kernels() {
             output.text(&format!("  {kernel}"));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::args::MaxObject;
 use crate::fail::{self, Result};
-use crate::output::{Output, counted, harmless, shown, size, to_file};
+use crate::output::{Output, counted, harmless, message, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
 
 /// Prints the sums.
@@ -41,13 +41,12 @@ pub(super) fn run(
         .into_iter()
         .map(|(name, sums)| json!({ "kernel_name": name, "sums": sums_body(sums) }))
         .collect();
-    let body = json!({
+    message!(output, "kdb-stats", {
         "file": shown(file), "file_bytes": stats.file_bytes,
         "layout": stats.layout.name(), "all": sums_body(&stats.all),
         "object_size_powers_of_two": stats.sizes.as_slice(), "ratio_twentieths": stats.ratios,
         "kernels": kernels,
     });
-    output.message("kdb-stats", &body);
     if html.is_none() && !output.json {
         table(file, &stats, top, output);
     }

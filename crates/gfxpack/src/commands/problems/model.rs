@@ -5,12 +5,11 @@ use std::path::Path;
 
 use gfxpack_miopen::{OnnxOptions, Problem, UnresolvedLayer};
 use gfxpack_pipeline::model::{self, ModelProblems};
-use serde_json::json;
 
 use crate::args::ProblemsCommand;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::output::{Output, harmless};
+use crate::output::{Output, harmless, message};
 
 /// Adds the problems of a model. Says how many of its layers are not known.
 pub(super) fn add(
@@ -32,21 +31,19 @@ pub(super) fn add(
     let ModelProblems { problems: lines, unresolved, convolutions } = read;
     for (at, layer) in unresolved.iter().enumerate() {
         let UnresolvedLayer { name: layer, operation, reason, hint, .. } = layer;
-        let body = json!({
+        message!(output, "unresolved-layer", {
             "model": name, "layer": layer, "operation": operation, "reason": reason, "hint": hint,
         });
-        output.message("unresolved-layer", &body);
         output.show_warning(&format!("{name}: `{layer}` ({operation}) is left out: {reason}"));
         // Once for all layers that it helps.
         if !output.json && unresolved.get(at + 1).is_none_or(|next| next.hint != *hint) {
             output.hint(&harmless(hint));
         }
     }
-    let body = json!({
+    message!(output, "model", {
         "model": name, "convolutions": convolutions, "unresolved": unresolved.len(),
         "problems": lines.len(),
     });
-    output.message("model", &body);
     for line in lines {
         problems.insert(line.parse()?);
     }
