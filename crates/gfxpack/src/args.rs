@@ -5,21 +5,17 @@ mod distribute;
 mod general;
 mod harvest;
 mod kdb;
-mod kdb_form;
 mod packaging;
 mod parsers;
 mod problems;
-mod recipe;
 mod remote;
-mod repository;
 mod runtime;
 mod shared;
-mod shell;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use gfxpack_compile::{Shortcut, Shortcuts};
 use gfxpack_model::Target;
 use gfxpack_pipeline::exit_code::MEANINGS;
@@ -27,7 +23,7 @@ use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
-pub(crate) use asking::{Ask, Asking, LibraryArgs, MiopenCommand, RocfftArgs, RocfftHelperArgs};
+pub(crate) use asking::{Ask, Asking, LibraryArgs, MiopenCommand, RocfftHelperArgs};
 pub(crate) use distribute::{
     ExecJob, Export, FromPlan, Merge, Missing, ShardsIn, SlurmArgs, Status, Submit, Wait,
 };
@@ -36,21 +32,17 @@ pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Run, Sources, Tune,
     TuneCollect, TuneEnv, TuneEnvMode, TunePlan,
 };
-pub(crate) use kdb::{CheckKdb, ConflictArg, Kdb, KdbCommand, SelectObject};
-pub(crate) use kdb_form::{BlobArg, KdbForm, KdbLayout};
-pub(crate) use packaging::{Format, LayoutArg, Package, Packaging};
+pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, KdbForm, SelectObject};
+pub(crate) use packaging::{Install, Package, Packaging, Recipe, Repo, Verify};
 use parsers::MAX_TIMEOUT;
-pub(crate) use parsers::{parse_target, whole_file};
+pub(crate) use parsers::{Choice, SHELLS, one_of, parse_target, whole_file};
 pub(crate) use problems::ProblemsCommand;
-pub(crate) use recipe::Recipe;
-pub(crate) use remote::{CacheUpload, RemoteArgs, RemoteToolchain, SharedCacheArgs};
-pub(crate) use repository::{Install, Manager, Repo, Verify};
+pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
 pub(crate) use runtime::{
-    Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, Program, RocfftLibrary, SYSFS,
+    Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, Program, SYSFS, WantedKernel,
     Which,
 };
 pub(crate) use shared::{CacheArgs, CacheDir, MaxObject, ToolchainArgs};
-pub(crate) use shell::ShellName;
 
 /// Builds GPU kernel packages for ROCm from source, on machines without a GPU.
 #[derive(Debug, Parser)]
@@ -336,8 +328,9 @@ pub(crate) struct Inputs {
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
     /// What to do if a key list is empty: fail, or do nothing and exit with 0
-    #[arg(long, value_enum, default_value_t, value_name = "HOW", requires = "keys")]
-    pub(crate) if_empty: IfEmpty,
+    #[arg(long = "if-empty", value_name = "HOW", action = ArgAction::Set,
+          value_parser = one_of(&IF_EMPTY), default_value = "error", requires = "keys")]
+    pub(crate) allow_empty_keys: bool,
     /// Build only what this kdb lacks; repeatable
     #[arg(long, value_name = "KDB")]
     pub(crate) missing_from: Vec<PathBuf>,
@@ -373,15 +366,11 @@ pub(crate) struct Inputs {
     pub(crate) license_allow: Vec<Allowed>,
 }
 
-/// What to do if a key list is empty.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum IfEmpty {
-    /// Fail: something is wrong with the list.
-    #[default]
-    Error,
-    /// Do nothing, and exit with 0.
-    Ok,
-}
+/// Whether a key list may be empty.
+const IF_EMPTY: [Choice<bool>; 2] = [
+    ("error", "Fail: something is wrong with the list", false),
+    ("ok", "Do nothing, and exit with 0", true),
+];
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {

@@ -55,7 +55,8 @@ pub(crate) struct Environment {
     pub(crate) rocfft: FftVariables,
     /// Whether GitHub Actions reads what is written.
     pub(crate) github_actions: bool,
-    compiler: Vec<(OsString, OsString)>,
+    /// The whole environment of the compilers, but for what options add.
+    pub(crate) compiler: Vec<(OsString, OsString)>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
@@ -163,11 +164,6 @@ impl Environment {
                 "write a number with its unit, B, kB, MB, GB or TB: 20GB",
             )
         })
-    }
-
-    /// The whole environment of the compilers, but for what options add.
-    pub(crate) fn for_compilers(&self) -> Vec<(OsString, OsString)> {
-        self.compiler.clone()
     }
 }
 

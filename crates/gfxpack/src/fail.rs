@@ -1,112 +1,27 @@
-//! What ended a command, and how that is reported: what failed, why, and what
-//! to do about it.
+//! How what ended a command is reported: what failed, why, and what to do
+//! about it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use gfxpack_pipeline::error::Error;
-pub(crate) use gfxpack_pipeline::error::in_full;
-use gfxpack_pipeline::exit_code::{self, INTERNAL, NOT_FOUND, REFUSED, UNSOUND, USAGE};
-use gfxpack_plan::shard::ranges;
+pub(crate) use gfxpack_pipeline::error::{Error, ErrorKind, Result, in_full, io, usage};
+use gfxpack_pipeline::exit_code::SUCCESS;
 use serde_json::json;
 
 use crate::args::{Common, MessageFormat};
 use crate::command_line;
-use crate::output::{Output, counted};
-
-/// The result of a command.
-pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
-
-/// What ended a command.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    /// A step of the pipeline failed.
-    #[error(transparent)]
-    Pipeline(Error),
-    /// Layers of models whose problems are not known.
-    #[error("failed to resolve {}", counted(*.0, "layer"))]
-    Unresolved(usize),
-    /// All shards are done, and some kernels could not be compiled.
-    #[error("failed to compile {}; all shards are done", counted(*.0, "kernel"))]
-    ShardsRefused(usize),
-    /// Nothing runs any more, and shards are missing.
-    #[error("failed to finish {} of {count} shards: {}", .missing.len(), ranges(.missing))]
-    ShardsMissing { missing: Vec<u32>, count: u32 },
-    /// Something is wrong in performance or find databases.
-    #[error("failed to verify {0}")]
-    Faulty(String),
-    /// Two kdbs differ, and the user wanted to know.
-    #[error("the kdbs differ: {}", counted(*.0, "difference"))]
-    Differ(u64),
-    /// A repair could not save all rows.
-    #[error("failed to save {what} of `{file}`")]
-    Lost { file: String, what: String, hint: &'static str },
-    /// No file has the kernel that was looked up.
-    #[error("failed to find {key} for {target}")]
-    NotFound {
-        /// Name and arguments, in words.
-        key: String,
-        target: String,
-        /// Whether an installed kdb has it that MIOpen does not open.
-        hidden: bool,
-    },
-    /// The machine is not as it should be.
-    #[error("found {} on this machine", counted(*.0, "problem"))]
-    Unwell(usize),
-    /// No package of kernels was found for this machine.
-    #[error("failed to find a package for {targets}")]
-    NoPackage {
-        targets: String,
-        /// Whether a directory of packages was given.
-        given: bool,
-    },
-    /// No GPU was found that packages could be for.
-    #[error("failed to find an AMD GPU in this machine")]
-    NoGpu,
-    /// Objects of the cache were damaged.
-    #[error("failed to verify the cache: {} were damaged, and are removed", counted(*.0, "object"))]
-    Damaged(usize),
-    /// The cache is in use.
-    #[error("failed to evict from the cache: a build is using it")]
-    InUse,
-    /// The program that was run failed, and said why itself.
-    #[error("the program ended with exit code {0}")]
-    Program(u8),
-    /// Signals could not be handled.
-    #[error("failed to handle signals")]
-    Signals(#[source] ctrlc::Error),
-}
-
-/// What the pipeline knows fails here as it fails there.
-impl<E: Into<Error>> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self::Pipeline(error.into())
-    }
-}
-
-/// An error in the command line or an input.
-pub(crate) fn usage(message: impl ToString, hint: impl ToString) -> Failure {
-    gfxpack_pipeline::error::usage(message, hint).into()
-}
-
-/// A file that could not be read or written.
-pub(crate) fn io(
-    action: &'static str,
-    path: &std::path::Path,
-) -> impl FnOnce(std::io::Error) -> Failure {
-    let error = gfxpack_pipeline::error::io(action, path);
-    move |source| error(source).into()
-}
+use crate::output::Output;
 
 /// What clap says of a command line, or the help that was asked for.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
+    let code = if error.use_stderr() { ErrorKind::Usage.exit_code() } else { SUCCESS };
     let json = command_line::value_of("--message-format").is_some_and(|format| format == "json");
     let file = command_line::value_of("--json").map(PathBuf::from);
     if error.use_stderr() && (json || file.is_some()) {
         let message = error.to_string().trim_start_matches("error: ").trim().to_owned();
         let format = if json { MessageFormat::Json } else { MessageFormat::Human };
         let output = Output::new(&Common { message_format: format, ..Common::default() }, false);
-        let body = json!({ "messages": [message], "hint": "see --help", "exit_code": USAGE });
+        let body = json!({ "messages": [message], "hint": "see --help", "exit_code": code });
         // If the file can't be written: the command line is wrong in any case.
         if let Ok(output) = output.with_file(file.as_deref()) {
             output.message("error", &body);
@@ -115,88 +30,16 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || !json {
         error.print().ok();
     }
-    ExitCode::from(if error.use_stderr() { USAGE } else { exit_code::SUCCESS })
+    ExitCode::from(code)
 }
 
-impl Failure {
-    /// The exit code.
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Pipeline(error) => error.kind().exit_code(),
-            Self::Unresolved(_) => REFUSED,
-            Self::ShardsRefused(_) => exit_code::SHARD_REFUSED,
-            Self::NotFound { .. } | Self::NoPackage { .. } | Self::NoGpu => NOT_FOUND,
-            Self::Faulty(_)
-            | Self::Differ(_)
-            | Self::Lost { .. }
-            | Self::Unwell(_)
-            | Self::Damaged(_) => UNSOUND,
-            Self::ShardsMissing { .. } | Self::InUse | Self::Signals(_) => INTERNAL,
-            Self::Program(code) => *code,
-        }
-    }
-
-    /// What the user can do about it.
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Pipeline(error) => return error.hint(),
-            other => other.fixed_hint()?.to_owned(),
-        })
-    }
-
-    /// The hint of an outcome that always has the same.
-    fn fixed_hint(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::Unresolved(_) => "each is named above, with what would resolve it",
-            Self::ShardsRefused(_) => gfxpack_pipeline::error::SHARD_REFUSED_HINT,
-            Self::ShardsMissing { .. } => {
-                "submit again: only what is missing runs; the logs say what happened"
-            }
-            Self::Faulty(_) => "each finding above says what is wrong, and where",
-            Self::Differ(_) => "each is listed above",
-            Self::Lost { hint, .. } => hint,
-            Self::NotFound { hidden: true, .. } => {
-                "`gfxpack doctor` counts what the smaller kdb hides; --for runtime asks for programs \
-                 with gfxpack's runtime"
-            }
-            Self::NotFound { .. } => {
-                "`gfxpack explain` with the same arguments shows the nearest keys"
-            }
-            Self::NoPackage { given: true, .. } => {
-                "the directory given with --from has none: build it with `gfxpack dist`"
-            }
-            Self::NoPackage { .. } => {
-                "add a repository that has one, give a directory of packages with --from, \
-                 or build it with `gfxpack dist`"
-            }
-            Self::NoGpu => {
-                "`gfxpack doctor` tells why none was found; for another machine's GPU, \
-                 have the package manager install its package by name"
-            }
-            Self::Unwell(_) => "each problem above says what to do",
-            Self::Damaged(_) => {
-                "the next build compiles them anew; if it happens again, check the disk"
-            }
-            Self::InUse => {
-                "run it again when the build is done, or let builds do it with --cache-size"
-            }
-            _ => return None,
-        })
-    }
-}
-
-/// Reports the failure and gives the exit code.
-pub(crate) fn report(failure: &Failure, output: &Output) -> ExitCode {
-    let code = failure.exit_code();
-    if matches!(failure, Failure::Program(_)) {
-        return ExitCode::from(code);
-    }
-    let messages = match failure {
-        Failure::Pipeline(Error::Inputs(errors)) => {
-            errors.iter().map(ToString::to_string).collect()
-        }
+/// Reports an error and gives the exit code.
+pub(crate) fn report(error: &Error, output: &Output) -> ExitCode {
+    let code = error.kind().exit_code();
+    let messages = match error {
+        Error::Inputs(errors) => errors.iter().map(ToString::to_string).collect(),
         other => vec![in_full(other)],
     };
-    output.error(&messages, failure.hint().as_deref(), code);
+    output.error(&messages, error.hint().as_deref(), code);
     ExitCode::from(code)
 }

@@ -4,6 +4,7 @@
 mod args;
 mod command_line;
 mod commands;
+mod context;
 mod environment;
 mod examples;
 mod fail;
@@ -13,14 +14,15 @@ mod overview;
 mod prepared;
 mod progress;
 mod quantity;
-mod signals;
 mod tuning_findings;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, ValueEnum};
+use gfxpack_compile::Cancel;
+use gfxpack_pipeline::error::defect;
+use gfxpack_pipeline::exit_code::SUCCESS;
 
 /// Reads the command line. clap's messages have colours as `--color` says.
 fn parse() -> Result<args::Args, clap::Error> {
@@ -43,20 +45,19 @@ fn main() -> ExitCode {
         gfxpack_compile::switch_off_landlock();
     }
     let colors = environment.colors(args.common.color);
-    let output = output::Output::new(&args.common, colors);
-    let output = match output.with_file(args.common.json.as_deref()) {
+    let plain = || output::Output::new(&args.common, colors);
+    let output = match plain().with_file(args.common.json.as_deref()) {
         Ok(output) => output,
-        Err(error) => {
-            return fail::report(&error.into(), &output::Output::new(&args.common, colors));
-        }
+        Err(error) => return fail::report(&error, &plain()),
     };
+    let context = context::Context { environment, output, cancel: Cancel::default() };
     // A panic is a defect; Rust's own exit code for it means something else here.
-    let run = AssertUnwindSafe(|| commands::run(args, &environment, &output));
-    let result = catch_unwind(run).unwrap_or(Err(gfxpack_pipeline::error::Error::Defect.into()));
-    let finished = output.finish().map_err(fail::io("write", Path::new("stdout")));
-    let finished = finished.and(output.finish_file().map_err(Into::into));
-    match result.and(finished) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail::report(&error, &output),
+    let run = AssertUnwindSafe(|| commands::run(args.command, &context));
+    let result = catch_unwind(run).unwrap_or_else(|_| Err(defect()));
+    match (result, context.output.finish()) {
+        // Of a program that was run, and failed.
+        (Ok(code @ 1..), _) => ExitCode::from(code),
+        (Ok(SUCCESS), Ok(())) => ExitCode::SUCCESS,
+        (Err(error), _) | (_, Err(error)) => fail::report(&error, &context.output),
     }
 }

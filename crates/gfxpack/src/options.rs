@@ -2,66 +2,57 @@
 
 use std::time::Duration;
 
-use gfxpack_compile::Upload;
+use gfxpack_miopen::LibrarySource;
 use gfxpack_pipeline::options::{
-    BuildOptions, CacheOptions, InputOptions, KdbForm, LayoutChoice, LibraryOptions, PackageFormat,
+    BuildOptions, CacheOptions, InputOptions, KdbForm, LayoutChoice, LibraryOptions,
     PackageOptions, PrepareOptions, Purpose, RemoteOptions, ShardDirs, SharedCacheOptions,
     processes,
 };
 use gfxpack_pipeline::shards::slurm::SlurmOptions;
-use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_toolchain::Search;
 
 use crate::args::{
-    self, Annotations, Asking, Build, CacheArgs, CacheDir, CacheUpload, Format, IfEmpty, Inputs,
-    LayoutArg, LibraryArgs, Packaging, RemoteArgs, RemoteToolchain, RocfftArgs, RocfftLibrary,
-    ShardsIn, SharedCacheArgs, SlurmArgs, ToolchainArgs,
+    self, Annotations, Asking, Build, CacheArgs, CacheDir, Inputs, LibraryArgs, Packaging,
+    RemoteArgs, ShardsIn, SharedCacheArgs, SlurmArgs, ToolchainArgs,
 };
 use crate::environment::Environment;
 use crate::fail::Result;
 
-/// What a plan is made of.
-pub(crate) struct PlanArgs<'a> {
-    pub(crate) inputs: &'a Inputs,
-    pub(crate) toolchain: &'a ToolchainArgs,
-    pub(crate) cache: &'a CacheArgs,
-    pub(crate) stated_license: Option<SourceLicense>,
-    pub(crate) allow_partial: bool,
-    pub(crate) purpose: Purpose,
-    pub(crate) jobs: Option<u16>,
-}
-
-impl PlanArgs<'_> {
-    pub(crate) fn options(self, environment: &Environment) -> Result<PrepareOptions> {
-        let Inputs { asking: Asking { problems, library, rocfft }, .. } = self.inputs;
-        Ok(PrepareOptions {
-            inputs: InputOptions {
-                manifests: self.inputs.manifest.clone(),
-                keys: self.inputs.keys.clone(),
-                allow_empty_keys: self.inputs.if_empty == IfEmpty::Ok,
-                missing_from: self.inputs.missing_from.clone(),
-                skip_refused: self.inputs.skip_refused.clone(),
-                max_object_bytes: self.inputs.max_object.bytes,
-                problems: problems.clone(),
-                library: match rocfft.plans.is_empty() {
-                    true => library_options(library, environment),
-                    false => rocfft_options(library, rocfft, environment),
-                },
-                plans: rocfft.plans.clone(),
-                source_dirs: self.inputs.source_dir.clone(),
-                targets: self.inputs.target.clone(),
-                dfsg: self.inputs.dfsg,
-                license_allow: self.inputs.license_allow.clone(),
-                stated_license: self.stated_license,
-                allow_partial: self.allow_partial,
+/// What a plan is made of, to be looked at only.
+pub(crate) fn prepare_options(
+    inputs: &Inputs,
+    toolchain: &ToolchainArgs,
+    cache: &CacheArgs,
+    environment: &Environment,
+) -> Result<PrepareOptions> {
+    let Asking { problems, library, rocfft } = &inputs.asking;
+    Ok(PrepareOptions {
+        inputs: InputOptions {
+            manifests: inputs.manifest.clone(),
+            keys: inputs.keys.clone(),
+            allow_empty_keys: inputs.allow_empty_keys,
+            missing_from: inputs.missing_from.clone(),
+            skip_refused: inputs.skip_refused.clone(),
+            max_object_bytes: inputs.max_object.bytes,
+            problems: problems.clone(),
+            library: match rocfft.plans.is_empty() {
+                true => library_options(library, environment),
+                false => rocfft_options(library, rocfft.rocfft.as_ref(), environment),
             },
-            search: search(self.toolchain, environment),
-            cache: cache_options(self.cache, environment)?,
-            purpose: self.purpose,
-            jobs: processes(self.jobs),
-            source_date_epoch: environment.epoch()?,
-        })
-    }
+            plans: rocfft.plans.clone(),
+            source_dirs: inputs.source_dir.clone(),
+            targets: inputs.target.clone(),
+            dfsg: inputs.dfsg,
+            license_allow: inputs.license_allow.clone(),
+            stated_license: None,
+            allow_partial: false,
+        },
+        search: search(toolchain, environment),
+        cache: cache_options(cache, environment)?,
+        purpose: Purpose::Look,
+        jobs: processes(None),
+        source_date_epoch: environment.epoch()?,
+    })
 }
 
 /// The libMIOpen to ask.
@@ -79,18 +70,10 @@ pub(crate) fn library_options(args: &LibraryArgs, environment: &Environment) -> 
 /// The librocfft to ask.
 pub(crate) fn rocfft_options(
     args: &LibraryArgs,
-    rocfft: &RocfftArgs,
+    rocfft: Option<&LibrarySource>,
     environment: &Environment,
 ) -> LibraryOptions {
-    LibraryOptions { source: rocfft.rocfft.clone(), ..library_options(args, environment) }
-}
-
-/// The librocfft that looks a kernel up.
-pub(crate) fn rocfft_library(args: &RocfftLibrary, environment: &Environment) -> LibraryOptions {
-    LibraryOptions {
-        source: args.rocfft.clone(),
-        ..library_options(&LibraryArgs::default(), environment)
-    }
+    LibraryOptions { source: rocfft.cloned(), ..library_options(args, environment) }
 }
 
 /// Where to look for toolchains.
@@ -101,7 +84,7 @@ pub(crate) fn search(args: &ToolchainArgs, environment: &Environment) -> Search 
         device_libs: args.device_libs.clone(),
         rocm_path: args.rocm_path.clone(),
         preferred_hipcc: environment.hipcc.clone(),
-        environment: environment.for_compilers(),
+        environment: environment.compiler.clone(),
     }
 }
 
@@ -148,8 +131,8 @@ pub(crate) fn build_options(args: &Build, environment: &Environment) -> BuildOpt
 /// The form of kdbs.
 pub(crate) fn kdb_form(form: args::KdbForm) -> KdbForm {
     KdbForm {
-        blob: form.blob.into(),
-        layout: form.kdb_layout.into(),
+        blob: form.blob,
+        layout: form.kdb_layout,
         provenance: form.provenance,
         windows_names: form.windows_names,
     }
@@ -161,7 +144,7 @@ fn remote_options(args: &RemoteArgs) -> Option<RemoteOptions> {
         jobs: args.remote_jobs,
         headers: args.remote_header.clone(),
         platform: args.remote_platform.clone(),
-        toolchain_in_image: args.remote_toolchain == RemoteToolchain::Image,
+        toolchain_in_image: args.toolchain_in_image,
         cache_only: args.remote_cache_only,
         ca: args.remote_ca.clone(),
         identity: args.remote_client_cert.clone().zip(args.remote_client_key.clone()),
@@ -170,12 +153,7 @@ fn remote_options(args: &RemoteArgs) -> Option<RemoteOptions> {
 }
 
 fn shared_cache_options(args: &SharedCacheArgs) -> Option<SharedCacheOptions> {
-    let upload = match args.cache_upload {
-        CacheUpload::Never => Upload::Never,
-        CacheUpload::Made => Upload::Made,
-        CacheUpload::Always => Upload::All,
-    };
-    Some(SharedCacheOptions { url: args.cache_remote.clone()?, upload })
+    Some(SharedCacheOptions { url: args.cache_remote.clone()?, upload: args.cache_upload })
 }
 
 /// Shards that were built, or should be.
@@ -202,26 +180,9 @@ pub(crate) fn package_options(
     args: &Packaging,
     environment: &Environment,
 ) -> Result<PackageOptions> {
-    let format = |format: &Format| match format {
-        Format::Deb => PackageFormat::Deb,
-        Format::Rpm => PackageFormat::Rpm,
-        Format::TarGz => PackageFormat::TarGz,
-        Format::TarZst => PackageFormat::TarZst,
-        Format::TarXz => PackageFormat::TarXz,
-        Format::Wheel => PackageFormat::Wheel,
-        Format::Oci => PackageFormat::Oci,
-        Format::Arch => PackageFormat::Arch,
-    };
-    let layout = match (&args.prefix, args.layout) {
-        (Some(prefix), _) => LayoutChoice::Prefix(prefix.clone()),
-        (None, LayoutArg::Rocm) => LayoutChoice::Rocm,
-        (None, LayoutArg::TheRock) => LayoutChoice::TheRock,
-        (None, LayoutArg::Fhs) => LayoutChoice::Fhs,
-        (None, LayoutArg::Debian) => LayoutChoice::Debian,
-        (None, LayoutArg::Windows) => LayoutChoice::Windows,
-    };
+    let layout = args.prefix.clone().map_or_else(|| args.layout.clone(), LayoutChoice::Prefix);
     Ok(PackageOptions {
-        formats: args.format.iter().map(format).collect(),
+        formats: args.format.clone(),
         layout,
         rocm_version: args.rocm_version.clone(),
         version: args.package_version.clone(),

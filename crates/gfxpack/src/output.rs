@@ -2,7 +2,7 @@
 //! on stderr; with JSON, everything as one object a line on stdout.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,9 +12,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use serde_json::json;
 
-use gfxpack_pipeline::error::Error;
-use gfxpack_pipeline::message_file::MessageFile;
-pub(crate) use gfxpack_pipeline::text::{counted, display as shown, size};
+use gfxpack_pipeline::destination::replace;
+use gfxpack_pipeline::error::{Error, io};
+use gfxpack_pipeline::message_file::{MessageFile, write_line};
+pub(crate) use gfxpack_pipeline::text::{counted, display as shown, if_any, joined, size};
 
 use crate::args::{Common, MessageFormat, When};
 
@@ -29,14 +30,6 @@ struct Message<'a, T> {
     kind: &'a str,
     #[serde(flatten)]
     body: &'a T,
-}
-
-/// What a line for people is.
-#[derive(Debug, Clone, Copy)]
-enum Head {
-    Error,
-    Warning,
-    Hint,
 }
 
 /// How to talk.
@@ -88,9 +81,9 @@ impl Output {
         Ok(Self { messages: self.messages || file.is_some(), file, ..self })
     }
 
-    /// A line of data. What can't be written is told at the end of the run,
+    /// A line for another program, whatever the mode. What can't be written is told at the end of the run,
     /// by [`Output::finish`]: a build is not given up because its reader is.
-    pub(crate) fn data(&self, line: &str) {
+    pub(crate) fn raw(&self, line: &str) {
         if self.is_broken() {
             return;
         }
@@ -102,17 +95,17 @@ impl Output {
     /// A line of data for people: with JSON, a message says the same.
     pub(crate) fn text(&self, line: &str) {
         if !self.json {
-            self.data(line);
+            self.raw(line);
         }
     }
 
-    /// A line of data out of somebody's file: as it is, but for what a terminal
-    /// would take for commands.
+    /// The same out of somebody's file: as it is, but for what a terminal would
+    /// take for commands.
     pub(crate) fn foreign(&self, line: &str) {
         if std::io::stdout().is_terminal() {
-            self.data(&harmless(line));
+            self.text(&harmless(line));
         } else {
-            self.data(line);
+            self.text(line);
         }
     }
 
@@ -121,22 +114,23 @@ impl Output {
         self.broken.get().is_some()
     }
 
-    /// Whether all data was written. A reader that had enough (`| head`) is
-    /// no error where data was all that was asked for.
-    pub(crate) fn finish(&self) -> std::io::Result<()> {
+    /// Whether all was written, to the file for messages too. A reader that had
+    /// enough (`| head`) is no error where data was all that was asked for.
+    ///
+    /// # Errors
+    /// The first error.
+    pub(crate) fn finish(&self) -> Result<(), Error> {
         // What was still in the buffer may be what nobody reads any more.
         if let Err(error) = std::io::stdout().lock().flush() {
             self.broken.set(error).ok();
         }
-        match self.broken.get() {
-            Some(error) if self.building.load(Ordering::Relaxed) => {
-                Err(std::io::Error::new(error.kind(), error.to_string()))
-            }
-            Some(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(std::io::Error::new(error.kind(), error.to_string()))
-            }
-            _ => Ok(()),
+        if let Some(error) = self.broken.get()
+            && (self.building.load(Ordering::Relaxed) || error.kind() != ErrorKind::BrokenPipe)
+        {
+            let error = std::io::Error::new(error.kind(), error.to_string());
+            return Err(io("write", Path::new("stdout"))(error));
         }
+        self.file.as_ref().map_or(Ok(()), |file| file.finish())
     }
 
     /// From now on something is made, so a reader that leaves is an error.
@@ -151,12 +145,18 @@ impl Output {
         }
     }
 
-    /// Whether the file for messages has all of them.
+    /// Bytes for a file, or for stdout if none is named.
     ///
     /// # Errors
-    /// Where it can't be written.
-    pub(crate) fn finish_file(&self) -> Result<(), Error> {
-        self.file.as_ref().map_or(Ok(()), |file| file.finish())
+    /// Where the file can't be written.
+    pub(crate) fn put(&self, out: Option<&PathBuf>, bytes: &[u8]) -> Result<(), Error> {
+        match to_file(out) {
+            Some(path) => replace(path, bytes),
+            None => {
+                self.bytes(bytes);
+                Ok(())
+            }
+        }
     }
 
     /// A message for machines, if they are wanted. The body is a struct or a
@@ -169,10 +169,7 @@ impl Output {
         if !self.json || self.is_broken() {
             return;
         }
-        // Written as it is made: a plan of many jobs takes hundreds of megabytes.
-        let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-        let written = serde_json::to_writer(&mut out, &message).map_err(std::io::Error::from);
-        if let Err(error) = written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
+        if let Err(error) = write_line(std::io::stdout().lock(), &message) {
             self.broken.set(error).ok();
         }
     }
@@ -197,11 +194,21 @@ impl Output {
 
     /// A line for people, above the bars if there are any.
     pub(crate) fn say_above(&self, line: &str) {
+        self.above(|| self.say(line));
+    }
+
+    fn above(&self, say: impl FnOnce()) {
         let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match drawn {
-            Some(bar) => bar.suspend(|| self.say(line)),
-            None => self.say(line),
+            Some(bar) => bar.suspend(say),
+            None => say(),
         }
+    }
+
+    /// Something to be known.
+    pub(crate) fn note(&self, note: &str) {
+        self.message("note", &json!({ "message": note }));
+        self.say(&format!("note: {note}"));
     }
 
     /// A line that quiet people want too.
@@ -213,17 +220,17 @@ impl Output {
     /// The same for people only: machines were told otherwise.
     pub(crate) fn show_warning(&self, line: &str) {
         if !self.json {
-            self.stderr(&format!("{} {}", self.head(Head::Warning), harmless_lines(line)));
+            self.stderr(&format!(
+                "{} {}",
+                self.head("warning:", AnsiColor::Yellow),
+                harmless_lines(line)
+            ));
         }
     }
 
     /// The same, above the bars if there are any.
     pub(crate) fn warn_above(&self, line: &str) {
-        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match drawn {
-            Some(bar) => bar.suspend(|| self.warn(line)),
-            None => self.warn(line),
-        }
+        self.above(|| self.warn(line));
     }
 
     /// What ended the program.
@@ -234,7 +241,11 @@ impl Output {
             return;
         }
         for message in messages {
-            self.stderr(&format!("{} {}", self.head(Head::Error), harmless_lines(message)));
+            self.stderr(&format!(
+                "{} {}",
+                self.head("error:", AnsiColor::Red),
+                harmless_lines(message)
+            ));
         }
         if let Some(hint) = hint {
             self.hint(hint);
@@ -243,16 +254,11 @@ impl Output {
 
     /// What to do about what was said.
     pub(crate) fn hint(&self, hint: &str) {
-        self.stderr(&format!("{} {}", self.head(Head::Hint), harmless_lines(hint)));
+        self.stderr(&format!("{} {}", self.head("hint:", AnsiColor::Cyan), harmless_lines(hint)));
     }
 
     /// The word that a line begins with.
-    fn head(&self, head: Head) -> String {
-        let (word, color) = match head {
-            Head::Error => ("error:", AnsiColor::Red),
-            Head::Warning => ("warning:", AnsiColor::Yellow),
-            Head::Hint => ("hint:", AnsiColor::Cyan),
-        };
+    fn head(&self, word: &str, color: AnsiColor) -> String {
         if !self.colors {
             return word.to_owned();
         }
@@ -266,6 +272,17 @@ impl Output {
         writeln!(std::io::stderr().lock(), "{line}").ok();
     }
 }
+
+/// A message for machines, of this type and with these fields, which are only
+/// made if it is wanted.
+macro_rules! message {
+    ($to:expr, $kind:literal, $body:tt) => {
+        if $to.messages {
+            $to.message($kind, &serde_json::json!($body));
+        }
+    };
+}
+pub(crate) use message;
 
 /// The file that is written; none for stdout, which `-` stands for too.
 pub(crate) fn to_file(out: Option<&PathBuf>) -> Option<&Path> {

@@ -6,9 +6,8 @@ use gfxpack_model::Target;
 use gfxpack_pipeline::inputs::Inputs;
 use gfxpack_pipeline::missing_from::Share;
 use gfxpack_pipeline::unbuildable::{self, Unbuildable, Unbuilt};
-use serde_json::json;
 
-use crate::output::{Output, counted};
+use crate::output::{Output, counted, message};
 
 /// Reports what is wrong without stopping a build: sources that are left out,
 /// warnings, keys that are wrong or cannot be built, and what kdbs had already.
@@ -24,10 +23,11 @@ pub(crate) fn report(inputs: &Inputs, output: &Output) {
 }
 
 /// Reports what kdbs had already, by target.
-pub(crate) fn report_shares(shares: &[Share], output: &Output) {
+fn report_shares(shares: &[Share], output: &Output) {
     for Share { target, present, missing } in shares {
-        let body = json!({ "target": target, "present": present, "missing": missing });
-        output.message("missing-from", &body);
+        message!(output, "missing-from", {
+            "target": target, "present": present, "missing": missing,
+        });
         output.say(&match missing {
             0 => {
                 let keys = counted(*present, "key");
@@ -41,16 +41,19 @@ pub(crate) fn report_shares(shares: &[Share], output: &Output) {
     }
 }
 
-/// Reports that the lists of keys are empty.
-pub(crate) fn report_nothing(output: &Output) {
-    output.message("nothing-to-do", &json!({ "reason": "no-keys" }));
+/// Reports that kdbs had everything, or that the lists of keys are empty.
+pub(crate) fn report_nothing(shares: &[Share], output: &Output) {
+    if !shares.is_empty() {
+        return report_shares(shares, output);
+    }
+    message!(output, "nothing-to-do", { "reason": "no-keys" });
     output.say("nothing to do: there is no key in the lists");
 }
 
 /// Reports how many kernels are left out because compilers refuse them.
 fn report_skipped(skipped: &BTreeMap<Target, u64>, output: &Output) {
     for (target, kernels) in skipped {
-        output.message("skipped-refused", &json!({ "target": target, "kernels": kernels }));
+        message!(output, "skipped-refused", { "target": target, "kernels": kernels });
         let kernels = counted(*kernels, "kernel");
         output.say(&format!("{target}: {kernels} left out, as --skip-refused says"));
     }

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use gfxpack_tuning::{Finding, Severity};
-use serde_json::json;
 
-use crate::output::{Output, shown};
+use crate::output::{Output, message, shown};
 
 /// Lists a finding as data; notes only for those who want more.
 pub(crate) fn list(file: &Path, finding: &Finding, output: &Output) {
     message(file, finding, output);
-    if !output.json && (finding.severity > Severity::Note || output.verbose) {
-        output.data(&line(file, finding, Style::FileFirst));
+    if finding.severity > Severity::Note || output.verbose {
+        let (place, severity) = place(file, finding);
+        output.text(&format!("{place}: {severity}: {}", finding.message));
     }
 }
 
@@ -19,28 +19,19 @@ pub(crate) fn list(file: &Path, finding: &Finding, output: &Output) {
 pub(crate) fn report(file: &Path, finding: &Finding, output: &Output) {
     message(file, finding, output);
     if !output.json && finding.severity > Severity::Note {
-        output.stderr(&line(file, finding, Style::SeverityFirst));
+        let (place, severity) = place(file, finding);
+        output.stderr(&format!("{severity}: {place}: {}", finding.message));
     }
 }
 
-enum Style {
-    FileFirst,
-    SeverityFirst,
-}
-
-fn line(file: &Path, finding: &Finding, style: Style) -> String {
+fn place(file: &Path, finding: &Finding) -> (String, &'static str) {
     let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
-    let (file, severity) = (file.display(), finding.severity.name());
-    match style {
-        Style::FileFirst => format!("{file}{line}: {severity}: {}", finding.message),
-        Style::SeverityFirst => format!("{severity}: {file}{line}: {}", finding.message),
-    }
+    (format!("{}{line}", file.display()), finding.severity.name())
 }
 
 fn message(file: &Path, finding: &Finding, output: &Output) {
-    let body = json!({
+    message!(output, "perfdb-finding", {
         "file": shown(file), "line": finding.line, "severity": finding.severity.name(),
         "detail": finding.message,
     });
-    output.message("perfdb-finding", &body);
 }

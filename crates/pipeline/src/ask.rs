@@ -3,20 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::Cancel;
 use gfxpack_miopen::{
-    Answers, AskEvent, AskOptions, AskedKey, DatabaseFile, Library, Problem, ProblemFailure,
-    ReadOptions, Uses, Wanted, ask, read_problems,
+    Answers, AskEvent, AskOptions, AskedKey, DatabaseFile, Library, MIOPEN, Problem,
+    ProblemFailure, ReadOptions, Uses, Wanted, ask, read_problems,
 };
 use gfxpack_model::{Digest, KernelKey, Target, processors};
+use gfxpack_process::temporary_dir;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::asked_facts::{AskedFacts, FileFact, ProblemsFact};
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::libmiopen;
+use crate::library::{AskedFacts, FileFact, ProblemsFact};
 use crate::options::LibraryOptions;
 use crate::progress::{Event, Progress, Step, Unit};
+use crate::rocfft::AskedPlans;
 use crate::text::{counted, display};
 
 /// What MIOpen asks for.
@@ -33,6 +34,27 @@ pub struct Asked {
     pub keys: BTreeMap<Target, Vec<AskedKey>>,
     /// Problems that MIOpen failed on.
     pub failures: Vec<(Target, ProblemFailure)>,
+}
+
+/// What a stock library asked for.
+pub enum Answered {
+    /// No library was asked.
+    Nothing,
+    /// libMIOpen's kernels, for problems.
+    Problems(Box<Asked>),
+    /// librocfft's kernels, for plans.
+    Plans(Box<AskedPlans>),
+}
+
+impl Answered {
+    /// What libMIOpen asked for, if it was asked.
+    #[must_use]
+    pub fn miopen(&self) -> Option<&Asked> {
+        match self {
+            Self::Problems(asked) => Some(asked),
+            Self::Nothing | Self::Plans(_) => None,
+        }
+    }
 }
 
 /// Which problems, asked of which library, for which targets.
@@ -55,20 +77,16 @@ impl Ask<'_> {
     ///
     /// # Errors
     /// Where problems can't be read, there is no library, or it can't be asked.
-    pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<Asked> {
-        let (problems, lists, problem_facts) = read(self.problems, cancel, progress)?;
-        let library = libmiopen::locate(self.library, self.cache, cancel, progress)?;
+    pub fn run(&self, progress: &dyn Progress) -> Result<Asked> {
+        let (problems, lists, problem_facts) = read(self.problems, progress)?;
+        let library = libmiopen::locate(&MIOPEN, self.library, self.cache, progress)?;
         let session = Session {
             ask: self,
             library: &library,
             problems: &problems,
             databases: libmiopen::databases(self.library, &library)?,
             probe: libmiopen::probe()?,
-            scratch: tempfile::Builder::new()
-                .prefix("gfxpack-ask-")
-                .tempdir()
-                .map_err(error::io("create", &std::env::temp_dir()))?,
-            cancel,
+            scratch: temporary_dir()?,
             progress,
         };
         let mut keys = BTreeMap::new();
@@ -129,7 +147,6 @@ struct Session<'a> {
     databases: Vec<PathBuf>,
     probe: PathBuf,
     scratch: TempDir,
-    cancel: &'a Cancel,
     progress: &'a dyn Progress,
 }
 
@@ -141,7 +158,7 @@ impl Session<'_> {
         options.databases.clone_from(&self.databases);
         options.uses = self.ask.uses();
         options.workers = self.ask.jobs;
-        let cancelled = || self.cancel.is_cancelled();
+        let cancelled = || self.progress.cancel().is_cancelled();
         let step = Step::new(self.progress, "asking", Unit::Problems);
         let mut event = |event: AskEvent<'_>| {
             if let AskEvent::Progress { done, total } = event {
@@ -229,10 +246,10 @@ pub type Lists = (Vec<Problem>, Vec<(String, BTreeSet<u32>)>, Vec<ProblemsFact>)
 ///
 /// # Errors
 /// Where a list can't be read.
-pub fn read(paths: &[PathBuf], cancel: &Cancel, progress: &dyn Progress) -> Result<Lists> {
+pub fn read(paths: &[PathBuf], progress: &dyn Progress) -> Result<Lists> {
     let step = Step::new(progress, "reading", Unit::Bytes);
     let add = |bytes| step.add(bytes);
-    let cancelled = || cancel.is_cancelled();
+    let cancelled = || progress.cancel().is_cancelled();
     let options = ReadOptions { read: Some(&add), cancelled: Some(&cancelled) };
     let mut all: BTreeSet<Problem> = BTreeSet::new();
     let mut by_list = Vec::new();
@@ -292,7 +309,10 @@ pub fn failed(asked: &Asked, hint: &'static str) -> Option<Error> {
     let own = asked.failures.iter().find_map(|(_, one)| one.failure.hint());
     let hint = own.unwrap_or(hint);
     let (failed, total) = (failed.len(), asked.problems.len());
-    (failed > 0).then_some(Error::ProblemsFailed { failed, total, hint })
+    (failed > 0).then(|| {
+        let message = format!("failed to ask for {failed} of {}", counted(total, "problem"));
+        Error::new(ErrorKind::Refused, message, hint)
+    })
 }
 
 /// Of a list's kernels on a target: how many there are, and how many a build

@@ -1,15 +1,12 @@
 //! The keys that libMIOpen asks for, as a list that key lists are read from.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use gfxpack_miopen::Uses;
 use gfxpack_model::KernelKey;
 use serde::Serialize;
 
 use crate::ask::Asked;
-use crate::destination::replace;
-use crate::error::{self, Result};
 
 /// One key: a line of the list.
 #[derive(Debug, Serialize)]
@@ -62,17 +59,4 @@ pub fn key_lines(asked: &Asked) -> Vec<KeyLine<'_>> {
             problems: together.problems.into_iter().map(named).collect(),
         })
         .collect()
-}
-
-/// Writes the list, whole or not at all.
-///
-/// # Errors
-/// Where the file can't be written.
-pub fn write(out: &Path, lines: &[KeyLine<'_>]) -> Result<()> {
-    let mut text = Vec::new();
-    for line in lines {
-        serde_json::to_writer(&mut text, line)?;
-        text.push(b'\n');
-    }
-    replace(out, &text).map_err(error::io("write", out))
 }

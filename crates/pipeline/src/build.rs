@@ -10,7 +10,9 @@ use gfxpack_kdb::MAX_OBJECT_BYTES;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
 use gfxpack_plan::plan;
+use gfxpack_plan::shard::Shard;
 use gfxpack_toolchain::ToolchainError;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
@@ -22,7 +24,7 @@ use crate::progress::{Event, Progress};
 use crate::provenance::Provenance;
 use crate::refused_list::RefusedKernels;
 use crate::remote::RemoteBackends;
-use crate::report::Facts;
+use crate::report::{self, Facts};
 use crate::store::{self, KernelStore, Rows};
 use crate::text::counted;
 
@@ -46,39 +48,62 @@ pub struct MadeKdb {
     pub path: PathBuf,
     /// Rows.
     pub kernels: u64,
-    /// Keys that should be in it and are not, with the reason.
-    pub missing: Vec<(KernelKey, String)>,
+    /// Kernels that should be in it and are not; sorted.
+    pub missing: Vec<MissingKernel>,
     /// What it was made from.
     pub origin: KdbOrigin,
 }
 
+/// A kernel that should be in a kdb and is not.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct MissingKernel {
+    /// Its key.
+    #[serde(flatten)]
+    pub key: KernelKey,
+    /// Why it is not.
+    pub reason: String,
+}
+
 /// Compiles what the cache lacks, and writes and verifies every kdb below
 /// `<out>/kdb`. Kernels that failed are reported to `progress` and listed in
-/// what was made; all others are in the kdbs. `facts` learns of every job, also
-/// of a build that ends with an error.
+/// what was made; all others are in the kdbs.
 ///
 /// # Errors
 /// Where the build as a whole fails; a kernel that is refused is no error.
 pub(crate) fn build(
     prepared: &Prepared,
     options: &BuildOptions,
-    files: &FailureFiles,
     remote: &RemoteBackends,
-    cancel: &Cancel,
     progress: &dyn Progress,
-    facts: &mut Facts,
 ) -> Result<Made> {
     std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
     let outputs = prepared.cache.outputs(&options.out)?;
-    progress.event(Event::BuildStarted { plan: &prepared.plan, files });
-    let made = run(prepared, options, remote, cancel, &outputs, progress, facts);
-    progress.event(Event::BuildEnded { kept: keeps(&made) });
-    made
+    reported(prepared, options, None, progress, |facts| {
+        run(prepared, options, remote, &outputs, progress, facts)
+    })
+}
+
+/// Runs the jobs of a build or a shard, and reports them, however that ends.
+pub(crate) fn reported<T>(
+    prepared: &Prepared,
+    options: &BuildOptions,
+    shard: Option<Shard>,
+    progress: &dyn Progress,
+    run: impl FnOnce(&mut Facts) -> Result<T>,
+) -> Result<T> {
+    let mut facts = Facts::new();
+    let files = FailureFiles::new(&options.out, shard, options.report.as_deref());
+    progress.event(Event::BuildStarted { plan: &prepared.plan, files: &files });
+    let ended = run(&mut facts);
+    progress.event(Event::BuildEnded { kept: keeps(&ended) });
+    let written = report::write(&facts, prepared, options, &files, ended.as_ref().err(), progress);
+    let made = ended?;
+    written.map(|()| made)
 }
 
 /// Whether a build that ended so keeps what it compiled: nobody knows which
 /// compiler made it where the toolchain changed meanwhile.
-pub fn keeps<T>(ended: &Result<T>) -> bool {
+fn keeps<T>(ended: &Result<T>) -> bool {
     let changed = |error: &ToolchainError| matches!(error, ToolchainError::Changed { .. });
     match ended {
         Err(Error::Toolchain(error) | Error::Compile(CompileError::Toolchain(error))) => {
@@ -110,7 +135,6 @@ fn run(
     prepared: &Prepared,
     options: &BuildOptions,
     remote: &RemoteBackends,
-    cancel: &Cancel,
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
     facts: &mut Facts,
@@ -120,7 +144,7 @@ fn run(
     let mut repairs = REPAIRS;
     let mut refused = RefusedKernels::default();
     loop {
-        let summary = compile(prepared, &executor_options, cancel, &mut |event| {
+        let summary = compile(prepared, &executor_options, progress.cancel(), &mut |event| {
             facts.event(&event);
             refused.event(&event);
             progress.event(Event::Job { plan, event: &event });
@@ -144,9 +168,9 @@ fn run(
             failed: failures.map(|(job, kind)| (*job, kind.to_string())).collect(),
             read: &read,
         };
-        let assembly =
-            Assembly { prepared, out: &options.out, form: options.form, cancel, outputs };
-        match assembly.run(&objects, progress) {
+        let (out, form, objects) = (&*options.out, options.form, &objects);
+        let assembly = Assembly { prepared, out, form, outputs, objects, progress };
+        match assembly.run() {
             Err(error) if repairs > 0 && is_corrupt_object(&error) => {
                 repairs -= 1;
                 // Where one is damaged there may be more: all are found at once.
@@ -211,54 +235,48 @@ pub(crate) struct Assembly<'a> {
     /// kdbs go to `kdb` below, rocFFT's caches to `rocfft`.
     pub out: &'a Path,
     pub form: KdbForm,
-    pub cancel: &'a Cancel,
     pub outputs: &'a Outputs<'a>,
+    pub objects: &'a Objects<'a>,
+    pub progress: &'a dyn Progress,
 }
 
 impl Assembly<'_> {
     /// Writes and verifies every kdb, but those that lie there as they would
     /// be made.
-    pub(crate) fn run(
-        &self,
-        objects: &Objects<'_>,
-        progress: &dyn Progress,
-    ) -> Result<Vec<MadeKdb>> {
+    pub(crate) fn run(&self) -> Result<Vec<MadeKdb>> {
         let store = store::of_library(&self.prepared.inputs.library);
         let ids = (0..self.prepared.plan.kdbs.len()).map(KdbId);
-        ids.map(|id| self.make(&*store, id, objects, progress)).collect()
+        ids.map(|id| self.make(&*store, id)).collect()
     }
 
     /// Makes one kdb, unless it lies there as it would be made.
-    fn make(
-        &self,
-        store: &dyn KernelStore,
-        id: KdbId,
-        objects: &Objects<'_>,
-        progress: &dyn Progress,
-    ) -> Result<MadeKdb> {
-        let Self { prepared, outputs, .. } = *self;
+    fn make(&self, store: &dyn KernelStore, id: KdbId) -> Result<MadeKdb> {
+        let Self { prepared, outputs, objects, progress, .. } = *self;
         let plan = &prepared.plan;
         let kdb = &plan[id];
         let dir = self.out.join(kdb.format.output_dir());
         std::fs::create_dir_all(&dir).map_err(error::io("create", &dir))?;
         let path = dir.join(kdb.file_name());
         let failed = |row: &plan::Row| objects.failed.get(&row.job);
-        let mut missing: Vec<(KernelKey, String)> = kdb
-            .rows
-            .iter()
-            .filter_map(|row| Some((KernelKey::clone(&row.key), failed(row)?.clone())))
-            .collect();
+        let lacking = |row: &plan::Row| {
+            Some(MissingKernel { key: KernelKey::clone(&row.key), reason: failed(row)?.clone() })
+        };
+        let mut missing: Vec<MissingKernel> = kdb.rows.iter().filter_map(lacking).collect();
         let unbuilt = prepared.inputs.unbuildable.get(&kdb.target).into_iter().flatten();
-        missing.extend(unbuilt.map(|unbuilt| (unbuilt.key.clone(), unbuilt.reason.text.clone())));
+        missing.extend(unbuilt.map(|unbuilt| MissingKernel {
+            key: unbuilt.key.clone(),
+            reason: unbuilt.reason.text.clone(),
+        }));
         missing.sort();
         let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
-        let recipe = self.recipe(store, id, &missing, objects);
+        let recipe = self.recipe(store, id, &missing);
         let kernels = if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {
             let rows = rows.len() as u64;
-            progress.event(Event::KdbUnchanged { plan, kdb: id, rows });
+            let (total, unchanged) = (rows, true);
+            progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
             rows
         } else {
-            let kernels = self.write(store, id, &path, &rows, objects, progress)?;
+            let kernels = self.write(store, id, &path, &rows)?;
             let file = outputs.records().described(&path).map_err(error::io("read", &path))?;
             outputs.records().note_verified(&file, &kdb.target, MAX_OBJECT_BYTES, kernels);
             if let Some(recipe) = &recipe {
@@ -277,20 +295,20 @@ impl Assembly<'_> {
         id: KdbId,
         path: &Path,
         rows: &[&plan::Row],
-        objects: &Objects<'_>,
-        progress: &dyn Progress,
     ) -> Result<u64> {
+        let Self { objects, progress, .. } = *self;
         let plan = &self.prepared.plan;
         let target = &plan[id].target;
         let size = |row: &plan::Row| objects.known[row.job.0].map_or(0, |(_, size)| size);
         let keys: Vec<(&KernelKey, u64)> = rows.iter().map(|row| (&*row.key, size(row))).collect();
         let report = |rows, total| {
-            progress.event(Event::KdbProgress { plan, kdb: id, rows, total });
+            let unchanged = false;
+            progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
         };
         let origins = self.form.provenance.then(|| Provenance::from_plan(plan, id));
         let origin_of = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
         let object = |position: usize| {
-            if self.cancel.is_cancelled() {
+            if progress.cancel().is_cancelled() {
                 return Err(CompileError::Interrupted);
             }
             (objects.read)(rows[position].job)
@@ -304,7 +322,7 @@ impl Assembly<'_> {
             progress: &report,
         };
         let kernels = store.write(path, &contents)?;
-        if self.cancel.is_cancelled() {
+        if progress.cancel().is_cancelled() {
             return Err(CompileError::Interrupted.into());
         }
         verify(store, path, target)?;
@@ -316,8 +334,7 @@ impl Assembly<'_> {
         &self,
         store: &dyn KernelStore,
         kdb: KdbId,
-        missing: &[(KernelKey, String)],
-        objects: &Objects<'_>,
+        missing: &[MissingKernel],
     ) -> Option<Recipe> {
         if self.form.provenance {
             return None;
@@ -329,12 +346,12 @@ impl Assembly<'_> {
         let rows = &plan[kdb].rows;
         let made = Hasher::new("gfxpack objects of a kdb 1")
             .list(rows.iter().map(|row| {
-                let object = objects.known[row.job.0];
+                let object = self.objects.known[row.job.0];
                 object.map_or(Digest::from_bytes([0; 32]), |(sha256, _)| sha256)
             }))
             .finish();
         let plan = plan.kdb_digest(kdb);
-        let missing = missing.iter().map(|(key, _)| [&key.kernel_name, &key.kernel_args]);
+        let missing = missing.iter().map(|one| [&one.key.kernel_name, &one.key.kernel_args]);
         let missing = missing.flatten().map(String::as_bytes);
         let fields = [plan.as_ref(), made.as_ref(), form.as_bytes()].into_iter().chain(missing);
         Some(self.outputs.recipe(&slot, fields))
@@ -351,7 +368,7 @@ fn verify(store: &dyn KernelStore, path: &Path, target: &Target) -> Result<()> {
     }
     std::fs::remove_file(path).map_err(error::io("remove", path))?;
     let finding = verified.findings.first().cloned().unwrap_or_default();
-    Err(Error::Unsound(format!("`{}`: {finding}", path.display())))
+    Err(error::unsound(format!("`{}`: {finding}", path.display())))
 }
 
 #[cfg(test)]

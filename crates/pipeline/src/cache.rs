@@ -10,7 +10,7 @@ use gfxpack_process::temporary_dir;
 use gfxpack_toolchain::{Search, ToolchainError, Toolchains};
 use tempfile::TempDir;
 
-use crate::error::{self, Result};
+use crate::error::{self, Error, Result};
 use crate::options::{CacheOptions, Purpose};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::{Event, Progress};
@@ -25,7 +25,8 @@ pub struct Cache {
     pub scratch: PathBuf,
     /// Where what is worth keeping lies.
     pub(crate) dir: PathBuf,
-    writable: bool,
+    /// Whether what is learnt and made may be kept.
+    pub(crate) writable: bool,
     /// Whether every output is read again.
     verify_all: bool,
     /// Bytes that the store may have when the build is done.
@@ -36,30 +37,26 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The cache, for a purpose.
+    /// The cache to build with; or as it is, with nothing made or changed in it.
     ///
     /// # Errors
     /// Where the directory can't be made, or not be used at all.
     pub fn open_for(options: &CacheOptions, purpose: Purpose) -> Result<Self> {
-        match purpose {
-            Purpose::Build => Self::open(options),
-            Purpose::Look => Self::open_to_look(options),
-        }
-    }
-
-    /// The cache to build with.
-    fn open(options: &CacheOptions) -> Result<Self> {
-        let (dir, limit) = (options.directory()?, options.size);
-        let (store, temporary) = match ObjectStore::open(&dir) {
-            Ok(store) => (store, None),
+        let (dir, writable) = (options.directory()?, purpose == Purpose::Build);
+        let open = || match ObjectStore::open(&dir) {
+            Ok(store) => Ok((store, None)),
             // Somebody else's, or mounted to be read only: what is there is of use.
             Err(error) if dir.is_dir() && is_read_only(&error) => {
                 let temporary = temporary_dir()?;
-                (ObjectStore::open_above(&dir, temporary.path())?, Some(temporary))
+                Ok((ObjectStore::open_above(&dir, temporary.path())?, Some(temporary)))
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => Err(Error::from(error)),
         };
-        let warning = temporary.as_ref().map(|_| {
+        let (store, temporary) = match purpose {
+            Purpose::Build => open()?,
+            Purpose::Look => (ObjectStore::open_to_look(&dir), Some(temporary_dir()?)),
+        };
+        let warning = temporary.as_ref().filter(|_| writable).map(|_| {
             format!(
                 "the cache in `{}` can't be written: it is read, and what is compiled now is \
                  kept for this run only",
@@ -67,36 +64,16 @@ impl Cache {
             )
         });
         let scratch = temporary.as_ref().map_or_else(|| dir.clone(), |dir| dir.path().to_owned());
-        let digests = options.file_digests(&dir);
-        let writable = true;
-        let kept = scratch.clone();
         Ok(Self {
             store,
-            digests,
+            digests: options.file_digests(&dir),
+            dir: if writable { scratch.clone() } else { dir },
             scratch,
-            dir: kept,
             writable,
-            limit,
             verify_all: options.verify_all,
+            limit: options.size.filter(|_| writable),
             warning,
             _temporary: temporary,
-        })
-    }
-
-    /// The cache as it is: nothing is made or changed in it.
-    fn open_to_look(options: &CacheOptions) -> Result<Self> {
-        let dir = options.directory()?;
-        let temporary = temporary_dir()?;
-        Ok(Self {
-            store: ObjectStore::open_to_look(&dir),
-            digests: options.file_digests(&dir),
-            scratch: temporary.path().to_owned(),
-            dir,
-            verify_all: options.verify_all,
-            writable: false,
-            limit: None,
-            warning: None,
-            _temporary: Some(temporary),
         })
     }
 
@@ -110,11 +87,6 @@ impl Cache {
         let kept = (&*self.dir, self.writable);
         let trial = arguments::plain;
         Toolchains::find(search, &self.digests, kept, &self.scratch, trial, cancel)
-    }
-
-    /// Whether what is learnt and made may be kept.
-    pub fn is_writable(&self) -> bool {
-        self.writable
     }
 
     /// What is known of the files in a directory that is built into.

@@ -88,18 +88,27 @@ pub fn database(path: &Path) -> Result<PathBuf> {
 }
 
 /// Writes a file whole or not at all; to a device or a pipe as to any other.
-pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    match Destination::follow(path)? {
+///
+/// # Errors
+/// Where it can't be written.
+pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
+    let bytes = bytes.as_ref();
+    let write = || match Destination::follow(path)? {
         Destination::File(path) => write_atomic(&path, &[bytes]),
         Destination::Stream(mut stream) => stream.write_all(bytes),
-    }
+    };
+    write().map_err(error::io("write", path))
 }
 
 /// The same for a script, which everybody may run.
-pub fn replace_executable(path: &Path, text: &str) -> std::io::Result<()> {
-    replace(path, text.as_bytes())?;
-    if fs::metadata(path)?.is_file() {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
+///
+/// # Errors
+/// Where it can't be written.
+pub fn replace_executable(path: &Path, text: &str) -> Result<()> {
+    replace(path, text)?;
+    if path.is_file() {
+        let executable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(path, executable).map_err(error::io("write", path))?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use gfxpack_compile::{Cancel, Summary};
+use gfxpack_compile::Summary;
 use gfxpack_miopen::Library;
 use gfxpack_model::{InstallLayout, KernelKey, Target};
 use gfxpack_package::signing::Signer;
@@ -11,18 +11,16 @@ use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
 
-use crate::answered::Answered;
-use crate::ask::{Coverage, coverage};
+use crate::ask::{Answered, Coverage, coverage};
 use crate::build::{self, Made, MadeKdb};
 use crate::cache::Cache;
-use crate::error::{self, Error, Result};
-use crate::failure_log::FailureFiles;
+use crate::error::{self, Result};
 use crate::kdb_check::{Checked, KdbCheck};
 use crate::options::{BuildOptions, LayoutChoice, PackageOptions, PrepareOptions};
 use crate::prepare::{self, Prepared, Work};
 use crate::progress::{Event, Progress};
 use crate::remote::RemoteBackends;
-use crate::report::{self, Facts};
+use crate::report;
 use crate::shards::stored::Stored;
 use crate::tuning::Shipped;
 use crate::writers::{self, MadePackages};
@@ -70,21 +68,21 @@ impl<'a> Dist<'a> {
     /// # Errors
     /// As [`prepare::prepare`] does, and for a stored plan that can't be run
     /// here.
-    pub fn prepare(
-        options: &'a DistOptions,
-        cancel: &Cancel,
-        progress: &dyn Progress,
-    ) -> Result<Work<Self>> {
+    pub fn prepare(options: &'a DistOptions, progress: &dyn Progress) -> Result<Work<Self>> {
         let prepare = &options.prepare;
         let prepared = match &options.stored_plan {
             Some(plan) => {
                 let cache = Cache::open_for(&prepare.cache, prepare.purpose)?;
-                Stored::open(plan)?.prepare(&Jobs::All, cache, &prepare.search, cancel)?
+                Stored::open(plan)?.prepare(
+                    &Jobs::All,
+                    cache,
+                    &prepare.search,
+                    progress.cancel(),
+                )?
             }
-            None => match prepare::prepare(prepare, cancel, progress)? {
+            None => match prepare::prepare(prepare, progress)? {
                 Work::ToDo(prepared) => *prepared,
-                Work::NothingMissing(shares) => return Ok(Work::NothingMissing(shares)),
-                Work::NoKeys => return Ok(Work::NoKeys),
+                Work::Nothing(shares) => return Ok(Work::Nothing(shares)),
             },
         };
         Ok(Work::ToDo(Box::new(Self { options, prepared })))
@@ -138,7 +136,6 @@ impl<'a> Dist<'a> {
     pub fn run(
         &self,
         packaging: Option<PackagePlan<'_>>,
-        cancel: &Cancel,
         progress: &dyn Progress,
     ) -> Result<Built> {
         let (prepared, options) = (&self.prepared, &self.options.build);
@@ -147,20 +144,14 @@ impl<'a> Dist<'a> {
         let remote = RemoteBackends::connect(options)?;
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
         self.report_toolchains(progress);
-        let mut facts = Facts::new();
-        let files = FailureFiles::new(&options.out, None, options.report.as_deref());
-        let made = build::build(prepared, options, &files, &remote, cancel, progress, &mut facts);
-        let reported =
-            report::write(&facts, prepared, options, &files, made.as_ref().err(), progress);
-        let Made { kdbs, summary } = made?;
-        reported?;
+        let Made { kdbs, summary } = build::build(prepared, options, &remote, progress)?;
         let failed: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
         // A package of nothing would only take the place of one that has kernels.
         let empty = kdbs.iter().any(|kdb| kdb.kernels == 0 && !kdb.missing.is_empty());
         let is_allowed = failed == 0 || (options.allow_partial && !(empty && packaging.is_some()));
         let mut packages = MadePackages::default();
         if let Some(packaging) = packaging.filter(|_| is_allowed) {
-            packages = self.package(&kdbs, &packaging, signer.as_ref(), cancel, progress)?;
+            packages = self.package(&kdbs, &packaging, signer.as_ref(), progress)?;
         }
         let signer = signer.filter(|_| is_allowed);
         let outputs = prepared.cache.outputs(&options.out)?;
@@ -185,7 +176,6 @@ impl<'a> Dist<'a> {
         kdbs: &[MadeKdb],
         packaging: &PackagePlan<'_>,
         signer: Option<&Signer>,
-        cancel: &Cancel,
         progress: &dyn Progress,
     ) -> Result<MadePackages> {
         let (prepared, out) = (&self.prepared, &self.options.build.out);
@@ -198,7 +188,7 @@ impl<'a> Dist<'a> {
         hidden::warn(&releases, &inputs.missing_from, inputs.max_object_bytes, progress);
         let planned = packages::plan(&releases, &packaging.shipped, packaging.options)?;
         let outputs = prepared.cache.outputs(out)?;
-        writers::write(&planned, packaging.options, signer, out, &outputs, cancel, progress)
+        writers::write(&planned, packaging.options, signer, out, &outputs, progress)
     }
 
     /// Has the library that was asked look for its kernels in the files that were
@@ -211,14 +201,13 @@ impl<'a> Dist<'a> {
         &self,
         built: &Built,
         jobs: usize,
-        cancel: &Cancel,
         progress: &dyn Progress,
         each: &mut dyn FnMut(&Checked),
     ) -> Result<()> {
         let prepared = &self.prepared;
         if let Answered::Plans(asked) = &prepared.asked {
             let files = built.kdbs.iter().map(|kdb| (&kdb.target, kdb.path.as_path()));
-            return asked.check(files, cancel, progress);
+            return asked.check(files, progress);
         }
         let (Some(asked), Some(facts)) = (prepared.asked.miopen(), &prepared.inputs.library.asked)
         else {
@@ -226,7 +215,7 @@ impl<'a> Dist<'a> {
         };
         let files: Vec<PathBuf> = built.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
         // Kernels that may be missing are not looked for.
-        let missing = built.kdbs.iter().flat_map(|kdb| &kdb.missing).map(|(key, _)| key);
+        let missing = built.kdbs.iter().flat_map(|kdb| &kdb.missing).map(|one| &one.key);
         let skipped = prepared.inputs.skipped.values().flatten();
         let may_be_missing = facts.without_source.iter().chain(missing).chain(skipped);
         let mut excused: Vec<KernelKey> = may_be_missing.cloned().collect();
@@ -240,7 +229,7 @@ impl<'a> Dist<'a> {
             jobs,
         };
         let targets = built.kdbs.iter().map(|kdb| kdb.target.clone()).collect();
-        check.run(&targets, cancel, progress, each)
+        check.run(&targets, progress, each)
     }
 
     fn coverage(&self, kdbs: &[MadeKdb]) -> Vec<Coverage> {
@@ -251,7 +240,7 @@ impl<'a> Dist<'a> {
         };
         let mut all = Vec::new();
         for kdb in kdbs {
-            let missing: HashSet<&KernelKey> = kdb.missing.iter().map(|(key, _)| key).collect();
+            let missing: HashSet<&KernelKey> = kdb.missing.iter().map(|one| &one.key).collect();
             let planned = prepared.plan.kdbs.iter().filter(|plan| plan.target == kdb.target);
             let rows = planned.flat_map(|plan| plan.rows.iter().map(|row| &*row.key));
             let built = rows.filter(|key| !missing.contains(key));
@@ -279,7 +268,7 @@ impl Built {
     /// An error if kernels are missing that were not allowed to be.
     ///
     /// # Errors
-    /// [`Error::Refused`].
+    /// One of the kind `ErrorKind::Refused`.
     pub fn outcome(&self, packages: bool) -> Result<()> {
         if self.is_allowed {
             return Ok(());
@@ -289,7 +278,7 @@ impl Built {
             0 => "what they lack is told above",
             _ => "see the compiler's output above",
         };
-        let (failed, total) = (self.failed, kernels as usize + self.failed);
-        Err(Error::Refused { failed, total, reasons, packages })
+        let total = kernels as usize + self.failed;
+        Err(error::refused(self.failed, total, reasons, packages))
     }
 }

@@ -1,104 +1,67 @@
 //! What ends a run, what the user can do about it, and whose fault it is.
 
+use std::fmt::Display;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gfxpack_compile::{CompileError, ManifestError};
 use gfxpack_debian::DebianError;
 use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
 use gfxpack_miopen::{AskError, LibraryError, NetworkError, ProblemsError, SourcesError};
-use gfxpack_model::KernelKey;
 use gfxpack_package::repository::RepositoryError;
 use gfxpack_package::signing::SigningError;
 use gfxpack_package::verify::VerifyError;
 use gfxpack_plan::InputError;
-use gfxpack_plan::shard::Shard;
 use gfxpack_plan::stored::{StoredError, WriteError as PlanWriteError};
 use gfxpack_process::{FileError, io_hint};
 use gfxpack_toolchain::ToolchainError;
 
-use crate::merge_error::MergeError;
-use crate::text::{counted, key_in_words};
+use crate::text::counted;
 
 /// The result of a step of the pipeline.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 
-/// Whose fault an error is, which decides the exit code.
+/// Whose fault an error is; the numbers are exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum ErrorKind {
-    /// The command line or an input is wrong.
-    Usage,
-    /// A file does not have the kernel that was asked for.
-    NotFound,
-    /// Kernels are missing that could not be compiled or found, or MIOpen failed on
-    /// problems.
-    Refused,
-    /// A shard is done, and has kernels that could not be compiled.
-    ShardRefused,
-    /// A file did not pass verification.
-    Unsound,
-    /// The run was stopped.
-    Interrupted,
     /// gfxpack or the machine failed.
-    Internal,
+    Internal = 1,
+    /// The command line or an input is wrong.
+    Usage = 2,
+    /// There is no such kernel, no package, or no GPU.
+    NotFound = 3,
+    /// A shard is done, and has kernels that could not be compiled: running it
+    /// again gives the same.
+    ShardRefused = 42,
+    /// Kernels are missing that could not be compiled or found, MIOpen failed on
+    /// problems, or layers of a model are not resolved.
+    Refused = 100,
+    /// A file or the cache did not pass verification, `kdb repair` lost rows, two
+    /// kdbs differ, or something is wrong on this machine.
+    Unsound = 101,
+    /// The run was stopped by a signal.
+    Interrupted = 130,
 }
 
 /// What ended a run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The command line or an input is wrong.
+    /// What the pipeline or a command found out itself.
     #[error("{message}")]
-    Usage {
+    Message {
+        /// Whose fault it is.
+        kind: ErrorKind,
         /// What is wrong.
         message: String,
         /// What the user can do about it.
-        hint: String,
-    },
-    /// A kdb does not have the key that was asked for.
-    #[error("failed to find {} in `{}`", key_in_words(.key), .file.display())]
-    NoSuchKernel {
-        /// The key.
-        key: Box<KernelKey>,
-        /// The kdb.
-        file: PathBuf,
+        hint: Option<String>,
     },
     /// Several things are wrong in the input.
     #[error("failed to accept the input: {}", counted(.0.len(), "error"))]
     Inputs(Vec<InputError>),
-    /// Kernels could not be compiled or found, and the user did not allow that.
-    #[error("failed to build {failed} of {}{}", counted(*total, "kernel"), if *packages { "; no package was made" } else { "" })]
-    Refused {
-        /// Kernels without an object.
-        failed: usize,
-        /// Kernels in all.
-        total: usize,
-        /// Where the reasons are reported.
-        reasons: &'static str,
-        /// Whether packages were to be made.
-        packages: bool,
-    },
-    /// MIOpen failed on problems, which may want kernels that nobody knows.
-    #[error("failed to ask for {failed} of {}", counted(*total, "problem"))]
-    ProblemsFailed {
-        /// Problems without an answer.
-        failed: usize,
-        /// Problems in all.
-        total: usize,
-        /// What the user can do about it.
-        hint: &'static str,
-    },
-    /// rocFFT does not create plans.
-    #[error("failed to ask for {failed} of {}", counted(*total, "plan"))]
-    PlansFailed {
-        /// Plans that are not created.
-        failed: usize,
-        /// Plans in all.
-        total: usize,
-        /// What the user can do about it.
-        hint: &'static str,
-    },
     /// Lists of plans could not be read.
     #[error(transparent)]
     Plans(#[from] gfxpack_rocfft::PlansError),
@@ -114,43 +77,6 @@ pub enum Error {
     /// rocFFT's kernel cache could not be written.
     #[error(transparent)]
     RocfftWrite(#[from] gfxpack_rocfft::WriteError),
-    /// A shard is done, and has kernels that could not be compiled.
-    #[error("failed to compile {failed} of {} of shard {shard}", counted(*total, "kernel"))]
-    ShardRefused {
-        /// The shard.
-        shard: Shard,
-        /// Kernels without an object.
-        failed: usize,
-        /// Its kernels in all.
-        total: usize,
-    },
-    /// The machine failed some of a shard's jobs.
-    #[error("failed to run {} of shard {shard}: their compilers were killed", counted(*lost, "job"))]
-    ShardLost {
-        /// The shard.
-        shard: Shard,
-        /// Jobs that have to run again.
-        lost: usize,
-    },
-    /// A kdb is known to lack kernels, and the user did not allow that.
-    #[error("failed to package `{file}`: it lacks {}", counted(*missing, "kernel"))]
-    Partial {
-        /// The kdb.
-        file: String,
-        /// Kernels that it lacks.
-        missing: usize,
-    },
-    /// A kdb is damaged.
-    #[error("failed to verify {0}")]
-    Unsound(String),
-    /// Verification found something, and it is known what helps.
-    #[error("failed to verify {what}")]
-    Unverified {
-        /// What did not pass.
-        what: String,
-        /// What the user can do about it.
-        hint: String,
-    },
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -181,9 +107,6 @@ pub enum Error {
     /// A plan could not be stored.
     #[error(transparent)]
     PlanWrite(#[from] PlanWriteError),
-    /// Shards do not fit together.
-    #[error(transparent)]
-    Merge(#[from] MergeError),
     /// A shard's manifest is wrong.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -238,9 +161,6 @@ pub enum Error {
     /// A path has a character that no script can hold.
     #[error("failed to write an argument into a script")]
     Script(#[from] shlex::QuoteError),
-    /// A panic, which has reported itself already.
-    #[error("failed because of a defect in gfxpack")]
-    Defect,
     /// Facts could not be written as JSON.
     #[error("failed to write JSON")]
     Json(#[from] serde_json::Error),
@@ -248,7 +168,35 @@ pub enum Error {
 
 /// An error in the command line or an input.
 pub fn usage(message: impl ToString, hint: impl ToString) -> Error {
-    Error::Usage { message: message.to_string(), hint: hint.to_string() }
+    Error::new(ErrorKind::Usage, message, hint)
+}
+
+/// A file that did not pass verification.
+pub fn unsound(what: impl Display) -> Error {
+    let hint = "build the file again, or replace it";
+    Error::new(ErrorKind::Unsound, format!("failed to verify {what}"), hint)
+}
+
+/// Kernels that could not be compiled or found, although the user did not allow
+/// that; `reasons` says where the reasons are reported. No package was made if
+/// `packages` were to be.
+pub fn refused(failed: usize, total: usize, reasons: &str, packages: bool) -> Error {
+    let no_package = if packages { "; no package was made" } else { "" };
+    let hint = match packages {
+        _ if failed == total => reasons.to_owned(),
+        true => format!("{reasons}; --allow-partial makes packages without these kernels"),
+        false => {
+            format!("{reasons}; the kdbs hold the others; with --allow-partial that is no failure")
+        }
+    };
+    let message = format!("failed to build {failed} of {}{no_package}", counted(total, "kernel"));
+    Error::new(ErrorKind::Refused, message, hint)
+}
+
+/// A panic, which has reported itself already.
+pub fn defect() -> Error {
+    let hint = "please report it with the output above";
+    Error::new(ErrorKind::Internal, "failed because of a defect in gfxpack", hint)
 }
 
 /// A file that could not be read or written; `action` is a verb.
@@ -273,147 +221,92 @@ pub fn in_full(error: &dyn std::error::Error) -> String {
 }
 
 impl Error {
+    /// An error that is told in these words.
+    pub fn new(kind: ErrorKind, message: impl ToString, hint: impl ToString) -> Self {
+        Self::Message { kind, message: message.to_string(), hint: Some(hint.to_string()) }
+    }
+
     /// Whose fault it is.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Usage { .. }
-            | Self::Inputs(_)
-            | Self::Input(_)
-            | Self::Manifest(_)
-            | Self::Stored(_)
-            | Self::Tuning(_) => ErrorKind::Usage,
-            Self::NoSuchKernel { .. } => ErrorKind::NotFound,
-            Self::Network(NetworkError::Table { .. }) => ErrorKind::Internal,
-            Self::Network(_) => ErrorKind::Usage,
-            Self::Harvest(error) => harvest_kind(error),
-            Self::KdbCopy(error) => copy_kind(error),
-            Self::TuningMerge(gfxpack_tuning::MergeError::Write(_)) => ErrorKind::Internal,
-            Self::TuningMerge(_) => ErrorKind::Usage,
-            Self::Repository(error) if error.is_usage() => ErrorKind::Usage,
-            Self::Verify(error) if error.is_usage() => ErrorKind::Usage,
-            Self::Refused { .. }
-            | Self::ProblemsFailed { .. }
-            | Self::PlansFailed { .. }
-            | Self::Partial { .. } => ErrorKind::Refused,
-            Self::RocfftAsk(gfxpack_rocfft::AskError::Cancelled) => ErrorKind::Interrupted,
-            Self::RocfftAsk(_) | Self::RocfftWrite(_) => ErrorKind::Internal,
-            Self::Plans(_) | Self::RocfftLog(_) | Self::RocfftRead(_) => ErrorKind::Usage,
-            Self::ShardRefused { .. } => ErrorKind::ShardRefused,
-            Self::Unsound(_) | Self::Unverified { .. } => ErrorKind::Unsound,
-            Self::File(error) if error.is_usage() => ErrorKind::Usage,
-            Self::ShardLost { .. }
-            | Self::File(_)
-            | Self::KdbWrite(_)
-            | Self::Keyring(_)
-            | Self::Sources(_)
-            | Self::PlanWrite(_)
-            | Self::Script(_)
-            | Self::Repository(_)
-            | Self::Verify(_)
-            | Self::Debian(_)
-            | Self::Elf(_)
-            | Self::Problem(_)
-            | Self::Defect
-            | Self::Json(_) => ErrorKind::Internal,
-            Self::Compile(error) => compile_kind(error),
-            Self::Toolchain(error) => toolchain_kind(error),
-            Self::Problems(ProblemsError::File(HarvestError::Interrupted)) => {
-                ErrorKind::Interrupted
-            }
-            Self::Problems(_) => ErrorKind::Usage,
-            Self::Ask(error) => ask_kind(error),
-            Self::Library(error) => library_kind(error),
-            Self::Merge(error) if error.is_usage() => ErrorKind::Usage,
-            Self::Merge(_) => ErrorKind::Unsound,
-            Self::KdbRead(ReadError::Interrupted { .. }) => ErrorKind::Interrupted,
-            Self::KdbRead(_) => ErrorKind::Usage,
-            Self::Package(error) => package_kind(error),
-            Self::Signing(error) if error.is_usage() => ErrorKind::Usage,
-            Self::Tool(error) if error.is_usage() => ErrorKind::Usage,
-            Self::Signing(_) | Self::Tool(_) => ErrorKind::Internal,
-        }
+        self.judge().0
     }
 
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Usage { hint, .. } | Self::Unverified { hint, .. } => hint.clone(),
-            Self::NoSuchKernel { .. } => NO_SUCH_KERNEL_HINT.to_owned(),
-            Self::Inputs(errors) => errors.first()?.hint(),
-            Self::Refused { failed, total, reasons, .. } if failed == total => {
-                (*reasons).to_owned()
+        self.judge().1
+    }
+
+    /// Whose fault it is, and what the user can do about it.
+    fn judge(&self) -> (ErrorKind, Option<String>) {
+        use ErrorKind::{Internal, Interrupted, Usage};
+
+        fn with(kind: ErrorKind, hint: impl ToString) -> (ErrorKind, Option<String>) {
+            (kind, Some(hint.to_string()))
+        }
+
+        let usage_if = |is_usage| if is_usage { Usage } else { Internal };
+        match self {
+            Self::Message { kind, hint, .. } => (*kind, hint.clone()),
+            Self::Inputs(errors) => (Usage, errors.first().map(InputError::hint)),
+            Self::Input(error) => with(Usage, error.hint()),
+            Self::Manifest(error) => with(Usage, error.hint()),
+            Self::Stored(error) => with(Usage, error.hint()),
+            Self::Tuning(error) => with(Usage, error.hint()),
+            Self::Plans(error) => with(Usage, error.hint()),
+            Self::RocfftLog(error) => with(Usage, error.hint()),
+            Self::RocfftRead(error) => with(Usage, error.hint()),
+            Self::RocfftWrite(error) => with(Internal, error.hint()),
+            Self::RocfftAsk(error) => {
+                let cancelled = matches!(error, gfxpack_rocfft::AskError::Cancelled);
+                let kind = if cancelled { Interrupted } else { Internal };
+                (kind, error.hint().map(str::to_owned))
             }
-            Self::Refused { reasons, packages: true, .. } => {
-                format!("{reasons}; --allow-partial makes packages without these kernels")
+            Self::Network(error @ NetworkError::Table { .. }) => with(Internal, error.hint()),
+            Self::Network(error) => with(Usage, error.hint()),
+            Self::Harvest(error) => with(harvest_kind(error), error.hint()),
+            Self::KdbCopy(error) => with(copy_kind(error), error.hint()),
+            Self::KdbRead(error) => with(read_kind(error), error.hint()),
+            Self::KdbWrite(error) => with(Internal, error.hint()),
+            Self::TuningMerge(error) => {
+                let is_write = matches!(error, gfxpack_tuning::MergeError::Write(_));
+                with(usage_if(!is_write), error.hint())
             }
-            Self::Refused { reasons, .. } => format!(
-                "{reasons}; the kdbs hold the others; with --allow-partial that is no failure"
+            Self::Repository(error) => with(usage_if(error.is_usage()), error.hint()),
+            Self::Verify(error) => with(usage_if(error.is_usage()), error.hint()),
+            Self::File(error) => with(usage_if(error.is_usage()), error.hint()),
+            Self::Signing(error) => with(usage_if(error.is_usage()), error.hint()),
+            Self::Tool(error) => with(usage_if(error.is_usage()), error.hint()),
+            Self::Compile(error) => with(compile_kind(error), error.hint()),
+            Self::Toolchain(error) => with(toolchain_kind(error), error.hint()),
+            Self::Problems(error) => {
+                let stopped = matches!(error, ProblemsError::File(HarvestError::Interrupted));
+                with(if stopped { Interrupted } else { Usage }, error.hint())
+            }
+            Self::Ask(error) => (ask_kind(error), error.hint()),
+            Self::Library(error) => with(library_kind(error), error.hint()),
+            Self::Package(error) => {
+                let hint = signing_error(error).map_or(error.hint(), SigningError::hint);
+                with(package_kind(error), hint)
+            }
+            Self::Keyring(_) => with(Internal, "please report it: the keys are a part of gfxpack"),
+            Self::Sources(SourcesError::Write { source, .. }) => with(Internal, io_hint(source)),
+            Self::Sources(_) | Self::Elf(_) => with(
+                Internal,
+                "check that the libMIOpen is undamaged and may be read, or fetch it again",
             ),
-            Self::ProblemsFailed { hint, .. } | Self::PlansFailed { hint, .. } => {
-                (*hint).to_owned()
-            }
-            Self::Plans(error) => error.hint().to_owned(),
-            Self::RocfftLog(error) => error.hint().to_owned(),
-            Self::RocfftAsk(error) => return error.hint().map(str::to_owned),
-            Self::RocfftRead(error) => error.hint().to_owned(),
-            Self::RocfftWrite(error) => error.hint().to_owned(),
-            Self::ShardRefused { .. } => SHARD_REFUSED_HINT.to_owned(),
-            Self::ShardLost { .. } => {
-                "run the shard again, with more memory or fewer --jobs; what is compiled is kept"
-                    .to_owned()
-            }
-            Self::Partial { .. } => {
-                "manifest.json beside it lists them; --allow-partial packages it all the same"
-                    .to_owned()
-            }
-            Self::Unsound(_) => "build the file again, or replace it".to_owned(),
-            Self::File(error) => error.hint().to_owned(),
-            Self::Input(error) => error.hint(),
-            Self::Compile(error) => error.hint(),
-            Self::Toolchain(error) => error.hint(),
-            Self::Problems(error) => error.hint(),
-            Self::Ask(error) => return error.hint(),
-            Self::Library(error) => error.hint().to_owned(),
-            Self::Merge(error) => error.hint(),
-            Self::Manifest(error) => error.hint().to_owned(),
-            Self::Stored(error) => error.hint().to_owned(),
-            Self::KdbRead(error) => error.hint().to_owned(),
-            Self::KdbWrite(error) => error.hint().to_owned(),
-            Self::Tuning(error) => error.hint(),
-            Self::Package(error) => signing_error(error).map_or(error.hint(), SigningError::hint),
-            Self::Signing(error) => error.hint(),
-            Self::Tool(error) => error.hint(),
-            Self::Defect => "please report it with the output above".to_owned(),
-            Self::Network(error) => error.hint(),
-            Self::Harvest(error) => error.hint().to_owned(),
-            Self::KdbCopy(error) => error.hint().to_owned(),
-            Self::TuningMerge(error) => error.hint(),
-            Self::Repository(error) => error.hint(),
-            Self::Verify(error) => error.hint(),
-            Self::Keyring(_) => "please report it: the keys are a part of gfxpack".to_owned(),
-            Self::Sources(SourcesError::Write { source, .. }) => io_hint(source).to_owned(),
-            Self::Sources(_) | Self::Elf(_) => {
-                "check that the libMIOpen is undamaged and may be read, or fetch it again"
-                    .to_owned()
-            }
-            Self::PlanWrite(PlanWriteError::Input(error)) => error.hint(),
-            Self::PlanWrite(PlanWriteError::Io(source)) => io_hint(source).to_owned(),
+            Self::PlanWrite(PlanWriteError::Input(error)) => with(Internal, error.hint()),
+            Self::PlanWrite(PlanWriteError::Io(source)) => with(Internal, io_hint(source)),
             Self::Script(_) => {
-                "a shell script can't hold a NUL byte: take it out of the options".to_owned()
+                with(Internal, "a shell script can't hold a NUL byte: take it out of the options")
             }
-            Self::Debian(error) => error.hint().to_owned(),
-            Self::Problem(error) => error.hint().to_owned(),
-            Self::PlanWrite(_) | Self::Json(_) => return None,
-        };
-        Some(hint)
+            Self::Debian(error) => with(Internal, error.hint()),
+            Self::Problem(error) => with(Internal, error.hint()),
+            Self::PlanWrite(_) | Self::Json(_) => (Internal, None),
+        }
     }
 }
-
-/// What to do about a key that a kdb does not have.
-const NO_SUCH_KERNEL_HINT: &str = "keys are compared byte for byte, leading blanks and ` -mcpu=` \
-     included; `gfxpack kdb list --filter TEXT` shows them";
 
 /// What to do about shards that have refused kernels.
 pub const SHARD_REFUSED_HINT: &str = "do not run it again: the compiler's output is below `failed` in --out; \
@@ -476,10 +369,17 @@ fn harvest_kind(error: &HarvestError) -> ErrorKind {
     }
 }
 
+fn read_kind(error: &ReadError) -> ErrorKind {
+    match error {
+        ReadError::Interrupted { .. } => ErrorKind::Interrupted,
+        _ => ErrorKind::Usage,
+    }
+}
+
 fn copy_kind(error: &CopyError) -> ErrorKind {
     match error {
         CopyError::Write(_) => ErrorKind::Internal,
-        CopyError::Read(ReadError::Interrupted { .. }) => ErrorKind::Interrupted,
+        CopyError::Read(error) => read_kind(error),
         _ => ErrorKind::Usage,
     }
 }

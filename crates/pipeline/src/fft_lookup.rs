@@ -7,6 +7,7 @@ use gfxpack_model::{Digest, Target};
 use gfxpack_rocfft::{CacheKey, FileNaming, Places, ReadError, Reader, check_row, verify};
 use gfxpack_stock_library::Library;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::error::{Error, Result, in_full};
 use crate::rocfft;
@@ -31,15 +32,6 @@ pub struct FftLibrary {
     hip_version: i64,
     generator_sum: [u8; 32],
     naming: FileNaming,
-}
-
-/// A library, as messages say it.
-#[derive(Debug, Serialize)]
-pub struct LibraryMessage {
-    file: PathBuf,
-    version: String,
-    hip_version: i64,
-    generator_sum: Digest,
 }
 
 /// What one file answers.
@@ -80,28 +72,17 @@ impl FftLibrary {
 
     /// For messages.
     #[must_use]
-    pub fn message(&self) -> LibraryMessage {
-        LibraryMessage {
-            file: self.library.file.clone(),
-            version: self.version.clone(),
-            hip_version: self.hip_version,
-            generator_sum: Digest::from_bytes(self.generator_sum),
-        }
+    pub fn message(&self) -> Value {
+        json!({
+            "file": self.library.file, "version": self.version, "hip_version": self.hip_version,
+            "generator_sum": Digest::from_bytes(self.generator_sum),
+        })
     }
 
     /// In words: its version and file.
     #[must_use]
     pub fn in_words(&self) -> String {
         format!("rocFFT {} ({})", self.version, self.library.file.display())
-    }
-
-    fn key(&self, kernel: &str, target: &Target) -> CacheKey {
-        CacheKey {
-            kernel_name: kernel.to_owned(),
-            arch: target.id().processor().to_owned(),
-            hip_version: self.hip_version,
-            generator_sum: self.generator_sum,
-        }
     }
 
     /// Every file that it may open, in the order in which it asks them, and
@@ -143,7 +124,12 @@ impl FftLibrary {
         kernel: &str,
         target: &Target,
     ) -> (&'static str, String, u64, Option<Vec<u8>>) {
-        let wanted = self.key(kernel, target);
+        let wanted = CacheKey {
+            kernel_name: kernel.to_owned(),
+            arch: target.id().processor().to_owned(),
+            hip_version: self.hip_version,
+            generator_sum: self.generator_sum,
+        };
         let (mut kernels, mut others) = (0, Vec::new());
         let read = Reader::open(file).and_then(|reader| {
             reader.for_each_key(|key| {

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
+use gfxpack_process::temporary_dir;
 use gfxpack_rocfft::{FftPlan, LogError, LoggedKernels, LoggedPlans, read_rtc_log, read_trace};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -38,8 +39,7 @@ impl FftLogs {
     /// # Errors
     /// Where there can be none.
     pub fn create() -> Result<Self> {
-        let directory = tempfile::Builder::new().prefix("gfxpack-run-").tempdir();
-        Ok(Self { directory: directory.map_err(error::io("create", &std::env::temp_dir()))? })
+        Ok(Self { directory: temporary_dir()? })
     }
 
     /// The variables that have rocFFT write the logs.

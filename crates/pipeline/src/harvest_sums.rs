@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gfxpack_model::key_record::KeyRecord;
 use serde_json::{Value, json};
 
-use crate::text::counted;
+use crate::text::{counted, joined};
 
 /// What composable kernels are told of the processor beside `-mcpu=`.
 ///
@@ -14,7 +14,7 @@ use crate::text::counted;
 const OF_THE_PROCESSOR: &str = " -DCK_AMD_GPU_GFX";
 
 /// Which keys a harvest takes, and how many of which kind it has taken.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct HarvestSums {
     only_missed: bool,
     is_retargeted: bool,
@@ -36,17 +36,7 @@ impl HarvestSums {
     /// that it never asks for on its processor, if keys were given another one.
     #[must_use]
     pub fn new(only_missed: bool, is_retargeted: bool) -> Self {
-        Self {
-            only_missed,
-            is_retargeted,
-            read: 0,
-            keys: 0,
-            missed: 0,
-            uncompilable: 0,
-            of_processor: 0,
-            not_for_processor: 0,
-            devices: BTreeMap::new(),
-        }
+        Self { only_missed, is_retargeted, ..Self::default() }
     }
 
     /// Counts a key; whether it is taken.
@@ -64,12 +54,7 @@ impl HarvestSums {
         self.uncompilable += u64::from(record.key.check().is_err());
         self.of_processor += u64::from(record.key.kernel_args.contains(OF_THE_PROCESSOR));
         let device = record.key.split_device().map_or("", |(_, device)| device);
-        match self.devices.get_mut(device) {
-            Some(count) => *count += 1,
-            None => {
-                self.devices.insert(device.to_owned(), 1);
-            }
-        }
+        *self.devices.entry(device.to_owned()).or_default() += 1;
         true
     }
 
@@ -89,18 +74,14 @@ impl HarvestSums {
         if self.keys == 0 {
             return vec![format!("nothing was missing among {}", counted(self.read, "key"))];
         }
-        let devices: Vec<String> = self
-            .devices
-            .iter()
-            .map(|(device, count)| match device.as_str() {
-                "" => format!("{count} for no processor by name"),
-                device => format!("{count} for {device}"),
-            })
-            .collect();
+        let devices = self.devices.iter().map(|(device, count)| match device.as_str() {
+            "" => format!("{count} for no processor by name"),
+            device => format!("{count} for {device}"),
+        });
         let mut remarks = vec![format!(
             "{} ({}), {} of which were missing somewhere",
             counted(self.keys, "key"),
-            devices.join(", "),
+            joined(devices),
             self.missed
         )];
         if self.uncompilable > 0 {

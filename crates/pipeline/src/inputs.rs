@@ -1,7 +1,6 @@
 //! Reads manifests and key lists, and loads the sources they name.
 
 mod asked;
-mod excluded;
 mod key_list;
 mod plans;
 mod reader;
@@ -22,19 +21,17 @@ use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault, Location, device_wide};
 use tempfile::TempDir;
 
-use crate::answered::Answered;
+use crate::ask::Answered;
 use crate::error::{self, Error, Result};
 use crate::library::Library;
 use crate::missing_from::{Present, Share};
 use crate::options::InputOptions;
 use crate::refused_list::SkipList;
-use crate::rocfft::AskedPlans;
 use crate::source_tree;
-use crate::text::counted;
+use crate::text::{counted, joined};
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
-use excluded::Excluded;
 use key_list::read_keys;
-use reader::Reader;
+use reader::{Excluded, Reader};
 use text_file::read_text;
 
 pub use reader::LeftOut;
@@ -48,6 +45,7 @@ pub struct Read {
 }
 
 /// What was read of the inputs, but for the keys that are compiled.
+#[derive(Default)]
 pub struct Inputs {
     /// The sources, with their bytes.
     pub sources: SourceSet,
@@ -78,7 +76,9 @@ pub struct Inputs {
 /// Where inputs contradict each other, can't be read, or come to no kernel.
 pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<Read> {
     if let Answered::Plans(plans) = asked {
-        return plan_kernels(inputs, plans);
+        let mut reader = Reader::new(inputs, true)?;
+        reader.plans(plans)?;
+        return reader.finish(inputs);
     }
     let asked = asked.miopen();
     if inputs.manifests.is_empty() && inputs.keys.is_empty() && asked.is_none() {
@@ -129,9 +129,7 @@ pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<Read> {
         }
     }
     reader.warnings.extend(reader.requests.iter().filter_map(|of| unknown_count(&of.target)));
-    let policy = LicensePolicy { dfsg: inputs.dfsg, allow: inputs.license_allow.clone() };
-    let left_out = reader.leave_out(&policy, inputs.stated_license.as_ref())?;
-    reader.finish(left_out, inputs.allow_partial)
+    reader.finish(inputs)
 }
 
 /// Makes sure that plans are the only input.
@@ -149,25 +147,15 @@ pub(crate) fn check_plans_alone(inputs: &InputOptions) -> Result<()> {
     Ok(())
 }
 
-/// The kernels that librocfft asks for.
-fn plan_kernels(inputs: &InputOptions, asked: &AskedPlans) -> Result<Read> {
-    let mut reader = Reader::new(inputs, true)?;
-    reader.plans(asked)?;
-    let policy = LicensePolicy { dfsg: inputs.dfsg, allow: inputs.license_allow.clone() };
-    let left_out = reader.leave_out(&policy, inputs.stated_license.as_ref())?;
-    reader.finish(left_out, inputs.allow_partial)
-}
-
 /// What to say of a count that no device of its kind has, as far as is known.
 fn unknown_count(target: &Target) -> Option<String> {
     let count = target.compute_units()?;
     let known = processors::by_name(target.id().processor())?.compute_units;
     (!known.is_empty() && !known.contains(&count)).then(|| {
-        let known: Vec<String> = known.iter().map(ToString::to_string).collect();
         format!(
             "no {} with {count} compute units is known, only with {}: `{}` may be of no use",
             target.id(),
-            known.join(", "),
+            joined(known),
             target.kdb_file_name()
         )
     })
@@ -200,36 +188,27 @@ impl Reader {
     /// Knows nothing yet but the targets and what is not built again.
     fn new(inputs: &InputOptions, is_asked: bool) -> Result<Self> {
         let targets = distinct(&inputs.targets)?;
+        let request = |target| TargetRequest {
+            target,
+            format: StoreFormat::Kdb,
+            toolchain: ToolchainId(0),
+            keys: Vec::new(),
+        };
         Ok(Self {
-            requests: targets
-                .into_iter()
-                .map(|target| TargetRequest {
-                    target,
-                    format: StoreFormat::Kdb,
-                    toolchain: ToolchainId(0),
-                    keys: Vec::new(),
-                })
-                .collect(),
-            sources: SourceSet::default(),
-            own_sources: Vec::new(),
+            requests: targets.into_iter().map(request).collect(),
             library: Library {
                 only_missing: !inputs.missing_from.is_empty(),
                 ..Library::default()
             },
-            generated: BTreeSet::new(),
-            missing: Vec::new(),
             excluded: Excluded {
                 present: Present::read(&inputs.missing_from, inputs.max_object_bytes)?,
                 had: BTreeMap::new(),
                 refused: SkipList::read(&inputs.skip_refused)?,
             },
-            key_errors: Vec::new(),
-            unbuildable: Unbuildable::new(),
-            warnings: Vec::new(),
             files: inputs.manifests.len() + inputs.keys.len(),
             for_miopen: !inputs.keys.is_empty() || is_asked,
             has_input: !inputs.manifests.is_empty() || is_asked,
-            left_out_by_debian: LeftOut::new(),
+            ..Self::default()
         })
     }
 
@@ -321,11 +300,9 @@ impl Reader {
     }
 
     /// Drops the keys of sources whose licences the policy refuses.
-    fn leave_out(
-        &mut self,
-        policy: &LicensePolicy,
-        stated: Option<&SourceLicense>,
-    ) -> Result<LeftOut> {
+    fn leave_out(&mut self, inputs: &InputOptions) -> Result<LeftOut> {
+        let policy = LicensePolicy { dfsg: inputs.dfsg, allow: inputs.license_allow.clone() };
+        let stated = inputs.stated_license.as_ref();
         let mut left_out = std::mem::take(&mut self.left_out_by_debian);
         for (source, known) in &self.library.licenses {
             let stated = stated.filter(|_| known.is_empty());
@@ -334,8 +311,8 @@ impl Reader {
                 left_out.insert(source.clone(), reason);
             }
         }
-        if !left_out.is_empty() && left_out.len() == self.library.licenses.len() {
-            let (source, reason) = left_out.first_key_value().expect("one at least");
+        let Some((source, reason)) = left_out.first_key_value() else { return Ok(left_out) };
+        if left_out.len() == self.library.licenses.len() {
             return Err(error::usage(
                 format!("failed to find a source that may be compiled: `{source}`: {reason}"),
                 "allow its licence with --license-allow, or say it with --license",
@@ -385,11 +362,8 @@ impl Reader {
     /// What is left out as refused, for the packages and the user.
     fn describe_skipped(&mut self) {
         let skipped = &self.excluded.refused;
-        self.library.skipped = skipped
-            .used()
-            .iter()
-            .map(|(target, keys)| (target.clone(), keys.len() as u64))
-            .collect();
+        self.library.skipped =
+            skipped.used.iter().map(|(target, keys)| (target.clone(), keys.len() as u64)).collect();
         let targets: Vec<&Target> = self.requests.iter().map(|request| &request.target).collect();
         let unused = skipped.unused(&targets);
         if unused > 0 {
@@ -400,8 +374,9 @@ impl Reader {
         }
     }
 
-    fn finish(mut self, left_out: LeftOut, allow_partial: bool) -> Result<Read> {
-        if !self.missing.is_empty() && !allow_partial {
+    fn finish(mut self, inputs: &InputOptions) -> Result<Read> {
+        let left_out = self.leave_out(inputs)?;
+        if !self.missing.is_empty() && !inputs.allow_partial {
             return Err(Error::Inputs(self.missing));
         }
         self.warnings.extend(self.missing.iter().map(ToString::to_string));
@@ -442,7 +417,7 @@ impl Reader {
             unbuildable: self.unbuildable,
             key_errors: self.key_errors,
             warnings: self.warnings,
-            skipped: self.excluded.refused.into_used(),
+            skipped: self.excluded.refused.used,
         };
         Ok(Read { requests: self.requests, inputs })
     }

@@ -4,16 +4,16 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gfxpack_compile::Cancel;
 use gfxpack_miopen::{
-    AskEvent, AskOptions, CheckReport, Library, Problem, ProblemFailure, Uses, check,
+    AskEvent, AskOptions, CheckReport, Library, MIOPEN, Problem, ProblemFailure, Uses, check,
 };
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_process::temporary_dir;
 
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::options::{CacheOptions, LibraryOptions};
 use crate::progress::{Progress, Step, Unit};
+use crate::text::joined;
 use crate::{ask, libmiopen, packages};
 
 /// What to do about kernels that are missing.
@@ -55,7 +55,6 @@ pub struct Checked {
 /// Where an input can't be read, or a kernel is missing.
 pub fn check_kdbs(
     options: &KdbCheckOptions,
-    cancel: &Cancel,
     progress: &dyn Progress,
     each: &mut dyn FnMut(&Checked),
 ) -> Result<()> {
@@ -71,8 +70,8 @@ pub fn check_kdbs(
             options.files.iter().map(|file| packages::target_of(file)).collect::<Result<_>>()?;
     }
     let cache = options.cache.directory()?;
-    let (problems, ..) = ask::read(&options.problems, cancel, progress)?;
-    let library = libmiopen::locate(&options.library, &cache, cancel, progress)?;
+    let (problems, ..) = ask::read(&options.problems, progress)?;
+    let library = libmiopen::locate(&MIOPEN, &options.library, &cache, progress)?;
     let check = KdbCheck {
         library: &library,
         options: &options.library,
@@ -81,7 +80,7 @@ pub fn check_kdbs(
         without_source: &[],
         jobs: options.jobs,
     };
-    check.run(&targets, cancel, progress, each)
+    check.run(&targets, progress, each)
 }
 
 /// What is checked, read and located.
@@ -101,7 +100,6 @@ impl KdbCheck<'_> {
     pub(crate) fn run(
         &self,
         targets: &BTreeSet<Target>,
-        cancel: &Cancel,
         progress: &dyn Progress,
         each: &mut dyn FnMut(&Checked),
     ) -> Result<()> {
@@ -121,7 +119,7 @@ impl KdbCheck<'_> {
                     step.at(done as u64, total as u64);
                 }
             };
-            let cancelled = || cancel.is_cancelled();
+            let cancelled = || progress.cancel().is_cancelled();
             let report =
                 check(self.library, self.problems, self.files, &options, &cancelled, &mut event)?;
             drop(step);
@@ -136,11 +134,9 @@ impl KdbCheck<'_> {
         if incomplete.is_empty() {
             return Ok(());
         }
-        let names: Vec<String> = incomplete.into_iter().collect();
-        Err(Error::Unverified {
-            what: format!("that MIOpen finds every kernel on {}", names.join(", ")),
-            hint: hint.unwrap_or(BUILD_IT).to_owned(),
-        })
+        let message =
+            format!("failed to verify that MIOpen finds every kernel on {}", joined(incomplete));
+        Err(Error::new(ErrorKind::Unsound, message, hint.unwrap_or(BUILD_IT)))
     }
 }
 

@@ -7,7 +7,7 @@ use gfxpack_kdb::{Conflict, CopyOptions, Layout, Lost, Merged, Reader, Repaired,
 
 use crate::destination;
 use crate::error::{self, Result};
-use crate::text::counted;
+use crate::text::{counted, if_any};
 
 /// Writes the union of kdbs.
 ///
@@ -87,8 +87,7 @@ impl<'a> Repair<'a> {
         let (saved, lost, pages) = (repaired.written.rows, repaired.lost, repaired.missing_pages);
         let loss = |what, hint| Some(Loss { what, hint });
         if pages > 0 {
-            let known =
-                if lost > 0 { format!("{} and ", counted(lost, "kernel")) } else { String::new() };
+            let known = if_any(lost, |lost| format!("{} and ", counted(lost, "kernel")));
             let what = format!("{known}whatever was in the {} cut off", counted(pages, "page"));
             return loss(what, "copy the file again, or install its package; the rest is written");
         }

@@ -7,17 +7,15 @@
 //! [`dist::Dist`].
 //!
 //! ```
-//! use gfxpack_pipeline::exit_code;
+//! use gfxpack_pipeline::error::ErrorKind;
+//! use gfxpack_pipeline::exit_code::MEANINGS;
 //!
-//! assert_eq!(exit_code::REFUSED, 100);
-//! assert!(exit_code::MEANINGS.iter().any(|(code, _)| *code == exit_code::REFUSED));
+//! assert_eq!(ErrorKind::Refused.exit_code(), 100);
+//! assert!(MEANINGS.iter().any(|(code, _)| *code == 100));
 //! ```
 
-pub mod answered;
 pub mod ask;
-pub mod asked_facts;
 pub mod asked_keys;
-mod bill;
 pub mod build;
 pub mod build_view;
 pub mod cache;
@@ -26,7 +24,6 @@ pub mod device_packages;
 pub mod dist;
 pub mod doctor;
 pub mod error;
-mod excerpt;
 pub mod exit_code;
 pub mod explain;
 pub mod failure_log;
@@ -44,13 +41,10 @@ pub mod library;
 mod licence_head;
 pub mod line_file;
 pub mod lookup_answers;
-pub mod merge;
-pub mod merge_error;
 pub mod message_file;
 pub mod missing_from;
 #[cfg(feature = "onnx")]
 pub mod model;
-pub mod old_kernels;
 pub mod one_kernel;
 pub mod options;
 mod origin;
@@ -58,7 +52,6 @@ mod outputs;
 pub mod package;
 pub mod packages;
 pub mod plan_state;
-mod planned_package;
 pub mod prepare;
 pub mod program_run;
 pub mod progress;

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::Cancel;
 use gfxpack_debian::{Archive, Event, Keyring, Lock, Options};
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN};
 use gfxpack_stock_library::Product;
@@ -15,47 +14,31 @@ use crate::progress::{Progress, Step, Unit};
 /// The program that loads libMIOpen.
 const PROBE: &str = "gfxpack-miopen-probe";
 
-/// Finds the library, or fetches it into `cache`.
-pub fn locate(
-    options: &LibraryOptions,
-    cache: &Path,
-    cancel: &Cancel,
-    progress: &dyn Progress,
-) -> Result<Library> {
-    locate_product(&MIOPEN, options, cache, cancel, progress)
-}
-
-/// Finds any of the libraries that can be asked, likewise.
+/// Finds one of the libraries that can be asked, or fetches it into `cache`.
 ///
 /// # Errors
 /// Where there is none.
-pub(crate) fn locate_product(
+pub fn locate(
     product: &'static Product,
     options: &LibraryOptions,
     cache: &Path,
-    cancel: &Cancel,
     progress: &dyn Progress,
 ) -> Result<Library> {
-    let progress = Fetching { cancel, progress, step: RefCell::default() };
+    let progress = Fetching { progress, step: RefCell::default() };
     let archive = Archive::new(cache, archive_options(options)?, &progress);
     let source = options.source.as_ref().unwrap_or(&LibrarySource::Installed);
     Ok(Library::locate(product, source, options.rocm_path.as_deref(), &archive)?)
 }
 
 /// Chooses the packages of a suite of Debian's, and fetches them into `cache`.
-pub fn choose(
-    options: &LibraryOptions,
-    cache: &Path,
-    cancel: &Cancel,
-    progress: &dyn Progress,
-) -> Result<Lock> {
+pub fn choose(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -> Result<Lock> {
     let Some(LibrarySource::Debian { suite, version }) = &options.source else {
         return Err(error::usage(
             "failed to start: only packages of Debian's archive can be pinned",
             "name the suite to take them from, as --miopen debian:sid",
         ));
     };
-    let progress = Fetching { cancel, progress, step: RefCell::default() };
+    let progress = Fetching { progress, step: RefCell::default() };
     let archive = Archive::new(cache, archive_options(options)?, &progress);
     Ok(Library::choose(&MIOPEN, &archive, suite, version.as_deref())?)
 }
@@ -72,7 +55,6 @@ fn archive_options(options: &LibraryOptions) -> Result<Options> {
 
 /// Reports what is fetched.
 struct Fetching<'a> {
-    cancel: &'a Cancel,
     progress: &'a dyn Progress,
     step: RefCell<Option<Step<'a>>>,
 }
@@ -100,7 +82,7 @@ impl gfxpack_debian::Progress for Fetching<'_> {
     }
 
     fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
+        self.progress.cancel().is_cancelled()
     }
 }
 

@@ -29,6 +29,7 @@ impl LineFile {
     pub fn create(path: &Path) -> Result<Self> {
         let open = || match Destination::follow(path)? {
             Destination::File(path) => {
+                std::fs::create_dir_all(directory_of(&path))?;
                 let (file, temporary) = NamedTempFile::new_in(directory_of(&path))?.into_parts();
                 Ok((path, file, Some(temporary)))
             }
@@ -36,6 +37,16 @@ impl LineFile {
         };
         let (path, file, temporary) = open().map_err(error::io("write", path))?;
         Ok(Self { path, out: BufWriter::new(file), temporary })
+    }
+
+    /// Writes a file of these lines.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub fn write(path: &Path, lines: &[impl Serialize]) -> Result<()> {
+        let mut file = Self::create(path)?;
+        lines.iter().try_for_each(|line| file.line(line))?;
+        file.finish()
     }
 
     /// Adds a line.

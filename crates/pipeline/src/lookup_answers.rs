@@ -9,6 +9,7 @@ use gfxpack_runtime::{
     UserPlace, ask_as_miopen,
 };
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::error::in_full;
 use crate::text::{display, size};
@@ -24,38 +25,6 @@ pub struct Answers {
     note: Option<String>,
     /// The versions of MIOpen whose rules these are.
     rules: &'static str,
-}
-
-/// An answer for machines.
-#[derive(Debug, Clone, Serialize)]
-pub struct AnswerMessage {
-    found: bool,
-    layer: Option<&'static str>,
-    file: Option<String>,
-    object_bytes: Option<usize>,
-    object_targets: Option<Vec<String>>,
-    misses: Vec<MissMessage>,
-}
-
-/// MIOpen's answer for machines.
-#[derive(Debug, Clone, Serialize)]
-pub struct MiopenMessage {
-    #[serde(flatten)]
-    answer: AnswerMessage,
-    outcome: &'static str,
-    rules: &'static str,
-    opened: Option<String>,
-    not_opened: Option<String>,
-    note: Option<String>,
-}
-
-#[derive(Debug, Clone, Serialize)]
-struct MissMessage {
-    layer: &'static str,
-    file: String,
-    reason: &'static str,
-    detail: String,
-    hint: &'static str,
 }
 
 /// What one of the runtime's files answers; the fields are those for machines.
@@ -152,24 +121,29 @@ impl Answers {
         remarks
     }
 
+    /// The part of MIOpen's answer that is like the runtime's, for machines.
+    #[must_use]
+    pub fn miopen_answer(&self) -> Value {
+        message(self.found_by_miopen(), &self.miopen.lookup.misses)
+    }
+
     /// MIOpen's answer for machines.
     #[must_use]
-    pub fn miopen_message(&self) -> MiopenMessage {
+    pub fn miopen_message(&self) -> Value {
         let kdb = self.miopen.kdb.as_ref();
-        MiopenMessage {
-            answer: AnswerMessage::new(self.found_by_miopen(), &self.miopen.lookup.misses),
-            outcome: self.miopen.outcome.name(),
-            rules: self.rules,
-            opened: kdb.map(|kdb| display(&kdb.file)),
-            not_opened: kdb.and_then(|kdb| kdb.hidden.as_ref()).map(display),
-            note: self.note.clone(),
-        }
+        let mut message = self.miopen_answer();
+        message["outcome"] = self.miopen.outcome.name().into();
+        message["rules"] = self.rules.into();
+        message["opened"] = kdb.map(|kdb| display(&kdb.file)).into();
+        message["not_opened"] = kdb.and_then(|kdb| kdb.hidden.as_ref()).map(display).into();
+        message["note"] = self.note.clone().into();
+        message
     }
 
     /// The runtime's answer for machines.
     #[must_use]
-    pub fn runtime_message(&self) -> AnswerMessage {
-        AnswerMessage::new(self.runtime.found.as_ref(), &self.runtime.misses)
+    pub fn runtime_message(&self) -> Value {
+        message(self.runtime.found.as_ref(), &self.runtime.misses)
     }
 
     /// What one of the runtime's files answers.
@@ -199,26 +173,21 @@ impl Answers {
     }
 }
 
-impl AnswerMessage {
-    /// What was found, and why files do not have it.
-    #[must_use]
-    pub fn new(found: Option<&Hit>, misses: &[Miss]) -> Self {
-        let miss = |miss: &Miss| MissMessage {
-            layer: miss.layer.name(),
-            file: display(&miss.file),
-            reason: miss.reason.name(),
-            detail: in_full(&miss.reason),
-            hint: miss.reason.hint(),
-        };
-        Self {
-            found: found.is_some(),
-            layer: found.map(|found| found.layer.name()),
-            file: found.and_then(|found| found.file.as_ref()).map(display),
-            object_bytes: found.map(|found| found.code_object.len()),
-            object_targets: found.map(object_targets),
-            misses: misses.iter().map(miss).collect(),
-        }
-    }
+/// What was found, and why files do not have it, for machines.
+fn message(found: Option<&Hit>, misses: &[Miss]) -> Value {
+    let miss = |miss: &Miss| {
+        json!({
+            "layer": miss.layer.name(), "file": display(&miss.file), "reason": miss.reason.name(),
+            "detail": in_full(&miss.reason), "hint": miss.reason.hint(),
+        })
+    };
+    json!({
+        "found": found.is_some(), "layer": found.map(|found| found.layer.name()),
+        "file": found.and_then(|found| found.file.as_ref()).map(display),
+        "object_bytes": found.map(|found| found.code_object.len()),
+        "object_targets": found.map(object_targets),
+        "misses": misses.iter().map(miss).collect::<Vec<_>>(),
+    })
 }
 
 /// `system /opt/rocm/share/miopen/db/gfx906_60.kdb: 4.1 kB for gfx906`.

@@ -14,14 +14,8 @@ use crate::error::{self, Result};
 #[derive(Debug)]
 pub struct MessageFile {
     path: PathBuf,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    file: File,
-    /// The first error, after which nothing more is written.
-    broken: Option<io::Error>,
+    /// With the first error, after which nothing more is written.
+    state: Mutex<(File, Option<io::Error>)>,
 }
 
 impl MessageFile {
@@ -42,22 +36,16 @@ impl MessageFile {
                 "name a file in a directory that is there",
             )
         })?;
-        Ok(Self { path: path.to_owned(), state: Mutex::new(State { file, broken: None }) })
+        Ok(Self { path: path.to_owned(), state: Mutex::new((file, None)) })
     }
 
     /// Writes a line. What can't be written is told by [`MessageFile::finish`].
     pub fn line(&self, line: &impl Serialize) {
-        let State { file, broken } =
-            &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (file, broken) = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if broken.is_some() {
             return;
         }
-        // Written as it is made: a plan of many jobs takes hundreds of megabytes.
-        let mut out = io::BufWriter::with_capacity(1 << 16, file);
-        let written = serde_json::to_writer(&mut out, line).map_err(io::Error::from);
-        if let Err(error) = written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
-            *broken = Some(error);
-        }
+        *broken = write_line(file, line).err();
     }
 
     /// Whether every line was written.
@@ -65,9 +53,21 @@ impl MessageFile {
     /// # Errors
     /// The first error, once.
     pub fn finish(&self) -> Result<()> {
-        let broken = self.state.lock().unwrap_or_else(PoisonError::into_inner).broken.take();
+        let broken = self.state.lock().unwrap_or_else(PoisonError::into_inner).1.take();
         broken.map_or(Ok(()), |error| Err(error::io("write", &self.path)(error)))
     }
+}
+
+/// Writes a line of JSON as it is made: a plan of many jobs takes hundreds of
+/// megabytes.
+///
+/// # Errors
+/// Where it can't be written.
+pub fn write_line(out: impl io::Write, line: &impl Serialize) -> io::Result<()> {
+    let mut out = io::BufWriter::with_capacity(1 << 16, out);
+    serde_json::to_writer(&mut out, line)?;
+    out.write_all(b"\n")?;
+    out.flush()
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ pub fn read_in_process(
             None => std::thread::sleep(TICK),
         }
     };
-    let text = reader.join().map_err(|_| Error::Defect)?.map_err(error::io("read", program))?;
+    let text = reader.join().map_err(|_| error::defect())?.map_err(error::io("read", program))?;
     if !status.success() {
         return Err(ended(model, status));
     }
@@ -97,7 +97,7 @@ pub fn read_in_process(
 fn ended(model: &str, status: ExitStatus) -> Error {
     use std::os::unix::process::ExitStatusExt as _;
     // Which of its limits it was cannot be told: all end it by signals.
-    let Some(signal) = status.signal() else { return Error::Defect };
+    let Some(signal) = status.signal() else { return error::defect() };
     let most = MAX_MEMORY >> 30;
     let why = format!(
         "it took more than {most} GiB or {MAX_SECONDS} s, or than ulimit allows (signal {signal})"

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gfxpack_compile::{
-    Cancel, Event, Executor, ExecutorOptions, Shortcuts, SourceDirs, SourceSet, for_plan,
+    Event, Executor, ExecutorOptions, Shortcuts, SourceDirs, SourceSet, for_plan,
 };
 use gfxpack_model::{Digest, KernelKey, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_plan::Location;
@@ -15,6 +15,7 @@ use gfxpack_plan::clock::Clock;
 use gfxpack_plan::consumer::StoreFormat;
 use gfxpack_plan::expand::KeyRequest;
 use gfxpack_plan::plan::{TargetRequest, plan};
+use gfxpack_process::temporary_dir;
 use gfxpack_toolchain::Search;
 
 use crate::cache::Cache;
@@ -31,83 +32,71 @@ const TIME_LIMIT: Duration = Duration::from_secs(900);
 /// Source: rocFFT 1.0.32, `rtc_compile.cpp`, `compile_inprocess`.
 const OPTIONS: &str = " -O3 -std=c++14 -mcumode -w";
 
-/// What compiles a kernel of rocFFT's.
-#[derive(Debug)]
-pub struct RocfftHelper<'a> {
-    /// Where objects are kept. One that can't be written is read, and a
-    /// directory that can't be had at all is done without.
-    pub cache: &'a CacheOptions,
-    /// Where toolchains are looked for.
-    pub search: &'a Search,
-}
-
-impl RocfftHelper<'_> {
-    /// The code object of a text that rocFFT has generated: the stored one, or
-    /// one that is compiled now.
-    ///
-    /// # Errors
-    /// Where no toolchain builds for the processor, or the compiler refuses.
-    pub fn compile(
-        &self,
-        processor: &TargetId,
-        text: &str,
-        cancel: &Cancel,
-        progress: &dyn Progress,
-    ) -> Result<Vec<u8>> {
-        let temporary = tempfile::Builder::new().prefix("gfxpack-sources-").tempdir();
-        let temporary = temporary.map_err(error::io("create", &std::env::temp_dir()))?;
-        let cache = Cache::open_for(self.cache, Purpose::Build).or_else(|_| {
-            let dir = Some(temporary.path().join("cache"));
-            Cache::open_for(&CacheOptions { dir, ..self.cache.clone() }, Purpose::Build)
-        })?;
-        let toolchain = cache
-            .toolchains(self.search, cancel)?
-            .choose(processor, &[Language::Hip].into_iter().collect())?;
-        let text = rocfft::source_text(text);
-        // Equal texts are equal jobs.
-        let name = format!("rocfft_{}.cpp", &Digest::of(text.as_bytes()).to_string()[..16]);
-        let (sources, source) = source(temporary.path(), &name, &text)?;
-        let request = request(processor, &name, source);
-        let toolchains = [toolchain];
-        let compilers = toolchains.iter().map(for_plan).collect();
-        let files = sources.sources().to_vec();
-        let plan = plan(compilers, files, &[request], &Clock::at(0), &RayonWorkers)?;
-        let options = ExecutorOptions {
-            jobs: 1,
-            time_limit: TIME_LIMIT,
-            cache_dir: cache.scratch.clone(),
-            shortcuts: Shortcuts::default(),
-            remote: None,
-            shared: None,
-            retry_refused: false,
-            admitted: Vec::new(),
-        };
-        let executor = Executor {
-            plan: &plan,
-            only: None,
-            sources: &sources,
-            toolchains: &toolchains,
-            store: &cache.store,
-            digests: &cache.digests,
-            options: &options,
-            cancel,
-        };
-        let mut said = String::new();
-        let summary = executor.run(&mut |event| {
-            if let Event::Failed { failure, .. } = event {
-                said = failure.output;
-            }
-        })?;
-        cache.digests.save();
-        if let Some((_, kind)) = summary.failures.first() {
-            progress.warning(&format!("a kernel of rocFFT for {processor}: {kind}\n{said}"));
-            let reasons = "see the compiler's output above; rocFFT compiles the kernel itself";
-            return Err(Error::Refused { failed: 1, total: 1, reasons, packages: false });
+/// The code object of a text that rocFFT has generated: the stored one, or one
+/// that is compiled now. A cache that can't be written is read, and a directory
+/// that can't be had at all is done without.
+///
+/// # Errors
+/// Where no toolchain builds for the processor, or the compiler refuses.
+pub fn compile(
+    processor: &TargetId,
+    text: &str,
+    cache: &CacheOptions,
+    search: &Search,
+    progress: &dyn Progress,
+) -> Result<Vec<u8>> {
+    let temporary = temporary_dir()?;
+    let cache = Cache::open_for(cache, Purpose::Build).or_else(|_| {
+        let dir = Some(temporary.path().join("cache"));
+        Cache::open_for(&CacheOptions { dir, ..cache.clone() }, Purpose::Build)
+    })?;
+    let toolchain = cache
+        .toolchains(search, progress.cancel())?
+        .choose(processor, &[Language::Hip].into_iter().collect())?;
+    let text = rocfft::source_text(text);
+    // Equal texts are equal jobs.
+    let name = format!("rocfft_{}.cpp", &Digest::of(text.as_bytes()).to_string()[..16]);
+    let (sources, source) = source(temporary.path(), &name, &text)?;
+    let request = request(processor, &name, source);
+    let toolchains = [toolchain];
+    let compilers = toolchains.iter().map(for_plan).collect();
+    let files = sources.sources().to_vec();
+    let plan = plan(compilers, files, &[request], &Clock::at(0), &RayonWorkers)?;
+    let options = ExecutorOptions {
+        jobs: 1,
+        time_limit: TIME_LIMIT,
+        cache_dir: cache.scratch.clone(),
+        shortcuts: Shortcuts::default(),
+        remote: None,
+        shared: None,
+        retry_refused: false,
+        admitted: Vec::new(),
+    };
+    let executor = Executor {
+        plan: &plan,
+        only: None,
+        sources: &sources,
+        toolchains: &toolchains,
+        store: &cache.store,
+        digests: &cache.digests,
+        options: &options,
+        cancel: progress.cancel(),
+    };
+    let mut said = String::new();
+    let summary = executor.run(&mut |event| {
+        if let Event::Failed { failure, .. } = event {
+            said = failure.output;
         }
-        let object = cache.store.read(plan.jobs[0].digest).map_err(Error::from)?;
-        cache.shrink(progress);
-        Ok(object)
+    })?;
+    cache.digests.save();
+    if let Some((_, kind)) = summary.failures.first() {
+        progress.warning(&format!("a kernel of rocFFT for {processor}: {kind}\n{said}"));
+        let reasons = "see the compiler's output above; rocFFT compiles the kernel itself";
+        return Err(error::refused(1, 1, reasons, false));
     }
+    let object = cache.store.read(plan.jobs[0].digest).map_err(Error::from)?;
+    cache.shrink(progress);
+    Ok(object)
 }
 
 /// What is planned of a source for rocFFT.

@@ -114,7 +114,7 @@ pub struct CacheOptions {
 }
 
 /// How jobs are run and kdbs written.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct BuildOptions {
     /// Where outputs go; kdbs to `kdb` below.
     pub out: PathBuf,

@@ -59,7 +59,7 @@ struct Supplied {
 struct Source {
     name: String,
     digest: Digest,
-    licenses: Vec<License>,
+    licenses: Vec<SourceLicense>,
     /// The source and all it includes.
     #[serde(default)]
     files: Vec<SourceFile>,
@@ -70,12 +70,6 @@ struct SourceFile {
     path: String,
     sha1: String,
     sha256: String,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct License {
-    license: String,
-    copyright: String,
 }
 
 /// What is said of the kernels of a target, without their licences.
@@ -94,28 +88,16 @@ impl KdbOrigin {
         let (plan, licenses) = (&prepared.plan, &prepared.inputs.library.licenses);
         let rows = plan[kdb].rows.iter();
         let used: BTreeSet<SourceId> = rows.map(|row| plan[row.job].source).collect();
+        let source_files =
+            |index| prepared.inputs.sources.files(index).into_iter().map(SourceFile::new).collect();
         let mut sources: Vec<Source> = used
             .into_iter()
             .map(|index| (index, &plan[index]))
             .map(|(index, source)| Source {
                 name: source.name.clone(),
                 digest: source.digest(),
-                licenses: licenses
-                    .get(&source.name)
-                    .into_iter()
-                    .flatten()
-                    .map(|SourceLicense { license, copyright }| License {
-                        license: license.clone(),
-                        copyright: copyright.clone(),
-                    })
-                    .collect(),
-                files: prepared
-                    .inputs
-                    .sources
-                    .files(index)
-                    .into_iter()
-                    .map(SourceFile::new)
-                    .collect(),
+                licenses: licenses.get(&source.name).into_iter().flatten().cloned().collect(),
+                files: source_files(index),
             })
             .collect();
         sources.sort_by(|a, b| (&a.name, a.digest).cmp(&(&b.name, b.digest)));
@@ -164,7 +146,7 @@ impl KdbOrigin {
                 // Of what is included nobody says the licence.
                 if file.path.rsplit('/').next() == Some(&source.name) && !source.licenses.is_empty()
                 {
-                    let texts = |part: fn(&License) -> &str| {
+                    let texts = |part: fn(&SourceLicense) -> &str| {
                         let texts: BTreeSet<&str> = source.licenses.iter().map(part).collect();
                         texts.into_iter().collect::<Vec<_>>()
                     };
@@ -194,11 +176,8 @@ impl KdbOrigin {
     /// The licences of the sources.
     pub fn licenses(&self) -> Licenses {
         let mut licenses = Licenses::new();
-        for source in &self.sources {
-            let of_source = licenses.entry(source.name.clone()).or_default();
-            of_source.extend(source.licenses.iter().map(|License { license, copyright }| {
-                SourceLicense { license: license.clone(), copyright: copyright.clone() }
-            }));
+        for Source { name, licenses: own, .. } in &self.sources {
+            licenses.entry(name.clone()).or_default().extend(own.iter().cloned());
         }
         licenses
     }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::Cancel;
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
 use gfxpack_model::Target;
 use gfxpack_package::signing::Signer;
@@ -11,11 +10,12 @@ use gfxpack_plan::kernel_package::Release;
 use gfxpack_process::temporary_dir;
 
 use crate::build::MadeKdb;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::library::Licenses;
 use crate::options::{CacheOptions, LayoutChoice, PackageOptions};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::Progress;
+use crate::text::counted;
 use crate::tuning::Shipped;
 use crate::writers::{self, MadePackages};
 use crate::{packages, record};
@@ -45,7 +45,7 @@ impl PackageKdbs<'_> {
     /// # Errors
     /// Where a kdb is damaged, empty, or known to lack kernels, options don't
     /// fit, or a package can't be written.
-    pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<MadePackages> {
+    pub fn run(&self, progress: &dyn Progress) -> Result<MadePackages> {
         let temporary = temporary_dir()?;
         let cache = self.cache.directory().unwrap_or_else(|_| temporary.path().to_owned());
         let digests = self.cache.file_digests(&cache);
@@ -92,8 +92,7 @@ impl PackageKdbs<'_> {
         crate::hidden::warn(&of_kdbs, &[], self.max_object_bytes, progress);
         let planned = packages::plan(&of_kdbs, &shipped, self.options)?;
         let outputs = Outputs::in_dir(self.out, records).map_err(error::io("find", self.out))?;
-        let made =
-            writers::write(&planned, self.options, signer, self.out, &outputs, cancel, progress)?;
+        let made = writers::write(&planned, self.options, signer, self.out, &outputs, progress)?;
         let kdbs = kdbs.iter().map(|(kdb, _)| kdb);
         record::write(self.out, kdbs, &made, signer, &outputs, progress)?;
         Ok(made)
@@ -116,10 +115,17 @@ impl PackageKdbs<'_> {
             ));
         }
         let entry = record::of_kdb(path, &file.sha256)?;
-        let missing = entry.as_ref().map(record::KdbEntry::missing).unwrap_or_default();
+        let missing = entry.as_ref().map(|entry| entry.missing.clone()).unwrap_or_default();
         if !missing.is_empty() && !self.allow_partial {
-            let file = path.display().to_string();
-            return Err(Error::Partial { file, missing: missing.len() });
+            return Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "failed to package `{}`: it lacks {}",
+                    path.display(),
+                    counted(missing.len(), "kernel")
+                ),
+                "manifest.json beside it lists them; --allow-partial packages it all the same",
+            ));
         }
         let origin = entry.map(|entry| entry.origin).unwrap_or_default();
         Ok(MadeKdb { target, path: path.to_owned(), kernels: rows, missing, origin })
@@ -130,7 +136,7 @@ impl PackageKdbs<'_> {
         let (store, _) = packages::store_and_target(path)?;
         let verified = store.verify(path, Some(target), self.max_object_bytes)?;
         match verified.findings.first() {
-            Some(finding) => Err(Error::Unsound(format!("`{}`: {finding}", path.display()))),
+            Some(finding) => Err(error::unsound(format!("`{}`: {finding}", path.display()))),
             None => Ok(verified.rows),
         }
     }

@@ -7,17 +7,17 @@ use gfxpack_model::package::PackageSpec;
 use gfxpack_model::{InstallLayout, Target};
 use gfxpack_plan::kernel_package::{self, Contents, Family, Release, RocfftRelease, SourceLicense};
 
-use super::planned_package::Planned;
-use crate::asked_facts::library_in_words;
+use gfxpack_process::temporary_dir;
+
 use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
-use crate::library::{Library, RocfftFacts};
+use crate::library::{Library, RocfftFacts, library_in_words};
 use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
 use crate::progress::Progress;
 use crate::store::{self, KernelStore};
-use crate::text::counted;
+use crate::text::{counted, if_any, joined};
 use crate::tuning::Shipped;
-use crate::writers;
+use crate::writers::{self, Planned};
 
 /// Maintainer of packages whose maker does not say who he is.
 const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@example.org>";
@@ -158,29 +158,28 @@ pub(crate) fn of_target(
 /// What the inputs say of the kernels, and who asks for them.
 fn description(options: &PackageOptions, library: &Library) -> String {
     let asked = library.asked.as_ref().map(|asked| {
-        let lists: Vec<&str> = asked.problems.iter().map(|list| list.name()).collect();
         let databases = match asked.databases.len() {
             0 => "without performance databases".to_owned(),
-            _ => format!("with and without {}", asked.databases_in_words()),
+            _ => {
+                format!("with and without {}", joined(asked.databases.iter().map(|one| &one.file)))
+            }
         };
-        let without = match asked.without_source.len() {
-            0 => String::new(),
-            count => format!(" {count} more that it asks for have no source there."),
-        };
+        let without = if_any(asked.without_source.len(), |count| {
+            format!(" {count} more that it asks for have no source there.")
+        });
         format!(
             "The kernels are those that {} asks for when it computes {}, {databases}.{without}",
             library_in_words(asked),
-            lists.join(", ")
+            joined(asked.problems.iter().map(|list| list.name()))
         )
     });
     let plans = library.rocfft.as_ref().map(|rocfft| {
-        let lists: Vec<&str> = rocfft.plans.iter().map(|list| list.name()).collect();
         format!(
             "The kernels are those that rocFFT {} ({}) asks for when it makes the plans of {}. It \
              finds them if its generator has the SHA-256 {} and it was built with HIP {}.",
             rocfft.version,
             rocfft.origin,
-            lists.join(", "),
+            joined(rocfft.plans.iter().map(|list| list.name())),
             rocfft.generator_sum,
             rocfft.hip_version
         )
@@ -240,10 +239,8 @@ pub(crate) fn plan<'a>(
     }
     let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
     if let Some((_, release)) = kdbs.first() {
-        let scratch = (release.shares_file() && !options.families.is_empty())
-            .then(tempfile::tempdir)
-            .transpose()
-            .map_err(error::io("create", &std::env::temp_dir()))?;
+        let is_merged = release.shares_file() && !options.families.is_empty();
+        let scratch = is_merged.then(temporary_dir).transpose()?;
         let merge = |family: &Family| -> Result<PathBuf> {
             let Some(scratch) = &scratch else { return Ok(PathBuf::new()) };
             let members = kdbs.iter().map(|(kdb, _)| *kdb).filter(|kdb| family.has(&kdb.target));
@@ -300,10 +297,9 @@ fn families(
             kernel_package::family(release, family, targets)
         };
         spec.ok_or_else(|| {
-            let all: Vec<String> = targets.iter().map(ToString::to_string).collect();
             error::usage(
                 format!("failed to make a package of the family `{family}`: no target is of it"),
-                format!("the targets are {}", all.join(", ")),
+                format!("the targets are {}", joined(targets)),
             )
         })
     };

@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gfxpack_compile::{Cancel, for_plan};
+use gfxpack_compile::for_plan;
 use gfxpack_model::{Language, TargetId, ToolchainId};
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::plan::Plan;
 use gfxpack_toolchain::{Toolchain, Toolchains};
 
-use crate::answered::Answered;
-use crate::ask;
+use crate::ask::{self, Answered};
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::inputs::{self, Inputs, Read};
@@ -39,10 +38,9 @@ pub struct Prepared {
 pub enum Work<T> {
     /// These kernels.
     ToDo(Box<T>),
-    /// Nothing: kdbs that were named have every kernel.
-    NothingMissing(Vec<Share>),
-    /// Nothing: the lists of keys are empty, and may be.
-    NoKeys,
+    /// Nothing: kdbs that were named have every kernel; or if none were, the lists
+    /// of keys are empty, and may be.
+    Nothing(Vec<Share>),
 }
 
 /// Chooses a toolchain for each target, and sets the requests' indices.
@@ -89,11 +87,7 @@ pub struct Gathered {
 /// # Errors
 /// Where the options or the inputs are wrong, no toolchain builds a target, or
 /// the cache can't be opened.
-pub fn gather(
-    options: &PrepareOptions,
-    cancel: &Cancel,
-    progress: &dyn Progress,
-) -> Result<Work<Gathered>> {
+pub fn gather(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<Gathered>> {
     if options.inputs.targets.is_empty() {
         return Err(error::usage(
             "failed to start: no target is given",
@@ -101,17 +95,14 @@ pub fn gather(
         ));
     }
     let clock = Clock::at(options.source_date_epoch);
-    let asked = asked(options, cancel, progress)?;
+    let asked = asked(options, progress)?;
     let mut read = inputs::read(&options.inputs, &asked)?;
     if read.requests.is_empty() {
-        return Ok(match read.inputs.shares {
-            none if none.is_empty() => Work::NoKeys,
-            shares => Work::NothingMissing(shares),
-        });
+        return Ok(Work::Nothing(read.inputs.shares));
     }
     let cache = Cache::open_for(&options.cache, options.purpose)?;
     let toolchains = {
-        let mut found = cache.toolchains(&options.search, cancel)?;
+        let mut found = cache.toolchains(&options.search, progress.cancel())?;
         choose(&mut found, &mut read)?
     };
     if options.purpose == Purpose::Build {
@@ -123,7 +114,7 @@ pub fn gather(
 
 /// What a library asks for, where problems or plans are given. That it fails on some is
 /// reported before hours of work, and ends the run unless that is allowed.
-fn asked(options: &PrepareOptions, cancel: &Cancel, progress: &dyn Progress) -> Result<Answered> {
+fn asked(options: &PrepareOptions, progress: &dyn Progress) -> Result<Answered> {
     let inputs = &options.inputs;
     let targets = inputs::distinct(&inputs.targets)?;
     if !inputs.plans.is_empty() {
@@ -131,7 +122,7 @@ fn asked(options: &PrepareOptions, cancel: &Cancel, progress: &dyn Progress) -> 
         let cache = options.cache.directory()?;
         let (lists, library) = (&inputs.plans, &inputs.library);
         let ask = AskPlans { lists, library, targets: &targets, cache: &cache };
-        let asked = ask.run(cancel, progress)?;
+        let asked = ask.run(progress)?;
         return match rocfft::report_failures(&asked, progress) {
             Some(error) if !inputs.allow_partial => Err(error),
             _ => Ok(Answered::Plans(Box::new(asked))),
@@ -148,7 +139,7 @@ fn asked(options: &PrepareOptions, cancel: &Cancel, progress: &dyn Progress) -> 
         jobs: options.jobs,
         cache: &cache,
     };
-    let asked = ask.run(cancel, progress)?;
+    let asked = ask.run(progress)?;
     ask::report_failures(&asked, progress);
     let hint = "each is named above; take them out of the list, or go on without their kernels by \
                 --allow-partial";
@@ -181,14 +172,9 @@ impl Gathered {
 ///
 /// # Errors
 /// As [`gather`] and [`Gathered::plan`] do.
-pub fn prepare(
-    options: &PrepareOptions,
-    cancel: &Cancel,
-    progress: &dyn Progress,
-) -> Result<Work<Prepared>> {
-    Ok(match gather(options, cancel, progress)? {
+pub fn prepare(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<Prepared>> {
+    Ok(match gather(options, progress)? {
         Work::ToDo(gathered) => Work::ToDo(Box::new(gathered.plan()?)),
-        Work::NothingMissing(shares) => Work::NothingMissing(shares),
-        Work::NoKeys => Work::NoKeys,
+        Work::Nothing(shares) => Work::Nothing(shares),
     })
 }

@@ -14,7 +14,7 @@ use gfxpack_process::{Foreground, StartError};
 
 use crate::error::{self, Error, Result};
 use crate::fft_plans::{FftLogs, FftRun};
-use crate::text::{brief, counted};
+use crate::text::{brief, counted, if_any, joined};
 
 /// The variable that has MIOpen tell of its kernels.
 pub const LOG_LEVEL: &str = "MIOPEN_LOG_LEVEL";
@@ -99,8 +99,7 @@ impl Ran {
         if elsewhere > 0 {
             places.push(format!("{elsewhere} in a database that can't be read now"));
         }
-        let places =
-            if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
+        let places = if_any(places.len(), |_| format!(" ({})", joined(&places)));
         let mut lines = vec![format!(
             "MIOpen wanted {}: found {found}{places}, compiled {stored} in {}",
             counted(log.kernels.len(), "kernel"),

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gfxpack_compile::Event as JobEvent;
+use gfxpack_compile::{Cancel, Event as JobEvent};
 use gfxpack_miopen::Problem;
 use gfxpack_model::{KdbId, Target};
 use gfxpack_plan::plan::Plan;
@@ -13,10 +13,14 @@ use serde_json::Value;
 
 use crate::failure_log::FailureFiles;
 
-/// Receives the events of a run, from any thread. It decides nothing.
+/// Receives the events of a run, from any thread. It decides nothing but
+/// whether the run goes on.
 pub trait Progress: Sync {
     /// Something happened.
     fn event(&self, event: Event<'_>);
+
+    /// Set if the run is to stop.
+    fn cancel(&self) -> &Cancel;
 
     /// Something is wrong, and the run goes on.
     fn warning(&self, text: &str) {
@@ -87,7 +91,7 @@ pub enum Event<'a> {
         /// What happened.
         event: &'a JobEvent,
     },
-    /// Rows of a kdb were written.
+    /// Rows of a kdb were written, or it already lies there as it would be made.
     KdbProgress {
         /// The plan that the kdb is of.
         plan: &'a Plan,
@@ -97,15 +101,8 @@ pub enum Event<'a> {
         rows: u64,
         /// Rows in all.
         total: u64,
-    },
-    /// A kdb already lies there as it would be made.
-    KdbUnchanged {
-        /// The plan that the kdb is of.
-        plan: &'a Plan,
-        /// The kdb.
-        kdb: KdbId,
-        /// Its rows.
-        rows: u64,
+        /// Whether it lies there.
+        unchanged: bool,
     },
     /// The build is over. What was compiled is `kept`, or thrown away.
     BuildEnded {

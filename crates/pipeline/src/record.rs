@@ -20,40 +20,39 @@ use crate::outputs::{FileRecords, Outputs};
 use crate::progress::{Event, Progress};
 use crate::writers::MadePackages;
 pub use manifest::KdbEntry;
-use manifest::{File, Manifest, Missing, Package, describe};
+use manifest::{File, Manifest, Package};
 
 /// Version of the manifest's format.
 const FORMAT: u32 = 1;
 /// The manifest's name.
 const FILE_NAME: &str = "manifest.json";
 
-/// The packages for one target or, without one, for families; they are added
-/// to the `files` to be summed.
-fn listed(
+/// A file in the directory, which is added to the `files` to be summed.
+fn listed(out: &Path, written: &Written, files: &mut Vec<Written>) -> File {
+    files.push(Written { path: out.join(&written.file_name), ..written.clone() });
+    File::new(written)
+}
+
+/// The packages for one target or, without one, for families.
+fn packages(
     out: &Path,
     made: &MadePackages,
     target: Option<&Target>,
     files: &mut Vec<Written>,
 ) -> Vec<Package> {
     let own = made.packages.iter().filter(|package| package.target.as_ref() == target);
-    own.map(|package| {
-        let mut written = package.written.clone();
-        written.path = out.join(&written.file_name);
-        let file = describe(written.file_name.clone(), &written);
-        files.push(written);
-        Package {
-            format: package.format.to_owned(),
-            name: package.name.clone(),
-            version: package.version.clone(),
-            file,
-            installs: package.installs.clone(),
-            depends: package.depends.clone(),
-        }
+    own.map(|package| Package {
+        format: package.format.to_owned(),
+        name: package.name.clone(),
+        version: package.version.clone(),
+        file: listed(out, &package.written, files),
+        installs: package.installs.clone(),
+        depends: package.depends.clone(),
     })
     .collect()
 }
 
-/// The signatures beside those packages; likewise.
+/// The signatures beside those packages.
 fn signatures(
     out: &Path,
     made: &MadePackages,
@@ -61,13 +60,7 @@ fn signatures(
     files: &mut Vec<Written>,
 ) -> Vec<File> {
     let own = made.signatures.iter().filter(|(of, _)| of.as_ref() == target);
-    own.map(|(_, written)| {
-        let written = Written { path: out.join(&written.file_name), ..written.clone() };
-        let file = describe(written.file_name.clone(), &written);
-        files.push(written);
-        file
-    })
-    .collect()
+    own.map(|(_, written)| listed(out, written, files)).collect()
 }
 
 fn read(dir: &Path) -> Option<Manifest> {
@@ -130,7 +123,7 @@ pub(crate) fn write<'k>(
         places.insert(kdb.target.to_string(), place.clone());
         listing.entries.insert(place, entry);
     }
-    listing.families = listed(out, made, None, &mut listing.files);
+    listing.families = packages(out, made, None, &mut listing.files);
     listing.beside = signatures(out, made, None, &mut listing.files);
     if let Some(old) = read(out) {
         for Package { file: File { file, .. }, .. } in listing.add_earlier(out, old, made) {
@@ -148,7 +141,7 @@ pub(crate) fn write<'k>(
             },
         };
         let written = bills::write(out, bill, packages, outputs)?;
-        beside.push(describe(written.file_name.clone(), &written));
+        beside.push(File::new(&written));
         files.push(written);
     }
     // The same in one run as in several.
@@ -167,7 +160,7 @@ pub(crate) fn write<'k>(
     let mut text = serde_json::to_string_pretty(&manifest)?;
     text.push('\n');
     let path = out.join(FILE_NAME);
-    replace(&path, text.as_bytes()).map_err(error::io("write", &path))?;
+    replace(&path, text)?;
     files.push(sums::digest_file(&path)?);
     let sums = sums::write_sha256sums(out, &files)?;
     outputs.records().save();
@@ -180,7 +173,7 @@ fn sign_sums(out: &Path, sums: &Written, signer: Option<&Signer>) -> Result<()> 
     match signer {
         Some(signer) => {
             let signature = signer.armoured_file(&sums.path)?;
-            replace(&path, &signature).map_err(error::io("write", &path))
+            replace(&path, &signature)
         }
         None => match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -263,24 +256,16 @@ fn entry(
         gfx: kdb.target.id().processor().to_owned(),
         kernels: kdb.kernels,
         origin: kdb.origin.clone(),
-        kdb: describe(path.display().to_string(), &written),
-        packages: listed(out, made, Some(&kdb.target), files),
+        kdb: File { file: path.display().to_string(), ..File::new(&written) },
+        packages: packages(out, made, Some(&kdb.target), files),
         beside: signatures(out, made, Some(&kdb.target), files),
         tuning: made
             .tuning
             .iter()
             .filter(|(target, _)| target.as_ref() == Some(&kdb.target))
-            .map(|(_, written)| describe(written.file_name.clone(), written))
+            .map(|(_, written)| File::new(written))
             .collect(),
-        missing: kdb
-            .missing
-            .iter()
-            .map(|(key, reason)| Missing {
-                kernel_name: key.kernel_name.clone(),
-                kernel_args: key.kernel_args.clone(),
-                reason: reason.clone(),
-            })
-            .collect(),
+        missing: kdb.missing.clone(),
     })
 }
 

@@ -13,7 +13,7 @@ use gfxpack_model::{JobId, KernelKey, Target};
 use gfxpack_plan::plan::Plan;
 use serde::{Deserialize, Serialize};
 
-use crate::destination::{self, replace};
+use crate::destination::replace;
 use crate::error::{self, Result};
 use crate::failures::told_reason;
 
@@ -34,7 +34,7 @@ struct Line {
 pub(crate) struct SkipList {
     keys: HashSet<(Target, KernelKey)>,
     /// Keys of the inputs that the list named.
-    used: BTreeMap<Target, BTreeSet<KernelKey>>,
+    pub(crate) used: BTreeMap<Target, BTreeSet<KernelKey>>,
 }
 
 impl SkipList {
@@ -80,16 +80,6 @@ impl SkipList {
         }
         self.used.entry(target.clone()).or_default().insert(key.clone());
         true
-    }
-
-    /// The kernels of the inputs that the list left out, by target.
-    pub(crate) fn used(&self) -> &BTreeMap<Target, BTreeSet<KernelKey>> {
-        &self.used
-    }
-
-    /// The same, when all inputs are read.
-    pub(crate) fn into_used(self) -> BTreeMap<Target, BTreeSet<KernelKey>> {
-        self.used
     }
 
     /// How many lines for these targets name no kernel of the inputs: they are
@@ -153,9 +143,7 @@ impl RefusedKernels {
             text.push_str(&serde_json::to_string(line)?);
             text.push('\n');
         }
-        destination::Destination::follow(path)
-            .and_then(|_| replace(path, text.as_bytes()))
-            .map_err(error::io("write", path))?;
+        replace(path, text)?;
         Ok(lines.len())
     }
 }
@@ -183,7 +171,7 @@ mod tests {
         assert!(!list.skips(&new, &key));
         assert!(!list.skips(&old, &KernelKey::for_source("b.s", "", "gfx1030")));
         assert!(list.skips(&old, &key) && list.skips(&old, &key));
-        assert_eq!(list.used(), &BTreeMap::from([(old.clone(), BTreeSet::from([key]))]));
+        assert_eq!(list.used, BTreeMap::from([(old.clone(), BTreeSet::from([key]))]));
         assert_eq!((list.unused(&[&old]), list.unused(&[&new])), (0, 0));
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use gfxpack_compile::Cancel;
 use gfxpack_model::{Digest, KernelKey, Target, processors};
+use gfxpack_process::temporary_dir;
 use gfxpack_rocfft::{
     AskOptions, FftPlan, Installed, Kernel, PlanFailure, ROCFFT, ask, check, read_plans,
 };
@@ -15,10 +16,9 @@ use gfxpack_stock_library::{ElfFile, Library};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::asked_facts::ProblemsFact;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::libmiopen;
-use crate::library::RocfftFacts;
+use crate::library::{ProblemsFact, RocfftFacts};
 use crate::options::LibraryOptions;
 use crate::progress::Progress;
 use crate::text::{counted, display};
@@ -77,15 +77,15 @@ impl AskPlans<'_> {
     ///
     /// # Errors
     /// Where plans can't be read, there is no library, or it can't be asked.
-    pub fn run(&self, cancel: &Cancel, progress: &dyn Progress) -> Result<AskedPlans> {
+    pub fn run(&self, progress: &dyn Progress) -> Result<AskedPlans> {
         let (plans, lists) = read(self.lists)?;
         self.targets.iter().try_for_each(check_target)?;
-        let library = locate(self.library, self.cache, cancel, progress)?;
+        let library = locate(self.library, self.cache, progress)?;
         let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
         let mut sources = Sources::new()?;
         for target in self.targets {
             let mut own = Vec::new();
-            let answer = with_options(&library, target, cancel, |options| {
+            let answer = with_options(&library, target, progress.cancel(), |options| {
                 ask(&plans, options, |kernel| {
                     own.push(sources.add(kernel)?);
                     Ok::<(), Error>(())
@@ -118,9 +118,7 @@ struct Sources {
 
 impl Sources {
     fn new() -> Result<Self> {
-        let directory = tempfile::Builder::new().prefix("gfxpack-sources-").tempdir();
-        let directory = directory.map_err(error::io("create", &std::env::temp_dir()))?;
-        Ok(Self { directory, digests: HashMap::new() })
+        Ok(Self { directory: temporary_dir()?, digests: HashMap::new() })
     }
 
     fn add(&mut self, kernel: Kernel) -> Result<AskedKernel> {
@@ -131,7 +129,7 @@ impl Sources {
             Some(known) if *known == source => {}
             Some(_) => {
                 let what = format!("rocFFT's kernel `{name}`, which differs between targets");
-                return Err(Error::Unsound(what));
+                return Err(error::unsound(what));
             }
             None => {
                 let path = self.directory.path().join(source_name(&name));
@@ -152,19 +150,18 @@ impl AskedPlans {
     pub(crate) fn check<'f>(
         &self,
         files: impl Iterator<Item = (&'f Target, &'f Path)>,
-        cancel: &Cancel,
         progress: &dyn Progress,
     ) -> Result<()> {
         for (target, file) in files {
             let path = std::path::absolute(file).map_err(error::io("find", file))?;
-            let checked = with_options(&self.library, target, cancel, |options| {
+            let checked = with_options(&self.library, target, progress.cancel(), |options| {
                 check(&self.plans, Installed::File(&path), options)
             })?;
             let refused = self.failures.iter().filter(|(of, ..)| of == target).count();
             let shown = file.display();
             if checked.programs > 0 || checked.failures.len() > refused {
                 let kernel = checked.compiled.first().map_or("a plan", String::as_str);
-                return Err(Error::Unsound(format!(
+                return Err(error::unsound(format!(
                     "`{shown}`: rocFFT compiles {} all the same, as {kernel}",
                     counted(checked.programs, "kernel")
                 )));
@@ -180,13 +177,8 @@ impl AskedPlans {
 ///
 /// # Errors
 /// Where there is none.
-pub fn locate(
-    options: &LibraryOptions,
-    cache: &Path,
-    cancel: &Cancel,
-    progress: &dyn Progress,
-) -> Result<Library> {
-    libmiopen::locate_product(&ROCFFT, options, cache, cancel, progress)
+pub fn locate(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -> Result<Library> {
+    libmiopen::locate(&ROCFFT, options, cache, progress)
 }
 
 /// Does something with a library and the options for a target.
@@ -264,7 +256,10 @@ pub fn report_failures(asked: &AskedPlans, progress: &dyn Progress) -> Option<Er
     let total = asked.plans.len();
     let hint = "each is named above; take them out of the list, or go on without their kernels by \
                 --allow-partial";
-    (!failed.is_empty()).then_some(Error::PlansFailed { failed: failed.len(), total, hint })
+    (!failed.is_empty()).then(|| {
+        let message = format!("failed to ask for {} of {}", failed.len(), counted(total, "plan"));
+        Error::new(ErrorKind::Refused, message, hint)
+    })
 }
 
 /// A kernel that rocFFT looks up.

@@ -7,7 +7,7 @@ mod rocfft;
 use std::path::{Path, PathBuf};
 
 pub(crate) use self::kernel_store::{KernelStore, Rows};
-use crate::error::{Error, Result, in_full};
+use crate::error::{self, Result, in_full};
 use crate::library::Library;
 
 /// The files that the reader of these kernels looks into.
@@ -27,7 +27,7 @@ pub(crate) fn merge_rocfft(files: &[PathBuf], out: &Path) -> Result<()> {
     let Some(first) = files.first() else { return Ok(()) };
     let layout = gfxpack_rocfft::Reader::open(first)?.layout();
     let merged = gfxpack_rocfft::merge(files, out, layout);
-    merged.map(|_| ()).map_err(|error| Error::Unsound(in_full(&error)))
+    merged.map(drop).map_err(|error| error::unsound(in_full(&error)))
 }
 
 /// What a file with kernels is by its name; none if it is something else.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use gfxpack_model::KernelKey;
+use gfxpack_model::{KernelKey, Language};
 
 /// Words between differences that [`elided`] leaves.
 const WORDS_LEFT: usize = 3;
@@ -14,6 +14,16 @@ pub fn counted(number: impl TryInto<u64>, what: &str) -> String {
         1 => format!("1 {what}"),
         number => format!("{number} {what}s"),
     }
+}
+
+/// Items with commas between them.
+pub fn joined(items: impl IntoIterator<Item = impl ToString>) -> String {
+    items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Words about a number; nothing where it is 0.
+pub fn if_any<N: Copy + Default + PartialEq>(number: N, words: impl FnOnce(N) -> String) -> String {
+    if number == N::default() { String::new() } else { words(number) }
 }
 
 /// A number of bytes as `1.2 MB`, in powers of ten.
@@ -100,6 +110,11 @@ pub fn age(age: Duration) -> String {
         7200..172_800 => format!("{} h", seconds / 3600),
         _ => format!("{} d", seconds / 86_400),
     }
+}
+
+/// The language as messages name it.
+pub fn language_word(language: Language) -> String {
+    serde_json::json!(language).as_str().unwrap_or_default().to_owned()
 }
 
 /// A path in a message, which is UTF-8: U+FFFD stands for bytes that are not.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::options::{CacheOptions, Purpose};
-use crate::text::display;
+use crate::text::{display, language_word};
 
 /// Asks all toolchains, in order of preference. What that takes is kept in
 /// the cache directory, or where there can be none in a temporary one.
@@ -91,11 +91,11 @@ pub fn message(listed: &Listed) -> Value {
         .map(|(language, processors)| {
             let each = processors.iter();
             let each = each.map(|(gfx, supplied)| json!({ "gfx": gfx, "supplied": supplied }));
-            (word(*language), each.collect())
+            (language_word(*language), each.collect())
         })
         .collect();
     let refused: BTreeMap<String, &String> =
-        listed.refused.iter().map(|(language, words)| (word(*language), words)).collect();
+        listed.refused.iter().map(|(language, words)| (language_word(*language), words)).collect();
     let toolchain = listed.toolchain.as_ref().ok();
     let version = |toolchain: &Toolchain| {
         toolchain.hip_version.map(|[major, minor, patch]| format!("{major}.{minor}.{patch}"))
@@ -117,56 +117,17 @@ pub fn message(listed: &Listed) -> Value {
     })
 }
 
-/// The language as messages name it.
-fn word(language: Language) -> String {
-    json!(language).as_str().unwrap_or_default().to_owned()
-}
+/// All languages.
+pub const LANGUAGES: [Language; 3] = [Language::Hip, Language::OpenclC, Language::Assembly];
 
 /// The languages that some toolchain builds for a processor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BuildableLanguages {
-    /// Whether HIP is.
-    pub hip: bool,
-    /// Whether OpenCL C is.
-    pub opencl_c: bool,
-    /// Whether assembly is.
-    pub assembly: bool,
-}
-
-impl BuildableLanguages {
-    /// Those of a processor.
-    #[must_use]
-    pub fn with(toolchains: &[Listed], processor: &str) -> Self {
-        let builds = |language| {
-            let mut all = toolchains.iter().flat_map(|listed| processors(listed, language));
-            all.any(|(gfx, _)| *gfx == processor)
-        };
-        Self {
-            hip: builds(Language::Hip),
-            opencl_c: builds(Language::OpenclC),
-            assembly: builds(Language::Assembly),
-        }
-    }
-
-    /// Whether there is one.
-    #[must_use]
-    pub fn any(self) -> bool {
-        self.hip || self.opencl_c || self.assembly
-    }
-
-    /// `all`, `HIP, assembly`, or `-` for none.
-    #[must_use]
-    pub fn in_words(self) -> String {
-        let languages =
-            [(self.hip, "HIP"), (self.opencl_c, "OpenCL C"), (self.assembly, "assembly")];
-        let built: Vec<&str> =
-            languages.iter().filter(|(builds, _)| *builds).map(|(_, name)| *name).collect();
-        match built.len() {
-            0 => "-".to_owned(),
-            3 => "all".to_owned(),
-            _ => built.join(", "),
-        }
-    }
+#[must_use]
+pub fn buildable(toolchains: &[Listed], processor: &str) -> Vec<Language> {
+    let is_built = |language: &Language| {
+        let mut all = toolchains.iter().flat_map(|listed| processors(listed, *language));
+        all.any(|(gfx, _)| *gfx == processor)
+    };
+    LANGUAGES.into_iter().filter(is_built).collect()
 }
 
 #[cfg(test)]
@@ -189,9 +150,10 @@ mod tests {
             listed(vec![(Language::Hip, vec![("gfx906", false), ("gfx90a", true)])]),
             listed(vec![(Language::Assembly, vec![("gfx906", false)])]),
         ];
-        let words = |gfx| BuildableLanguages::with(&toolchains, gfx).in_words();
-        assert_eq!(["gfx906", "gfx90a", "gfx1030"].map(words), ["HIP, assembly", "HIP", "-"]);
-        assert!(!BuildableLanguages::with(&toolchains, "gfx1030").any());
+        let built = |gfx| buildable(&toolchains, gfx);
+        assert_eq!(built("gfx906"), [Language::Hip, Language::Assembly]);
+        assert_eq!(built("gfx90a"), [Language::Hip]);
+        assert!(built("gfx1030").is_empty());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use gfxpack_tuning::{DatabaseName, ModelName, Owner};
 
 use crate::error::{self, Result};
 use crate::progress::{Event, Progress};
+use crate::text::joined;
 
 /// Databases by the target of the package that holds them.
 #[derive(Debug, Default)]
@@ -35,14 +36,13 @@ impl Shipped {
             if path.is_dir() {
                 let before = shipped.len();
                 for file in databases_in(path)? {
-                    shipped.add(&file, targets, progress, Given::InDirectory)?;
+                    shipped.add(&file, targets, progress, true)?;
                 }
                 if shipped.len() == before {
-                    let all: Vec<String> = targets.iter().map(ToString::to_string).collect();
                     return Err(error::usage(
                         format!(
                             "failed to find a database for {} in `{}`",
-                            all.join(", "),
+                            joined(targets),
                             path.display()
                         ),
                         "they are named as gfx906_60.db.txt and gfx906_60.HIP.fdb.txt, each with the \
@@ -50,7 +50,7 @@ impl Shipped {
                     ));
                 }
             } else {
-                shipped.add(path, targets, progress, Given::ByName)?;
+                shipped.add(path, targets, progress, false)?;
             }
         }
         shipped.warn_of_parts(progress);
@@ -65,7 +65,7 @@ impl Shipped {
         model: &ModelName,
         targets: &[Target],
         progress: &dyn Progress,
-        given: Given,
+        is_listed: bool,
     ) -> Result<()> {
         let shown = path.display();
         let processor = model.target.id().processor();
@@ -75,7 +75,7 @@ impl Shipped {
         let target = match (wide, &alike[..]) {
             (Some(wide), _) => *wide,
             (None, [only]) => *only,
-            (None, []) if matches!(given, Given::InDirectory) => return Ok(()),
+            (None, []) if is_listed => return Ok(()),
             (None, []) => {
                 return Err(error::usage(
                     format!("failed to ship `{shown}`: there is no package for {processor}"),
@@ -88,7 +88,7 @@ impl Shipped {
                     "two packages can't hold one file: give --target {processor} too, \
                      whose package is for any number of compute units"
                 );
-                if matches!(given, Given::InDirectory) {
+                if is_listed {
                     progress.warning(&format!("left out {what}; {hint}"));
                     return Ok(());
                 }
@@ -99,15 +99,19 @@ impl Shipped {
             let hint = "take it from MIOpen's sources or an installed MIOpen again";
             error::usage(format!("failed to ship `{shown}`: {why}"), hint)
         })?;
-        let absolute = std::path::absolute(path).map_err(error::io("find", path))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let files = self.by_target.entry(target.clone()).or_default();
-        match files.insert(name, absolute) {
+        self.insert(target, name, path, "they have one name: give one of them")
+    }
+
+    /// Adds a checked file; `hint` is for a second one of that name.
+    fn insert(&mut self, target: &Target, name: String, path: &Path, hint: &str) -> Result<()> {
+        let absolute = std::path::absolute(path).map_err(error::io("find", path))?;
+        match self.by_target.entry(target.clone()).or_default().insert(name, absolute) {
             None => Ok(()),
-            Some(other) => Err(error::usage(
-                format!("failed to ship both `{}` and `{shown}`", other.display()),
-                "they have one name: give one of them",
-            )),
+            Some(other) => {
+                let (other, path) = (other.display(), path.display());
+                Err(error::usage(format!("failed to ship both `{other}` and `{path}`"), hint))
+            }
         }
     }
 
@@ -133,16 +137,18 @@ impl Shipped {
         self.by_target.values().map(BTreeMap::len).sum()
     }
 
+    /// Adds a database or model. One that is only listed by a directory is passed
+    /// over if it is for none of the packages.
     fn add(
         &mut self,
         path: &Path,
         targets: &[Target],
         progress: &dyn Progress,
-        given: Given,
+        is_listed: bool,
     ) -> Result<()> {
         let shown = path.display();
         if let Some(model) = ModelName::from_path(path) {
-            return self.add_model(path, &model, targets, progress, given);
+            return self.add_model(path, &model, targets, progress, is_listed);
         }
         let Some(name) = DatabaseName::from_path(path) else {
             return Err(error::usage(
@@ -151,7 +157,7 @@ impl Shipped {
             ));
         };
         if name.owner == Owner::User {
-            if matches!(given, Given::InDirectory) {
+            if is_listed {
                 return Ok(());
             }
             return Err(error::usage(
@@ -163,7 +169,7 @@ impl Shipped {
             ));
         }
         let Some(target) = package_for(&name.target, targets) else {
-            if matches!(given, Given::InDirectory) {
+            if is_listed {
                 return Ok(());
             }
             return Err(error::usage(
@@ -172,23 +178,9 @@ impl Shipped {
             ));
         };
         check(path, target, progress)?;
-        let absolute = std::path::absolute(path).map_err(error::io("find", path))?;
-        let files = self.by_target.entry(target.clone()).or_default();
-        if let Some(other) = files.insert(name.file_name(), absolute) {
-            return Err(error::usage(
-                format!("failed to ship both `{}` and `{shown}`", other.display()),
-                "merge them with `gfxpack perfdb merge`, the one whose entries win last",
-            ));
-        }
-        Ok(())
+        let hint = "merge them with `gfxpack perfdb merge`, the one whose entries win last";
+        self.insert(target, name.file_name(), path, hint)
     }
-}
-
-/// How a file was found.
-#[derive(Clone, Copy)]
-enum Given {
-    ByName,
-    InDirectory,
 }
 
 /// The package that a device's database goes into: two packages can't hold one

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gfxpack_tuning::{DatabaseName, Stats};
 
-use crate::text::counted;
+use crate::text::{counted, if_any};
 
 /// Solvers that are shown unless all are wanted.
 const SHOWN: usize = 10;
@@ -32,10 +32,8 @@ pub fn stats_in_words(
     let shown = if all_solvers { solvers.len() } else { SHOWN.min(solvers.len()) };
     let width = solvers[..shown].iter().map(|(solver, _)| solver.len()).max().unwrap_or_default();
     for (solver, count) in &solvers[..shown] {
-        let fastest = match stats.fastest.get(*solver) {
-            Some(fastest) => format!(", the fastest in {fastest}"),
-            None => String::new(),
-        };
+        let fastest = stats.fastest.get(*solver).copied().unwrap_or_default();
+        let fastest = if_any(fastest, |fastest| format!(", the fastest in {fastest}"));
         lines.push(format!("  {solver:<width$}  {count}{fastest}"));
     }
     if shown < solvers.len() {

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::text::joined;
 
 /// What is wrong so far, with what helps against it.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl<R: Ord> Verdict<R> {
     /// findings it is handed to `warn`. `hint` tells of each remedy.
     ///
     /// # Errors
-    /// [`Error::Unverified`] where anything has findings.
+    /// One where anything has findings.
     pub fn finish(self, hint: impl Fn(&R) -> &str, warn: impl FnOnce(&Error)) -> Result<()> {
         if self.unsound.is_empty() {
             return self.unread.map_or(Ok(()), Err);
@@ -48,7 +49,8 @@ impl<R: Ord> Verdict<R> {
             warn(error);
         }
         let hints: Vec<&str> = self.remedies.iter().map(hint).collect();
-        Err(Error::Unverified { what: self.unsound.join(", "), hint: hints.join("; ") })
+        let message = format!("failed to verify {}", joined(self.unsound));
+        Err(Error::new(ErrorKind::Unsound, message, hints.join("; ")))
     }
 }
 

@@ -2,7 +2,7 @@
 //! memory allows, with the signatures beside them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,17 +13,17 @@ use gfxpack_package::arch::ArchOptions;
 use gfxpack_package::deb::DebOptions;
 use gfxpack_package::oci::OciOptions;
 use gfxpack_package::rpm::RpmOptions;
-use gfxpack_package::sbom::Checksums;
+use gfxpack_package::sbom::{Checksums, Making};
 use gfxpack_package::signing::Signer;
 use gfxpack_package::tar::TarOptions;
 use gfxpack_package::{Compression, Written, arch, deb, oci, rpm, sums, tar, wheel};
+use tempfile::TempDir;
 
-use crate::bill::{self, Bill};
+use crate::build::MadeKdb;
 use crate::destination;
 use crate::error::{self, Error, Result};
 use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
-use crate::outputs::{Outputs, Recipe};
-use crate::planned_package::Planned;
+use crate::outputs::{FileRecords, Outputs, Recipe};
 use crate::progress::{Event, Progress};
 
 /// One package, written.
@@ -42,6 +42,41 @@ pub struct MadePackage {
     pub installs: Vec<String>,
     /// The names of packages that it can't be installed without.
     pub depends: Vec<String>,
+}
+
+/// A package to be written.
+pub(crate) struct Planned<'a> {
+    pub(crate) spec: PackageSpec,
+    /// The same as a Python package, for kernels that MIOpen reads.
+    pub(crate) python: Option<PackageSpec>,
+    /// What it was made from, if it holds a kdb.
+    pub kdb: Option<&'a MadeKdb>,
+    /// The target it is for, if it is one's alone.
+    pub target: Option<Target>,
+    /// The performance and find databases in it, by their names there.
+    pub tuning: Vec<(String, PathBuf)>,
+    /// Where the files of families lie that were merged for their packages; the last one has it.
+    pub(crate) scratch: Option<TempDir>,
+}
+
+impl Planned<'_> {
+    /// A package of nothing but the spec.
+    pub(crate) fn new(spec: PackageSpec, target: Option<Target>) -> Self {
+        Self { spec, python: None, kdb: None, target, tuning: Vec::new(), scratch: None }
+    }
+}
+
+/// What the bill of material of a package says, but for its archives: those
+/// of earlier runs are known only when the directory's manifest is written.
+pub(crate) struct Bill {
+    /// The target of the package; none for a family's.
+    pub(crate) target: Option<Target>,
+    pub(crate) spec: PackageSpec,
+    pub(crate) making: Making,
+    /// SHA-256 of the spec's files, without those that are in memory.
+    pub(crate) contents: Vec<String>,
+    /// Those of the spec's files, if they had to be made anyway.
+    pub(crate) checksums: Option<Vec<Checksums>>,
 }
 
 /// What was written.
@@ -78,21 +113,11 @@ pub(crate) fn write(
     signer: Option<&Signer>,
     out: &Path,
     outputs: &Outputs<'_>,
-    cancel: &Cancel,
     progress: &dyn Progress,
 ) -> Result<MadePackages> {
-    let contents = planned.iter().map(|planned| bill::contents(&planned.spec, outputs.records()));
+    let contents = planned.iter().map(|planned| contents(&planned.spec, outputs.records()));
     let contents: Vec<Vec<String>> = contents.collect::<Result<_>>()?;
-    let mut jobs = Vec::new();
-    for (of, planned) in planned.iter().enumerate() {
-        for writer in writers(planned, options) {
-            // A signature has the time in it.
-            let recipe = signer.is_none();
-            let recipe = recipe.then(|| recipe_of(outputs, planned, &writer, &contents[of]));
-            let lies_there = recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe));
-            jobs.push(Job { of, planned, writer, recipe, lies_there });
-        }
-    }
+    let jobs = jobs(planned, options, signer, outputs, &contents);
     let rpms = jobs.iter().any(|job| job.writer.kind == Kind::Rpm);
     if let Some(why) = signer.filter(|_| rpms).and_then(Signer::unknown_to_rpm) {
         progress.warning(why);
@@ -100,7 +125,7 @@ pub(crate) fn write(
     let to_do: Vec<&Job<'_, '_>> = jobs.iter().filter(|job| job.lies_there.is_none()).collect();
     let (at_once, threads) = share(&to_do, options.memory);
     let write = |job: &&Job<'_, '_>| {
-        if cancel.is_cancelled() {
+        if progress.cancel().is_cancelled() {
             return Err(Error::from(CompileError::Interrupted));
         }
         let spec = job.writer.spec(job.planned);
@@ -112,7 +137,7 @@ pub(crate) fn write(
     };
     let (written, mut checksums) = std::thread::scope(|scope| {
         // While packages are compressed, which leaves processors idle at times.
-        let checksums = scope.spawn(|| checksums(planned, &contents, &to_do, cancel));
+        let checksums = scope.spawn(|| checksums(planned, &contents, &to_do, progress.cancel()));
         let written = each(&to_do, at_once, &write);
         (written, checksums.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
@@ -144,6 +169,27 @@ pub(crate) fn write(
     Ok(made)
 }
 
+/// Every format of every package, with what is known of it.
+fn jobs<'p, 'k>(
+    planned: &'p [Planned<'k>],
+    options: &PackageOptions,
+    signer: Option<&Signer>,
+    outputs: &Outputs<'_>,
+    contents: &[Vec<String>],
+) -> Vec<Job<'p, 'k>> {
+    let mut jobs = Vec::new();
+    for (of, planned) in planned.iter().enumerate() {
+        for writer in writers(planned, options) {
+            // A signature has the time in it.
+            let recipe = signer.is_none();
+            let recipe = recipe.then(|| recipe_of(outputs, planned, &writer, &contents[of]));
+            let lies_there = recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe));
+            jobs.push(Job { of, planned, writer, recipe, lies_there });
+        }
+    }
+    jobs
+}
+
 /// Does so many at once; the results in the order of the jobs, or the first
 /// error, which ends the rest.
 fn each<J: Sync, T: Send>(
@@ -171,6 +217,29 @@ fn each<J: Sync, T: Send>(
     done.into_inner().expect("no panic inside").into_iter().flatten().collect()
 }
 
+/// SHA-256 of the files that a spec names, in its order, without those that are
+/// in memory.
+pub(crate) fn contents(spec: &PackageSpec, records: &FileRecords<'_>) -> Result<Vec<String>> {
+    let mut contents = Vec::new();
+    for file in &spec.files {
+        if let Content::File(path) = &file.content {
+            contents.push(records.described(path).map_err(error::io("read", path))?.sha256);
+        }
+    }
+    Ok(contents)
+}
+
+/// The checksums of a spec's files, of which the [`contents`] are known.
+pub(crate) fn bill_checksums(spec: &PackageSpec, contents: &[String]) -> Result<Vec<Checksums>> {
+    let mut known = contents.iter().cloned();
+    let of_file = |content: &Content| match content {
+        Content::Bytes(_) => Checksums::from_content(content, None),
+        Content::File(_) => Checksums::from_content(content, known.next()),
+    };
+    let checksums = spec.files.iter().map(|file| &file.content).map(of_file);
+    Ok(checksums.collect::<std::result::Result<_, _>>()?)
+}
+
 /// The checksums of the files in those packages that have something to do, by
 /// the number of the package.
 fn checksums(
@@ -181,7 +250,7 @@ fn checksums(
 ) -> BTreeMap<usize, Result<Vec<Checksums>>> {
     let packages: BTreeSet<usize> = to_do.iter().map(|job| job.of).collect();
     let packages = packages.into_iter().take_while(|_| !cancel.is_cancelled());
-    packages.map(|of| (of, bill::checksums(&planned[of].spec, &contents[of]))).collect()
+    packages.map(|of| (of, bill_checksums(&planned[of].spec, &contents[of]))).collect()
 }
 
 /// A package that was written, or lies there.
@@ -240,7 +309,7 @@ fn sign(planned: &Planned<'_>, made: &mut MadePackages, signer: &Signer, out: &P
     for package in made.packages.iter().filter(own).filter(|package| package.format != "rpm") {
         let signature = signer.armoured_file(&package.written.path)?;
         let path = out.join(format!("{}.asc", package.written.file_name));
-        destination::replace(&path, &signature).map_err(error::io("write", &path))?;
+        destination::replace(&path, &signature)?;
         made.signatures.push((planned.target.clone(), sums::digest_file(&path)?));
     }
     Ok(())

@@ -10,7 +10,7 @@ const PAGE: &str = "docs/messages.md";
 /// Where messages are written.
 const SOURCES: &[&str] = &["crates/gfxpack/src", "crates/pipeline/src/build_view"];
 /// What is called with a message's type.
-const CALLS: &[&str] = &["output.message(", "self.message(", "send("];
+const CALLS: &[&str] = &["message!(output, ", "output.message(", "self.message(", "send("];
 /// Passes on what is sent, whose types are found where it is sent.
 const PASSED_ON: &str = "kind,";
 

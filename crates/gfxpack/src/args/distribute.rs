@@ -15,7 +15,7 @@ use super::{CacheArgs, KdbForm, ToolchainArgs};
 const INPUTS: [&str; 16] = [
     "manifest",
     "keys",
-    "if_empty",
+    "allow_empty_keys",
     "missing_from",
     "skip_refused",
     "problems",

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use gfxpack_caches::Shell;
 use gfxpack_harvest::script::Tuning;
 use gfxpack_model::Target;
 
-use super::{MaxObject, ShellName};
+use super::{Choice, MaxObject, SHELLS, one_of};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Run {
@@ -122,8 +123,8 @@ pub(crate) struct TuneEnv {
     #[arg(long, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
     /// The shell that reads it
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) shell: ShellName,
+    #[arg(long, value_parser = one_of(&SHELLS), default_value = "sh")]
+    pub(crate) shell: Shell,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -144,8 +145,8 @@ pub(crate) struct TunePlan {
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// What is searched for
-    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
-    pub(crate) mode: TuneMode,
+    #[arg(long, value_parser = one_of(&MODES), default_value = "incremental", value_name = "MODE")]
+    pub(crate) mode: Tuning,
     /// Also run commands that MIOpen can't tune
     #[arg(long)]
     pub(crate) all: bool,
@@ -169,24 +170,18 @@ pub(crate) struct TuneCollect {
     pub(crate) keep_going: bool,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TuneMode {
-    /// What neither the system's databases nor the user's have
-    /// (MIOPEN_FIND_ENFORCE=3).
-    #[default]
-    Incremental,
-    /// Everything again, which takes long (MIOPEN_FIND_ENFORCE=4).
-    Exhaustive,
-}
-
-impl From<TuneMode> for Tuning {
-    fn from(mode: TuneMode) -> Self {
-        match mode {
-            TuneMode::Incremental => Self::Incremental,
-            TuneMode::Exhaustive => Self::Exhaustive,
-        }
-    }
-}
+const MODES: [Choice<Tuning>; 2] = [
+    (
+        "incremental",
+        "What neither the system's databases nor the user's have (MIOPEN_FIND_ENFORCE=3)",
+        Tuning::Incremental,
+    ),
+    (
+        "exhaustive",
+        "Everything again, which takes long (MIOPEN_FIND_ENFORCE=4)",
+        Tuning::Exhaustive,
+    ),
+];
 
 /// A key names a processor and nothing more.
 fn parse_processor(text: &str) -> Result<String, String> {

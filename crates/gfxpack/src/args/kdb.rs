@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use gfxpack_kdb::{Conflict, CopyOptions, SplitBy};
+use clap::{Args as ClapArgs, Subcommand};
+use gfxpack_kdb::{Blob, Conflict, CopyOptions, Layout, SplitBy};
 use gfxpack_model::Target;
 
 use super::{
-    Asking, BlobArg, CacheArgs, CacheDir, KdbLayout, MaxObject, ToolchainArgs, parse_target,
-    whole_file,
+    Asking, CacheArgs, CacheDir, Choice, MaxObject, ToolchainArgs, one_of, parse_target, whole_file,
 };
 use crate::quantity::parse_size;
 
@@ -73,15 +72,8 @@ pub(crate) enum Kdb {
     },
     /// Write the code object of one kernel
     Get {
-        /// The kdb
-        #[arg(value_name = "KDB")]
-        file: PathBuf,
-        /// The kernel's name: MIOpenConvDirUni.cl.o
-        name: String,
-        /// Its arguments exactly as in a log or kdb, with the leading blank and the
-        /// ` -mcpu=gfx…` at the end
-        #[arg(allow_hyphen_values = true)]
-        args: String,
+        #[command(flatten)]
+        object: SelectObject,
         /// Where to write it [default: stdout]
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
@@ -95,8 +87,8 @@ pub(crate) enum Kdb {
         #[arg(long, short, value_name = "FILE", value_parser = whole_file())]
         out: PathBuf,
         /// What to do where files have different code objects for one key
-        #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
-        on_conflict: ConflictArg,
+        #[arg(long, value_parser = one_of(&CONFLICTS), default_value = "error", value_name = "POLICY")]
+        on_conflict: Conflict,
         #[command(flatten)]
         copy: Copy,
     },
@@ -177,44 +169,64 @@ pub(crate) enum Kdb {
     },
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ConflictArg {
-    /// Write nothing.
-    #[default]
-    Error,
-    /// Take the file named first.
-    First,
-    /// Take the file changed last.
-    Newest,
+/// What to do where files have different code objects for one key.
+const CONFLICTS: [Choice<Conflict>; 3] = [
+    ("error", "Write nothing", Conflict::Error),
+    ("first", "Take the file named first", Conflict::First),
+    ("newest", "Take the file changed last", Conflict::Newest),
+];
+
+/// The form of a kdb.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub(crate) struct KdbForm {
+    /// How code objects are stored in a kdb
+    #[arg(long, value_parser = one_of(&BLOBS), default_value = "auto", help_heading = "Build")]
+    pub(crate) blob: Blob,
+    /// How a kdb lays out its rows
+    #[arg(long, value_parser = one_of(&LAYOUTS), default_value = "miopen", value_name = "LAYOUT",
+          help_heading = "Build")]
+    pub(crate) kdb_layout: Layout,
+    /// Record in the kdb what each code object was made of: compiler, source,
+    /// gfxpack version
+    #[arg(long, help_heading = "Build")]
+    pub(crate) provenance: bool,
+    /// Name kernels as MIOpen does on Windows: conv.cpp.obj. `dist --layout
+    /// windows` does so by itself
+    #[arg(long, help_heading = "Build")]
+    pub(crate) windows_names: bool,
 }
 
-impl From<ConflictArg> for Conflict {
-    fn from(conflict: ConflictArg) -> Self {
-        match conflict {
-            ConflictArg::Error => Self::Error,
-            ConflictArg::First => Self::First,
-            ConflictArg::Newest => Self::Newest,
-        }
-    }
-}
+/// How code objects are stored. What gives the smallest packages is raw:
+/// docs/packages.md, "Size", has the measurements.
+const BLOBS: [Choice<Blob>; 3] = [
+    ("auto", "Raw: packages compress many kernels at once better than bzip2 each", Blob::Raw),
+    ("bz2", "bzip2 where that is smaller, as MIOpen does it", Blob::Smaller),
+    ("raw", "Uncompressed: larger files that MIOpen reads faster", Blob::Raw),
+];
+
+/// How rows are laid out.
+const LAYOUTS: [Choice<Layout>; 2] = [
+    ("miopen", "One table, as MIOpen itself makes it", Layout::Miopen),
+    ("dense", "Equal code objects and the text of keys once; MIOpen reads it too", Layout::Dense),
+];
 
 /// How rows are carried over from file to file.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Copy {
     /// How rows are laid out [default: as they were; MIOpen's by merge and repair]
-    #[arg(long, value_enum, value_name = "LAYOUT")]
-    pub(crate) layout: Option<KdbLayout>,
+    #[arg(long, value_parser = one_of(&LAYOUTS), value_name = "LAYOUT")]
+    pub(crate) layout: Option<Layout>,
     /// How code objects are stored [default: as they were]
-    #[arg(long, value_enum, value_name = "FORM")]
-    pub(crate) blob: Option<BlobArg>,
+    #[arg(long, value_parser = one_of(&BLOBS), value_name = "FORM")]
+    pub(crate) blob: Option<Blob>,
 }
 
 impl Copy {
     pub(crate) fn options(&self, max_object: MaxObject) -> CopyOptions<'static> {
         let mut options = CopyOptions::default();
         options.max_object_bytes = max_object.bytes;
-        options.layout = self.layout.map(Into::into);
-        options.blob = self.blob.map(Into::into);
+        options.layout = self.layout;
+        options.blob = self.blob;
         options
     }
 }

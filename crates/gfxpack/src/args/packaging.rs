@@ -1,13 +1,18 @@
-//! How packages are made: formats, names, places, signatures.
+//! How packages are made, indexed, installed and verified.
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
-use gfxpack_package::Compression;
+use clap::builder::PossibleValuesParser;
+use clap::{Args as ClapArgs, Subcommand};
+use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
+use gfxpack_package::{Compression, PackageManager};
+use gfxpack_pipeline::options::{LayoutChoice, PackageFormat};
+use gfxpack_pipeline::recipes::RPM_KINDS;
 use gfxpack_plan::kernel_package::Family;
 use gfxpack_plan::license;
 
-use super::{CacheArgs, MaxObject};
+use super::parsers::{Choice, checked, one_of, parse_template};
+use super::{CacheArgs, Hardware, MaxObject};
 use crate::quantity::parse_size;
 
 #[derive(Debug, ClapArgs)]
@@ -33,12 +38,12 @@ pub(crate) struct Package {
 #[command(next_help_heading = "Packages")]
 pub(crate) struct Packaging {
     /// Package formats
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "FORMAT",
-          default_values_t = [Format::Deb, Format::Rpm, Format::TarGz])]
-    pub(crate) format: Vec<Format>,
+    #[arg(long, value_parser = one_of(&FORMATS), value_delimiter = ',', value_name = "FORMAT",
+          default_values = ["deb", "rpm", "tar.gz"])]
+    pub(crate) format: Vec<PackageFormat>,
     /// Where the kdb is installed
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) layout: LayoutArg,
+    #[arg(long, value_parser = one_of(&LAYOUTS), default_value = "rocm")]
+    pub(crate) layout: LayoutChoice,
     /// Install below this absolute prefix instead: PREFIX/share/miopen/db
     #[arg(long, value_name = "PREFIX", conflicts_with = "layout", value_parser = parse_prefix)]
     pub(crate) prefix: Option<String>,
@@ -104,63 +109,48 @@ pub(crate) struct Packaging {
     pub(crate) sign_key: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Format {
-    Deb,
-    Rpm,
-    #[value(name = "tar.gz", alias = "tgz")]
-    TarGz,
-    #[value(name = "tar.zst")]
-    TarZst,
-    #[value(name = "tar.xz")]
-    TarXz,
-    /// For the MIOpen that PyTorch's wheels bring; it has no --layout.
-    Wheel,
-    /// An image for containers with nothing but the kernels.
-    Oci,
-    /// For pacman: .pkg.tar.zst.
-    Arch,
-}
+const FORMATS: [Choice<PackageFormat>; 8] = [
+    ("deb", "", PackageFormat::Deb),
+    ("rpm", "", PackageFormat::Rpm),
+    ("tar.gz|tgz", "", PackageFormat::TarGz),
+    ("tar.zst", "", PackageFormat::TarZst),
+    ("tar.xz", "", PackageFormat::TarXz),
+    (
+        "wheel",
+        "For the MIOpen that PyTorch's wheels bring; it has no --layout",
+        PackageFormat::Wheel,
+    ),
+    ("oci", "An image for containers with nothing but the kernels", PackageFormat::Oci),
+    ("arch", "For pacman: .pkg.tar.zst", PackageFormat::Arch),
+];
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LayoutArg {
-    /// /opt/rocm/share/miopen/db, or /opt/rocm-VERSION with --rocm-version.
-    #[default]
-    Rocm,
-    /// /opt/rocm/core-VERSION/share/miopen/db, of --rocm-version.
-    #[value(name = "therock")]
-    TheRock,
-    /// /usr/share/miopen/db.
-    Fhs,
-    /// /usr/lib/share/miopen/db, where Debian's libMIOpen looks.
-    Debian,
-    /// bin in ROCm's directory on Windows, in tarballs; kernels have the names
-    /// that MIOpen asks for there.
-    Windows,
-}
+const LAYOUTS: [Choice<LayoutChoice>; 5] = [
+    (
+        "rocm",
+        "/opt/rocm/share/miopen/db, or /opt/rocm-VERSION with --rocm-version",
+        LayoutChoice::Rocm,
+    ),
+    ("therock", "/opt/rocm/core-VERSION/share/miopen/db, of --rocm-version", LayoutChoice::TheRock),
+    ("fhs", "/usr/share/miopen/db", LayoutChoice::Fhs),
+    ("debian", "/usr/lib/share/miopen/db, where Debian's libMIOpen looks", LayoutChoice::Debian),
+    (
+        "windows",
+        "bin in ROCm's directory on Windows, in tarballs; kernels have the names that MIOpen asks \
+         for there",
+        LayoutChoice::Windows,
+    ),
+];
 
 fn parse_prefix(text: &str) -> Result<String, String> {
     let plain = text.starts_with('/')
         && text.len() > 1
         && !text.split('/').any(|part| matches!(part, "." | ".."));
-    if plain {
-        Ok(text.to_owned())
-    } else {
-        Err("it is no absolute path\nhint: write it from the root, without . and ..".to_owned())
-    }
+    checked(text, plain, "it is no absolute path\nhint: write it from the root, without . and ..")
 }
 
 fn parse_license(text: &str) -> Result<String, String> {
     license::check(text).map_err(|reason| format!("{reason}\nhint: {}", license::HINT))?;
     Ok(text.to_owned())
-}
-
-pub(super) fn parse_template(text: &str) -> Result<String, String> {
-    if text.contains("{gfx}") {
-        Ok(text.to_owned())
-    } else {
-        Err("all targets' packages would have one name\nhint: {gfx} stands for the target: kernels-{gfx}".to_owned())
-    }
 }
 
 fn parse_compression(text: &str) -> Result<Compression, String> {
@@ -177,4 +167,107 @@ fn parse_compression(text: &str) -> Result<Compression, String> {
         "zst" | "zstd" => Ok(Compression::Zst { level: level(3)? }),
         _ => Err("no such codec\nhint: write xz, gz or zst, with :LEVEL if wanted".to_owned()),
     }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Recipe {
+    /// In a Debian source package, before dh_gencontrol: write what each package with kernels says
+    /// of them into debian/PACKAGE.substvars, as ${gfxpack:Provides}
+    Debhelper,
+    /// Print dependencies of an .rpm with the files that stdin names, for rpm's generators
+    Rpm {
+        /// The kind of dependency
+        #[arg(value_parser = PossibleValuesParser::new(RPM_KINDS.map(|(name, _)| name)))]
+        kind: String,
+        /// The build root, below which the files lie
+        #[arg(long, value_name = "DIR")]
+        root: PathBuf,
+        /// The package's name
+        #[arg(long, value_name = "NAME")]
+        package: String,
+        /// The package's version and release, as 1.0-1
+        #[arg(long, value_name = "VERSION")]
+        package_version: String,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Repo {
+    /// The directory; packages in directories below are found too
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Sign the indexes with this key of gpg's
+    #[arg(long, value_name = "KEY")]
+    pub(crate) sign_key: Option<String>,
+    /// Who the repository is of, for apt
+    #[arg(long, value_name = "NAME", default_value = "gfxpack", value_parser = parse_line)]
+    pub(crate) origin: String,
+    /// Where the repository will be fetched from, as `https://example.org/kernels`;
+    /// stands in the files and the page for its users [default: the directory]
+    #[arg(long, value_name = "URL", value_parser = parse_url)]
+    pub(crate) url: Option<String>,
+    /// Name of the suite, for apt
+    #[arg(long, value_name = "NAME", default_value = "stable", value_parser = parse_word)]
+    pub(crate) suite: String,
+    /// Name of the component, for apt
+    #[arg(long, value_name = "NAME", default_value = "main", value_parser = parse_word)]
+    pub(crate) component: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Install {
+    #[command(flatten)]
+    pub(crate) hardware: Hardware,
+    /// Say what would be installed, and do nothing
+    #[arg(long, short = 'n')]
+    pub(crate) dry_run: bool,
+    /// Install from this directory of packages instead of repositories
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: Option<PathBuf>,
+    /// The package manager [default: the one that is there]
+    #[arg(long, value_parser = one_of(&MANAGERS), value_name = "NAME")]
+    pub(crate) with: Option<PackageManager>,
+    /// Package name, {gfx} standing for the target
+    #[arg(long, value_name = "TEMPLATE", default_value = DEFAULT_NAME_TEMPLATE, value_parser = parse_template)]
+    pub(crate) name_template: String,
+    /// More arguments for the package manager, after --
+    #[arg(last = true, value_name = "WORD")]
+    pub(crate) words: Vec<String>,
+}
+
+const MANAGERS: [Choice<PackageManager>; 3] = [
+    ("apt", "", PackageManager::APT),
+    ("dnf", "", PackageManager::DNF),
+    ("zypper", "", PackageManager::ZYPPER),
+];
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Verify {
+    /// .deb, .rpm, pacman's or tar packages, wheels, images; repositories; directories that `dist` made
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Public keys, one of which must have signed what can be signed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keyring: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) max_object: MaxObject,
+}
+
+fn parse_word(text: &str) -> Result<String, String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-+.".contains(&b);
+    let is_good = text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.bytes().all(plain);
+    checked(text, is_good, "it becomes a directory\nhint: write letters, digits, +, - and .")
+}
+
+fn parse_url(text: &str) -> Result<String, String> {
+    let known = ["https://", "http://", "file:///"].iter().any(|scheme| text.starts_with(scheme));
+    let plain = |b: u8| b.is_ascii_graphic() && !b"\"'<>\\".contains(&b);
+    let wrong =
+        "it is no address\nhint: write one as https://example.org/kernels or file:///srv/kernels";
+    checked(text.trim_end_matches('/'), known && text.bytes().all(plain), wrong)
+}
+
+fn parse_line(text: &str) -> Result<String, String> {
+    let is_line = !text.trim().is_empty() && !text.chars().any(char::is_control);
+    checked(text, is_line, "it is no line of text\nhint: write a name")
 }

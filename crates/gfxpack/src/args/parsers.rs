@@ -2,11 +2,51 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use gfxpack_caches::Shell;
 use gfxpack_model::{Target, TargetId, processors};
 
 /// A week, in seconds: whoever wants more means none.
 pub(super) const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
+
+/// A word that may be given: its name, with others after bars that it has too,
+/// what help says of it, and the value that it stands for.
+pub(crate) type Choice<T> = (&'static str, &'static str, T);
+
+/// Reads one of these words.
+pub(crate) fn one_of<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value = T>
+where
+    T: Clone + Send + Sync + 'static,
+{
+    let word = |(names, help, _): &Choice<T>| {
+        let mut names = names.split('|');
+        let word = PossibleValue::new(names.next().unwrap_or_default()).aliases(names);
+        word.help((!help.is_empty()).then_some(*help))
+    };
+    PossibleValuesParser::new(choices.iter().map(word)).map(|given| {
+        let is_meant = |(names, ..): &&Choice<T>| names.split('|').any(|name| name == given);
+        choices.iter().find(is_meant).expect("clap lets no other through").2.clone()
+    })
+}
+
+/// The shells that lines are printed for.
+pub(crate) const SHELLS: [Choice<Shell>; 3] = [
+    ("sh", "sh, and what is like it: bash, zsh, dash", Shell::Sh),
+    ("fish", "", Shell::Fish),
+    ("csh", "", Shell::Csh),
+];
+
+/// The text as it is, if it is good; what is wrong with it and how to write it,
+/// if not.
+pub(super) fn checked(text: &str, is_good: bool, wrong: &str) -> Result<String, String> {
+    if is_good { Ok(text.to_owned()) } else { Err(wrong.to_owned()) }
+}
+
+/// A template of packages' names.
+pub(super) fn parse_template(text: &str) -> Result<String, String> {
+    let wrong = "all targets' packages would have one name\nhint: {gfx} stands for the target: kernels-{gfx}";
+    checked(text, text.contains("{gfx}"), wrong)
+}
 
 /// A file that is written whole, so no stream.
 pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use gfxpack_miopen::{DataType, Directions, Layout, MAX_SIZE};
+
+use super::parsers::{Choice, one_of};
 
 #[derive(Debug, ClapArgs)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
@@ -28,17 +30,17 @@ pub(crate) struct ProblemsCommand {
     pub(crate) batch: Vec<u64>,
     /// Data types of the tensors, repeatable or with commas [default: fp32 for
     /// networks, a model's own for models]
-    #[arg(long, value_name = "TYPE", value_delimiter = ',', requires = "names")]
-    pub(crate) r#type: Vec<TypeArg>,
+    #[arg(long, value_parser = one_of(&TYPES), value_name = "TYPE", value_delimiter = ',', requires = "names")]
+    pub(crate) r#type: Vec<DataType>,
     /// Layouts of the tensors, repeatable or with commas
-    #[arg(long, value_delimiter = ',', default_value = "nchw", requires = "names")]
-    pub(crate) layout: Vec<TensorLayout>,
+    #[arg(long, value_parser = one_of(&LAYOUTS), value_delimiter = ',', default_value = "nchw", requires = "names")]
+    pub(crate) layout: Vec<Layout>,
     /// Directions, repeatable or with commas
-    #[arg(long, value_delimiter = ',', default_value = "forward", requires = "names")]
-    pub(crate) direction: Vec<DirectionArg>,
+    #[arg(long, value_parser = one_of(&DIRECTIONS), value_delimiter = ',', default_value = "forward", requires = "names")]
+    pub(crate) direction: Vec<Directions>,
     /// Only these operations, repeatable or with commas
-    #[arg(long, value_delimiter = ',', requires = "names")]
-    pub(crate) operation: Vec<OperationArg>,
+    #[arg(long, value_parser = one_of(&OPERATIONS), value_delimiter = ',', requires = "names")]
+    pub(crate) operation: Vec<&'static str>,
     /// Height and width of a network's input, in place of its own
     #[arg(long, value_name = "HxW", value_parser = parse_size, requires = "names")]
     pub(crate) size: Option<[u64; 2]>,
@@ -51,96 +53,60 @@ pub(crate) struct ProblemsCommand {
     pub(crate) out: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TypeArg {
-    Fp32,
-    Fp16,
-    Bf16,
-}
+const TYPES: [Choice<DataType>; 3] =
+    [("fp32", "", DataType::Fp32), ("fp16", "", DataType::Fp16), ("bf16", "", DataType::Bf16)];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TensorLayout {
-    Nchw,
-    Nhwc,
-}
+const LAYOUTS: [Choice<Layout>; 2] =
+    [("nchw", "", Layout::ChannelsFirst), ("nhwc", "", Layout::ChannelsLast)];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DirectionArg {
-    /// The output alone: inference; also written f
-    #[value(alias = "f")]
-    Forward,
-    /// Output and gradients
-    Training,
-    /// The gradient of the input (backward data)
-    #[value(name = "b")]
-    BackwardData,
-    /// The gradient of the weights (backward weights)
-    #[value(name = "w")]
-    BackwardWeights,
-}
+const NO_DIRECTION: Directions =
+    Directions { forward: false, backward_data: false, backward_weights: false };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OperationArg {
-    Conv,
-    /// Batch normalization
-    Bnorm,
-    Pool,
-    /// Activation functions
-    Activ,
-    Softmax,
-}
+const DIRECTIONS: [Choice<Directions>; 4] = [
+    (
+        "forward|f",
+        "The output alone: inference; also written f",
+        Directions { forward: true, ..NO_DIRECTION },
+    ),
+    (
+        "training",
+        "Output and gradients",
+        Directions { forward: true, backward_data: true, backward_weights: true },
+    ),
+    (
+        "b",
+        "The gradient of the input (backward data)",
+        Directions { backward_data: true, ..NO_DIRECTION },
+    ),
+    (
+        "w",
+        "The gradient of the weights (backward weights)",
+        Directions { backward_weights: true, ..NO_DIRECTION },
+    ),
+];
 
-impl From<TypeArg> for DataType {
-    fn from(arg: TypeArg) -> Self {
-        match arg {
-            TypeArg::Fp32 => Self::Fp32,
-            TypeArg::Fp16 => Self::Fp16,
-            TypeArg::Bf16 => Self::Bf16,
-        }
-    }
-}
-
-impl From<TensorLayout> for Layout {
-    fn from(arg: TensorLayout) -> Self {
-        match arg {
-            TensorLayout::Nchw => Self::ChannelsFirst,
-            TensorLayout::Nhwc => Self::ChannelsLast,
-        }
-    }
-}
+/// MIOpenDriver's names.
+const OPERATIONS: [Choice<&str>; 5] = [
+    ("conv", "", "conv"),
+    ("bnorm", "Batch normalization", "bnorm"),
+    ("pool", "", "pool"),
+    ("activ", "Activation functions", "activ"),
+    ("softmax", "", "softmax"),
+];
 
 impl ProblemsCommand {
-    /// The types of the numbers that were given.
-    pub(crate) fn data_types(&self) -> Vec<DataType> {
-        self.r#type.iter().map(|one| DataType::from(*one)).collect()
-    }
-
-    /// The layouts of tensors that were given.
-    pub(crate) fn layouts(&self) -> Vec<Layout> {
-        self.layout.iter().map(|one| Layout::from(*one)).collect()
-    }
-
     /// All directions that were given.
     pub(crate) fn directions(&self) -> Directions {
-        let has =
-            |one| self.direction.contains(&one) || self.direction.contains(&DirectionArg::Training);
-        Directions {
-            forward: has(DirectionArg::Forward),
-            backward_data: has(DirectionArg::BackwardData),
-            backward_weights: has(DirectionArg::BackwardWeights),
-        }
+        self.direction.iter().fold(NO_DIRECTION, |all, one| Directions {
+            forward: all.forward || one.forward,
+            backward_data: all.backward_data || one.backward_data,
+            backward_weights: all.backward_weights || one.backward_weights,
+        })
     }
 
-    /// MIOpenDriver's names of the operations.
+    /// The operations that were given.
     pub(crate) fn operations(&self) -> Vec<String> {
-        let name = |one: &OperationArg| match one {
-            OperationArg::Conv => "conv",
-            OperationArg::Bnorm => "bnorm",
-            OperationArg::Pool => "pool",
-            OperationArg::Activ => "activ",
-            OperationArg::Softmax => "softmax",
-        };
-        self.operation.iter().map(|one| name(one).to_owned()).collect()
+        self.operation.iter().map(|&name| name.to_owned()).collect()
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::{ArgAction, Args as ClapArgs};
+use gfxpack_compile::Upload;
+
+use super::parsers::{Choice, one_of};
 
 /// Whether this gfxpack can do it; if not, the options say so when used.
 const EXECUTION: bool = cfg!(feature = "remote");
@@ -30,8 +33,10 @@ pub(crate) struct RemoteArgs {
           value_parser = parse_pair)]
     pub(crate) remote_platform: Vec<(String, String)>,
     /// Where the compiler comes from there
-    #[arg(long, value_enum, default_value_t, requires = "remote", hide = !EXECUTION)]
-    pub(crate) remote_toolchain: RemoteToolchain,
+    #[arg(long = "remote-toolchain", value_name = "REMOTE_TOOLCHAIN", action = ArgAction::Set,
+          value_parser = one_of(&TOOLCHAINS), default_value = "cas", requires = "remote",
+          hide = !EXECUTION)]
+    pub(crate) toolchain_in_image: bool,
     /// Take what the service has of earlier builds, and run nothing there
     #[arg(long, requires = "remote", hide = !EXECUTION)]
     pub(crate) remote_cache_only: bool,
@@ -59,29 +64,22 @@ pub(crate) struct SharedCacheArgs {
     #[arg(long, value_name = "URL", hide = !CACHE)]
     pub(crate) cache_remote: Option<String>,
     /// What to upload to it
-    #[arg(long, value_enum, default_value_t, requires = "cache_remote", hide = !CACHE)]
-    pub(crate) cache_upload: CacheUpload,
+    #[arg(long, value_parser = one_of(&UPLOADS), default_value = "made", requires = "cache_remote",
+          hide = !CACHE)]
+    pub(crate) cache_upload: Upload,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CacheUpload {
-    /// Nothing.
-    Never,
-    /// What this build compiles.
-    #[default]
-    Made,
-    /// That, and what this machine's cache has of it.
-    Always,
-}
+const UPLOADS: [Choice<Upload>; 3] = [
+    ("never", "Nothing", Upload::Never),
+    ("made", "What this build compiles", Upload::Made),
+    ("always", "That, and what this machine's cache has of it", Upload::All),
+];
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RemoteToolchain {
-    /// From here: programs, libraries, bitcode and headers, sent once.
-    #[default]
-    Cas,
-    /// From the workers' image, which has the same under the same paths.
-    Image,
-}
+/// Whether the toolchain is in the workers' image.
+const TOOLCHAINS: [Choice<bool>; 2] = [
+    ("cas", "From here: programs, libraries, bitcode and headers, sent once", false),
+    ("image", "From the workers' image, which has the same under the same paths", true),
+];
 
 fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {

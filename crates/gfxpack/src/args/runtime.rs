@@ -7,7 +7,7 @@ use gfxpack_miopen::LibrarySource;
 use gfxpack_model::Target;
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 
-use super::packaging::parse_template;
+use super::parsers::{checked, parse_template};
 use super::{MaxObject, parse_target, whole_file};
 
 #[derive(Debug, ClapArgs)]
@@ -79,34 +79,31 @@ pub(crate) struct MiopenVersion {
 
 fn parse_version(text: &str) -> Result<String, String> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-+".contains(&b);
-    if text.starts_with(|first: char| first.is_ascii_digit()) && text.bytes().all(plain) {
-        Ok(text.to_owned())
-    } else {
-        Err("it is no version\nhint: write it as MIOpen's directory has it: 3.4.0".to_owned())
-    }
+    let is_good = text.starts_with(|first: char| first.is_ascii_digit()) && text.bytes().all(plain);
+    checked(text, is_good, "it is no version\nhint: write it as MIOpen's directory has it: 3.4.0")
 }
 
-/// The rocFFT that looks a kernel up.
+/// The kernel that is looked up, and where.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct RocfftLibrary {
+pub(crate) struct WantedKernel {
+    #[command(flatten)]
+    pub(crate) asked: Asked,
     /// The librocfft that looks the kernel up: a file, a directory with one,
     /// debian:sid, or lock:FILE [default: the installed one]
     #[arg(long, value_name = "LIBRARY", conflicts_with = "args")]
     pub(crate) rocfft: Option<LibrarySource>,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Lookup {
-    #[command(flatten)]
-    pub(crate) asked: Asked,
-    #[command(flatten)]
-    pub(crate) rocfft: RocfftLibrary,
     /// The kernel's name: MIOpenConvDirUni.cl.o
     pub(crate) name: String,
     /// Its arguments exactly as in a log or kdb, with the leading blank and the
     /// ` -mcpu=gfx…` at the end; a kernel of rocFFT has none
     #[arg(allow_hyphen_values = true)]
     pub(crate) args: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Lookup {
+    #[command(flatten)]
+    pub(crate) kernel: WantedKernel,
     /// Whose result counts for the exit code and --out: MIOpen's, or that of
     /// gfxpack's runtime; both are printed
     #[arg(long = "for", value_enum, default_value_t, value_name = "PROGRAM")]
@@ -133,15 +130,7 @@ pub(crate) enum Program {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Explain {
     #[command(flatten)]
-    pub(crate) asked: Asked,
-    #[command(flatten)]
-    pub(crate) rocfft: RocfftLibrary,
-    /// The kernel's name: MIOpenConvDirUni.cl.o
-    pub(crate) name: String,
-    /// Its arguments exactly as in a log or kdb, with the leading blank and the
-    /// ` -mcpu=gfx…` at the end; a kernel of rocFFT has none
-    #[arg(allow_hyphen_values = true)]
-    pub(crate) args: Option<String>,
+    pub(crate) kernel: WantedKernel,
     /// How many of the nearest keys are shown
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) nearest: usize,

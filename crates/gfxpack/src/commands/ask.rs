@@ -2,31 +2,25 @@
 
 use std::path::Path;
 
-use gfxpack_compile::Cancel;
 use gfxpack_model::Target;
 use gfxpack_pipeline::ask::{self, Asked};
-use gfxpack_pipeline::asked_facts::library_in_words;
+use gfxpack_pipeline::library::library_in_words;
 use gfxpack_pipeline::line_file::LineFile;
 use gfxpack_pipeline::options::processes;
 use gfxpack_pipeline::rocfft::{self, AskPlans};
 use gfxpack_pipeline::{asked_keys, inputs};
-use serde_json::json;
 
 use crate::args::Ask;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::options::{cache_dir, library_options, rocfft_options};
-use crate::output::{Output, counted, shown, to_file};
+use crate::output::{Output, counted, message, shown, to_file};
 use crate::progress::Reporter;
 
 /// Asks, and writes the keys. Problems that MIOpen failed on are listed, and
 /// the keys of the others are written all the same.
-pub(crate) fn run(
-    args: &Ask,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &Ask, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     if args.asking.problems.is_empty() && args.asking.rocfft.plans.is_empty() {
         return Err(fail::usage(
             "failed to start: no problems are given",
@@ -42,10 +36,10 @@ pub(crate) fn run(
     }
     let targets = inputs::distinct(&args.target)?;
     if !args.asking.rocfft.plans.is_empty() {
-        return plans(args, &targets, environment, cancel, output);
+        return plans(args, &targets, context);
     }
     let jobs = processes(args.jobs);
-    let reporter = Reporter::new(output);
+    let reporter = Reporter::new(context);
     let ask = ask::Ask {
         problems: &args.asking.problems,
         library: &library_options(&args.asking.library, environment),
@@ -53,11 +47,11 @@ pub(crate) fn run(
         jobs,
         cache: &cache_dir(&args.cache, environment).directory()?,
     };
-    let asked = ask.run(cancel, &reporter)?;
+    let asked = ask.run(&reporter)?;
     ask::report_failures(&asked, &reporter);
     let lines = asked_keys::key_lines(&asked);
     match to_file(args.out.as_ref()) {
-        Some(out) => asked_keys::write(out, &lines)?,
+        Some(out) => LineFile::write(out, &lines)?,
         None => {
             for line in &lines {
                 output.message("key", line);
@@ -68,39 +62,30 @@ pub(crate) fn run(
     report(&asked, lines.len(), args.out.as_deref(), output);
     let hint = "each is named above; the list has the keys of the others";
     match ask::failed(&asked, hint) {
-        Some(error) => Err(error.into()),
+        Some(error) => Err(error),
         None => Ok(()),
     }
 }
 
 /// Asks rocFFT, and writes its kernels.
-fn plans(
-    args: &Ask,
-    targets: &[Target],
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
-    let reporter = Reporter::new(output);
+fn plans(args: &Ask, targets: &[Target], context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
+    let reporter = Reporter::new(context);
     let asking = &args.asking;
     let ask = AskPlans {
         lists: &asking.rocfft.plans,
-        library: &rocfft_options(&asking.library, &asking.rocfft, environment),
+        library: &rocfft_options(&asking.library, asking.rocfft.rocfft.as_ref(), environment),
         targets,
         cache: &cache_dir(&args.cache, environment).directory()?,
     };
-    let asked = ask.run(cancel, &reporter)?;
+    let asked = ask.run(&reporter)?;
     let failed = rocfft::report_failures(&asked, &reporter);
     let lines = rocfft::kernel_lines(&asked);
     if let Some(dir) = &args.sources {
         rocfft::write_sources(&asked, dir)?;
     }
     match to_file(args.out.as_ref()) {
-        Some(out) => {
-            let mut file = LineFile::create(out)?;
-            lines.iter().try_for_each(|line| file.line(line))?;
-            file.finish()?;
-        }
+        Some(out) => LineFile::write(out, &lines)?,
         None => {
             for line in &lines {
                 output.message("rocfft-kernel", line);
@@ -108,11 +93,10 @@ fn plans(
             }
         }
     }
-    let body = json!({
+    message!(output, "plans-asked", {
         "kernels": lines.len(), "plans": asked.plans.len(), "failures": asked.failures.len(),
         "file": args.out.as_deref().map(shown), "rocfft": asked.facts,
     });
-    output.message("plans-asked", &body);
     output.say(&format!(
         "rocFFT {} ({}): {} for {}",
         asked.facts.version,
@@ -120,15 +104,14 @@ fn plans(
         counted(lines.len(), "kernel"),
         counted(asked.plans.len(), "plan")
     ));
-    failed.map_or(Ok(()), |error| Err(error.into()))
+    failed.map_or(Ok(()), Err)
 }
 
 fn report(asked: &Asked, keys: usize, out: Option<&Path>, output: &Output) {
-    let body = json!({
+    message!(output, "asked", {
         "keys": keys, "problems": asked.problems.len(), "failures": asked.failures.len(),
         "file": out.map(shown), "miopen": asked.facts,
     });
-    output.message("asked", &body);
     let problems = counted(asked.problems.len(), "problem");
     output.say(&format!(
         "{}: {} for {problems}",

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use gfxpack_compile::Cancel;
 use gfxpack_pipeline::options::ShardOptions;
 use gfxpack_pipeline::shards::build::{self, BuiltShard};
 use gfxpack_pipeline::text::brief;
@@ -10,20 +9,15 @@ use gfxpack_plan::shard::{JobState, Shard};
 use serde_json::json;
 
 use crate::args::Build;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::options::{build_options, cache_options, search};
 use crate::output::{Output, shown};
 use crate::progress::Reporter;
 
 /// Runs a shard.
-pub(super) fn run(
-    args: &Build,
-    shard: Shard,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(super) fn run(args: &Build, shard: Shard, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     let begun = Instant::now();
     // clap asks for the plan only where nothing is given that excludes it.
     let plan = args.stored.plan.clone().ok_or_else(|| {
@@ -36,15 +30,9 @@ pub(super) fn run(
     let options = ShardOptions { plan, shard, costs: args.stored.costs.clone() };
     let cache = cache_options(&args.cache, environment)?;
     let search = search(&args.toolchain, environment);
-    let reporter = Reporter::new(output);
-    let built = build::run(
-        &options,
-        &cache,
-        &search,
-        &build_options(args, environment),
-        cancel,
-        &reporter,
-    )?;
+    let reporter = Reporter::new(context);
+    let built =
+        build::run(&options, &cache, &search, &build_options(args, environment), &reporter)?;
     summarise(&built, begun, output);
     Ok(build::outcome(&built.manifest.jobs, shard)?)
 }

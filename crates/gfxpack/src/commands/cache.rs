@@ -2,22 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, Limits, ObjectStore, OldStore};
+use gfxpack_compile::{Limits, ObjectStore, OldStore};
 use serde_json::{Value, json};
 
 use crate::args::{CacheCommand, CacheDir};
+use crate::context::Context;
 use crate::environment::Environment;
-use crate::fail::{self, Failure, Result};
+use crate::fail::{self, Error, ErrorKind, Result};
 use crate::options::cache_dir;
-use crate::output::{Output, counted, shown, size};
+use crate::output::{Output, counted, message, shown, size};
 
 /// Runs a `cache` sub-command.
-pub(crate) fn run(
-    command: &CacheCommand,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(command: &CacheCommand, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     match command {
         CacheCommand::Stats { dir } => {
             let dir = cache_dir(dir, environment).directory()?;
@@ -41,7 +38,7 @@ pub(crate) fn run(
         }
         CacheCommand::Verify { dir } => {
             let dir = existing(dir, environment)?;
-            verify(&dir, cancel, output)
+            verify(&dir, context)
         }
     }
 }
@@ -61,7 +58,7 @@ fn existing(args: &CacheDir, environment: &Environment) -> Result<PathBuf> {
 fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
     let store = ObjectStore::open_to_look(dir);
     let (stats, old) = (store.stats(), store.old());
-    let body = json!({
+    message!(output, "cache-stats", {
         "dir": shown(dir), "objects": stats.objects, "object_bytes": stats.object_bytes,
         "refused": stats.refusals,
         "other_files": stats.others, "other_bytes": stats.other_bytes,
@@ -69,12 +66,8 @@ fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
         "unused_seconds": stats.oldest.map(|age| age.as_secs()),
         "old": old.iter().map(listed).collect::<Vec<_>>(),
     });
-    output.message("cache-stats", &body);
-    if output.json {
-        return;
-    }
-    output.data(&dir.display().to_string());
-    let line = |label: &str, value: String| output.data(&format!("  {label:<8} {value}"));
+    output.text(&dir.display().to_string());
+    let line = |label: &str, value: String| output.text(&format!("  {label:<8} {value}"));
     line("objects", format!("{}, {}", stats.objects, size(stats.object_bytes)));
     if stats.refusals > 0 {
         line("refused", counted(stats.refusals, "kernel"));
@@ -98,55 +91,63 @@ fn listed(old: &OldStore) -> Value {
 fn remove_old(dir: &Path, dry_run: bool, output: &Output) -> Result {
     for one in ObjectStore::open_to_look(dir).old() {
         if !dry_run && !one.remove()? {
-            return Err(Failure::InUse);
+            return Err(in_use());
         }
         let mut body = listed(&one);
         body["dry_run"] = dry_run.into();
         output.message("cache-old", &body);
-        if !output.json {
-            let verb = if dry_run { "would remove" } else { "removed" };
-            output.data(&format!("{verb} {}, {}", one.dir.display(), size(one.bytes)));
-        }
+        let verb = if dry_run { "would remove" } else { "removed" };
+        output.text(&format!("{verb} {}, {}", one.dir.display(), size(one.bytes)));
     }
     Ok(())
 }
 
 fn gc(dir: &Path, limits: &Limits, output: &Output) -> Result {
-    let evicted = ObjectStore::open_to_look(dir).evict(limits)?.ok_or(Failure::InUse)?;
-    let body = json!({
+    let evicted = ObjectStore::open_to_look(dir).evict(limits)?.ok_or_else(in_use)?;
+    message!(output, "cache-gc", {
         "dir": shown(dir), "dry_run": limits.dry_run, "removed_files": evicted.files,
         "removed_bytes": evicted.bytes, "files": evicted.files_left,
         "bytes": evicted.bytes_left,
     });
-    output.message("cache-gc", &body);
-    if !output.json {
-        let verb = if limits.dry_run { "would remove" } else { "removed" };
-        output.data(&format!(
-            "{verb} {}, {}; {}, {} stay",
-            counted(evicted.files, "file"),
-            size(evicted.bytes),
-            counted(evicted.files_left, "file"),
-            size(evicted.bytes_left)
-        ));
-    }
+    let verb = if limits.dry_run { "would remove" } else { "removed" };
+    output.text(&format!(
+        "{verb} {}, {}; {}, {} stay",
+        counted(evicted.files, "file"),
+        size(evicted.bytes),
+        counted(evicted.files_left, "file"),
+        size(evicted.bytes_left)
+    ));
     Ok(())
 }
 
-fn verify(dir: &Path, cancel: &Cancel, output: &Output) -> Result {
+fn verify(dir: &Path, context: &Context) -> Result {
+    let Context { cancel, output, .. } = context;
     let store = ObjectStore::open_to_look(dir);
     let (objects, damaged) = store.verify(&|| !cancel.is_cancelled())?;
     for one in &damaged {
-        output.message("damaged", &json!({ "file": shown(&one.path), "key": one.key }));
-        if !output.json {
-            let key = one.key.as_ref().map(|key| format!(" (`{key}`)")).unwrap_or_default();
-            output.data(&format!("{}: damaged, removed{key}", one.path.display()));
-        }
+        message!(output, "damaged", { "file": shown(&one.path), "key": one.key });
+        let key = one.key.as_ref().map(|key| format!(" (`{key}`)")).unwrap_or_default();
+        output.text(&format!("{}: damaged, removed{key}", one.path.display()));
     }
-    let body = json!({ "dir": shown(dir), "objects": objects, "damaged": damaged.len() });
-    output.message("cache-verified", &body);
+    message!(output, "cache-verified", {
+        "dir": shown(dir), "objects": objects, "damaged": damaged.len(),
+    });
     if damaged.is_empty() {
         output.text(&format!("{}: sound, {}", dir.display(), counted(objects, "object")));
         return Ok(());
     }
-    Err(Failure::Damaged(damaged.len()))
+    let count = counted(damaged.len(), "object");
+    Err(Error::new(
+        ErrorKind::Unsound,
+        format!("failed to verify the cache: {count} were damaged, and are removed"),
+        "the next build compiles them anew; if it happens again, check the disk",
+    ))
+}
+
+fn in_use() -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        "failed to evict from the cache: a build is using it",
+        "run it again when the build is done, or let builds do it with --cache-size",
+    )
 }

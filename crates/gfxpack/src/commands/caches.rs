@@ -1,7 +1,6 @@
 //! `caches`: what GPU compilers and libraries keep for this user, and
 //! clearing it.
 
-mod chosen;
 mod env;
 
 use std::io::{BufRead as _, IsTerminal as _};
@@ -15,10 +14,10 @@ use gfxpack_caches::{
 use gfxpack_pipeline::text::age;
 use serde_json::{Value, json};
 
-use self::chosen::Chosen;
+use self::env::Chosen;
 use crate::environment;
 use crate::fail::{self, Result};
-use crate::output::{Output, shown, size};
+use crate::output::{Output, message, shown, size};
 use crate::quantity::parse_age;
 
 #[derive(Debug, Subcommand)]
@@ -39,32 +38,19 @@ pub(crate) enum Caches {
     /// Remove entries, after showing them; what is in use, belongs to others,
     /// or is not a cache's own stays
     #[command(disable_version_flag = true)]
-    Clear {
-        #[command(flatten)]
-        chosen: Chosen,
-        /// Only entries that were not changed for this long, as 30d
-        #[arg(long, value_name = "AGE", value_parser = parse_age)]
-        older_than: Option<Duration>,
-        #[command(flatten)]
-        of_versions: OfVersions,
-        /// Remove results of tuning too, which take long to get again
-        #[arg(long)]
-        tuning: bool,
-        /// Show what would be removed, and remove nothing
-        #[arg(long, short = 'n')]
-        dry_run: bool,
-        /// Remove without asking
-        #[arg(long, short)]
-        yes: bool,
-    },
+    Clear(Clear),
     /// Print what to put into the environment so that the caches are not used,
     /// or are elsewhere
     Env(env::Env),
 }
 
-/// Entries of which versions.
 #[derive(Debug, Args)]
-pub(crate) struct OfVersions {
+pub(crate) struct Clear {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Only entries that were not changed for this long, as 30d
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    older_than: Option<Duration>,
     /// Only what this version of MIOpen made, as 3.4.0; only with `miopen`
     #[arg(long, value_name = "VERSION", conflicts_with = "keep_newest")]
     version: Option<MiopenVersion>,
@@ -72,6 +58,15 @@ pub(crate) struct OfVersions {
     /// directory; only with `miopen`
     #[arg(long)]
     keep_newest: bool,
+    /// Remove results of tuning too, which take long to get again
+    #[arg(long)]
+    tuning: bool,
+    /// Show what would be removed, and remove nothing
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+    /// Remove without asking
+    #[arg(long, short)]
+    yes: bool,
 }
 
 /// Runs a `caches` sub-command.
@@ -86,28 +81,19 @@ pub(crate) fn run(command: &Caches, output: &Output) -> Result {
             sizes(&chosen.caches(&surroundings), output);
             Ok(())
         }
-        Caches::Clear { chosen, older_than, of_versions, tuning, dry_run, yes } => {
-            let versions = of_versions.versions(chosen)?;
-            let clearing = || {
-                let mut clearing = Clearing::new(&surroundings, now());
-                clearing.older_than = *older_than;
-                clearing.tuning = *tuning;
-                clearing
-            };
-            clear(&chosen.caches(&surroundings), &clearing, &versions, *dry_run, *yes, output)
-        }
+        Caches::Clear(args) => clear(args, &surroundings, output),
         Caches::Env(args) => env::run(args, &surroundings, output),
     }
 }
 
-impl OfVersions {
-    fn versions(&self, chosen: &Chosen) -> Result<Versions> {
+impl Clear {
+    fn versions(&self) -> Result<Versions> {
         let versions = match &self.version {
             Some(version) => Versions::Only(version.clone()),
             None if self.keep_newest => Versions::AllButNewest,
             None => return Ok(Versions::All),
         };
-        if chosen.names != ["miopen"] {
+        if self.chosen.names != ["miopen"] {
             return Err(fail::usage(
                 "--version and --keep-newest are for MIOpen's cache alone",
                 "write `gfxpack caches clear miopen` with them",
@@ -132,28 +118,25 @@ fn list(caches: &[Cache], surroundings: &Surroundings, each: bool, output: &Outp
             .iter()
             .map(|off| json!({ "name": off.name, "value": off.value, "effect": off.effect }))
             .collect();
-        output.message("caches-state", &json!({ "cache": cache.name, "off": by }));
-        if !output.json {
-            output.data(&format!("{}: {}", cache.name, cache.about));
-            for off in &off {
-                output.data(&format!("  off by {}={}: {}", off.name, off.value, off.effect));
-            }
-            if off.is_empty() {
-                output.data("  not switched off");
-            }
-            if cache.places.is_empty() {
-                output.data("  keeps nothing here");
-            }
+        message!(output, "caches-state", { "cache": cache.name, "off": by });
+        output.text(&format!("{}: {}", cache.name, cache.about));
+        for off in &off {
+            output.text(&format!("  off by {}={}: {}", off.name, off.value, off.effect));
+        }
+        if off.is_empty() {
+            output.text("  not switched off");
+        }
+        if cache.places.is_empty() {
+            output.text("  keeps nothing here");
         }
         for place in &cache.places {
             let scan = scan(place, output);
-            let body = json!({
+            message!(output, "caches-place", {
                 "cache": cache.name, "dir": shown(&place.dir), "rule": place.rule, "tuning": place.tuning,
                 "exists": scan.exists, "entries": scan.entries.len(),
                 "bytes": scan.bytes(), "others": scan.others,
                 "age_seconds": scan.age(now()).map(|age| age.as_secs()),
             });
-            output.message("caches-place", &body);
             output.text(&format!("  {} ({})", place.dir.display(), place.rule));
             output.text(&format!("    {}", contents(place, &scan)));
             for entry in scan.entries.iter().filter(|_| each) {
@@ -204,32 +187,30 @@ fn sizes(caches: &[Cache], output: &Output) {
             entries += scan.entries.len();
         }
         total += own;
-        let body = json!({ "cache": cache.name, "bytes": own, "entries": entries });
-        output.message("caches-size", &body);
+        message!(output, "caches-size", { "cache": cache.name, "bytes": own, "entries": entries });
         output.text(&format!("{:>9}  {}", size(own), cache.name));
     }
-    output.message("caches-total", &json!({ "bytes": total }));
+    message!(output, "caches-total", { "bytes": total });
     output.text(&format!("{:>9}  together", size(total)));
 }
 
-fn clear(
-    caches: &[Cache],
-    clearing: &dyn Fn() -> Clearing,
-    versions: &Versions,
-    dry_run: bool,
-    yes: bool,
-    output: &Output,
-) -> Result {
+fn clear(args: &Clear, surroundings: &Surroundings, output: &Output) -> Result {
+    let versions = args.versions()?;
+    let clearing = || {
+        let mut clearing = Clearing::new(surroundings, now());
+        clearing.older_than = args.older_than;
+        clearing.tuning = args.tuning;
+        clearing
+    };
+    let caches = args.chosen.caches(surroundings);
     let asked = std::io::stdin().is_terminal() && !output.json;
-    let going = removable(caches, &clearing(), versions, output);
+    let going = removable(&caches, &clearing(), &versions, output);
     let total: u64 = going.iter().map(|(_, _, entry)| entry.bytes).sum();
     let sum = format!("{} entries, {}", going.len(), size(total));
-    if !output.json {
-        for (_, _, entry) in &going {
-            output.data(&line(entry));
-        }
+    for (_, _, entry) in &going {
+        output.text(&line(entry));
     }
-    if dry_run {
+    if args.dry_run {
         for (cache, _, entry) in &going {
             output.message("caches-would-remove", &entry_body(cache, entry));
         }
@@ -240,14 +221,14 @@ fn clear(
         output.say("there is nothing to remove");
         return Ok(());
     }
-    if !yes && !asked {
+    if !args.yes && !asked {
         return Err(fail::usage(
             "nothing is removed: nobody can confirm it, since the standard input is no terminal or \
              messages are JSON",
             "--dry-run shows what would be removed, --yes removes it",
         ));
     }
-    if !yes && !confirmed(&sum, output)? {
+    if !args.yes && !confirmed(&sum, output)? {
         output.say("nothing is removed");
         return Ok(());
     }

@@ -7,13 +7,15 @@ use gfxpack_model::processors::{PROCESSORS, Processor};
 use gfxpack_model::{Target, TargetId};
 
 use crate::args::Args;
+use crate::fail::Result;
 use crate::output::Output;
 
 /// Prints the script for a shell.
-pub(crate) fn run(shell: Shell, output: &Output) {
+pub(crate) fn run(shell: Shell, output: &Output) -> Result {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut with_values(Args::command()), "gfxpack", &mut text);
     output.bytes(&text);
+    Ok(())
 }
 
 /// The command line, whose options say by which values they are completed:

@@ -6,11 +6,10 @@ use std::path::Path;
 use gfxpack_pipeline::device_packages::{candidates, preferred};
 use gfxpack_runtime::Environment;
 use gfxpack_runtime::device::{self, Detection, Device, HipLibrary, Inputs};
-use serde_json::json;
 
 use crate::args::{Detect, Hardware, SYSFS, Which};
-use crate::fail::{self, Failure, Result};
-use crate::output::Output;
+use crate::fail::{self, Error, ErrorKind, Result};
+use crate::output::{Output, message};
 
 /// Prints devices or package names.
 ///
@@ -22,10 +21,10 @@ pub(crate) fn run(args: &Detect, output: &Output) -> Result {
     for (device, packages) in detection.devices.iter().zip(&packages) {
         print(device, packages, args, output);
     }
-    if args.packages.is_some() && !output.json {
+    if args.packages.is_some() {
         let mut printed = BTreeSet::new();
         for name in packages.iter().flatten().filter(|name| printed.insert(name.as_str())) {
-            output.data(name);
+            output.text(name);
         }
     }
     if let Some(hip) = &detection.hip
@@ -34,10 +33,19 @@ pub(crate) fn run(args: &Detect, output: &Output) -> Result {
         output.say(&format!("asked {hip}"));
     }
     for note in &detection.notes {
-        output.message("note", &json!({ "message": note }));
-        output.say(&format!("note: {note}"));
+        output.note(note);
     }
-    if detection.devices.is_empty() { Err(Failure::NoGpu) } else { Ok(()) }
+    if detection.devices.is_empty() { Err(no_gpu()) } else { Ok(()) }
+}
+
+/// That there is no GPU that packages could be for.
+pub(super) fn no_gpu() -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        "failed to find an AMD GPU in this machine",
+        "`gfxpack doctor` tells why none was found; for another machine's GPU, have the package \
+         manager install its package by name",
+    )
 }
 
 /// This machine's GPUs, as the command line and the environment have it.
@@ -78,17 +86,14 @@ fn packages(devices: &[Device], args: &Detect, output: &Output) -> Result<Vec<Ve
 
 fn print(device: &Device, packages: &[String], args: &Detect, output: &Output) {
     let target = device.target();
-    if output.messages {
-        let body = json!({
-            "target": target, "gfx": device.target_id.processor(),
-            "target_id": device.target_id, "compute_units": device.compute_units,
-            "source": device.source.name(), "name": device.name, "pci": device.pci,
-            "kdbs": device.targets().iter().map(|t| t.kdb_file_name()).collect::<Vec<_>>(),
-            "packages": packages,
-        });
-        output.message("device", &body);
-    }
-    if !output.json && args.packages.is_none() {
-        output.data(&device.to_string());
+    message!(output, "device", {
+        "target": target, "gfx": device.target_id.processor(),
+        "target_id": device.target_id, "compute_units": device.compute_units,
+        "source": device.source.name(), "name": device.name, "pci": device.pci,
+        "kdbs": device.targets().iter().map(|t| t.kdb_file_name()).collect::<Vec<_>>(),
+        "packages": packages,
+    });
+    if args.packages.is_none() {
+        output.text(&device.to_string());
     }
 }

@@ -3,22 +3,21 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use gfxpack_compile::Cancel;
-use gfxpack_pipeline::asked_facts;
 use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Built, Dist, DistOptions};
+use gfxpack_pipeline::library::library_in_words;
 use gfxpack_pipeline::options::{LayoutChoice, Purpose, processes};
 use gfxpack_pipeline::prepare::Work;
 use gfxpack_pipeline::text::brief;
 use gfxpack_pipeline::writers::MadePackage;
-use serde_json::json;
 
 use super::{build_shard, kdb, plan};
 use crate::args::{Build, Packaging};
+use crate::context::Context;
 use crate::environment::Environment;
 use crate::fail::{self, Result};
-use crate::options::{PlanArgs, build_options, package_options};
-use crate::output::{Output, counted, shown, size};
+use crate::options::{build_options, package_options, prepare_options};
+use crate::output::{Output, counted, if_any, message, shown, size};
 use crate::prepared;
 use crate::progress::Reporter;
 
@@ -28,10 +27,9 @@ pub(crate) fn run(
     args: &Build,
     packaging: Option<&Packaging>,
     check: bool,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
+    context: &Context,
 ) -> Result {
+    let Context { environment, output, .. } = context;
     let begun = Instant::now();
     // Planning, assembling and verifying run in rayon's own pool, which can be
     // sized once.
@@ -43,7 +41,7 @@ pub(crate) fn run(
                 "build shards with `gfxpack build`, then `merge` and `package` them",
             ));
         }
-        return build_shard::run(args, shard, environment, cancel, output);
+        return build_shard::run(args, shard, context);
     }
     let options = options(args, packaging, environment)?;
     if check && options.build.form.windows_names {
@@ -52,15 +50,11 @@ pub(crate) fn run(
             "leave --check out",
         ));
     }
-    let reporter = Reporter::new(output);
-    let dist = match Dist::prepare(&options, cancel, &reporter)? {
+    let reporter = Reporter::new(context);
+    let dist = match Dist::prepare(&options, &reporter)? {
         Work::ToDo(dist) => dist,
-        Work::NothingMissing(shares) => {
-            prepared::report_shares(&shares, output);
-            return Ok(());
-        }
-        Work::NoKeys => {
-            prepared::report_nothing(output);
+        Work::Nothing(shares) => {
+            prepared::report_nothing(&shares, output);
             return Ok(());
         }
     };
@@ -70,14 +64,14 @@ pub(crate) fn run(
         plan::print(dist.prepared(), false, output);
         return Ok(());
     }
-    let built = dist.run(packages, cancel, &reporter)?;
+    let built = dist.run(packages, &reporter)?;
     summarise(&dist, &built, args, begun, output);
     built.outcome(packaging.is_some())?;
     if check {
         let files: Vec<PathBuf> = built.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
         let max_object = args.inputs.max_object;
         let mut each = |checked: &_| kdb::check::report(checked, &files, max_object, output);
-        dist.check_kdbs(&built, processes(args.jobs), cancel, &reporter, &mut each)?;
+        dist.check_kdbs(&built, processes(args.jobs), &reporter, &mut each)?;
     }
     Ok(())
 }
@@ -88,24 +82,17 @@ fn options(
     environment: &Environment,
 ) -> Result<DistOptions> {
     let package = packaging.map(|args| package_options(args, environment)).transpose()?;
-    let plan = PlanArgs {
-        inputs: &args.inputs,
-        toolchain: &args.toolchain,
-        cache: &args.cache,
-        stated_license: package.as_ref().and_then(|package| package.stated_license()),
-        allow_partial: args.allow_partial,
-        purpose: if args.dry_run { Purpose::Look } else { Purpose::Build },
-        jobs: args.jobs,
-    };
+    let mut prepare = prepare_options(&args.inputs, &args.toolchain, &args.cache, environment)?;
+    prepare.inputs.stated_license = package.as_ref().and_then(|package| package.stated_license());
+    prepare.inputs.allow_partial = args.allow_partial;
+    prepare.jobs = processes(args.jobs);
+    if !args.dry_run {
+        prepare.purpose = Purpose::Build;
+    }
     let mut build = build_options(args, environment);
     let layout = package.as_ref().map(|package| &package.layout);
     build.form.windows_names |= layout == Some(&LayoutChoice::Windows);
-    Ok(DistOptions {
-        prepare: plan.options(environment)?,
-        stored_plan: args.stored.plan.clone(),
-        build,
-        package,
-    })
+    Ok(DistOptions { prepare, stored_plan: args.stored.plan.clone(), build, package })
 }
 
 fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, begun: Instant, output: &Output) {
@@ -113,31 +100,20 @@ fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, begun: Instant, outpu
     report_kdbs(&built.kdbs, output);
     report_packages(&built.packages.packages, output);
     // `reused` is always 0: it is there for programs that read it.
-    let body = json!({
+    message!(output, "build-finished", {
         "jobs": plan.jobs.len(), "cached": summary.cached,
         "compiled": summary.compiled, "remote": summary.remote, "shared": summary.shared,
         "reused": 0, "failed": summary.failures.len(), "refused_before": summary.refused_before,
         "plan": plan.digest(),
     });
-    output.message("build-finished", &body);
-    let failed = match built.failed {
-        0 => String::new(),
-        failed => format!(", {failed} failed"),
-    };
+    let failed = if_any(built.failed, |failed| format!(", {failed} failed"));
     let packages = &built.packages.packages;
     let total: u64 = packages.iter().map(|package| package.written.size).sum();
-    let packages = match packages.len() {
-        0 => String::new(),
-        count => format!("; {}, {}", counted(count, "package"), size(total)),
-    };
-    let remote = match summary.remote {
-        0 => String::new(),
-        remote => format!(" ({remote} remotely)"),
-    };
-    let shared = match summary.shared {
-        0 => String::new(),
-        shared => format!(" ({shared} of them from the shared one)"),
-    };
+    let packages =
+        if_any(packages.len(), |count| format!("; {}, {}", counted(count, "package"), size(total)));
+    let remote = if_any(summary.remote, |remote| format!(" ({remote} remotely)"));
+    let shared =
+        if_any(summary.shared, |shared| format!(" ({shared} of them from the shared one)"));
     output.say(&format!(
         "{} compiled{remote}, {} from the cache{shared}{failed}{packages}: {} in {}",
         summary.compiled,
@@ -151,23 +127,21 @@ fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, begun: Instant, outpu
 /// Reports the kdbs that were made to machines.
 pub(super) fn report_kdbs(kdbs: &[MadeKdb], output: &Output) {
     for kdb in kdbs {
-        let body = json!({
+        message!(output, "kdb", {
             "target": kdb.target, "file": shown(&kdb.path), "kernels": kdb.kernels,
             "missing": kdb.missing.len(),
         });
-        output.message("kdb", &body);
     }
 }
 
 /// Reports each package to machines.
 pub(super) fn report_packages(packages: &[MadePackage], output: &Output) {
     for package in packages {
-        let body = json!({
+        message!(output, "package", {
             "target": package.target, "file": shown(&package.written.path), "name": package.name,
             "version": package.version, "package_format": package.format,
             "size": package.written.size, "sha256": package.written.sha256,
         });
-        output.message("package", &body);
     }
 }
 
@@ -176,17 +150,16 @@ fn report_coverage(dist: &Dist<'_>, built: &Built, output: &Output) {
     let Some(facts) = &dist.prepared().inputs.library.asked else { return };
     for one in &built.coverage {
         output.message("coverage", one);
-        let without = match one.wanted - one.with_source {
-            0 => String::new(),
-            without => format!("; {without} more have no source here"),
-        };
+        let without = if_any(one.wanted - one.with_source, |without| {
+            format!("; {without} more have no source here")
+        });
         output.say(&format!(
             "{}, {}: {} of {} that {} has sources for{without}",
             one.list.trim_end_matches(".txt"),
             one.target,
             one.built,
             counted(one.with_source, "kernel"),
-            asked_facts::library_in_words(facts)
+            library_in_words(facts)
         ));
     }
 }

@@ -2,26 +2,22 @@
 
 use std::path::Path;
 
-use gfxpack_compile::Cancel;
 use gfxpack_pipeline::doctor::{
     Finding, Findings, Installed, Level, check_compilers, check_devices, check_installed,
-    check_library, check_rocfft, check_target, check_tuning, check_variables,
+    check_library, check_rocfft, check_target, check_variables,
 };
 use gfxpack_runtime::Environment;
 
 use super::{detect, lookup};
 use crate::args::{CacheDir, Doctor, SYSFS, ToolchainArgs};
-use crate::fail::{Failure, Result};
-use crate::output::Output;
-use crate::{environment, options};
+use crate::context::Context;
+use crate::fail::{Error, ErrorKind, Result};
+use crate::options;
+use crate::output::{Output, counted};
 
 /// Checks everything, and fails where there is a problem.
-pub(crate) fn run(
-    args: &Doctor,
-    machine: &environment::Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
+    let Context { environment: machine, cancel, output } = context;
     let environment = Environment::read();
     let mut report = |finding: &Finding| print(finding, output);
     let mut findings = Findings::new(&mut report);
@@ -37,7 +33,6 @@ pub(crate) fn run(
         }
     };
     check_variables(&environment, &mut findings);
-    check_tuning(&environment, &mut findings);
     check_library(machine.rocm_path.as_deref(), &mut findings);
     check_rocfft(
         machine.rocm_path.as_deref(),
@@ -60,13 +55,17 @@ pub(crate) fn run(
     check_compilers(installed, &search, &cache, cancel, &mut findings);
     match findings.problems() {
         0 => Ok(()),
-        problems => Err(Failure::Unwell(problems)),
+        problems => Err(Error::new(
+            ErrorKind::Unsound,
+            format!("found {} on this machine", counted(problems, "problem")),
+            "each problem above says what to do",
+        )),
     }
 }
 
 fn print(finding: &Finding, output: &Output) {
     output.message("check", finding);
-    if !output.json && (finding.level >= Level::Warning || !output.quiet) {
-        output.data(&finding.to_string());
+    if finding.level >= Level::Warning || !output.quiet {
+        output.text(&finding.to_string());
     }
 }

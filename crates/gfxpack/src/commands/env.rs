@@ -2,14 +2,14 @@
 //! are looked for with them.
 
 use gfxpack_runtime::{Environment, Places, database_places};
-use serde_json::json;
 
 use super::lookup;
 use crate::args::MiopenVersion;
-use crate::output::{Output, shown};
+use crate::fail::Result;
+use crate::output::{Output, message, shown};
 
 /// Lists all of them, set or not.
-pub(crate) fn run(version: &MiopenVersion, output: &Output) {
+pub(crate) fn run(version: &MiopenVersion, output: &Output) -> Result {
     let environment = Environment::read();
     let places = lookup::usual_places(version, &environment, output);
     let variables = environment.variables();
@@ -18,34 +18,28 @@ pub(crate) fn run(version: &MiopenVersion, output: &Output) {
         let ignored = variable.value.as_deref();
         let ignored = ignored.and_then(|value| places.rules.ignores(variable.name, value));
         variable.effect = ignored.unwrap_or(variable.effect);
-        let body = json!({
+        message!(output, "variable", {
             "name": variable.name, "value": variable.value, "effect": variable.effect,
         });
-        output.message("variable", &body);
-        if !output.json {
-            let value =
-                variable.value.as_deref().map_or("-".to_owned(), |text| format!("`{text}`"));
-            output.data(&format!("{:<width$}  {value}", variable.name));
-            output.data(&format!("{:<width$}    {}", "", variable.effect));
-        }
+        let value = variable.value.as_deref().map_or("-".to_owned(), |text| format!("`{text}`"));
+        output.text(&format!("{:<width$}  {value}", variable.name));
+        output.text(&format!("{:<width$}    {}", "", variable.effect));
     }
     databases(&environment, &places, output);
+    Ok(())
 }
 
 /// Where databases are looked for, each kind in its order.
 fn databases(environment: &Environment, places: &Places, output: &Output) {
     for place in database_places(environment, places, None, None) {
         let (kind, layer) = (place.kind.name(), place.layer.name());
-        let body = json!({
+        message!(output, "database-place", {
             "database": kind, "layer": layer, "dir": shown(&place.dir), "names": place.names,
             "rule": place.rule, "files": place.existing().iter().map(shown).collect::<Vec<_>>(),
         });
-        output.message("database-place", &body);
-        if !output.json {
-            let (dir, files) = (place.dir.display(), place.existing().len());
-            let names = place.names.join(" ");
-            output.data(&format!("{kind:<11} {layer:<6}  {dir}/{names}"));
-            output.data(&format!("{:<20}  {}, {files} files", "", place.rule));
-        }
+        let (dir, files) = (place.dir.display(), place.existing().len());
+        let names = place.names.join(" ");
+        output.text(&format!("{kind:<11} {layer:<6}  {dir}/{names}"));
+        output.text(&format!("{:<20}  {}, {files} files", "", place.rule));
     }
 }

@@ -3,48 +3,34 @@
 
 use std::time::Duration;
 
-use gfxpack_compile::{Cancel, Shortcuts};
-use gfxpack_pipeline::options::{BuildOptions, KdbForm};
+use gfxpack_compile::Cancel;
+use gfxpack_pipeline::options::BuildOptions;
 use gfxpack_pipeline::progress::{Event, Progress};
+use gfxpack_pipeline::shards::build;
 use gfxpack_pipeline::shards::stored::Stored;
-use gfxpack_pipeline::shards::{build, job};
 use gfxpack_plan::shard::Shard;
 
 use crate::args::ExecJob;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_options, search};
-use crate::output::Output;
 
 /// Runs the job, unless its object or the compiler's refusal is there.
-pub(crate) fn run(
-    args: &ExecJob,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     let options = BuildOptions {
         out: args.out.clone(),
         jobs: Some(1),
         timeout: Duration::from_secs(args.timeout),
-        allow_partial: false,
-        form: KdbForm::default(),
-        report: None,
-        junit: None,
-        annotations: false,
-        shortcuts: Shortcuts::default(),
         allow_read: args.allow_read.clone(),
-        retry_refused: false,
-        write_refused: None,
-        remote: None,
-        shared_cache: None,
+        ..BuildOptions::default()
     };
     let cache = cache_options(&args.cache, environment)?;
     let search = search(&args.toolchain, environment);
     let stored = Stored::open(&args.plan)?;
-    let built =
-        job::run(stored, args.job, &cache, &search, &options, cancel, &Notes(output.clone()))?;
-    if let Some(note) = &built.refusal {
+    let (ended, refusal) =
+        build::run_job(stored, args.job, &cache, &search, &options, &Notes(context))?;
+    if let Some(note) = refusal {
         output.stderr(&format!(
             "failed to compile `{}`: {}\n{}",
             note.key,
@@ -52,16 +38,20 @@ pub(crate) fn run(
             note.output.trim_end()
         ));
     }
-    Ok(build::outcome(&built.ended, Shard::new(1, 1).expect("one of one"))?)
+    Ok(build::outcome(&ended, Shard::new(1, 1).expect("one of one"))?)
 }
 
 /// Whoever starts a process for each job shows progress itself.
-struct Notes(Output);
+struct Notes<'a>(&'a Context);
 
-impl Progress for Notes {
+impl Progress for Notes<'_> {
+    fn cancel(&self) -> &Cancel {
+        &self.0.cancel
+    }
+
     fn event(&self, event: Event<'_>) {
         if let Event::Note(text) = event {
-            self.0.say(text);
+            self.0.output.say(text);
         }
     }
 }

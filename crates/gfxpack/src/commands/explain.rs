@@ -5,20 +5,20 @@ use gfxpack_pipeline::lookup_answers::{Answers, FileAnswer};
 use gfxpack_pipeline::text::elided;
 use gfxpack_runtime::explain::{Elsewhere, advice, elsewhere};
 use gfxpack_runtime::{Environment, KernelCache, KernelKey, NearestKey, NearestKeys, Target};
-use serde_json::json;
 
 use super::lookup;
 use crate::args::Explain;
 use crate::fail::Result;
-use crate::output::{Output, shown};
+use crate::output::{Output, joined, message, shown};
 
 /// Explains; the kernel may be there after all.
 pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result {
     let environment = Environment::read();
-    let config = lookup::config(&args.asked, &environment, output)?;
+    let config = lookup::config(&args.kernel.asked, &environment, output)?;
     let target = config.target.clone();
     let cache = KernelCache::open(config);
-    let key = KernelKey { kernel_name: args.name.clone(), kernel_args: kernel_args.to_owned() };
+    let key =
+        KernelKey { kernel_name: args.kernel.name.clone(), kernel_args: kernel_args.to_owned() };
     let answers = Answers::ask(&cache, &key);
     output.text(&format!("kernel  {key}"));
     output.text(&format!("device  {target}"));
@@ -29,87 +29,72 @@ pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result 
     for (layer, file) in &asked {
         print_file(&answers.of_file(*layer, file), output);
     }
-    if !output.json {
-        lookup::print(&answers, output);
-    }
+    lookup::print(&answers, output);
     if answers.runtime.found.is_none() {
         print_advice(&key, &target, output);
-        let max_bytes = args.asked.max_object.bytes;
+        let max_bytes = args.kernel.asked.max_object.bytes;
         let files = asked.iter().map(|(_, file)| file.as_path());
         let nearest = NearestKeys::search(&key, files, args.nearest, max_bytes);
         print_nearest(&key, &nearest, output);
         print_elsewhere(&elsewhere(&key, &target, &asked, max_bytes), &target, output);
     }
-    output.message(
-        "explained",
-        &json!({
-            "kernel_name": key.kernel_name, "kernel_args": key.kernel_args, "target": target,
-            "found": answers.miopen_finds(), "miopen": answers.miopen_message(),
-            "runtime": answers.runtime_message(),
-        }),
-    );
+    message!(output, "explained", {
+        "kernel_name": key.kernel_name, "kernel_args": key.kernel_args, "target": target,
+        "found": answers.miopen_finds(), "miopen": answers.miopen_message(),
+        "runtime": answers.runtime_message(),
+    });
     Ok(())
 }
 
 /// One file that is asked, and what it answers.
 fn print_file(answer: &FileAnswer, output: &Output) {
     output.message("file", answer);
-    if !output.json {
-        output.data(&format!("{:<6}  {}", answer.layer, answer.file));
-        output.data(&format!("        {}", answer.detail));
-        if !answer.miopen_opens && answer.state != "no-file" {
-            output.data("        MIOpen does not open it");
-        }
-        if let Some(hint) = answer.hint {
-            output.data(&format!("        hint: {hint}"));
-        }
+    output.text(&format!("{:<6}  {}", answer.layer, answer.file));
+    output.text(&format!("        {}", answer.detail));
+    if !answer.miopen_opens && answer.state != "no-file" {
+        output.text("        MIOpen does not open it");
+    }
+    if let Some(hint) = answer.hint {
+        output.text(&format!("        hint: {hint}"));
     }
 }
 
 /// What can be told from the key alone.
 fn print_advice(key: &KernelKey, target: &Target, output: &Output) {
     let Some(advice) = advice(key, target) else { return };
-    output.message("advice", &json!({ "message": advice }));
+    message!(output, "advice", { "message": advice });
     output.text(&format!("note    {advice}"));
 }
 
 fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {
     let NearestKeys { of_that_name, keys, names, .. } = found;
     if *of_that_name == 0 && !names.is_empty() {
-        output.message("names", &json!({ "nearest": names }));
-        if !output.json {
-            let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-            let (name, quoted) = (&key.kernel_name, quoted.join(", "));
-            output.data(&format!("no kernel is called `{name}`; the nearest names are {quoted}"));
-        }
+        message!(output, "names", { "nearest": names });
+        let (name, quoted) =
+            (&key.kernel_name, joined(names.iter().map(|name| format!("`{name}`"))));
+        output.text(&format!("no kernel is called `{name}`; the nearest names are {quoted}"));
     }
-    if !output.json && *of_that_name > 0 {
+    if *of_that_name > 0 {
         let plural = if *of_that_name == 1 { "kernel has" } else { "kernels have" };
-        output.data(&format!("{of_that_name} {plural} that name; the nearest:"));
+        output.text(&format!("{of_that_name} {plural} that name; the nearest:"));
     }
     for NearestKey { differing_words, kernel_args, file, asked, stored, .. } in keys {
-        let body = json!({
+        message!(output, "nearest", {
             "file": shown(file), "kernel_args": kernel_args, "differing_words": differing_words,
             "asked": asked, "stored": stored,
         });
-        output.message("nearest", &body);
-        if !output.json {
-            let word = if *differing_words == 1 { "word differs" } else { "words differ" };
-            output.data(&format!("{differing_words} {word} in {}", file.display()));
-            output.data(&format!("  asked   {}", elided(asked)));
-            output.data(&format!("  stored  {}", elided(stored)));
-        }
+        let word = if *differing_words == 1 { "word differs" } else { "words differ" };
+        output.text(&format!("{differing_words} {word} in {}", file.display()));
+        output.text(&format!("  asked   {}", elided(asked)));
+        output.text(&format!("  stored  {}", elided(stored)));
     }
 }
 
 /// kdbs that hold the very key and are not asked.
 fn print_elsewhere(others: &[Elsewhere], target: &Target, output: &Output) {
     for Elsewhere { file, target: serves, .. } in others {
-        output.message("elsewhere", &json!({ "file": shown(file), "target": serves }));
-        if !output.json {
-            let file = file.display();
-            output
-                .data(&format!("note    {file} has this very key, and is not asked for {target}"));
-        }
+        message!(output, "elsewhere", { "file": shown(file), "target": serves });
+        let file = file.display();
+        output.text(&format!("note    {file} has this very key, and is not asked for {target}"));
     }
 }

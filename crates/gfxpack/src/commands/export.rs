@@ -1,21 +1,21 @@
 //! `export`: a stored plan as another program's input.
 
 use gfxpack_pipeline::shards::ninja;
-use serde_json::json;
 
 use crate::args::Export;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::search;
-use crate::output::{Output, shown};
+use crate::output::{message, shown};
 
 /// Writes what was asked for.
-pub(crate) fn run(export: &Export, environment: &Environment, output: &Output) -> Result {
+pub(crate) fn run(export: &Export, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     match export {
         Export::Ninja(args) => {
             let jobs = ninja::write(&args.plan, &args.out, &search(&args.toolchain, environment))?;
             let file = args.out.join("build.ninja");
-            output.message("exported", &json!({ "file": shown(&file), "jobs": jobs }));
+            message!(output, "exported", { "file": shown(&file), "jobs": jobs });
             output.say(&format!(
                 "{jobs} jobs in {}: run `ninja -C {}`, with -k 0 to go on after a refused kernel",
                 file.display(),

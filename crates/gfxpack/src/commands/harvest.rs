@@ -2,25 +2,25 @@
 
 mod sources;
 
-use gfxpack_compile::Cancel;
 use gfxpack_harvest::log::DriverCommand;
-use gfxpack_harvest::{Options, SeenCommand, harvest, script};
+use gfxpack_harvest::{SeenCommand, harvest, script};
 use gfxpack_pipeline::destination::{Destination, replace, replace_executable};
 use gfxpack_pipeline::fft_plans;
 use gfxpack_pipeline::harvest_sums::HarvestSums;
 use gfxpack_pipeline::line_file::{LineFile, directory_of};
-use serde_json::json;
 
-use self::sources::{bar, inputs, names, tell_files};
+use self::sources::{names, read};
 use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Sources};
+use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, counted, shown, to_file};
+use crate::output::{Output, counted, message, shown, to_file};
 
 /// Runs `harvest` or one of its sub-commands.
-pub(crate) fn run(args: &Harvest, cancel: &Cancel, output: &Output) -> Result {
+pub(crate) fn run(args: &Harvest, context: &Context) -> Result {
+    let Context { output, .. } = context;
     match &args.command {
-        None => keys(&args.keys, cancel, output),
-        Some(HarvestCommand::Commands(args)) => commands(args, cancel, output),
+        None => keys(&args.keys, context),
+        Some(HarvestCommand::Commands(args)) => commands(args, context),
         Some(HarvestCommand::Plans(args)) => plans(args, output),
     }
 }
@@ -36,49 +36,42 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
     }
     let out = to_file(args.out.as_ref());
     match out {
-        Some(out) => {
-            replace(out, fft_plans::list(plans).as_bytes()).map_err(fail::io("write", out))?
-        }
+        Some(out) => replace(out, fft_plans::list(plans).as_bytes())?,
         None => plans.iter().for_each(|plan| {
             let plan = plan.to_string();
-            output.message("plan-of-log", &json!({ "plan": plan }));
+            message!(output, "plan-of-log", { "plan": plan });
             output.text(&plan);
         }),
     }
-    let body = json!({
+    message!(output, "harvested-plans", {
         "file": out.map(shown), "plans": plans.len(), "unsupported": unsupported, "damaged": damaged,
     });
-    output.message("harvested-plans", &body);
     fft_plans::warnings(&found).iter().for_each(|warning| output.warn(warning));
     output.say(&format!("{} of rocFFT", counted(plans.len(), "plan")));
     Ok(())
 }
 
-fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
-    let inputs = inputs(&args.sources)?;
-    let bar = bar(&inputs, output);
-    let read = |bytes| bar.add(bytes);
-    let cancelled = || cancel.is_cancelled();
-    let mut options = Options::default();
-    options.max_object_bytes = args.max_object.bytes;
-    options.retarget.clone_from(&args.retarget);
-    options.retarget.sort();
-    options.retarget.dedup();
+fn keys(args: &HarvestKeys, context: &Context) -> Result {
+    let Context { output, .. } = context;
+    let mut temporary = None;
     if let Some(out) = to_file(args.out.as_ref()) {
         // A temporary file system may be the memory that is to be spared.
         if let Destination::File(out) = Destination::follow(out).map_err(fail::io("write", out))? {
-            options.temporary = directory_of(&out).to_owned();
+            temporary = Some(directory_of(&out).to_owned());
             std::fs::create_dir_all(directory_of(&out)).map_err(fail::io("write", &out))?;
         }
     }
-    options.read = Some(&read);
-    options.cancelled = Some(&cancelled);
-    let gathered = harvest(&inputs, &options)?;
-    drop(bar);
-    tell_files(&gathered.files, args.sources.keep_going, output)?;
+    let (keys, files) = read(&args.sources, context, |inputs, mut options| {
+        options.max_object_bytes = args.max_object.bytes;
+        options.retarget.clone_from(&args.retarget);
+        options.retarget.sort();
+        options.retarget.dedup();
+        options.temporary = temporary.unwrap_or(options.temporary);
+        harvest(inputs, &options).map(|gathered| (gathered.keys, gathered.files))
+    })?;
     let mut sums = HarvestSums::new(args.missed, !args.retarget.is_empty());
     let mut out = to_file(args.out.as_ref()).map(LineFile::create).transpose()?;
-    gathered.keys.for_each(|record| {
+    keys.for_each(|record| {
         if !sums.take(&record) {
             return Ok(());
         }
@@ -101,24 +94,26 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
         out.finish()?;
     }
     let file = to_file(args.out.as_ref()).map(shown);
-    output.message("harvested", &sums.message(file, gathered.files.len()));
+    output.message("harvested", &sums.message(file, files));
     sums.remarks().iter().for_each(|remark| output.say(remark));
     sums.warning().iter().for_each(|warning| output.warn(warning));
     Ok(())
 }
 
-fn commands(args: &HarvestCommands, cancel: &Cancel, output: &Output) -> Result {
-    let found = gather_commands(&args.sources, cancel, output)?;
+fn commands(args: &HarvestCommands, context: &Context) -> Result {
+    let Context { output, .. } = context;
+    let found = gather_commands(&args.sources, context)?;
     let commands: Vec<DriverCommand> = found.iter().map(|found| found.command.clone()).collect();
     let text = script::plain(&commands);
     match to_file(args.out.as_ref()) {
-        Some(path) => replace_executable(path, &text).map_err(fail::io("write", path))?,
+        Some(path) => replace_executable(path, &text)?,
         // As messages they are there already.
         None if output.json => {}
         None => output.bytes(text.as_bytes()),
     }
-    let body = json!({ "file": to_file(args.out.as_ref()).map(shown), "commands": commands.len() });
-    output.message("harvested-commands", &body);
+    message!(output, "harvested-commands", {
+        "file": to_file(args.out.as_ref()).map(shown), "commands": commands.len(),
+    });
     output.say(&counted(commands.len(), "command"));
     Ok(())
 }
@@ -127,21 +122,10 @@ fn commands(args: &HarvestCommands, cancel: &Cancel, output: &Output) -> Result 
 ///
 /// # Errors
 /// Where an input can't be read, or there is no command.
-pub(super) fn gather_commands(
-    sources: &Sources,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result<Vec<SeenCommand>> {
-    let inputs = inputs(sources)?;
-    let bar = bar(&inputs, output);
-    let read = |bytes| bar.add(bytes);
-    let cancelled = || cancel.is_cancelled();
-    let mut options = Options::default();
-    options.read = Some(&read);
-    options.cancelled = Some(&cancelled);
-    let (found, files) = gfxpack_harvest::commands(&inputs, &options)?;
-    drop(bar);
-    tell_files(&files, sources.keep_going, output)?;
+pub(super) fn gather_commands(sources: &Sources, context: &Context) -> Result<Vec<SeenCommand>> {
+    let Context { output, .. } = context;
+    let (found, _) =
+        read(sources, context, |inputs, options| gfxpack_harvest::commands(inputs, &options))?;
     if found.is_empty() {
         return Err(fail::usage(
             format!("failed to find a driver command in {}", names(sources)),
@@ -149,11 +133,10 @@ pub(super) fn gather_commands(
         ));
     }
     for SeenCommand { command, seen, .. } in &found {
-        let body = json!({
+        message!(output, "command", {
             "command": command.as_str(), "operation": command.operation(), "seen": seen,
             "tunable": command.is_tunable(),
         });
-        output.message("command", &body);
     }
     Ok(found)
 }

@@ -5,13 +5,12 @@ use gfxpack_package::{Offered, PackageManager};
 use gfxpack_pipeline::device_packages::candidates;
 use gfxpack_process::SystemTool;
 use gfxpack_runtime::Environment;
-use serde_json::json;
 
 use super::detect;
 use super::repo::left_out;
-use crate::args::{Install, Manager};
-use crate::fail::{self, Failure, Result};
-use crate::output::Output;
+use crate::args::Install;
+use crate::fail::{self, Error, ErrorKind, Result};
+use crate::output::{Output, message};
 
 /// Installs one package for each device: that for exactly its compute units
 /// where there is one, else the device-wide one.
@@ -21,9 +20,14 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
         output.say(&format!("note: {note}"));
     }
     if detection.devices.is_empty() {
-        return Err(Failure::NoGpu);
+        return Err(detect::no_gpu());
     }
-    let manager = manager(args.with)?;
+    let manager = args.with.or_else(PackageManager::installed).ok_or_else(|| {
+        fail::usage(
+            "failed to find a package manager",
+            "install apt, dnf or zypper, or take the tarball",
+        )
+    })?;
     let offered = match &args.from {
         Some(dir) => Offered::below(dir, &manager, |path| output.warn(&left_out(path)))?,
         None => Offered::Repositories(&manager, &args.words),
@@ -43,10 +47,17 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
     }
     without.sort();
     without.dedup();
-    output.message("install", &json!({ "packages": wanted, "without": without }));
+    message!(output, "install", { "packages": wanted, "without": without });
     if wanted.is_empty() {
-        let (targets, given) = (without.join(", "), args.from.is_some());
-        return Err(Failure::NoPackage { targets, given });
+        let hint = match args.from {
+            Some(_) => "the directory given with --from has none: build it with `gfxpack dist`",
+            None => {
+                "add a repository that has one, give a directory of packages with --from, or build \
+                 it with `gfxpack dist`"
+            }
+        };
+        let message = format!("failed to find a package for {}", without.join(", "));
+        return Err(Error::new(ErrorKind::NotFound, message, hint));
     }
     if !without.is_empty() {
         output.warn(&format!("there is no package for {}", without.join(", ")));
@@ -73,19 +84,4 @@ fn start(manager: &PackageManager, args: &Install, wanted: Vec<String>, output: 
 
 fn told(found: &[String]) -> String {
     if found.is_empty() { "no package".to_owned() } else { found.join(", ") }
-}
-
-/// The package manager that is meant, or the one that is there.
-fn manager(chosen: Option<Manager>) -> Result<PackageManager> {
-    let named = chosen.map(|manager| match manager {
-        Manager::Apt => PackageManager::APT,
-        Manager::Dnf => PackageManager::DNF,
-        Manager::Zypper => PackageManager::ZYPPER,
-    });
-    named.or_else(PackageManager::installed).ok_or_else(|| {
-        fail::usage(
-            "failed to find a package manager",
-            "install apt, dnf or zypper, or take the tarball",
-        )
-    })
 }

@@ -8,48 +8,45 @@ mod stats;
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::Cancel;
 use gfxpack_kdb::{FindingClass, ReadError, VerifyOptions};
 use gfxpack_model::Target;
-use gfxpack_pipeline::destination;
 use gfxpack_pipeline::verdict::Verdict;
 use serde_json::json;
 
-use crate::args::{Kdb, KdbCommand, MaxObject, SelectObject};
-use crate::environment::Environment;
-use crate::fail::{self, Result};
-use crate::output::{Output, counted, harmless, shown, size, to_file};
+use crate::args::{Kdb, KdbCommand, MaxObject};
+use crate::context::Context;
+use crate::fail::Result;
+use crate::output::{Output, counted, harmless, joined, message, shown, size};
 use crate::progress::bar::{Bar, Unit};
-use crate::signals::cancel_on_signal;
 
 /// Runs a `kdb` sub-command.
-pub(crate) fn run(kdb: KdbCommand, environment: &Environment, output: &Output) -> Result {
+pub(crate) fn run(kdb: KdbCommand, context: &Context) -> Result {
+    let Context { output, .. } = context;
     let KdbCommand { max_object: max, command } = kdb;
     match command {
-        Kdb::Verify { files, target } => verify_all(&files, target.as_ref(), max, output),
-        Kdb::Check(args) => check::run(&args, max, environment, &cancel_on_signal(output)?, output),
+        Kdb::Verify { files, target } => {
+            verify_all(&files, target.as_ref(), max, context.cancellable()?)
+        }
+        Kdb::Check(args) => check::run(&args, max, context.cancellable()?),
         Kdb::Info { files } => files.iter().try_for_each(|file| info(file, max, output)),
         Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, max, output),
-        Kdb::Get { file, name, args, out } => {
-            get(&SelectObject { file, name, args }, max, to_file(out.as_ref()), output)
-        }
+        Kdb::Get { object, out } => output.put(out.as_ref(), &object::find(&object, max)?),
         Kdb::Merge { files, out, on_conflict, copy } => {
-            let cancel = cancel_on_signal(output)?;
-            copy::merge(&files, &out, on_conflict, &copy.options(max), &cancel, output)
+            copy::merge(&files, &out, on_conflict, &copy.options(max), context.cancellable()?)
         }
         Kdb::Diff { old, new, exit_code } => diff::run(&old, &new, exit_code, max, output),
         Kdb::Split { file, out, by, copy } => {
-            copy::split(&file, &out, by, &copy.options(max), &cancel_on_signal(output)?, output)
+            copy::split(&file, &out, by, &copy.options(max), context.cancellable()?)
         }
         Kdb::Convert { file, out, copy } => {
-            copy::convert(&file, &out, &copy.options(max), &cancel_on_signal(output)?, output)
+            copy::convert(&file, &out, &copy.options(max), context.cancellable()?)
         }
         Kdb::Stats { file, html, top } => stats::run(&file, html.as_ref(), top, max, output),
         Kdb::Repair { file, out, copy } => {
-            copy::repair(&file, &out, &copy.options(max), &cancel_on_signal(output)?, output)
+            copy::repair(&file, &out, &copy.options(max), context.cancellable()?)
         }
         Kdb::Disasm { object, toolchain, cache } => {
-            object::disasm(&object, max, &toolchain, &cache, environment, output)
+            object::disasm(&object, max, &toolchain, &cache, context)
         }
         Kdb::Symbols { object } => object::symbols(&object, max, output),
     }
@@ -59,12 +56,12 @@ fn verify_all(
     files: &[PathBuf],
     target: Option<&Target>,
     max_object: MaxObject,
-    output: &Output,
+    context: &Context,
 ) -> Result {
-    let cancel = cancel_on_signal(output)?;
+    let Context { cancel, output, .. } = context;
     let mut verdict = Verdict::default();
     for file in files {
-        match verify(file, target, max_object, &cancel, output) {
+        match verify(file, target, max_object, context) {
             Ok(found) if found.is_empty() => {}
             Ok(found) => verdict.unsound(file, found.into_iter().map(FindingClass::hint)),
             Err(error) if cancel.is_cancelled() => return Err(error.into()),
@@ -82,50 +79,42 @@ fn verify(
     file: &Path,
     target: Option<&Target>,
     max_object: MaxObject,
-    cancel: &Cancel,
-    output: &Output,
+    context: &Context,
 ) -> Result<Vec<FindingClass>, ReadError> {
+    let Context { cancel, output, .. } = context;
     let report = {
         let bar = Bar::new(output, "verifying", Unit::Kernels, 0);
         let progress = |done| bar.progress(done);
         let cancelled = || cancel.is_cancelled();
         let mut options = VerifyOptions::with_max_object_bytes(max_object.bytes);
         options.cancelled = Some(&cancelled);
-        if bar.is_wanted() {
-            options.progress = Some(&progress);
-        }
+        options.progress = Some(&progress);
         gfxpack_kdb::verify(file, target, &options)?
     };
     for finding in &report.findings {
-        let body = json!({
+        message!(output, "finding", {
             "file": shown(file), "class": finding.class.name(), "row": finding.row,
             "key": finding.key, "detail": finding.detail,
         });
-        output.message("finding", &body);
-        if !output.json {
-            output.foreign(&format!("{}: {finding}", file.display()));
-        }
+        output.foreign(&format!("{}: {finding}", file.display()));
     }
     let listed = report.findings.len() as u64;
     let more = report.total_findings() - listed;
     let target = report.target.as_ref().map(ToString::to_string);
-    let body = json!({
+    message!(output, "verified", {
         "file": shown(file), "sound": report.is_sound(), "rows": report.rows,
         "findings": report.total_findings(), "target": target,
     });
-    output.message("verified", &body);
-    if !output.json {
-        if more > 0 {
-            output.data(&format!("{}: {more} more findings", file.display()));
-        }
-        if report.is_sound() && !output.quiet {
-            output.data(&format!(
-                "{}: sound, {} for {}",
-                file.display(),
-                counted(report.rows, "kernel"),
-                target.as_deref().unwrap_or("any target (its name says none)")
-            ));
-        }
+    if more > 0 {
+        output.text(&format!("{}: {more} more findings", file.display()));
+    }
+    if report.is_sound() && !output.quiet {
+        output.text(&format!(
+            "{}: sound, {} for {}",
+            file.display(),
+            counted(report.rows, "kernel"),
+            target.as_deref().unwrap_or("any target (its name says none)")
+        ));
     }
     Ok(report.counts.into_keys().collect())
 }
@@ -141,50 +130,38 @@ fn info(file: &Path, max_object: MaxObject, output: &Output) -> Result {
             (language.map_or("other".to_owned(), |language| language.to_string()), *count)
         })
         .collect();
-    if output.messages {
-        let languages: serde_json::Map<_, _> =
-            languages.iter().map(|(language, count)| (language.clone(), (*count).into())).collect();
-        let body = json!({
-            "file": shown(file), "file_bytes": info.file_bytes, "rows": info.rows,
-            "kernel_names": info.kernel_names,
-            "languages": languages, "devices": info.devices,
-            "journal": info.header.journal.name(), "page_size": info.header.page_size,
-            "sqlite_version": info.header.sqlite_version, "layout": layout,
-            "made_by": made_by
-                .iter()
-                .map(|((generator, compiler), rows)| {
-                    json!({ "generator": generator, "compiler": compiler, "rows": rows })
-                })
-                .collect::<Vec<_>>(),
-        });
-        output.message("kdb-info", &body);
-    }
-    if output.json {
-        return Ok(());
-    }
-    let devices: Vec<String> = info
-        .devices
-        .iter()
-        .map(|(device, count)| {
-            format!("{} ({count})", if device.is_empty() { "none" } else { device })
-        })
-        .collect();
-    let languages: Vec<String> =
-        languages.iter().map(|(language, count)| format!("{count} {language}")).collect();
-    output.data(&file.display().to_string());
-    let line = |label: &str, value: String| {
-        output.data(&harmless(&format!("  {label:<10} {value}")));
+    let message: serde_json::Map<_, _> =
+        languages.iter().map(|(language, count)| (language.clone(), (*count).into())).collect();
+    let body = json!({
+        "file": shown(file), "file_bytes": info.file_bytes, "rows": info.rows,
+        "kernel_names": info.kernel_names,
+        "languages": message, "devices": info.devices,
+        "journal": info.header.journal.name(), "page_size": info.header.page_size,
+        "sqlite_version": info.header.sqlite_version, "layout": layout,
+        "made_by": made_by
+            .iter()
+            .map(|((generator, compiler), rows)| {
+                json!({ "generator": generator, "compiler": compiler, "rows": rows })
+            })
+            .collect::<Vec<_>>(),
+    });
+    output.message("kdb-info", &body);
+    output.text(&file.display().to_string());
+    let line = |label: &str, value: &str| {
+        output.text(&harmless(&format!("  {label:<10} {value}")));
     };
-    line("file", size(info.file_bytes));
-    line(
-        "kernels",
-        format!("{} of {} sources ({})", info.rows, info.kernel_names, languages.join(", ")),
-    );
-    line("devices", devices.join(", "));
-    line("layout", layout.to_owned());
-    line("journal", info.header.journal.name().to_owned());
+    line("file", &size(info.file_bytes));
+    let (rows, names) = (info.rows, info.kernel_names);
+    let languages = joined(languages.iter().map(|(language, count)| format!("{count} {language}")));
+    line("kernels", &format!("{rows} of {names} sources ({languages})"));
+    let devices = info.devices.iter().map(|(device, count)| {
+        format!("{} ({count})", if device.is_empty() { "none" } else { device })
+    });
+    line("devices", &joined(devices));
+    line("layout", layout);
+    line("journal", info.header.journal.name());
     for ((generator, compiler), rows) in &made_by {
-        line("made by", format!("{generator} with {compiler} ({rows})"));
+        line("made by", &format!("{generator} with {compiler} ({rows})"));
     }
     Ok(())
 }
@@ -205,37 +182,16 @@ fn list(
             return Ok::<(), ReadError>(());
         }
         if keys {
-            output.data(&json!(entry.key).to_string());
+            output.raw(&json!(entry.key).to_string());
             return Ok(());
         }
-        if output.messages {
-            let body = json!({
-                "kernel_name": entry.key.kernel_name, "kernel_args": entry.key.kernel_args,
-                "stored_bytes": entry.stored_bytes, "object_bytes": entry.object_bytes,
-                "compressed": entry.compressed, "md5": entry.hash,
-            });
-            output.message("row", &body);
-        }
-        if !output.json {
-            output.foreign(&text);
-        }
+        message!(output, "row", {
+            "kernel_name": entry.key.kernel_name, "kernel_args": entry.key.kernel_args,
+            "stored_bytes": entry.stored_bytes, "object_bytes": entry.object_bytes,
+            "compressed": entry.compressed, "md5": entry.hash,
+        });
+        output.foreign(&text);
         Ok(())
     })?;
     Ok(())
-}
-
-fn get(
-    select: &SelectObject,
-    max_object: MaxObject,
-    out: Option<&Path>,
-    output: &Output,
-) -> Result {
-    let bytes = object::find(select, max_object)?;
-    match out {
-        Some(path) => destination::replace(path, &bytes).map_err(fail::io("write", path)),
-        None => {
-            output.bytes(&bytes);
-            Ok(())
-        }
-    }
 }

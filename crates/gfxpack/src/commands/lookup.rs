@@ -2,85 +2,73 @@
 //! would, and changes nothing.
 
 use gfxpack_pipeline::destination;
-use gfxpack_pipeline::lookup_answers::{AnswerMessage, Answers, MiopenMessage, miss_in_words};
+use gfxpack_pipeline::lookup_answers::{Answers, miss_in_words};
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_pipeline::usual_places::{UsualPlaces, why_no_file};
 use gfxpack_runtime::{
     Config, Environment, KernelCache, KernelKey, LookupOrder, Places, Target, WarningSink,
 };
-use serde::Serialize;
 use serde_json::json;
 
 use super::detect;
-use crate::args::{Asked, Hardware, Lookup, MiopenVersion, Program};
-use crate::fail::{self, Failure, Result};
+use crate::args::{Asked, Lookup, MiopenVersion, Program};
+use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::Output;
-
-/// Both answers, and the one that was asked for, for machines.
-#[derive(Serialize)]
-struct Message<'a> {
-    #[serde(flatten)]
-    answer: AnswerMessage,
-    kernel_name: &'a str,
-    kernel_args: &'a str,
-    target: &'a Target,
-    miopen: MiopenMessage,
-    runtime: AnswerMessage,
-}
 
 /// Tells who has the kernel, or why nobody has.
 pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     let environment = Environment::read();
-    let mut config = config(&args.asked, &environment, output)?;
+    let mut config = config(&args.kernel.asked, &environment, output)?;
     if args.user_first {
         config.order = LookupOrder::UserFirst;
     }
     let target = config.target.clone();
     let cache = KernelCache::open(config);
-    let key = KernelKey { kernel_name: args.name.clone(), kernel_args: kernel_args.to_owned() };
+    let key =
+        KernelKey { kernel_name: args.kernel.name.clone(), kernel_args: kernel_args.to_owned() };
     let answers = Answers::ask(&cache, &key);
-    let (found, misses) = match args.program {
-        Program::Miopen => (answers.found_by_miopen(), &answers.miopen.lookup.misses),
-        Program::Runtime => (answers.runtime.found.as_ref(), &answers.runtime.misses),
+    let (found, mut message) = match args.program {
+        Program::Miopen => (answers.found_by_miopen(), answers.miopen_answer()),
+        Program::Runtime => (answers.runtime.found.as_ref(), answers.runtime_message()),
     };
-    if output.messages {
-        let message = Message {
-            answer: AnswerMessage::new(found, misses),
-            kernel_name: &key.kernel_name,
-            kernel_args: &key.kernel_args,
-            target: &target,
-            miopen: answers.miopen_message(),
-            runtime: answers.runtime_message(),
-        };
-        output.message("lookup", &message);
-    }
-    if !output.json {
-        answers.runtime.misses.iter().for_each(|miss| output.say(&miss_in_words(miss)));
-        print(&answers, output);
-    }
+    message["kernel_name"] = key.kernel_name.as_str().into();
+    message["kernel_args"] = key.kernel_args.as_str().into();
+    message["target"] = json!(target);
+    message["miopen"] = answers.miopen_message();
+    message["runtime"] = answers.runtime_message();
+    output.message("lookup", &message);
+    answers.runtime.misses.iter().for_each(|miss| output.say(&miss_in_words(miss)));
+    print(&answers, output);
     if cache.files().is_empty() {
         output.warn(&format!("no file is asked: {}", why_no_file(&cache.config().places)));
     }
     let Some(found) = found else {
         let hidden = args.program == Program::Miopen && answers.hidden().is_some();
-        return Err(Failure::NotFound {
-            key: key_in_words(&key),
-            target: target.to_string(),
-            hidden,
-        });
+        return Err(not_found(&key_in_words(&key), &target, hidden));
     };
     match &args.out {
-        Some(path) => {
-            destination::replace(path, &found.code_object).map_err(fail::io("write", path))
-        }
+        Some(path) => destination::replace(path, &found.code_object),
         None => Ok(()),
     }
 }
 
+/// That no file has a kernel; `hidden` if an installed kdb has it that MIOpen
+/// does not open.
+pub(super) fn not_found(kernel: &str, target: &Target, hidden: bool) -> Error {
+    let hint = if hidden {
+        "`gfxpack doctor` counts what the smaller kdb hides; --for runtime asks for programs with \
+         gfxpack's runtime"
+    } else {
+        "`gfxpack explain` with the same arguments shows the nearest keys"
+    };
+    let message = format!("failed to find {kernel} for {target}");
+    Error::new(ErrorKind::NotFound, message, hint)
+}
+
 /// Prints both answers, a line each.
 pub(super) fn print(answers: &Answers, output: &Output) {
-    output.data(&format!("MIOpen:            {}", answers.miopen_in_words()));
-    output.data(&format!("gfxpack's runtime: {}", answers.runtime_in_words()));
+    output.text(&format!("MIOpen:            {}", answers.miopen_in_words()));
+    output.text(&format!("gfxpack's runtime: {}", answers.runtime_in_words()));
     answers.remarks().iter().for_each(|remark| output.say(remark));
 }
 
@@ -94,16 +82,25 @@ pub(super) fn config(asked: &Asked, environment: &Environment, output: &Output) 
     Ok(config)
 }
 
-/// The GPU that is meant.
+/// The GPU that is meant, or this machine's first.
 pub(super) fn target_of(
     asked: &Asked,
     environment: &Environment,
     output: &Output,
 ) -> Result<Target> {
-    match &asked.target {
-        Some(target) => Ok(target.clone()),
-        None => here(&asked.hardware, environment, output),
+    if let Some(target) = &asked.target {
+        return Ok(target.clone());
     }
+    let detection = detect::detect(&asked.hardware, environment)?;
+    let first = detection.devices.first().ok_or_else(|| {
+        fail::usage(
+            "failed to find a GPU to look kernels up for",
+            "say which one is meant, as --target gfx90a@104; `gfxpack doctor` tells why none was found",
+        )
+    })?;
+    let target = first.target();
+    output.say(&format!("looking for kernels for {target}, this machine's first GPU"));
+    Ok(target)
 }
 
 /// The usual places, or those given.
@@ -126,25 +123,6 @@ pub(super) fn usual_places(
 ) -> Places {
     let usual = UsualPlaces::find(version.miopen_version.as_deref(), environment);
     usual.warning.iter().for_each(|warning| output.warn(warning));
-    usual.note.iter().for_each(|text| note(text, output));
+    usual.note.iter().for_each(|note| output.note(note));
     usual.places
-}
-
-fn note(text: &str, output: &Output) {
-    output.message("note", &json!({ "message": text }));
-    output.say(&format!("note: {text}"));
-}
-
-/// This machine's first GPU.
-fn here(hardware: &Hardware, environment: &Environment, output: &Output) -> Result<Target> {
-    let detection = detect::detect(hardware, environment)?;
-    let first = detection.devices.first().ok_or_else(|| {
-        fail::usage(
-            "failed to find a GPU to look kernels up for",
-            "say which one is meant, as --target gfx90a@104; `gfxpack doctor` tells why none was found",
-        )
-    })?;
-    let target = first.target();
-    output.say(&format!("looking for kernels for {target}, this machine's first GPU"));
-    Ok(target)
 }

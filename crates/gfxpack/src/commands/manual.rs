@@ -29,7 +29,7 @@ fn pages(command: &clap::Command, name: &str, dir: &Path) -> Result {
     let mut text = Vec::new();
     let path = dir.join(format!("{name}.1"));
     page.render(&mut text).map_err(fail::io("write", &path))?;
-    destination::replace(&path, &text).map_err(fail::io("write", &path))?;
+    destination::replace(&path, &text)?;
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         pages(below, &format!("{name}-{}", below.get_name()), dir)?;
     }

@@ -2,26 +2,20 @@
 
 use std::time::Instant;
 
-use gfxpack_compile::Cancel;
-use gfxpack_pipeline::merge::{MergeShards, MergedKdbs};
+use gfxpack_pipeline::shards::merge::{MergeShards, MergedKdbs};
 use gfxpack_pipeline::text::brief;
-use serde_json::json;
 
 use super::dist::report_kdbs;
 use crate::args::Merge;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_options, kdb_form};
-use crate::output::Output;
+use crate::output::{Output, if_any, message};
 use crate::progress::Reporter;
 
 /// Checks the shards, and writes and verifies every kdb.
-pub(crate) fn run(
-    args: &Merge,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &Merge, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     let begun = Instant::now();
     let merge = MergeShards {
         dirs: &args.dirs,
@@ -31,7 +25,7 @@ pub(crate) fn run(
         form: kdb_form(args.form),
         cache: &cache_options(&args.cache, environment)?,
     };
-    let merged = merge.run(cancel, &Reporter::new(output))?;
+    let merged = merge.run(&Reporter::new(context))?;
     summarise(args, &merged, begun, output);
     Ok(merged.outcome(args.allow_partial)?)
 }
@@ -39,9 +33,10 @@ pub(crate) fn run(
 fn summarise(args: &Merge, merged: &MergedKdbs, begun: Instant, output: &Output) {
     report_kdbs(&merged.kdbs, output);
     let (jobs, failed) = (merged.jobs, merged.failed);
-    let body = json!({ "jobs": jobs, "failed": failed, "plan": merged.plan.to_string() });
-    output.message("merge-finished", &body);
-    let lacking = if failed > 0 { format!(", {failed} without an object") } else { String::new() };
+    message!(output, "merge-finished", {
+        "jobs": jobs, "failed": failed, "plan": merged.plan.to_string(),
+    });
+    let lacking = if_any(failed, |failed| format!(", {failed} without an object"));
     let time = brief(begun.elapsed());
     output.say(&format!("{jobs} jobs merged{lacking}: {} in {time}", args.out.display()));
 }

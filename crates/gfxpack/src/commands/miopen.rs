@@ -2,17 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::Cancel;
-use gfxpack_miopen::{Library, LibrarySource, Sources};
+use gfxpack_miopen::{Library, LibrarySource, MIOPEN, Sources};
 use gfxpack_pipeline::source_tree::VERSION_FILE;
 use gfxpack_pipeline::{destination, libmiopen};
-use serde_json::json;
 
 use crate::args::MiopenCommand;
-use crate::environment::Environment;
-use crate::fail::{self, Result};
+use crate::context::Context;
+use crate::fail::Result;
 use crate::options::{cache_dir, library_options};
-use crate::output::{Output, counted, shown};
+use crate::output::{Output, counted, message, shown};
 use crate::progress::Reporter;
 
 /// What stands before the pins.
@@ -20,24 +18,20 @@ const COMMENT: &str = "The libMIOpen that `cargo xtask dist` asks: packages of D
                        digest.\n`cargo xtask update-miopen` moves it to the newest.";
 
 /// Finds it, or fetches it, and says what it is.
-pub(crate) fn run(
-    args: &MiopenCommand,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     let cache = cache_dir(&args.cache, environment).directory()?;
     let mut options = library_options(&args.library, environment);
-    let reporter = Reporter::new(output);
+    let reporter = Reporter::new(context);
     let library = match &args.lock {
-        None => libmiopen::locate(&options, &cache, cancel, &reporter)?,
+        None => libmiopen::locate(&MIOPEN, &options, &cache, &reporter)?,
         Some(file) => {
-            let lock = libmiopen::choose(&options, &cache, cancel, &reporter)?;
+            let lock = libmiopen::choose(&options, &cache, &reporter)?;
             let text = lock.text(COMMENT)?;
-            destination::replace(file, text.as_bytes()).map_err(fail::io("write", file))?;
+            destination::replace(file, text)?;
             // What was written is what is used.
             options.source = Some(LibrarySource::Lock(file.clone()));
-            libmiopen::locate(&options, &cache, cancel, &reporter)?
+            libmiopen::locate(&MIOPEN, &options, &cache, &reporter)?
         }
     };
     let sources = Sources::in_library(&library)?;
@@ -48,9 +42,7 @@ pub(crate) fn run(
     if let Some(dir) = &args.sources {
         sources.write(dir)?;
         if let Some(version) = &library.version {
-            let file = dir.join(VERSION_FILE);
-            let text = format!("{version}\n");
-            destination::replace(&file, text.as_bytes()).map_err(fail::io("write", &file))?;
+            destination::replace(&dir.join(VERSION_FILE), format!("{version}\n"))?;
         }
     }
     Ok(())
@@ -60,30 +52,24 @@ pub(crate) fn run(
 pub(crate) fn print(library: &Library, sources: Option<&Sources>, output: &Output) -> Result {
     let needs = library.needs()?;
     let paths = |paths: &[PathBuf]| paths.iter().map(shown).collect::<Vec<_>>();
-    output.message(
-        "miopen",
-        &json!({
-            "version": library.version,
-            "origin": library.origin,
-            "file": shown(&library.file),
-            "sha256": library.sha256,
-            "loader": library.loader.as_ref().map(shown),
-            "driver": library.driver.as_ref().map(shown),
-            "search_path": paths(&library.search_path),
-            "databases": paths(&library.databases),
-            "stood_in": needs.stood_in,
-            "missing": needs.missing,
-            "sources": sources.map(|sources| sources.kernels.len()),
-            "includes": sources.map(|sources| sources.includes.len()),
-        }),
-    );
-    if output.json {
-        return Ok(());
-    }
-    let line = |label: &str, value: &str| output.data(&format!("  {label:<12} {value}"));
+    message!(output, "miopen", {
+        "version": library.version,
+        "origin": library.origin,
+        "file": shown(&library.file),
+        "sha256": library.sha256,
+        "loader": library.loader.as_ref().map(shown),
+        "driver": library.driver.as_ref().map(shown),
+        "search_path": paths(&library.search_path),
+        "databases": paths(&library.databases),
+        "stood_in": needs.stood_in,
+        "missing": needs.missing,
+        "sources": sources.map(|sources| sources.kernels.len()),
+        "includes": sources.map(|sources| sources.includes.len()),
+    });
+    let line = |label: &str, value: &str| output.text(&format!("  {label:<12} {value}"));
     let path = |label: &str, path: &Path| line(label, &path.display().to_string());
     let version = library.version.as_deref().unwrap_or("of unknown version");
-    output.data(&format!("libMIOpen {version}: {}", library.origin));
+    output.text(&format!("libMIOpen {version}: {}", library.origin));
     path("file", &library.file);
     line("sha256", &library.sha256.to_string());
     if let Some(loader) = &library.loader {

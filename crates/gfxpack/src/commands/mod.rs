@@ -35,93 +35,66 @@ mod toolchains;
 mod tune;
 mod verify;
 mod wait;
-mod why;
 
 pub(crate) use caches::Caches;
 pub(crate) use perfdb::Perfdb;
 
-use crate::args::{Args, Command};
-use crate::environment::Environment;
-use crate::fail::Result;
-use crate::output::Output;
-use crate::signals::cancel_on_signal;
+use gfxpack_pipeline::exit_code::SUCCESS;
 
-/// Runs the command that was asked for.
-pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Result {
-    match args.command {
-        Command::Dist(dist) => {
-            let cancel = cancel_on_signal(output)?;
-            let packaging = Some(&dist.packaging);
-            dist::run(&dist.build, packaging, dist.check, environment, &cancel, output)
+use crate::args::Command;
+use crate::context::Context;
+use crate::fail::Result;
+
+/// Runs the command that was asked for, and gives the exit code: that of the
+/// program that `run` ran, else of success.
+pub(crate) fn run(command: Command, context: &Context) -> Result<u8> {
+    let output = &context.output;
+    match command {
+        Command::Dist(args) => {
+            let packaging = Some(&args.packaging);
+            dist::run(&args.build, packaging, args.check, context.cancellable()?)
         }
-        Command::Build(build) => {
-            dist::run(&build, None, false, environment, &cancel_on_signal(output)?, output)
-        }
-        Command::Ask(ask) => ask::run(&ask, environment, &cancel_on_signal(output)?, output),
-        Command::Miopen(miopen) => {
-            miopen::run(&miopen, environment, &cancel_on_signal(output)?, output)
-        }
-        Command::Plan(plan) => plan::run(&plan, environment, &cancel_on_signal(output)?, output),
-        Command::Package(package) => {
-            package::run(&package, environment, &cancel_on_signal(output)?, output)
-        }
+        Command::Build(args) => dist::run(&args, None, false, context.cancellable()?),
+        Command::Ask(args) => ask::run(&args, context.cancellable()?),
+        Command::Miopen(args) => miopen::run(&args, context.cancellable()?),
+        Command::Plan(args) => plan::run(&args, context.cancellable()?),
+        Command::Package(args) => package::run(&args, context.cancellable()?),
         Command::Recipe(recipe) => recipe::run(&recipe, output),
-        Command::Merge(merge) => {
-            merge::run(&merge, environment, &cancel_on_signal(output)?, output)
-        }
-        Command::Status(status) => status::run(&status, output),
-        Command::Submit(submit) => submit::run(&submit, environment, output),
-        Command::Wait(wait) => wait::run(&wait, &cancel_on_signal(output)?, output),
-        Command::Export(export) => export::run(&export, environment, output),
-        Command::ExecJob(job) => {
-            exec_job::run(&job, environment, &cancel_on_signal(output)?, output)
-        }
-        Command::RocfftHelper(helper) => {
-            rocfft_helper::run(&helper, environment, &cancel_on_signal(output)?, output)
-        }
-        Command::Run(args) => run::run(&args, environment, output),
-        Command::Repo(repo) => repo::run(&repo, environment, output),
-        Command::Install(install) => install::run(&install, output),
-        Command::Verify(verify) => verify::run(&verify, output),
-        Command::Cache(cache) => {
-            cache::run(&cache, environment, &cancel_on_signal(output)?, output)
-        }
-        Command::Harvest(harvest) => harvest::run(&harvest, &cancel_on_signal(output)?, output),
-        Command::Problems(problems) => problems::run(&problems, &cancel_on_signal(output)?, output),
+        Command::Merge(args) => merge::run(&args, context.cancellable()?),
+        Command::Status(args) => status::run(&args, output),
+        Command::Submit(submit) => submit::run(&submit, context),
+        Command::Wait(args) => wait::run(&args, context.cancellable()?),
+        Command::Export(export) => export::run(&export, context),
+        Command::ExecJob(args) => exec_job::run(&args, context.cancellable()?),
+        Command::RocfftHelper(args) => rocfft_helper::run(&args, context.cancellable()?),
+        Command::Run(args) => return run::run(&args, context),
+        Command::Repo(args) => repo::run(&args, context),
+        Command::Install(args) => install::run(&args, output),
+        Command::Verify(args) => verify::run(&args, output),
+        Command::Cache(command) => cache::run(&command, context.cancellable()?),
+        Command::Harvest(args) => harvest::run(&args, context.cancellable()?),
+        Command::Problems(args) => problems::run(&args, context.cancellable()?),
         #[cfg(feature = "onnx")]
         Command::ReadModel { model } => problems::read_model(&model, output),
-        Command::Tune(tune) => tune::run(&tune, &cancel_on_signal(output)?, output),
-        Command::Kdb(kdb) => kdb::run(kdb, environment, output),
-        Command::Caches(caches) => caches::run(&caches, output),
-        Command::Perfdb(perfdb) => perfdb::run(&perfdb, output),
-        Command::Targets(targets) => {
-            targets::run(&targets, environment, &cancel_on_signal(output)?, output)
-        }
-        Command::Toolchains(toolchains) => {
-            toolchains::run(&toolchains, environment, &cancel_on_signal(output)?, output)
-        }
-        Command::Detect(detect) => detect::run(&detect, output),
-        Command::Lookup(lookup) => match &lookup.args {
-            Some(args) => lookup::run(&lookup, args, output),
-            None => rocfft_lookup::lookup(&lookup, environment, &cancel_on_signal(output)?, output),
+        Command::Tune(tune) => tune::run(&tune, context.cancellable()?),
+        Command::Kdb(command) => kdb::run(command, context),
+        Command::Caches(command) => caches::run(&command, output),
+        Command::Perfdb(command) => perfdb::run(&command, output),
+        Command::Targets(args) => targets::run(&args, context.cancellable()?),
+        Command::Toolchains(args) => toolchains::run(&args, context.cancellable()?),
+        Command::Detect(args) => detect::run(&args, output),
+        Command::Lookup(args) => match &args.kernel.args {
+            Some(kernel_args) => lookup::run(&args, kernel_args, output),
+            None => rocfft_lookup::lookup(&args, context.cancellable()?),
         },
-        Command::Explain(explain) => match &explain.args {
-            Some(args) => explain::run(&explain, args, output),
-            None => {
-                rocfft_lookup::explain(&explain, environment, &cancel_on_signal(output)?, output)
-            }
+        Command::Explain(args) => match &args.kernel.args {
+            Some(kernel_args) => explain::run(&args, kernel_args, output),
+            None => rocfft_lookup::explain(&args, context.cancellable()?),
         },
-        Command::Doctor(doctor) => {
-            doctor::run(&doctor, environment, &cancel_on_signal(output)?, output)
-        }
-        Command::Env(version) => {
-            env::run(&version, output);
-            Ok(())
-        }
+        Command::Doctor(args) => doctor::run(&args, context.cancellable()?),
+        Command::Env(version) => env::run(&version, output),
         Command::Manual { dir } => manual::run(&dir),
-        Command::Completions { shell } => {
-            completions::run(shell, output);
-            Ok(())
-        }
-    }
+        Command::Completions { shell } => completions::run(shell, output),
+    }?;
+    Ok(SUCCESS)
 }

@@ -1,23 +1,17 @@
 //! `package`: packages of kdbs that exist.
 
-use gfxpack_compile::Cancel;
 use gfxpack_pipeline::package::PackageKdbs;
 
 use super::dist::report_packages;
 use crate::args::Package;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_options, package_options};
-use crate::output::Output;
 use crate::progress::Reporter;
 
 /// Verifies and packages each kdb.
-pub(crate) fn run(
-    args: &Package,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &Package, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     let options = package_options(&args.packaging, environment)?;
     let package = PackageKdbs {
         kdbs: &args.kdbs,
@@ -28,7 +22,7 @@ pub(crate) fn run(
         cache: &cache_options(&args.cache, environment)?,
     };
     output.building();
-    let made = package.run(cancel, &Reporter::new(output))?;
+    let made = package.run(&Reporter::new(context))?;
     report_packages(&made.packages, output);
     Ok(())
 }

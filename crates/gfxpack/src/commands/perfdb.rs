@@ -7,11 +7,10 @@ use gfxpack_model::Target;
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::tuning_text::stats_in_words;
 use gfxpack_tuning::{DatabaseName, MergeError, Overlaid};
-use serde_json::json;
 
 use crate::args::{parse_target, whole_file};
-use crate::fail::{Failure, Result};
-use crate::output::{Output, counted, shown};
+use crate::fail::{Error, ErrorKind, Result};
+use crate::output::{Output, counted, if_any, joined, message, shown};
 use crate::tuning_findings;
 
 #[derive(Debug, Subcommand)]
@@ -88,11 +87,10 @@ fn merge(
         keep_going
     })?;
     let Overlaid { added, changed, same, .. } = merged.total();
-    let body = json!({
+    message!(output, "perfdb-merged", {
         "file": shown(&out), "kind": merged.kind.name(), "records": merged.records, "added": added,
         "changed": changed, "same": same, "left_out": merged.faults,
     });
-    output.message("perfdb-merged", &body);
     if merged.faults > told {
         let count = merged.faults - told;
         output.warn(&format!(
@@ -116,37 +114,35 @@ fn lint(files: &[PathBuf], target: Option<&Target>, strict: bool, output: &Outpu
             tuning_findings::list(file, &finding, output)
         })?;
         let (errors, warnings) = (linted.errors, linted.warnings);
-        let body = json!({
+        message!(output, "perfdb-linted", {
             "file": shown(file), "records": linted.records, "errors": errors, "warnings": warnings,
         });
-        output.message("perfdb-linted", &body);
         if errors > 0 || (strict && warnings > 0) {
             unsound.push(format!("`{}`", file.display()));
-        } else if !output.json {
-            let warned =
-                if warnings > 0 { format!(", {warnings} warnings") } else { String::new() };
-            output.data(&format!("{}: sound, {} records{warned}", file.display(), linted.records));
+        } else {
+            let warned = if_any(warnings, |warnings| format!(", {warnings} warnings"));
+            output.text(&format!("{}: sound, {} records{warned}", file.display(), linted.records));
         }
     }
     if unsound.is_empty() {
         return Ok(());
     }
-    Err(Failure::Faulty(unsound.join(", ")))
+    Err(Error::new(
+        ErrorKind::Unsound,
+        format!("failed to verify {}", joined(unsound)),
+        "each finding above says what is wrong, and where",
+    ))
 }
 
 fn stats(file: &Path, output: &Output) -> Result {
     let name = DatabaseName::from_path(file).ok_or_else(|| MergeError::Name(file.to_owned()))?;
     let stats = gfxpack_tuning::stats(file, &name)?;
-    let body = json!({
+    message!(output, "perfdb-stats", {
         "file": shown(file), "kind": name.kind.name(), "target": name.target,
         "records": stats.records, "values": stats.values, "solvers": stats.solvers,
         "fastest": stats.fastest, "workspace_bytes": stats.workspace,
     });
-    output.message("perfdb-stats", &body);
-    if output.json {
-        return Ok(());
-    }
     let lines = stats_in_words(file, &name, &stats, output.verbose);
-    lines.iter().for_each(|line| output.data(line));
+    lines.iter().for_each(|line| output.text(line));
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use gfxpack_compile::Cancel;
 use gfxpack_model::Digest;
+use gfxpack_pipeline::explain::explain_keys;
 use gfxpack_pipeline::options::Purpose;
 use gfxpack_pipeline::plan_state::{self, PlanState};
 use gfxpack_pipeline::prepare::{self, Gathered, Prepared, Work};
@@ -12,41 +12,30 @@ use gfxpack_plan::plan::Plan;
 use serde::Serialize;
 use serde_json::json;
 
-use super::why;
 use crate::args::PlanCommand;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
-use crate::options::PlanArgs;
-use crate::output::{Output, counted, shown};
+use crate::options::prepare_options;
+use crate::output::{Output, counted, if_any, joined, shown};
 use crate::prepared;
 use crate::progress::Reporter;
 
+/// Keys that are explained in one run.
+const MAX_KEYS: usize = 20;
+
 /// Makes the plan and prints it.
-pub(crate) fn run(
-    args: &PlanCommand,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
-    let plan = PlanArgs {
-        inputs: &args.inputs,
-        toolchain: &args.toolchain,
-        cache: &args.cache,
-        stated_license: None,
-        allow_partial: false,
+pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
+    let mut options = prepare_options(&args.inputs, &args.toolchain, &args.cache, environment)?;
+    if args.stage.is_some() {
         // What the commands name has to stay.
-        purpose: if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
-        jobs: None,
-    };
-    let reporter = Reporter::new(output);
-    let gathered = match prepare::gather(&plan.options(environment)?, cancel, &reporter)? {
+        options.purpose = Purpose::Build;
+    }
+    let reporter = Reporter::new(context);
+    let gathered = match prepare::gather(&options, &reporter)? {
         Work::ToDo(gathered) => *gathered,
-        Work::NothingMissing(shares) => {
-            prepared::report_shares(&shares, output);
-            return Ok(());
-        }
-        Work::NoKeys => {
-            prepared::report_nothing(output);
+        Work::Nothing(shares) => {
+            prepared::report_nothing(&shares, output);
             return Ok(());
         }
     };
@@ -59,12 +48,26 @@ pub(crate) fn run(
         plan_state::stage(&prepared, dir)?;
     }
     match &args.explain {
-        Some(text) => why::run(&prepared, text, output),
+        Some(text) => explain(&prepared, text, output),
         None => {
             print(&prepared, args.commands, output);
             Ok(())
         }
     }
+}
+
+/// Explains every key that contains the text: what its job's digest covers, and
+/// why it would run.
+fn explain(prepared: &Prepared, text: &str, output: &Output) -> Result {
+    let more = explain_keys(prepared, text, MAX_KEYS, |explained| {
+        output.message("explained", &explained.message(prepared));
+        let lines = explained.in_words(prepared, output.verbose);
+        lines.iter().for_each(|line| output.text(line));
+    })?;
+    if more > 0 {
+        output.warn(&format!("{more} more keys contain `{text}`"));
+    }
+    Ok(())
 }
 
 /// Stores the plan, and says in short what it is.
@@ -78,7 +81,7 @@ fn store(gathered: Gathered, dir: &Path, carry: u64, output: &Output) -> Result 
         &json!({ "digest": header.digest, "directory": shown(dir), "jobs": header.jobs, "kdbs": kdbs }),
     );
     output.text(&format!("plan      {}", header.digest));
-    output.text(&format!("{} compile jobs for {}", header.jobs, kdbs.join(", ")));
+    output.text(&format!("{} compile jobs for {}", header.jobs, joined(&kdbs)));
     Ok(())
 }
 
@@ -99,39 +102,30 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
         let digest = plan.digest();
         output.message("plan", &Message { digest, plan, cached: &cached, refused: &refused });
     }
-    if output.json {
-        return;
-    }
     for toolchain in &plan.toolchains {
-        output.data(&format!("compiler  {}", toolchain.identity));
+        output.text(&format!("compiler  {}", toolchain.identity));
     }
-    output.data(&format!("plan      {}", plan.digest()));
+    output.text(&format!("plan      {}", plan.digest()));
     for kdb in &plan.kdbs {
-        let languages: Vec<String> = plan_state::rows_by_language(plan, kdb)
-            .iter()
-            .map(|(language, count)| format!("{count} {language}"))
-            .collect();
-        output.data(&format!(
-            "{:<20}  {} ({})",
+        let languages = plan_state::rows_by_language(plan, kdb).into_iter();
+        let languages = joined(languages.map(|(language, count)| format!("{count} {language}")));
+        output.text(&format!(
+            "{:<20}  {} ({languages})",
             kdb.file_name(),
-            counted(kdb.rows.len(), "kernel"),
-            languages.join(", ")
+            counted(kdb.rows.len(), "kernel")
         ));
     }
     let count = |of: &[bool]| of.iter().filter(|it| **it).count();
     let (cached, refused) = (count(&cached), count(&refused));
-    let words = match refused {
-        0 => String::new(),
-        _ => format!("{refused} refused before, "),
-    };
-    output.data(&format!(
+    let words = if_any(refused, |refused| format!("{refused} refused before, "));
+    output.text(&format!(
         "{} compile jobs: {cached} in the cache, {words}{} to run",
         plan.jobs.len(),
         plan.jobs.len() - cached - refused
     ));
     if commands {
         for job in &plan.jobs {
-            output.data(&plan_state::command_line(prepared, job));
+            output.text(&plan_state::command_line(prepared, job));
         }
     }
 }

@@ -6,22 +6,22 @@ mod model;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use gfxpack_compile::Cancel;
 use gfxpack_miopen::{
     DataType, Problem, ProblemFile, ReadOptions, Selection, network_names, network_problems,
     read_problems,
 };
-use serde_json::json;
 
 use crate::args::ProblemsCommand;
-use crate::fail::{self, Failure, Result};
-use crate::output::{Output, counted, shown, to_file};
+use crate::context::Context;
+use crate::fail::{self, Error, ErrorKind, Result};
+use crate::output::{Output, counted, message, shown, to_file};
 
 #[cfg(feature = "onnx")]
 pub(crate) use model::read_model;
 
 /// Runs `problems`.
-pub(crate) fn run(args: &ProblemsCommand, cancel: &Cancel, output: &Output) -> Result {
+pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
+    let Context { cancel, output, .. } = context;
     if args.list {
         return list(output);
     }
@@ -34,20 +34,23 @@ pub(crate) fn run(args: &ProblemsCommand, cancel: &Cancel, output: &Output) -> R
     let mut unresolved = 0;
     for name in &args.names {
         if is_model(name) {
-            unresolved += add_model(name, args, cancel, &mut problems, output)?;
+            unresolved += add_model(name, args, &mut problems, context)?;
         } else {
             problems.extend(network_problems(name, &selection(args))?);
         }
     }
     write(&problems, args, output)?;
-    let body = json!({
+    message!(output, "problems", {
         "file": to_file(args.out.as_ref()).map(shown), "problems": problems.len(),
         "unresolved": unresolved,
     });
-    output.message("problems", &body);
     output.say(&counted(problems.len(), "problem"));
     if unresolved > 0 {
-        return Err(Failure::Unresolved(unresolved));
+        return Err(Error::new(
+            ErrorKind::Refused,
+            format!("failed to resolve {}", counted(unresolved, "layer")),
+            "each is named above, with what would resolve it",
+        ));
     }
     Ok(())
 }
@@ -78,9 +81,8 @@ use model::add as add_model;
 fn add_model(
     name: &str,
     _: &ProblemsCommand,
-    _: &Cancel,
     _: &mut BTreeSet<Problem>,
-    _: &Output,
+    _: &Context,
 ) -> Result<usize> {
     Err(fail::usage(
         format!("failed to read `{name}`: this gfxpack was built without models in ONNX"),
@@ -92,11 +94,10 @@ fn add_model(
 fn list(output: &Output) -> Result {
     for network in network_names()? {
         let [channels, height, width] = network.input;
-        let body = json!({
+        message!(output, "network", {
             "name": network.name, "title": network.title, "source": network.source,
             "input": network.input,
         });
-        output.message("network", &body);
         output.text(&format!("{:<22}{}, {channels}x{height}x{width}", network.name, network.title));
         output.text(&format!("{:<22}{}", "", network.source));
     }
@@ -107,11 +108,8 @@ fn list(output: &Output) -> Result {
 fn selection(args: &ProblemsCommand) -> Selection {
     Selection {
         batches: if args.batch.is_empty() { vec![1] } else { args.batch.clone() },
-        data_types: match args.data_types() {
-            none if none.is_empty() => vec![DataType::Fp32],
-            some => some,
-        },
-        layouts: args.layouts(),
+        data_types: if args.r#type.is_empty() { vec![DataType::Fp32] } else { args.r#type.clone() },
+        layouts: args.layout.clone(),
         directions: args.directions(),
         operations: args.operations(),
         size: args.size,
@@ -121,12 +119,11 @@ fn selection(args: &ProblemsCommand) -> Selection {
 /// Tells what was read of a file.
 fn tell_file(file: &ProblemFile, output: &Output) {
     let first = file.first_passed_over.as_ref();
-    let body = json!({
+    message!(output, "problem-file", {
         "file": shown(&file.name), "lines": file.lines, "told": file.told, "added": file.added,
         "passed_over": file.passed_over, "first_passed_over": first.map(|(line, _)| line),
         "reason": first.map(|(_, error)| error.to_string()),
     });
-    output.message("problem-file", &body);
     if let Some((line, error)) = first {
         let records = counted(file.passed_over, "record");
         output.show_warning(&format!(
@@ -143,13 +140,12 @@ fn write(problems: &BTreeSet<Problem>, args: &ProblemsCommand, output: &Output) 
         for problem in problems {
             writeln!(text, "MIOpenDriver {problem}").expect("a String takes all");
         }
-        return gfxpack_pipeline::destination::replace(path, text.as_bytes())
-            .map_err(fail::io("write", path));
+        return gfxpack_pipeline::destination::replace(path, text);
     }
     for problem in problems {
         let line = problem.to_string();
         let operation = line.split(' ').next().unwrap_or_default();
-        output.message("problem", &json!({ "command": line, "operation": operation }));
+        message!(output, "problem", { "command": line, "operation": operation });
         output.text(&format!("MIOpenDriver {line}"));
     }
     Ok(())

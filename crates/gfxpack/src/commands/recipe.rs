@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use gfxpack_pipeline::{recipes, text::counted};
-use serde_json::json;
 
 use crate::args::Recipe;
 use crate::fail::{self, Result};
-use crate::output::Output;
+use crate::output::{Output, message};
 
 /// Writes variables for debhelper, or prints dependencies for rpm.
 ///
@@ -18,8 +17,9 @@ pub(crate) fn run(args: &Recipe, output: &Output) -> Result {
         Recipe::Debhelper => {
             for package in recipes::debhelper(Path::new("."))? {
                 let file = format!("debian/{}.substvars", package.name);
-                let body = json!({ "package": package.name, "kernel_files": package.kernel_files, "file": file });
-                output.message("substvars", &body);
+                message!(output, "substvars", {
+                    "package": package.name, "kernel_files": package.kernel_files, "file": file,
+                });
                 let files = counted(package.kernel_files as u64, "file");
                 output.say(&format!("{file}: {files} with kernels"));
             }
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Recipe, output: &Output) -> Result {
             let names = names.map_err(fail::io("read", Path::new("/dev/stdin")))?;
             let paths: Vec<&Path> = names.lines().map(Path::new).collect();
             for line in recipes::rpm(kind, root, &paths, package, package_version)? {
-                output.data(&line);
+                output.raw(&line);
             }
         }
     }

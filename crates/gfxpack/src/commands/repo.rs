@@ -5,15 +5,15 @@ use std::path::Path;
 use gfxpack_package::repository::{self, Address, Suite};
 use gfxpack_package::signing::Signer;
 use gfxpack_pipeline::record;
-use serde_json::json;
 
 use crate::args::Repo;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::Output;
+use crate::output::{message, shown};
 
 /// Indexes and signs, and says how the repository is used.
-pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> Result {
+pub(crate) fn run(args: &Repo, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     let dir = std::fs::canonicalize(&args.dir).map_err(fail::io("find", &args.dir))?;
     let epoch = environment.epoch()?;
     let signer = args.sign_key.as_deref().map(|key| Signer::new(key, epoch)).transpose()?;
@@ -34,13 +34,12 @@ pub(crate) fn run(args: &Repo, environment: &Environment, output: &Output) -> Re
         &record::package_notes(),
     )?;
     let key = dir.join(repository::KEY_FILE);
-    let body = json!({
-        "directory": crate::output::shown(&dir), "debs": indexed.debs, "rpms": indexed.rpms,
+    message!(output, "repository", {
+        "directory": shown(&dir), "debs": indexed.debs, "rpms": indexed.rpms,
         "left_out": indexed.left_out.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
-        "signed": signer.is_some(), "key": signer.is_some().then(|| crate::output::shown(&key)),
+        "signed": signer.is_some(), "key": signer.is_some().then(|| shown(&key)),
         "sources": indexed.setup.sources, "repo": indexed.setup.repo, "page": indexed.setup.page,
     });
-    output.message("repository", &body);
     for path in &indexed.left_out {
         output.warn(&left_out(path));
     }

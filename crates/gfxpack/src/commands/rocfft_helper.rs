@@ -3,32 +3,27 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use gfxpack_compile::Cancel;
 use gfxpack_model::code_object;
-use gfxpack_pipeline::one_kernel::RocfftHelper;
+use gfxpack_pipeline::one_kernel;
 
 use crate::args::RocfftHelperArgs;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::options::{cache_options, search};
-use crate::output::Output;
 use crate::progress::Reporter;
 
 /// Reads a source from stdin and writes its code object to stdout. However it
 /// fails, rocFFT compiles the kernel itself.
-pub(crate) fn run(
-    args: &RocfftHelperArgs,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &RocfftHelperArgs, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     let mut text = String::new();
     let stdin = std::io::stdin().lock();
     let read = stdin.take(code_object::MAX_BYTES).read_to_string(&mut text);
     read.map_err(fail::io("read", Path::new("stdin")))?;
     let cache = cache_options(&args.cache, environment)?;
-    let helper = RocfftHelper { cache: &cache, search: &search(&args.toolchain, environment) };
-    let object = helper.compile(args.processor.id(), &text, cancel, &Reporter::new(output))?;
+    let search = search(&args.toolchain, environment);
+    let object =
+        one_kernel::compile(args.processor.id(), &text, &cache, &search, &Reporter::new(context))?;
     output.bytes(&object);
     Ok(())
 }

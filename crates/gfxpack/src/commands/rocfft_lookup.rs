@@ -1,60 +1,38 @@
 //! `lookup` and `explain` of a kernel of rocFFT's.
 
-use gfxpack_compile::Cancel;
 use gfxpack_model::Target;
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::fft_lookup::{FftFile, FftLibrary};
 use gfxpack_pipeline::rocfft::locate;
 use gfxpack_runtime::Environment as RuntimeEnvironment;
-use serde_json::json;
 
-use super::lookup::target_of;
-use crate::args::{Asked, CacheDir, Explain, Lookup, RocfftLibrary};
-use crate::environment::Environment;
-use crate::fail::{self, Failure, Result};
-use crate::options::{cache_dir, rocfft_library};
-use crate::output::{Output, shown};
+use super::lookup::{not_found, target_of};
+use crate::args::{CacheDir, Explain, LibraryArgs, Lookup, WantedKernel};
+use crate::context::Context;
+use crate::fail::{self, Result};
+use crate::options::{cache_dir, rocfft_options};
+use crate::output::{message, shown};
 use crate::progress::Reporter;
 
 /// Tells which file has the kernel; an error if none has.
-pub(crate) fn lookup(
-    args: &Lookup,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
-    let (target, found) = look(&args.asked, &args.rocfft, &args.name, environment, cancel, output)?;
+pub(crate) fn lookup(args: &Lookup, context: &Context) -> Result {
+    let (target, found) = look(&args.kernel, context)?;
     match (found, &args.out) {
-        (Some(code), Some(path)) => {
-            destination::replace(path, &code).map_err(fail::io("write", path))
-        }
+        (Some(code), Some(path)) => destination::replace(path, &code),
         (Some(_), None) => Ok(()),
-        (None, _) => {
-            let (key, target) = (args.name.clone(), target.to_string());
-            Err(Failure::NotFound { key, target, hidden: false })
-        }
+        (None, _) => Err(not_found(&args.kernel.name, &target, false)),
     }
 }
 
 /// Tells what every file says of the kernel.
-pub(crate) fn explain(
-    args: &Explain,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
-    look(&args.asked, &args.rocfft, &args.name, environment, cancel, output).map(|_| ())
+pub(crate) fn explain(args: &Explain, context: &Context) -> Result {
+    look(&args.kernel, context).map(|_| ())
 }
 
 /// The GPU, and the code object of the kernel that rocFFT finds for it.
-fn look(
-    asked: &Asked,
-    library: &RocfftLibrary,
-    kernel: &str,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result<(Target, Option<Vec<u8>>)> {
+fn look(wanted: &WantedKernel, context: &Context) -> Result<(Target, Option<Vec<u8>>)> {
+    let Context { environment, cancel, output } = context;
+    let kernel = &wanted.name;
     // rocFFT's names are words, MIOpen's those of files.
     if kernel.contains('.') {
         return Err(fail::usage(
@@ -62,10 +40,12 @@ fn look(
             "give them after the name, as in a log or kdb, with the leading blank",
         ));
     }
-    let target = target_of(asked, &RuntimeEnvironment::read(), output)?;
+    let target = target_of(&wanted.asked, &RuntimeEnvironment::read(), output)?;
     let cache = cache_dir(&CacheDir::default(), environment).directory()?;
-    let reporter = Reporter::new(output);
-    let library = locate(&rocfft_library(library, environment), &cache, cancel, &reporter)?;
+    let reporter = Reporter::new(context);
+    let default = LibraryArgs::default();
+    let library = rocfft_options(&default, wanted.rocfft.as_ref(), environment);
+    let library = locate(&library, &cache, &reporter)?;
     let library = FftLibrary::ask(library, &target, cancel)?;
     let variables = &environment.rocfft;
     let files = library.look(kernel, &target, variables);
@@ -74,13 +54,10 @@ fn look(
         output.warn("ROCFFT_RTC_CACHE_READ_DISABLE is set: rocFFT reads no file");
         found = None;
     }
-    output.message(
-        "rocfft-lookup",
-        &json!({
-            "kernel_name": kernel, "target": target, "library": library.message(),
-            "found": found.map(|file| shown(&file.file)), "files": files,
-        }),
-    );
+    message!(output, "rocfft-lookup", {
+        "kernel_name": kernel, "target": target, "library": library.message(),
+        "found": found.map(|file| shown(&file.file)), "files": files,
+    });
     output.text(&library.in_words());
     for file in &files {
         output.text(&format!("{:<6}  {}", file.layer, file.file.display()));

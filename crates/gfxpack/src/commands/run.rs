@@ -13,12 +13,13 @@ use gfxpack_pipeline::program_run::{ProgramRun, Ran};
 use serde_json::json;
 
 use crate::args::Run;
-use crate::environment::Environment;
-use crate::fail::{self, Failure, Result};
-use crate::output::{Output, counted, shown};
+use crate::context::Context;
+use crate::fail::Result;
+use crate::output::{Output, counted, message, shown};
 
 /// Runs the program to its end; its exit code becomes this command's.
-pub(crate) fn run(args: &Run, environment: &Environment, output: &Output) -> Result {
+pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
+    let Context { environment, output, .. } = context;
     let fft_logs = args.plans.as_ref().map(|_| FftLogs::create()).transpose()?;
     let run = ProgramRun {
         words: &args.command,
@@ -40,35 +41,26 @@ pub(crate) fn run(args: &Run, environment: &Environment, output: &Output) -> Res
     let stored = missed.iter().filter(|(_, counts)| counts.saved > 0).count();
     if let (Some(file), Some(fft)) = (&args.plans, &ran.fft) {
         let list = fft_plans::list(&fft.plans.plans);
-        destination::replace(file, list.as_bytes()).map_err(fail::io("write", file))?;
+        destination::replace(file, list)?;
     }
-    tell(args, &ran, Missed { all: missed.len(), stored }, output);
+    tell(args, &ran, missed.len(), stored, output);
     if let (Some(file), Some(fft)) = (&args.plans, &ran.fft) {
         tell_of_plans(file, fft, output);
     }
-    match ran.status.code().or_else(|| Some(128 + ran.status.signal()?)) {
-        Some(0) => Ok(()),
-        code => Err(Failure::Program(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))),
-    }
+    let code = ran.status.code().or_else(|| Some(128 + ran.status.signal()?));
+    Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
-/// Kernels that were in no kdb.
-#[derive(Clone, Copy)]
-struct Missed {
-    all: usize,
-    /// Those that MIOpen compiled and stored.
-    stored: usize,
-}
-
-fn tell(args: &Run, ran: &Ran, missed: Missed, output: &Output) {
-    let Missed { all: missed, stored } = missed;
+/// Tells of `missed` kernels that were in no kdb, of which MIOpen compiled and
+/// stored `stored`, and of the others.
+fn tell(args: &Run, ran: &Ran, missed: usize, stored: usize, output: &Output) {
     let log = &ran.log;
     let files: Vec<_> = ran
         .found
         .iter()
         .map(|(file, kernels)| json!({ "file": shown(file), "kernels": kernels }))
         .collect();
-    let body = json!({
+    message!(output, "run", {
         "command": args.command.iter().map(shown).collect::<Vec<_>>(),
         "exit_code": ran.status.code(), "signal": ran.status.signal(),
         "target": ran.target.as_ref().map(ToString::to_string),
@@ -79,7 +71,6 @@ fn tell(args: &Run, ran: &Ran, missed: Missed, output: &Output) {
         "commands": if missed > 0 { ran.commands(&args.out) } else { Vec::new() },
         "rocfft": ran.fft.as_ref().map(FftRun::message),
     });
-    output.message("run", &body);
     if log.kernels.is_empty() && ran.fft.as_ref().is_some_and(|fft| !fft.plans.plans.is_empty()) {
         return;
     }

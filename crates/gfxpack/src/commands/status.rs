@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use gfxpack_pipeline::shards::state::State;
 use gfxpack_pipeline::shards::submission::active_in;
 use gfxpack_plan::shard::{Shard, ranges};
-use serde_json::json;
 
 use crate::args::{Missing, Status};
 use crate::fail::Result;
 use crate::options::shard_dirs;
-use crate::output::Output;
+use crate::output::{Output, if_any, message};
 
 /// Prints the shards, or only the missing ones.
 pub(crate) fn run(args: &Status, output: &Output) -> Result {
@@ -35,19 +34,14 @@ pub(crate) fn tell(
     output: &Output,
 ) {
     let missing = state.missing();
-    if output.messages {
-        for (shard, words) in state.lines(active) {
-            let to_run = missing.contains(&shard.index());
-            output.message("shard", &json!({ "shard": shard, "state": words, "to_run": to_run }));
-        }
-        output.message(
-            "shards",
-            &json!({
-                "plan": state.plan, "count": state.count, "missing": missing,
-                "ranges": ranges(&missing), "refused": state.refused(), "strange": state.strange,
-            }),
-        );
+    for (shard, words) in state.lines(active) {
+        let to_run = missing.contains(&shard.index());
+        message!(output, "shard", { "shard": shard, "state": words, "to_run": to_run });
     }
+    message!(output, "shards", {
+        "plan": state.plan, "count": state.count, "missing": missing,
+        "ranges": ranges(&missing), "refused": state.refused(), "strange": state.strange,
+    });
     if output.json {
         return;
     }
@@ -55,22 +49,19 @@ pub(crate) fn tell(
         Some(Missing::List) => {
             for index in missing {
                 let shard = Shard::new(index, state.count).expect("counted from 1");
-                output.data(&shard.to_string());
+                output.text(&shard.to_string());
             }
         }
         Some(Missing::Ranges) if missing.is_empty() => {}
-        Some(Missing::Ranges) => output.data(&ranges(&missing)),
+        Some(Missing::Ranges) => output.text(&ranges(&missing)),
         None => {
             for (shard, words) in state.lines(active) {
-                output.data(&format!("{:<10}{words}", shard.to_string()));
+                output.text(&format!("{:<10}{words}", shard.to_string()));
             }
             state.strange.iter().for_each(|strange| output.warn(strange));
             let done = state.count as usize - missing.len();
-            let again = match missing.len() {
-                0 => String::new(),
-                _ => format!("; to run: {}", ranges(&missing)),
-            };
-            output.data(&format!("{done} of {} shards are done{again}", state.count));
+            let again = if_any(missing.len(), |_| format!("; to run: {}", ranges(&missing)));
+            output.text(&format!("{done} of {} shards are done{again}", state.count));
         }
     }
 }

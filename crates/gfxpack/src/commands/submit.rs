@@ -2,22 +2,22 @@
 
 use gfxpack_pipeline::shards::submission::{Left, Submission};
 use gfxpack_plan::shard::ranges;
-use serde_json::json;
 
 use crate::args::{SlurmArgs, Submit};
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::slurm_options;
-use crate::output::Output;
+use crate::output::message;
 
 /// Submits to the engine that was asked for.
-pub(crate) fn run(submit: &Submit, environment: &Environment, output: &Output) -> Result {
+pub(crate) fn run(submit: &Submit, context: &Context) -> Result {
     match submit {
-        Submit::Slurm(args) => slurm(args, environment, output),
+        Submit::Slurm(args) => slurm(args, context),
     }
 }
 
-fn slurm(args: &SlurmArgs, environment: &Environment, output: &Output) -> Result {
+fn slurm(args: &SlurmArgs, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     let submission = Submission::prepare(&slurm_options(args, environment))?;
     let script = &submission.script;
     let verb = if submission.is_script_new { "wrote" } else { "using" };
@@ -38,12 +38,9 @@ fn slurm(args: &SlurmArgs, environment: &Environment, output: &Output) -> Result
         output.text(&number.to_string());
         output.say(&format!("submitted shards {array} of {count} as job {number}"));
     }
-    output.message(
-        "submitted",
-        &json!({
-            "engine": "slurm", "job": job, "shards": to_submit, "ranges": array,
-            "count": count, "script": script, "dry_run": args.dry_run,
-        }),
-    );
+    message!(output, "submitted", {
+        "engine": "slurm", "job": job, "shards": to_submit, "ranges": array,
+        "count": count, "script": script, "dry_run": args.dry_run,
+    });
     Ok(())
 }

@@ -1,25 +1,22 @@
 //! `targets`: the GPUs that are known, and what can be built for them here.
 
-use gfxpack_compile::Cancel;
+use std::collections::BTreeMap;
+
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_pipeline::error::Error;
-use gfxpack_pipeline::toolchains::{BuildableLanguages, survey};
+use gfxpack_pipeline::text::language_word;
+use gfxpack_pipeline::toolchains::{LANGUAGES, buildable, survey};
 use gfxpack_toolchain::ToolchainError;
-use serde_json::json;
 
 use crate::args::Targets;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, search};
-use crate::output::Output;
+use crate::output::{joined, message};
 
 /// Lists all processors.
-pub(crate) fn run(
-    args: &Targets,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &Targets, context: &Context) -> Result {
+    let Context { environment, cancel, output } = context;
     let (search, cache) =
         (search(&args.toolchain, environment), cache_dir(&args.cache.dir, environment));
     let listed = match survey(&search, &cache, cancel) {
@@ -35,40 +32,36 @@ pub(crate) fn run(
     };
     let mut rows: Vec<[String; 5]> = Vec::new();
     for processor in PROCESSORS {
-        let builds =
-            listed.as_deref().map(|listed| BuildableLanguages::with(listed, processor.name));
-        if args.buildable && !builds.is_some_and(|builds| builds.any()) {
+        let builds = listed.as_deref().map(|listed| buildable(listed, processor.name));
+        if args.buildable && builds.as_ref().is_none_or(Vec::is_empty) {
             continue;
         }
-        if output.messages {
-            let body = json!({
-                "gfx": processor.name, "family": processor.family,
-                "compute_units": processor.compute_units, "products": processor.products,
-                "pci_ids": processor.pci_ids.iter().map(|id| format!("{id:04x}")).collect::<Vec<_>>(),
-                "xnack": processor.xnack, "sramecc": processor.sramecc,
-                "builds": builds.map(|builds| json!({
-                    "hip": builds.hip, "opencl-c": builds.opencl_c, "assembly": builds.assembly,
-                })),
-            });
-            output.message("target", &body);
-        }
-        if !output.json {
-            let counts: Vec<String> =
-                processor.compute_units.iter().map(ToString::to_string).collect();
-            rows.push([
-                processor.name.to_owned(),
-                processor.family.to_owned(),
-                builds.map_or_else(|| "?".to_owned(), BuildableLanguages::in_words),
-                counts.join(" "),
-                processor.products.join(", "),
-            ]);
-        }
+        message!(output, "target", {
+            "gfx": processor.name, "family": processor.family,
+            "compute_units": processor.compute_units, "products": processor.products,
+            "pci_ids": processor.pci_ids.iter().map(|id| format!("{id:04x}")).collect::<Vec<_>>(),
+            "xnack": processor.xnack, "sramecc": processor.sramecc,
+            "builds": builds.as_ref().map(|builds| {
+                LANGUAGES.map(|one| (language_word(one), builds.contains(&one))).into_iter().collect::<BTreeMap<_, _>>()
+            }),
+        });
+        let counts: Vec<String> = processor.compute_units.iter().map(ToString::to_string).collect();
+        rows.push([
+            processor.name.to_owned(),
+            processor.family.to_owned(),
+            match builds.as_deref() {
+                None => "?".to_owned(),
+                Some([]) => "-".to_owned(),
+                Some(all) if all.len() == LANGUAGES.len() => "all".to_owned(),
+                Some(some) => joined(some),
+            },
+            counts.join(" "),
+            joined(processor.products),
+        ]);
     }
-    if !output.json {
-        let head = ["GFX", "FAMILY", "BUILDS", "COMPUTE UNITS", "PRODUCTS"].map(str::to_owned);
-        rows.insert(0, head);
-        table(&rows).iter().for_each(|line| output.data(line));
-    }
+    let head = ["GFX", "FAMILY", "BUILDS", "COMPUTE UNITS", "PRODUCTS"].map(str::to_owned);
+    rows.insert(0, head);
+    table(&rows).iter().for_each(|line| output.text(line));
     Ok(())
 }
 

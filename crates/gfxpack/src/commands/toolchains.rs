@@ -1,40 +1,34 @@
 //! `toolchains`: the compilers that were found, and what each builds.
 
-use gfxpack_compile::{Cancel, landlock_abi};
+use gfxpack_compile::landlock_abi;
 use gfxpack_miopen::{Library, LibraryError, MIOPEN};
 use gfxpack_model::Language;
 use gfxpack_pipeline::error::in_full;
-use gfxpack_pipeline::toolchains::{self, survey};
+use gfxpack_pipeline::toolchains::{self, LANGUAGES, survey};
 use gfxpack_toolchain::Listed;
 
 use super::miopen;
 use crate::args::ToolchainsCommand;
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, search};
 use crate::output::Output;
 
 /// Lists all toolchains, in order of preference.
-pub(crate) fn run(
-    args: &ToolchainsCommand,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(crate) fn run(args: &ToolchainsCommand, context: &Context) -> Result {
+    let Context { environment, cancel, output } = context;
     let (search, cache) =
         (search(&args.toolchain, environment), cache_dir(&args.cache.dir, environment));
     for (index, listed) in survey(&search, &cache, cancel)?.iter().enumerate() {
         output.message("toolchain", &toolchains::message(listed));
-        if !output.json {
-            if index > 0 {
-                output.data("");
-            }
-            print(listed, output);
+        if index > 0 {
+            output.text("");
         }
+        print(listed, output);
     }
     output.text("");
     output.text(&format!("kernel: {}", landlock()));
-    library(environment, output)
+    library(context)
 }
 
 /// Whether the kernel holds compilers to the directories that they may write.
@@ -48,31 +42,31 @@ fn landlock() -> String {
 }
 
 /// The libMIOpen that is asked which kernels problems want.
-fn library(environment: &Environment, output: &Output) -> Result {
+fn library(context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     let found = Library::installed(&MIOPEN, environment.rocm_path.as_deref());
     output.text("");
     match found {
         Ok(library) => miopen::print(&library, None, output)?,
-        Err(LibraryError::NotInstalled { .. }) if !output.json => output.data(
+        Err(LibraryError::NotInstalled { .. }) => output.text(
             "libMIOpen: none is installed; `gfxpack miopen --miopen debian:sid` fetches Debian's",
         ),
-        Err(LibraryError::NotInstalled { .. }) => {}
         Err(error) => output.warn(&in_full(&error)),
     }
     Ok(())
 }
 
 fn print(listed: &Listed, output: &Output) {
-    let line = |label: &str, value: &str| output.data(&format!("  {label:<12} {value}"));
+    let line = |label: &str, value: &str| output.text(&format!("  {label:<12} {value}"));
     let toolchain = match &listed.toolchain {
         Ok(toolchain) => toolchain,
         Err(reason) => {
-            output.data(&listed.program.display().to_string());
+            output.text(&listed.program.display().to_string());
             line("unusable", reason);
             return;
         }
     };
-    output.data(&format!("{}: {}", listed.program.display(), toolchain.identity()));
+    output.text(&format!("{}: {}", listed.program.display(), toolchain.identity()));
     if toolchain.hipcc.is_some() {
         line("clang", &toolchain.clang.display().to_string());
     }
@@ -80,7 +74,7 @@ fn print(listed: &Listed, output: &Output) {
     line("device libs", &toolchain.installed_libs.display().to_string());
     // Often the same for all of them, and then said once.
     let mut lines: Vec<(String, String)> = Vec::new();
-    for language in [Language::Hip, Language::OpenclC, Language::Assembly] {
+    for language in LANGUAGES {
         let text = builds(listed, language);
         match lines.last_mut().filter(|(_, known)| *known == text) {
             Some((languages, _)) => languages.push_str(&format!(", {language}")),

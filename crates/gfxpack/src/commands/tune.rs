@@ -1,33 +1,31 @@
 //! `tune`: has MIOpen tune for what programs computed.
 
-use gfxpack_caches::Shell;
-use gfxpack_compile::Cancel;
 use gfxpack_harvest::SeenCommand;
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::script::{self, Tuning};
 use gfxpack_pipeline::destination::replace_executable;
 use gfxpack_pipeline::tune::{self, CollectOptions, Collected};
 use gfxpack_runtime::{Environment, user_database_dir};
-use serde_json::json;
 
 use super::harvest::gather_commands;
 use crate::args::{Tune, TuneCollect, TuneEnv, TuneEnvMode, TunePlan};
+use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, shown};
+use crate::output::{Output, if_any, message, shown};
 use crate::progress::Reporter;
 
 /// Runs a sub-command of `tune`.
-pub(crate) fn run(tune: &Tune, cancel: &Cancel, output: &Output) -> Result {
+pub(crate) fn run(tune: &Tune, context: &Context) -> Result {
+    let Context { output, .. } = context;
     match tune {
-        Tune::Plan(args) => plan(args, cancel, output),
-        Tune::Collect(args) => collect(args, output),
+        Tune::Plan(args) => plan(args, context),
+        Tune::Collect(args) => collect(args, context),
         Tune::Env(args) => environment(args, output),
     }
 }
 
 /// Prints the variables for a program that tunes, or takes them back.
 fn environment(args: &TuneEnv, output: &Output) -> Result {
-    let shell = Shell::from(args.shell);
     let dir = match &args.db {
         Some(dir) => std::path::absolute(dir).map_err(fail::io("find", dir))?,
         None => user_database_dir(&Environment::read()).0,
@@ -39,19 +37,19 @@ fn environment(args: &TuneEnv, output: &Output) -> Result {
         TuneEnvMode::Off => gfxpack_harvest::unsettings(),
     };
     for setting in settings {
-        let body = json!({ "name": setting.name, "value": setting.value });
-        output.message("tune-variable", &body);
+        message!(output, "tune-variable", { "name": setting.name, "value": setting.value });
         output.text(&match &setting.value {
-            Some(value) => shell.export(setting.name, &shell.quote(value)),
-            None => shell.unset(setting.name),
+            Some(value) => args.shell.export(setting.name, &args.shell.quote(value)),
+            None => args.shell.unset(setting.name),
         });
     }
     Ok(())
 }
 
 /// Writes `DIR/tune.sh`.
-fn plan(args: &TunePlan, cancel: &Cancel, output: &Output) -> Result {
-    let found = gather_commands(&args.sources, cancel, output)?;
+fn plan(args: &TunePlan, context: &Context) -> Result {
+    let Context { output, .. } = context;
+    let found = gather_commands(&args.sources, context)?;
     let wanted = |found: &&SeenCommand| args.all || found.command.is_tunable();
     let commands: Vec<DriverCommand> =
         found.iter().filter(wanted).map(|found| found.command.clone()).collect();
@@ -64,25 +62,20 @@ fn plan(args: &TunePlan, cancel: &Cancel, output: &Output) -> Result {
         ));
     }
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
-    let tuning = Tuning::from(args.mode);
     let path = args.out.join("tune.sh");
-    replace_executable(&path, &script::tuning(&commands, tuning))
-        .map_err(fail::io("write", &path))?;
-    let body = json!({
-        "file": shown(&path), "mode": tuning.name(), "commands": commands.len(), "left_out": left_out,
+    replace_executable(&path, &script::tuning(&commands, args.mode))?;
+    message!(output, "tune-planned", {
+        "file": shown(&path), "mode": args.mode.name(), "commands": commands.len(), "left_out": left_out,
     });
-    output.message("tune-planned", &body);
-    let left = match left_out {
-        0 => String::new(),
-        count => format!("; {count} others have nothing to tune"),
-    };
+    let left = if_any(left_out, |count| format!("; {count} others have nothing to tune"));
     output.say(&format!("{} commands to tune for{left}", commands.len()));
     output.say(&format!("run {} on the GPU that the results are for", path.display()));
     Ok(())
 }
 
 /// Writes a system's database for each that users' databases are for.
-fn collect(args: &TuneCollect, output: &Output) -> Result {
+fn collect(args: &TuneCollect, context: &Context) -> Result {
+    let Context { output, .. } = context;
     let options = CollectOptions {
         dirs: args.dirs.clone(),
         system: args.system.clone(),
@@ -90,15 +83,14 @@ fn collect(args: &TuneCollect, output: &Output) -> Result {
         keep_going: args.keep_going,
     };
     output.building();
-    let reporter = Reporter::new(output);
+    let reporter = Reporter::new(context);
     tune::collect(&options, &reporter, |collected| {
         let Collected { file, system, users, records, added, changed } = collected;
-        let body = json!({
+        message!(output, "tune-collected", {
             "file": shown(file), "system": system.as_ref().map(shown),
             "users": users.iter().map(shown).collect::<Vec<_>>(), "records": records,
             "added": added, "changed": changed,
         });
-        output.message("tune-collected", &body);
         output.say(&format!(
             "{}: {records} records, {added} added, {changed} changed by {} databases",
             file.display(),

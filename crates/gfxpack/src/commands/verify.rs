@@ -6,11 +6,10 @@ use gfxpack_package::verify::{Subject, Verified, Verifier};
 use gfxpack_package::{Finding, Remedy};
 use gfxpack_pipeline::inspector::DatabaseInspector;
 use gfxpack_pipeline::verdict::Verdict;
-use serde_json::json;
 
 use crate::args::Verify;
 use crate::fail::{Result, in_full};
-use crate::output::{Output, counted, harmless, shown};
+use crate::output::{Output, counted, harmless, message, shown};
 
 /// Checks each path, and tells all findings before it fails.
 pub(crate) fn run(args: &Verify, output: &Output) -> Result {
@@ -39,7 +38,7 @@ fn tell(verified: &Verified, verdict: &mut Verdict<Remedy>, output: &Output) {
         output.text(&harmless(&format!("{}: {text}", path.display())));
     };
     for Finding { detail, .. } in findings {
-        output.message("finding", &json!({ "file": shown(path), "detail": detail }));
+        message!(output, "finding", { "file": shown(path), "detail": detail });
         line(detail);
     }
     if findings.is_empty() {
@@ -49,9 +48,9 @@ fn tell(verified: &Verified, verdict: &mut Verdict<Remedy>, output: &Output) {
     } else {
         verdict.unsound(path, findings.iter().map(|finding| finding.remedy));
     }
-    let body =
-        json!({ "file": shown(path), "sound": findings.is_empty(), "findings": findings.len() });
-    output.message("verified", &body);
+    message!(output, "verified", {
+        "file": shown(path), "sound": findings.is_empty(), "findings": findings.len(),
+    });
 }
 
 fn sound(subject: Subject) -> String {

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use gfxpack_compile::Cancel;
 use gfxpack_compile::CompileError;
+use gfxpack_pipeline::error::SHARD_REFUSED_HINT;
 use gfxpack_pipeline::shards::slurm;
 use gfxpack_pipeline::shards::state::State;
+use gfxpack_plan::shard::ranges;
 
 use super::status;
 use crate::args::Wait;
-use crate::fail::{self, Failure, Result, in_full};
+use crate::context::Context;
+use crate::fail::{self, Error, ErrorKind, Result, in_full};
 use crate::options::shard_dirs;
-use crate::output::Output;
+use crate::output::counted;
 
 /// How often in a row the cluster may fail to answer: its controller may be
 /// starting anew.
@@ -20,7 +22,8 @@ const FAILURES: u32 = 30;
 const STEP: Duration = Duration::from_millis(200);
 
 /// Waits, then tells how the shards are.
-pub(crate) fn run(args: &Wait, cancel: &Cancel, output: &Output) -> Result {
+pub(crate) fn run(args: &Wait, context: &Context) -> Result {
+    let Context { cancel, output, .. } = context;
     let submitted = args.shards.dirs.iter().find_map(|dir| slurm::submitted(dir));
     let submitted = submitted.ok_or_else(|| {
         fail::usage(
@@ -66,10 +69,19 @@ pub(crate) fn run(args: &Wait, cancel: &Cancel, output: &Output) -> Result {
 fn outcome(state: &State) -> Result {
     let missing = state.missing();
     if !missing.is_empty() {
-        return Err(Failure::ShardsMissing { missing, count: state.count });
+        let (count, indices) = (state.count, ranges(&missing));
+        return Err(Error::new(
+            ErrorKind::Internal,
+            format!("failed to finish {} of {count} shards: {indices}", missing.len()),
+            "submit again: only what is missing runs; the logs say what happened",
+        ));
     }
     match state.refused() {
         0 => Ok(()),
-        refused => Err(Failure::ShardsRefused(refused)),
+        refused => {
+            let kernels = counted(refused, "kernel");
+            let message = format!("failed to compile {kernels}; all shards are done");
+            Err(Error::new(ErrorKind::ShardRefused, message, SHARD_REFUSED_HINT))
+        }
     }
 }

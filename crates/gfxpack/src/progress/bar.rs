@@ -60,11 +60,6 @@ impl Bar {
         }
     }
 
-    /// Whether anybody is told.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.shown.is_some() || !(self.output.json || self.output.quiet)
-    }
-
     /// So many more bytes are done.
     pub(crate) fn add(&self, more: u64) {
         match &self.shown {
@@ -75,31 +70,27 @@ impl Bar {
 
     /// So much of the work on a kdb is done.
     pub(crate) fn progress(&self, Progress { rows, total, pages, .. }: Progress) {
-        let Some(bar) = &self.shown else {
-            return self.line(|lines| (lines.done, lines.total) = (rows, total));
-        };
-        if total > 0 && bar.length() != Some(total) {
-            self.style(total);
+        if let Some(bar) =
+            self.shown.as_ref().filter(|bar| total > 0 && bar.length() != Some(total))
+        {
             bar.set_message(if pages { "pages" } else { "kernels" });
         }
-        bar.set_position(rows);
+        self.at(rows, total);
     }
 
     /// So many of so many are done.
     pub(crate) fn at(&self, done: u64, total: u64) {
-        match &self.shown {
-            None => self.line(|lines| (lines.done, lines.total) = (done, total)),
-            Some(bar) => {
-                if total > 0 && bar.length() != Some(total) {
-                    self.style(total);
-                }
-                bar.set_position(done);
-            }
+        let Some(bar) = &self.shown else {
+            return self.line(|lines| (lines.done, lines.total) = (done, total));
+        };
+        if total > 0 && bar.length() != Some(total) {
+            self.style(total);
         }
+        bar.set_position(done);
     }
 
     fn line(&self, change: impl FnOnce(&mut Lines)) {
-        if !self.is_wanted() {
+        if self.output.json || self.output.quiet {
             return;
         }
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);

@@ -27,7 +27,6 @@ pub(super) struct Bars {
     /// By job: the targets whose kdbs want it.
     wanted: Vec<Vec<usize>>,
     in_flight: Vec<JobId>,
-    count: BuildCount,
     failures: FailureTexts,
     /// When the build will probably be done; the bar reads it as it is drawn.
     end: Arc<Mutex<Option<Instant>>>,
@@ -72,7 +71,6 @@ impl Bars {
             targets,
             wanted,
             in_flight: Vec::new(),
-            count: BuildCount::default(),
             failures: FailureTexts::new(files),
             end,
         }
@@ -84,17 +82,16 @@ impl Bars {
         }
     }
 
-    fn show(&self, plan: &Plan) {
+    fn show(&self, plan: &Plan, count: &BuildCount) {
         let names: Vec<&str> = self
             .in_flight
             .iter()
             .take(4)
             .map(|&job| plan[job].key.source_name().unwrap_or_default())
             .collect();
-        *self.end.lock().expect("no panic inside") =
-            self.count.left().map(|left| Instant::now() + left);
-        let BuildCount { cached, compiled, to_do, .. } = self.count;
-        let (refused, failed) = (self.count.refused_words(), self.count.failed_words());
+        *self.end.lock().expect("no panic inside") = count.left().map(|left| Instant::now() + left);
+        let BuildCount { cached, compiled, to_do, .. } = *count;
+        let (refused, failed) = (count.refused_words(), count.failed_words());
         self.all.set_message(format!(
             "{cached} cached{refused}, {compiled} of {to_do} compiled{failed} {}",
             names.join(" ")
@@ -102,7 +99,7 @@ impl Bars {
         if to_do > 0 {
             // In parts that no bar shows.
             self.all.set_length(10_000);
-            self.all.set_position((self.count.fraction() * 10_000.0) as u64);
+            self.all.set_position((count.fraction() * 10_000.0) as u64);
         }
     }
 
@@ -133,8 +130,7 @@ fn line_style(template: &str) -> ProgressStyle {
 }
 
 impl BuildView for Bars {
-    fn event(&mut self, plan: &Plan, event: &Event) {
-        self.count.event(plan, event);
+    fn event(&mut self, plan: &Plan, event: &Event, count: &BuildCount) {
         match event {
             Event::Looked { cached, refused } => {
                 self.in_flight.clear();
@@ -146,7 +142,7 @@ impl BuildView for Bars {
                     self.advance(*job);
                     self.tell(plan, *job, failure);
                 }
-                if self.count.to_do == 0 {
+                if count.to_do == 0 {
                     self.all.set_position(1);
                 }
             }
@@ -161,27 +157,22 @@ impl BuildView for Bars {
                 self.tell(plan, *job, failure);
             }
         }
-        self.show(plan);
+        self.show(plan, count);
     }
 
-    fn assembled(&mut self, _plan: &Plan, kdb: KdbId, rows: u64, total: u64) {
-        let bar = &self.targets[kdb.0];
-        bar.set_message(if rows == total {
-            format!("kdb done: {}", counted(total, "kernel"))
-        } else {
-            format!("assembling kdb {rows}/{total}")
+    fn assembled(&mut self, _: &Plan, kdb: KdbId, rows: u64, total: u64, unchanged: bool) {
+        self.targets[kdb.0].set_message(match rows == total {
+            true if unchanged => format!("kdb unchanged: {}", counted(total, "kernel")),
+            true => format!("kdb done: {}", counted(total, "kernel")),
+            false => format!("assembling kdb {rows}/{total}"),
         });
     }
 
-    fn unchanged(&mut self, _plan: &Plan, kdb: KdbId, rows: u64) {
-        self.targets[kdb.0].set_message(format!("kdb unchanged: {}", counted(rows, "kernel")));
-    }
-
-    fn finish(&mut self, kept: bool) {
+    fn finish(&mut self, count: &BuildCount, kept: bool) {
         self.all.disable_steady_tick();
         self.output.draws(None);
         // Above the bars, which stay as they are.
-        self.multi.suspend(|| say_at_the_end(&self.output, &self.failures, &self.count, kept));
+        self.multi.suspend(|| say_at_the_end(&self.output, &self.failures, count, kept));
         for bar in self.targets.iter().chain([&self.all]) {
             bar.abandon();
         }

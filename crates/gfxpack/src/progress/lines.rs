@@ -15,7 +15,6 @@ use crate::output::{Output, counted};
 /// Plain lines.
 pub(super) struct Lines {
     output: Output,
-    count: BuildCount,
     failures: FailureTexts,
     tenths: usize,
     said: Instant,
@@ -25,15 +24,13 @@ impl Lines {
     pub(super) fn new(output: &Output, files: &FailureFiles) -> Self {
         Self {
             output: output.clone(),
-            count: BuildCount::default(),
             failures: FailureTexts::new(files),
             tenths: 0,
             said: Instant::now(),
         }
     }
 
-    fn step(&mut self) {
-        let count = &self.count;
+    fn step(&mut self, count: &BuildCount) {
         let fraction = count.fraction();
         let tenths = (fraction * 10.0) as usize;
         if tenths > self.tenths || self.said.elapsed() >= SILENCE {
@@ -54,16 +51,15 @@ impl Lines {
 }
 
 impl BuildView for Lines {
-    fn event(&mut self, plan: &Plan, event: &Event) {
-        self.count.event(plan, event);
+    fn event(&mut self, plan: &Plan, event: &Event, count: &BuildCount) {
         match event {
             Event::Looked { cached, refused } => {
                 self.tenths = 0;
                 self.output.say(&format!(
                     "{} to compile, {} in the cache{}",
-                    counted(self.count.to_do, "kernel"),
+                    counted(count.to_do, "kernel"),
                     cached.len(),
-                    self.count.refused_words()
+                    count.refused_words()
                 ));
                 for (job, failure) in refused {
                     if let Some(text) = self.failures.one(plan, *job, failure) {
@@ -78,30 +74,26 @@ impl BuildView for Lines {
                 if self.output.verbose {
                     self.output.say(&format!("compiled {}", plan[*job].key));
                 }
-                self.step();
+                self.step(count);
             }
             Event::Failed { job, failure, .. } => {
                 if let Some(text) = self.failures.one(plan, *job, failure) {
                     self.output.stderr(&text);
                 }
-                self.step();
+                self.step(count);
             }
         }
     }
 
-    fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64) {
+    fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64, unchanged: bool) {
         if rows == total {
-            let name = plan[kdb].file_name();
-            self.output.say(&format!("assembled {name}: {}", counted(total, "kernel")));
+            let (name, kernels) = (plan[kdb].file_name(), counted(total, "kernel"));
+            let verb = if unchanged { "unchanged" } else { "assembled" };
+            self.output.say(&format!("{verb} {name}: {kernels}"));
         }
     }
 
-    fn unchanged(&mut self, plan: &Plan, kdb: KdbId, rows: u64) {
-        let name = plan[kdb].file_name();
-        self.output.say(&format!("unchanged {name}: {}", counted(rows, "kernel")));
-    }
-
-    fn finish(&mut self, kept: bool) {
-        say_at_the_end(&self.output, &self.failures, &self.count, kept);
+    fn finish(&mut self, count: &BuildCount, kept: bool) {
+        say_at_the_end(&self.output, &self.failures, count, kept);
     }
 }

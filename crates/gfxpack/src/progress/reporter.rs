@@ -1,51 +1,73 @@
 //! The pipeline's events on a terminal, in a log, or as JSON messages.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use gfxpack_pipeline::build_view::BuildMessages;
+use gfxpack_compile::{Cancel, Event as JobEvent};
+use gfxpack_pipeline::build_view::{BuildCount, messages};
 use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::progress::{Event, Progress, Unit};
 use gfxpack_plan::plan::Plan;
-use serde_json::json;
 
 use super::bar::Bar;
 use super::bars::Bars;
 use super::lines::Lines;
-use super::view::{BuildView, Messages};
-use crate::output::{Output, shown, size};
+use super::view::BuildView;
+use crate::context::Context;
+use crate::output::{Output, message, shown, size};
 use crate::tuning_findings;
 
 /// Reports a run in the way that was asked for.
 pub(crate) struct Reporter {
     output: Output,
-    /// For people, for machines, or for both.
-    build: Mutex<Vec<Box<dyn BuildView>>>,
+    cancel: Cancel,
+    build: Mutex<Option<Build>>,
     step: Mutex<Option<Bar>>,
 }
 
+/// A build that runs.
+struct Build {
+    count: BuildCount,
+    /// For people, unless only machines are told.
+    view: Option<Box<dyn BuildView>>,
+}
+
 impl Reporter {
-    pub(crate) fn new(output: &Output) -> Self {
-        Self { output: output.clone(), build: Mutex::default(), step: Mutex::default() }
+    pub(crate) fn new(context: &Context) -> Self {
+        let (output, cancel) = (context.output.clone(), context.cancel.clone());
+        Self { output, cancel, build: Mutex::default(), step: Mutex::default() }
     }
 
-    fn views(&self, plan: &Plan, files: &FailureFiles) -> Vec<Box<dyn BuildView>> {
+    fn build(&self) -> MutexGuard<'_, Option<Build>> {
+        self.build.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start_build(&self, plan: &Plan, files: &FailureFiles) {
         let output = &self.output;
-        let mut views: Vec<Box<dyn BuildView>> = Vec::new();
-        if output.messages {
-            let (output, messages) = (output.clone(), BuildMessages::default());
-            views.push(Box::new(Messages { output, messages }));
-        }
-        if output.bars {
-            views.push(Box::new(Bars::new(output, plan, files)));
-        } else if !output.json {
-            views.push(Box::new(Lines::new(output, files)));
-        }
-        views
+        output.building();
+        let view: Option<Box<dyn BuildView>> = match (output.bars, output.json) {
+            (true, _) => Some(Box::new(Bars::new(output, plan, files))),
+            (false, false) => Some(Box::new(Lines::new(output, files))),
+            (false, true) => None,
+        };
+        *self.build() = Some(Build { count: BuildCount::default(), view });
     }
 
-    fn with_build(&self, act: impl Fn(&mut dyn BuildView)) {
-        let mut build = self.build.lock().unwrap_or_else(PoisonError::into_inner);
-        build.iter_mut().for_each(|view| act(&mut **view));
+    fn job(&self, plan: &Plan, event: &JobEvent) {
+        let (output, mut build) = (&self.output, self.build());
+        let Some(Build { count, view }) = &mut *build else { return };
+        count.event(plan, event);
+        if output.messages {
+            messages(plan, event, count, &mut |kind, body| output.message(kind, &body));
+        }
+        if let Some(view) = view {
+            view.event(plan, event, count);
+        }
+    }
+
+    fn with_view(&self, act: impl FnOnce(&mut dyn BuildView, &BuildCount)) {
+        if let Some(Build { count, view: Some(view) }) = &mut *self.build() {
+            act(&mut **view, count);
+        }
     }
 
     fn step(&self, what: &'static str, unit: Unit, done: u64, total: u64) {
@@ -59,6 +81,10 @@ impl Reporter {
 }
 
 impl Progress for Reporter {
+    fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
     fn event(&self, event: Event<'_>) {
         let output = &self.output;
         match event {
@@ -68,8 +94,9 @@ impl Progress for Reporter {
             Event::StepEnded => self.end_step(),
             Event::ProblemFailed { target, problem, reason } => {
                 let (problem, reason) = (problem.to_string(), reason.to_string());
-                let body = json!({ "target": target, "problem": problem, "reason": reason });
-                output.message("problem-failed", &body);
+                message!(output, "problem-failed", {
+                    "target": target, "problem": problem, "reason": reason,
+                });
                 output.show_warning(&format!("{target}: `{problem}`: {reason}"));
             }
             Event::TuningFinding { file, finding } => {
@@ -79,21 +106,14 @@ impl Progress for Reporter {
                 output.say(&format!("using {identity} for {}", targets.join(", ")));
                 output.building();
             }
-            Event::BuildStarted { plan, files } => {
-                output.building();
-                let views = self.views(plan, files);
-                *self.build.lock().unwrap_or_else(PoisonError::into_inner) = views;
-            }
-            Event::Job { plan, event } => self.with_build(|view| view.event(plan, event)),
-            Event::KdbProgress { plan, kdb, rows, total } => {
-                self.with_build(|view| view.assembled(plan, kdb, rows, total));
-            }
-            Event::KdbUnchanged { plan, kdb, rows } => {
-                self.with_build(|view| view.unchanged(plan, kdb, rows));
+            Event::BuildStarted { plan, files } => self.start_build(plan, files),
+            Event::Job { plan, event } => self.job(plan, event),
+            Event::KdbProgress { plan, kdb, rows, total, unchanged } => {
+                self.with_view(|view, _| view.assembled(plan, kdb, rows, total, unchanged))
             }
             Event::BuildEnded { kept } => {
-                self.with_build(|view| view.finish(kept));
-                self.build.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                self.with_view(|view, count| view.finish(count, kept));
+                *self.build() = None;
             }
             Event::Annotation(line) => output.stderr(line),
             Event::Report(summary) => output.message("report", summary),
@@ -102,7 +122,7 @@ impl Progress for Reporter {
                 output.say(&format!("{verb} {file_name} ({})", size(bytes)));
             }
             Event::PackageRemoved { path } => {
-                output.message("package-removed", &json!({ "file": shown(path) }));
+                message!(output, "package-removed", { "file": shown(path) });
                 let name = path.file_name().map(shown).unwrap_or_default();
                 output.say(&format!("removed {name}, which is out of date"));
             }

@@ -1,10 +1,10 @@
-//! How one build is shown: the trait that bars, lines and JSON implement.
+//! How one build is shown to people: the trait that bars and lines implement.
 
 use std::time::Duration;
 
 use gfxpack_compile::Event;
 use gfxpack_model::KdbId;
-use gfxpack_pipeline::build_view::{BuildCount, BuildMessages, FailureTexts};
+use gfxpack_pipeline::build_view::{BuildCount, FailureTexts};
 use gfxpack_plan::plan::Plan;
 
 use crate::output::Output;
@@ -15,34 +15,13 @@ pub(super) const SILENCE: Duration = Duration::from_secs(60);
 
 /// Shows a build. It decides nothing.
 pub(crate) trait BuildView: Send {
-    /// Something happened to a job.
-    fn event(&mut self, plan: &Plan, event: &Event);
-    /// Rows of a kdb were written.
-    fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64);
-    /// A kdb lies there from an earlier run as it would be made now.
-    fn unchanged(&mut self, plan: &Plan, kdb: KdbId, rows: u64);
+    /// Something happened to a job; `count` knows of it already.
+    fn event(&mut self, plan: &Plan, event: &Event, count: &BuildCount);
+    /// Rows of a kdb were written, or it lies there `unchanged` from an earlier run.
+    fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64, unchanged: bool);
     /// Everything is done, or was given up; what was compiled is `kept` or
     /// thrown away.
-    fn finish(&mut self, kept: bool);
-}
-
-/// Tells machines of a build.
-pub(super) struct Messages {
-    pub(super) output: Output,
-    pub(super) messages: BuildMessages,
-}
-
-impl BuildView for Messages {
-    fn event(&mut self, plan: &Plan, event: &Event) {
-        let Self { output, messages } = self;
-        messages.event(plan, event, &mut |kind, body| output.message(kind, &body));
-    }
-
-    fn assembled(&mut self, _plan: &Plan, _kdb: KdbId, _rows: u64, _total: u64) {}
-
-    fn unchanged(&mut self, _plan: &Plan, _kdb: KdbId, _rows: u64) {}
-
-    fn finish(&mut self, _kept: bool) {}
+    fn finish(&mut self, count: &BuildCount, kept: bool);
 }
 
 /// What people are told when a build is done or given up.

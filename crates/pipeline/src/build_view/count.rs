@@ -3,22 +3,14 @@
 use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Estimator, Event};
-use gfxpack_model::Language;
 use gfxpack_plan::plan::Plan;
 
-/// Languages are estimated apart.
-pub(super) fn language_class(language: Language) -> usize {
-    match language {
-        Language::Hip => 0,
-        Language::OpenclC => 1,
-        Language::Assembly => 2,
-    }
-}
+use crate::text::if_any;
 
 /// How far a build is, in jobs and in work.
 #[derive(Debug)]
 pub struct BuildCount {
-    begun: Instant,
+    pub(super) begun: Instant,
     estimator: Estimator,
     /// Jobs whose objects the store has.
     pub cached: usize,
@@ -57,9 +49,10 @@ impl BuildCount {
                 (self.compiled, self.failed) = (0, 0);
             }
             Event::Queued { workers, jobs } => {
+                // Languages are estimated apart.
                 let queue = jobs
                     .iter()
-                    .map(|(job, expected)| (*job, language_class(plan[*job].language), *expected));
+                    .map(|(job, expected)| (*job, plan[*job].language as usize, *expected));
                 self.estimator.queued(*workers, queue, now);
             }
             Event::Warning { .. } | Event::Prepared { .. } => {}
@@ -90,22 +83,23 @@ impl BuildCount {
     /// How long it will take yet, where that is known.
     #[must_use]
     pub fn left(&self) -> Option<Duration> {
-        let left = self.estimator.left(self.begun.elapsed());
-        left.filter(|_| self.done() < self.to_do)
+        self.estimated().filter(|_| self.done() < self.to_do)
+    }
+
+    /// The same, also of a build that is done.
+    pub(super) fn estimated(&self) -> Option<Duration> {
+        self.estimator.left(self.begun.elapsed())
     }
 
     /// `, 2 refused before`, or nothing.
     #[must_use]
     pub fn refused_words(&self) -> String {
-        match self.refused {
-            0 => String::new(),
-            refused => format!(", {refused} refused before"),
-        }
+        if_any(self.refused, |refused| format!(", {refused} refused before"))
     }
 
     /// `, 2 failed`, or nothing.
     #[must_use]
     pub fn failed_words(&self) -> String {
-        if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() }
+        if_any(self.failed, |failed| format!(", {failed} failed"))
     }
 }

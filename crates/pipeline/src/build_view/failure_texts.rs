@@ -4,10 +4,9 @@ use gfxpack_compile::Failure;
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
 
-use crate::excerpt::{Excerpt, shortened};
 use crate::failure_log::FailureFiles;
-use crate::failures::{Groups, told_reason};
-use crate::text::counted;
+use crate::failures::{Excerpt, Groups, shortened, told_reason};
+use crate::text::{counted, if_any};
 
 /// So many kernels that fail like an earlier one are named as they do.
 const NAMED: usize = 5;
@@ -66,10 +65,7 @@ impl FailureTexts {
         for group in self.groups.list().iter().filter(|group| group.jobs.len() > 1) {
             let count = counted(group.jobs.len(), "kernel");
             let more = group.jobs.len().saturating_sub(NAMED + 1);
-            let more = match more {
-                0 => String::new(),
-                more => format!(" ({more} of them not named above)"),
-            };
+            let more = if_any(more, |more| format!(" ({more} of them not named above)"));
             hidden |= !more.is_empty();
             let title = shortened(group.title());
             lines.push(format!("{count} failed for one reason{more}: {title}"));

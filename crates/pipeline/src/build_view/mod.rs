@@ -8,4 +8,4 @@ mod messages;
 
 pub use count::BuildCount;
 pub use failure_texts::FailureTexts;
-pub use messages::BuildMessages;
+pub use messages::messages;

@@ -1,14 +1,17 @@
 //! The compilers that made the kernels of the user's cache.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use gfxpack_compile::Cancel;
+use gfxpack_kdb::{ReadError, ReadOptions, Reader};
 use gfxpack_runtime::UserPlace;
 use gfxpack_runtime::explain::entries;
-use gfxpack_toolchain::Search;
+use gfxpack_toolchain::{Search, clang_version, made_by};
 
 use super::finding::Findings;
 use super::installed::Installed;
 use crate::error::in_full;
-use crate::old_kernels::{self, Compilers};
 use crate::options::CacheOptions;
 use crate::text::counted;
 use crate::toolchains;
@@ -27,15 +30,15 @@ pub fn check_compilers(
 ) {
     let UserPlace::Dir(directory) = &installed.places.user else { return };
     let rows = if installed.deep { u64::MAX } else { ROWS };
-    let mut compilers = Compilers::new();
+    let mut made_by_any = Compilers::new();
     for file in entries(directory).filter(|file| file.extension().is_some_and(|e| e == "ukdb")) {
         // What can't be read was told of before.
-        let found = old_kernels::compilers(&file, installed.max_object_bytes, rows);
+        let found = compilers(&file, installed.max_object_bytes, rows);
         for (compiler, count) in found.unwrap_or_default() {
-            *compilers.entry(compiler).or_default() += count;
+            *made_by_any.entry(compiler).or_default() += count;
         }
     }
-    if compilers.is_empty() {
+    if made_by_any.is_empty() {
         return;
     }
     let versions = match toolchains::clang_versions(search, cache, cancel) {
@@ -43,7 +46,7 @@ pub fn check_compilers(
         Ok(_) => return,
         Err(error) => return findings.note(ABOUT, in_full(&error)),
     };
-    for (compiler, count) in old_kernels::not_installed(&compilers, &versions) {
+    for (compiler, count) in not_installed(&made_by_any, &versions) {
         let what = format!(
             "{} made by `{compiler}`; installed: clang {}. `gfxpack caches clear miopen` has them \
              compiled anew",
@@ -51,5 +54,84 @@ pub fn check_compilers(
             versions.join(", ")
         );
         findings.note(ABOUT, what);
+    }
+}
+
+/// How many kernels each compiler made, by its own words about itself.
+type Compilers = BTreeMap<String, u64>;
+
+/// Why a kdb is not read to its end.
+enum Stop {
+    Enough,
+    Read(ReadError),
+}
+
+impl From<ReadError> for Stop {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+/// Counts the compilers of a kdb's first `rows` kernels; kernels whose compiler
+/// did not name itself are not counted. No code object may claim more than
+/// `max_object_bytes`. A kdb that a program has open is counted as it was when
+/// it was last closed.
+///
+/// # Errors
+/// Where it can't be read.
+fn compilers(kdb: &Path, max_object_bytes: u64, rows: u64) -> Result<Compilers, ReadError> {
+    let mut options = ReadOptions::default();
+    options.max_object_bytes = max_object_bytes;
+    options.wal = true;
+    let reader = Reader::open_with(kdb, options)?;
+    let mut compilers = Compilers::new();
+    let mut seen = 0;
+    let read = reader.for_each_kernel(|row| {
+        if seen == rows {
+            return Err(Stop::Enough);
+        }
+        seen += 1;
+        if let Some(compiler) = made_by(&row.code_object) {
+            *compilers.entry(compiler).or_default() += 1;
+        }
+        Ok(())
+    });
+    match read {
+        Ok(()) | Err(Stop::Enough) => Ok(compilers),
+        Err(Stop::Read(error)) => Err(error),
+    }
+}
+
+/// Those compilers that are none of the installed ones, whose versions are
+/// these: `15.0.6`.
+fn not_installed(compilers: &Compilers, installed: &[String]) -> Compilers {
+    let is_installed = |name: &str| {
+        clang_version(name).is_some_and(|version| installed.iter().any(|one| one == version))
+    };
+    compilers
+        .iter()
+        .filter(|(name, _)| !is_installed(name))
+        .map(|(name, count)| (name.clone(), *count))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compilers_are_told_by_their_versions() {
+        let compilers = Compilers::from([
+            ("AMD clang version 17.0.0 (https://github.com/x roc-6.0.0 1)".to_owned(), 3),
+            ("Debian clang version 15.0.6".to_owned(), 2),
+        ]);
+        let others = |installed: &[&str]| {
+            let installed: Vec<String> = installed.iter().map(|one| (*one).to_owned()).collect();
+            not_installed(&compilers, &installed).into_values().collect::<Vec<u64>>()
+        };
+        assert_eq!(others(&["15.0.6"]), [3]);
+        assert_eq!(others(&["15.0.6", "17.0.0"]), [0; 0]);
+        assert_eq!(others(&["17.0.0-1"]), [3, 2]);
+        assert_eq!(others(&[]), [3, 2]);
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use gfxpack_runtime::{Place, Places};
 
 use super::finding::Findings;
+use crate::text::joined;
 
 const ABOUT: &str = "directory";
 /// Permission bit: everybody may write.
@@ -26,11 +27,10 @@ pub(super) fn check(places: &Places, findings: &mut Findings<'_>) {
         any |= directory(place, findings);
     }
     if !any {
-        let asked: Vec<String> =
-            places.system.iter().map(|place| format!("`{}`", place.path.display())).collect();
+        let asked = places.system.iter().map(|place| format!("`{}`", place.path.display()));
         findings.problem(
             ABOUT,
-            format!("no directory of installed kdbs is there: {}", asked.join(", ")),
+            format!("no directory of installed kdbs is there: {}", joined(asked)),
             "install a kernel package, or name its directory with MIOPEN_SYSTEM_DB_PATH",
         );
     }

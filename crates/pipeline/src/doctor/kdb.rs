@@ -12,7 +12,7 @@ use gfxpack_runtime::explain::target_of;
 use super::directories::OTHERS_WRITE;
 use super::finding::Findings;
 use crate::error::in_full;
-use crate::text::{counted, size};
+use crate::text::{counted, joined, size};
 
 pub(super) const ABOUT: &str = "kdb";
 
@@ -87,12 +87,9 @@ fn contents(kdb: KdbCheck<'_>) -> Result<Contents, ReadError> {
     let info = reader.info()?;
     let target = kdb.target.id();
     let processor = target.processor();
-    let others: Vec<String> = info
-        .devices
-        .iter()
-        .filter(|(device, _)| !device.is_empty() && *device != processor)
-        .map(|(device, count)| format!("{count} for {device}"))
-        .collect();
+    let others = info.devices.iter();
+    let others = others.filter(|(device, _)| !device.is_empty() && *device != processor);
+    let others = joined(others.map(|(device, count)| format!("{count} for {device}")));
     let mut first = None;
     let stop = reader.for_each_key(|key| {
         first = Some(key);
@@ -105,14 +102,11 @@ fn contents(kdb: KdbCheck<'_>) -> Result<Contents, ReadError> {
     let wrong = if info.rows == 0 {
         Some("holds no kernel".to_owned())
     } else if !others.is_empty() {
-        Some(format!("holds kernels of other GPUs: {}", others.join(", ")))
+        Some(format!("holds kernels of other GPUs: {others}"))
     } else {
         code.and_then(|code| match code_object::targets(&code) {
             Ok(targets) if targets.iter().any(|code| code.serves(target)) => None,
-            Ok(targets) => {
-                let targets: Vec<String> = targets.iter().map(ToString::to_string).collect();
-                Some(format!("holds code for {}, not for {target}", targets.join(", ")))
-            }
+            Ok(targets) => Some(format!("holds code for {}, not for {target}", joined(targets))),
             Err(error) => Some(format!("holds what is no code object: {error}")),
         })
     };

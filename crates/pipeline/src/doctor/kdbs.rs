@@ -13,7 +13,7 @@ use super::finding::Findings;
 use super::installed::Installed;
 use super::kdb::{ABOUT, KdbCheck, check_kdb, with_pointer};
 use crate::hidden::{Hidden, hidden as compare};
-use crate::text::{counted, size};
+use crate::text::{counted, if_any, joined, size};
 
 /// Checks all kdbs in the directories that are asked.
 pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
@@ -110,11 +110,9 @@ fn others(kdbs: &[&Path], max_object_bytes: u64, findings: &mut Findings<'_>) {
         }
     }
     if !kdbs.is_empty() {
-        let names: Vec<String> = kdbs
-            .iter()
-            .filter_map(|kdb| Some(kdb.file_name()?.to_string_lossy().into_owned()))
-            .collect();
-        let what = format!("{} of other GPUs: {}", size(bytes), names.join(", "));
+        let names = kdbs.iter().filter_map(|kdb| kdb.file_name());
+        let names = joined(names.map(|name| name.to_string_lossy()));
+        let what = format!("{} of other GPUs: {names}", size(bytes));
         findings.note(ABOUT, what);
     }
 }
@@ -124,22 +122,15 @@ fn missing(target: &Target, kdbs: &[PathBuf], findings: &mut Findings<'_>) {
     if kdbs.iter().any(|kdb| is_for(kdb, target)) {
         return;
     }
-    let packages: Vec<String> = [target.clone(), Target::new(target.id().clone(), None)]
-        .iter()
-        .map(|target| package_name::for_target(package_name::DEFAULT_NAME_TEMPLATE, target))
-        .collect();
-    let mut packages: Vec<&str> = packages.iter().map(String::as_str).collect();
+    let mut packages = [target.clone(), Target::new(target.id().clone(), None)]
+        .map(|target| package_name::for_target(package_name::DEFAULT_NAME_TEMPLATE, &target))
+        .to_vec();
     packages.dedup();
-    let near: Vec<String> = kdbs
-        .iter()
-        .filter(|kdb| target_of(kdb).is_some_and(|o| o.id().processor() == target.id().processor()))
-        .map(|kdb| format!("`{}`", kdb.display()))
-        .collect();
-    let near = if near.is_empty() {
-        String::new()
-    } else {
-        format!("; {} is for other devices of its kind", near.join(", "))
-    };
+    let alike = |kdb: &Target| kdb.id().processor() == target.id().processor();
+    let near = kdbs.iter().filter(|kdb| target_of(kdb).as_ref().is_some_and(alike));
+    let near: Vec<String> = near.map(|kdb| format!("`{}`", kdb.display())).collect();
+    let near =
+        if_any(near.len(), |_| format!("; {} is for other devices of its kind", joined(&near)));
     findings.problem(
         ABOUT,
         format!("none is installed for {target} ({}){near}", names(target).join(" or ")),

@@ -2,7 +2,6 @@
 //! about it. Each check adds to [`Findings`]; call them in the order in which
 //! a reader should see the results.
 
-mod check;
 mod compilers;
 mod databases;
 mod devices;
@@ -11,18 +10,21 @@ mod finding;
 mod installed;
 mod kdb;
 mod kdbs;
-mod library;
-mod rocfft;
-mod tuning;
+mod libraries;
 mod user_cache;
 mod variables;
 
-pub use check::check_installed;
 pub use compilers::check_compilers;
 pub use devices::{check_devices, check_target};
 pub use finding::{Finding, Findings, Level};
 pub use installed::Installed;
-pub use library::check_library;
-pub use rocfft::check_rocfft;
-pub use tuning::check_tuning;
+pub use libraries::{check_library, check_rocfft};
 pub use variables::check_variables;
+
+/// Checks directories, kdbs, the user's cache, and MIOpen's databases.
+pub fn check_installed(installed: Installed<'_>, findings: &mut Findings<'_>) {
+    directories::check(installed.places, findings);
+    kdbs::check(installed, findings);
+    user_cache::check(installed.places, installed.max_object_bytes, findings);
+    databases::check(installed, findings);
+}

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_kdb::{Fault, ReadError, ReadOptions, Reader};
 use gfxpack_runtime::explain::entries;
 use gfxpack_runtime::{Places, UserPlace};
+use walkdir::WalkDir;
 
 use super::finding::Findings;
 use crate::error::in_full;
@@ -114,16 +115,7 @@ fn old_versions(directory: &Path, findings: &mut Findings<'_>) {
 
 /// Bytes of the files below a directory; symbolic links are not followed.
 fn bytes(directory: &Path) -> u64 {
-    let mut bytes = 0;
-    let mut queue = vec![directory.to_owned()];
-    while let Some(directory) = queue.pop() {
-        for path in entries(&directory) {
-            match fs::symlink_metadata(&path) {
-                Ok(metadata) if metadata.is_dir() => queue.push(path),
-                Ok(metadata) if metadata.is_file() => bytes += metadata.len(),
-                _ => {}
-            }
-        }
-    }
-    bytes
+    let files = WalkDir::new(directory).into_iter().flatten();
+    let files = files.filter(|entry| entry.file_type().is_file());
+    files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
 }

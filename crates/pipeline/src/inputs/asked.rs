@@ -9,13 +9,14 @@ use gfxpack_miopen::{Library, Sources, is_left_out_by_debian};
 use gfxpack_model::{KernelKey, Language, SourceId};
 use gfxpack_plan::expand::KeyRequest;
 use gfxpack_plan::{InputFault, Location, arguments};
+use gfxpack_process::temporary_dir;
 
 use super::reader::Reader;
 use crate::ask::Asked;
 use crate::error::{self, Result};
 use crate::licence_head::licence_of;
 use crate::text::counted;
-use crate::unbuildable::{Reason, Unbuilt};
+use crate::unbuildable::Reason;
 
 /// Where a key's source is.
 #[derive(Debug, Clone)]
@@ -84,10 +85,7 @@ impl Reader {
     /// those that the user has too, in another version.
     fn write_sources(&mut self, library: &Library, user: &SourceDirs) -> Result<SourceDirs> {
         let texts = Sources::in_library(library)?;
-        let dir = tempfile::Builder::new()
-            .prefix("gfxpack-sources-")
-            .tempdir()
-            .map_err(error::io("create", &std::env::temp_dir()))?;
+        let dir = temporary_dir()?;
         texts.write_to_compile(dir.path())?;
         let own = SourceDirs::list(&[dir.path().to_owned()])?;
         self.own_sources.push(Arc::new(dir));
@@ -111,12 +109,13 @@ impl Reader {
         location: Location,
         search: &mut SourceSearch<'_>,
     ) -> Result<()> {
+        let target = self.requests[position].target.clone();
         let request = match request(key, location.clone()) {
             Ok(request) => request,
             Err(problem) => {
                 let reason = Reason::from(&problem);
                 self.key_errors.push(location.error(problem));
-                self.refuse_asked(position, key, reason);
+                self.add_unbuildable(&target, key, reason);
                 return Ok(());
             }
         };
@@ -134,7 +133,7 @@ impl Reader {
                 self.requests[position].keys.push((Arc::new(request), index));
             }
             Place::Absent | Place::LeftOut => search.without_source.push(key.clone()),
-            Place::Refused(reason) => self.refuse_asked(position, key, reason),
+            Place::Refused(reason) => self.add_unbuildable(&target, key, reason),
         }
         Ok(())
     }
@@ -147,12 +146,6 @@ impl Reader {
             self.left_out_by_debian.insert(name.to_owned(), reason);
         }
         is_left_out
-    }
-
-    fn refuse_asked(&mut self, position: usize, key: &KernelKey, reason: Reason) {
-        let target = self.requests[position].target.clone();
-        let unbuilt = Unbuilt { key: key.clone(), reason };
-        self.unbuildable.entry(target).or_default().push(unbuilt);
     }
 
     /// Finds a source and loads it.

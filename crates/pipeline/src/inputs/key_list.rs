@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
-use gfxpack_model::{KernelKey, SourceId, Target};
+use gfxpack_model::{KernelKey, SourceId};
 use gfxpack_plan::expand::{KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::{InputError, InputFault, arguments};
 use rayon::prelude::*;
@@ -16,7 +16,8 @@ use super::text_file::{as_text, cannot_read};
 use crate::error::{self, Error, Result};
 use crate::licence_head::licence_of;
 use crate::rayon_workers::RayonWorkers;
-use crate::unbuildable::{Reason, Unbuilt};
+use crate::text::joined;
+use crate::unbuildable::Reason;
 
 /// Lines of a key list that are held beside the keys.
 const LINES_AT_ONCE: usize = 32 * 1024;
@@ -93,13 +94,12 @@ impl<'k> KeyChecks<'k> {
 }
 
 fn no_key_for(processor: &str, name: &str, devices: &BTreeSet<&str>) -> Error {
-    let devices: Vec<&str> = devices.iter().copied().collect();
     error::usage(
         format!("failed to find a key for {processor} in `{name}`"),
         format!(
             "its keys are for {}: give that as --target, or rewrite the list with `gfxpack harvest \
              --retarget {processor}`; each list needs a key for every target",
-            devices.join(", ")
+            joined(devices)
         ),
     )
 }
@@ -190,11 +190,6 @@ impl Reader {
         found
     }
 
-    fn add_unbuildable(&mut self, target: &Target, key: &KernelKey, reason: Reason) {
-        let unbuilt = Unbuilt { key: key.clone(), reason };
-        self.unbuildable.entry(target.clone()).or_default().push(unbuilt);
-    }
-
     fn warn_of_other_devices(&mut self, name: &str, devices: &BTreeSet<&str>) {
         let processors: BTreeSet<&str> =
             self.requests.iter().map(|request| request.target.id().processor()).collect();
@@ -202,7 +197,7 @@ impl Reader {
         if others > 0 {
             self.warnings.push(format!(
                 "{name}: keys for {others} other devices are left out; only {} is built",
-                processors.into_iter().collect::<Vec<_>>().join(", ")
+                joined(processors)
             ));
         }
     }

@@ -4,18 +4,43 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gfxpack_compile::SourceSet;
+use gfxpack_model::{KernelKey, Target};
 use gfxpack_plan::expand::KeyRequest;
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault};
 use tempfile::TempDir;
 
-use super::excluded::Excluded;
 use crate::library::Library;
-use crate::unbuildable::{Reason, Unbuildable};
+use crate::missing_from::Present;
+use crate::refused_list::SkipList;
+use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
+
+/// Keys of the inputs that are not built.
+#[derive(Default)]
+pub(super) struct Excluded {
+    /// What kdbs have.
+    pub(super) present: Present,
+    /// How many keys that is of a target's.
+    pub(super) had: BTreeMap<Target, usize>,
+    /// What compilers refuse.
+    pub(super) refused: SkipList,
+}
+
+impl Excluded {
+    /// Whether a key is not built for a target; counts it.
+    pub(super) fn has(&mut self, target: &Target, key: &KernelKey) -> bool {
+        if self.present.has(target, key) {
+            *self.had.entry(target.clone()).or_default() += 1;
+            return true;
+        }
+        self.refused.skips(target, key)
+    }
+}
 
 /// Sources that are not compiled because of their licence, with the reason.
 pub type LeftOut = BTreeMap<String, String>;
 
+#[derive(Default)]
 pub(super) struct Reader {
     pub(super) requests: Vec<TargetRequest>,
     pub(super) sources: SourceSet,
@@ -42,6 +67,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
+    /// Notes that a key can't be built for a target.
+    pub(super) fn add_unbuildable(&mut self, target: &Target, key: &KernelKey, reason: Reason) {
+        let unbuilt = Unbuilt { key: key.clone(), reason };
+        self.unbuildable.entry(target.clone()).or_default().push(unbuilt);
+    }
+
     /// Notes what is wrong with a key.
     pub(super) fn note_unusable(&mut self, key: &KeyRequest, fault: InputFault) -> Reason {
         let reason = Reason::from(&fault);

@@ -17,33 +17,14 @@ fn request(target: &str, options: &str) -> TargetRequest {
 }
 
 fn reader(requests: Vec<TargetRequest>) -> Reader {
-    Reader {
-        own_sources: Vec::new(),
-        requests,
-        sources: SourceSet::default(),
-        library: Library::default(),
-        generated: BTreeSet::new(),
-        missing: Vec::new(),
-        excluded: Excluded {
-            present: Present::read(&[], 0).unwrap(),
-            had: BTreeMap::new(),
-            refused: SkipList::default(),
-        },
-        key_errors: Vec::new(),
-        unbuildable: Unbuildable::new(),
-        warnings: Vec::new(),
-        files: 0,
-        for_miopen: true,
-        has_input: true,
-        left_out_by_debian: LeftOut::new(),
-    }
+    Reader { requests, for_miopen: true, has_input: true, ..Reader::default() }
 }
 
 /// What libMIOpen asks for depends on the compute units.
 #[test]
 fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
     let reader = reader(vec![request("gfx906_60", " -DA"), request("gfx906", " -DB")]);
-    let read = reader.finish(LeftOut::new(), false).unwrap();
+    let read = reader.finish(&InputOptions::default()).unwrap();
     let keys = read.requests.iter().map(|request| {
         let keys = request.keys.iter().map(|(key, _)| key.options().to_owned());
         (request.target.kdb_file_name(), keys.collect::<Vec<_>>().concat())
@@ -71,8 +52,9 @@ fn asked_keys_that_a_licence_forbids_are_told_as_missing() {
         let unbuilt = Unbuilt { key: key(source), reason };
         reader.unbuildable.entry("gfx906".parse().unwrap()).or_default().push(unbuilt);
     }
-    let policy = LicensePolicy { dfsg: false, allow: vec!["MIT".parse().unwrap()] };
-    let left_out = reader.leave_out(&policy, None).unwrap();
+    let license_allow = vec!["MIT".parse().unwrap()];
+    let inputs = InputOptions { license_allow, ..InputOptions::default() };
+    let left_out = reader.leave_out(&inputs).unwrap();
     assert_eq!(left_out.keys().collect::<Vec<_>>(), ["other.cl"]);
     assert_eq!(reader.library.asked.unwrap().without_source, [key("other.cl")]);
     let stay: Vec<&KernelKey> =

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use gfxpack_package::{Written, sbom};
 
-use super::manifest::{File, Package, describe, lies_there};
-use crate::bill::{self, Bill};
+use super::manifest::{File, Package, lies_there};
 use crate::error::Result;
 use crate::outputs::Outputs;
+use crate::writers::{Bill, bill_checksums};
 
 /// What the bill of a package is called, as [`sbom::file_name`] has it.
 pub(super) fn file_name(package: &Package) -> String {
@@ -22,7 +22,7 @@ pub(super) fn trimmed(out: &Path, bill: File, packages: &[Package]) -> File {
     let there: Vec<&str> = own.map(|package| package.file.file.as_str()).collect();
     // Where that is impossible, it says more than there is.
     match sbom::retain(out, &bill.file, &there) {
-        Ok(Some(written)) => describe(bill.file, &written),
+        Ok(Some(written)) => File::new(&written),
         _ => bill,
     }
 }
@@ -53,7 +53,7 @@ pub(super) fn write(
     let checksums = match &bill.checksums {
         Some(checksums) => checksums,
         None => {
-            made = bill::checksums(spec, contents)?;
+            made = bill_checksums(spec, contents)?;
             &made
         }
     };

@@ -3,13 +3,14 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use gfxpack_model::{KernelKey, Target, processors};
+use gfxpack_model::{Target, processors};
 use gfxpack_package::Written;
 use serde::{Deserialize, Serialize};
 
-use crate::asked_facts::ProblemsFact;
+use crate::build::MissingKernel;
+use crate::library::ProblemsFact;
 use crate::origin::KdbOrigin;
-use crate::text::counted;
+use crate::text::{counted, if_any, joined};
 
 /// What lies in a directory of packages.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,7 +45,8 @@ pub struct KdbEntry {
     /// Performance and find databases in the packages, by their names there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tuning: Vec<File>,
-    pub(super) missing: Vec<Missing>,
+    /// Kernels that it lacks.
+    pub missing: Vec<MissingKernel>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -70,25 +72,10 @@ pub(super) struct Package {
     pub(super) depends: Vec<String>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Missing {
-    pub(super) kernel_name: String,
-    pub(super) kernel_args: String,
-    pub(super) reason: String,
-}
-
-pub(super) fn describe(name: String, written: &Written) -> File {
-    File { file: name, size: written.size, sha256: written.sha256.clone() }
-}
-
-impl KdbEntry {
-    /// The keys that are missing from the kdb, with the reason.
-    pub fn missing(&self) -> Vec<(KernelKey, String)> {
-        let key = |missing: &Missing| KernelKey {
-            kernel_name: missing.kernel_name.clone(),
-            kernel_args: missing.kernel_args.clone(),
-        };
-        self.missing.iter().map(|missing| (key(missing), missing.reason.clone())).collect()
+impl File {
+    pub(super) fn new(written: &Written) -> Self {
+        let Written { file_name, size, sha256, .. } = written.clone();
+        Self { file: file_name, size, sha256 }
     }
 }
 
@@ -98,8 +85,7 @@ impl KdbEntry {
     pub(super) fn notes(&self) -> Vec<String> {
         let id = self.target.id();
         let products = processors::by_name(id.processor()).map_or(&[][..], |known| known.products);
-        let products =
-            if products.is_empty() { String::new() } else { format!(": {}", products.join(", ")) };
+        let products = if_any(products.len(), |_| format!(": {}", joined(products)));
         let mut notes = vec![format!("for {}{products}", self.target)];
         let library = self.origin.library();
         let mut lists: Vec<&ProblemsFact> = Vec::new();
@@ -109,13 +95,13 @@ impl KdbEntry {
         let skipped = library.skipped.get(&self.target).copied().unwrap_or_default();
         let lacking = (self.missing.len() + without) as u64 + skipped;
         if !lists.is_empty() {
-            let names: Vec<&str> = lists.iter().map(|list| list.name()).collect();
+            let names = joined(lists.iter().map(|list| list.name()));
             let extent = match lacking {
                 _ if library.only_missing => "some kernels".to_owned(),
                 0 => "every kernel".to_owned(),
                 lacking => format!("all but {}", counted(lacking, "kernel")),
             };
-            notes.push(format!("{extent} of {}", names.join(", ")));
+            notes.push(format!("{extent} of {names}"));
         }
         notes
     }

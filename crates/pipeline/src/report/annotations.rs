@@ -5,8 +5,7 @@
 
 use gfxpack_plan::plan::Plan;
 
-use crate::excerpt::Excerpt;
-use crate::failures::{Group, Groups};
+use crate::failures::{Excerpt, Group, Groups};
 use crate::text::counted;
 
 /// GitHub shows no more of a step.

@@ -32,47 +32,14 @@ pub(crate) struct Fact {
     /// Of the object, in bytes.
     pub(crate) size: u64,
     /// Where and when it ran, since the build's start.
-    pub(crate) worker: u32,
-    pub(crate) start: Micros,
-    pub(crate) duration: Micros,
-    /// What it used, as [`Usage`] says.
-    pub(crate) cpu: Micros,
-    pub(crate) peak_memory: u64,
-    /// What few have.
-    more: Option<Box<More>>,
-}
-
-/// What is known of jobs that ran elsewhere or failed.
-#[derive(Debug, Clone)]
-struct More {
-    remote: Option<Arc<str>>,
-    output: Option<Arc<str>>,
-}
-
-impl Fact {
+    pub(crate) worker: usize,
+    pub(crate) start: Duration,
+    pub(crate) duration: Duration,
+    pub(crate) usage: Usage,
     /// Where it ran, if not on this machine.
-    pub(crate) fn remote(&self) -> Option<&Arc<str>> {
-        self.more.as_ref()?.remote.as_ref()
-    }
-
+    pub(crate) remote: Option<Arc<str>>,
     /// What the compiler wrote of one that failed, within limits.
-    pub(crate) fn output(&self) -> Option<&Arc<str>> {
-        self.more.as_ref()?.output.as_ref()
-    }
-}
-
-/// A time in half of a [`Duration`]'s memory.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Micros(u64);
-
-impl Micros {
-    fn from_duration(duration: Duration) -> Self {
-        Self(duration.as_micros() as u64)
-    }
-
-    pub(crate) fn as_millis(self) -> u64 {
-        self.0 / 1000
-    }
+    pub(crate) output: Option<Arc<str>>,
 }
 
 /// Headers that were precompiled for several jobs.
@@ -95,7 +62,7 @@ pub(crate) struct Facts {
     /// Those that ran.
     pub(crate) jobs: BTreeMap<JobId, Fact>,
     /// Sizes of the objects that the store had.
-    cached: BTreeMap<JobId, u64>,
+    pub(crate) cached: BTreeMap<JobId, u64>,
     /// Those that an earlier run saw refused.
     refused: BTreeSet<JobId>,
     pub(crate) failures: Groups,
@@ -139,15 +106,12 @@ impl Facts {
         let ran = |run: &JobRun, duration, usage: Usage, remote, output| Fact {
             ended: Ended::Compiled,
             size: 0,
-            worker: run.worker as u32,
-            start: Micros::from_duration(run.started.saturating_duration_since(begun)),
-            duration: Micros::from_duration(duration),
-            cpu: Micros::from_duration(usage.cpu),
-            peak_memory: usage.peak_memory,
-            more: match (&remote, &output) {
-                (None, None) => None,
-                _ => Some(Box::new(More { remote, output })),
-            },
+            worker: run.worker,
+            start: run.started.saturating_duration_since(begun),
+            duration,
+            usage,
+            remote,
+            output,
         };
         match event {
             Event::Looked { cached, refused } => {
@@ -187,11 +151,6 @@ impl Facts {
                 self.jobs.insert(*job, Fact { ended: Ended::Failed(group as u32), ..fact });
             }
         }
-    }
-
-    /// Whether the store had the job's object.
-    pub(crate) fn is_cached(&self, job: JobId) -> bool {
-        self.cached.contains_key(&job)
     }
 
     /// The whole, without single jobs. `seconds` is how long the build took,
@@ -274,9 +233,8 @@ struct Sum {
     failed: usize,
     refused_before: usize,
     size: u64,
-    /// In microseconds.
-    run: u64,
-    cpu: u64,
+    run: Duration,
+    cpu: Duration,
     peak_memory: u64,
 }
 
@@ -287,9 +245,9 @@ impl Sum {
             Ended::Failed(_) => &mut self.failed,
         } += 1;
         self.size += fact.size;
-        self.run += fact.duration.0;
-        self.cpu += fact.cpu.0;
-        self.peak_memory = self.peak_memory.max(fact.peak_memory);
+        self.run += fact.duration;
+        self.cpu += fact.usage.cpu;
+        self.peak_memory = self.peak_memory.max(fact.usage.peak_memory);
     }
 
     fn describe(&self, body: &mut Value) {
@@ -298,8 +256,8 @@ impl Sum {
         body["failed"] = self.failed.into();
         body["refused_before"] = self.refused_before.into();
         body["size"] = self.size.into();
-        body["compile_milliseconds"] = (self.run / 1000).into();
-        body["cpu_milliseconds"] = (self.cpu / 1000).into();
+        body["compile_milliseconds"] = (self.run.as_millis() as u64).into();
+        body["cpu_milliseconds"] = (self.cpu.as_millis() as u64).into();
         body["peak_memory"] = self.peak_memory.into();
     }
 }

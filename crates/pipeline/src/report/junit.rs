@@ -10,8 +10,7 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::facts::Facts;
-use crate::excerpt::Excerpt;
-use crate::failures::Group;
+use crate::failures::{Excerpt, Group};
 use crate::prepare::Prepared;
 use crate::unbuildable::Unbuilt;
 
@@ -90,68 +89,67 @@ impl<'a> Suites<'a> {
     /// Whether a job was not reached: the build was ended before.
     fn is_skipped(&self, job: JobId) -> bool {
         !self.failed.contains_key(&job)
-            && !self.facts.is_cached(job)
+            && !self.facts.cached.contains_key(&job)
             && !self.facts.jobs.contains_key(&job)
     }
 
     fn milliseconds(&self, job: JobId) -> u64 {
-        self.facts.jobs.get(&job).map_or(0, |fact| fact.duration.as_millis())
+        self.facts.jobs.get(&job).map_or(0, |fact| fact.duration.as_millis() as u64)
     }
 
     fn kernel(&self, target: &str, key: &str, job: JobId, xml: &mut Xml<'_>) -> io::Result<()> {
-        let (key, time) = (plain(key), seconds(self.milliseconds(job)));
-        let case = xml.create_element("testcase").with_attributes([
-            ("classname", target),
-            ("name", key.as_str()),
-            ("time", time.as_str()),
-        ]);
+        let time = self.milliseconds(job);
         let Some(group) = self.failed.get(&job) else {
-            if self.is_skipped(job) {
-                case.write_inner_content(|xml| {
-                    xml.create_element("skipped").write_empty().map(drop)
-                })?;
-            } else {
-                case.write_empty()?;
-            }
-            return Ok(());
+            let outcome = if self.is_skipped(job) { Outcome::Skipped } else { Outcome::Passed };
+            return case(target, key, time, outcome, xml);
         };
-        let own = self.facts.jobs.get(&job).and_then(|fact| fact.output());
+        let own = self.facts.jobs.get(&job).and_then(|fact| fact.output.as_ref());
         let output = own.map_or(group.example.output.as_str(), |output| output);
         let text = format!("{}\n{}", group.message, Excerpt::new(output).text());
-        failure(group.example.kind.name(), group.title(), &text, |write| {
-            case.write_inner_content(|xml| write(xml)).map(drop)
-        })
+        let (kind, reason) = (group.example.kind.name(), group.title());
+        case(target, key, time, Outcome::Failed { kind, reason, text: &text }, xml)
     }
 }
 
 /// A key that no compiler was asked for.
 fn missing(target: &str, unbuilt: &Unbuilt, xml: &mut Xml<'_>) -> io::Result<()> {
-    let key = plain(&unbuilt.key.to_string());
+    let (kind, reason) = (unbuilt.reason.kind(), unbuilt.reason.text.as_str());
+    let outcome = Outcome::Failed { kind, reason, text: reason };
+    case(target, &unbuilt.key.to_string(), 0, outcome, xml)
+}
+
+enum Outcome<'a> {
+    Passed,
+    Skipped,
+    Failed { kind: &'a str, reason: &'a str, text: &'a str },
+}
+
+fn case(
+    target: &str,
+    key: &str,
+    milliseconds: u64,
+    outcome: Outcome<'_>,
+    xml: &mut Xml<'_>,
+) -> io::Result<()> {
+    let (key, time) = (plain(key), seconds(milliseconds));
     let case = xml.create_element("testcase").with_attributes([
         ("classname", target),
         ("name", key.as_str()),
-        ("time", "0.000"),
+        ("time", time.as_str()),
     ]);
-    let reason = &unbuilt.reason;
-    failure(reason.kind(), &reason.text, &reason.text, |write| {
-        case.write_inner_content(|xml| write(xml)).map(drop)
-    })
-}
-
-/// Has the element of a failure written into its test case.
-fn failure(
-    kind: &str,
-    reason: &str,
-    text: &str,
-    into_case: impl FnOnce(&dyn Fn(&mut Xml<'_>) -> io::Result<()>) -> io::Result<()>,
-) -> io::Result<()> {
-    let (reason, text) = (plain(reason), plain(text));
-    into_case(&|xml| {
-        let element = xml
-            .create_element("failure")
-            .with_attributes([("type", kind), ("message", reason.as_str())]);
-        element.write_text_content(BytesText::new(&text)).map(drop)
-    })
+    let written = match outcome {
+        Outcome::Passed => case.write_empty(),
+        Outcome::Skipped => {
+            case.write_inner_content(|xml| xml.create_element("skipped").write_empty().map(drop))
+        }
+        Outcome::Failed { kind, reason, text } => case.write_inner_content(|xml| {
+            let reason = plain(reason);
+            let failure = xml.create_element("failure");
+            let failure = failure.with_attributes([("type", kind), ("message", reason.as_str())]);
+            failure.write_text_content(BytesText::new(&plain(text))).map(drop)
+        }),
+    };
+    written.map(drop)
 }
 
 fn seconds(milliseconds: u64) -> String {

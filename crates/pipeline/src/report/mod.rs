@@ -62,7 +62,7 @@ pub(crate) fn write(
     files.write_log(&facts.failures, plan)?;
     if let Some(path) = &files.report {
         let page = page::page(facts, plan, &summary);
-        replace(path, page.as_bytes()).map_err(error::io("write", path))?;
+        replace(path, page)?;
     }
     if options.annotations {
         for line in annotations::github(&facts.failures, plan) {

@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use gfxpack_model::Language;
 use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 
 use super::facts::{Ended, Facts};
+use crate::text::language_word;
 
 /// What is made before jobs, as messages and the report call it.
 pub const PRECOMPILED_HEADERS: &str = "precompiled-headers";
@@ -54,22 +54,22 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
             Ended::Failed(group) => group.into(),
         };
         let job = &plan[*job];
-        let output = fact.output();
+        let output = fact.output.as_ref();
         let output = output.map_or(-1, |text| outputs.number(text.to_string()) as i64);
         rows.push(json!([
             names.number(job.key.kernel_name.clone()),
             arguments.number(job.key.kernel_args.clone()),
             targets.number(job.target_id.to_string()),
-            languages.number(word(job.language)),
+            languages.number(language_word(job.language)),
             fact.worker,
-            fact.start.as_millis(),
-            fact.duration.as_millis(),
-            fact.cpu.as_millis(),
-            fact.peak_memory >> 10,
+            fact.start.as_millis() as u64,
+            fact.duration.as_millis() as u64,
+            fact.usage.cpu.as_millis() as u64,
+            fact.usage.peak_memory >> 10,
             fact.size,
             group,
             output,
-            fact.remote().map_or(-1, |place| places.number(place.to_string()) as i64),
+            fact.remote.as_ref().map_or(-1, |place| places.number(place.to_string()) as i64),
         ]));
     }
     let shared: Vec<Value> = facts
@@ -88,11 +88,6 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
         "shared": shared, "names": names.list, "arguments": arguments.list, "targets": targets.list,
         "languages": languages.list, "outputs": outputs.list, "places": places.list, "rows": rows,
     })
-}
-
-/// The language as messages name it.
-fn word(language: Language) -> String {
-    json!(language).as_str().unwrap_or_default().to_owned()
 }
 
 /// Each word once.

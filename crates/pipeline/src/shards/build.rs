@@ -4,23 +4,23 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, KnownCosts, write_manifest};
+use gfxpack_compile::{KnownCosts, write_manifest};
 use gfxpack_model::Digest;
 use gfxpack_plan::shard::{self, Ended, JobState, Shard, ShardManifest};
 use gfxpack_plan::stored::Jobs;
 use gfxpack_toolchain::Search;
 
-use super::outbox::Outbox;
+use super::outbox::{Note, Outbox};
 use super::run::Run;
 use super::stored::Stored;
-use crate::build::{executor_options, keeps};
+use crate::build::{executor_options, reported};
 use crate::cache::Cache;
-use crate::error::{self, Error, Result};
-use crate::failure_log::FailureFiles;
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::options::{BuildOptions, CacheOptions, Purpose, ShardOptions};
-use crate::progress::{Event, Progress};
+use crate::progress::Progress;
 use crate::remote::RemoteBackends;
 use crate::report::{self, Facts};
+use crate::text::counted;
 
 /// Reads the costs that jobs are parted by.
 pub fn read_costs(path: &Path) -> Result<KnownCosts> {
@@ -66,7 +66,6 @@ pub fn run(
     cache: &CacheOptions,
     search: &Search,
     build: &BuildOptions,
-    cancel: &Cancel,
     progress: &dyn Progress,
 ) -> Result<BuiltShard> {
     let stored = Stored::open(&shard.plan)?;
@@ -79,33 +78,56 @@ pub fn run(
     report::check(build)?;
     let digest = stored.digest();
     let cache = Cache::open_for(cache, Purpose::Build)?;
-    let prepared = stored.prepare(&Jobs::Only(&chosen), cache, search, cancel)?;
+    let prepared = stored.prepare(&Jobs::Only(&chosen), cache, search, progress.cancel())?;
     prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
     let outbox = Outbox::open(&build.out)?;
     let remote = RemoteBackends::connect(build)?;
-    let mut facts = Facts::new();
-    let files = FailureFiles::new(&build.out, Some(shard.shard), build.report.as_deref());
-    progress.event(Event::BuildStarted { plan: &prepared.plan, files: &files });
     let run = Run {
         prepared: &prepared,
         outbox: &outbox,
         options: executor_options(&prepared, build, &remote),
-        cancel,
         progress,
     };
-    let ended = run.run(&mut facts);
-    progress.event(Event::BuildEnded { kept: keeps(&ended) });
-    let reported = report::write(&facts, &prepared, build, &files, ended.as_ref().err(), progress);
-    let manifest = ShardManifest {
-        plan: digest,
-        shard: shard.shard,
-        costs: costs.as_ref().map(KnownCosts::digest),
-        jobs: ended?,
-    };
-    let file = write_manifest(&manifest, outbox.dir())?;
-    reported?;
+    let built = reported(&prepared, build, Some(shard.shard), progress, |facts| {
+        let manifest = ShardManifest {
+            plan: digest,
+            shard: shard.shard,
+            costs: costs.as_ref().map(KnownCosts::digest),
+            jobs: run.run(facts)?,
+        };
+        let file = write_manifest(&manifest, outbox.dir())?;
+        Ok(BuiltShard { manifest, file })
+    })?;
     prepared.cache.shrink(progress);
-    Ok(BuiltShard { manifest, file })
+    Ok(built)
+}
+
+/// Runs a job of `stored` into `build.out`, unless its object or the
+/// compiler's refusal is already there: for engines that start a process for
+/// each job. Gives how it ended, one entry, and why it has no object if it has
+/// none.
+///
+/// # Errors
+/// Where the plan can't be run here, or the machine fails.
+pub fn run_job(
+    stored: Stored,
+    job: Digest,
+    cache: &CacheOptions,
+    search: &Search,
+    build: &BuildOptions,
+    progress: &dyn Progress,
+) -> Result<(Vec<Ended>, Option<Note>)> {
+    let cache = Cache::open_for(cache, Purpose::Build)?;
+    let prepared = stored.prepare(&Jobs::One(job), cache, search, progress.cancel())?;
+    let outbox = Outbox::open(&build.out)?;
+    let run = Run {
+        prepared: &prepared,
+        outbox: &outbox,
+        options: executor_options(&prepared, build, &RemoteBackends::default()),
+        progress,
+    };
+    let ended = run.run(&mut Facts::new())?;
+    Ok((ended, outbox.note(job)))
 }
 
 /// How a shard whose jobs ended so ends itself.
@@ -113,11 +135,21 @@ pub fn outcome(jobs: &[Ended], shard: Shard) -> Result<()> {
     let count = |wanted: fn(JobState) -> bool| jobs.iter().filter(|job| wanted(job.state)).count();
     let lost = count(JobState::is_to_retry);
     if lost > 0 {
-        return Err(Error::ShardLost { shard, lost });
+        let what = format!("{} of shard {shard}", counted(lost, "job"));
+        return Err(Error::new(
+            ErrorKind::Internal,
+            format!("failed to run {what}: their compilers were killed"),
+            "run the shard again, with more memory or fewer --jobs; what is compiled is kept",
+        ));
     }
     let failed = count(|state| !state.is_made());
     if failed > 0 {
-        return Err(Error::ShardRefused { shard, failed, total: jobs.len() });
+        let total = counted(jobs.len(), "kernel");
+        return Err(Error::new(
+            ErrorKind::ShardRefused,
+            format!("failed to compile {failed} of {total} of shard {shard}"),
+            error::SHARD_REFUSED_HINT,
+        ));
     }
     Ok(())
 }

@@ -2,15 +2,27 @@
 //! object the one that its shard's manifest says.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{CompileError, ObjectStore};
-use gfxpack_model::{Digest, JobId, KernelKey};
+use gfxpack_model::{Digest, JobId};
 use gfxpack_plan::plan::Plan;
-use gfxpack_plan::shard::{Ended, JobState, Shard};
+use gfxpack_plan::shard::{Ended, JobState, Shard, ranges};
+use gfxpack_plan::stored::Jobs;
 
-use super::state::FoundShard;
-use crate::merge_error::MergeError;
+use super::state::{self, FoundShard};
+use super::stored::Stored;
+use crate::build::{Assembly, MadeKdb, Objects};
+use crate::cache::Cache;
+use crate::error::{self, Error, ErrorKind, Result, usage};
+use crate::failure_log::FailureFiles;
+use crate::options::{CacheOptions, KdbForm, Purpose};
+use crate::progress::{Event, Progress};
+use crate::record;
+use crate::writers::MadePackages;
+
+/// What to do about a shard's manifest that does not fit the plan.
+const RUN_AGAIN: &str = "remove that shard's manifest and run it again: what is compiled is kept";
 
 /// Where the objects of a plan's jobs are.
 pub struct Merged {
@@ -30,7 +42,7 @@ struct Faults {
 }
 
 impl Faults {
-    fn pass(&mut self, error: MergeError) -> Result<(), MergeError> {
+    fn pass(&mut self, error: Error) -> Result<()> {
         if !self.allowed {
             return Err(error);
         }
@@ -45,26 +57,35 @@ fn of_plan(
     digest: Digest,
     found: Vec<FoundShard>,
     faults: &mut Faults,
-) -> Result<BTreeMap<u32, FoundShard>, MergeError> {
+) -> Result<BTreeMap<u32, FoundShard>> {
     let mut shards: BTreeMap<u32, FoundShard> = BTreeMap::new();
     let mut repeated: Vec<FoundShard> = Vec::new();
     for found in found {
         let manifest = &found.manifest;
         let path = found.path.display().to_string();
         if manifest.plan != digest {
-            faults.pass(MergeError::OtherPlan { path, found: manifest.plan, expected: digest })?;
+            faults.pass(usage(
+                format!(
+                    "failed to merge `{path}`: it is of plan {}, not of {digest}",
+                    manifest.plan
+                ),
+                "build that shard from this plan; what both have in common is not compiled again",
+            ))?;
             continue;
         }
         if let Some(first) = shards.values().next()
             && let Some(reason) = differently_parted(&found, first)
         {
-            faults.pass(MergeError::OtherParting {
-                path,
-                shard: manifest.shard,
-                first: first.path.display().to_string(),
-                other: first.manifest.shard,
-                reason,
-            })?;
+            faults.pass(usage(
+                format!(
+                    "failed to merge `{path}`: it is shard {}, and `{}` is {}, {reason}",
+                    manifest.shard,
+                    first.path.display(),
+                    first.manifest.shard
+                ),
+                "run all shards with the same I/N and the same --costs, or give only the \
+                 directories that belong together",
+            ))?;
             continue;
         }
         if let Some(first) = shards.get(&manifest.shard.index()) {
@@ -72,12 +93,51 @@ fn of_plan(
             // Two different objects of one job are worth more words.
             repeated.push(found.clone());
             differ(plan, shards.values().chain(&repeated))?;
-            faults.pass(MergeError::Twice { shard: manifest.shard, first, second: path })?;
+            faults.pass(usage(
+                format!("failed to merge shard {} twice: `{first}` and `{path}`", manifest.shard),
+                "give each shard once",
+            ))?;
             continue;
         }
         shards.insert(manifest.shard.index(), found);
     }
     Ok(shards)
+}
+
+/// Whether all shards are there; each must have run to its end.
+fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut Faults) -> Result<bool> {
+    let first = shards.values().next().ok_or_else(|| {
+        usage(
+            "failed to find a shard's manifest",
+            "give directories that `gfxpack build --shard` wrote into",
+        )
+    })?;
+    let count = first.manifest.shard.count();
+    let missing: Vec<u32> = (1..=count).filter(|shard| !shards.contains_key(shard)).collect();
+    let complete = missing.is_empty();
+    if !complete {
+        let indices = ranges(&missing);
+        faults.pass(usage(
+            format!("failed to find {} of {count} shards: {indices}", missing.len()),
+            format!(
+                "run `gfxpack build --shard I/{count}` for {indices}; --allow-partial merges \
+                 without them"
+            ),
+        ))?;
+    }
+    for found in shards.values() {
+        let (shard, lost) = (found.manifest.shard, found.manifest.count(JobState::Infra));
+        if lost > 0 {
+            faults.pass(usage(
+                format!("failed to merge shard {shard}: its machine lost {lost} of its jobs"),
+                format!(
+                    "run `gfxpack build --shard {shard}` again; --allow-partial merges without \
+                     them"
+                ),
+            ))?;
+        }
+    }
+    Ok(complete)
 }
 
 impl Merged {
@@ -88,57 +148,41 @@ impl Merged {
         digest: Digest,
         found: Vec<FoundShard>,
         allow_partial: bool,
-    ) -> Result<Self, MergeError> {
+    ) -> Result<Self> {
         let mut faults = Faults { allowed: allow_partial, warnings: Vec::new() };
         let shards = of_plan(plan, digest, found, &mut faults)?;
-        let count = shards.values().next().ok_or(MergeError::None)?.manifest.shard.count();
-        let missing: Vec<u32> = (1..=count).filter(|shard| !shards.contains_key(shard)).collect();
-        let complete = missing.is_empty();
-        if !complete {
-            faults.pass(MergeError::Missing { missing, count })?;
-        }
-        for found in shards.values() {
-            let (shard, lost) = (found.manifest.shard, found.manifest.count(JobState::Infra));
-            if lost > 0 {
-                faults.pass(MergeError::Lost { shard, lost })?;
-            }
-        }
+        let complete = are_complete(&shards, &mut faults)?;
         let by_job = differ(plan, shards.values())?;
-        let mut merged = Self {
-            shards: Vec::new(),
-            jobs: vec![None; plan.jobs.len()],
-            failed: HashMap::new(),
-            warnings: Vec::new(),
-        };
-        let found: Vec<&FoundShard> = shards.values().collect();
+        let (mut jobs, mut failed) = (vec![None; plan.jobs.len()], HashMap::new());
         let mut nowhere = Vec::new();
         for (index, job) in by_job.iter().enumerate() {
             match job {
                 Some((place, Ended { result: Ok((sha256, size)), .. })) => {
-                    merged.jobs[index] = Some((*place, *sha256, *size));
+                    jobs[index] = Some((*place, *sha256, *size));
                 }
                 Some((_, Ended { result: Err(reason), .. })) => {
-                    merged.failed.insert(JobId(index), reason.clone());
+                    failed.insert(JobId(index), reason.clone());
                 }
                 None => {
                     nowhere.push(index);
-                    merged.failed.insert(JobId(index), "its shard was not there".to_owned());
+                    failed.insert(JobId(index), "its shard was not there".to_owned());
                 }
             }
         }
         if complete && let Some(first) = nowhere.first() {
-            let key = plan.jobs[*first].key.to_string();
-            faults.pass(MergeError::NoShard { count: nowhere.len(), key })?;
+            let key = &plan.jobs[*first].key;
+            let count = nowhere.len();
+            faults.pass(usage(
+                format!(
+                    "failed to find {count} of the plan's jobs in any shard, `{key}` the first"
+                ),
+                RUN_AGAIN,
+            ))?;
         }
-        merged.shards = found
-            .iter()
-            .map(|found| {
-                let store = ObjectStore::open_to_look(&found.dir);
-                (found.manifest.shard, found.dir.clone(), store)
-            })
-            .collect();
-        merged.warnings = faults.warnings;
-        Ok(merged)
+        let shards = shards.values().map(|found| {
+            (found.manifest.shard, found.dir.clone(), ObjectStore::open_to_look(&found.dir))
+        });
+        Ok(Self { shards: shards.collect(), jobs, failed, warnings: faults.warnings })
     }
 
     /// By job: SHA-256 and size of its object.
@@ -154,12 +198,18 @@ impl Merged {
     }
 
     /// What is told of an object that could not be read.
-    pub fn damaged(&self, plan: &Plan, digest: Digest) -> MergeError {
+    pub fn damaged(&self, plan: &Plan, digest: Digest) -> Error {
         let job = plan.jobs.iter().position(|job| job.digest == digest).unwrap_or_default();
         let place = self.jobs[job].map_or(0, |(place, ..)| place as usize);
         let (shard, dir, _) = &self.shards[place];
-        let (key, dir) = (plan.jobs[job].key.to_string(), dir.display().to_string());
-        MergeError::Damaged { shard: *shard, key, dir }
+        let (key, dir) = (&plan.jobs[job].key, dir.display());
+        Error::new(
+            ErrorKind::Unsound,
+            format!(
+                "failed to merge shard {shard}: the object of `{key}` in `{dir}` is damaged or gone"
+            ),
+            format!("run `gfxpack build --shard {shard}` again: it compiles what is damaged"),
+        )
     }
 }
 
@@ -177,7 +227,7 @@ fn differently_parted(a: &FoundShard, b: &FoundShard) -> Option<&'static str> {
 fn differ<'f>(
     plan: &Plan,
     shards: impl Iterator<Item = &'f FoundShard>,
-) -> Result<Vec<Option<(u32, &'f Ended)>>, MergeError> {
+) -> Result<Vec<Option<(u32, &'f Ended)>>> {
     let shards: Vec<&FoundShard> = shards.collect();
     let mut numbers: Vec<u32> = (0..plan.jobs.len() as u32).collect();
     let digest = |index: &u32| plan.jobs[*index as usize].digest;
@@ -188,7 +238,8 @@ fn differ<'f>(
         let path = || found.path.display().to_string();
         for ended in &found.manifest.jobs {
             let Ok(place_of_job) = numbers.binary_search_by_key(&ended.job, digest) else {
-                return Err(MergeError::ForeignJob { path: path(), job: ended.job });
+                let what = format!("it has job `{}`, which the plan has not", ended.job);
+                return Err(usage(format!("failed to merge `{}`: {what}", path()), RUN_AGAIN));
             };
             let index = numbers[place_of_job] as usize;
             let Some((other, before)) = &jobs[index] else {
@@ -196,18 +247,127 @@ fn differ<'f>(
                 continue;
             };
             let first = shards[*other as usize].path.display().to_string();
-            let key = KernelKey::to_string(&plan.jobs[index].key);
+            let key = &plan.jobs[index].key;
             match (&before.result, &ended.result) {
                 (Ok((one, _)), Ok((other, _))) if one != other => {
-                    let (objects, second) = (Box::new([*one, *other]), path());
-                    return Err(MergeError::Differ { key, first, second, objects });
+                    return Err(Error::new(
+                        ErrorKind::Unsound,
+                        format!(
+                            "failed to merge two different objects of `{key}`: {one} in `{first}`, \
+                             {other} in `{}`",
+                            path()
+                        ),
+                        "the machines differ in something that no digest covers, as the headers of \
+                         the C++ library, or the compiler does not repeat itself: docs/toolchains.md",
+                    ));
                 }
                 _ if found.manifest.shard == shards[*other as usize].manifest.shard => {}
                 _ => {
-                    overlap.get_or_insert(MergeError::Overlap { key, first, second: path() });
+                    overlap.get_or_insert_with(|| {
+                        let what = format!("`{first}` and `{}`: both have `{key}`", path());
+                        usage(format!("failed to merge {what}"), RUN_AGAIN)
+                    });
                 }
             }
         }
     }
     overlap.map_or(Ok(jobs), Err)
+}
+
+/// Which shards are put together, and where.
+#[derive(Debug)]
+pub struct MergeShards<'a> {
+    /// Directories that shards were built into.
+    pub dirs: &'a [PathBuf],
+    /// The stored plan that they are of.
+    pub plan: &'a Path,
+    /// Where outputs go; kdbs to `kdb` below.
+    pub out: &'a Path,
+    /// Whether shards or kernels may be missing.
+    pub allow_partial: bool,
+    /// The form of kdbs.
+    pub form: KdbForm,
+    /// The cache, which remembers what outputs were made from.
+    pub cache: &'a CacheOptions,
+}
+
+/// What was put together.
+pub struct MergedKdbs {
+    /// The kdbs, in the plan's order.
+    pub kdbs: Vec<MadeKdb>,
+    /// Jobs of the plan.
+    pub jobs: usize,
+    /// Jobs without an object.
+    pub failed: usize,
+    /// The plan's digest.
+    pub plan: Digest,
+}
+
+impl MergeShards<'_> {
+    /// Checks the shards, and writes and verifies every kdb.
+    ///
+    /// # Errors
+    /// Where shards do not fit together, an object is damaged, or a kdb can't
+    /// be written.
+    pub fn run(&self, progress: &dyn Progress) -> Result<MergedKdbs> {
+        let stored = Stored::open(self.plan)?;
+        let (found, wrong) = state::find(self.dirs)?;
+        for error in wrong {
+            if !self.allow_partial {
+                return Err(error.into());
+            }
+            progress.warning(&error::in_full(&error));
+        }
+        let (digest, plan) = (stored.digest(), stored.load(&Jobs::All)?);
+        let merged = Merged::new(&plan, digest, found, self.allow_partial)?;
+        merged.warnings.iter().for_each(|warning| progress.warning(warning));
+        let cache = Cache::open_for(self.cache, Purpose::Build)?;
+        let prepared = stored.prepared(plan, Vec::new(), cache)?;
+        std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
+        let outputs = prepared.cache.outputs(self.out)?;
+        let plan = &prepared.plan;
+        let read = |job: JobId| merged.read(plan, job);
+        let objects = Objects { known: merged.known(), failed: merged.failed.clone(), read: &read };
+        let assembly = Assembly {
+            prepared: &prepared,
+            out: self.out,
+            form: self.form,
+            outputs: &outputs,
+            objects: &objects,
+            progress,
+        };
+        let files = FailureFiles::default();
+        progress.event(Event::BuildStarted { plan, files: &files });
+        let made = assembly.run();
+        progress.event(Event::BuildEnded { kept: true });
+        let kdbs = made.map_err(|error| explained(error, &merged, plan))?;
+        record::write(self.out, &kdbs, &MadePackages::default(), None, &outputs, progress)?;
+        let (jobs, failed) = (plan.jobs.len(), merged.failed.len());
+        Ok(MergedKdbs { kdbs, jobs, failed, plan: digest })
+    }
+}
+
+/// An object that is damaged is its shard's affair.
+fn explained(error: Error, merged: &Merged, plan: &Plan) -> Error {
+    match error {
+        Error::Compile(CompileError::CorruptObject(job)) => merged.damaged(plan, job),
+        other => other,
+    }
+}
+
+impl MergedKdbs {
+    /// An error if kernels are missing that were not allowed to be.
+    ///
+    /// # Errors
+    /// One of the kind `ErrorKind::Refused`.
+    pub fn outcome(&self, allow_partial: bool) -> Result<()> {
+        let missing: usize = self.kdbs.iter().map(|kdb| kdb.missing.len()).sum();
+        if missing == 0 || allow_partial {
+            return Ok(());
+        }
+        let kernels: u64 = self.kdbs.iter().map(|kdb| kdb.kernels).sum();
+        let reasons = "the compiler's output is below `failed` in the shards' directories";
+        let total = kernels as usize + missing;
+        Err(error::refused(missing, total, reasons, false))
+    }
 }

@@ -3,7 +3,6 @@
 //! make.
 
 pub mod build;
-pub mod job;
 pub mod merge;
 pub mod ninja;
 mod outbox;

@@ -34,7 +34,7 @@ pub fn write(plan: &Path, out: &Path, search: &Search) -> Result<usize> {
     let options = shlex::try_join(options.iter().map(String::as_str))?;
     let ninja = build_ninja(&text(&program)?, &text(&dir)?, &options, &plan);
     let path = out.join("build.ninja");
-    replace(&path, ninja.as_bytes()).map_err(error::io("write", &path))?;
+    replace(&path, ninja)?;
     Ok(plan.jobs.len())
 }
 

@@ -67,7 +67,7 @@ impl Outbox {
         let path = self.file(job);
         let mut text = serde_json::to_vec_pretty(note)?;
         text.push(b'\n');
-        replace(&path, &text).map_err(error::io("write", &path))
+        replace(&path, &text)
     }
 
     /// Forgets what was noted of a job.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use gfxpack_compile::{
-    Cancel, CompileError, Current, Event, Executor, ExecutorOptions, Failure, Looks, Now,
+    CompileError, Current, Event, Executor, ExecutorOptions, Failure, Looks, Now,
 };
 use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Job;
@@ -29,7 +29,6 @@ pub(crate) struct Run<'a> {
     pub(crate) prepared: &'a Prepared,
     pub(crate) outbox: &'a Outbox,
     pub(crate) options: ExecutorOptions,
-    pub(crate) cancel: &'a Cancel,
     pub(crate) progress: &'a dyn Progress,
 }
 
@@ -61,7 +60,7 @@ impl Run<'_> {
             &prepared.inputs.sources,
             &prepared.toolchains,
             &prepared.cache.store,
-            self.cancel,
+            self.progress.cancel(),
         );
         let known: Vec<Known> = plan.jobs.par_iter().map(|job| self.known(job, &current)).collect();
         let mut ended: Vec<Ended> = Vec::with_capacity(plan.jobs.len());
@@ -233,7 +232,7 @@ impl Run<'_> {
         facts: &mut Facts,
     ) -> Result<Pass> {
         let Prepared { plan, inputs, toolchains, cache, .. } = self.prepared;
-        let cancel = self.cancel.child();
+        let cancel = self.progress.cancel().child();
         let mut pass = Pass::default();
         let mut left: Vec<JobId> = jobs.to_vec();
         let time_limit = self.options.time_limit.saturating_mul(more_time);

@@ -88,7 +88,7 @@ pub fn write_script(options: &SlurmOptions) -> Result<bool> {
             Ok(false)
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            replace(&path, script(options)?.as_bytes()).map_err(error::io("write", &path))?;
+            replace(&path, script(options)?.as_bytes())?;
             Ok(true)
         }
         Err(error) => Err(error::io("read", &path)(error)),
@@ -163,7 +163,7 @@ pub fn submit(out: &Path, plan: Digest, count: u32, shards: &[u32]) -> Result<u6
     jobs.push(job);
     let text = serde_json::to_vec_pretty(&Submitted { plan, shards: count, jobs })?;
     let path = out.join(DIR).join(SUBMITTED);
-    replace(&path, &text).map_err(error::io("write", &path))?;
+    replace(&path, &text)?;
     Ok(job)
 }
 

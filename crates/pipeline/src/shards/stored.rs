@@ -13,7 +13,7 @@ use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredToolchain, WriteErr
 use gfxpack_toolchain::{Search, Toolchain, ToolchainError, Toolchains};
 use serde::{Deserialize, Serialize};
 
-use crate::answered::Answered;
+use crate::ask::Answered;
 use crate::cache::Cache;
 use crate::destination::replace;
 use crate::error::{self, Error, Result};
@@ -22,6 +22,7 @@ use crate::library::Library;
 use crate::prepare::{Gathered, Prepared};
 use crate::provenance::GENERATOR;
 use crate::rayon_workers::RayonWorkers;
+use crate::text::joined;
 use crate::unbuildable::Unbuildable;
 
 /// Written last: a directory without it is no plan.
@@ -111,7 +112,7 @@ pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>
     temporary.persist(&path).map_err(|error| error::io("write", &path)(error.error))?;
     let mut text = serde_json::to_vec(&header)?;
     text.push(b'\n');
-    replace(&head, &text).map_err(error::io("write", &head))?;
+    replace(&head, &text)?;
     Ok(header)
 }
 
@@ -121,7 +122,7 @@ fn write_sources(dir: &Path, sources: &SourceSet) -> Result<()> {
         for (staged, (_, bytes)) in source.files.iter().zip(sources.files(id)) {
             let path = file(dir, staged.digest);
             if !path.exists() {
-                replace(&path, bytes).map_err(error::io("write", &path))?;
+                replace(&path, bytes)?;
             }
         }
     }
@@ -138,7 +139,7 @@ fn write_trees(dir: &Path, sources: &SourceSet, cache: &Cache, carry: u64) -> Re
         let path = file(dir, *digest);
         if !path.exists() {
             let bytes = fs::read(from).map_err(error::io("read", from))?;
-            replace(&path, &bytes).map_err(error::io("write", &path))?;
+            replace(&path, &bytes)?;
         }
     }
     Ok(trees)
@@ -210,7 +211,7 @@ impl Stored {
         cancel: &Cancel,
     ) -> Result<Prepared> {
         let toolchains = self.toolchains(&cache, search, cancel)?;
-        if cache.is_writable() {
+        if cache.writable {
             cache.digests.save();
         }
         let plan = self.load(wanted)?;
@@ -235,17 +236,8 @@ impl Stored {
         let sources = SourceSet::of_stored(&plan.sources, trees, is_used, &content)?;
         let About { library, left_out, unbuildable } = self.header.about;
         let warnings = cache.warning.iter().cloned().collect();
-        let inputs = Inputs {
-            _own_sources: Vec::new(),
-            sources,
-            library,
-            left_out,
-            shares: Vec::new(),
-            unbuildable,
-            key_errors: Vec::new(),
-            warnings,
-            skipped: BTreeMap::new(),
-        };
+        let inputs =
+            Inputs { sources, library, left_out, unbuildable, warnings, ..Inputs::default() };
         Ok(Prepared { plan, inputs, toolchains, cache, asked: Answered::Nothing })
     }
 
@@ -312,11 +304,11 @@ fn different(wanted: &[(String, Digest)], here: &[(String, Digest)]) -> String {
         [wanted, here].map(|files| files.iter().collect::<BTreeSet<&(String, Digest)>>());
     let names: BTreeSet<&str> =
         of_wanted.symmetric_difference(&of_here).map(|(name, _)| name.as_str()).collect();
-    let first: Vec<&str> = names.iter().copied().take(NAMED).collect();
+    let first = joined(names.iter().take(NAMED));
     match names.len() {
         0 => " with other constants supplied".to_owned(),
-        count if count <= NAMED => format!(", which differs in {}", first.join(", ")),
-        count => format!(", which differs in {} files, among them {}", count, first.join(", ")),
+        count if count <= NAMED => format!(", which differs in {first}"),
+        count => format!(", which differs in {count} files, among them {first}"),
     }
 }
 

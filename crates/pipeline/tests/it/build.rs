@@ -40,9 +40,9 @@ fn a_refused_kernel_is_missing_and_the_others_go_on() {
     let project = Project::with(&[("bad.s", "refuse\n"), ("good.s", "s_endpgm\n")]);
     let built = project.build();
     assert!(has(&project.kdb(), "good.s") && !has(&project.kdb(), "bad.s"));
-    let [(missing, reason)] = &built.kdbs[0].missing[..] else { panic!("one is missing") };
-    assert_eq!((missing, built.failed), (&key("bad.s"), 1));
-    assert!(!reason.is_empty());
+    let [missing] = &built.kdbs[0].missing[..] else { panic!("one is missing") };
+    assert_eq!((&missing.key, built.failed), (&key("bad.s"), 1));
+    assert!(!missing.reason.is_empty());
     let error = built.outcome(false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
 }

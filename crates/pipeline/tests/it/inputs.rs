@@ -1,6 +1,6 @@
 //! What is read before anything runs.
 
-use gfxpack_pipeline::answered::Answered;
+use gfxpack_pipeline::ask::Answered;
 use gfxpack_pipeline::error::{Error, ErrorKind};
 use gfxpack_pipeline::inputs::read;
 

@@ -12,7 +12,7 @@ use gfxpack_model::KernelKey;
 use gfxpack_pipeline::dist::{Built, Dist, DistOptions};
 use gfxpack_pipeline::error::Error;
 use gfxpack_pipeline::options::{
-    BuildOptions, CacheOptions, InputOptions, KdbForm, PrepareOptions, Purpose,
+    BuildOptions, CacheOptions, InputOptions, PrepareOptions, Purpose,
 };
 use gfxpack_pipeline::prepare::Work;
 use gfxpack_pipeline::progress::{Event, Progress};
@@ -50,9 +50,14 @@ printf "$head$zeros$zeros$zeros$tail" > "$out"
 "#;
 
 /// Nobody listens.
-pub(crate) struct Silent;
+#[derive(Default)]
+pub(crate) struct Silent(Cancel);
 
 impl Progress for Silent {
+    fn cancel(&self) -> &Cancel {
+        &self.0
+    }
+
     fn event(&self, _: Event<'_>) {}
 }
 
@@ -126,11 +131,7 @@ impl Project {
             prepare: PrepareOptions {
                 inputs: self.inputs(),
                 search,
-                cache: CacheOptions {
-                    dir: Some(self.path("cache")),
-                    size: None,
-                    verify_all: false,
-                },
+                cache: CacheOptions { dir: Some(self.path("cache")), ..CacheOptions::default() },
                 purpose: Purpose::Build,
                 jobs: 1,
                 source_date_epoch: 1_735_689_600,
@@ -140,17 +141,8 @@ impl Project {
                 out: self.path("out"),
                 jobs: Some(2),
                 timeout: Duration::from_secs(60),
-                allow_partial: false,
-                form: KdbForm::default(),
-                report: None,
-                junit: None,
-                annotations: false,
                 shortcuts: Shortcuts::NONE,
-                allow_read: Vec::new(),
-                retry_refused: false,
-                write_refused: None,
-                remote: None,
-                shared_cache: None,
+                ..BuildOptions::default()
             },
             package: None,
         }
@@ -158,9 +150,9 @@ impl Project {
 
     /// Builds with these options.
     pub(crate) fn run(&self, options: &DistOptions) -> Result<Built, Error> {
-        match Dist::prepare(options, &Cancel::default(), &Silent)? {
-            Work::ToDo(dist) => dist.run(None, &Cancel::default(), &Silent),
-            Work::NothingMissing(_) | Work::NoKeys => panic!("there is nothing to do"),
+        match Dist::prepare(options, &Silent::default())? {
+            Work::ToDo(dist) => dist.run(None, &Silent::default()),
+            Work::Nothing(_) => panic!("there is nothing to do"),
         }
     }
 

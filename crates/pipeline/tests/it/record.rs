@@ -25,7 +25,7 @@ fn the_manifest_has_the_kdb_and_what_is_missing_from_it() {
     );
     assert_eq!(entry["missing"][0]["kernel_name"], "bad.s.o");
     let entry_of_kdb = recorded(&project).unwrap().expect("it is recorded");
-    assert_eq!(entry_of_kdb.missing()[0].0, key("bad.s"));
+    assert_eq!(entry_of_kdb.missing[0].key, key("bad.s"));
 }
 
 #[test]

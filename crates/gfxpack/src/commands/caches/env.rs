@@ -3,13 +3,29 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use gfxpack_caches::{Cache, Destination, Surroundings};
-use serde_json::json;
+use clap::builder::PossibleValuesParser;
+use gfxpack_caches::{Cache, Destination, NAMES, Shell, Surroundings};
 
-use super::chosen::Chosen;
-use crate::args::ShellName;
+use crate::args::{SHELLS, one_of};
 use crate::fail::{self, Result};
-use crate::output::Output;
+use crate::output::{Output, message};
+
+#[derive(Debug, Args)]
+pub(crate) struct Chosen {
+    /// Only these caches [default: all]
+    #[arg(value_name = "CACHE", value_parser = PossibleValuesParser::new(NAMES))]
+    pub(super) names: Vec<String>,
+}
+
+impl Chosen {
+    /// The caches, of all that are known.
+    pub(super) fn caches(&self, surroundings: &Surroundings) -> Vec<Cache> {
+        let wanted = |cache: &Cache| {
+            self.names.is_empty() || self.names.iter().any(|name| name == cache.name)
+        };
+        gfxpack_caches::known(surroundings).into_iter().filter(wanted).collect()
+    }
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct Env {
@@ -23,8 +39,8 @@ pub(crate) struct Env {
     #[arg(long, requires = "to")]
     per_rank: bool,
     /// The shell that reads it
-    #[arg(long, value_enum, default_value_t)]
-    shell: ShellName,
+    #[arg(long, value_parser = one_of(&SHELLS), default_value = "sh")]
+    shell: Shell,
 }
 
 pub(super) fn run(args: &Env, surroundings: &Surroundings, output: &Output) -> Result {
@@ -46,33 +62,35 @@ pub(super) fn run(args: &Env, surroundings: &Surroundings, output: &Output) -> R
     Ok(())
 }
 
-fn relocate(caches: &[Cache], destination: &Destination, shell: ShellName, output: &Output) {
+fn relocate(caches: &[Cache], destination: &Destination, shell: Shell, output: &Output) {
     for cache in caches.iter().filter(|_| output.json) {
         for one in &cache.moves {
             let value = format!("{}/{}", destination.root(), one.below);
-            let body = json!({ "cache": cache.name, "name": one.name, "value": value });
-            output.message("caches-variable", &body);
+            message!(output, "caches-variable", {
+                "cache": cache.name, "name": one.name, "value": value,
+            });
         }
     }
-    for line in destination.lines(caches, shell.into()).iter().filter(|_| !output.json) {
-        output.data(line);
+    for line in destination.lines(caches, shell) {
+        output.text(&line);
     }
 }
 
-fn disable(caches: &[Cache], shell: ShellName, output: &Output) {
+fn disable(caches: &[Cache], shell: Shell, output: &Output) {
     let mut told: Vec<&str> = Vec::new();
     for cache in caches {
-        if !output.json && !cache.disable_note.is_empty() {
-            output.data(&format!("# {}: {}", cache.name, cache.disable_note));
+        if !cache.disable_note.is_empty() {
+            output.text(&format!("# {}: {}", cache.name, cache.disable_note));
         }
         for switch in cache.switches.iter().filter(|switch| switch.usual) {
             let (name, value) = (switch.name, switch.value);
-            let body = json!({ "cache": cache.name, "name": name, "value": value });
-            output.message("caches-variable", &body);
+            message!(output, "caches-variable", {
+                "cache": cache.name, "name": name, "value": value,
+            });
             // Two caches may have one switch.
-            if !output.json && !told.contains(&name) {
+            if !told.contains(&name) {
                 told.push(name);
-                output.data(&gfxpack_caches::Shell::from(shell).export(name, value));
+                output.text(&shell.export(name, value));
             }
         }
     }

@@ -4,16 +4,17 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
-use gfxpack_harvest::{FileReport, HarvestError, Input, Kind, Skipped, list};
+use gfxpack_harvest::{FileReport, HarvestError, Input, Kind, Options, Skipped, list};
 use serde_json::{Value, json};
 
 use crate::args::Sources;
+use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, shown};
+use crate::output::{Output, if_any, joined, message, shown};
 use crate::progress::bar::{Bar, Unit};
 
 /// The files in what was named, or the standard input.
-pub(super) fn inputs(sources: &Sources) -> Result<Vec<Input>> {
+fn inputs(sources: &Sources) -> Result<Vec<Input>> {
     if sources.paths.is_empty() && std::io::stdin().is_terminal() {
         return Err(fail::usage(
             "failed to start: nothing is given to harvest",
@@ -32,15 +33,38 @@ pub(super) fn inputs(sources: &Sources) -> Result<Vec<Input>> {
     Ok(inputs)
 }
 
+/// Reads them with a bar, and tells what was read of each.
+///
+/// # Errors
+/// Where files can't be read, unless that is wanted.
+pub(super) fn read<T>(
+    sources: &Sources,
+    context: &Context,
+    read: impl FnOnce(&[Input], Options<'_>) -> Result<(T, Vec<FileReport>), HarvestError>,
+) -> Result<(T, usize)> {
+    let Context { cancel, output, .. } = context;
+    let inputs = inputs(sources)?;
+    let bar = bar(&inputs, output);
+    let (add, cancelled) = (|bytes| bar.add(bytes), || cancel.is_cancelled());
+    let mut options = Options::default();
+    options.read = Some(&add);
+    options.cancelled = Some(&cancelled);
+    let (found, files) = read(&inputs, options)?;
+    drop(bar);
+    tell_files(&files, sources.keep_going, output)?;
+    Ok((found, files.len()))
+}
+
 /// What was named, for people.
 pub(super) fn names(sources: &Sources) -> String {
-    let names: Vec<String> =
-        sources.paths.iter().map(|path| format!("`{}`", path.display())).collect();
-    if names.is_empty() { "the standard input".to_owned() } else { names.join(", ") }
+    match &sources.paths[..] {
+        [] => "the standard input".to_owned(),
+        paths => joined(paths.iter().map(|path| format!("`{}`", path.display()))),
+    }
 }
 
 /// A bar over all bytes of the files.
-pub(super) fn bar(inputs: &[Input], output: &Output) -> Bar {
+fn bar(inputs: &[Input], output: &Output) -> Bar {
     let known = !inputs.contains(&Input::Stdin);
     let total = if known { inputs.iter().map(Input::bytes).sum() } else { 0 };
     Bar::new(output, "reading", Unit::Bytes, total)
@@ -50,8 +74,7 @@ pub(super) fn bar(inputs: &[Input], output: &Output) -> Bar {
 ///
 /// # Errors
 /// Where files could not be read, unless that is wanted.
-pub(super) fn tell_files(files: &[FileReport], keep_going: bool, output: &Output) -> Result {
-    let mut unreadable: Vec<&FileReport> = Vec::new();
+fn tell_files(files: &[FileReport], keep_going: bool, output: &Output) -> Result {
     for file in files {
         let skipped: Vec<Value> = file
             .skipped
@@ -60,12 +83,11 @@ pub(super) fn tell_files(files: &[FileReport], keep_going: bool, output: &Output
                 json!({ "reason": why.to_string(), "lines": lines, "first_line": first })
             })
             .collect();
-        let body = json!({
+        message!(output, "harvested-file", {
             "file": shown(&file.name), "kind": file.kind.name(), "lines": file.lines, "told": file.told,
             "skipped": skipped, "error": file.error.as_ref().map(|error| fail::in_full(error)),
         });
-        output.message("harvested-file", &body);
-        if output.verbose && !output.json {
+        if output.verbose {
             let unit = if matches!(file.kind, Kind::Kdb | Kind::Ukdb) { "rows" } else { "lines" };
             output.say(&format!(
                 "{}: {}, {} of {} {unit} told of something",
@@ -76,31 +98,13 @@ pub(super) fn tell_files(files: &[FileReport], keep_going: bool, output: &Output
             ));
         }
         for Skipped { why, lines, first, .. } in &file.skipped {
-            if !output.json {
-                let more =
-                    if *lines > 1 { format!(" ({lines} such lines)") } else { String::new() };
-                output.show_warning(&format!("{}:{first}: {why}{more}", file.name));
-                output.say(&format!("hint: {}", why.hint()));
-            }
-        }
-        if file.error.is_some() {
-            unreadable.push(file);
+            let more = if_any(lines - 1, |_| format!(" ({lines} such lines)"));
+            output.show_warning(&format!("{}:{first}: {why}{more}", file.name));
+            output.say(&format!("hint: {}", why.hint()));
         }
     }
-    let Some((first, others)) = unreadable.split_first() else { return Ok(()) };
-    if keep_going {
-        for file in unreadable {
-            let error = file.error.as_ref().map(|error| fail::in_full(error));
-            output.warn(&error.unwrap_or_default());
-        }
-        return Ok(());
-    }
-    for file in others {
-        let error = file.error.as_ref().map(|error| fail::in_full(error));
-        output.warn(&error.unwrap_or_default());
-    }
-    let error = first.error.as_ref();
-    let hint = error.map(HarvestError::hint).unwrap_or_default();
-    let message = error.map(|error| fail::in_full(error)).unwrap_or_default();
-    Err(fail::usage(message, hint))
+    let mut errors = files.iter().filter_map(|file| file.error.as_ref());
+    let fatal = if keep_going { None } else { errors.next() };
+    errors.for_each(|error| output.warn(&fail::in_full(error)));
+    fatal.map_or(Ok(()), |error| Err(fail::usage(fail::in_full(error), error.hint())))
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gfxpack_compile::Cancel;
 use gfxpack_miopen::Problem;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_pipeline::kdb_check::{Checked, KdbCheckOptions, check_kdbs};
@@ -12,23 +11,18 @@ use gfxpack_runtime::NearestKeys;
 use serde_json::json;
 
 use crate::args::{CheckKdb, MaxObject};
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, library_options};
-use crate::output::{Output, counted};
+use crate::output::{Output, counted, if_any, joined, message};
 use crate::progress::Reporter;
 
 /// So many missing kernels are shown with the nearest one that is there.
 const SHOWN: usize = 20;
 
 /// Checks the kdbs with every device that their names say.
-pub(super) fn run(
-    args: &CheckKdb,
-    max_object: MaxObject,
-    environment: &Environment,
-    cancel: &Cancel,
-    output: &Output,
-) -> Result {
+pub(super) fn run(args: &CheckKdb, max_object: MaxObject, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
     let options = KdbCheckOptions {
         files: args.files.clone(),
         problems: args.asking.problems.clone(),
@@ -38,7 +32,7 @@ pub(super) fn run(
         cache: cache_dir(&args.cache, environment),
     };
     let mut each = |checked: &Checked| report(checked, &args.files, max_object, output);
-    Ok(check_kdbs(&options, cancel, &Reporter::new(output), &mut each)?)
+    Ok(check_kdbs(&options, &Reporter::new(context), &mut each)?)
 }
 
 /// Reports what was found in some files for one device.
@@ -51,13 +45,12 @@ pub(crate) fn report(checked: &Checked, files: &[PathBuf], max_object: MaxObject
             .iter()
             .map(|(key, functions)| json!({ "key": key, "functions": functions }))
             .collect();
-        let body = json!({
+        message!(output, "kdb-check", {
             "target": target, "problem": problem.to_string(), "found": outcome.found.len(),
             "missed": outcome.missed, "lacking": lacks, "compiles": outcome.compiles,
         });
-        output.message("kdb-check", &body);
         for (key, functions) in &outcome.lacking {
-            let functions = Vec::from_iter(functions.iter().map(String::as_str)).join(", ");
+            let functions = joined(functions);
             output.say(&format!("{target}: the object of `{key}` lacks {functions}"));
         }
         for key in &outcome.missed {
@@ -75,17 +68,14 @@ pub(crate) fn report(checked: &Checked, files: &[PathBuf], max_object: MaxObject
     }
     let (found, compiles) = (checked.found(), checked.compiles());
     let lacking = checked.functions_missing();
-    let body = json!({
+    message!(output, "kdb-checked", {
         "target": target, "problems": report.problems.len(), "found": found,
         "missed": missed.len(), "without_source": without_source,
         "functions_missing": lacking, "compiles": compiles,
         "failures": report.failures.len(), "miopen_version": report.version,
     });
-    output.message("kdb-checked", &body);
-    let without_source = match without_source {
-        0 => String::new(),
-        count => format!("; {count} more have no source here"),
-    };
+    let without_source =
+        if_any(*without_source, |count| format!("; {count} more have no source here"));
     output.say(&format!(
         "{target}: MIOpen {} found {} for {}; {} missed, {} missing in objects, {} asked for\
          {without_source}",

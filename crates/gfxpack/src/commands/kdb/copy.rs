@@ -2,38 +2,33 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::Cancel;
-use gfxpack_kdb::{CopyOptions, Lost, Part, SplitBy, Written};
+use gfxpack_kdb::{Conflict, CopyOptions, Lost, Part, SplitBy, Written};
 use gfxpack_pipeline::kdb_copy::{self, Loss, Repair};
-use serde_json::json;
 
-use crate::args::ConflictArg;
-use crate::fail::{Failure, Result};
-use crate::output::{Output, counted, shown, size};
+use crate::context::Context;
+use crate::fail::{Error, ErrorKind, Result};
+use crate::output::{Output, counted, if_any, message, shown, size};
 use crate::progress::bar::{Bar, Unit};
 
 /// Writes the union of kdbs.
 pub(super) fn merge(
     files: &[PathBuf],
     out: &Path,
-    conflict: ConflictArg,
+    conflict: Conflict,
     options: &CopyOptions<'_>,
-    cancel: &Cancel,
-    output: &Output,
+    context: &Context,
 ) -> Result {
+    let Context { output, .. } = context;
     output.building();
-    let merged = watched("merging", options, cancel, output, |options, _| {
-        kdb_copy::merge(files, out, conflict.into(), options)
+    let merged = watched("merging", options, context, |options, _| {
+        kdb_copy::merge(files, out, conflict, options)
     })?;
-    let body = json!({
+    message!(output, "merged", {
         "file": shown(out), "rows": merged.written.rows, "file_bytes": merged.written.file_bytes,
         "repeated": merged.repeated, "conflicts": merged.conflicts,
     });
-    output.message("merged", &body);
-    let conflicts = match merged.conflicts {
-        0 => String::new(),
-        count => format!(", {count} of them with different code objects"),
-    };
+    let conflicts =
+        if_any(merged.conflicts, |count| format!(", {count} of them with different code objects"));
     said(out, &merged.written, &format!("of {}{conflicts}", counted(files.len(), "file")), output);
     Ok(())
 }
@@ -43,18 +38,17 @@ pub(super) fn convert(
     file: &Path,
     out: &Path,
     options: &CopyOptions<'_>,
-    cancel: &Cancel,
-    output: &Output,
+    context: &Context,
 ) -> Result {
+    let Context { output, .. } = context;
     output.building();
-    let written = watched("converting", options, cancel, output, |options, _| {
+    let written = watched("converting", options, context, |options, _| {
         kdb_copy::convert(file, out, options)
     })?;
-    let body = json!({
+    message!(output, "converted", {
         "file": shown(out), "rows": written.rows, "raw_rows": written.raw_rows,
         "file_bytes": written.file_bytes,
     });
-    output.message("converted", &body);
     let before = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
     // In place there is no file to compare with any more.
     let against = if before == written.file_bytes || file == out {
@@ -72,15 +66,14 @@ pub(super) fn split(
     out: &Path,
     by: SplitBy,
     options: &CopyOptions<'_>,
-    cancel: &Cancel,
-    output: &Output,
+    context: &Context,
 ) -> Result {
+    let Context { output, .. } = context;
     output.building();
     let each = |part: &Part| {
-        let body = json!({
+        message!(output, "part", {
             "file": shown(&part.path), "rows": part.written.rows, "file_bytes": part.written.file_bytes,
         });
-        output.message("part", &body);
         output.text(&part.path.display().to_string());
         if let SplitBy::Size(limit) = by
             && part.written.file_bytes > limit
@@ -92,7 +85,7 @@ pub(super) fn split(
             ));
         }
     };
-    watched("splitting", options, cancel, output, |options, bar| {
+    watched("splitting", options, context, |options, bar| {
         gfxpack_kdb::split(file, out, by, options, |part| bar.above(|| each(part)))
     })?;
     Ok(())
@@ -103,9 +96,9 @@ pub(super) fn repair(
     file: &Path,
     out: &Path,
     options: &CopyOptions<'_>,
-    cancel: &Cancel,
-    output: &Output,
+    context: &Context,
 ) -> Result {
+    let Context { output, .. } = context;
     let repair = Repair::prepare(file, out, options)?;
     if let Some(log) = &repair.unread_log {
         output.warn(&format!(
@@ -115,25 +108,21 @@ pub(super) fn repair(
     }
     output.building();
     let lost = |row: &Lost| {
-        let body = json!({
+        message!(output, "lost", {
             "file": shown(file), "key": row.key, "row": row.row, "page": row.page,
             "reason": row.reason,
         });
-        output.message("lost", &body);
-        if !output.json {
-            output.foreign(&format!("lost: {row}"));
-        }
+        output.foreign(&format!("lost: {row}"));
     };
-    let repaired = watched("saving", options, cancel, output, |options, bar| {
+    let repaired = watched("saving", options, context, |options, bar| {
         repair.run(options, |row| bar.above(|| lost(row)))
     })?;
-    let body = json!({
+    message!(output, "repaired", {
         "file": shown(out), "rows": repaired.written.rows, "lost": repaired.lost,
         "file_bytes": repaired.written.file_bytes, "page_size": repaired.page_size,
         "header_holds": repaired.header_holds, "pages": repaired.pages,
         "missing_pages": repaired.missing_pages, "read_bytes": repaired.read_bytes,
     });
-    output.message("repaired", &body);
     if !repaired.header_holds {
         output.warn(&format!(
             "the header is damaged; the pages are of {} bytes by what is in them",
@@ -148,7 +137,10 @@ pub(super) fn repair(
     said(out, &repaired.written, "saved", output);
     match repair.loss(&repaired) {
         None => Ok(()),
-        Some(Loss { what, hint }) => Err(Failure::Lost { file: shown(file), what, hint }),
+        Some(Loss { what, hint }) => {
+            let message = format!("failed to save {what} of `{}`", file.display());
+            Err(Error::new(ErrorKind::Unsound, message, hint))
+        }
     }
 }
 
@@ -156,18 +148,16 @@ pub(super) fn repair(
 fn watched<T>(
     what: &'static str,
     options: &CopyOptions<'_>,
-    cancel: &Cancel,
-    output: &Output,
+    context: &Context,
     run: impl FnOnce(&CopyOptions<'_>, &Bar) -> T,
 ) -> T {
+    let Context { cancel, output, .. } = context;
     let bar = Bar::new(output, what, Unit::Kernels, 0);
     let progress = |done| bar.progress(done);
     let cancelled = || cancel.is_cancelled();
     let mut options = *options;
     options.cancelled = Some(&cancelled);
-    if bar.is_wanted() {
-        options.progress = Some(&progress);
-    }
+    options.progress = Some(&progress);
     run(&options, &bar)
 }
 

@@ -6,8 +6,8 @@ use gfxpack_kdb::{Change, ReadError, RowInfo};
 use serde_json::{Value, json};
 
 use crate::args::MaxObject;
-use crate::fail::{Failure, Result};
-use crate::output::{Output, shown};
+use crate::fail::{Error, ErrorKind, Result};
+use crate::output::{Output, counted, if_any, message, shown};
 
 /// Prints every difference.
 pub(super) fn run(
@@ -26,33 +26,28 @@ pub(super) fn run(
             _ => return Ok::<(), ReadError>(()),
         };
         let Some(entry) = new.or(old) else { return Ok(()) };
-        if output.messages {
-            let body = json!({
-                "change": kind, "key": entry.key, "old": old.map(side), "new": new.map(side),
-            });
-            output.message("difference", &body);
-        }
+        message!(output, "difference", {
+            "change": kind, "key": entry.key, "old": old.map(side), "new": new.map(side),
+        });
         // Other bytes of the same code object are nobody's concern but a machine's.
-        if !output.json && (sign != '=' || output.verbose) {
+        if sign != '=' || output.verbose {
             output.foreign(&format!("{sign} {}", entry.key));
         }
         Ok(())
     })?;
-    let body = json!({
+    message!(output, "diff", {
         "old": shown(old), "new": shown(new), "same": found.same, "recoded": found.recoded,
         "added": found.added, "removed": found.removed, "changed": found.changed,
     });
-    output.message("diff", &body);
-    let recoded = match found.recoded {
-        0 => String::new(),
-        count => format!(" ({count} stored otherwise)"),
-    };
+    let recoded = if_any(found.recoded, |count| format!(" ({count} stored otherwise)"));
     output.say(&format!(
         "{} added, {} removed, {} changed, {} the same{recoded}",
         found.added, found.removed, found.changed, found.same
     ));
     if exit_code && !found.is_none() {
-        return Err(Failure::Differ(found.added + found.removed + found.changed));
+        let differences = counted(found.added + found.removed + found.changed, "difference");
+        let message = format!("the kdbs differ: {differences}");
+        return Err(Error::new(ErrorKind::Unsound, message, "each is listed above"));
     }
     Ok(())
 }

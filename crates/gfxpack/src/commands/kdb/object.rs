@@ -4,17 +4,16 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use gfxpack_model::{KernelKey, code_object};
-use gfxpack_pipeline::error::Error;
+use gfxpack_pipeline::text::key_in_words;
 use gfxpack_pipeline::toolchains::disassembler;
 use gfxpack_toolchain::{ObjectInfo, Symbol};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::args::{CacheArgs, MaxObject, SelectObject, ToolchainArgs};
-use crate::environment::Environment;
-use crate::fail::{self, Failure, Result};
+use crate::context::Context;
+use crate::fail::{self, Error, ErrorKind, Result};
 use crate::options::{cache_options, search};
-use crate::output::Output;
-use crate::signals::cancel_on_signal;
+use crate::output::{Output, message};
 
 /// The code object of one kernel.
 ///
@@ -25,13 +24,17 @@ pub(super) fn find(select: &SelectObject, max_object: MaxObject) -> Result<Vec<u
     let key = KernelKey { kernel_name: name.clone(), kernel_args: args.clone() };
     let found = max_object.open(file)?.get(&key)?;
     found.ok_or_else(|| {
-        let (key, file) = (Box::new(key), file.clone());
-        Error::NoSuchKernel { key, file }.into()
+        Error::new(
+            ErrorKind::NotFound,
+            format!("failed to find {} in `{}`", key_in_words(&key), file.display()),
+            "keys are compared byte for byte, leading blanks and ` -mcpu=` included; `gfxpack kdb \
+             list --filter TEXT` shows them",
+        )
     })
 }
 
 /// What is wrong with a code object that a kdb has.
-fn unreadable(select: &SelectObject, error: impl std::fmt::Display) -> Failure {
+fn unreadable(select: &SelectObject, error: impl std::fmt::Display) -> Error {
     fail::usage(
         format!("failed to read the code object of `{}`: {error}", select.name),
         "`gfxpack kdb verify` says what else is wrong with the file",
@@ -44,16 +47,16 @@ pub(super) fn disasm(
     max_object: MaxObject,
     args: &ToolchainArgs,
     cache: &CacheArgs,
-    environment: &Environment,
-    output: &Output,
+    context: &Context,
 ) -> Result {
+    let Context { environment, output, .. } = context;
     let bytes = find(select, max_object)?;
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;
-    let cancel = cancel_on_signal(output)?;
+    let cancel = &context.cancellable()?.cancel;
     let (search, cache) = (search(args, environment), cache_options(cache, environment)?);
-    let disassembler = disassembler(&search, &cache, &files[0].0, &cancel)?;
+    let disassembler = disassembler(&search, &cache, &files[0].0, cancel)?;
     for (target, file) in files {
-        let text = disassembler.run(file, target.processor(), &cancel)?;
+        let text = disassembler.run(file, target.processor(), cancel)?;
         // The scratch file's name says nothing.
         let lines = BufReader::new(text).split(b'\n').skip_while(|line| {
             line.as_ref().is_ok_and(|line| line.is_empty() || line.starts_with(b"kernel.o:"))
@@ -62,7 +65,7 @@ pub(super) fn disasm(
         for line in lines {
             let line = line.map_err(fail::io("read", Path::new("the disassembly")))?;
             let line = String::from_utf8_lossy(&line);
-            output.message("line", &json!({ "target": target.to_string(), "text": line }));
+            message!(output, "line", { "target": target.to_string(), "text": line });
             output.text(&line);
             if output.is_broken() {
                 return Ok(());
@@ -78,25 +81,19 @@ pub(super) fn symbols(select: &SelectObject, max_object: MaxObject, output: &Out
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;
     for (target, file) in files {
         let found = ObjectInfo::read(file).map_err(|error| unreadable(select, error))?;
-        if output.messages {
-            let body = json!({
-                "target": target.to_string(), "symbols": found.symbols, "metadata": found.metadata,
-            });
-            output.message("symbols", &body);
-        }
-        if output.json {
-            continue;
-        }
-        output.data(&format!("{} for {target}, {} bytes", select.name, file.len()));
+        message!(output, "symbols", {
+            "target": target.to_string(), "symbols": found.symbols, "metadata": found.metadata,
+        });
+        output.text(&format!("{} for {target}, {} bytes", select.name, file.len()));
         for kernel in found.kernels() {
-            output.data(&format!("  {kernel}"));
+            output.text(&format!("  {kernel}"));
         }
         if let Value::String(yaml) = &found.metadata {
-            yaml.lines().for_each(|line| output.data(&format!("  {line}")));
+            yaml.lines().for_each(|line| output.text(&format!("  {line}")));
         }
-        output.data(&format!("  {:>18} {:>9}  {:<8} symbol", "address", "bytes", "kind"));
+        output.text(&format!("  {:>18} {:>9}  {:<8} symbol", "address", "bytes", "kind"));
         for Symbol { name, kind, address, size, .. } in &found.symbols {
-            output.data(&format!("  {address:#018x} {size:>9}  {kind:<8} {name}"));
+            output.text(&format!("  {address:#018x} {size:>9}  {kind:<8} {name}"));
         }
     }
     Ok(())

@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Stats, Sums};
-use gfxpack_pipeline::destination;
 use gfxpack_pipeline::report::kdb_stats::{self, Part, parts, ratio};
 use serde_json::{Value, json};
 
 use crate::args::MaxObject;
 use crate::fail::{self, Result};
-use crate::output::{Output, counted, harmless, shown, size, to_file};
+use crate::output::{Output, counted, harmless, message, shown, size, to_file};
 use crate::progress::bar::{Bar, Unit};
 
 /// Prints the sums.
@@ -29,35 +28,25 @@ pub(super) fn run(
     }
     let stats = {
         let bar = Bar::new(output, "reading", Unit::Kernels, 0);
-        let progress = |done| bar.progress(done);
-        let progress: Option<&dyn Fn(_)> = if bar.is_wanted() { Some(&progress) } else { None };
-        max_object.open(file)?.stats(progress)?
+        max_object.open(file)?.stats(Some(&|done| bar.progress(done)))?
     };
     if html.is_some() {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let page = kdb_stats::page(&name, &stats);
-        match to_file(html) {
-            Some(path) => {
-                destination::replace(path, page.as_bytes()).map_err(fail::io("write", path))?;
-                output.say(&path.display().to_string());
-            }
-            None => output.bytes(page.as_bytes()),
-        }
+        output.put(html, page.as_bytes())?;
+        to_file(html).iter().for_each(|path| output.say(&path.display().to_string()));
     }
-    if output.messages {
-        let kernels: Vec<Value> = stats
-            .largest_first()
-            .into_iter()
-            .map(|(name, sums)| json!({ "kernel_name": name, "sums": sums_body(sums) }))
-            .collect();
-        let body = json!({
-            "file": shown(file), "file_bytes": stats.file_bytes,
-            "layout": stats.layout.name(), "all": sums_body(&stats.all),
-            "object_size_powers_of_two": stats.sizes.as_slice(), "ratio_twentieths": stats.ratios,
-            "kernels": kernels,
-        });
-        output.message("kdb-stats", &body);
-    }
+    let kernels: Vec<Value> = stats
+        .largest_first()
+        .into_iter()
+        .map(|(name, sums)| json!({ "kernel_name": name, "sums": sums_body(sums) }))
+        .collect();
+    message!(output, "kdb-stats", {
+        "file": shown(file), "file_bytes": stats.file_bytes,
+        "layout": stats.layout.name(), "all": sums_body(&stats.all),
+        "object_size_powers_of_two": stats.sizes.as_slice(), "ratio_twentieths": stats.ratios,
+        "kernels": kernels,
+    });
     if html.is_none() && !output.json {
         table(file, &stats, top, output);
     }
@@ -74,26 +63,26 @@ fn sums_body(sums: &Sums) -> Value {
 
 fn table(file: &Path, stats: &Stats, top: usize, output: &Output) {
     let layout = stats.layout.name();
-    output.data(&format!(
+    output.text(&format!(
         "{}: {}, {}, layout {layout}",
         file.display(),
         size(stats.file_bytes),
         counted(stats.all.rows, "kernel")
     ));
     for Part { name, bytes, note } in parts(stats) {
-        output.data(&format!("  {name:<11}{:>10}  {note}", size(bytes)));
+        output.text(&format!("  {name:<11}{:>10}  {note}", size(bytes)));
     }
     let mut kernels = stats.largest_first();
     kernels.truncate(top);
     if kernels.is_empty() {
         return;
     }
-    output.data(&format!(
+    output.text(&format!(
         "  {:>7} {:>10} {:>10} {:>6}  kernel",
         "rows", "stored", "objects", "ratio"
     ));
     for (name, sums) in &kernels {
-        output.data(&format!(
+        output.text(&format!(
             "  {:>7} {:>10} {:>10} {:>6}  {}",
             sums.rows,
             size(sums.stored_bytes),
@@ -103,6 +92,6 @@ fn table(file: &Path, stats: &Stats, top: usize, output: &Output) {
         ));
     }
     if stats.kernels.len() > kernels.len() {
-        output.data(&format!("  {} more: --top N", stats.kernels.len() - kernels.len()));
+        output.text(&format!("  {} more: --top N", stats.kernels.len() - kernels.len()));
     }
 }

@@ -3,28 +3,27 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use gfxpack_compile::Cancel;
 use gfxpack_miopen::{OnnxOptions, Problem, UnresolvedLayer};
 use gfxpack_pipeline::model::{self, ModelProblems};
-use serde_json::json;
 
 use crate::args::ProblemsCommand;
+use crate::context::Context;
 use crate::fail::Result;
-use crate::output::{Output, harmless};
+use crate::output::{Output, harmless, message};
 
 /// Adds the problems of a model. Says how many of its layers are not known.
 pub(super) fn add(
     name: &str,
     args: &ProblemsCommand,
-    cancel: &Cancel,
     problems: &mut BTreeSet<Problem>,
-    output: &Output,
+    context: &Context,
 ) -> Result<usize> {
+    let Context { cancel, output, .. } = context;
     let options = OnnxOptions {
         batches: args.batch.clone(),
         symbols: args.symbol.iter().cloned().collect(),
-        data_types: args.data_types(),
-        layouts: args.layouts(),
+        data_types: args.r#type.clone(),
+        layouts: args.layout.clone(),
         directions: args.directions(),
         operations: args.operations(),
     };
@@ -32,23 +31,19 @@ pub(super) fn add(
     let ModelProblems { problems: lines, unresolved, convolutions } = read;
     for (at, layer) in unresolved.iter().enumerate() {
         let UnresolvedLayer { name: layer, operation, reason, hint, .. } = layer;
-        let body = json!({
+        message!(output, "unresolved-layer", {
             "model": name, "layer": layer, "operation": operation, "reason": reason, "hint": hint,
         });
-        output.message("unresolved-layer", &body);
-        if !output.json {
-            output.show_warning(&format!("{name}: `{layer}` ({operation}) is left out: {reason}"));
-            // Once for all layers that it helps.
-            if unresolved.get(at + 1).is_none_or(|next| next.hint != *hint) {
-                output.hint(&harmless(hint));
-            }
+        output.show_warning(&format!("{name}: `{layer}` ({operation}) is left out: {reason}"));
+        // Once for all layers that it helps.
+        if !output.json && unresolved.get(at + 1).is_none_or(|next| next.hint != *hint) {
+            output.hint(&harmless(hint));
         }
     }
-    let body = json!({
+    message!(output, "model", {
         "model": name, "convolutions": convolutions, "unresolved": unresolved.len(),
         "problems": lines.len(),
     });
-    output.message("model", &body);
     for line in lines {
         problems.insert(line.parse()?);
     }
@@ -57,6 +52,6 @@ pub(super) fn add(
 
 /// `read-model`: reads a model within limits, for [`add`].
 pub(crate) fn read_model(model: &Path, output: &Output) -> Result {
-    output.data(&model::answer(model, std::io::stdin().lock())?);
+    output.raw(&model::answer(model, std::io::stdin().lock())?);
     Ok(())
 }

@@ -1,18 +1,47 @@
-//! The librocfft that is installed, and the kernels that it finds.
+//! The libMIOpen and the librocfft that are installed: which ones they are, what
+//! they lack, and the kernels that rocFFT finds.
 
 use std::path::Path;
 
 use gfxpack_compile::Cancel;
+use gfxpack_miopen::MIOPEN;
 use gfxpack_model::Target;
 use gfxpack_rocfft::ROCFFT;
 use gfxpack_stock_library::{Library, LibraryError};
 
 use super::finding::Findings;
 use crate::error::{Error, in_full};
-use crate::fft_lookup::{FftLibrary, FftVariables};
-use crate::text::counted;
+use crate::fft_lookup::{FftFile, FftLibrary, FftVariables};
+use crate::text::{counted, joined};
 
 const ABOUT: &str = "rocFFT";
+const MIOPEN_ABOUT: &str = "libMIOpen";
+
+/// Checks the one that programs would load; `rocm` is where ROCm was said to
+/// be. That there is none is no fault: kernels are built and packaged without.
+pub fn check_library(rocm: Option<&Path>, findings: &mut Findings<'_>) {
+    let library = match Library::installed(&MIOPEN, rocm) {
+        Ok(library) => library,
+        Err(LibraryError::NotInstalled { .. }) => return,
+        Err(error) => return findings.warning(MIOPEN_ABOUT, in_full(&error), error.hint()),
+    };
+    let version = library.version.as_deref().unwrap_or("of unknown version");
+    let file = library.file.display();
+    findings.ok(MIOPEN_ABOUT, format!("`{file}`: MIOpen {version}, SHA-256 {}", library.sha256));
+    let hint = "install the packages that they are in";
+    match library.needs() {
+        Ok(needs) if needs.missing.is_empty() => {}
+        Ok(needs) => {
+            let missing = joined(needs.missing);
+            findings.problem(
+                MIOPEN_ABOUT,
+                format!("`{file}` needs libraries that are not here: {missing}"),
+                hint,
+            );
+        }
+        Err(error) => findings.warning(MIOPEN_ABOUT, in_full(&error), hint),
+    }
+}
 
 /// Checks the one that programs would load, for each of these GPUs; that there
 /// is none is no fault. With `deep` every code object is read.
@@ -57,6 +86,7 @@ fn check(
 ) {
     let processor = target.id().processor();
     let files = library.look("", target, variables);
+    let unreadable = files.iter().any(|file| file.state == "unreadable");
     let opened = |layer| files.iter().find(|file| file.layer == layer && file.state == "no-row");
     for file in files.iter().filter(|file| file.state == "unreadable") {
         let shown = file.file.display();
@@ -83,7 +113,18 @@ fn check(
             Err(error) => findings.warning(ABOUT, in_full(&error), hint_of(&error)),
         }
     }
-    match opened("system") {
+    installed(library, processor, opened("system"), unreadable, findings);
+}
+
+/// Whether the system has kernels for a processor.
+fn installed(
+    library: &FftLibrary,
+    processor: &str,
+    system: Option<&FftFile>,
+    unreadable: bool,
+    findings: &mut Findings<'_>,
+) {
+    match system {
         Some(file) if file.kernels > 0 => findings.ok(
             ABOUT,
             format!(
@@ -102,7 +143,7 @@ fn check(
             ),
             format!("install rocfft-kernels-{processor} of that version"),
         ),
-        None if files.iter().any(|file| file.state == "unreadable") => {}
+        None if unreadable => {}
         None => findings.note(
             ABOUT,
             format!(

@@ -1,0 +1,37 @@
+//! What every command is given.
+
+use gfxpack_compile::Cancel;
+use gfxpack_pipeline::error::{Error, ErrorKind};
+
+use crate::environment::Environment;
+use crate::fail::Result;
+use crate::output::Output;
+
+/// The environment, how to talk, and whether to stop.
+pub(crate) struct Context {
+    pub(crate) environment: Environment,
+    pub(crate) output: Output,
+    pub(crate) cancel: Cancel,
+}
+
+impl Context {
+    /// The same, with a flag that Ctrl-C and SIGTERM set; may be called once.
+    /// The second signal ends the program at once, and its compilers with it;
+    /// what it leaves is swept up by the next build.
+    pub(crate) fn cancellable(&self) -> Result<&Self> {
+        let (cancel, output) = (self.cancel.clone(), self.output.clone());
+        let handler = move || {
+            if cancel.is_cancelled() {
+                gfxpack_compile::kill_children();
+                std::process::exit(130);
+            }
+            output.say_above("stopping; once more ends at once");
+            cancel.cancel();
+        };
+        ctrlc::set_handler(handler).map_err(|error| {
+            let message = format!("failed to handle signals: {error}");
+            Error::Message { kind: ErrorKind::Internal, message, hint: None }
+        })?;
+        Ok(self)
+    }
+}
