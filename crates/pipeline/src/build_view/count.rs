@@ -56,11 +56,11 @@ impl BuildCount {
                 self.to_do = plan.jobs.len() - cached.len() - refused.len();
                 (self.compiled, self.failed) = (0, 0);
             }
-            Event::Queued { workers, jobs } => {
+            Event::Queued { jobs, .. } => {
                 let queue = jobs
                     .iter()
                     .map(|(job, expected)| (*job, language_class(plan[*job].language), *expected));
-                self.estimator.queued(*workers, queue, now);
+                self.estimator.queued(queue);
             }
             Event::Warning { .. } | Event::Prepared { .. } => {}
             Event::Started { job, .. } => self.estimator.started(*job, now),

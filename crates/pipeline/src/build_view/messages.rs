@@ -35,7 +35,7 @@ impl BuildMessages {
                 let queue = jobs
                     .iter()
                     .map(|(job, expected)| (*job, language_class(plan[*job].language), *expected));
-                self.estimator.queued(*workers, queue, now);
+                self.estimator.queued(queue);
                 let expected: Duration = jobs.iter().map(|(_, expected)| *expected).sum();
                 send(
                     "build-queued",
