@@ -31,10 +31,8 @@ use crate::schedule::Schedule;
 use crate::shared::SharedCache;
 use crate::source::SourceSet;
 use crate::store::{HEADERS, ObjectInfo, ObjectStore};
-use crate::worker_pool::{Done, Slots, WorkerPool};
+use crate::worker_pool::{Done, WorkerPool};
 
-/// How many jobs' costs may be lost if the build is killed.
-const COSTS_AT_ONCE: usize = 500;
 /// After how many jobs the toolchains are looked at, before others get their
 /// objects.
 const UPLOADS_AT_ONCE: usize = 64;
@@ -127,9 +125,8 @@ impl Executor<'_> {
             .num_threads(self.options.jobs.max(1))
             .thread_name(|index| format!("worker-{index}"))
             .build()
-            .map_err(|error| CompileError::Start {
-                program: "worker threads".into(),
-                source: std::io::Error::other(error),
+            .map_err(|error| {
+                CompileError::io("start", "worker threads")(std::io::Error::other(error))
             })?;
         let looks = Looks::new(self.digests);
         let current = Current::new(&looks, self.sources, self.toolchains, self.store, self.cancel);
@@ -229,12 +226,16 @@ impl Executor<'_> {
     }
 
     /// The jobs with what each is expected to cost, longest first, so that
-    /// none is left to run alone at the end.
+    /// none is left to run alone at the end; of equal ones those with larger
+    /// sources.
     fn queue(&self, missing: &[JobId], cost_file: &CostFile) -> Vec<(JobId, Expected)> {
-        let closure_size = |source| self.sources.closure_size(source);
-        let expected = cost_file.read().expect(self.plan, missing, closure_size);
-        let mut queue: Vec<_> = missing.iter().copied().zip(expected).collect();
-        queue.sort_by_key(|(index, expected): &(JobId, Expected)| (Reverse(expected.time), *index));
+        let costs = cost_file.read();
+        let expect = |index: &JobId| (*index, costs.expect(self.plan, &self.plan[*index]));
+        let mut queue: Vec<(JobId, Expected)> = missing.iter().map(expect).collect();
+        queue.sort_by_cached_key(|(index, expected)| {
+            let size = self.sources.closure_size(self.plan[*index].source);
+            (Reverse((expected.time, size)), *index)
+        });
         queue
     }
 
@@ -287,10 +288,9 @@ impl Executor<'_> {
             store,
             schedule: Schedule::new(plan, &queue, &preparations),
             preparations: &preparations,
-            limiter: MemoryLimiter::new(&ThisMachine),
+            limiter: MemoryLimiter::new(&ThisMachine, options.jobs.max(1)),
             local: &LocalContext::new(&context, &work, missing),
             here,
-            slots: Slots::new(options.jobs),
             remote: remote.map(|remote| RemoteContext::new(&*remote.workers, &context)),
         };
         let shared = options.shared.as_deref();
@@ -377,9 +377,6 @@ impl Results<'_> {
                 if here {
                     let plan = self.executor.plan;
                     self.costs.push(CostRecord::new(plan, &plan[*job], built));
-                }
-                if self.costs.len() >= COSTS_AT_ONCE {
-                    self.keep_costs();
                 }
             }
             Event::Failed { job, failure, .. } => {

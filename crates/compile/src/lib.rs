@@ -32,7 +32,6 @@ mod origin;
 mod planned;
 mod remote;
 mod remote_error;
-mod runner;
 mod schedule;
 mod shard;
 mod shared;

@@ -71,7 +71,8 @@ pub struct SharedCache {
 #[derive(Debug, Default)]
 struct State {
     off: bool,
-    damaged: usize,
+    /// Whether a damaged entry was found.
+    damaged: bool,
     /// Sets of answers that were written already.
     sets: HashSet<String>,
     /// Not told yet.
@@ -112,8 +113,7 @@ impl SharedCache {
     /// One damaged entry is told of; that there are more is no more news.
     fn found_damaged(&self, name: &str) {
         let mut state = self.lock();
-        state.damaged += 1;
-        if state.damaged == 1 {
+        if !std::mem::replace(&mut state.damaged, true) {
             let shared = self.shared.name();
             state.warnings.push(format!(
                 "dropped `{name}` of the shared cache {shared}: it is not the object that it is \

@@ -66,13 +66,7 @@ impl Identity {
     /// The same for a change from some seconds after 1970 on.
     #[must_use]
     pub fn was_settled(&self, seconds: u64) -> bool {
-        self.changed_seconds() + SETTLED.as_secs() < seconds
-    }
-
-    /// When it changed last, in seconds since 1970.
-    #[must_use]
-    pub fn changed_seconds(&self) -> u64 {
-        self.changed.0.unsigned_abs()
+        self.changed.0.unsigned_abs() + SETTLED.as_secs() < seconds
     }
 
     /// Device and inode.

@@ -194,13 +194,6 @@ impl Stored {
         Ok(stored::read(&self.header, &mut lines, wanted, &RayonWorkers)?)
     }
 
-    /// Bytes of a source with all it includes.
-    pub fn closure_size(&self, source: SourceId) -> usize {
-        let files = self.header.sources[source.0].files.iter();
-        let size = |digest| file(&self.dir, digest).metadata().map_or(0, |meta| meta.len());
-        files.map(|staged| size(staged.digest) as usize).sum()
-    }
-
     /// What a build of these jobs needs, with the plan's toolchains.
     pub fn prepare(
         self,
