@@ -9,6 +9,7 @@ use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
 use gfxpack_process::watch::{Answer, Answers};
+use serde::Serialize;
 
 use crate::current::Current;
 use crate::error::CompileError;
@@ -19,8 +20,10 @@ use crate::store::{About, Now as Asked, ObjectInfo, ObjectStore};
 /// Earlier keys of the same kernel that are looked at for the nearest one.
 const CANDIDATES: usize = 1000;
 
-/// What a difference is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What a difference is about. Machines are told its name in words joined by
+/// hyphens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum What {
     /// gfxpack itself.
@@ -43,31 +46,18 @@ pub enum What {
     Argument,
 }
 
-impl What {
-    /// One word for machines.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gfxpack => "gfxpack",
-            Self::Compiler => "compiler",
-            Self::DeviceLibrary => "device-library",
-            Self::Header => "header",
-            Self::Source => "source",
-            Self::Driver => "driver",
-            Self::SystemFile => "system-file",
-            Self::Define => "define",
-            Self::Argument => "argument",
-        }
-    }
-}
-
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Gfxpack => "gfxpack",
+            Self::Compiler => "compiler",
             Self::DeviceLibrary => "device library",
             Self::Header => "header of the toolchain",
+            Self::Source => "source",
+            Self::Driver => "driver",
             Self::SystemFile => "system header",
-            other => other.name(),
+            Self::Define => "define",
+            Self::Argument => "argument",
         })
     }
 }

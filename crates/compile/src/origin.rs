@@ -3,7 +3,6 @@
 //! those of another.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -47,27 +46,20 @@ pub(crate) struct StoredDirectories {
     pub(crate) content: StoredContent,
 }
 
-/// Gives the files that came with a plan, by their digests.
-#[derive(Clone)]
-pub struct StoredContent(Arc<dyn Fn(Digest) -> Result<Vec<u8>, CompileError> + Send + Sync>);
-
-impl fmt::Debug for StoredContent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StoredContent")
-    }
+/// The files that came with a plan, by their digests.
+#[derive(Debug, Clone)]
+pub struct StoredContent {
+    /// The plan's directory.
+    pub dir: PathBuf,
+    /// Where in it the file of a digest lies.
+    pub file: fn(&Path, Digest) -> PathBuf,
 }
 
 impl StoredContent {
-    /// By a function that reads one.
-    pub fn new(
-        read: impl Fn(Digest) -> Result<Vec<u8>, CompileError> + Send + Sync + 'static,
-    ) -> Self {
-        Self(Arc::new(read))
-    }
-
     /// The bytes of that digest.
     pub(crate) fn read(&self, digest: Digest, name: &str) -> Result<Vec<u8>, CompileError> {
-        let bytes = (self.0)(digest)?;
+        let path = (self.file)(&self.dir, digest);
+        let bytes = fs::read(&path).map_err(CompileError::io("read", path))?;
         if Digest::of(&bytes) == digest {
             Ok(bytes)
         } else {

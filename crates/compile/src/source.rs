@@ -508,18 +508,19 @@ mod tests {
         let include = [dir.path().join("i")];
         let real = dir.path().join("a.cl");
         let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
-        let known: HashMap<Digest, Vec<u8>> = set
-            .files(index)
-            .into_iter()
-            .map(|(_, text)| (Digest::of(text), text.to_vec()))
-            .collect();
+        let stored = tempfile::tempdir().unwrap();
+        let file = |dir: &Path, digest: Digest| dir.join(digest.to_string());
+        for (_, text) in set.files(index) {
+            fs::write(file(stored.path(), Digest::of(text)), text).unwrap();
+        }
         let trees = set.trees(&[], 1 << 20);
         let trees = (&trees.trees[..], &trees.sources[..]);
-        let content = StoredContent::new(move |digest| Ok(known[&digest].clone()));
+        let content = StoredContent { dir: stored.path().to_owned(), file };
         let again = SourceSet::of_stored(set.sources(), trees, |_| true, &content).unwrap();
         assert_eq!(again.files(index), set.files(index));
         assert_eq!(again.closure_size(index), set.closure_size(index));
-        let wrong = StoredContent::new(|_| Ok(b"2".to_vec()));
+        let wrong = StoredContent { file: |dir, _| dir.join("other"), ..content.clone() };
+        fs::write(stored.path().join("other"), "2").unwrap();
         let other = SourceSet::of_stored(set.sources(), trees, |_| true, &wrong);
         assert!(matches!(other, Err(CompileError::ForeignSource(_))));
         for path in ["../a.cl", "/a.cl", "i/../../a.cl", ""] {

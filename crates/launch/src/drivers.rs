@@ -123,12 +123,6 @@ impl<'a> Drivers<'a> {
         Some((defines, commands))
     }
 
-    /// Names what a command's driver would run, wherever the toolchain lies.
-    #[must_use]
-    pub fn commands_digest(&self, command: &Command<'_>) -> Option<Digest> {
-        self.direct(command).map(|(_, commands)| commands.digest)
-    }
-
     fn commands_of(
         &self,
         key: &CommandKey,
@@ -140,7 +134,11 @@ impl<'a> Drivers<'a> {
         let list = self.remembered(&file).or_else(|| {
             let (commands, answers) = self.ask_for(key, command, defines)?;
             if let Some(answers) = answers.filter(|_| self.keeps) {
-                remember(&file, &Remembered { commands: commands.clone(), answers });
+                let commands = commands.clone();
+                // Where that is impossible, later builds ask again.
+                if let Err(error) = write_sealed(&file, &Remembered { commands, answers }) {
+                    tracing::debug!(%error, "a driver's answer is not kept");
+                }
             }
             Some(commands)
         });
@@ -299,13 +297,6 @@ impl<'a> Drivers<'a> {
             _ => None,
         };
         Ok((commands, record))
-    }
-}
-
-/// Keeps what was answered. Where that is impossible, later builds ask again.
-fn remember(file: &Path, remembered: &Remembered) {
-    if let Err(error) = write_sealed(file, remembered) {
-        tracing::debug!(%error, "a driver's answer is not kept");
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -74,8 +75,12 @@ impl ForkServers {
             }
             Arc::clone(&served.loaded)
         };
-        let load = || Loaded::start(program.path, program.environment, cancel);
-        let server = loaded.get_or_init(load).as_ref().and_then(|loaded| loaded.server(cancel));
+        let told = |reason: io::Error| {
+            tracing::debug!(program = %program.path.display(), %reason, "no fork server");
+        };
+        let load = || Loaded::start(program.path, program.environment, cancel).map_err(told).ok();
+        let loaded_program = loaded.get_or_init(load).as_ref();
+        let server = loaded_program.and_then(|it| it.server(cancel).map_err(told).ok());
         if server.is_none()
             && let Some(served) = self.lock().get_mut(key)
         {

@@ -33,7 +33,7 @@ impl Disassembler {
     pub fn find(search: &Search, toolchain: Option<&Toolchain>) -> Result<Self, ToolchainError> {
         let beside = toolchain.and_then(|toolchain| {
             // A distribution's /usr/bin/clang-15 is a link into LLVM's directory.
-            let clang = std::fs::canonicalize(toolchain.clang()).ok()?;
+            let clang = std::fs::canonicalize(&toolchain.clang).ok()?;
             Some(clang.parent()?.join(PROGRAM)).filter(|file| file.is_file())
         });
         let program = beside

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gfxpack_model::Digest;
 
-use super::entry::{CheckedEntry, ObjectInfo};
+use super::entry::{Entry, ObjectInfo};
 use super::object_store::ObjectStore;
 use super::places::object_path;
 use crate::error::CompileError;
@@ -40,7 +40,7 @@ impl ObjectStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             raw => raw.map_err(CompileError::io("read", from.dir.join(path)))?,
         };
-        let Some(CheckedEntry { info, .. }) = CheckedEntry::parse(&raw) else {
+        let Some(Entry { info, .. }) = Entry::parse(&raw) else {
             from.drop_one(job, path)?;
             return Ok(None);
         };

@@ -6,7 +6,7 @@ use std::io::BufReader;
 use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{About, ObjectInfo, read_header, read_object};
+use super::entry::{About, Entry, ObjectInfo, read_header};
 use super::object_store::{Now, ObjectStore, RestsOn};
 use super::places::refusal_path;
 use crate::error::CompileError;
@@ -58,10 +58,9 @@ impl ObjectStore {
         if !self.all_hold(&info, now) {
             return None;
         }
-        let file = self.open_file(&refusal_path(job)).ok()?;
-        gfxpack_process::note_use(&file);
-        let (_, bytes) = read_object(file).ok().flatten()?;
-        let KeptRefusal { judge, reason: kind, output } = serde_json::from_slice(&bytes).ok()?;
+        let bytes = self.read_file(&refusal_path(job)).ok()?;
+        let refusal = serde_json::from_slice(Entry::parse(&bytes)?.object).ok()?;
+        let KeptRefusal { judge, reason: kind, output } = refusal;
         if judge != JUDGE {
             return None;
         }

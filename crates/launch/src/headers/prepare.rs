@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use gfxpack_model::{JobId, Language, SourceId, ToolchainId, relative_path};
 use gfxpack_process::watch::{
-    Answer, Answers, KeptAnswers, Looks, Place, Recorder, recorded, settle, tidy_below,
+    Answer, Answers, KeptAnswers, Looks, Place, Record, Recorder, Unwatched, recorded, settle,
+    tidy_below,
 };
 use gfxpack_process::{Output, Timestamp, Usage};
 use gfxpack_toolchain::ToolchainError;
@@ -18,7 +19,7 @@ use tempfile::TempDir;
 
 use super::built_names::built_names;
 use super::preamble::{self, Preamble};
-use super::precompiled::{CommandMacros, PrecompiledHeader, are_plain, macro_name};
+use super::precompiled::{PrecompiledHeader, are_plain, macro_name};
 use super::recipe::{CacheEntry, Recipe, header_command};
 use crate::arguments::searched;
 use crate::drivers::{Direct, DriverCommands};
@@ -235,8 +236,7 @@ impl<'a> Headers<'a> {
         let mut hiding: HashMap<SourceId, Option<Arc<KeptAnswers>>> = HashMap::new();
         let mut others = Vec::new();
         for member in members {
-            let command = CommandMacros { defines: &member.defines, macros: &member.macros };
-            let absent = header.serves(command).then(|| {
+            let absent = header.serves(&member.defines, &member.macros).then(|| {
                 let absent = hiding.entry(member.source);
                 absent.or_insert_with(|| self.not_hiding(header, member.source, dirs)).clone()
             });
@@ -304,7 +304,7 @@ impl<'a> Headers<'a> {
             let work = self.options.scratch;
             let told =
                 built_names(&recipe, &unknown, &|| scratch(work, "names-"), &mut |words, dir| {
-                    Ok(self.run_bounded(index, words, dir)?.ok())
+                    Ok(self.run(index, words, dir)?.0.ok())
                 })?;
             recipe.learn(&mut header, told)?;
         }
@@ -322,9 +322,7 @@ impl<'a> Headers<'a> {
         let scratch = scratch(self.options.scratch, "header-")?;
         let words = recipe.prepare(scratch.path())?;
         let since = Timestamp::now();
-        let (output, record) = recorded(Recorder::of_compiler(scratch.path()), |record| {
-            self.run(index, words, scratch.path(), record)
-        })?;
+        let (output, record) = self.run(index, words, scratch.path())?;
         let toolchain = self.session.toolchain(index);
         toolchain.check_identity(Language::Hip)?;
         let made = match record {
@@ -378,7 +376,7 @@ impl<'a> Headers<'a> {
             for command in commands {
                 let with_header = Some(header).filter(|_| with).and_then(|it| it.apply(command));
                 let words = with_header.as_ref().unwrap_or(command).fill(&values);
-                if !self.run_bounded(toolchain, words, dir)?.ok() {
+                if !self.run(toolchain, words, dir)?.0.ok() {
                     return Ok(None);
                 }
             }
@@ -394,29 +392,20 @@ impl<'a> Headers<'a> {
 
     /// Runs a program in a directory of its own, which is all that it may
     /// write.
-    fn run_bounded(
-        &mut self,
-        toolchain: ToolchainId,
-        words: Vec<OsString>,
-        dir: &Path,
-    ) -> Result<Output, ToolchainError> {
-        self.run(toolchain, words, dir, Recorder::of_compiler(dir).ok().as_ref())
-    }
-
-    /// Runs a program in a directory of its own.
     fn run(
         &mut self,
         toolchain: ToolchainId,
         words: Vec<OsString>,
         dir: &Path,
-        record: Option<&Recorder>,
-    ) -> Result<Output, ToolchainError> {
-        let output = self.starter.run(toolchain, words, (dir, dir), record)?;
+    ) -> Result<(Output, Result<Record, Unwatched>), ToolchainError> {
+        let (output, record) = recorded(Recorder::of_compiler(dir), |record| {
+            self.starter.run(toolchain, words, (dir, dir), record)
+        })?;
         self.usage = self.usage.then(output.usage);
         if self.session.cancel.is_cancelled() {
             return Err(ToolchainError::Interrupted);
         }
-        Ok(output)
+        Ok((output, record))
     }
 }
 

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::record::{Ask, Class, FileState, Process, Record, Unwatched, What};
+use crate::file_digest::Identity;
 
 /// Bytes before the paths that may be written, which entries follow.
 pub(super) const HEAD: usize = 64;
@@ -155,11 +156,12 @@ impl<'a> RecorderEntry<'a> {
         let error = u16::from_ne_bytes([entry[6], entry[7]]);
         let file = FileState {
             mode: number(entry, 16),
-            device: long(entry, 32),
-            inode: long(entry, 40),
-            size: long(entry, 48),
-            modified: long(entry, 56).cast_signed(),
-            changed: long(entry, 64).cast_signed(),
+            identity: Identity::new(
+                (long(entry, 32), long(entry, 40)),
+                long(entry, 48),
+                long(entry, 56).cast_signed(),
+                long(entry, 64).cast_signed(),
+            ),
         };
         Ok(Self {
             at,
