@@ -248,11 +248,11 @@ impl Executor<'_> {
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,
     ) -> Result<(), CompileError> {
-        let Self { plan, sources, toolchains, store, digests, options, .. } = *self;
+        let Self { plan, sources, toolchains, digests, options, .. } = *self;
         let (cancel, looks) = (&self.cancel.child(), current.looks());
         let work = WorkDir::create(&options.cache_dir)
             .map_err(CompileError::io("create", options.cache_dir.join("work")))?;
-        let kept = store.dir().join(HEADERS);
+        let kept = self.store.dir().join(HEADERS);
         let places: Vec<_> = toolchains
             .iter()
             .map(|it| ToolchainPlaces::new(it, &options.admitted, &kept, looks))
@@ -275,6 +275,24 @@ impl Executor<'_> {
             places: &places,
             unwatched: Default::default(),
         };
+        self.run_all(pool, &context, &work, missing, results, on_event);
+        if let Some(message) = context.unwatched_warning() {
+            on_event(Event::Warning { message });
+        }
+        Ok(())
+    }
+
+    /// Has workers run the jobs, here and elsewhere.
+    fn run_all(
+        &self,
+        pool: &ThreadPool,
+        context: &BuildContext<'_>,
+        work: &WorkDir,
+        missing: &[JobId],
+        results: &mut Results<'_>,
+        on_event: OnEvent<'_>,
+    ) {
+        let Self { plan, store, options, .. } = *self;
         let remote = options.remote.as_ref();
         let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs.max(1) };
         let elsewhere = remote.map_or(0, |remote| remote.workers.count().max(1));
@@ -284,14 +302,14 @@ impl Executor<'_> {
         let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
         on_event(Event::Queued { workers: here + elsewhere, jobs });
         let workers = WorkerPool {
-            context: &context,
+            context,
             store,
             schedule: Schedule::new(plan, &queue, &preparations),
             preparations: &preparations,
             limiter: MemoryLimiter::new(&ThisMachine, options.jobs.max(1)),
-            local: &LocalContext::new(&context, &work, missing),
+            local: &LocalContext::new(context, work, missing),
             here,
-            remote: remote.map(|remote| RemoteContext::new(&*remote.workers, &context)),
+            remote: remote.map(|remote| RemoteContext::new(&*remote.workers, context)),
         };
         let shared = options.shared.as_deref();
         SharedCache::uploading(shared, plan, store, self.cancel, |upload| {
@@ -301,10 +319,6 @@ impl Executor<'_> {
             results.release(upload);
         });
         self.warn(on_event);
-        if let Some(message) = context.unwatched_warning() {
-            on_event(Event::Warning { message });
-        }
-        Ok(())
     }
 }
 

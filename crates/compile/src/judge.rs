@@ -81,25 +81,10 @@ pub(crate) fn judge(
         }
         asked.take(context, stage, settled, before)?;
     }
-    let Asked { system, sources, fresh, again, reads, writes, changed } = asked;
-    if again {
-        return Ok(Judged::Again);
-    }
-    if let Some(path) = writes {
-        return Ok(Judged::Writes(path));
-    }
-    if let Some(path) = reads {
-        return Ok(Judged::Reads(path));
-    }
-    if !fresh.is_empty() {
-        return Ok(Judged::AgainAfter(fresh));
-    }
-    if let Some(path) = changed {
-        let name = path.display();
-        return Ok(Judged::Unknown(format!(
-            "`{name}` changed while it was compiled, or just before"
-        )));
-    }
+    let Asked { system, sources, .. } = match asked.verdict() {
+        Ok(asked) => asked,
+        Err(judged) => return Ok(judged),
+    };
     if let Some(path) = untold(job, stage, place, run, &records)? {
         let name = path.display();
         return Ok(Judged::Unknown(format!(
@@ -127,6 +112,28 @@ struct Asked {
 }
 
 impl Asked {
+    /// The same, unless it says that nothing can be kept of the run.
+    fn verdict(self) -> Result<Self, Judged> {
+        if self.again {
+            return Err(Judged::Again);
+        }
+        if let Some(path) = self.writes {
+            return Err(Judged::Writes(path));
+        }
+        if let Some(path) = self.reads {
+            return Err(Judged::Reads(path));
+        }
+        if !self.fresh.is_empty() {
+            return Err(Judged::AgainAfter(self.fresh));
+        }
+        if let Some(path) = self.changed {
+            let name = path.display();
+            let reason = format!("`{name}` changed while it was compiled, or just before");
+            return Err(Judged::Unknown(reason));
+        }
+        Ok(self)
+    }
+
     fn take(
         &mut self,
         context: &BuildContext<'_>,

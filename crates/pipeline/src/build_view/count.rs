@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Estimator, Event};
+use gfxpack_compile::Event;
 use gfxpack_model::Language;
 use gfxpack_plan::plan::Plan;
+
+use super::estimate::Estimator;
 
 /// Languages are estimated apart.
 pub(super) fn language_class(language: Language) -> usize {

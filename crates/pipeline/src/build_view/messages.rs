@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Estimator, Event, Failure, JobRun, Site, Usage};
+use gfxpack_compile::{Event, Failure, JobRun, Site, Usage};
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 
 use super::count::language_class;
+use super::estimate::Estimator;
 use crate::report::PRECOMPILED_HEADERS;
 
 /// Makes messages of a build's events, with times since it was made.

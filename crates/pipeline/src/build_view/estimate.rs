@@ -15,7 +15,7 @@ const OVERDUE: f64 = 0.1;
 
 /// A build as it is known from its events. Times are since any one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Estimator {
+pub(super) struct Estimator {
     /// By number: class and expected seconds. A map would take several times the
     /// memory of a million jobs.
     jobs: Vec<(usize, f64)>,
@@ -50,7 +50,7 @@ impl Class {
 
 impl Estimator {
     /// These jobs will run: id, class (a small number), expected time.
-    pub fn queued(&mut self, jobs: impl IntoIterator<Item = (JobId, usize, Duration)>) {
+    pub(super) fn queued(&mut self, jobs: impl IntoIterator<Item = (JobId, usize, Duration)>) {
         *self = Self::default();
         for (job, class, expected) in jobs {
             let expected = expected.as_secs_f64();
@@ -68,7 +68,7 @@ impl Estimator {
     }
 
     /// A job's compiler was started.
-    pub fn started(&mut self, job: JobId, now: Duration) {
+    pub(super) fn started(&mut self, job: JobId, now: Duration) {
         let Some(&(class, expected)) = self.jobs.get(job.0) else { return };
         self.classes[class].waiting -= expected;
         self.running.insert(job, now);
@@ -76,7 +76,7 @@ impl Estimator {
     }
 
     /// A job ended, well or not.
-    pub fn ended(&mut self, job: JobId, now: Duration) {
+    pub(super) fn ended(&mut self, job: JobId, now: Duration) {
         let Some(started) = self.running.remove(&job) else { return };
         let (class, expected) = self.jobs[job.0];
         self.classes[class].ended += expected;
@@ -95,13 +95,13 @@ impl Estimator {
     }
 
     /// How much of the expected work is done, from 0 to 1.
-    pub fn fraction(&self) -> f64 {
+    pub(super) fn fraction(&self) -> f64 {
         let all = self.all();
         if self.unfinished == 0 { 1.0 } else { (all.ended / all.total).min(1.0) }
     }
 
     /// The time left; `None` before there is any evidence.
-    pub fn left(&self, now: Duration) -> Option<Duration> {
+    pub(super) fn left(&self, now: Duration) -> Option<Duration> {
         let all = self.all();
         if all.ended <= 0.0 {
             return None;
