@@ -33,9 +33,9 @@ use crate::source::SourceSet;
 use crate::store::{HEADERS, ObjectInfo, ObjectStore};
 use crate::worker_pool::{Done, WorkerPool};
 
-/// After how many jobs the toolchains are looked at, before others get their
-/// objects.
-const UPLOADS_AT_ONCE: usize = 64;
+/// After how many jobs their costs are kept, and the toolchains are looked at
+/// before others get their objects.
+const AT_ONCE: usize = 64;
 
 /// How a plan is run.
 #[derive(Debug, Clone)]
@@ -380,7 +380,8 @@ impl Results<'_> {
         match &event {
             Event::Finished { job, built, .. } => {
                 self.made.push(*job);
-                if self.made.len() >= UPLOADS_AT_ONCE {
+                if self.made.len() >= AT_ONCE {
+                    self.keep_costs();
                     self.release(upload);
                 }
                 let here = built.site == Site::Here;
