@@ -175,7 +175,7 @@ fn code_object_version(facts: &CompilerFacts) -> u32 {
 /// Source: ROCm/MIOpen 2d1fd997a, hip_build_utils.cpp (HIP),
 /// hipoc_program.cpp (OpenCL C), `AmdgcnAssemble` (assembly).
 #[must_use]
-pub fn arguments(
+pub fn around_options(
     language: Language,
     words: &Args,
     id: &TargetId,
@@ -251,7 +251,7 @@ pub fn plain(
     main: &str,
 ) -> (Program, Args) {
     let (program, frame) =
-        arguments(language, &Args::default(), id, facts, main, &[], &Clock::at(0));
+        around_options(language, &Args::default(), id, facts, main, &[], &Clock::at(0));
     (program, frame.into())
 }
 
@@ -266,7 +266,7 @@ mod tests {
         let options = parse(language, options).unwrap();
         let (dirs, clock) = (["i0".to_owned()], Clock::at(0));
         let (program, frame) =
-            arguments(language, &options, &id.parse().unwrap(), &facts, "k", &dirs, &clock);
+            around_options(language, &options, &id.parse().unwrap(), &facts, "k", &dirs, &clock);
         let [before, after] = frame.parts();
         let args: Vec<&str> = before.iter().chain(options.iter()).chain(after.iter()).collect();
         expected.assert_eq(&format!("{program:?} {}", args.join(" ")));

@@ -278,7 +278,7 @@ impl<'a, W: Workers> Commands<'a, W> {
         let Source { main, include_dirs, .. } = &self.sources[source.0];
         let (id, facts) = (request.target.id(), &toolchain.facts);
         let (program, frame) =
-            arguments::arguments(language, &words, id, facts, main, include_dirs, self.clock);
+            arguments::around_options(language, &words, id, facts, main, include_dirs, self.clock);
         let arguments = Args::framed(Arc::new(frame), &words, &key.key);
         let compiler = toolchain.digest_for(language);
         let digest = job_digest(compiler, program, &arguments, self.source_digests[source.0]);
