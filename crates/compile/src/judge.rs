@@ -81,10 +81,9 @@ pub(crate) fn judge(
         }
         asked.take(context, stage, settled, before)?;
     }
-    let Asked { system, sources, .. } = match asked.verdict() {
-        Ok(asked) => asked,
-        Err(judged) => return Ok(judged),
-    };
+    if let Some(judged) = asked.without_object() {
+        return Ok(judged);
+    }
     if let Some(path) = untold(job, stage, place, run, &records)? {
         let name = path.display();
         return Ok(Judged::Unknown(format!(
@@ -93,8 +92,8 @@ pub(crate) fn judge(
     }
     let shared = run.read_before.iter().flat_map(|before| before.answers.iter().cloned()).collect();
     let commands = direct.map(|(_, commands)| commands.digest);
-    let system = Answers::new(system, context.looks);
-    let sources = stage.answers(context.sources, sources);
+    let system = Answers::new(asked.system, context.looks);
+    let sources = stage.answers(context.sources, asked.sources);
     Ok(Judged::RestsOn(RestsOn { commands, system, sources, shared }))
 }
 
@@ -112,26 +111,23 @@ struct Asked {
 }
 
 impl Asked {
-    /// The same, unless it says that nothing can be kept of the run.
-    fn verdict(self) -> Result<Self, Judged> {
+    /// What a run means of which nothing can be kept.
+    fn without_object(&mut self) -> Option<Judged> {
         if self.again {
-            return Err(Judged::Again);
+            return Some(Judged::Again);
         }
-        if let Some(path) = self.writes {
-            return Err(Judged::Writes(path));
+        if let Some(path) = self.writes.take() {
+            return Some(Judged::Writes(path));
         }
-        if let Some(path) = self.reads {
-            return Err(Judged::Reads(path));
+        if let Some(path) = self.reads.take() {
+            return Some(Judged::Reads(path));
         }
         if !self.fresh.is_empty() {
-            return Err(Judged::AgainAfter(self.fresh));
+            return Some(Judged::AgainAfter(std::mem::take(&mut self.fresh)));
         }
-        if let Some(path) = self.changed {
-            let name = path.display();
-            let reason = format!("`{name}` changed while it was compiled, or just before");
-            return Err(Judged::Unknown(reason));
-        }
-        Ok(self)
+        let path = self.changed.take()?;
+        let name = path.display();
+        Some(Judged::Unknown(format!("`{name}` changed while it was compiled, or just before")))
     }
 
     fn take(

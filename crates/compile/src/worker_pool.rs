@@ -93,7 +93,7 @@ impl WorkerPool<'_> {
     fn run(&self, worker: usize, job: JobId, sender: &Sender) -> Result<Outcome, CompileError> {
         let Some(remote) = self.elsewhere(worker) else { return self.local.run(job) };
         match remote.run(job)? {
-            RemoteOutcome::Done(outcome) => Ok(outcome),
+            RemoteOutcome::Done(outcome) => Ok(*outcome),
             RemoteOutcome::Here(warning) => {
                 if let Some(message) = warning {
                     report(sender, Event::Warning { message }, None);

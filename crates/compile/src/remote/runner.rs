@@ -26,7 +26,7 @@ type Recipes = HashMap<(SourceId, usize), Arc<OnceLock<Option<Arc<Recipe>>>>>;
 /// What becomes of a job that is to run elsewhere.
 pub(crate) enum RemoteOutcome {
     /// It ran.
-    Done(Outcome),
+    Done(Box<Outcome>),
     /// It has to be run on this machine; why, if the user should hear that.
     Here(Option<String>),
 }
@@ -115,13 +115,14 @@ impl<'a> RemoteContext<'a> {
         };
         let rests_on =
             RestsOn { commands: Some(commands.digest), system, sources, shared: Vec::new() };
-        Ok(RemoteOutcome::Done(Ok(Object {
+        let object = Object {
             bytes,
             rests_on,
             duration: outcome.duration.unwrap_or_else(|| started.elapsed()),
             usage: Usage::default(),
             site: Site::Remote { worker: outcome.worker, cached: outcome.cached },
-        })))
+        };
+        Ok(RemoteOutcome::Done(Box::new(Ok(object))))
     }
 }
 
@@ -140,7 +141,7 @@ fn without_answer(
                 site: Site::Remote { worker: String::new(), cached: false },
                 ..Failure::new(FailureKind::TimedOut(time_limit), String::new())
             };
-            Ok(RemoteOutcome::Done(Err(failure.into())))
+            Ok(RemoteOutcome::Done(Box::new(Err(failure.into()))))
         }
         RemoteError::Lost { .. } => {
             Ok(RemoteOutcome::Here(Some(format!("{error}; it is compiled here"))))
