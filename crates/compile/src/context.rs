@@ -3,12 +3,12 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gfxpack_launch::{Command, Direct, Drivers, LaunchError, Launcher, ToolchainPlaces};
+use gfxpack_launch::{Command, Direct, Drivers, Launcher, ToolchainPlaces};
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::watch::Looks;
 use gfxpack_process::{Cancel, FileDigests, Usage};
-use gfxpack_toolchain::Toolchain;
+use gfxpack_toolchain::{Toolchain, ToolchainError};
 
 use crate::source::SourceSet;
 
@@ -52,7 +52,7 @@ impl BuildContext<'_> {
     }
 
     /// Makes what jobs share; gives what that took.
-    pub(crate) fn prepare(&self, jobs: &[JobId]) -> Result<Usage, LaunchError> {
+    pub(crate) fn prepare(&self, jobs: &[JobId]) -> Result<Usage, ToolchainError> {
         let commands: Vec<_> = jobs.iter().map(|job| self.command(*job)).collect();
         let mut used = self.launchers.iter().map(|launcher| launcher.prepare(&commands));
         used.try_fold(Usage::default(), |sum, usage| Ok(sum.then(usage?)))

@@ -1,30 +1,31 @@
-//! What jobs of earlier builds took, in a file beside the object store, and
-//! what is to be expected of new ones from that.
-
-mod expected;
-mod report;
+//! What kernels took in earlier builds, in a file beside the object store, and
+//! what is to be expected of others from that.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use gfxpack_model::digest::Hasher;
+use gfxpack_model::{Digest, KernelKey, Language};
+use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::write_atomic;
 use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
 
+use crate::job::Built;
 use crate::store::VERSION;
-
-pub(crate) use self::expected::{CostRecord, Costs, Expected, usual_memory, with_margin};
-pub use report::KnownCosts;
 
 /// The file, below the store's directory: JSON Lines, newest last.
 const FILE: &str = "costs.jsonl";
-/// Held while the file is changed. A file of its own, since the other one is
+/// Held while the file is changed. A file of its own, since the other one may be
 /// replaced.
 const LOCK: &str = "costs.lock";
-/// Where the file has grown beyond that, what is outdated is dropped, and
-/// then the oldest until a quarter is free.
+/// When the file would grow beyond this, its older half is dropped.
 const MAX_BYTES: u64 = 32 << 20;
+/// A record of more milliseconds (a week) or KiB (1 TiB) than this is damaged.
+const MAX_COST: [u64; 2] = [7 * 24 * 3_600_000, 1 << 30];
 
 /// The costs that a cache directory keeps. Any number of builds may read and
 /// add at once.
@@ -40,17 +41,11 @@ impl CostFile {
         Self { file: dir.join(FILE), lock: dir.join(LOCK) }
     }
 
-    /// What the file tells; lines that tell nothing are passed over.
-    pub(crate) fn read(&self) -> Costs {
-        let bytes = self.lines();
-        let mut exact: HashMap<String, CostRecord> = HashMap::new();
-        for record in records(&bytes) {
-            exact.insert(record.0.clone(), record);
-        }
-        Costs::from_records(exact)
+    pub(crate) fn read(&self) -> KnownCosts {
+        KnownCosts::read(&self.bytes())
     }
 
-    fn lines(&self) -> Vec<u8> {
+    fn bytes(&self) -> Vec<u8> {
         // Anything may lie there; what is too large was not written by us.
         let size = fs::metadata(&self.file).map_or(0, |meta| meta.len());
         if size > 2 * MAX_BYTES {
@@ -64,62 +59,224 @@ impl CostFile {
         if new.is_empty() {
             return Ok(());
         }
-        let mut bytes = Vec::new();
-        for record in new {
-            serde_json::to_writer(&mut bytes, record)?;
-            bytes.push(b'\n');
-        }
         if let Some(dir) = self.file.parent() {
             fs::create_dir_all(dir)?;
         }
         let lock = File::create(&self.lock)?;
         flock(&lock, FlockOperation::LockExclusive)?;
         let size = fs::metadata(&self.file).map_or(0, |meta| meta.len());
-        if size + bytes.len() as u64 > MAX_BYTES {
-            let mut all = self.lines();
-            all.extend_from_slice(&bytes);
-            return write_atomic(&self.file, &[&newest(&all, MAX_BYTES / 4 * 3)]);
-        }
-        let mut file = File::options().append(true).create(true).open(&self.file)?;
         // A build that was killed, or had no room, may have left half a line.
-        let whole = size == 0 || ends_line(&self.file)?;
-        if !whole {
-            bytes.insert(0, b'\n');
+        let mut bytes = if size == 0 { Vec::new() } else { vec![b'\n'] };
+        for record in new {
+            serde_json::to_writer(&mut bytes, record)?;
+            bytes.push(b'\n');
         }
-        file.write_all(&bytes)
+        if size + bytes.len() as u64 > MAX_BYTES {
+            let old = self.bytes();
+            // The line in the middle is cut, and so tells nothing.
+            return write_atomic(&self.file, &[&old[old.len() / 2..], &bytes]);
+        }
+        File::options().append(true).create(true).open(&self.file)?.write_all(&bytes)
     }
 }
 
-fn ends_line(path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::FileExt;
-    let file = File::open(path)?;
-    let mut last = [0];
-    let size = file.metadata()?.len();
-    file.read_exact_at(&mut last, size.saturating_sub(1))?;
-    Ok(last == *b"\n")
+/// What a job is expected to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Expected {
+    /// How long it runs where it has a processor to itself.
+    pub(crate) time: Duration,
+    /// The most bytes it will have resident, with a margin.
+    pub(crate) memory: u64,
+    /// Whether this very job was measured in an earlier build.
+    pub(crate) measured: bool,
 }
 
-fn records(bytes: &[u8]) -> impl DoubleEndedIterator<Item = CostRecord> + '_ {
-    bytes.split(|byte| *byte == b'\n').filter_map(|line| {
-        serde_json::from_slice::<CostRecord>(line).ok().filter(CostRecord::is_sound)
-    })
+impl Expected {
+    fn new(Cost { milliseconds, kib }: Cost, language: Language) -> Self {
+        Self {
+            // No job is free.
+            time: Duration::from_millis(milliseconds.max(1)),
+            memory: if kib == 0 { usual_memory(language) } else { with_margin(kib << 10) },
+            measured: false,
+        }
+    }
 }
 
-/// The newest record of each job, oldest first, within a size.
-fn newest(bytes: &[u8], limit: u64) -> Vec<u8> {
-    let mut seen = std::collections::HashSet::new();
-    let mut size = 0;
-    let mut kept: Vec<String> = records(bytes)
-        .rev()
-        .filter(|record| seen.insert(record.0.clone()))
-        .map(|record| serde_json::to_string(&record).expect("plain data") + "\n")
-        .take_while(|line| {
-            size += line.len() as u64;
-            size <= limit
-        })
-        .collect();
-    kept.reverse();
-    kept.concat().into_bytes()
+/// CPU time and memory.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    milliseconds: u64,
+    /// 0 where it is not known.
+    kib: u64,
+}
+
+/// One job's cost as it is kept: identity, source, language, milliseconds of
+/// CPU time, KiB of memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CostRecord(String, String, Language, u64, u64);
+
+impl CostRecord {
+    pub(crate) fn new(plan: &Plan, job: &Job, built: &Built) -> Self {
+        // CPU time where it is known: it depends less on what else runs.
+        let cpu = built.usage.cpu;
+        let time = if cpu.is_zero() { built.duration } else { cpu };
+        let source = plan[job.source].name.clone();
+        let kib = built.usage.peak_memory >> 10;
+        let identity = identity(&job.key, &job.target_id.to_string());
+        Self(identity, source, job.language, time.as_millis() as u64, kib)
+    }
+
+    /// A line of the file, or a message of a build.
+    fn from_line(line: &[u8]) -> Option<Self> {
+        let record: Option<Self> = match line.first()? {
+            b'{' => serde_json::from_slice::<FinishedMessage>(line).ok()?.into_record(),
+            _ => serde_json::from_slice(line).ok(),
+        };
+        record.filter(|record| record.3 <= MAX_COST[0] && record.4 <= MAX_COST[1])
+    }
+}
+
+/// A message of a build that tells what a job took.
+#[derive(Deserialize)]
+struct FinishedMessage {
+    #[serde(rename = "type")]
+    kind: String,
+    kernel_name: String,
+    kernel_args: String,
+    target: String,
+    language: Language,
+    milliseconds: u64,
+    #[serde(default)]
+    cpu_milliseconds: u64,
+    #[serde(default)]
+    peak_memory: u64,
+}
+
+impl FinishedMessage {
+    fn into_record(self) -> Option<CostRecord> {
+        if self.kind != "job-finished" {
+            return None;
+        }
+        let key = KernelKey { kernel_name: self.kernel_name, kernel_args: self.kernel_args };
+        let source = key.kernel_name.strip_suffix(".o").unwrap_or(&key.kernel_name).to_owned();
+        // CPU time where it is known, as in the costs that a cache keeps.
+        let time =
+            if self.cpu_milliseconds > 0 { self.cpu_milliseconds } else { self.milliseconds };
+        let kib = self.peak_memory >> 10;
+        Some(CostRecord(identity(&key, &self.target), source, self.language, time, kib))
+    }
+}
+
+/// A kernel, whatever its source's content and compiler: a changed one costs
+/// about what its earlier self did.
+fn identity(key: &KernelKey, target_id: &str) -> String {
+    let mut digest = Hasher::new("gfxpack cost 1")
+        .field(key.kernel_name.as_bytes())
+        .field(target_id.as_bytes())
+        .field(key.kernel_args.as_bytes())
+        .finish()
+        .to_string();
+    digest.truncate(16);
+    digest
+}
+
+/// What kernels took in earlier builds.
+#[derive(Debug)]
+pub struct KnownCosts {
+    /// By identity.
+    kernels: HashMap<String, Cost>,
+    /// By source name and language, and by language alone: what is usual.
+    usual: HashMap<(Option<String>, Language), Cost>,
+    digest: Digest,
+}
+
+impl KnownCosts {
+    /// Reads what a build printed with `--message-format json`, or the
+    /// `costs.jsonl` of its cache; lines that tell no cost are passed over.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Self {
+        // The newest of each kernel counts.
+        let records = bytes.split(|byte| *byte == b'\n').filter_map(CostRecord::from_line);
+        let newest: HashMap<String, CostRecord> =
+            records.map(|record| (record.0.clone(), record)).collect();
+        let mut groups: HashMap<_, (Vec<u64>, Vec<u64>)> = HashMap::new();
+        let mut kernels = HashMap::new();
+        for (identity, CostRecord(_, source, language, milliseconds, kib)) in newest {
+            for source in [Some(source), None] {
+                let (times, memories) = groups.entry((source, language)).or_default();
+                times.push(milliseconds);
+                memories.push(kib);
+            }
+            kernels.insert(identity, Cost { milliseconds, kib });
+        }
+        // The median, and what nine of ten stay below.
+        let typical = |(mut times, mut memories): (Vec<u64>, Vec<u64>)| {
+            times.sort_unstable();
+            memories.sort_unstable();
+            let kib = memories[memories.len() * 9 / 10];
+            Cost { milliseconds: times[times.len() / 2], kib }
+        };
+        let usual = groups.into_iter().map(|(group, all)| (group, typical(all))).collect();
+        Self { kernels, usual, digest: Digest::of(bytes) }
+    }
+
+    /// SHA-256 of what was read.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// How many kernels' costs it tells.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.kernels.len()
+    }
+
+    /// What a job is expected to take: what it took last time, else what other
+    /// kernels of its source took, else what is usual for its language.
+    pub(crate) fn expect(&self, plan: &Plan, job: &Job) -> Expected {
+        let own = self.kernels.get(&identity(&job.key, &job.target_id.to_string()));
+        if let Some(own) = own {
+            return Expected { measured: own.kib > 0, ..Expected::new(*own, job.language) };
+        }
+        let usual = |source| self.usual.get(&(source, job.language)).copied();
+        let usual = usual(Some(plan[job.source].name.clone())).or_else(|| usual(None));
+        let unknown = Cost { milliseconds: usual_time(job.language), kib: 0 };
+        Expected::new(usual.unwrap_or(unknown), job.language)
+    }
+
+    /// What each job of a plan is expected to take, in microseconds.
+    #[must_use]
+    pub fn of_plan(&self, plan: &Plan) -> Vec<u64> {
+        let time = |job: &Job| self.expect(plan, job).time.as_micros() as u64;
+        plan.jobs.iter().map(time).collect()
+    }
+}
+
+/// What to expect of a job where another had so many bytes: another version
+/// of the source or the compiler, or another kernel of the source, may need
+/// more, and a driver and the linker run beside the compiler.
+pub(crate) fn with_margin(bytes: u64) -> u64 {
+    bytes / 4 * 5 + (16 << 20)
+}
+
+/// Medians of MIOpen's own kernels with clang 15, in milliseconds.
+fn usual_time(language: Language) -> u64 {
+    match language {
+        Language::Hip => 1600,
+        Language::OpenclC => 170,
+        Language::Assembly => 70,
+    }
+}
+
+/// The largest of MIOpen's own kernels take 225 MB; nearly all of that is the
+/// compiler and the device libraries, which assembly does without.
+pub(crate) fn usual_memory(language: Language) -> u64 {
+    match language {
+        Language::Hip => 384 << 20,
+        Language::OpenclC => 256 << 20,
+        Language::Assembly => 128 << 20,
+    }
 }
 
 #[cfg(test)]
@@ -130,21 +287,14 @@ mod tests {
     use std::sync::Arc;
 
     use gfxpack_model::compiler::{CompilerFacts, Program};
-    use gfxpack_model::{Digest, ToolchainId};
+    use gfxpack_model::{JobId, SourceId, ToolchainId};
     use gfxpack_plan::clock::Clock;
     use gfxpack_plan::expand::parse_keys;
     use gfxpack_plan::plan::{PlanToolchain, Source, TargetRequest, plan};
     use gfxpack_plan::workers::InTurn;
     use gfxpack_process::Usage;
 
-    use std::time::Duration;
-
-    use gfxpack_model::{JobId, Language, SourceId};
-    use gfxpack_plan::plan::Plan;
-
-    use super::expected::identity;
     use super::*;
-    use crate::job::Built;
 
     /// Two OpenCL C sources with two keys each, and an assembly one.
     pub(crate) fn small_plan() -> Plan {
@@ -197,26 +347,31 @@ mod tests {
         CostRecord::new(plan, &plan.jobs[job], &built)
     }
 
-    fn times(costs: &Costs, plan: &Plan) -> Vec<u128> {
-        let jobs: Vec<JobId> = plan.job_ids().collect();
-        let size = |source: SourceId| [1000, 3000, 1000][source.0];
-        costs.expect(plan, &jobs, size).iter().map(|expected| expected.time.as_millis()).collect()
+    /// In milliseconds.
+    fn times(costs: &KnownCosts, plan: &Plan) -> Vec<u64> {
+        costs.of_plan(plan).into_iter().map(|time| time / 1000).collect()
+    }
+
+    fn nothing() -> KnownCosts {
+        KnownCosts::read(b"")
     }
 
     #[test]
-    fn what_a_kernel_took_then_its_source_then_its_language_and_size() {
+    fn what_a_kernel_took_then_its_source_then_its_language() {
         let plan = small_plan();
-        // Sizes 1000, 1000, 3000, 3000: the upper median is 3000.
-        assert_eq!(times(&Costs::default(), &plan), [56, 56, 170, 170, 70]);
+        assert_eq!(times(&nothing(), &plan), [170, 170, 170, 170, 70]);
         let dir = tempfile::tempdir().unwrap();
         let file = CostFile::in_dir(dir.path());
         file.add(&[record(&plan, 0, 40, 100 << 20), record(&plan, 4, 9, 0)]).unwrap();
         file.add(&[record(&plan, 0, 900, 100 << 20)]).unwrap();
         let costs = file.read();
-        assert_eq!(times(&costs, &plan), [900, 900, 170, 170, 9], "the newest, and its sibling");
-        let expected = costs.expect(&plan, &[JobId(0), JobId(2)], |_| 1);
-        assert!((116 << 20..160 << 20).contains(&expected[0].memory), "with a margin");
-        assert_eq!(expected[1].memory, usual_memory(Language::OpenclC));
+        assert_eq!(times(&costs, &plan), [900, 900, 900, 900, 9], "the newest");
+        file.add(&[record(&plan, 2, 30, 0)]).unwrap();
+        let costs = file.read();
+        assert_eq!(times(&costs, &plan), [900, 900, 30, 30, 9], "its source's");
+        let memory = |job| costs.expect(&plan, &plan[JobId(job)]).memory;
+        assert!((116 << 20..160 << 20).contains(&memory(0)), "with a margin");
+        assert_eq!(memory(2), usual_memory(Language::OpenclC));
     }
 
     #[test]
@@ -224,9 +379,10 @@ mod tests {
         let plan = small_plan();
         let mut changed = plan.clone();
         changed.jobs[0].digest = Digest::of(b"another");
-        assert_eq!(identity(&plan.jobs[0]), identity(&changed.jobs[0]));
+        let id = |plan: &Plan| record(plan, 0, 1, 1).0;
+        assert_eq!(id(&plan), id(&changed));
         changed.jobs[0].target_id = "gfx90a".parse().unwrap();
-        assert_ne!(identity(&plan.jobs[0]), identity(&changed.jobs[0]));
+        assert_ne!(id(&plan), id(&changed));
     }
 
     #[test]
@@ -243,10 +399,10 @@ mod tests {
             assert_eq!(times(&file.read(), &plan)[4], 33, "cut to {length}");
         }
         fs::write(&file.file, b"\xff\0[\"x\"]\n[\"a\",\"b\",\"hip\",99999999999999,1]\n").unwrap();
-        assert_eq!(times(&file.read(), &plan), times(&Costs::default(), &plan));
+        assert_eq!(times(&file.read(), &plan), times(&nothing(), &plan));
         fs::remove_file(&file.file).unwrap();
         fs::create_dir(&file.file).unwrap();
-        assert_eq!(times(&file.read(), &plan), times(&Costs::default(), &plan));
+        assert_eq!(times(&file.read(), &plan), times(&nothing(), &plan));
         assert!(file.add(&[record(&plan, 0, 1, 1)]).is_err());
     }
 
@@ -265,38 +421,38 @@ mod tests {
             }
         });
         let file = CostFile::in_dir(dir.path());
-        assert_eq!(file.lines().iter().filter(|byte| **byte == b'\n').count(), 250);
+        let lines = file.bytes();
+        assert_eq!(lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count(), 250);
         assert_eq!(times(&file.read(), &plan), [1000, 1001, 1002, 1003, 1004]);
     }
 
     #[test]
     fn the_file_is_bounded_and_the_newest_stay() {
         let plan = small_plan();
-        let many: Vec<CostRecord> = (0..100)
-            .map(|number| {
-                let CostRecord(_, source, language, time, memory) =
-                    record(&plan, 0, number, 1 << 20);
-                CostRecord(format!("{:016x}", number % 60), source, language, time, memory)
-            })
-            .collect();
-        let text = |records: &[CostRecord]| -> Vec<u8> {
-            records
-                .iter()
-                .flat_map(|one| serde_json::to_vec(one).unwrap().into_iter().chain(*b"\n"))
-                .collect()
-        };
-        assert_eq!(newest(&text(&many), u64::MAX), text(&many[40..]), "each job's newest");
-        let cut = newest(&text(&many), 1000);
-        assert!(cut.len() <= 1000 && text(&many).ends_with(&cut) && !cut.is_empty());
-        // A file that is full is made smaller and still takes the new one.
         let dir = tempfile::tempdir().unwrap();
         let file = CostFile::in_dir(dir.path());
-        fs::create_dir_all(file.file.parent().unwrap()).unwrap();
-        let mut full = text(&many);
-        full.resize(MAX_BYTES as usize, b'\n');
+        file.add(&[record(&plan, 0, 20, 1 << 20)]).unwrap();
+        let mut full = fs::read(&file.file).unwrap();
+        full.resize(MAX_BYTES as usize - 100, b'\n');
+        let newer = serde_json::to_vec(&record(&plan, 1, 30, 1 << 20)).unwrap();
+        full.extend_from_slice(&newer);
         fs::write(&file.file, full).unwrap();
-        file.add(&[record(&plan, 4, 33, 1 << 20)]).unwrap();
-        assert!(fs::metadata(&file.file).unwrap().len() < 10_000);
-        assert_eq!(times(&file.read(), &plan)[4], 33);
+        file.add(&[record(&plan, 4, 40, 1 << 20), record(&plan, 2, 50, 1 << 20)]).unwrap();
+        assert!(fs::metadata(&file.file).unwrap().len() < MAX_BYTES / 2 + 1000);
+        assert_eq!(times(&file.read(), &plan), [30, 30, 50, 50, 40], "the first is forgotten");
+    }
+
+    #[test]
+    fn messages_and_records_tell_the_same_and_the_rest_is_passed_over() {
+        let said = r#"{"format":1,"type":"job-finished","job":"x","kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906","target":"gfx906","language":"opencl-c","worker":0,"milliseconds":9,"cpu_milliseconds":7,"peak_memory":2048}"#;
+        let costs = KnownCosts::read(format!("{said}\nnonsense\n{{}}\n[1]\n").as_bytes());
+        assert_eq!(costs.count(), 1);
+        let record = CostRecord::from_line(said.as_bytes()).unwrap();
+        let kept = serde_json::to_vec(&record).unwrap();
+        assert_eq!(CostRecord::from_line(&kept).as_ref(), Some(&record));
+        assert_ne!(KnownCosts::read(&kept).digest(), costs.digest());
+        assert_eq!((record.3, record.4), (7, 2));
+        let failed = said.replace("job-finished", "job-failed");
+        assert_eq!(KnownCosts::read(failed.as_bytes()).count(), 0);
     }
 }

@@ -4,9 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use gfxpack_launch::LaunchError;
-use gfxpack_process::StartError;
-use gfxpack_toolchain::{START_HINT, ToolchainError, io_hint};
+use gfxpack_toolchain::{ToolchainError, io_hint};
 
 use crate::remote_error::RemoteError;
 
@@ -17,14 +15,6 @@ pub enum CompileError {
     /// The toolchain can't be used, or not any more.
     #[error(transparent)]
     Toolchain(ToolchainError),
-    /// A program could not be started or waited for.
-    #[error("failed to run `{program}`")]
-    Start {
-        /// The program.
-        program: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
     /// A file could not be read or written.
     #[error("failed to {action} `{path}`")]
     Io {
@@ -45,31 +35,14 @@ pub enum CompileError {
     /// with.
     #[error("source `{0}` is not the one that the plan was made with")]
     ForeignSource(String),
-    /// A command can't be run for another reason.
-    #[error(transparent)]
-    Launch(LaunchError),
     /// Someone asked to stop.
     #[error("failed to finish: interrupted")]
     Interrupted,
 }
 
-impl From<LaunchError> for CompileError {
-    fn from(error: LaunchError) -> Self {
-        match error {
-            LaunchError::Toolchain(error) => error.into(),
-            LaunchError::Start(StartError { program, source }) => Self::Start { program, source },
-            LaunchError::Io { action, path, source } => Self::Io { action, path, source },
-            LaunchError::Interrupted => Self::Interrupted,
-            other => Self::Launch(other),
-        }
-    }
-}
-
 impl From<ToolchainError> for CompileError {
     fn from(error: ToolchainError) -> Self {
         match error {
-            ToolchainError::Start { program, source } => Self::Start { program, source },
-            ToolchainError::Io { action, path, source } => Self::Io { action, path, source },
             ToolchainError::Interrupted => Self::Interrupted,
             other => Self::Toolchain(other),
         }
@@ -82,14 +55,13 @@ impl CompileError {
     pub fn hint(&self) -> String {
         let hint = match self {
             Self::Toolchain(error) => return error.hint(),
-            Self::Start { .. } => START_HINT,
             Self::Io { source, .. } => io_hint(source),
             Self::CorruptObject(_) => "run again: it is compiled anew",
             Self::Remote(RemoteError::Service { hint, .. }) => hint,
             Self::ForeignSource(_) => {
                 "copy the plan again, or make it anew with `gfxpack plan --out`"
             }
-            Self::Remote(_) | Self::Launch(_) | Self::Interrupted => {
+            Self::Remote(_) | Self::Interrupted => {
                 "run the same command again: what is built already is kept"
             }
         };

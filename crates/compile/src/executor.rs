@@ -31,13 +31,11 @@ use crate::schedule::Schedule;
 use crate::shared::SharedCache;
 use crate::source::SourceSet;
 use crate::store::{HEADERS, ObjectInfo, ObjectStore};
-use crate::worker_pool::{Done, Slots, WorkerPool};
+use crate::worker_pool::{Done, WorkerPool};
 
-/// How many jobs' costs may be lost if the build is killed.
-const COSTS_AT_ONCE: usize = 500;
-/// After how many jobs the toolchains are looked at, before others get their
-/// objects.
-const UPLOADS_AT_ONCE: usize = 64;
+/// After how many jobs their costs are kept, and the toolchains are looked at
+/// before others get their objects.
+const AT_ONCE: usize = 64;
 
 /// How a plan is run.
 #[derive(Debug, Clone)]
@@ -127,9 +125,8 @@ impl Executor<'_> {
             .num_threads(self.options.jobs.max(1))
             .thread_name(|index| format!("worker-{index}"))
             .build()
-            .map_err(|error| CompileError::Start {
-                program: "worker threads".into(),
-                source: std::io::Error::other(error),
+            .map_err(|error| {
+                CompileError::io("start", "worker threads")(std::io::Error::other(error))
             })?;
         let looks = Looks::new(self.digests);
         let current = Current::new(&looks, self.sources, self.toolchains, self.store, self.cancel);
@@ -229,12 +226,16 @@ impl Executor<'_> {
     }
 
     /// The jobs with what each is expected to cost, longest first, so that
-    /// none is left to run alone at the end.
+    /// none is left to run alone at the end; of equal ones those with larger
+    /// sources.
     fn queue(&self, missing: &[JobId], cost_file: &CostFile) -> Vec<(JobId, Expected)> {
-        let closure_size = |source| self.sources.closure_size(source);
-        let expected = cost_file.read().expect(self.plan, missing, closure_size);
-        let mut queue: Vec<_> = missing.iter().copied().zip(expected).collect();
-        queue.sort_by_key(|(index, expected): &(JobId, Expected)| (Reverse(expected.time), *index));
+        let costs = cost_file.read();
+        let expect = |index: &JobId| (*index, costs.expect(self.plan, &self.plan[*index]));
+        let mut queue: Vec<(JobId, Expected)> = missing.iter().map(expect).collect();
+        queue.sort_by_cached_key(|(index, expected)| {
+            let size = self.sources.closure_size(self.plan[*index].source);
+            (Reverse((expected.time, size)), *index)
+        });
         queue
     }
 
@@ -247,11 +248,11 @@ impl Executor<'_> {
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,
     ) -> Result<(), CompileError> {
-        let Self { plan, sources, toolchains, store, digests, options, .. } = *self;
+        let Self { plan, sources, toolchains, digests, options, .. } = *self;
         let (cancel, looks) = (&self.cancel.child(), current.looks());
         let work = WorkDir::create(&options.cache_dir)
             .map_err(CompileError::io("create", options.cache_dir.join("work")))?;
-        let kept = store.dir().join(HEADERS);
+        let kept = self.store.dir().join(HEADERS);
         let places: Vec<_> = toolchains
             .iter()
             .map(|it| ToolchainPlaces::new(it, &options.admitted, &kept, looks))
@@ -274,6 +275,24 @@ impl Executor<'_> {
             places: &places,
             unwatched: Default::default(),
         };
+        self.run_all(pool, &context, &work, missing, results, on_event);
+        if let Some(message) = context.unwatched_warning() {
+            on_event(Event::Warning { message });
+        }
+        Ok(())
+    }
+
+    /// Has workers run the jobs, here and elsewhere.
+    fn run_all(
+        &self,
+        pool: &ThreadPool,
+        context: &BuildContext<'_>,
+        work: &WorkDir,
+        missing: &[JobId],
+        results: &mut Results<'_>,
+        on_event: OnEvent<'_>,
+    ) {
+        let Self { plan, store, options, .. } = *self;
         let remote = options.remote.as_ref();
         let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs.max(1) };
         let elsewhere = remote.map_or(0, |remote| remote.workers.count().max(1));
@@ -283,15 +302,14 @@ impl Executor<'_> {
         let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
         on_event(Event::Queued { workers: here + elsewhere, jobs });
         let workers = WorkerPool {
-            context: &context,
+            context,
             store,
             schedule: Schedule::new(plan, &queue, &preparations),
             preparations: &preparations,
-            limiter: MemoryLimiter::new(&ThisMachine),
-            local: &LocalContext::new(&context, &work, missing),
+            limiter: MemoryLimiter::new(&ThisMachine, options.jobs.max(1)),
+            local: &LocalContext::new(context, work, missing),
             here,
-            slots: Slots::new(options.jobs),
-            remote: remote.map(|remote| RemoteContext::new(&*remote.workers, &context)),
+            remote: remote.map(|remote| RemoteContext::new(&*remote.workers, context)),
         };
         let shared = options.shared.as_deref();
         SharedCache::uploading(shared, plan, store, self.cancel, |upload| {
@@ -301,10 +319,6 @@ impl Executor<'_> {
             results.release(upload);
         });
         self.warn(on_event);
-        if let Some(message) = context.unwatched_warning() {
-            on_event(Event::Warning { message });
-        }
-        Ok(())
     }
 }
 
@@ -366,7 +380,8 @@ impl Results<'_> {
         match &event {
             Event::Finished { job, built, .. } => {
                 self.made.push(*job);
-                if self.made.len() >= UPLOADS_AT_ONCE {
+                if self.made.len() >= AT_ONCE {
+                    self.keep_costs();
                     self.release(upload);
                 }
                 let here = built.site == Site::Here;
@@ -377,9 +392,6 @@ impl Results<'_> {
                 if here {
                     let plan = self.executor.plan;
                     self.costs.push(CostRecord::new(plan, &plan[*job], built));
-                }
-                if self.costs.len() >= COSTS_AT_ONCE {
-                    self.keep_costs();
                 }
             }
             Event::Failed { job, failure, .. } => {

@@ -9,6 +9,7 @@ use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
 use gfxpack_process::watch::{Answer, Answers};
+use serde::Serialize;
 
 use crate::current::Current;
 use crate::error::CompileError;
@@ -19,8 +20,10 @@ use crate::store::{About, Now as Asked, ObjectInfo, ObjectStore};
 /// Earlier keys of the same kernel that are looked at for the nearest one.
 const CANDIDATES: usize = 1000;
 
-/// What a difference is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What a difference is about. Machines are told its name in words joined by
+/// hyphens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum What {
     /// gfxpack itself.
@@ -43,31 +46,18 @@ pub enum What {
     Argument,
 }
 
-impl What {
-    /// One word for machines.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gfxpack => "gfxpack",
-            Self::Compiler => "compiler",
-            Self::DeviceLibrary => "device-library",
-            Self::Header => "header",
-            Self::Source => "source",
-            Self::Driver => "driver",
-            Self::SystemFile => "system-file",
-            Self::Define => "define",
-            Self::Argument => "argument",
-        }
-    }
-}
-
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Gfxpack => "gfxpack",
+            Self::Compiler => "compiler",
             Self::DeviceLibrary => "device library",
             Self::Header => "header of the toolchain",
+            Self::Source => "source",
+            Self::Driver => "driver",
             Self::SystemFile => "system header",
-            other => other.name(),
+            Self::Define => "define",
+            Self::Argument => "argument",
         })
     }
 }
@@ -92,6 +82,12 @@ pub struct Change {
     pub name: String,
     /// How it differs.
     pub how: How,
+}
+
+impl Change {
+    fn new(what: What, name: impl Into<String>, how: How) -> Self {
+        Self { what, name: name.into(), how }
+    }
 }
 
 impl fmt::Display for Change {
@@ -169,8 +165,7 @@ pub fn explain(
             let mut changes: Vec<Change> =
                 all.filter_map(|(path, then)| change(path, then, asked)).collect();
             if info.as_ref().is_some_and(|info| info.commands() != asked.commands()) {
-                let name = "what it would run".to_owned();
-                changes.push(Change { what: What::Driver, name, how: How::Changed(None) });
+                changes.push(Change::new(What::Driver, "what it would run", How::Changed(None)));
             }
             State::Changed(changes)
         }
@@ -206,7 +201,7 @@ fn change(path: &Path, then: &Answer, asked: Asked<'_>) -> Option<Change> {
         _ => How::Changed(None),
     };
     let what = if path.is_relative() { What::Source } else { What::SystemFile };
-    Some(Change { what, name: path.display().to_string(), how })
+    Some(Change::new(what, path.display().to_string(), how))
 }
 
 /// What stands behind a name of `Toolchain::covered_files`.
@@ -249,42 +244,19 @@ impl Now<'_> {
         let mut changes = Vec::new();
         let toolchain = &self.plan[self.job.toolchain];
         if record.toolchain != toolchain.digest {
-            match history::toolchain(self.store, record.toolchain) {
-                Some(mut old) => {
-                    old.retain(|(name, _)| decides(name, self.job.language));
-                    changes.extend(files(&old, self.toolchain_files).map(|(name, how)| Change {
-                        what: group(&name),
-                        name,
-                        how,
-                    }));
-                }
-                None => changes.push(Change {
-                    what: What::Compiler,
-                    name: toolchain.identity.clone(),
-                    how: How::Changed(None),
-                }),
-            }
+            let mut old = history::toolchain(self.store, record.toolchain);
+            old.iter_mut().for_each(|old| old.retain(|(name, _)| decides(name, self.job.language)));
+            let whole = Change::new(What::Compiler, &toolchain.identity, How::Changed(None));
+            changes.extend(files(old, self.toolchain_files, group, whole));
         }
         let source = self.source();
         if record.source != source.digest() {
             let pairs = |source: &Source| -> Vec<(String, Digest)> {
                 source.files.iter().map(|file| (file.path.clone(), file.digest)).collect()
             };
-            match history::source(self.store, record.source) {
-                Some(old) => {
-                    let (old, new) = (pairs(&old), pairs(source));
-                    changes.extend(files(&old, &new).map(|(name, how)| Change {
-                        what: What::Source,
-                        name,
-                        how,
-                    }));
-                }
-                None => changes.push(Change {
-                    what: What::Source,
-                    name: source.main.clone(),
-                    how: How::Changed(None),
-                }),
-            }
+            let old = history::source(self.store, record.source).as_ref().map(pairs);
+            let whole = Change::new(What::Source, &source.main, How::Changed(None));
+            changes.extend(files(old, &pairs(source), |_| What::Source, whole));
         }
         if let Some(About { arguments: old, .. }) = self.store.about(record.job) {
             changes.extend(arguments(&old, &self.job.arguments));
@@ -293,7 +265,7 @@ impl Now<'_> {
         if changes.is_empty() || self.history.head.gfxpack != version {
             let versions = (self.history.head.gfxpack.clone(), version.to_owned());
             let how = How::Changed((versions.0 != versions.1).then_some(versions));
-            changes.push(Change { what: What::Gfxpack, name: "gfxpack".to_owned(), how });
+            changes.push(Change::new(What::Gfxpack, "gfxpack", how));
         }
         changes.sort();
         changes
@@ -326,32 +298,31 @@ impl Now<'_> {
     }
 }
 
-/// Files that differ, by name.
-fn files<'a>(
-    old: &'a [(String, Digest)],
-    new: &'a [(String, Digest)],
-) -> impl Iterator<Item = (String, How)> + 'a {
+/// Files that differ, by name; `whole` where it is not known which there were.
+fn files(
+    old: Option<Vec<(String, Digest)>>,
+    new: &[(String, Digest)],
+    what: impl Fn(&str) -> What,
+    whole: Change,
+) -> Vec<Change> {
+    let Some(old) = old else { return vec![whole] };
     // Several libraries may have one name.
-    let listed = |files: &'a [(String, Digest)]| {
-        let mut by_name: BTreeMap<&str, Vec<Digest>> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, [Vec<Digest>; 2]> = BTreeMap::new();
+    for (at, files) in [&old[..], new].into_iter().enumerate() {
         for (name, digest) in files {
-            by_name.entry(name).or_default().push(*digest);
+            by_name.entry(name).or_default()[at].push(*digest);
         }
-        by_name
-    };
-    let (old, new) = (listed(old), listed(new));
-    let mut names: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
-    names.sort_unstable();
-    names.dedup();
-    names.into_iter().filter_map(move |name| {
-        let how = match (old.get(name), new.get(name)) {
-            (Some(old), Some(new)) if old == new => return None,
-            (Some(_), Some(_)) => How::Changed(None),
-            (Some(_), None) => How::Removed,
-            (None, _) => How::Added,
+    }
+    let changed = by_name.into_iter().filter(|(_, [old, new])| old != new);
+    let change = |(name, [old, new]): (&str, [Vec<Digest>; 2])| {
+        let how = match (old.is_empty(), new.is_empty()) {
+            (true, _) => How::Added,
+            (_, true) => How::Removed,
+            _ => How::Changed(None),
         };
-        Some((name.to_owned(), how))
-    })
+        Change::new(what(name), name, how)
+    };
+    changed.map(change).collect()
 }
 
 /// Arguments that differ: defines by name, others as they are.
@@ -365,30 +336,18 @@ fn arguments(old: &Args, new: &Args) -> Vec<Change> {
             Some(&from) => How::Changed(Some((from.to_owned(), to.to_owned()))),
             None => How::Added,
         };
-        changes.push(Change { what: What::Define, name: name.to_owned(), how });
+        changes.push(Change::new(What::Define, name, how));
     }
     let gone = old_defines.keys().filter(|name| !new_defines.contains_key(*name));
-    changes.extend(gone.map(|name| Change {
-        what: What::Define,
-        name: (*name).to_owned(),
-        how: How::Removed,
-    }));
+    changes.extend(gone.map(|name| Change::new(What::Define, *name, How::Removed)));
     let mut count: BTreeMap<&str, i64> = BTreeMap::new();
     new_others.iter().for_each(|word| *count.entry(word).or_default() += 1);
     old_others.iter().for_each(|word| *count.entry(word).or_default() -= 1);
     changes.extend(count.into_iter().filter(|(_, count)| *count != 0).map(|(word, count)| {
-        Change {
-            what: What::Argument,
-            name: word.to_owned(),
-            how: if count > 0 { How::Added } else { How::Removed },
-        }
+        Change::new(What::Argument, word, if count > 0 { How::Added } else { How::Removed })
     }));
     if changes.is_empty() && old != new {
-        changes.push(Change {
-            what: What::Argument,
-            name: "their order".to_owned(),
-            how: How::Changed(None),
-        });
+        changes.push(Change::new(What::Argument, "their order", How::Changed(None)));
     }
     changes
 }
@@ -448,12 +407,11 @@ mod tests {
         let file = |name: &str, text: &str| (name.to_owned(), Digest::of(text.as_bytes()));
         let old = [file("a", "1"), file("b", "1"), file("libc.so", "1"), file("libc.so", "2")];
         let new = [file("b", "2"), file("c", "1"), file("libc.so", "1"), file("libc.so", "2")];
-        let expected = [
-            ("a".to_owned(), How::Removed),
-            ("b".to_owned(), How::Changed(None)),
-            ("c".to_owned(), How::Added),
-        ];
-        assert_eq!(files(&old, &new).collect::<Vec<_>>(), expected);
+        let whole = Change::new(What::Compiler, "clang 15", How::Changed(None));
+        let changes = files(Some(old.to_vec()), &new, |_| What::Source, whole.clone());
+        let expected = [("a", How::Removed), ("b", How::Changed(None)), ("c", How::Added)];
+        assert_eq!(changes, expected.map(|(name, how)| Change::new(What::Source, name, how)));
+        assert_eq!(files(None, &new, |_| What::Source, whole.clone()), [whole]);
         assert_eq!(group("clang-15"), What::Compiler);
         assert_eq!(group("bitcode/ocml.bc"), What::DeviceLibrary);
         assert_eq!(group("hip/hip_runtime.h"), What::Header);

@@ -4,8 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a kernel could not be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use serde::{Deserialize, Serialize};
+
+/// Why a kernel could not be made. Refusals are kept in this form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FailureKind {
     /// The compiler said no, with this exit code.

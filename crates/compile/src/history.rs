@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::digest::Hasher;
@@ -233,8 +232,7 @@ fn keep(
     if touch(&path) {
         return Ok(());
     }
-    let write = |bytes: &[u8]| -> io::Result<()> { write_atomic(&path, &[bytes]) };
-    write(&bytes()?).map_err(CompileError::io("write", &path))
+    write_atomic(&path, &[&bytes()?]).map_err(CompileError::io("write", &path))
 }
 
 fn file(target_id: &TargetId) -> PathBuf {

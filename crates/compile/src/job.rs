@@ -5,11 +5,12 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gfxpack_launch::{LaunchError, Launcher, Place, Run};
+use gfxpack_launch::{Launcher, Place, Run};
 use gfxpack_model::JobId;
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::{End, Timestamp, Usage};
+use gfxpack_toolchain::ToolchainError;
 
 use crate::context::BuildContext;
 use crate::error::CompileError;
@@ -64,6 +65,12 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// One on this machine that took no time.
+    pub(crate) fn new(kind: FailureKind, output: String) -> Self {
+        let (duration, usage, site) = (Duration::ZERO, Usage::default(), Site::Here);
+        Self { kind, output, duration, usage, site }
+    }
+
     /// Whether the compiler would say the same of this kernel again: what is
     /// wrong is the kernel, and not the machine or the moment.
     #[must_use]
@@ -96,6 +103,9 @@ impl From<Failure> for FailedJob {
     }
 }
 
+/// How a job ended.
+pub(crate) type Outcome = Result<Object, FailedJob>;
+
 /// How often a compiler is started again because it looked for files that
 /// lie among the sources and had not been laid out, or because files had just
 /// changed: each time, files that those name in turn may come to light.
@@ -107,7 +117,7 @@ pub(crate) fn run(
     index: JobId,
     stage: &Stage,
     scratch: &Path,
-) -> Result<Result<Object, FailedJob>, CompileError> {
+) -> Result<Outcome, CompileError> {
     let started = Instant::now();
     let mut spent = Usage::default();
     for (at, launcher) in context.launchers.into_iter().enumerate() {
@@ -140,9 +150,8 @@ pub(crate) fn run(
             }
         }
     }
-    let (output, usage, site) = (String::new(), spent, Site::Here);
-    let (kind, duration) = (FailureKind::Endless(ROUNDS), started.elapsed());
-    Ok(Err(Failure { kind, output, duration, usage, site }.into()))
+    let endless = Failure::new(FailureKind::Endless(ROUNDS), String::new());
+    Ok(Err(Failure { duration: started.elapsed(), usage: spent, ..endless }.into()))
 }
 
 /// What became of one start of a job's compiler.
@@ -151,7 +160,7 @@ enum Attempt {
     NotThisWay,
     /// It looked for files that are laid out by now.
     Again,
-    Done(Box<Result<Object, FailedJob>>),
+    Done(Box<Outcome>),
 }
 
 fn attempt(
@@ -178,10 +187,10 @@ fn attempt(
         Ok(Some(run)) => run,
         Ok(None) => return Ok(Attempt::NotThisWay),
         // A kernel whose arguments no program can be started with.
-        Err(LaunchError::Start(error)) if is_too_long(&error.source) => {
-            let (output, usage, site) = (String::new(), Usage::default(), Site::Here);
-            let (kind, duration) = (FailureKind::TooLong, Duration::ZERO);
-            let failure = Failure { kind, output, duration, usage, site };
+        Err(ToolchainError::Start { source, .. })
+            if source.kind() == io::ErrorKind::ArgumentListTooLong =>
+        {
+            let failure = Failure::new(FailureKind::TooLong, String::new());
             return Ok(Attempt::Done(Box::new(Err(failure.into()))));
         }
         Err(error) => return Err(error.into()),
@@ -221,7 +230,7 @@ fn ended(
     run: Run,
     rests_on: Result<Option<RestsOn>, FailureKind>,
     place: &Place<'_>,
-) -> Result<Result<Object, FailedJob>, CompileError> {
+) -> Result<Outcome, CompileError> {
     let (duration, usage, site) = (Duration::ZERO, run.usage, Site::Here);
     let (kind, rests_on) = match (run.end, rests_on) {
         (End::Cancelled, _) => return Err(CompileError::Interrupted),
@@ -245,7 +254,7 @@ fn ended(
         (End::Killed(signal), _) => (FailureKind::Crashed(signal), None),
         (End::TimedOut, _) => (FailureKind::TimedOut(context.time_limit), None),
     };
-    let failure = Failure { kind, output: run.output, duration, usage, site };
+    let failure = Failure::new(kind, run.output);
     // The driver's word is the one that is told.
     let keep = run.by_driver && verdict::lasts(&failure.kind, &failure.output);
     Ok(Err(FailedJob { failure, rests_on: rests_on.filter(|_| keep) }))
@@ -308,11 +317,6 @@ pub(crate) fn checked(job: &Job, bytes: Vec<u8>) -> Result<Vec<u8>, FailureKind>
         }),
         Err(error) => Err(FailureKind::NoCodeObject(error.to_string())),
     }
-}
-
-/// Whether a program could not be started for the length of its arguments.
-fn is_too_long(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::ArgumentListTooLong
 }
 
 #[cfg(test)]

@@ -81,24 +81,8 @@ pub(crate) fn judge(
         }
         asked.take(context, stage, settled, before)?;
     }
-    let Asked { system, sources, fresh, again, reads, writes, changed } = asked;
-    if again {
-        return Ok(Judged::Again);
-    }
-    if let Some(path) = writes {
-        return Ok(Judged::Writes(path));
-    }
-    if let Some(path) = reads {
-        return Ok(Judged::Reads(path));
-    }
-    if !fresh.is_empty() {
-        return Ok(Judged::AgainAfter(fresh));
-    }
-    if let Some(path) = changed {
-        let name = path.display();
-        return Ok(Judged::Unknown(format!(
-            "`{name}` changed while it was compiled, or just before"
-        )));
+    if let Some(judged) = asked.without_object() {
+        return Ok(judged);
     }
     if let Some(path) = untold(job, stage, place, run, &records)? {
         let name = path.display();
@@ -108,8 +92,8 @@ pub(crate) fn judge(
     }
     let shared = run.read_before.iter().flat_map(|before| before.answers.iter().cloned()).collect();
     let commands = direct.map(|(_, commands)| commands.digest);
-    let system = Answers::new(system, context.looks);
-    let sources = stage.answers(context.sources, sources);
+    let system = Answers::new(asked.system, context.looks);
+    let sources = stage.answers(context.sources, asked.sources);
     Ok(Judged::RestsOn(RestsOn { commands, system, sources, shared }))
 }
 
@@ -127,6 +111,25 @@ struct Asked {
 }
 
 impl Asked {
+    /// What a run means of which nothing can be kept.
+    fn without_object(&mut self) -> Option<Judged> {
+        if self.again {
+            return Some(Judged::Again);
+        }
+        if let Some(path) = self.writes.take() {
+            return Some(Judged::Writes(path));
+        }
+        if let Some(path) = self.reads.take() {
+            return Some(Judged::Reads(path));
+        }
+        if !self.fresh.is_empty() {
+            return Some(Judged::AgainAfter(std::mem::take(&mut self.fresh)));
+        }
+        let path = self.changed.take()?;
+        let name = path.display();
+        Some(Judged::Unknown(format!("`{name}` changed while it was compiled, or just before")))
+    }
+
     fn take(
         &mut self,
         context: &BuildContext<'_>,

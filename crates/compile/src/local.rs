@@ -8,8 +8,7 @@ use gfxpack_process::WorkDir;
 
 use crate::context::BuildContext;
 use crate::error::CompileError;
-use crate::job;
-use crate::runner::{Outcome, Runner};
+use crate::job::{self, Outcome};
 use crate::stage::Stage;
 
 /// What the workers of this machine share.
@@ -19,18 +18,11 @@ pub(crate) struct LocalContext<'a> {
     stages: HashMap<SourceId, OnceLock<Result<Stage, ()>>>,
 }
 
-/// One worker of this machine.
-pub(crate) struct Local<'a>(&'a LocalContext<'a>);
-
 impl<'a> LocalContext<'a> {
     /// Ready to run these jobs of the plan.
     pub(crate) fn new(context: &'a BuildContext<'a>, work: &'a WorkDir, jobs: &[JobId]) -> Self {
         let sources = jobs.iter().map(|job| context.plan[*job].source);
         Self { context, work, stages: sources.map(|source| (source, OnceLock::new())).collect() }
-    }
-
-    pub(crate) fn runner(&self) -> Local<'_> {
-        Local(self)
     }
 
     /// A staged source, made by whoever needs it first.
@@ -47,23 +39,14 @@ impl<'a> LocalContext<'a> {
             (Err(()), None) => Err(CompileError::Interrupted),
         }
     }
-}
 
-impl Runner for Local<'_> {
-    fn is_here(&self) -> bool {
-        true
-    }
-
-    fn run(&mut self, job: JobId) -> Result<Outcome, CompileError> {
-        let LocalContext { context, work, .. } = self.0;
-        let stage = self.0.stage(context.plan[job].source)?;
+    /// Runs a job of the plan to its end. Storing what was made is the caller's.
+    pub(crate) fn run(&self, job: JobId) -> Result<Outcome, CompileError> {
+        let stage = self.stage(self.context.plan[job].source)?;
         let scratch = tempfile::Builder::new()
             .prefix("job-")
-            .tempdir_in(work.path())
-            .map_err(CompileError::io("create", work.path()))?;
-        Ok(match job::run(context, job, stage, scratch.path())? {
-            Ok(object) => Outcome::Made(object),
-            Err(refusal) => Outcome::Failed(refusal),
-        })
+            .tempdir_in(self.work.path())
+            .map_err(CompileError::io("create", self.work.path()))?;
+        job::run(self.context, job, stage, scratch.path())
     }
 }

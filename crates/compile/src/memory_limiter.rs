@@ -1,5 +1,5 @@
-//! Lets a job start only where memory for it is there, in the order in which
-//! jobs come.
+//! Lets a job start only where fewer than a number run and memory for it is
+//! there, in the order in which jobs come.
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -36,6 +36,8 @@ impl Machine for ThisMachine {
 /// Counts what the running jobs will need at most. One may always run.
 pub(crate) struct MemoryLimiter<'a> {
     machine: &'a dyn Machine,
+    /// So many may run at once, whatever they need.
+    most: usize,
     /// Held by the worker whose job is the next to start, so that a large job
     /// is not overtaken by small ones for ever.
     turn: Mutex<()>,
@@ -57,8 +59,14 @@ pub(crate) struct Permit<'a> {
 }
 
 impl<'a> MemoryLimiter<'a> {
-    pub(crate) fn new(machine: &'a dyn Machine) -> Self {
-        Self { machine, turn: Mutex::default(), state: Mutex::default(), left: Condvar::new() }
+    pub(crate) fn new(machine: &'a dyn Machine, most: usize) -> Self {
+        Self {
+            machine,
+            most,
+            turn: Mutex::default(),
+            state: Mutex::default(),
+            left: Condvar::new(),
+        }
     }
 
     /// Takes the next job by `next`, which tells what memory it is expected to
@@ -86,6 +94,9 @@ impl<'a> MemoryLimiter<'a> {
     fn fits(&self, state: &State, memory: u64) -> bool {
         if state.running == 0 {
             return true;
+        }
+        if state.running >= self.most {
+            return false;
         }
         let Some(available) = self.machine.available() else { return true };
         // What is available lacks already what the running jobs have, so this
@@ -147,7 +158,7 @@ mod tests {
     #[test]
     fn what_running_jobs_will_still_need_is_kept_and_nothing_is_counted_twice() {
         let machine = machine(1000);
-        let limiter = MemoryLimiter::new(&machine);
+        let limiter = MemoryLimiter::new(&machine, 8);
         let first = start(&limiter, 400);
         // The first has only begun: all it will need is still to come.
         assert!(fits(&limiter, 600) && !fits(&limiter, 601));
@@ -164,7 +175,7 @@ mod tests {
     #[test]
     fn the_sum_of_what_runs_never_exceeds_the_machine() {
         let machine = machine(1000);
-        let limiter = MemoryLimiter::new(&machine);
+        let limiter = MemoryLimiter::new(&machine, 8);
         let next = AtomicUsize::new(0);
         let most = AtomicU64::new(0);
         let sizes: Vec<u64> = (0..400).map(|n: u64| 100 + n * 7919 % 500).collect();
@@ -193,7 +204,7 @@ mod tests {
     #[test]
     fn a_large_job_is_not_overtaken() {
         let machine = machine(1000);
-        let limiter = MemoryLimiter::new(&machine);
+        let limiter = MemoryLimiter::new(&machine, 8);
         let running = start(&limiter, 300);
         let (cancel, taken) = (Cancel::default(), AtomicUsize::new(0));
         let order = Mutex::new(Vec::new());
@@ -222,9 +233,19 @@ mod tests {
     }
 
     #[test]
+    fn no_more_run_than_may() {
+        let machine = machine(1000);
+        let limiter = MemoryLimiter::new(&machine, 2);
+        let running = [start(&limiter, 1), start(&limiter, 1)];
+        assert!(!fits(&limiter, 1));
+        drop(running);
+        assert!(fits(&limiter, 1));
+    }
+
+    #[test]
     fn cancelling_frees_who_waits() {
         let machine = machine(1000);
-        let limiter = MemoryLimiter::new(&machine);
+        let limiter = MemoryLimiter::new(&machine, 8);
         let _running = start(&limiter, 300);
         let cancel = Cancel::default();
         std::thread::scope(|scope| {

@@ -3,7 +3,6 @@
 //! those of another.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -47,27 +46,20 @@ pub(crate) struct StoredDirectories {
     pub(crate) content: StoredContent,
 }
 
-/// Gives the files that came with a plan, by their digests.
-#[derive(Clone)]
-pub struct StoredContent(Arc<dyn Fn(Digest) -> Result<Vec<u8>, CompileError> + Send + Sync>);
-
-impl fmt::Debug for StoredContent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StoredContent")
-    }
+/// The files that came with a plan, by their digests.
+#[derive(Debug, Clone)]
+pub struct StoredContent {
+    /// The plan's directory.
+    pub dir: PathBuf,
+    /// Where in it the file of a digest lies.
+    pub file: fn(&Path, Digest) -> PathBuf,
 }
 
 impl StoredContent {
-    /// By a function that reads one.
-    pub fn new(
-        read: impl Fn(Digest) -> Result<Vec<u8>, CompileError> + Send + Sync + 'static,
-    ) -> Self {
-        Self(Arc::new(read))
-    }
-
     /// The bytes of that digest.
     pub(crate) fn read(&self, digest: Digest, name: &str) -> Result<Vec<u8>, CompileError> {
-        let bytes = (self.0)(digest)?;
+        let path = (self.file)(&self.dir, digest);
+        let bytes = fs::read(&path).map_err(CompileError::io("read", path))?;
         if Digest::of(&bytes) == digest {
             Ok(bytes)
         } else {
@@ -256,13 +248,8 @@ impl Trees {
                 Err(error) if error.io_error().is_some_and(is_not_found) => continue,
                 // A link to a directory above it, or one that may not be read.
                 Err(error) => {
-                    if let Some(path) = error.path().and_then(|path| name(dir, path)) {
-                        let number = u64::MAX - self.names as u64;
-                        let entry = TreeEntry { number, kind: TreeKind::Unknown, is_link: true };
-                        tree.entries.entry(path.clone()).or_insert(entry);
-                        partial.push(path);
-                        self.names += 1;
-                    }
+                    let path = error.path().and_then(|path| name(dir, path));
+                    partial.extend(path.map(|path| self.add_unknown(&mut tree, path)));
                     continue;
                 }
             };
@@ -282,9 +269,7 @@ impl Trees {
                 partial.extend(entry.path().parent().and_then(|parent| name(dir, parent)));
                 continue;
             };
-            let next = self.numbers.len() as u64;
-            let number =
-                *self.numbers.entry(Identity::from_metadata(&meta).place()).or_insert(next);
+            let number = self.number(&meta);
             let kind = if !meta.is_dir() {
                 if meta.is_file() {
                     self.found.push((meta.len(), at, path.clone(), entry.path().to_owned()));
@@ -306,6 +291,21 @@ impl Trees {
             }
         }
         tree
+    }
+
+    /// The number of a file or directory.
+    fn number(&mut self, meta: &fs::Metadata) -> u64 {
+        let next = self.numbers.len() as u64;
+        *self.numbers.entry(Identity::from_metadata(meta).place()).or_insert(next)
+    }
+
+    /// Notes a path of which nothing is known.
+    fn add_unknown(&mut self, tree: &mut Tree, path: String) -> String {
+        let number = u64::MAX - self.names as u64;
+        let entry = TreeEntry { number, kind: TreeKind::Unknown, is_link: true };
+        tree.entries.entry(path.clone()).or_insert(entry);
+        self.names += 1;
+        path
     }
 
     /// Has the smallest files come with the plan.

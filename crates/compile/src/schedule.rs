@@ -32,8 +32,8 @@ pub(crate) struct Schedule<'a> {
 
 #[derive(Default)]
 struct State {
-    /// Preparations that nobody has begun, with the memory they need.
-    to_prepare: VecDeque<(usize, u64)>,
+    /// Preparations that nobody has begun.
+    to_prepare: VecDeque<usize>,
     /// Jobs that wait for a preparation, then those that wait for none; each
     /// with its place among all.
     queues: Vec<Queue>,
@@ -47,6 +47,17 @@ struct Queue {
     jobs: VecDeque<(usize, JobId, Expected)>,
 }
 
+impl State {
+    /// The first job of all in these queues.
+    fn pop(&mut self, of: impl Fn(&Queue) -> bool) -> Option<(JobId, Expected)> {
+        let queues = self.queues.iter_mut().filter(|queue| of(queue));
+        let place =
+            |queue: &&mut Queue| queue.jobs.front().map_or(usize::MAX, |(place, ..)| *place);
+        let (_, job, expected) = queues.min_by_key(place)?.jobs.pop_front()?;
+        Some((job, expected))
+    }
+}
+
 impl<'a> Schedule<'a> {
     /// Jobs in the order in which they start where nothing keeps them.
     pub(crate) fn new(
@@ -57,7 +68,7 @@ impl<'a> Schedule<'a> {
         let mut waits = HashMap::new();
         let mut state = State::default();
         for (number, preparation) in preparations.iter().enumerate() {
-            state.to_prepare.push_back((number, usual_memory(Language::Hip)));
+            state.to_prepare.push_back(number);
             state.queues.push(Queue::default());
             waits.extend(preparation.iter().map(|&job| (job, number)));
         }
@@ -75,16 +86,13 @@ impl<'a> Schedule<'a> {
     pub(crate) fn next(&self, cancel: &Cancel) -> Option<(Task, u64)> {
         let mut state = self.state.lock().expect("no panic inside");
         loop {
-            while let Some((number, memory)) = state.to_prepare.pop_front() {
+            while let Some(number) = state.to_prepare.pop_front() {
                 // Others elsewhere may have taken all that wait for it.
                 if !state.queues[number].jobs.is_empty() {
-                    return Some((Task::Prepare(number), memory));
+                    return Some((Task::Prepare(number), usual_memory(Language::Hip)));
                 }
             }
-            let ready = state.queues.iter_mut().filter(|queue| queue.ready);
-            let first = ready
-                .min_by_key(|queue| queue.jobs.front().map_or(usize::MAX, |(place, ..)| *place));
-            if let Some((_, job, expected)) = first.and_then(|queue| queue.jobs.pop_front()) {
+            if let Some((job, expected)) = state.pop(|queue| queue.ready) {
                 let peak = state.peaks.get(&self.plan[job].source);
                 let learned = peak.filter(|_| !expected.measured);
                 let memory = learned.map_or(expected.memory, |peak| with_margin(*peak));
@@ -101,11 +109,7 @@ impl<'a> Schedule<'a> {
     /// is prepared here. `None` where nothing is left.
     pub(crate) fn next_elsewhere(&self) -> Option<JobId> {
         let mut state = self.state.lock().expect("no panic inside");
-        let first = state
-            .queues
-            .iter_mut()
-            .min_by_key(|queue| queue.jobs.front().map_or(usize::MAX, |(place, ..)| *place));
-        first.and_then(|queue| queue.jobs.pop_front()).map(|(_, job, _)| job)
+        state.pop(|_| true).map(|(job, _)| job)
     }
 
     /// A preparation is done, well or not: its jobs may start.

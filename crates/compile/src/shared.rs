@@ -14,7 +14,7 @@ use gfxpack_process::watch::Answers;
 
 use crate::current::Current;
 use crate::job;
-use crate::store::{CheckedEntry, ObjectInfo, ObjectStore};
+use crate::store::{About, Entry, ObjectInfo, ObjectStore};
 
 /// Reads and writes at once: they wait for the network, not for a processor.
 const AT_ONCE: usize = 32;
@@ -71,7 +71,8 @@ pub struct SharedCache {
 #[derive(Debug, Default)]
 struct State {
     off: bool,
-    damaged: usize,
+    /// Whether a damaged entry was found.
+    damaged: bool,
     /// Sets of answers that were written already.
     sets: HashSet<String>,
     /// Not told yet.
@@ -112,8 +113,7 @@ impl SharedCache {
     /// One damaged entry is told of; that there are more is no more news.
     fn found_damaged(&self, name: &str) {
         let mut state = self.lock();
-        state.damaged += 1;
-        if state.damaged == 1 {
+        if !std::mem::replace(&mut state.damaged, true) {
             let shared = self.shared.name();
             state.warnings.push(format!(
                 "dropped `{name}` of the shared cache {shared}: it is not the object that it is \
@@ -189,12 +189,12 @@ impl SharedCache {
     ) -> Option<ObjectInfo> {
         let name = ObjectStore::entry_name(job.digest);
         let bytes = self.read(&name)?;
-        let sound = |entry: &CheckedEntry<'_>| {
-            entry.about.target_id == job.target_id
-                && entry.about.arguments == job.arguments
-                && job::checked(job, entry.object.to_vec()).is_ok()
+        let sound = |entry: &Entry<'_>| {
+            let is_of_job =
+                |about: About| about.target_id == job.target_id && about.arguments == job.arguments;
+            entry.about().is_some_and(is_of_job) && job::checked(job, entry.object.to_vec()).is_ok()
         };
-        let Some(entry) = CheckedEntry::parse(&bytes).filter(sound) else {
+        let Some(entry) = Entry::parse(&bytes).filter(sound) else {
             self.found_damaged(&name);
             return None;
         };
@@ -275,7 +275,7 @@ impl SharedCache {
         let name = ObjectStore::entry_name(job.digest);
         let Ok(bytes) = store.read_file(name.as_ref()) else { return };
         // A damaged object is nobody else's trouble.
-        let Some(entry) = CheckedEntry::parse(&bytes) else { return };
+        let Some(entry) = Entry::parse(&bytes) else { return };
         for (_, file) in entry.info.answer_files() {
             if !self.lock().sets.insert(file.clone()) {
                 continue;

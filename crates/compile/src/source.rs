@@ -47,6 +47,9 @@ struct File {
     includes: Vec<Include>,
 }
 
+/// The files of a closure, by where they are to be laid out.
+type Closure = BTreeMap<String, (PathBuf, Arc<File>)>;
+
 /// A file on its way into a closure.
 struct PendingFile {
     real: PathBuf,
@@ -162,9 +165,41 @@ impl SourceSet {
         if let Some(index) = self.loaded.get(&request) {
             return Ok(*index);
         }
+        let placed = self.closure(real, staged, language, include_dirs, dirs)?;
+        let mut search = search_dirs(staged, language, include_dirs);
+        if dirs.is_some() {
+            // Files found by name lie flat, whoever includes them.
+            search.insert(0, ".".to_owned());
+        }
+        self.sources.push(Source {
+            name: staged.rsplit('/').next().unwrap_or(staged).to_owned(),
+            main: staged.to_owned(),
+            include_dirs: search,
+            files: staged_files(&placed),
+        });
+        let files = placed.iter().map(|(path, (real, _))| (path.clone(), real.clone())).collect();
+        self.closures.push(placed.into_iter().map(|(path, (_, file))| (path, file)).collect());
+        let depth = Path::new(staged).components().count();
+        let root = real.ancestors().nth(depth).unwrap_or(Path::new("/")).to_owned();
+        let include_dirs = include_dirs.to_vec();
+        self.origins.push(ClosureOrigin::Here(SourceDirectories { root, include_dirs, files }));
+        let index = SourceId(self.sources.len() - 1);
+        self.loaded.insert(request, index);
+        Ok(index)
+    }
+
+    /// A source and all that it includes, by where it is to be laid out.
+    fn closure(
+        &mut self,
+        real: &Path,
+        staged: &str,
+        language: Language,
+        include_dirs: &[PathBuf],
+        dirs: Option<&SourceDirs>,
+    ) -> Result<Closure, InputFault> {
         let problem =
             |reason: String| InputFault::UnreadableSource { name: staged.to_owned(), reason };
-        let mut placed: BTreeMap<String, (PathBuf, Arc<File>)> = BTreeMap::new();
+        let mut placed = Closure::new();
         let mut queue =
             VecDeque::from([PendingFile { real: real.to_owned(), staged: staged.to_owned() }]);
         let mut scanned: HashSet<String> = HashSet::new();
@@ -190,34 +225,7 @@ impl SourceSet {
             queue.extend(next);
             placed.entry(found.staged).or_insert((found.real, file));
         }
-        let mut search: Vec<String> = Vec::new();
-        // Files found by name lie flat, whoever includes them.
-        if dirs.is_some() {
-            search.push(".".to_owned());
-        }
-        // Unlike the preprocessor, the assembler does not look beside the includer.
-        if let Some((parent, _)) =
-            staged.rsplit_once('/').filter(|_| language == Language::Assembly)
-        {
-            search.push(parent.to_owned());
-        }
-        let there = include_dirs.iter().enumerate().filter(|(_, dir)| dir.is_dir());
-        search.extend(there.map(|(number, _)| include_root(number)));
-        self.sources.push(Source {
-            name: staged.rsplit('/').next().unwrap_or(staged).to_owned(),
-            main: staged.to_owned(),
-            include_dirs: search,
-            files: staged_files(&placed),
-        });
-        let files = placed.iter().map(|(path, (real, _))| (path.clone(), real.clone())).collect();
-        self.closures.push(placed.into_iter().map(|(path, (_, file))| (path, file)).collect());
-        let depth = Path::new(staged).components().count();
-        let root = real.ancestors().nth(depth).unwrap_or(Path::new("/")).to_owned();
-        let include_dirs = include_dirs.to_vec();
-        self.origins.push(ClosureOrigin::Here(SourceDirectories { root, include_dirs, files }));
-        let index = SourceId(self.sources.len() - 1);
-        self.loaded.insert(request, index);
-        Ok(index)
+        Ok(placed)
     }
 
     fn read(&mut self, path: &Path, language: Language) -> io::Result<Arc<File>> {
@@ -328,7 +336,7 @@ impl SourceFiles for SourceSet {
 }
 
 /// The files of a closure, those that are one file under several names told.
-fn staged_files(placed: &BTreeMap<String, (PathBuf, Arc<File>)>) -> Vec<StagedFile> {
+fn staged_files(placed: &Closure) -> Vec<StagedFile> {
     let mut first: HashMap<(u64, u64), &str> = HashMap::new();
     let files = placed.iter().map(|(path, (real, file))| {
         let identity = fs::metadata(real).ok().map(|meta| Identity::from_metadata(&meta).place());
@@ -342,6 +350,15 @@ fn staged_files(placed: &BTreeMap<String, (PathBuf, Arc<File>)>) -> Vec<StagedFi
         StagedFile { path: path.clone(), digest: file.digest, same_as }
     });
     files.collect()
+}
+
+/// Where includes are searched for in the staged directory.
+fn search_dirs(staged: &str, language: Language, include_dirs: &[PathBuf]) -> Vec<String> {
+    // Unlike the preprocessor, the assembler does not look beside the includer.
+    let parent = staged.rsplit_once('/').filter(|_| language == Language::Assembly);
+    let there = include_dirs.iter().enumerate().filter(|(_, dir)| dir.is_dir());
+    let there = there.map(|(number, _)| include_root(number));
+    parent.map(|(parent, _)| parent.to_owned()).into_iter().chain(there).collect()
 }
 
 /// Whether a path of somebody else's stays below where it is laid out.
@@ -508,18 +525,19 @@ mod tests {
         let include = [dir.path().join("i")];
         let real = dir.path().join("a.cl");
         let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
-        let known: HashMap<Digest, Vec<u8>> = set
-            .files(index)
-            .into_iter()
-            .map(|(_, text)| (Digest::of(text), text.to_vec()))
-            .collect();
+        let stored = tempfile::tempdir().unwrap();
+        let file = |dir: &Path, digest: Digest| dir.join(digest.to_string());
+        for (_, text) in set.files(index) {
+            fs::write(file(stored.path(), Digest::of(text)), text).unwrap();
+        }
         let trees = set.trees(&[], 1 << 20);
         let trees = (&trees.trees[..], &trees.sources[..]);
-        let content = StoredContent::new(move |digest| Ok(known[&digest].clone()));
+        let content = StoredContent { dir: stored.path().to_owned(), file };
         let again = SourceSet::of_stored(set.sources(), trees, |_| true, &content).unwrap();
         assert_eq!(again.files(index), set.files(index));
         assert_eq!(again.closure_size(index), set.closure_size(index));
-        let wrong = StoredContent::new(|_| Ok(b"2".to_vec()));
+        let wrong = StoredContent { file: |dir, _| dir.join("other"), ..content.clone() };
+        fs::write(stored.path().join("other"), "2").unwrap();
         let other = SourceSet::of_stored(set.sources(), trees, |_| true, &wrong);
         assert!(matches!(other, Err(CompileError::ForeignSource(_))));
         for path in ["../a.cl", "/a.cl", "i/../../a.cl", ""] {

@@ -10,7 +10,7 @@ mod places;
 mod refusal;
 mod upkeep;
 
-pub(crate) use entry::CheckedEntry;
+pub(crate) use entry::Entry;
 pub use entry::{About, ObjectInfo};
 pub use object_store::{Now, ObjectStore, RestsOn};
 pub use places::VERSION;

@@ -1,13 +1,13 @@
 //! The driver as it is: hipcc, or clang's own, with the arguments that were
 //! planned. What every shortcut is measured by.
 
+use gfxpack_process::watch::{Recorder, recorded};
 use gfxpack_process::{Program, run};
+use gfxpack_toolchain::ToolchainError;
 
 use crate::arguments::deps_arguments;
-use crate::error::LaunchError;
 use crate::launcher::{Command, Launcher, Place, Run};
 use crate::session::Session;
-use crate::watching::{driver_recorder, recorded};
 
 /// Has drivers run commands. It runs every command.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl<'a> DriverLauncher<'a> {
 }
 
 impl Launcher for DriverLauncher<'_> {
-    fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, LaunchError> {
+    fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, ToolchainError> {
         let toolchain = self.session.toolchain(command.toolchain);
         let planned = command.arguments.iter().map(|word| toolchain.fill(word));
         let mut arguments: Vec<_> = planned.collect();
@@ -33,7 +33,7 @@ impl Launcher for DriverLauncher<'_> {
         // Where it is not known what the driver would do, all that it asks
         // counts.
         let all = self.session.drivers.direct(command).is_none();
-        let (output, record) = recorded(driver_recorder(place.scratch, all), |record| {
+        let (output, record) = recorded(Recorder::of_driver(place.scratch, all), |record| {
             let program = Program {
                 path: toolchain.program(command.program),
                 arguments,
@@ -43,7 +43,7 @@ impl Launcher for DriverLauncher<'_> {
                 time_limit: self.session.time_limit,
                 record,
             };
-            Ok(run(&program, self.session.cancel)?)
+            run(&program, self.session.cancel)
         })?;
         Ok(Some(Run::new(output, record, true)))
     }

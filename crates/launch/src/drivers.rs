@@ -16,20 +16,20 @@ use std::time::Duration;
 use gfxpack_model::compiler::Program;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language, ToolchainId};
-use gfxpack_process::watch::{Answers, Looks, Record, Recorder, Unwatched, settle_driver};
+use gfxpack_process::watch::{
+    Answers, Looks, Record, Recorder, Unwatched, recorded, settle_driver,
+};
 use gfxpack_process::{Cancel, End, Timestamp, WorkDir, read_sealed, run, touch, write_sealed};
-use gfxpack_toolchain::Toolchain;
+use gfxpack_toolchain::{Toolchain, ToolchainError};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::arguments::deps_arguments;
-use crate::error::LaunchError;
 use crate::launcher::Command;
 use crate::template::{
     CommandKey, CommandTemplate, DEPS, Define, Defines, INPUT, OUTPUT, TemplateValues, Word, parse,
     refuses,
 };
-use crate::watching::driver_recorder;
 
 /// Far longer than a driver takes to plan, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -123,12 +123,6 @@ impl<'a> Drivers<'a> {
         Some((defines, commands))
     }
 
-    /// Names what a command's driver would run, wherever the toolchain lies.
-    #[must_use]
-    pub fn commands_digest(&self, command: &Command<'_>) -> Option<Digest> {
-        self.direct(command).map(|(_, commands)| commands.digest)
-    }
-
     fn commands_of(
         &self,
         key: &CommandKey,
@@ -140,7 +134,11 @@ impl<'a> Drivers<'a> {
         let list = self.remembered(&file).or_else(|| {
             let (commands, answers) = self.ask_for(key, command, defines)?;
             if let Some(answers) = answers.filter(|_| self.keeps) {
-                remember(&file, &Remembered { commands: commands.clone(), answers });
+                let commands = commands.clone();
+                // Where that is impossible, later builds ask again.
+                if let Err(error) = write_sealed(&file, &Remembered { commands, answers }) {
+                    tracing::debug!(%error, "a driver's answer is not kept");
+                }
             }
             Some(commands)
         });
@@ -270,44 +268,35 @@ impl<'a> Drivers<'a> {
         key: &CommandKey,
         words: &[&str],
         input: &str,
-    ) -> Result<DriverAnswer, LaunchError> {
+    ) -> Result<DriverAnswer, ToolchainError> {
         let toolchain = &self.toolchains[key.toolchain.0];
         let file = scratch.join(input);
         let parent = file.parent().unwrap_or(scratch);
-        fs::create_dir_all(parent).map_err(LaunchError::io("create", parent))?;
-        fs::write(&file, "").map_err(LaunchError::io("write", &file))?;
+        fs::create_dir_all(parent).map_err(ToolchainError::io("create", parent))?;
+        fs::write(&file, "").map_err(ToolchainError::io("write", &file))?;
         let mut arguments = vec![OsString::from("-###")];
         arguments.extend(words.iter().map(|word| toolchain.fill(word)));
         arguments.extend([input.into()]);
         arguments.extend(deps_arguments(key.language, Path::new(DEPS)));
         arguments.extend(["-o".into(), OUTPUT.into()]);
         let environment = gfxpack_process::preload::environment(&toolchain.environment);
-        let recorder = driver_recorder(scratch, true).ok();
-        let output = run(
-            &gfxpack_process::Program {
+        let (output, record) = recorded(Recorder::of_driver(scratch, true), |record| {
+            let driver = gfxpack_process::Program {
                 path: toolchain.program(key.program),
                 arguments,
                 directory: scratch,
                 environment: &environment,
                 temp_dir: scratch,
                 time_limit: TIME_LIMIT,
-                record: recorder.as_ref(),
-            },
-            self.cancel,
-        )?;
-        let record = recorder.map_or(Err(Unwatched::Nothing), Recorder::finish);
+                record,
+            };
+            run(&driver, self.cancel)
+        })?;
         let commands = match output.end {
             End::Exited(0) if !refuses(&output.stderr) => parse(&output.stderr, input),
             _ => None,
         };
         Ok((commands, record))
-    }
-}
-
-/// Keeps what was answered. Where that is impossible, later builds ask again.
-fn remember(file: &Path, remembered: &Remembered) {
-    if let Err(error) = write_sealed(file, remembered) {
-        tracing::debug!(%error, "a driver's answer is not kept");
     }
 }
 

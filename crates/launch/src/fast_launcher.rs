@@ -6,16 +6,16 @@ use std::sync::RwLock;
 
 use gfxpack_model::JobId;
 use gfxpack_process::Usage;
+use gfxpack_process::watch::{Recorder, recorded};
+use gfxpack_toolchain::ToolchainError;
 
 use crate::drivers::Direct;
-use crate::error::LaunchError;
 use crate::headers::{HeaderOptions, Headers, UsedHeader, groups};
 use crate::launcher::{Command, Launcher, Place, Run};
 use crate::session::Session;
 use crate::shortcuts::Shortcuts;
 use crate::starter::Starter;
 use crate::template::TemplateValues;
-use crate::watching::{recorded, recorder};
 
 /// Commands with arguments of more bytes are the driver's: any system starts a
 /// program with less.
@@ -58,7 +58,7 @@ impl Launcher for FastLauncher<'_> {
         if self.shortcuts.precompiled_header { groups(commands) } else { Vec::new() }
     }
 
-    fn prepare(&self, commands: &[Command<'_>]) -> Result<Usage, LaunchError> {
+    fn prepare(&self, commands: &[Command<'_>]) -> Result<Usage, ToolchainError> {
         let direct = commands.iter().filter_map(|command| Some((*command, self.direct(command)?)));
         let headers = Headers::new(self.session, &self.starter, &self.headers);
         let (made, usage) = headers.make(direct)?;
@@ -66,7 +66,7 @@ impl Launcher for FastLauncher<'_> {
         Ok(usage)
     }
 
-    fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, LaunchError> {
+    fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, ToolchainError> {
         let Some((defines, commands)) = self.direct(command) else { return Ok(None) };
         let used = self.made.read().expect("no panic inside").get(&command.id).cloned();
         let values = TemplateValues {
@@ -80,7 +80,7 @@ impl Launcher for FastLauncher<'_> {
         for template in &commands.list {
             let with_header = used.as_ref().and_then(|used| used.header.apply(template));
             let words = with_header.as_ref().unwrap_or(template).fill(&values);
-            let (output, record) = recorded(recorder(place.scratch), |record| {
+            let (output, record) = recorded(Recorder::of_compiler(place.scratch), |record| {
                 self.starter.run(command.toolchain, words, (place.stage, place.scratch), record)
             })?;
             let ok = output.ok();

@@ -55,25 +55,16 @@ impl Drop for Loaded {
 }
 
 impl Loaded {
-    /// Starts the program; `None` where it can't be kept there: it is
-    /// statically linked, a script, or the kernel is too old.
+    /// Starts the program.
+    ///
+    /// # Errors
+    /// Where it can't be kept there: it is statically linked, a script, or the
+    /// kernel is too old.
     pub(crate) fn start(
         program: &Path,
         environment: &[(OsString, OsString)],
         cancel: &Cancel,
-    ) -> Option<Arc<Self>> {
-        let started = Self::try_start(program, environment, cancel);
-        if let Err(reason) = &started {
-            tracing::debug!(program = %program.display(), %reason, "no fork server");
-        }
-        started.ok().map(Arc::new)
-    }
-
-    fn try_start(
-        program: &Path,
-        environment: &[(OsString, OsString)],
-        cancel: &Cancel,
-    ) -> io::Result<Self> {
+    ) -> io::Result<Arc<Self>> {
         let mut magic = [0; 4];
         File::open(program)?.read_exact(&mut magic)?;
         if magic != *b"\x7fELF" {
@@ -101,17 +92,14 @@ impl Loaded {
         let mut said = Capture::new(control.try_clone()?);
         wait(&mut [&mut said], HELLO.len(), START_LIMIT, cancel)?;
         greeted(&said)?;
-        Ok(Self { _group: group, control, said })
+        Ok(Arc::new(Self { _group: group, control, said }))
     }
 
-    /// A copy that runs jobs; `None` where none can be had any more.
-    pub(crate) fn server(self: &Arc<Self>, cancel: &Cancel) -> Option<ForkServer> {
-        self.try_server(cancel)
-            .map_err(|reason| tracing::debug!(%reason, "no more fork servers"))
-            .ok()
-    }
-
-    fn try_server(self: &Arc<Self>, cancel: &Cancel) -> io::Result<ForkServer> {
+    /// A copy that runs jobs.
+    ///
+    /// # Errors
+    /// Where none can be had any more.
+    pub(crate) fn server(self: &Arc<Self>, cancel: &Cancel) -> io::Result<ForkServer> {
         let (requests, theirs) = UnixStream::pair()?;
         let (stdout, their_stdout) = io::pipe()?;
         let (stderr, their_stderr) = io::pipe()?;
@@ -433,7 +421,7 @@ int main(int argc, char **argv) {
         let script = dir.path().join("script");
         std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
         for program in [script.as_path(), Path::new("/nonexistent"), Path::new("/dev/null")] {
-            assert!(Loaded::start(program, &[], &Cancel::default()).is_none());
+            assert!(Loaded::start(program, &[], &Cancel::default()).is_err());
         }
     }
 

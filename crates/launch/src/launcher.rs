@@ -11,8 +11,7 @@ use gfxpack_model::compiler::Program;
 use gfxpack_model::{JobId, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_process::watch::{KeptAnswers, Record, Unwatched};
 use gfxpack_process::{End, Output, Usage};
-
-use crate::error::LaunchError;
+use gfxpack_toolchain::ToolchainError;
 
 /// Runs compiler commands, several at once.
 pub trait Launcher: Sync {
@@ -26,9 +25,9 @@ pub trait Launcher: Sync {
     /// Makes what the commands of a group share, and gives what that used.
     ///
     /// # Errors
-    /// [`LaunchError`] where the disk is full or someone asked to stop. What
+    /// [`ToolchainError`] where the disk is full or someone asked to stop. What
     /// can't be made is done without.
-    fn prepare(&self, _commands: &[Command<'_>]) -> Result<Usage, LaunchError> {
+    fn prepare(&self, _commands: &[Command<'_>]) -> Result<Usage, ToolchainError> {
         Ok(Usage::default())
     }
 
@@ -36,9 +35,9 @@ pub trait Launcher: Sync {
     /// it is none for this launcher.
     ///
     /// # Errors
-    /// [`LaunchError`] where a program can't be started. That one fails is no
+    /// [`ToolchainError`] where a program can't be started. That one fails is no
     /// error but [`Run::end`].
-    fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, LaunchError>;
+    fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, ToolchainError>;
 }
 
 /// What is compiled, how, and by which compiler.

@@ -20,7 +20,6 @@
 mod arguments;
 mod driver_launcher;
 mod drivers;
-mod error;
 mod fast_launcher;
 mod fork_server;
 mod headers;
@@ -34,7 +33,6 @@ mod watching;
 pub use arguments::{depfile_paths, searched};
 pub use driver_launcher::DriverLauncher;
 pub use drivers::{Direct, DriverCommands, Drivers};
-pub use error::LaunchError;
 pub use fast_launcher::FastLauncher;
 pub use headers::HeaderOptions;
 pub use launcher::{Command, Launcher, Place, ReadBefore, Run, SourceFiles};

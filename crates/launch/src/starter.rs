@@ -3,50 +3,98 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use gfxpack_model::ToolchainId;
 use gfxpack_process::watch::Recorder;
 use gfxpack_process::{Cancel, End, Output, Program, run};
+use gfxpack_toolchain::ToolchainError;
 
-use crate::error::LaunchError;
 use crate::fork_server::{ForkServer, Loaded};
 use crate::session::Session;
 
-/// A server that breaks down so often is not started again.
-const MAX_BREAKDOWNS: u32 = 3;
+/// A program whose servers break down so often is not loaded again.
+const MAX_BREAKDOWNS: u32 = 5;
 
-/// A program as it is started.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
-    program: PathBuf,
-    environment: Vec<(OsString, OsString)>,
-}
-
-/// A program that is loaded by whoever needs it first; `None` if that failed.
-type Shared = Arc<OnceLock<Option<Arc<Loaded>>>>;
-
-/// The programs that are loaded, each once for all workers.
+/// A program that fork servers run.
 #[derive(Debug, Default)]
-struct LoadedPrograms {
-    loaded: Mutex<HashMap<Key, Shared>>,
+struct ServedProgram {
+    /// Loaded by whoever needs it first; `None` if that failed.
+    loaded: Arc<OnceLock<Option<Arc<Loaded>>>>,
+    /// Those that run nothing now: there are as many as ran at once.
+    idle: Vec<ForkServer>,
+    breakdowns: u32,
 }
 
-impl LoadedPrograms {
-    fn server(&self, key: &Key, cancel: &Cancel) -> Option<ForkServer> {
-        let lock = || self.loaded.lock().expect("no panic inside");
-        let shared = Arc::clone(lock().entry(key.clone()).or_default());
-        let load = || Loaded::start(&key.program, &key.environment, cancel);
-        let server = shared.get_or_init(load).as_ref().and_then(|loaded| loaded.server(cancel));
-        if server.is_none() {
+/// By whose it is, which decides its environment, and its path.
+type Key = (ToolchainId, PathBuf);
+
+/// The fork servers of a build.
+#[derive(Debug, Default)]
+struct ForkServers(Mutex<HashMap<Key, ServedProgram>>);
+
+impl ForkServers {
+    /// Has a server run a program; `None` where there is none that does.
+    fn run(
+        &self,
+        toolchain: ToolchainId,
+        program: &Program<'_>,
+        cancel: &Cancel,
+    ) -> Option<Output> {
+        let key = (toolchain, program.path.to_owned());
+        let mut server = self.server(&key, program, cancel)?;
+        match server.run(program, cancel) {
+            Ok(output) => {
+                // One whose job was stopped is of no use any more.
+                if !matches!(output.end, End::TimedOut | End::Cancelled) {
+                    self.lock().entry(key).or_default().idle.push(server);
+                }
+                Some(output)
+            }
+            Err(error) => {
+                let program = program.path.display();
+                tracing::debug!(%program, %error, "a fork server broke down");
+                self.lock().entry(key).or_default().breakdowns += 1;
+                None
+            }
+        }
+    }
+
+    /// A server that runs nothing.
+    fn server(&self, key: &Key, program: &Program<'_>, cancel: &Cancel) -> Option<ForkServer> {
+        let loaded = {
+            let mut all = self.lock();
+            let served = all.entry(key.clone()).or_default();
+            if let Some(idle) = served.idle.pop() {
+                return Some(idle);
+            }
+            if served.breakdowns >= MAX_BREAKDOWNS {
+                return None;
+            }
+            Arc::clone(&served.loaded)
+        };
+        let told = |reason: io::Error| {
+            tracing::debug!(program = %program.path.display(), %reason, "no fork server");
+        };
+        let load = || Loaded::start(program.path, program.environment, cancel).map_err(told).ok();
+        let loaded_program = loaded.get_or_init(load).as_ref();
+        let server = loaded_program.and_then(|it| it.server(cancel).map_err(told).ok());
+        if server.is_none()
+            && let Some(served) = self.lock().get_mut(key)
+        {
+            served.breakdowns += 1;
             // Whoever asks again has it loaded anew.
-            let mut all = lock();
-            if all.get(key).is_some_and(|now| Arc::ptr_eq(now, &shared)) {
-                all.remove(key);
+            if Arc::ptr_eq(&served.loaded, &loaded) {
+                served.loaded = Arc::default();
             }
         }
         server
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, ServedProgram>> {
+        self.0.lock().expect("no panic inside")
     }
 }
 
@@ -54,17 +102,13 @@ impl LoadedPrograms {
 #[derive(Debug)]
 pub(crate) struct Starter<'a> {
     session: &'a Session<'a>,
-    /// Whether fork servers may do it.
-    fork_server: bool,
-    loaded: LoadedPrograms,
-    /// Those that run nothing now: there are as many as ran at once.
-    idle: Mutex<Vec<Servers>>,
+    /// If they may do it.
+    servers: Option<ForkServers>,
 }
 
 impl<'a> Starter<'a> {
     pub(crate) fn new(session: &'a Session<'a>, fork_server: bool) -> Self {
-        let (loaded, idle) = (LoadedPrograms::default(), Mutex::default());
-        Self { session, fork_server, loaded, idle }
+        Self { session, servers: fork_server.then(ForkServers::default) }
     }
 
     /// Runs a toolchain's program to its end, its time limit, or cancellation:
@@ -76,7 +120,7 @@ impl<'a> Starter<'a> {
         words: Vec<OsString>,
         (directory, temp_dir): (&Path, &Path),
         record: Option<&Recorder>,
-    ) -> Result<Output, LaunchError> {
+    ) -> Result<Output, ToolchainError> {
         let mut words = words.into_iter();
         let path = PathBuf::from(words.next().unwrap_or_default());
         let program = Program {
@@ -89,69 +133,8 @@ impl<'a> Starter<'a> {
             record,
         };
         let cancel = self.session.cancel;
-        if self.fork_server {
-            let idle = || self.idle.lock().expect("no panic inside");
-            let mut servers = idle().pop().unwrap_or_default();
-            let output = servers.run(&self.loaded, &program, cancel);
-            idle().push(servers);
-            if let Some(output) = output {
-                return Ok(output);
-            }
-        }
-        Ok(run(&program, cancel)?)
-    }
-}
-
-/// One server for each program; they run one command at a time.
-#[derive(Debug, Default)]
-struct Servers {
-    all: Vec<(Key, ServerSlot)>,
-}
-
-/// One program's server, if it has one.
-#[derive(Debug, Default)]
-struct ServerSlot {
-    server: Option<ForkServer>,
-    breakdowns: u32,
-}
-
-impl Servers {
-    /// Has a server run a program; `None` where there is none that does.
-    fn run(
-        &mut self,
-        loaded: &LoadedPrograms,
-        program: &Program<'_>,
-        cancel: &Cancel,
-    ) -> Option<Output> {
-        let known = self.all.iter().position(|(key, _)| {
-            key.program == program.path && key.environment == program.environment
-        });
-        let at = known.unwrap_or_else(|| {
-            let (path, environment) = (program.path.to_owned(), program.environment.to_vec());
-            self.all.push((Key { program: path, environment }, ServerSlot::default()));
-            self.all.len() - 1
-        });
-        let (key, slot) = &mut self.all[at];
-        if slot.server.is_none() && slot.breakdowns < MAX_BREAKDOWNS {
-            slot.server = loaded.server(key, cancel);
-            slot.breakdowns += 1;
-        }
-        match slot.server.as_mut()?.run(program, cancel) {
-            Ok(output) => {
-                if matches!(output.end, End::TimedOut | End::Cancelled) {
-                    slot.server = None;
-                    // It was we who ended it.
-                    slot.breakdowns -= 1;
-                }
-                Some(output)
-            }
-            Err(error) => {
-                let program = program.path.display();
-                tracing::debug!(%program, %error, "a fork server broke down");
-                slot.server = None;
-                None
-            }
-        }
+        let served = self.servers.as_ref().and_then(|it| it.run(toolchain, &program, cancel));
+        served.map_or_else(|| Ok(run(&program, cancel)?), Ok)
     }
 }
 
@@ -163,42 +146,46 @@ mod tests {
 
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(600);
-
     /// What a shell prints.
-    fn printed(servers: &mut Servers, loaded: &LoadedPrograms, script: &str) -> String {
+    fn printed(servers: &ForkServers, script: &str) -> String {
         let program = Program {
             path: Path::new("/bin/sh"),
             arguments: ["-c", script].map(OsString::from).into(),
             directory: Path::new("/"),
             environment: &[("PATH".into(), "/usr/bin:/bin".into())],
             temp_dir: Path::new("/tmp"),
-            time_limit: LONG,
+            time_limit: Duration::from_secs(600),
             record: None,
         };
         let cancel = Cancel::default();
-        let by_server = servers.run(loaded, &program, &cancel);
-        by_server.unwrap_or_else(|| run(&program, &cancel).unwrap()).stdout
+        let served = servers.run(ToolchainId(0), &program, &cancel);
+        served.unwrap_or_else(|| run(&program, &cancel).unwrap()).stdout
+    }
+
+    /// Takes the servers that run nothing, as if they ran something.
+    fn occupy(servers: &ForkServers) -> Vec<ForkServer> {
+        servers.lock().values_mut().flat_map(|served| std::mem::take(&mut served.idle)).collect()
     }
 
     #[test]
-    fn workers_share_a_loaded_program_and_have_it_loaded_again_when_it_dies() {
-        let programs = LoadedPrograms::default();
-        let printed = |servers: &mut Servers, script: &str| printed(servers, &programs, script);
-        let [first, second, third] = &mut [(); 3].map(|()| Servers::default());
+    fn servers_share_a_loaded_program_which_is_loaded_again_when_it_dies() {
+        let servers = ForkServers::default();
         // The parent of the server that is the parent of the job.
         let script =
             "while read name value; do [ $name = PPid: ] && echo $value; done </proc/$PPID/status";
-        let loaded = printed(first, script);
-        assert_eq!(printed(second, script), loaded);
+        let loaded = printed(&servers, script);
+        let first = occupy(&servers);
+        assert_eq!(printed(&servers, script), loaded);
         let pid = Pid::from_raw(loaded.trim().parse().unwrap()).unwrap();
         kill_process(pid, Signal::KILL).unwrap();
         // Those that it forked live on.
-        assert_eq!(printed(first, "echo there"), "there\n");
-        // The worker that finds it gone starts a program, and then has a new one.
-        assert_eq!(printed(third, "echo there"), "there\n");
-        let again = printed(third, script);
+        assert_eq!(printed(&servers, "echo there"), "there\n");
+        let second = occupy(&servers);
+        // Whoever finds it gone starts a program, and then has a new one.
+        assert_eq!(printed(&servers, "echo there"), "there\n");
+        let again = printed(&servers, script);
         assert_ne!(again, loaded);
-        assert_eq!(printed(&mut Servers::default(), script), again);
+        assert_eq!((first.len(), second.len(), occupy(&servers).len()), (1, 1, 1));
+        assert_eq!(printed(&servers, script), again);
     }
 }

@@ -1,17 +1,11 @@
-//! What programs may touch, and how what they ask of the file system is
-//! recorded.
+//! What a toolchain's programs may read.
 
 use std::collections::HashMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Language;
-use gfxpack_process::watch::{
-    Landlock, Looks, Place, Places, Record, Recorder, RecorderOptions, Unwatched,
-};
+use gfxpack_process::watch::{Looks, Place, Places};
 use gfxpack_toolchain::Toolchain;
-
-use crate::error::LaunchError;
 
 /// What a toolchain's programs may read, by language.
 #[derive(Debug)]
@@ -45,34 +39,4 @@ impl ToolchainPlaces {
     pub fn for_language(&self, language: Language) -> &Places {
         &self.0[&language]
     }
-}
-
-/// A record of one compiler, which may write nothing but what is in `scratch`.
-pub(crate) fn recorder(scratch: &Path) -> io::Result<Recorder> {
-    Recorder::with(&RecorderOptions {
-        writable: Some(&[scratch]),
-        landlock: Some(Landlock::Compilers),
-        ..RecorderOptions::default()
-    })
-}
-
-/// Likewise of a driver and all that it starts, and whether it tells what it
-/// asks too.
-pub(crate) fn driver_recorder(scratch: &Path, all: bool) -> io::Result<Recorder> {
-    Recorder::with(&RecorderOptions {
-        all,
-        writable: Some(&[scratch]),
-        landlock: Some(Landlock::All),
-        ..RecorderOptions::default()
-    })
-}
-
-/// Runs something with a record of what it asks of the file system.
-pub(crate) fn recorded<T>(
-    recorder: io::Result<Recorder>,
-    run: impl FnOnce(Option<&Recorder>) -> Result<T, LaunchError>,
-) -> Result<(T, Result<Record, Unwatched>), LaunchError> {
-    let recorder = recorder.ok();
-    let done = run(recorder.as_ref())?;
-    Ok((done, recorder.map_or(Err(Unwatched::Nothing), Recorder::finish)))
 }

@@ -46,17 +46,19 @@ impl Args {
     /// The words of a key's options between others. What they are if not the
     /// options split at blanks is copied.
     #[must_use]
-    pub fn framed<'a>(
-        frame: &Arc<SharedArgs>,
-        own: impl Iterator<Item = &'a str> + Clone,
-        key: &Arc<KernelKey>,
-    ) -> Self {
-        let count = frame.count + own.clone().count();
-        let own = match own.clone().eq(key.options().split_ascii_whitespace()) {
+    pub fn framed(frame: Arc<SharedArgs>, own: &Self, key: &Arc<KernelKey>) -> Self {
+        let count = frame.count + own.count;
+        let own = match own.iter().eq(key.options().split_ascii_whitespace()) {
             true => Own::Options(Arc::clone(key)),
-            false => Own::Text(text(own)),
+            false => Own::Text(text(own.iter())),
         };
-        Self { frame: Some(Arc::clone(frame)), own, count }
+        Self { frame: Some(frame), own, count }
+    }
+
+    /// What stands around a list's own words, if it was made with that.
+    #[must_use]
+    pub fn frame(&self) -> Option<&SharedArgs> {
+        self.frame.as_deref()
     }
 
     /// The text of a list that has nothing in common with others.
@@ -81,11 +83,6 @@ impl Args {
         self.count += 1;
     }
 
-    /// Adds all of them.
-    pub fn extend(&mut self, words: &Self) {
-        words.iter().for_each(|word| self.push(word));
-    }
-
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -100,17 +97,13 @@ impl Args {
 
     /// The words in order.
     pub fn iter(&self) -> Iter<'_> {
-        let (before, after) = self.frame.as_deref().map_or(("", ""), SharedArgs::parts);
+        let frame = self.frame.as_deref();
+        let (before, after) = frame.map_or(("", ""), |frame| (&frame.before, &frame.after));
         let own = match &self.own {
             Own::Text(text) => OwnIter::Text(text),
             Own::Options(key) => OwnIter::Options(key.options().split_ascii_whitespace()),
         };
         Iter { before, own, after, count: self.count }
-    }
-
-    /// Gives back the memory that was kept for more words.
-    pub fn shrink_to_fit(&mut self) {
-        self.alone().shrink_to_fit();
     }
 }
 
@@ -132,8 +125,20 @@ impl SharedArgs {
         Self { before: text(before.iter()), after: text(after.iter()), count }
     }
 
-    fn parts(&self) -> (&str, &str) {
-        (&self.before, &self.after)
+    /// The words before and after others.
+    #[must_use]
+    pub fn parts(&self) -> [Args; 2] {
+        [&self.before, &self.after].map(|text| {
+            let own = Own::Text(text.clone());
+            Args { frame: None, own, count: text.bytes().filter(|byte| *byte == 0).count() }
+        })
+    }
+}
+
+impl From<SharedArgs> for Args {
+    /// With nothing between them.
+    fn from(frame: SharedArgs) -> Self {
+        Self { count: frame.count, frame: Some(Arc::new(frame)), own: Own::Text(String::new()) }
     }
 }
 
@@ -142,15 +147,13 @@ impl SharedArgs {
 pub struct Frames(HashSet<Arc<SharedArgs>>);
 
 impl Frames {
-    /// The frame of these words: the same one each time.
-    pub fn intern(&mut self, before: &Args, after: &Args) -> Arc<SharedArgs> {
-        let frame = SharedArgs::new(before, after);
-        if let Some(known) = self.0.get(&frame) {
-            return Arc::clone(known);
+    /// Has a list use the frame that equal ones use already.
+    pub fn share(&mut self, args: &mut Args) {
+        let Some(frame) = &mut args.frame else { return };
+        match self.0.get(&**frame) {
+            Some(known) => *frame = Arc::clone(known),
+            None => drop(self.0.insert(Arc::clone(frame))),
         }
-        let frame = Arc::new(frame);
-        self.0.insert(Arc::clone(&frame));
-        frame
     }
 }
 
@@ -247,10 +250,9 @@ mod tests {
     fn what_lists_have_in_common_does_not_show() {
         let list = |words: &[&str]| words.iter().copied().collect::<Args>();
         let (before, after) = (list(&["-x", ""]), list(&["main"]));
-        let mut frames = Frames::default();
-        let frame = frames.intern(&before, &after);
-        assert!(Arc::ptr_eq(&frame, &frames.intern(&before, &after)));
-        assert!(!Arc::ptr_eq(&frame, &frames.intern(&after, &before)));
+        let frame = || SharedArgs::new(&before, &after);
+        assert_eq!(frame().parts(), [before.clone(), after.clone()]);
+        assert_eq!(Args::from(frame()), list(&["-x", "", "main"]));
         for (options, own) in [
             ("  -DA=1\t-DB ", &["-DA=1", "-DB"][..]),
             ("", &[]),
@@ -259,9 +261,9 @@ mod tests {
         ] {
             let kernel_args = format!("{options} -mcpu=gfx906");
             let key = Arc::new(KernelKey { kernel_name: "k.cl.o".to_owned(), kernel_args });
-            let mut words = Args::framed(&frame, own.iter().copied(), &key);
-            let mut plain: Args = before.iter().chain(own.iter().copied()).collect();
-            plain.extend(&after);
+            let mut words = Args::framed(Arc::new(frame()), &list(own), &key);
+            let own = own.iter().copied();
+            let mut plain: Args = before.iter().chain(own).chain(after.iter()).collect();
             assert_eq!(words, plain);
             assert_eq!((words.len(), words.iter().len()), (plain.len(), plain.len()));
             assert_eq!(HashSet::from([words.clone()]), HashSet::from([plain.clone()]));
@@ -269,5 +271,18 @@ mod tests {
             assert_eq!(words, plain);
             assert_eq!(words.iter().last(), Some("more"));
         }
+    }
+
+    #[test]
+    fn equal_frames_are_kept_once() {
+        let words = |main: &str| {
+            Args::from(SharedArgs::new(&Args::default(), &[main].into_iter().collect()))
+        };
+        let mut frames = Frames::default();
+        let mut all = ["a", "a", "b"].map(words);
+        all.iter_mut().for_each(|args| frames.share(args));
+        let same =
+            |a: &Args, b: &Args| Arc::ptr_eq(a.frame.as_ref().unwrap(), b.frame.as_ref().unwrap());
+        assert!(same(&all[0], &all[1]) && !same(&all[0], &all[2]));
     }
 }

@@ -145,9 +145,7 @@ impl ExplainedKey<'_> {
         let files: Vec<Value> = explanation
             .toolchain
             .iter()
-            .map(|(what, name, digest)| {
-                json!({ "what": what.name(), "name": name, "sha256": digest })
-            })
+            .map(|(what, name, digest)| json!({ "what": what, "name": name, "sha256": digest }))
             .collect();
         let system: Vec<Value> = explanation
             .system_files
@@ -190,5 +188,5 @@ fn change_message(change: &Change) -> Value {
         How::Changed(None) => ("changed", None, None),
         How::Changed(Some((from, to))) => ("changed", Some(from), Some(to)),
     };
-    json!({ "what": change.what.name(), "name": change.name, "how": how, "from": from, "to": to })
+    json!({ "what": change.what, "name": change.name, "how": how, "from": from, "to": to })
 }

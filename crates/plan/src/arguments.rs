@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use gfxpack_model::args::Args;
+use gfxpack_model::args::{Args, SharedArgs};
 use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM};
 use gfxpack_model::{Language, TargetId, processors};
 
@@ -168,13 +168,14 @@ fn code_object_version(facts: &CompilerFacts) -> u32 {
     if facts.hip_version.is_some_and(|[major, ..]| major >= 6) { 5 } else { 4 }
 }
 
-/// The arguments of one job, run in the directory that holds the staged
-/// source; the output (`-o`) is the executor's to add.
+/// What stands around the options of a key in the arguments of its job, which
+/// is run in the directory that holds the staged source; the output (`-o`) is
+/// the executor's to add.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, hip_build_utils.cpp (HIP),
 /// hipoc_program.cpp (OpenCL C), `AmdgcnAssemble` (assembly).
 #[must_use]
-pub fn arguments(
+pub fn around_options(
     language: Language,
     words: &Args,
     id: &TargetId,
@@ -182,9 +183,9 @@ pub fn arguments(
     main: &str,
     include_dirs: &[String],
     clock: &Clock,
-) -> (Program, Args) {
-    let mut args = Args::default();
-    let mut add = |more: &[&str]| more.iter().for_each(|word| args.push(word));
+) -> (Program, SharedArgs) {
+    let mut before = Args::default();
+    let mut add = |more: &[&str]| more.iter().for_each(|word| before.push(word));
     let id = compile_target(language, id).to_string();
     let program = match language {
         Language::Hip => facts.hip_program,
@@ -235,14 +236,12 @@ pub fn arguments(
     for dir in include_dirs {
         add(&[&format!("-I{dir}")]);
     }
-    args.extend(words);
-    args.extend(clock.definitions(language));
-    args.push(main);
-    args.shrink_to_fit();
-    (program, args)
+    let mut after = clock.definitions(language).clone();
+    after.push(main);
+    (program, SharedArgs::new(&before, &after))
 }
 
-/// The same for a kernel without options, headers of its own and a time of
+/// The arguments of a kernel without options, headers of its own and a time of
 /// day, as a toolchain is tried with.
 #[must_use]
 pub fn plain(
@@ -251,7 +250,9 @@ pub fn plain(
     facts: &CompilerFacts,
     main: &str,
 ) -> (Program, Args) {
-    arguments(language, &Args::default(), id, facts, main, &[], &Clock::at(0))
+    let (program, frame) =
+        around_options(language, &Args::default(), id, facts, main, &[], &Clock::at(0));
+    (program, frame.into())
 }
 
 #[cfg(test)]
@@ -264,9 +265,11 @@ mod tests {
         let facts = CompilerFacts { hip_program: Program::Hipcc, hip_version: Some([5, 2, 21153]) };
         let options = parse(language, options).unwrap();
         let (dirs, clock) = (["i0".to_owned()], Clock::at(0));
-        let (program, args) =
-            arguments(language, &options, &id.parse().unwrap(), &facts, "k", &dirs, &clock);
-        expected.assert_eq(&format!("{program:?} {}", args.iter().collect::<Vec<_>>().join(" ")));
+        let (program, frame) =
+            around_options(language, &options, &id.parse().unwrap(), &facts, "k", &dirs, &clock);
+        let [before, after] = frame.parts();
+        let args: Vec<&str> = before.iter().chain(options.iter()).chain(after.iter()).collect();
+        expected.assert_eq(&format!("{program:?} {}", args.join(" ")));
     }
 
     #[test]
@@ -299,8 +302,7 @@ mod tests {
             let hip_version = Some([major, 2, 0]);
             let facts = CompilerFacts { hip_program: Program::Clang, hip_version };
             let id = "gfx942".parse().unwrap();
-            let (program, args) =
-                arguments(Language::Hip, &Args::default(), &id, &facts, "k", &[], &Clock::at(0));
+            let (program, args) = plain(Language::Hip, &id, &facts, "k");
             format!("{program:?} {}", args.iter().collect::<Vec<_>>().join(" "))
         };
         expect!["Clang -x hip --rocm-path={rocm} --hip-device-lib-path={device-libs} --hip-version=5.2.0 -mcode-object-version=4 -mllvm -amdgpu-early-inline-all=true -mllvm -amdgpu-function-calls=false --offload-arch=gfx942 --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument --std=c++17 -DHIP_PACKAGE_VERSION_FLAT=5002000000 -ffile-compilation-dir=. -Wno-builtin-macro-redefined -U__DATE__ -D__DATE__=\"Jan  1 1970\" -D__TIME__=\"00:00:00\" -D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\" k"].assert_eq(&clang(5));

@@ -2,7 +2,6 @@
 //! it stands to other packages, and what it says of itself.
 
 mod bare;
-mod conjunction;
 mod copyright;
 mod hardware;
 mod installed;

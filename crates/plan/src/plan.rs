@@ -1,7 +1,7 @@
 //! The plan: every compile job and every kdb, decided before anything runs.
 
 use std::collections::HashMap;
-use std::ops::{Index, Range};
+use std::ops::Index;
 use std::sync::Arc;
 
 use gfxpack_model::args::{Args, Frames};
@@ -182,43 +182,33 @@ pub fn plan(
     clock: &Clock,
     workers: &impl Workers,
 ) -> Result<Plan, InputError> {
-    let source_digests: Vec<Digest> = sources.iter().map(Source::digest).collect();
+    let commands = Commands::new(&toolchains, &sources, clock, workers);
     let mut jobs: Vec<Job> = Vec::new();
     let mut by_digest: HashMap<Digest, JobId> = HashMap::new();
     let mut kdbs = Vec::new();
     let mut frames = Frames::default();
     for request in requests {
-        let toolchain = &toolchains[request.toolchain.0];
         let mut rows = Vec::with_capacity(request.keys.len());
-        // In parts, so that what several targets have in common is held twice
-        // for a moment only.
-        for keys in request.keys.chunks(KEYS_AT_ONCE) {
-            let commands = workers.map(keys, |(key, source)| {
-                let digest = source_digests[source.0];
-                command(key, &sources[source.0], digest, toolchain, request.target.id(), clock)
-            });
-            for ((key, source), command) in keys.iter().zip(commands) {
-                let Command { digest, program, arguments, own } = command?;
-                let job = *by_digest.entry(digest).or_insert_with(|| {
-                    let (before, after) = without_options(&arguments, &own);
-                    let frame = frames.intern(&before, &after);
-                    let own = arguments.iter().skip(own.start).take(own.len());
-                    let arguments = Args::framed(&frame, own, &key.key);
-                    jobs.push(Job {
-                        digest,
-                        key: Arc::clone(&key.key),
-                        language: key.language,
-                        target_id: arguments::compile_target(key.language, request.target.id()),
-                        source: *source,
-                        toolchain: request.toolchain,
-                        program,
-                        arguments,
-                    });
-                    JobId(jobs.len() - 1)
+        let keys: Vec<_> = request.keys.iter().collect();
+        commands.each(request, &keys, |key, source, command| {
+            let Command { digest, program, mut arguments } = command;
+            let job = *by_digest.entry(digest).or_insert_with(|| {
+                frames.share(&mut arguments);
+                jobs.push(Job {
+                    digest,
+                    key: Arc::clone(&key.key),
+                    language: key.language,
+                    target_id: arguments::compile_target(key.language, request.target.id()),
+                    source,
+                    toolchain: request.toolchain,
+                    program,
+                    arguments,
                 });
-                rows.push(Row { key: Arc::clone(&key.key), job });
-            }
-        }
+                JobId(jobs.len() - 1)
+            });
+            rows.push(Row { key: Arc::clone(&key.key), job });
+            Ok::<(), InputError>(())
+        })?;
         rows.sort_by(|a, b| a.key.cmp(&b.key));
         kdbs.push(KdbPlan {
             target: request.target.clone(),
@@ -235,40 +225,65 @@ pub(crate) struct Command {
     pub(crate) digest: Digest,
     pub(crate) program: Program,
     pub(crate) arguments: Args,
-    /// Which of these are the options of the key.
-    pub(crate) own: Range<usize>,
 }
 
-/// What makes the object of a key.
-pub(crate) fn command(
-    key: &KeyRequest,
-    source: &Source,
-    source_digest: Digest,
-    toolchain: &PlanToolchain,
-    id: &TargetId,
-    clock: &Clock,
-) -> Result<Command, InputError> {
-    let words = arguments::parse(key.language, key.options())
-        .map_err(|problem| key.location.error(problem))?;
-    let (program, arguments) = arguments::arguments(
-        key.language,
-        &words,
-        id,
-        &toolchain.facts,
-        &source.main,
-        &source.include_dirs,
-        clock,
-    );
-    let compiler = toolchain.digest_for(key.language);
-    let digest = job_digest(compiler, program, &arguments, source_digest);
-    // Behind them are the clock and the source's path.
-    let end = arguments.len() - clock.definitions(key.language).len() - 1;
-    Ok(Command { digest, program, arguments, own: end - words.len()..end })
+/// Makes the commands of keys.
+pub(crate) struct Commands<'a, W> {
+    toolchains: &'a [PlanToolchain],
+    sources: &'a [Source],
+    source_digests: Vec<Digest>,
+    clock: &'a Clock,
+    workers: &'a W,
 }
 
-/// A command's arguments before and after those that its key's options are.
-pub(crate) fn without_options(arguments: &Args, own: &Range<usize>) -> (Args, Args) {
-    (arguments.iter().take(own.start).collect(), arguments.iter().skip(own.end).collect())
+impl<'a, W: Workers> Commands<'a, W> {
+    pub(crate) fn new(
+        toolchains: &'a [PlanToolchain],
+        sources: &'a [Source],
+        clock: &'a Clock,
+        workers: &'a W,
+    ) -> Self {
+        let source_digests = sources.iter().map(Source::digest).collect();
+        Self { toolchains, sources, source_digests, clock, workers }
+    }
+
+    /// Hands the command of each of a request's keys to `take`. They are made in
+    /// parts, so that what several targets have in common is held twice for a
+    /// moment only.
+    pub(crate) fn each<E: From<InputError>>(
+        &self,
+        request: &TargetRequest,
+        keys: &[&(Arc<KeyRequest>, SourceId)],
+        mut take: impl FnMut(&KeyRequest, SourceId, Command) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for keys in keys.chunks(KEYS_AT_ONCE) {
+            let commands =
+                self.workers.map(keys, |(key, source)| self.command(request, key, *source));
+            for ((key, source), command) in keys.iter().copied().zip(commands) {
+                take(key, *source, command?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn command(
+        &self,
+        request: &TargetRequest,
+        key: &KeyRequest,
+        source: SourceId,
+    ) -> Result<Command, InputError> {
+        let (language, toolchain) = (key.language, &self.toolchains[request.toolchain.0]);
+        let words = arguments::parse(language, key.options())
+            .map_err(|problem| key.location.error(problem))?;
+        let Source { main, include_dirs, .. } = &self.sources[source.0];
+        let (id, facts) = (request.target.id(), &toolchain.facts);
+        let (program, frame) =
+            arguments::around_options(language, &words, id, facts, main, include_dirs, self.clock);
+        let arguments = Args::framed(Arc::new(frame), &words, &key.key);
+        let compiler = toolchain.digest_for(language);
+        let digest = job_digest(compiler, program, &arguments, self.source_digests[source.0]);
+        Ok(Command { digest, program, arguments })
+    }
 }
 
 /// The identity of what a program makes of a source with these arguments.

@@ -1,7 +1,7 @@
 //! Who does the same to many things: this crate starts no threads.
 
 /// Does the same to every one of many items.
-pub trait Workers {
+pub trait Workers: Sync {
     /// The results in the order of the items, however they come about.
     fn map<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Send + Sync) -> Vec<R>;
 }

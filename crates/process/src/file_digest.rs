@@ -13,7 +13,8 @@ use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::write_atomic;
-use crate::watch::FileState;
+
+const NANOSECONDS: i64 = 1_000_000_000;
 
 /// What must stay the same for a remembered digest to hold. The change time
 /// can't be set back by a program, so a file rewritten within one
@@ -29,6 +30,16 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// That of a file at a place (device and inode), of so many bytes, with the
+    /// times of its last modification and change in nanoseconds since 1970.
+    #[must_use]
+    pub fn new((device, inode): (u64, u64), size: u64, modified: i64, changed: i64) -> Self {
+        let time = |nanoseconds: i64| {
+            (nanoseconds.div_euclid(NANOSECONDS), nanoseconds.rem_euclid(NANOSECONDS))
+        };
+        Self { device, inode, size, modified: time(modified), changed: time(changed) }
+    }
+
     /// That of a file, by what the system tells of it.
     #[must_use]
     pub fn from_metadata(meta: &fs::Metadata) -> Self {
@@ -66,30 +77,13 @@ impl Identity {
     /// The same for a change from some seconds after 1970 on.
     #[must_use]
     pub fn was_settled(&self, seconds: u64) -> bool {
-        self.changed_seconds() + SETTLED.as_secs() < seconds
-    }
-
-    /// When it changed last, in seconds since 1970.
-    #[must_use]
-    pub fn changed_seconds(&self) -> u64 {
-        self.changed.0.unsigned_abs()
+        self.changed.0.unsigned_abs() + SETTLED.as_secs() < seconds
     }
 
     /// Device and inode.
     #[must_use]
     pub fn place(self) -> (u64, u64) {
         (self.device, self.inode)
-    }
-
-    /// Whether it is that of a file which was seen in this state.
-    #[must_use]
-    pub fn is_of(&self, state: &FileState) -> bool {
-        let nanoseconds = |(seconds, more): (i64, i64)| {
-            seconds.checked_mul(1_000_000_000).and_then(|time| time.checked_add(more))
-        };
-        (self.device, self.inode, self.size) == (state.device, state.inode, state.size)
-            && nanoseconds(self.modified) == Some(state.modified)
-            && nanoseconds(self.changed) == Some(state.changed)
     }
 
     /// All of it, for a digest.

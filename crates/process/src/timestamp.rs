@@ -2,8 +2,6 @@
 
 use std::time::SystemTime;
 
-use crate::file_digest::Identity;
-
 /// Seconds since 1970.
 #[derive(Debug, Clone, Copy)]
 pub struct Timestamp(u64);
@@ -27,12 +25,5 @@ impl Timestamp {
     #[must_use]
     pub const fn seconds(self) -> u64 {
         self.0
-    }
-
-    /// Whether a file changed last so long before that its times tell it from
-    /// what it became since.
-    #[must_use]
-    pub fn is_after(self, identity: &Identity) -> bool {
-        identity.was_settled(self.0)
     }
 }

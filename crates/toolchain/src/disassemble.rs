@@ -6,11 +6,11 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use gfxpack_process::watch::Recorder;
 use gfxpack_process::{self as process, Cancel, End, Program, find_in_path};
 
 use crate::discover::Search;
 use crate::error::ToolchainError;
-use crate::probe_watch::bounded;
 use crate::toolchain::Toolchain;
 
 const PROGRAM: &str = "llvm-objdump";
@@ -33,7 +33,7 @@ impl Disassembler {
     pub fn find(search: &Search, toolchain: Option<&Toolchain>) -> Result<Self, ToolchainError> {
         let beside = toolchain.and_then(|toolchain| {
             // A distribution's /usr/bin/clang-15 is a link into LLVM's directory.
-            let clang = std::fs::canonicalize(toolchain.clang()).ok()?;
+            let clang = std::fs::canonicalize(&toolchain.clang).ok()?;
             Some(clang.parent()?.join(PROGRAM)).filter(|file| file.is_file())
         });
         let program = beside
@@ -60,7 +60,7 @@ impl Disassembler {
         File::create(&name).and_then(|mut file| file.write_all(code_object)).map_err(io)?;
         let mut text = tempfile::tempfile().map_err(io)?;
         let mcpu = format!("--mcpu={processor}");
-        let recorder = bounded(scratch.path(), false).ok();
+        let recorder = Recorder::of_driver(scratch.path(), false).ok();
         let arguments = ["--disassemble", "--triple=amdgcn-amd-amdhsa", &mcpu, "kernel.o"];
         let output = process::run_into(
             text.try_clone().map_err(io)?,

@@ -1,4 +1,4 @@
-//! Why a toolchain can't be found, asked or trusted.
+//! Why a toolchain can't be found, asked, trusted or run.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use gfxpack_model::Language;
 use gfxpack_process::StartError;
 
-/// Why there is no toolchain to compile with.
+/// Why there is no toolchain to compile with, or it could not be run. That a
+/// compiler refuses a source is no such thing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolchainError {
@@ -112,7 +113,9 @@ impl ToolchainError {
             Self::NoBitcode(_) => {
                 "give --device-libs the directory that holds ockl.bc: /opt/rocm/amdgcn/bitcode"
             }
-            Self::Start { .. } => START_HINT,
+            Self::Start { .. } => {
+                "check that the program is there and may be run, and that memory is left"
+            }
             Self::Probe { .. } => {
                 "run it by hand to see what it says; --hipcc and --clang choose another"
             }
@@ -134,18 +137,12 @@ impl ToolchainError {
         hint.to_owned()
     }
 
-    pub(crate) fn io(
-        action: &'static str,
-        path: impl Into<PathBuf>,
-    ) -> impl FnOnce(io::Error) -> Self {
+    /// Makes the error of an `action`, a verb, on `path`.
+    pub fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { action, path, source }
     }
 }
-
-/// What the user can do where a compiler does not start.
-pub const START_HINT: &str =
-    "check that the program is there and may be run, and that memory is left";
 
 /// What the user can do about a file of a build that can't be read or written.
 #[must_use]

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_process::watch::{Recorder, Unwatched};
+use gfxpack_process::watch::{Recorder, recorded};
 use gfxpack_process::{self as process, Cancel, End, Output, Program};
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::discover::{Candidate, Driver};
 use crate::error::ToolchainError;
-use crate::probe_watch::{Watch, bounded};
+use crate::probe_watch::Watch;
 
 /// Far longer than any answer takes, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -91,12 +91,8 @@ impl<'a> Asker<'a> {
         Self { watch: Some(watch), ..*self }
     }
 
-    fn run(&self, program: &Path, arguments: &[&str]) -> Result<Output, ToolchainError> {
-        self.attempt(program, arguments.iter().map(OsString::from).collect())
-    }
-
     fn ask(&self, program: &Path, arguments: &[&str]) -> Result<Output, ToolchainError> {
-        let output = self.run(program, arguments)?;
+        let (output, _) = self.attempt(program, arguments)?;
         self.successful(program, arguments, output)
     }
 
@@ -131,7 +127,7 @@ impl<'a> Asker<'a> {
         let mut found = BTreeSet::new();
         for target in [&[][..], &["--target=amdgcn-amd-amdhsa"], &["--target=amdgcn--amdhsa"]] {
             let arguments = [target, &["-v"]].concat();
-            let (output, read) = self.watched(clang, &arguments)?;
+            let (output, read) = self.attempt(clang, &arguments)?;
             found.extend(self.configured(clang, &arguments, &output, read)?);
         }
         Ok(found)
@@ -155,7 +151,7 @@ impl<'a> Asker<'a> {
             return Ok(files);
         }
         let (plain, read_always) =
-            self.watched(program, &[arguments, &["--no-default-config"]].concat())?;
+            self.attempt(program, &[arguments, &["--no-default-config"]].concat())?;
         if let (true, Some(read), Some(always)) = (plain.ok(), read, read_always) {
             files.extend(read.difference(&always).cloned());
         }
@@ -179,37 +175,18 @@ impl<'a> Asker<'a> {
         Ok(names)
     }
 
-    /// What a program makes of the arguments, whether it succeeds or not; it
-    /// runs in the scratch directory.
+    /// What a program makes of the arguments, whether it succeeds or not, and
+    /// the files that it read, where that is known; it runs in the scratch
+    /// directory.
     pub(crate) fn attempt(
         &self,
         program: &Path,
-        arguments: Vec<OsString>,
-    ) -> Result<Output, ToolchainError> {
-        self.recorded(program, arguments).map(|(output, _)| output)
-    }
-
-    /// The same with the files that it read, where that is known.
-    fn watched(
-        &self,
-        program: &Path,
-        arguments: &[&str],
+        arguments: &[impl AsRef<OsStr>],
     ) -> Result<(Output, FilesRead), ToolchainError> {
-        self.recorded(program, arguments.iter().map(OsString::from).collect())
-    }
-
-    fn recorded(
-        &self,
-        program: &Path,
-        arguments: Vec<OsString>,
-    ) -> Result<(Output, FilesRead), ToolchainError> {
-        let recorder = match self.watch {
-            Some(watch) => watch.recorder(),
-            None => bounded(self.scratch, false),
-        };
-        let recorder = recorder.ok();
-        let output = self.run_with(program, arguments, recorder.as_ref())?;
-        let record = recorder.map_or(Err(Unwatched::Nothing), Recorder::finish);
+        let arguments = arguments.iter().map(|word| word.as_ref().to_owned()).collect();
+        let recorder = Recorder::of_driver(self.scratch, self.watch.is_some());
+        let (output, record) =
+            recorded(recorder, |record| self.run_with(program, arguments, record))?;
         let read = self.watch.and_then(|watch| watch.take(program, record));
         Ok((output, read))
     }
@@ -278,7 +255,7 @@ impl<'a> Asker<'a> {
 }
 
 /// Files that a program read, where that is known.
-type FilesRead = Option<BTreeSet<PathBuf>>;
+pub(crate) type FilesRead = Option<BTreeSet<PathBuf>>;
 
 /// What loads a program's libraries, if anything does.
 fn loader(program: &Path) -> Option<PathBuf> {
@@ -318,7 +295,7 @@ fn ask_hipcc(
     let arch = arch(PROBE_PROCESSORS[0]);
     let arguments = ["--version", &arch];
     let version = || -> Result<_, ToolchainError> {
-        let (output, read) = ask.watched(hipcc, &arguments)?;
+        let (output, read) = ask.attempt(hipcc, &arguments)?;
         let output = ask.successful(hipcc, &arguments, output)?;
         let configuration = ask.configured(hipcc, &arguments, &output, read)?;
         Ok((hip_version(&output.stdout), configuration))

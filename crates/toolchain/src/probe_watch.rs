@@ -3,25 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use gfxpack_process::Timestamp;
-use gfxpack_process::watch::{
-    Answer, Answers, Landlock, Looks, Record, Recorder, RecorderOptions, Unwatched, settle_driver,
-};
-
-/// A record of a program that may write nothing but what is in `scratch`; with
-/// `all`, of what it asks of files.
-pub(crate) fn bounded(scratch: &Path, all: bool) -> io::Result<Recorder> {
-    Recorder::with(&RecorderOptions {
-        all,
-        writable: Some(&[scratch]),
-        landlock: Some(Landlock::All),
-        ..RecorderOptions::default()
-    })
-}
+use gfxpack_process::watch::{Answer, Answers, Looks, Record, Unwatched, settle_driver};
 
 /// Watches programs that are asked.
 pub(crate) struct Watch<'a> {
@@ -55,11 +41,6 @@ impl<'a> Watch<'a> {
         let scratch = fs::canonicalize(scratch).unwrap_or_else(|_| scratch.to_owned());
         let seen = if keep { Ok(Seen::default()) } else { Err("nothing is kept".to_owned()) };
         Self { looks, since, scratch, seen: Mutex::new(seen) }
-    }
-
-    /// A record for a program that is about to be asked.
-    pub(crate) fn recorder(&self) -> io::Result<Recorder> {
-        bounded(&self.scratch, true)
     }
 
     /// Takes the record of a program; gives the files that were read.

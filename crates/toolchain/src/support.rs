@@ -16,25 +16,17 @@ pub struct Buildable {
     pub device_libs: bool,
 }
 
-/// The first releases that build for a processor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FirstSupport {
-    /// LLVM's major version.
-    llvm: u32,
-    /// ROCm's version.
-    rocm: &'static str,
-}
-
 /// The newest clang in Debian 12 that HIP's headers there go with.
 const DEBIAN_CLANG: u32 = 19;
 
-/// The first LLVM and ROCm releases that build for a processor; `None` for
-/// those that every release in use knows and those that are unknown.
+/// The first releases that build for a processor, LLVM's major version and
+/// ROCm's; `None` for those that every release in use knows and those that are
+/// unknown.
 ///
 /// Source: LLVM release notes, "Changes to the AMDGPU backend"; ROCm release
 /// notes, "Supported GPUs", and the ISA files of its device libraries.
-fn first_support(processor: &str) -> Option<FirstSupport> {
-    let (llvm, rocm) = match processor {
+fn first_support(processor: &str) -> Option<(u32, &'static str)> {
+    Some(match processor {
         "gfx940" => (15, "5.2"),
         "gfx941" | "gfx942" => (17, "6.0"),
         "gfx950" => (20, "6.4"),
@@ -45,8 +37,7 @@ fn first_support(processor: &str) -> Option<FirstSupport> {
         "gfx1153" => (20, "6.4"),
         "gfx1200" | "gfx1201" => (18, "6.3"),
         _ => return None,
-    };
-    Some(FirstSupport { llvm, rocm })
+    })
 }
 
 impl Toolchain {
@@ -70,26 +61,9 @@ pub(crate) fn unbuildable(
     errors: &[ToolchainError],
     given: bool,
 ) -> ToolchainError {
-    let isa = processor.trim_start_matches("gfx");
     let mut reasons: Vec<String> = Vec::new();
     for (toolchain, words) in toolchains {
-        // The same one is known by several names.
-        let clang = std::fs::canonicalize(&toolchain.clang);
-        let clang = clang.as_deref().unwrap_or(&toolchain.clang).display();
-        let compiler = format!("clang {} (`{clang}`)", toolchain.clang_version);
-        let reason = match words {
-            Some(words) => {
-                format!("{compiler} does not go with its headers and libraries: {words}")
-            }
-            None if !toolchain.buildable(processor).compiler => {
-                format!("{compiler} does not know it")
-            }
-            None => format!(
-                "{compiler} knows it, but the device libraries in `{}` have no \
-                 oclc_isa_version_{isa}.bc",
-                toolchain.installed_libs.display()
-            ),
-        };
+        let reason = why_not(processor, toolchain, *words);
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
@@ -101,17 +75,15 @@ pub(crate) fn unbuildable(
         ""
     };
     let remedy = match first_support(processor) {
-        Some(first) if first.llvm <= DEBIAN_CLANG => format!(
-            "LLVM {} and ROCm {} are the first that build for {processor}: install one (Debian 12: \
+        Some((llvm, rocm)) if llvm <= DEBIAN_CLANG => format!(
+            "LLVM {llvm} and ROCm {rocm} are the first that build for {processor}: install one (Debian 12: \
              apt-get install clang-{DEBIAN_CLANG} lld-{DEBIAN_CLANG} hipcc; AMD's packages: hip-dev, in \
-             /opt/rocm), or give it with --hipcc, --rocm-path or --clang{others}",
-            first.llvm, first.rocm
+             /opt/rocm), or give it with --hipcc, --rocm-path or --clang{others}"
         ),
-        Some(first) => format!(
-            "ROCm {} (LLVM {}) is the first that builds for {processor}: install it from AMD's packages \
+        Some((llvm, rocm)) => format!(
+            "ROCm {rocm} (LLVM {llvm}) is the first that builds for {processor}: install it from AMD's packages \
              (hip-dev, in /opt/rocm) or a newer suite of your distribution (hipcc), or give it with \
-             --hipcc, --rocm-path or --clang{others}",
-            first.rocm, first.llvm
+             --hipcc, --rocm-path or --clang{others}"
         ),
         None => format!(
             "`gfxpack toolchains` lists what was found and what each builds; for {processor} install a \
@@ -124,5 +96,23 @@ pub(crate) fn unbuildable(
         language,
         reason: reasons.join("; "),
         remedy,
+    }
+}
+
+/// Why a toolchain does not build for a processor; `words` are the compiler's,
+/// where it was tried.
+fn why_not(processor: &str, toolchain: &Toolchain, words: Option<&str>) -> String {
+    // The same one is known by several names.
+    let clang = std::fs::canonicalize(&toolchain.clang);
+    let clang = clang.as_deref().unwrap_or(&toolchain.clang).display();
+    let compiler = format!("clang {} (`{clang}`)", toolchain.clang_version);
+    match words {
+        Some(words) => format!("{compiler} does not go with its headers and libraries: {words}"),
+        None if !toolchain.buildable(processor).compiler => format!("{compiler} does not know it"),
+        None => format!(
+            "{compiler} knows it, but the device libraries in `{}` have no oclc_isa_version_{}.bc",
+            toolchain.installed_libs.display(),
+            processor.trim_start_matches("gfx")
+        ),
     }
 }

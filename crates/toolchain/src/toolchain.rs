@@ -106,14 +106,13 @@ impl Toolchain {
                 .into_iter()
                 .filter(|dir| dir.is_dir())
                 .collect();
-        let of_opencl_c: Vec<PathBuf> =
-            covered.iter().filter(|dir| !dir.ends_with(HIP_HEADERS)).cloned().collect();
-        let wrapper = hipcc.iter().flat_map(|hipcc| probe::wrapper_files(hipcc));
-        let identities = identities(&[programs.clone(), wrapper.collect()].concat(), &covered)?;
-        let assembly = closure_digest(&programs, &[], digests)?;
-        let opencl_c = closure_digest(&programs, &of_opencl_c, digests)?;
-        let mut files = programs;
+        let decides = |dir: &&PathBuf| dir_decides(dir, Language::OpenclC);
+        let of_opencl_c: Vec<PathBuf> = covered.iter().filter(decides).cloned().collect();
+        let mut files = programs.clone();
         files.extend(hipcc.iter().flat_map(|hipcc| probe::wrapper_files(hipcc)));
+        let identities = identities(&files, &covered)?;
+        let assembly = digest_of(&closure(&programs, &[], digests)?);
+        let opencl_c = digest_of(&closure(&programs, &of_opencl_c, digests)?);
         let closure_files = closure(&files, &covered, digests)?;
         let closure = digest_of(&closure_files);
         Ok(Self {
@@ -137,12 +136,6 @@ impl Toolchain {
             identities: identities.into(),
             environment: environment.to_vec(),
         })
-    }
-
-    /// The clang that compiles, by whatever wrapper.
-    #[must_use]
-    pub fn clang(&self) -> &Path {
-        &self.clang
     }
 
     /// The same toolchain with the constants that its device libraries lack
@@ -221,11 +214,8 @@ impl Toolchain {
     /// # Errors
     /// [`ToolchainError::Changed`] with the first that is not.
     pub fn check_identity(&self, language: Language) -> Result<(), ToolchainError> {
-        let decides = |path: &Path| match language {
-            Language::Hip => true,
-            Language::OpenclC => !self.is_covered(path) || self.covers(path, language),
-            Language::Assembly => !self.is_covered(path),
-        };
+        let is_covered = |path: &Path| self.covered.iter().any(|dir| path.starts_with(dir));
+        let decides = |path: &Path| !is_covered(path) || self.covers(path, language);
         let same = |path: &Path, identity: &Identity| {
             fs::metadata(path).is_ok_and(|meta| Identity::from_metadata(&meta) == *identity)
         };
@@ -246,11 +236,6 @@ impl Toolchain {
         };
         let file = path.map(name).unwrap_or_default().display().to_string();
         Err(ToolchainError::Changed { file })
-    }
-
-    /// Whether a path is below one of the directories of the digest.
-    fn is_covered(&self, path: &Path) -> bool {
-        self.covered.iter().any(|dir| path.starts_with(dir))
     }
 
     /// Whether the toolchain's files are still those that were digested.
@@ -308,35 +293,24 @@ impl Toolchain {
     /// objects.
     #[must_use]
     pub fn covered_paths(&self, language: Language) -> Vec<PathBuf> {
-        let decides = |dir: &&PathBuf| match language {
-            Language::Hip => true,
-            Language::OpenclC => !dir.ends_with(HIP_HEADERS),
-            Language::Assembly => false,
-        };
-        let dirs: Vec<&PathBuf> =
-            self.covered.iter().chain([&self.device_libs]).filter(decides).collect();
+        let dirs = self.covered.iter().chain([&self.device_libs]);
+        let dirs: Vec<&PathBuf> = dirs.filter(|dir| dir_decides(dir, language)).collect();
         // What links lead to was hashed by their names.
         let linked = dirs.iter().flat_map(walkdir::WalkDir::new).flatten();
         let linked = linked.filter(|entry| entry.path_is_symlink());
         let linked = linked.filter_map(|entry| std::fs::canonicalize(entry.path()).ok());
-        self.files
-            .iter()
-            .cloned()
-            .chain(linked)
-            .chain(dirs.iter().map(|&dir| dir.clone()))
-            .collect()
+        self.files.iter().cloned().chain(linked).chain(dirs.iter().copied().cloned()).collect()
     }
 
     /// Whether a file is part of the digest that decides a language's objects.
     #[must_use]
     pub fn covers(&self, path: &Path, language: Language) -> bool {
-        let decides = |dir: &Path| language == Language::Hip || !dir.ends_with(HIP_HEADERS);
         // Headers are found in `include/..`, too.
         let is_below = |dir: &Path| {
             let below = path.strip_prefix(dir).ok();
             below.is_some_and(|path| !path.components().any(|part| part == Component::ParentDir))
         };
-        self.covered.iter().any(|dir| decides(dir) && is_below(dir))
+        self.covered.iter().any(|dir| dir_decides(dir, language) && is_below(dir))
     }
 
     /// What the arguments of its commands depend on.
@@ -391,16 +365,17 @@ impl Toolchain {
     }
 }
 
-/// Digest over the content of all files, under names that do not depend on
-/// where the toolchain is installed.
-fn closure_digest(
-    files: &[PathBuf],
-    dirs: &[PathBuf],
-    digests: &FileDigests,
-) -> Result<Digest, ToolchainError> {
-    Ok(digest_of(&closure(files, dirs, digests)?))
+/// Whether a language's objects depend on what is in a directory of the digest.
+fn dir_decides(dir: &Path, language: Language) -> bool {
+    match language {
+        Language::Hip => true,
+        Language::OpenclC => !dir.ends_with(HIP_HEADERS),
+        Language::Assembly => false,
+    }
 }
 
+/// Digest over the content of all files, under names that do not depend on
+/// where the toolchain is installed.
 fn digest_of(entries: &[(String, Digest)]) -> Digest {
     Hasher::new("gfxpack toolchain 1")
         .list(entries.iter().map(|(name, _)| name.as_bytes()))

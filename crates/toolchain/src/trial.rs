@@ -114,8 +114,8 @@ impl<'a> Trial<'a> {
         fs::write(&source, self.source).map_err(ToolchainError::io("write", &source))?;
         let made = ask.scratch().join("trial.o");
         let filled = self.words.iter().map(|word| self.toolchain.fill(word));
-        let arguments = filled.chain(["-o".into(), made.clone().into()]).collect();
-        let output = ask.attempt(self.toolchain.program(self.program), arguments)?;
+        let arguments: Vec<_> = filled.chain(["-o".into(), made.clone().into()]).collect();
+        let (output, _) = ask.attempt(self.toolchain.program(self.program), &arguments)?;
         let verdict = if output.ok() {
             let bytes = fs::read(&made).unwrap_or_default();
             match code_object::check_for_kdb(&bytes, &self.target) {

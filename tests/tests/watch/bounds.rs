@@ -128,28 +128,6 @@ fn the_kernel_refuses_what_the_library_does_not_see() {
 }
 
 #[test]
-fn the_kernel_refuses_reads_where_there_is_a_list() {
-    let (dir, mine, other) = two_places();
-    let forms = build(dir.path(), "forms.c", &[]);
-    let file = other.join("file");
-    let words = [forms.to_str().unwrap(), "-cc1", "read", file.to_str().unwrap()];
-    let (writable, system) = ([mine.as_path()], [Path::new("/usr")]);
-    let listed = [Path::new("/usr"), &other];
-    for (readable, refused) in
-        [(None, false), (Some(&listed[..]), false), (Some(&system[..]), true)]
-    {
-        let options = RecorderOptions {
-            writable: Some(&writable),
-            readable,
-            landlock: Some(Landlock::Compilers),
-            ..RecorderOptions::default()
-        };
-        let said = watched_with(&mine, &words, &options).0;
-        assert_eq!(said.is_err(), refused && landlock_abi().is_some(), "{readable:?}");
-    }
-}
-
-#[test]
 fn a_copy_of_a_loaded_compiler_starts_no_program() {
     let dir = place();
     let path = dir.path().canonicalize().unwrap();

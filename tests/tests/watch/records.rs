@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use gfxpack_process::Identity;
 use gfxpack_process::watch::{Ask, Class, Unwatched, What};
 
 use crate::place;
@@ -20,11 +21,10 @@ fn every_form_of_a_call_is_told() {
     assert!(there(&What::Readlink(Some("there".into())), "link"));
     assert!(there(&What::List, "absent"));
     assert!(there(&What::Rename(path.join("moved")), "made"));
-    let size = |name: &str| {
-        let mut asks = record.asks.iter().filter(|ask| ask.path == path.join(name));
-        asks.find_map(|ask| ask.file).unwrap().size
-    };
-    assert_eq!(size("there"), 4);
+    let mut asks = record.asks.iter().filter(|ask| ask.path == path.join("there"));
+    let told = asks.find_map(|ask| ask.file).unwrap().identity;
+    let there = fs::metadata(path.join("there")).unwrap();
+    assert_eq!(told.place(), Identity::from_metadata(&there).place());
 }
 
 #[test]

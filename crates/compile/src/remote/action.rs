@@ -160,11 +160,7 @@ impl<'a> Tree<'a> {
         };
         let source = &context.plan[job.source];
         for (path, bytes) in context.sources.files(job.source) {
-            let path = format!("{SOURCE_DIR}/{path}");
-            let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
-            let content = Content::Bytes(bytes.into());
-            let file = InputFile { path: path.clone(), digest, size, executable: false, content };
-            tree.files.insert(path, file);
+            tree.add_bytes(format!("{SOURCE_DIR}/{path}"), bytes, false);
         }
         let dirs = source.include_dirs.iter().map(|dir| format!("{SOURCE_DIR}/{dir}"));
         tree.directories.extend(dirs.filter_map(|dir| relative_path::join("", &dir)));
@@ -249,12 +245,15 @@ impl<'a> Tree<'a> {
     /// is such a thing.
     fn add_preload(&mut self) -> bool {
         let Some(bytes) = preload::bytes() else { return false };
-        let path = format!("{TOP}/lib/{PRELOAD}");
+        self.add_bytes(format!("{TOP}/lib/{PRELOAD}"), bytes, true);
+        true
+    }
+
+    fn add_bytes(&mut self, path: String, bytes: &[u8], executable: bool) {
         let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
         let content = Content::Bytes(bytes.into());
-        let file = InputFile { path: path.clone(), digest, size, executable: true, content };
+        let file = InputFile { path: path.clone(), digest, size, executable, content };
         self.files.insert(path, file);
-        true
     }
 
     fn words(

@@ -10,4 +10,4 @@ mod workers;
 pub use self::workers::{
     Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers, ToolchainSource,
 };
-pub(crate) use runner::RemoteContext;
+pub(crate) use runner::{RemoteContext, RemoteOutcome};

@@ -16,13 +16,20 @@ use super::judge::Elsewhere;
 use super::workers::RemoteWorkers;
 use crate::context::BuildContext;
 use crate::error::CompileError;
-use crate::job::{self, Failure, FailureKind, Object, Site};
+use crate::job::{self, Failure, FailureKind, Object, Outcome, Site};
 use crate::remote_error::RemoteError;
-use crate::runner::{Outcome, Runner};
 use crate::store::RestsOn;
 
 /// By source and command list: how its jobs run elsewhere, if they do.
 type Recipes = HashMap<(SourceId, usize), Arc<OnceLock<Option<Arc<Recipe>>>>>;
+
+/// What becomes of a job that is to run elsewhere.
+pub(crate) enum RemoteOutcome {
+    /// It ran.
+    Done(Box<Outcome>),
+    /// It has to be run on this machine; why, if the user should hear that.
+    Here(Option<String>),
+}
 
 /// What the workers elsewhere share.
 pub(crate) struct RemoteContext<'a> {
@@ -38,10 +45,6 @@ impl<'a> RemoteContext<'a> {
     pub(crate) fn new(workers: &'a dyn RemoteWorkers, context: &'a BuildContext<'a>) -> Self {
         let (headers, recipes) = (Headers::default(), Mutex::default());
         Self { workers, context, headers, recipes, since: Timestamp::now() }
-    }
-
-    pub(crate) fn runner(&self) -> Remote<'_> {
-        Remote { remote: self }
     }
 
     fn recipe(
@@ -68,29 +71,19 @@ impl<'a> RemoteContext<'a> {
         });
         error.map_or_else(|| Ok(recipe.clone()), Err)
     }
-}
 
-/// One worker elsewhere.
-pub(crate) struct Remote<'a> {
-    remote: &'a RemoteContext<'a>,
-}
-
-impl Runner for Remote<'_> {
-    fn is_here(&self) -> bool {
-        false
-    }
-
-    fn run(&mut self, index: JobId) -> Result<Outcome, CompileError> {
-        let RemoteContext { workers, context, .. } = self.remote;
+    /// Runs a job of the plan to its end. Storing what was made is the caller's.
+    pub(crate) fn run(&self, index: JobId) -> Result<RemoteOutcome, CompileError> {
+        let Self { workers, context, .. } = self;
         let job = &context.plan[index];
         let Some((defines, commands)) = context.direct(job) else {
-            return Ok(Outcome::Here(None));
+            return Ok(RemoteOutcome::Here(None));
         };
-        let Some(recipe) = self.remote.recipe(index, &commands)? else {
-            return Ok(Outcome::Here(None));
+        let Some(recipe) = self.recipe(index, &commands)? else {
+            return Ok(RemoteOutcome::Here(None));
         };
         let Some(action) = recipe.action(context, job, &defines, workers.toolchain()) else {
-            return Ok(Outcome::Here(None));
+            return Ok(RemoteOutcome::Here(None));
         };
         let started = Instant::now();
         let outcome = match workers.run(&action, context.cancel) {
@@ -103,7 +96,7 @@ impl Runner for Remote<'_> {
             _ => {
                 let words = outcome.words.as_str();
                 tracing::debug!(key = %job.key, outcome.exit_code, words, "no object from elsewhere");
-                return Ok(Outcome::Here(None));
+                return Ok(RemoteOutcome::Here(None));
             }
         };
         let elsewhere = Elsewhere {
@@ -111,24 +104,25 @@ impl Runner for Remote<'_> {
             job,
             root: &recipe.root,
             toolchain: workers.toolchain(),
-            since: self.remote.since,
+            since: self.since,
         };
         let (system, sources) = match elsewhere.judge(&record.unwrap_or_default()) {
             Ok(answers) => answers,
             Err(reason) => {
                 tracing::debug!(key = %job.key, reason, "what was made elsewhere is made here");
-                return Ok(Outcome::Here(None));
+                return Ok(RemoteOutcome::Here(None));
             }
         };
         let rests_on =
             RestsOn { commands: Some(commands.digest), system, sources, shared: Vec::new() };
-        Ok(Outcome::Made(Object {
+        let object = Object {
             bytes,
             rests_on,
             duration: outcome.duration.unwrap_or_else(|| started.elapsed()),
             usage: Usage::default(),
             site: Site::Remote { worker: outcome.worker, cached: outcome.cached },
-        }))
+        };
+        Ok(RemoteOutcome::Done(Box::new(Ok(object))))
     }
 }
 
@@ -137,22 +131,20 @@ fn without_answer(
     error: RemoteError,
     time_limit: Duration,
     started: Instant,
-) -> Result<Outcome, CompileError> {
+) -> Result<RemoteOutcome, CompileError> {
     match error {
         RemoteError::Interrupted => Err(CompileError::Interrupted),
-        RemoteError::NotCached(_) => Ok(Outcome::Here(None)),
+        RemoteError::NotCached(_) => Ok(RemoteOutcome::Here(None)),
         RemoteError::TimedOut(_) => {
             let failure = Failure {
-                kind: FailureKind::TimedOut(time_limit),
-                output: String::new(),
                 duration: started.elapsed(),
-                usage: Usage::default(),
                 site: Site::Remote { worker: String::new(), cached: false },
+                ..Failure::new(FailureKind::TimedOut(time_limit), String::new())
             };
-            Ok(Outcome::Failed(failure.into()))
+            Ok(RemoteOutcome::Done(Box::new(Err(failure.into()))))
         }
         RemoteError::Lost { .. } => {
-            Ok(Outcome::Here(Some(format!("{error}; it is compiled here"))))
+            Ok(RemoteOutcome::Here(Some(format!("{error}; it is compiled here"))))
         }
         RemoteError::Service { .. } => Err(CompileError::Remote(error)),
     }

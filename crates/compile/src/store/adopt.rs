@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gfxpack_model::Digest;
 
-use super::entry::ObjectInfo;
+use super::entry::{Entry, ObjectInfo};
 use super::object_store::ObjectStore;
 use super::places::object_path;
 use crate::error::CompileError;
@@ -40,7 +40,7 @@ impl ObjectStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             raw => raw.map_err(CompileError::io("read", from.dir.join(path)))?,
         };
-        let Some(info) = whole(&raw) else {
+        let Some(Entry { info, .. }) = Entry::parse(&raw) else {
             from.drop_one(job, path)?;
             return Ok(None);
         };
@@ -54,15 +54,6 @@ impl ObjectStore {
         self.write(path, &[&raw])?;
         Ok(Some(info))
     }
-}
-
-/// What a file of the store tells, if every byte of it is there.
-fn whole(raw: &[u8]) -> Option<ObjectInfo> {
-    let header = raw.iter().position(|byte| *byte == b'\n')? + 1;
-    let info: ObjectInfo = serde_json::from_slice(&raw[..header]).ok()?;
-    let object = raw[header..].get(..usize::try_from(info.size).ok()?)?;
-    let complete = info.length(header as u64) == Some(raw.len() as u64);
-    (complete && Digest::of(object) == info.sha256).then_some(info)
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! A stored object's file: a header line of JSON, the object, and what it was
 //! made for.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, Read};
 
 use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey, TargetId};
@@ -95,47 +94,33 @@ impl ObjectInfo {
     }
 }
 
-/// A stored file taken apart, its object checked.
-pub(crate) struct CheckedEntry<'a> {
+/// A stored file taken apart.
+pub(crate) struct Entry<'a> {
     pub(crate) info: ObjectInfo,
     pub(crate) object: &'a [u8],
-    pub(crate) about: About,
+    about: &'a [u8],
 }
 
-impl<'a> CheckedEntry<'a> {
+impl<'a> Entry<'a> {
     /// `None` where the bytes are not those of a whole file.
-    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+    pub(super) fn split(bytes: &'a [u8]) -> Option<Self> {
         let (info, header) = read_header(&mut &*bytes).ok()?;
         if info.length(header) != Some(bytes.len() as u64) {
             return None;
         }
         let (object, about) = bytes[header as usize..].split_at_checked(info.size as usize)?;
-        let about = serde_json::from_slice(about).ok()?;
-        (Digest::of(object) == info.sha256).then_some(Self { info, object, about })
+        Some(Self { info, object, about })
     }
-}
 
-/// A file's header and object; `None` where it is damaged.
-pub(super) fn read_object(file: File) -> io::Result<Option<(ObjectInfo, Vec<u8>)>> {
-    let length = file.metadata()?.len();
-    let mut file = BufReader::new(file);
-    let Ok((info, header)) = read_header(&mut file) else { return Ok(None) };
-    if info.length(header) != Some(length) {
-        return Ok(None);
+    /// Likewise, and where the object is another one than was stored.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        Self::split(bytes).filter(|entry| Digest::of(entry.object) == entry.info.sha256)
     }
-    let mut bytes = Vec::with_capacity(info.size as usize);
-    file.take(info.size).read_to_end(&mut bytes)?;
-    let whole = bytes.len() as u64 == info.size && Digest::of(&bytes) == info.sha256;
-    Ok(whole.then_some((info, bytes)))
-}
 
-/// What a file says that its object was made for.
-pub(super) fn about(file: &mut BufReader<File>) -> Option<About> {
-    let (info, header) = read_header(file).ok()?;
-    file.seek(SeekFrom::Start(header.checked_add(info.size)?)).ok()?;
-    let mut text = Vec::new();
-    file.take(info.about).read_to_end(&mut text).ok()?;
-    serde_json::from_slice(&text).ok()
+    /// What it says that its object was made for.
+    pub(crate) fn about(&self) -> Option<About> {
+        serde_json::from_slice(self.about).ok()
+    }
 }
 
 /// The header line's content and its length with the line break.

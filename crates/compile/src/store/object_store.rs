@@ -13,7 +13,7 @@ use gfxpack_process::{note_use, write_atomic_by};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
-use super::entry::{About, ObjectInfo, about, read_header, read_object};
+use super::entry::{About, Entry, ObjectInfo, read_header};
 use super::places::{LOCK, TEMP, VERSION, answers_path, object_path, refusal_path, sweep};
 use crate::error::CompileError;
 use crate::source::SourceSet;
@@ -57,7 +57,7 @@ impl<'a> Now<'a> {
     /// What the job's driver would run, if that is known; it may have to be
     /// asked.
     pub(crate) fn commands(&self) -> Option<Digest> {
-        self.driver.and_then(|(drivers, command)| drivers.commands_digest(&command))
+        self.driver.and_then(|(drivers, command)| Some(drivers.direct(&command)?.1.digest))
     }
 }
 
@@ -174,7 +174,9 @@ impl ObjectStore {
     /// What a stored object was made for; `None` where that can't be told.
     #[must_use]
     pub fn about(&self, job: Digest) -> Option<About> {
-        about(&mut BufReader::new(self.open_file(&object_path(job)).ok()?))
+        let mut bytes = Vec::new();
+        self.open_file(&object_path(job)).ok()?.read_to_end(&mut bytes).ok()?;
+        Entry::split(&bytes)?.about()
     }
 
     /// What the compiler of a stored object was told: of the file system by
@@ -203,16 +205,15 @@ impl ObjectStore {
 
     pub(super) fn read_whole(&self, job: Digest) -> Result<(ObjectInfo, Vec<u8>), CompileError> {
         let path = object_path(job);
-        let file = match self.open_file(&path) {
+        let bytes = match self.read_file(&path) {
             // Evicted or cleaned up since it was looked up.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(CompileError::CorruptObject(job));
             }
-            opened => opened.map_err(CompileError::io("read", self.dir.join(&path)))?,
+            read => read.map_err(CompileError::io("read", self.dir.join(&path)))?,
         };
-        note_use(&file);
-        match read_object(file).map_err(CompileError::io("read", self.dir.join(&path)))? {
-            Some(whole) => Ok(whole),
+        match Entry::parse(&bytes) {
+            Some(Entry { info, object, .. }) => Ok((info, object.to_vec())),
             None => {
                 self.drop_one(job, &path)?;
                 Err(CompileError::CorruptObject(job))
@@ -248,10 +249,8 @@ impl ObjectStore {
                 // Too short to be looked up, so it is compiled again.
                 self.write(path, &[b"damaged below\n"])
             }
-            removed => match removed {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                other => other.map_err(CompileError::io("remove", self.dir.join(path))),
-            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(CompileError::io("remove", self.dir.join(path))),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Where what the store keeps is, below its directory.
 
-use std::fs::{self};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,8 +29,17 @@ pub(super) const MAX_TEMP_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Below the store's directory.
 pub(super) fn object_path(job: Digest) -> PathBuf {
+    job_path("objects", job)
+}
+
+/// Below the store's directory.
+pub(super) fn refusal_path(job: Digest) -> PathBuf {
+    job_path("refusals", job)
+}
+
+fn job_path(kind: &str, job: Digest) -> PathBuf {
     let name = job.to_string();
-    Path::new("objects").join(&name[..2]).join(name)
+    Path::new(kind).join(&name[..2]).join(name)
 }
 
 pub(super) fn answers_path(name: Digest) -> PathBuf {
@@ -46,10 +55,4 @@ pub(super) fn sweep(temp: &Path) {
             fs::remove_file(entry.path()).ok();
         }
     }
-}
-
-/// Below the store's directory.
-pub(super) fn refusal_path(job: Digest) -> PathBuf {
-    let name = job.to_string();
-    Path::new("refusals").join(&name[..2]).join(name)
 }

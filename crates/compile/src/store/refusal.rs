@@ -2,18 +2,14 @@
 //! are, in files of the same form, and out of date when an object would be.
 
 use std::io::BufReader;
-use std::time::Duration;
 
 use gfxpack_model::Digest;
-use gfxpack_process::Usage;
 use serde::{Deserialize, Serialize};
 
-use super::entry::About;
-use super::entry::{ObjectInfo, read_header, read_object};
+use super::entry::{About, Entry, ObjectInfo, read_header};
 use super::object_store::{Now, ObjectStore, RestsOn};
 use super::places::refusal_path;
 use crate::error::CompileError;
-use crate::job::Site;
 use crate::job::{Failure, FailureKind};
 
 /// This version of gfxpack: another one may judge otherwise.
@@ -24,35 +20,8 @@ const JUDGE: &str = env!("CARGO_PKG_VERSION");
 struct KeptRefusal {
     /// The version of gfxpack that judged what it made or said.
     judge: String,
-    reason: Reason,
+    reason: FailureKind,
     output: String,
-}
-
-/// The kinds of failure that are kept.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Reason {
-    Refused(i32),
-    WrongTarget { expected: String, found: String },
-}
-
-impl Reason {
-    fn from_kind(kind: &FailureKind) -> Option<Self> {
-        match kind {
-            FailureKind::Refused(code) => Some(Self::Refused(*code)),
-            FailureKind::WrongTarget { expected, found } => {
-                Some(Self::WrongTarget { expected: expected.clone(), found: found.clone() })
-            }
-            _ => None,
-        }
-    }
-
-    fn kind(self) -> FailureKind {
-        match self {
-            Self::Refused(code) => FailureKind::Refused(code),
-            Self::WrongTarget { expected, found } => FailureKind::WrongTarget { expected, found },
-        }
-    }
 }
 
 impl ObjectStore {
@@ -69,9 +38,11 @@ impl ObjectStore {
         about: &About,
         rests_on: &RestsOn,
     ) -> Result<(), CompileError> {
-        let Some(reason) = Reason::from_kind(&failure.kind) else { return Ok(()) };
-        let (judge, output) = (JUDGE.to_owned(), failure.output.clone());
-        let refusal = KeptRefusal { judge, reason, output };
+        if !matches!(failure.kind, FailureKind::Refused(_) | FailureKind::WrongTarget { .. }) {
+            return Ok(());
+        }
+        let Failure { kind, output, .. } = failure.clone();
+        let refusal = KeptRefusal { judge: JUDGE.to_owned(), reason: kind, output };
         let bytes = serde_json::to_vec(&refusal).expect("plain data");
         let answers = self.insert_answers(rests_on)?;
         let (_, header, about) = ObjectInfo::for_object(&bytes, about, answers, rests_on.commands);
@@ -87,15 +58,13 @@ impl ObjectStore {
         if !self.all_hold(&info, now) {
             return None;
         }
-        let file = self.open_file(&refusal_path(job)).ok()?;
-        gfxpack_process::note_use(&file);
-        let (_, bytes) = read_object(file).ok().flatten()?;
-        let KeptRefusal { judge, reason, output } = serde_json::from_slice(&bytes).ok()?;
+        let bytes = self.read_file(&refusal_path(job)).ok()?;
+        let refusal = serde_json::from_slice(Entry::parse(&bytes)?.object).ok()?;
+        let KeptRefusal { judge, reason: kind, output } = refusal;
         if judge != JUDGE {
             return None;
         }
-        let (duration, usage, site) = (Duration::ZERO, Usage::default(), Site::Here);
-        Some(Failure { kind: reason.kind(), output, duration, usage, site })
+        Some(Failure::new(kind, output))
     }
 
     /// What a job's refusal rests on, were it out of date.
@@ -128,9 +97,8 @@ mod tests {
     use crate::store::VERSION;
 
     fn failure(kind: FailureKind) -> Failure {
-        let (duration, usage) = (Duration::ZERO, Usage::default());
         let output = "a.cl:1:1: error: no\n  \"\u{e4}\"\0\n".to_owned();
-        Failure { kind, output, duration, usage, site: Site::Here }
+        Failure::new(kind, output)
     }
 
     fn rests_on_file(path: &Path, text: &[u8]) -> RestsOn {
@@ -175,7 +143,7 @@ mod tests {
         let f = fixture();
         for kind in [
             FailureKind::Crashed(11),
-            FailureKind::TimedOut(Duration::from_secs(1)),
+            FailureKind::TimedOut(std::time::Duration::from_secs(1)),
             FailureKind::TooLong,
             FailureKind::NoOutput,
             FailureKind::NoCodeObject("x".to_owned()),
@@ -214,7 +182,7 @@ mod tests {
         f.insert(FailureKind::Refused(1), &RestsOn::default());
         let refusal = KeptRefusal {
             judge: "0.0.0".to_owned(),
-            reason: Reason::Refused(1),
+            reason: FailureKind::Refused(1),
             output: "a.cl:1:1: error: no".to_owned(),
         };
         let bytes = serde_json::to_vec(&refusal).unwrap();

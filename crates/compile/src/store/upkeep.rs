@@ -2,7 +2,7 @@
 //! large, and which of its files are damaged.
 
 use std::fs::{self, File};
-use std::io::BufReader;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
-use super::entry::{about, read_object};
+use super::entry::Entry;
 use super::object_store::ObjectStore;
 use super::places::{COMMANDS, HEADERS, LOCK, TEMP, VERSION, sweep};
 use crate::error::CompileError;
@@ -204,23 +204,20 @@ impl ObjectStore {
             if !go_on() {
                 return Err(CompileError::Interrupted);
             }
-            let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
-            let file = match File::open(&entry.path) {
+            let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+            let bytes = match fs::read(&entry.path) {
                 Err(error) if gone(&error) => return Ok(None),
-                opened => opened.map_err(CompileError::io("read", &entry.path))?,
+                read => read.map_err(CompileError::io("read", &entry.path))?,
             };
-            let read = read_object(file).map_err(CompileError::io("read", &entry.path))?;
             let name = entry.path.file_name().and_then(|name| name.to_str());
-            if read.is_some() && name.is_some_and(|name| name.parse::<Digest>().is_ok()) {
+            let is_named = name.is_some_and(|name| name.parse::<Digest>().is_ok());
+            if is_named && Entry::parse(&bytes).is_some() {
                 return Ok(None);
             }
-            let key =
-                File::open(&entry.path).ok().and_then(|file| about(&mut BufReader::new(file)));
+            let key = Entry::split(&bytes).and_then(|entry| Some(entry.about()?.key));
             match fs::remove_file(&entry.path) {
                 Err(error) if !gone(&error) => Err(CompileError::io("remove", &entry.path)(error)),
-                _ => {
-                    Ok(Some(Damaged { path: entry.path.clone(), key: key.map(|about| about.key) }))
-                }
+                _ => Ok(Some(Damaged { path: entry.path.clone(), key })),
             }
         };
         let found: Result<Vec<_>, _> = files.par_iter().map(check).collect();

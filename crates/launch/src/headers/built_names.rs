@@ -9,10 +9,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
 use super::recipe::Recipe;
-use crate::error::LaunchError;
 use crate::template::Define;
 
 /// What the macros' values begin with.
@@ -25,19 +25,19 @@ const MAX_RUNS: usize = 32;
 
 /// The numbers of names that show; `None` where their header can't be
 /// preprocessed with them.
-type Shown = Result<Option<BTreeSet<usize>>, LaunchError>;
+type Shown = Result<Option<BTreeSet<usize>>, ToolchainError>;
 
 /// Runs words in a directory of their own, and gives whether they succeeded.
-type RunIn<'r> = &'r mut dyn FnMut(Vec<OsString>, &Path) -> Result<bool, LaunchError>;
+type RunIn<'r> = &'r mut dyn FnMut(Vec<OsString>, &Path) -> Result<bool, ToolchainError>;
 
 /// Whether the headers of a recipe build each of the names; without those
 /// that it was not found out of.
 pub(super) fn built_names(
     recipe: &Recipe,
     names: &[String],
-    scratch: &dyn Fn() -> Result<TempDir, LaunchError>,
+    scratch: &dyn Fn() -> Result<TempDir, ToolchainError>,
     run: RunIn<'_>,
-) -> Result<BTreeMap<String, bool>, LaunchError> {
+) -> Result<BTreeMap<String, bool>, ToolchainError> {
     tell(names, &mut |names| {
         let scratch = scratch()?;
         let file = scratch.path().join("i");
@@ -71,7 +71,7 @@ fn marks(text: &str) -> BTreeSet<usize> {
 fn tell(
     names: &[String],
     shown: &mut dyn FnMut(&[String]) -> Shown,
-) -> Result<BTreeMap<String, bool>, LaunchError> {
+) -> Result<BTreeMap<String, bool>, ToolchainError> {
     let mut told = BTreeMap::new();
     let mut waiting: Vec<Vec<String>> = names.chunks(MAX_NAMES).map(<[_]>::to_vec).collect();
     for _ in 0..MAX_RUNS {

@@ -35,13 +35,6 @@ pub(crate) struct PrecompiledHeader {
     pub(super) defines: Vec<Define>,
 }
 
-/// What a command has that could make a precompiled header wrong for it.
-pub(crate) struct CommandMacros<'a> {
-    pub(crate) defines: &'a [Define],
-    /// Macros that the source touches before the last header.
-    pub(crate) macros: &'a BTreeSet<String>,
-}
-
 /// The name of a macro: `A` of `A=1`.
 pub(crate) fn macro_name(define: &Define) -> &str {
     let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -93,12 +86,13 @@ impl PrecompiledHeader {
         unknown.into_iter().map(str::to_owned).collect()
     }
 
-    /// Whether the command's object is the same with it.
-    pub(crate) fn serves(&self, command: CommandMacros<'_>) -> bool {
+    /// Whether the object of a command with these macros is the same with it;
+    /// `touched` are those that its source touches before the last header.
+    pub(crate) fn serves(&self, defines: &[Define], touched: &BTreeSet<String>) -> bool {
         let known = |define| self.knows(macro_name(define)).is_some();
-        command.defines.iter().all(known)
-            && self.conflicts(command.defines) == self.defines
-            && command.macros.iter().all(|name| self.knows(name) == Some(false))
+        defines.iter().all(known)
+            && self.conflicts(defines) == self.defines
+            && touched.iter().all(|name| self.knows(name) == Some(false))
     }
 
     /// Paths that hide one of its headers if they are there, for a
@@ -162,8 +156,7 @@ mod tests {
     fn only_a_command_that_its_headers_know_nothing_of_may_use_it() {
         let serves = |made_with: &[Define], defines: &[Define], macros: &[&str]| {
             let macros = macros.iter().map(|&name| name.to_owned()).collect();
-            let command = CommandMacros { defines, macros: &macros };
-            header("#if NDEBUG\nfloat N;", made_with).serves(command)
+            header("#if NDEBUG\nfloat N;", made_with).serves(defines, &macros)
         };
         let (wg, n, debug) = (define("WG=1"), define("N(x)=1"), define("NDEBUG"));
         assert!(serves(&[], std::slice::from_ref(&wg), &["GUARD"]));

@@ -10,23 +10,24 @@ use std::sync::Arc;
 
 use gfxpack_model::{JobId, Language, SourceId, ToolchainId, relative_path};
 use gfxpack_process::watch::{
-    Answer, Answers, KeptAnswers, Looks, Place, Recorder, settle, tidy_below,
+    Answer, Answers, KeptAnswers, Looks, Place, Record, Recorder, Unwatched, recorded, settle,
+    tidy_below,
 };
 use gfxpack_process::{Output, Timestamp, Usage};
+use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
 use super::built_names::built_names;
 use super::preamble::{self, Preamble};
-use super::precompiled::{CommandMacros, PrecompiledHeader, are_plain, macro_name};
+use super::precompiled::{PrecompiledHeader, are_plain, macro_name};
 use super::recipe::{CacheEntry, Recipe, header_command};
 use crate::arguments::searched;
 use crate::drivers::{Direct, DriverCommands};
-use crate::error::LaunchError;
 use crate::launcher::{Command, ReadBefore, SourceFiles};
 use crate::session::Session;
 use crate::starter::Starter;
 use crate::template::{CommandTemplate, Define, TemplateValues};
-use crate::watching::{ToolchainPlaces, recorded, recorder};
+use crate::watching::ToolchainPlaces;
 
 /// What making precompiled headers takes.
 #[derive(Debug)]
@@ -128,12 +129,12 @@ impl<'a> Headers<'a> {
     /// what making them used.
     ///
     /// # Errors
-    /// [`LaunchError`] where the disk is full or someone asked to stop; what
+    /// [`ToolchainError`] where the disk is full or someone asked to stop; what
     /// can't be made is done without.
     pub(crate) fn make<'c>(
         mut self,
         commands: impl Iterator<Item = (Command<'c>, Direct)>,
-    ) -> Result<(Vec<(JobId, UsedHeader)>, Usage), LaunchError> {
+    ) -> Result<(Vec<(JobId, UsedHeader)>, Usage), ToolchainError> {
         let mut made = Vec::new();
         for group in self.by_headers(commands) {
             made.extend(self.headers_of(group)?);
@@ -195,7 +196,7 @@ impl<'a> Headers<'a> {
     /// Headers for as many of a group's commands as can be: one for those that
     /// define nothing the headers know, one for every other set of such
     /// macros, and for the rest one of the driver's own header alone.
-    fn headers_of(&mut self, group: Group) -> Result<Vec<(JobId, UsedHeader)>, LaunchError> {
+    fn headers_of(&mut self, group: Group) -> Result<Vec<(JobId, UsedHeader)>, ToolchainError> {
         let dirs = group.commands.list.first().map(own_dirs).unwrap_or_default();
         let mut served = Vec::new();
         let mut rest = group.members;
@@ -235,8 +236,7 @@ impl<'a> Headers<'a> {
         let mut hiding: HashMap<SourceId, Option<Arc<KeptAnswers>>> = HashMap::new();
         let mut others = Vec::new();
         for member in members {
-            let command = CommandMacros { defines: &member.defines, macros: &member.macros };
-            let absent = header.serves(command).then(|| {
+            let absent = header.serves(&member.defines, &member.macros).then(|| {
                 let absent = hiding.entry(member.source);
                 absent.or_insert_with(|| self.not_hiding(header, member.source, dirs)).clone()
             });
@@ -277,7 +277,7 @@ impl<'a> Headers<'a> {
         (commands, headers): (&[CommandTemplate], &[String]),
         defines: Vec<Define>,
         members: &[Member],
-    ) -> Result<Option<PrecompiledHeader>, LaunchError> {
+    ) -> Result<Option<PrecompiledHeader>, ToolchainError> {
         let toolchain = self.session.toolchain(index);
         let dir = &self.options.kept;
         let Some(recipe) = commands
@@ -304,7 +304,7 @@ impl<'a> Headers<'a> {
             let work = self.options.scratch;
             let told =
                 built_names(&recipe, &unknown, &|| scratch(work, "names-"), &mut |words, dir| {
-                    Ok(self.run_bounded(index, words, dir)?.ok())
+                    Ok(self.run(index, words, dir)?.0.ok())
                 })?;
             recipe.learn(&mut header, told)?;
         }
@@ -317,14 +317,12 @@ impl<'a> Headers<'a> {
         index: ToolchainId,
         commands: &[CommandTemplate],
         recipe: &Recipe,
-    ) -> Result<Option<PrecompiledHeader>, LaunchError> {
+    ) -> Result<Option<PrecompiledHeader>, ToolchainError> {
         let HeaderOptions { looks, places, .. } = *self.options;
         let scratch = scratch(self.options.scratch, "header-")?;
         let words = recipe.prepare(scratch.path())?;
         let since = Timestamp::now();
-        let (output, record) = recorded(recorder(scratch.path()), |record| {
-            self.run(index, words, scratch.path(), record)
-        })?;
+        let (output, record) = self.run(index, words, scratch.path())?;
         let toolchain = self.session.toolchain(index);
         toolchain.check_identity(Language::Hip)?;
         let made = match record {
@@ -364,21 +362,21 @@ impl<'a> Headers<'a> {
         commands: &[CommandTemplate],
         recipe: &Recipe,
         header: &PrecompiledHeader,
-    ) -> Result<bool, LaunchError> {
+    ) -> Result<bool, ToolchainError> {
         let scratch = scratch(self.options.scratch, "probe-")?;
         let dir = scratch.path();
         let input = "probe.hip";
         let source = dir.join(input);
         let text = format!("{}{PROBE}", recipe.text);
-        fs::write(&source, text).map_err(LaunchError::io("write", &source))?;
+        fs::write(&source, text).map_err(ToolchainError::io("write", &source))?;
         let defines = std::slice::from_ref(&recipe.defines);
         let deps_file = &dir.join("d");
-        let mut build = |output: &Path, with: bool| -> Result<Option<Vec<u8>>, LaunchError> {
+        let mut build = |output: &Path, with: bool| -> Result<Option<Vec<u8>>, ToolchainError> {
             let values = TemplateValues { input, defines, output, deps_file, scratch: dir };
             for command in commands {
                 let with_header = Some(header).filter(|_| with).and_then(|it| it.apply(command));
                 let words = with_header.as_ref().unwrap_or(command).fill(&values);
-                if !self.run_bounded(toolchain, words, dir)?.ok() {
+                if !self.run(toolchain, words, dir)?.0.ok() {
                     return Ok(None);
                 }
             }
@@ -394,35 +392,26 @@ impl<'a> Headers<'a> {
 
     /// Runs a program in a directory of its own, which is all that it may
     /// write.
-    fn run_bounded(
-        &mut self,
-        toolchain: ToolchainId,
-        words: Vec<OsString>,
-        dir: &Path,
-    ) -> Result<Output, LaunchError> {
-        self.run(toolchain, words, dir, recorder(dir).ok().as_ref())
-    }
-
-    /// Runs a program in a directory of its own.
     fn run(
         &mut self,
         toolchain: ToolchainId,
         words: Vec<OsString>,
         dir: &Path,
-        record: Option<&Recorder>,
-    ) -> Result<Output, LaunchError> {
-        let output = self.starter.run(toolchain, words, (dir, dir), record)?;
+    ) -> Result<(Output, Result<Record, Unwatched>), ToolchainError> {
+        let (output, record) = recorded(Recorder::of_compiler(dir), |record| {
+            self.starter.run(toolchain, words, (dir, dir), record)
+        })?;
         self.usage = self.usage.then(output.usage);
         if self.session.cancel.is_cancelled() {
-            return Err(LaunchError::Interrupted);
+            return Err(ToolchainError::Interrupted);
         }
-        Ok(output)
+        Ok((output, record))
     }
 }
 
-fn scratch(work: &Path, prefix: &str) -> Result<TempDir, LaunchError> {
+fn scratch(work: &Path, prefix: &str) -> Result<TempDir, ToolchainError> {
     let made = tempfile::Builder::new().prefix(prefix).tempdir_in(work);
-    made.map_err(LaunchError::io("create", work))
+    made.map_err(ToolchainError::io("create", work))
 }
 
 /// The directories of its own sources that a command searches.

@@ -11,14 +11,13 @@ use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
 use gfxpack_process::watch::{self, Answer, Answers, Looks, Settled, What};
 use gfxpack_process::{touch, write_atomic};
-use gfxpack_toolchain::Toolchain;
+use gfxpack_toolchain::{Toolchain, ToolchainError};
 use serde::{Deserialize, Serialize};
 
 use super::exposed_names::exposed_names;
 use super::library_headers;
 use super::precompiled::{PrecompiledHeader, WRAPPER};
 use crate::arguments::{depfile_paths, searched};
-use crate::error::LaunchError;
 use crate::template::{CommandTemplate, Define, TemplateValues, Word};
 
 /// Macros whose value depends on the includer.
@@ -132,10 +131,10 @@ impl Recipe {
         serde_json::from_slice(&fs::read(self.record()).ok()?).ok()
     }
 
-    fn write_record(&self, record: &HeaderRecord) -> Result<(), LaunchError> {
+    fn write_record(&self, record: &HeaderRecord) -> Result<(), ToolchainError> {
         // With a path that is no text, it is made anew by the next build.
         let (path, Ok(bytes)) = (self.record(), serde_json::to_vec(record)) else { return Ok(()) };
-        write_atomic(&path, &[&bytes]).map_err(LaunchError::io("write", &path))
+        write_atomic(&path, &[&bytes]).map_err(ToolchainError::io("write", &path))
     }
 
     fn header(&self, record: HeaderRecord, toolchain: &Toolchain) -> Option<CacheEntry> {
@@ -174,7 +173,7 @@ impl Recipe {
         &self,
         header: &mut PrecompiledHeader,
         told: BTreeMap<String, bool>,
-    ) -> Result<(), LaunchError> {
+    ) -> Result<(), ToolchainError> {
         header.built.extend(told);
         let Some(mut record) = self.read_record() else { return Ok(()) };
         record.built.clone_from(&header.built);
@@ -188,9 +187,9 @@ impl Recipe {
         scratch: &Path,
         more: &[Define],
         file: &Path,
-    ) -> Result<Option<Vec<OsString>>, LaunchError> {
+    ) -> Result<Option<Vec<OsString>>, ToolchainError> {
         let source = scratch.join("k.hip");
-        fs::write(&source, &self.text).map_err(LaunchError::io("write", &source))?;
+        fs::write(&source, &self.text).map_err(ToolchainError::io("write", &source))?;
         let words = self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: &[[self.defines.as_slice(), more].concat()],
@@ -207,10 +206,10 @@ impl Recipe {
     }
 
     /// The words that make it in a scratch directory.
-    pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, LaunchError> {
+    pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, ToolchainError> {
         let source = self.source();
         write_atomic(&source, &[self.text.as_bytes()])
-            .map_err(LaunchError::io("write", &source))?;
+            .map_err(ToolchainError::io("write", &source))?;
         Ok(self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: std::slice::from_ref(&self.defines),
@@ -229,7 +228,7 @@ impl Recipe {
         asked: &watch::Record,
         settled: Settled,
         looks: &Looks<'_>,
-    ) -> Result<Option<CacheEntry>, LaunchError> {
+    ) -> Result<Option<CacheEntry>, ToolchainError> {
         let fresh = settled.fresh.into_iter().next().map(|(path, _)| path);
         let unknown = settled.reads.or(settled.writes).or(settled.changed).or(fresh);
         if let Some(path) = unknown {
@@ -265,7 +264,7 @@ impl Recipe {
             built: BTreeMap::new(),
         };
         let keep = |bytes: &[u8], record: &HeaderRecord| {
-            write_atomic(&self.file, &[bytes]).map_err(LaunchError::io("write", &self.file))?;
+            write_atomic(&self.file, &[bytes]).map_err(ToolchainError::io("write", &self.file))?;
             self.write_record(record)
         };
         let kept = self.header(record.clone(), toolchain);

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Estimator, Event};
+use gfxpack_compile::Event;
 use gfxpack_plan::plan::Plan;
 
+use super::estimate::Estimator;
 use crate::text::if_any;
 
 /// How far a build is, in jobs and in work.
@@ -48,12 +49,12 @@ impl BuildCount {
                 self.to_do = plan.jobs.len() - cached.len() - refused.len();
                 (self.compiled, self.failed) = (0, 0);
             }
-            Event::Queued { workers, jobs } => {
+            Event::Queued { jobs, .. } => {
                 // Languages are estimated apart.
                 let queue = jobs
                     .iter()
                     .map(|(job, expected)| (*job, plan[*job].language as usize, *expected));
-                self.estimator.queued(*workers, queue, now);
+                self.estimator.queued(queue);
             }
             Event::Warning { .. } | Event::Prepared { .. } => {}
             Event::Started { job, .. } => self.estimator.started(*job, now),

@@ -3,6 +3,7 @@
 //! or printed is its caller's.
 
 mod count;
+mod estimate;
 mod failure_texts;
 mod messages;
 

@@ -40,7 +40,7 @@ pub fn read_costs(path: &Path) -> Result<KnownCosts> {
 /// The jobs of a shard by their costs.
 fn balanced(stored: &Stored, costs: &KnownCosts, shard: Shard) -> Result<HashSet<Digest>> {
     let plan = stored.load(&Jobs::All)?;
-    let times = costs.of_plan(&plan, |source| stored.closure_size(source));
+    let times = costs.of_plan(&plan);
     let jobs: Vec<(Digest, u64)> = plan.jobs.iter().map(|job| job.digest).zip(times).collect();
     let shards = shard::by_cost(&jobs, shard.count());
     let own = jobs.iter().zip(shards).filter(|(_, of)| *of == shard.index());

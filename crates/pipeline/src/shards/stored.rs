@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, CompileError, SourceSet, StoredContent, Trees, for_plan};
+use gfxpack_compile::{Cancel, SourceSet, StoredContent, Trees, for_plan};
 use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredToolchain, WriteError};
@@ -195,13 +195,6 @@ impl Stored {
         Ok(stored::read(&self.header, &mut lines, wanted, &RayonWorkers)?)
     }
 
-    /// Bytes of a source with all it includes.
-    pub fn closure_size(&self, source: SourceId) -> usize {
-        let files = self.header.sources[source.0].files.iter();
-        let size = |digest| file(&self.dir, digest).metadata().map_or(0, |meta| meta.len());
-        files.map(|staged| size(staged.digest) as usize).sum()
-    }
-
     /// What a build of these jobs needs, with the plan's toolchains.
     pub fn prepare(
         self,
@@ -226,11 +219,7 @@ impl Stored {
         cache: Cache,
     ) -> Result<Prepared> {
         let used: HashSet<SourceId> = plan.jobs.iter().map(|job| job.source).collect();
-        let dir = self.dir;
-        let content = StoredContent::new(move |digest| {
-            let path = file(&dir, digest);
-            fs::read(&path).map_err(|source| CompileError::Io { action: "read", path, source })
-        });
+        let content = StoredContent { dir: self.dir, file };
         let trees = (&self.header.trees[..], &self.header.source_trees[..]);
         let is_used = |source| used.contains(&source);
         let sources = SourceSet::of_stored(&plan.sources, trees, is_used, &content)?;

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use gfxpack_model::Target;
 use gfxpack_model::package::{ChangelogEntry, PackageSpec};
 
-use super::conjunction::conjunction;
 use super::release::Release;
 
 /// What all specs of a release have alike.
@@ -41,4 +40,21 @@ pub(super) fn in_words(target: &Target) -> String {
     let count = target.compute_units();
     let count = count.map(|count| format!(" with {count} compute units")).unwrap_or_default();
     format!("{}{xnack}{count}", target.id().processor())
+}
+
+/// All licences hold, each for its own sources.
+fn conjunction(licenses: &BTreeSet<&str>) -> String {
+    match licenses.len() {
+        1 => licenses.iter().copied().collect(),
+        _ => {
+            let parenthesised = licenses.iter().map(|license| {
+                if license.contains(" OR ") {
+                    format!("({license})")
+                } else {
+                    (*license).to_owned()
+                }
+            });
+            parenthesised.collect::<Vec<_>>().join(" AND ")
+        }
+    }
 }

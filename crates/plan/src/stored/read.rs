@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
         let key = Arc::new(KernelKey { kernel_name: group.kernel_name.clone(), kernel_args });
         let own = arguments::parse(group.language, key.options())
             .map_err(|problem| damaged(&format!("the options of `{key}`: {problem}")))?;
-        let arguments = Args::framed(&self.frames[number], own.iter(), &key);
+        let arguments = Args::framed(Arc::clone(&self.frames[number]), &own, &key);
         let compiler = self.toolchains[group.toolchain.0].toolchain.digest_for(group.language);
         let source = self.sources[group.source.0];
         if plan::job_digest(compiler, group.program, &arguments, source) != digest {

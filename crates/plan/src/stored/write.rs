@@ -13,7 +13,7 @@ use crate::arguments::compile_target;
 use crate::clock::Clock;
 use crate::expand::KeyRequest;
 use crate::location::InputError;
-use crate::plan::{self, KEYS_AT_ONCE, PlanToolchain, Source, TargetRequest};
+use crate::plan::{self, Command, Commands, PlanToolchain, Source, TargetRequest};
 use crate::workers::Workers;
 
 /// Why a plan could not be written.
@@ -61,7 +61,7 @@ pub fn write_jobs(
     out: &mut dyn Write,
     workers: &impl Workers,
 ) -> Result<Written, WriteError> {
-    let source_digests: Vec<Digest> = sources.iter().map(Source::digest).collect();
+    let commands = Commands::new(toolchains, sources, clock, workers);
     let mut writer = Writer {
         out,
         sha256: Sha256::new(),
@@ -72,30 +72,17 @@ pub fn write_jobs(
     let mut kdbs = Vec::new();
     let mut kdb_digests = Vec::new();
     for request in requests {
-        let toolchain = &toolchains[request.toolchain.0];
         let mut order: Vec<&(Arc<KeyRequest>, SourceId)> = request.keys.iter().collect();
         order.sort_by(|(a, _), (b, _)| a.key.cmp(&b.key));
         let mut numbers: Vec<u32> = Vec::with_capacity(order.len());
         let mut rows = Vec::new();
-        for keys in order.chunks(KEYS_AT_ONCE) {
-            let commands = workers.map(keys, |(key, source)| {
-                let digest = source_digests[source.0];
-                plan::command(
-                    key,
-                    &sources[source.0],
-                    digest,
-                    toolchain,
-                    request.target.id(),
-                    clock,
-                )
-            });
-            for ((key, source), command) in keys.iter().copied().zip(commands) {
-                let number = writer.job(command?, key, *source, request)?;
-                let job = JobId(number as usize);
-                add(&mut rows, job, &key.key, &writer.jobs[job.0].1);
-                numbers.push(number);
-            }
-        }
+        commands.each(request, &order, |key, source, command| {
+            let number = writer.job(command, key, source, request)?;
+            let job = JobId(number as usize);
+            add(&mut rows, job, &key.key, &writer.jobs[job.0].1);
+            numbers.push(number);
+            Ok::<(), WriteError>(())
+        })?;
         let keys = order.iter().map(|(key, _)| &*key.key);
         let digests = numbers.iter().map(|number| writer.jobs[*number as usize].0);
         kdb_digests.push(plan::kdb_digest(&request.target, keys, digests));
@@ -159,16 +146,16 @@ impl Writer<'_> {
     /// the first with it.
     fn job(
         &mut self,
-        command: plan::Command,
+        command: Command,
         key: &KeyRequest,
         source: SourceId,
         request: &TargetRequest,
     ) -> Result<u32, WriteError> {
-        let plan::Command { digest, program, arguments, own } = command;
+        let Command { digest, program, arguments } = command;
         if let Some(number) = self.by_digest.get(&digest) {
             return Ok(*number);
         }
-        let (before, after) = plan::without_options(&arguments, &own);
+        let [before, after] = arguments.frame().expect("commands have one").parts();
         let group = self.groups.number(Group {
             kernel_name: key.key.kernel_name.clone(),
             language: key.language,

@@ -156,7 +156,6 @@ struct path_beneath {
     int32_t parent;
 } __attribute__((packed));
 
-static const uint64_t READ_FILE = RIGHT(2), READ_DIR = RIGHT(3);
 static const uint64_t WRITE_FILE = RIGHT(1), REFER = RIGHT(13), TRUNCATE = RIGHT(14);
 /* From removing a directory to making a symbolic link. */
 static const uint64_t CHANGE_DIRS = RIGHT(13) - RIGHT(4);
@@ -167,7 +166,7 @@ static void allow(int rules, const char *path, uint64_t allowed) {
         return;
     /* Some rights are none of a file, of which the kernel has it refused. */
     if (RAW(LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, &rule, 0, 0) != 0) {
-        rule.allowed &= READ_FILE | WRITE_FILE | TRUNCATE;
+        rule.allowed &= WRITE_FILE | TRUNCATE;
         RAW(LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, &rule, 0, 0);
     }
     RAW(SYS_close, rule.parent, 0, 0, 0, 0);
@@ -176,12 +175,9 @@ static void allow(int rules, const char *path, uint64_t allowed) {
 void restrict_by_kernel(const struct head *head) {
     int before = errno;
     long version = RAW(LANDLOCK_CREATE_RULESET, NULL, 0, CREATE_RULESET_VERSION, 0, 0);
-    uint64_t write = 0, read = 0;
+    uint64_t handled = 0;
     if ((head->wishes & WISH_BOUNDS) != 0)
-        write = WRITE_FILE | CHANGE_DIRS | (version >= 2 ? REFER : 0) | (version >= 3 ? TRUNCATE : 0);
-    if (head->readable > 0)
-        read = READ_FILE | READ_DIR;
-    uint64_t handled = write | read;
+        handled = WRITE_FILE | CHANGE_DIRS | (version >= 2 ? REFER : 0) | (version >= 3 ? TRUNCATE : 0);
     int rules = version < 1 || handled == 0
                     ? -1
                     : (int)RAW(LANDLOCK_CREATE_RULESET, &handled, sizeof handled, 0, 0, 0);
@@ -189,9 +185,7 @@ void restrict_by_kernel(const struct head *head) {
         const char *path = (const char *)(head + 1), *end = path + head->writable;
         for (; path < end; path += strlen(path) + 1)
             allow(rules, path, handled);
-        for (end += head->readable; path < end; path += strlen(path) + 1)
-            allow(rules, path, read);
-        allow(rules, "/dev/null", handled & (READ_FILE | WRITE_FILE | TRUNCATE));
+        allow(rules, "/dev/null", handled & (WRITE_FILE | TRUNCATE));
         /* Where there are too many layers, the process that started this one
          * is held to the same. */
         if (RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)

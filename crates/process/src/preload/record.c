@@ -291,7 +291,7 @@ static int map(const char *path) {
     struct head *mapped = MAP_FAILED;
     if (pread(file, &head, sizeof head, 0) == sizeof head && head.magic == RECORD_MAGIC &&
         head.version == RECORD_VERSION && head.limit >= sizeof head &&
-        (uint64_t)head.writable + head.readable <= head.limit - sizeof head &&
+        head.writable <= head.limit - sizeof head &&
         ((head.wishes & WISH_CUT) == 0 ||
          (strlen(path) < sizeof own_path && RAW(SYS_ftruncate, file, head.limit, 0, 0, 0) == 0)))
         mapped = mmap(NULL, head.limit, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

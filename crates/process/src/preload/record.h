@@ -69,9 +69,9 @@ struct head {
     /* Entries that are whole. */
     _Atomic uint32_t entries;
     uint32_t wishes;
-    /* Bytes of the paths that may be written and of those that may be read. */
-    uint32_t writable, readable;
-    uint32_t unused[3];
+    /* Bytes of the paths that may be written. */
+    uint32_t writable;
+    uint32_t unused[4];
 };
 
 enum kind {

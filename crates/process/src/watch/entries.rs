@@ -9,8 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::record::{Ask, Class, FileState, Process, Record, Unwatched, What};
+use crate::file_digest::Identity;
 
-/// Bytes before the paths that may be written and read, which entries follow.
+/// Bytes before the paths that may be written, which entries follow.
 pub(super) const HEAD: usize = 64;
 /// Bytes of an entry before its text.
 const ENTRY: usize = 72;
@@ -63,8 +64,6 @@ pub(super) struct Head<'a> {
     pub(super) all: bool,
     /// Absolute and without links.
     pub(super) writable: Option<&'a [PathBuf]>,
-    /// Likewise.
-    pub(super) readable: Option<&'a [PathBuf]>,
     /// Whether the kernel is to hold compilers to that, and all others.
     pub(super) landlock: bool,
     pub(super) landlock_all: bool,
@@ -80,20 +79,17 @@ impl Head<'_> {
             (self.landlock_all, WISH_LANDLOCK_ALL),
         ];
         let wishes: u32 = wishes.iter().filter(|(wished, _)| *wished).map(|(_, wish)| wish).sum();
-        let list = |paths: Option<&[PathBuf]>| -> Vec<u8> {
-            let paths = paths.unwrap_or_default().iter();
-            paths.flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect()
-        };
-        let (writable, readable) = (list(self.writable), list(self.readable));
-        let length = |list: &[u8]| u32::try_from(list.len()).expect("paths are shorter");
+        let paths = self.writable.unwrap_or_default().iter();
+        let writable: Vec<u8> =
+            paths.flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
+        let length = u32::try_from(writable.len()).expect("paths are shorter");
         let mut head = vec![0; HEAD];
         head[..8].copy_from_slice(&MAGIC.to_ne_bytes());
         head[8..12].copy_from_slice(&VERSION.to_ne_bytes());
         head[16..24].copy_from_slice(&limit.to_ne_bytes());
         head[40..44].copy_from_slice(&wishes.to_ne_bytes());
-        head[44..48].copy_from_slice(&length(&writable).to_ne_bytes());
-        head[48..52].copy_from_slice(&length(&readable).to_ne_bytes());
-        head.extend([writable, readable].concat());
+        head[44..48].copy_from_slice(&length.to_ne_bytes());
+        head.extend(writable);
         head.resize(begin(&head), 0);
         let used = head.len() as u64;
         head[24..32].copy_from_slice(&used.to_ne_bytes());
@@ -103,8 +99,7 @@ impl Head<'_> {
 
 /// Where the first entry of a record begins.
 fn begin(bytes: &[u8]) -> usize {
-    let lists = number(bytes, 44) as usize + number(bytes, 48) as usize;
-    (HEAD + lists).next_multiple_of(8)
+    (HEAD + number(bytes, 44) as usize).next_multiple_of(8)
 }
 
 /// How many bytes of a record are used, by its head.
@@ -161,11 +156,12 @@ impl<'a> RecorderEntry<'a> {
         let error = u16::from_ne_bytes([entry[6], entry[7]]);
         let file = FileState {
             mode: number(entry, 16),
-            device: long(entry, 32),
-            inode: long(entry, 40),
-            size: long(entry, 48),
-            modified: long(entry, 56).cast_signed(),
-            changed: long(entry, 64).cast_signed(),
+            identity: Identity::new(
+                (long(entry, 32), long(entry, 40)),
+                long(entry, 48),
+                long(entry, 56).cast_signed(),
+                long(entry, 64).cast_signed(),
+            ),
         };
         Ok(Self {
             at,

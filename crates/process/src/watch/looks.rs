@@ -100,7 +100,7 @@ impl<'a> Looks<'a> {
     ) -> Option<(Answer, bool)> {
         let rested = {
             let mut known = self.lock();
-            let is_same = |look: &Look| look.identity.is_some_and(|now| now.is_of(state));
+            let is_same = |look: &Look| look.identity == Some(state.identity);
             if !known.paths.get(path).is_some_and(is_same) {
                 known.paths.insert(path.to_owned(), Look::at(path));
                 known.real.remove(path);

@@ -58,11 +58,7 @@ pub struct RecorderOptions<'a> {
     /// for whatever it can. What is tried elsewhere fails with `EACCES`, and is
     /// among [`Record::asks`], whoever tried. `/dev/null` may be opened always.
     pub writable: Option<&'a [&'a Path]>,
-    /// The files and directories that may be read besides those, if only they
-    /// may, where the kernel is asked to see to it.
-    pub readable: Option<&'a [&'a Path]>,
-    /// Whom the kernel is asked to hold to `writable` and `readable`, where it
-    /// has Landlock.
+    /// Whom the kernel is asked to hold to `writable`, where it has Landlock.
     pub landlock: Option<Landlock>,
 }
 
@@ -95,12 +91,30 @@ impl Recorder {
         Self::with(&RecorderOptions::default())
     }
 
+    /// A record of one compiler, which may write nothing but what is in `scratch`.
+    ///
+    /// # Errors
+    /// As [`Recorder::with`].
+    pub fn of_compiler(scratch: &Path) -> io::Result<Self> {
+        let (writable, landlock) = (Some(&[scratch][..]), Some(Landlock::Compilers));
+        Self::with(&RecorderOptions { all: false, writable, landlock })
+    }
+
+    /// Likewise of a driver or script and all that it starts; with `all`, they
+    /// tell what they ask of files.
+    ///
+    /// # Errors
+    /// As [`Recorder::with`].
+    pub fn of_driver(scratch: &Path, all: bool) -> io::Result<Self> {
+        let (writable, landlock) = (Some(&[scratch][..]), Some(Landlock::All));
+        Self::with(&RecorderOptions { all, writable, landlock })
+    }
+
     /// An empty record.
     ///
     /// # Errors
     /// Where the system has no files in memory or no /proc, files may not get as
-    /// large as a record may, or a path that may be written or read is not
-    /// there.
+    /// large as a record may, or a path that may be written is not there.
     pub fn with(options: &RecorderOptions<'_>) -> io::Result<Self> {
         // Whoever makes a file larger than it may be is killed; and a process
         // finds out by /proc where its files lie.
@@ -111,7 +125,6 @@ impl Recorder {
         }
         let real = |paths: &[&Path]| paths.iter().map(fs::canonicalize).collect();
         let writable: Option<Vec<PathBuf>> = options.writable.map(real).transpose()?;
-        let readable: Option<Vec<PathBuf>> = options.readable.map(real).transpose()?;
         let landlock = options.landlock.filter(|_| landlock_abi().is_some());
         let dir = writable.as_ref().and_then(|paths| paths.first());
         let dir = dir.filter(|dir| landlock == Some(Landlock::All) && loads(dir));
@@ -122,7 +135,6 @@ impl Recorder {
         let head = Head {
             all: options.all,
             writable: writable.as_deref(),
-            readable: readable.as_deref(),
             landlock: landlock.is_some(),
             landlock_all: files.is_some(),
         };
@@ -170,6 +182,20 @@ impl Recorder {
         self.file.read_exact_at(&mut bytes, 0).map_err(|_| Unwatched::Damaged { at: 0 })?;
         Record::parse(&bytes, RECORD_LIMIT)
     }
+}
+
+/// Runs something with a record of what it asks of the file system. Where none
+/// can be had, it runs without.
+///
+/// # Errors
+/// Those of `run`.
+pub fn recorded<T, E>(
+    recorder: io::Result<Recorder>,
+    run: impl FnOnce(Option<&Recorder>) -> Result<T, E>,
+) -> Result<(T, Result<Record, Unwatched>), E> {
+    let recorder = recorder.ok();
+    let done = run(recorder.as_ref())?;
+    Ok((done, recorder.map_or(Err(Unwatched::Nothing), Recorder::finish)))
 }
 
 /// The library and an empty record as files in a directory. All room that the

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::file_digest::Identity;
+
 /// Why it is not known what a run asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -97,16 +99,8 @@ pub struct Process {
 pub struct FileState {
     /// Type and permissions, as `st_mode` has them.
     pub mode: u32,
-    /// Device.
-    pub device: u64,
-    /// Inode.
-    pub inode: u64,
-    /// Bytes.
-    pub size: u64,
-    /// Time of the last modification, in nanoseconds since the epoch.
-    pub modified: i64,
-    /// Time of the last change of its inode, likewise.
-    pub changed: i64,
+    /// Which file it is, and when it changed last.
+    pub identity: Identity,
 }
 
 impl FileState {

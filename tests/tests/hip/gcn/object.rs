@@ -75,9 +75,10 @@ impl Tools {
         let facts = CompilerFacts { hip_program: Program::Clang, hip_version: None };
         let main = library().join(source);
         let include = library().join("include").display().to_string();
-        let (_, args) = arguments::arguments(
+        let own = arguments::parse(Language::Assembly, options)?;
+        let (_, frame) = arguments::around_options(
             Language::Assembly,
-            &arguments::parse(Language::Assembly, options)?,
+            &own,
             id,
             &facts,
             &main.display().to_string(),
@@ -86,7 +87,8 @@ impl Tools {
         );
         let number = self.assembled.fetch_add(1, Ordering::Relaxed);
         let path: PathBuf = self.directory.path().join(number.to_string());
-        let mut args: Vec<&str> = args.iter().collect();
+        let [before, after] = frame.parts();
+        let mut args: Vec<&str> = before.iter().chain(own.iter()).chain(after.iter()).collect();
         args.push("-o");
         self.run("clang", &args, &path)?;
 

@@ -107,7 +107,7 @@ fn what_was_asked_comes_back_with_absolute_paths() {
         ("/other/a", false, true),
     ];
     assert_eq!(asks, expected);
-    assert_eq!(record.asks[0].file.unwrap().inode, 99);
+    assert_eq!(record.asks[0].file.unwrap().identity.place().1, 99);
     assert_eq!(record.asks[3].what, What::Rename("/other/b".into()));
     assert_eq!(record.asks_of(Class::Compiler).count(), 4);
     assert_eq!(record.asks_of(Class::Linker).count(), 0);

@@ -4,6 +4,7 @@ use super::Judgement::{
     Absent, AbsentInStage, Directory, InStage, Listing, ListsStage, Nothing, Present, Reads, Writes,
 };
 use super::*;
+use crate::file_digest::Identity;
 use crate::watch::FileState;
 
 fn places() -> Places {
@@ -39,7 +40,7 @@ fn open(flags: u32) -> What {
 }
 
 fn judged(path: &str, real: &str, what: What, end: End) -> Vec<Judgement> {
-    let state = |mode| FileState { mode, device: 1, inode: 2, size: 3, modified: 4, changed: 5 };
+    let state = |mode| FileState { mode, identity: Identity::new((1, 2), 3, 4, 5) };
     let (error, file) = match end {
         File => (None, Some(state(0o100_644))),
         Dir => (None, Some(state(0o040_755))),
