@@ -101,10 +101,7 @@ pub enum Error {
     },
     /// Lists of plans could not be read.
     #[error(transparent)]
-    Plans(#[from] gfxpack_rocfft::PlansError),
-    /// A log of rocFFT's that can't be read.
-    #[error(transparent)]
-    RocfftLog(#[from] gfxpack_rocfft::LogError),
+    Plans(#[from] gfxpack_rocfft::ListError),
     /// rocFFT could not be asked.
     #[error(transparent)]
     RocfftAsk(#[from] gfxpack_rocfft::AskError),
@@ -298,7 +295,7 @@ impl Error {
             | Self::Partial { .. } => ErrorKind::Refused,
             Self::RocfftAsk(gfxpack_rocfft::AskError::Cancelled) => ErrorKind::Interrupted,
             Self::RocfftAsk(_) | Self::RocfftWrite(_) => ErrorKind::Internal,
-            Self::Plans(_) | Self::RocfftLog(_) | Self::RocfftRead(_) => ErrorKind::Usage,
+            Self::Plans(_) | Self::RocfftRead(_) => ErrorKind::Usage,
             Self::ShardRefused { .. } => ErrorKind::ShardRefused,
             Self::Unsound(_) | Self::Unverified { .. } => ErrorKind::Unsound,
             Self::File(error) if error.is_usage() => ErrorKind::Usage,
@@ -355,7 +352,6 @@ impl Error {
                 (*hint).to_owned()
             }
             Self::Plans(error) => error.hint().to_owned(),
-            Self::RocfftLog(error) => error.hint().to_owned(),
             Self::RocfftAsk(error) => return error.hint().map(str::to_owned),
             Self::RocfftRead(error) => error.hint().to_owned(),
             Self::RocfftWrite(error) => error.hint().to_owned(),

@@ -156,19 +156,15 @@ fn layout(path: &Path, connection: &Connection) -> Result<Layout, ReadError> {
     let mut statement = connection.prepare(sql).map_err(sqlite)?;
     let rows = statement.query_map((), |row| row.get::<_, String>(0)).map_err(sqlite)?;
     let found = rows.collect::<Result<Vec<_>, _>>().map_err(sqlite)?;
+    let mut known = Vec::new();
     for layout in [Layout::Plain, Layout::Dense] {
-        let same = |(found, own): (&String, &&str)| bare(found) == bare(own);
-        if found.len() == layout.statements().len()
-            && found.iter().zip(layout.statements()).all(same)
-        {
+        let own = layout.statements().iter().map(|text| bare(text));
+        if found.iter().map(|text| bare(text)).eq(own.clone()) {
             return Ok(layout);
         }
+        known.extend(own);
     }
-    let known = |text: &String| {
-        let mut statements = [Layout::Plain, Layout::Dense].iter().flat_map(|it| it.statements());
-        statements.any(|own| bare(own) == bare(text))
-    };
-    let first = found.iter().find(|text| !known(text));
+    let first = found.iter().find(|text| !known.contains(&bare(text)));
     let found = first.map_or("no cache_v1".into(), |text| text.chars().take(80).collect());
     Err(ReadError::Schema { path: path.to_owned(), found })
 }
