@@ -34,7 +34,7 @@ pub(crate) struct Column {
 /// A performance database, read from SQLite. Takes a few times the memory of
 /// its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SqliteDatabase {
+pub(crate) struct SqliteDatabase {
     /// All but `id`, as they stand in the table.
     columns: Vec<Column>,
     /// Parameters by solver, by the values of the columns.
@@ -47,7 +47,7 @@ impl SqliteDatabase {
     ///
     /// # Errors
     /// [`ReadError`].
-    pub fn read(path: &Path) -> Result<Self, ReadError> {
+    pub(crate) fn read(path: &Path) -> Result<Self, ReadError> {
         let connection = connect(path)?;
         let sqlite = |source| ReadError::Sqlite { path: path.to_owned(), source };
         let schema =
@@ -69,33 +69,30 @@ impl SqliteDatabase {
     }
 
     /// How many problems have parameters.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.problems.len()
     }
 
     /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.problems.is_empty()
     }
 
     /// Rows of parameters whose problem is not there, so that MIOpen never
     /// finds them. They are left out.
-    #[must_use]
-    pub fn orphans(&self) -> u64 {
+    pub(crate) fn orphans(&self) -> u64 {
         self.orphans
     }
 
     /// Solvers and their parameters, problem by problem.
-    pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&str, &str)> {
         let solvers = self.problems.values().flatten();
         solvers.map(|(solver, params)| (solver.as_str(), params.as_str()))
     }
 
     /// Lays another database over this one: its solvers win, the others stay.
     /// None, and nothing is changed, where its problems have other columns.
-    pub fn lay_all_over(&mut self, over: Self) -> Option<Overlaid> {
+    pub(crate) fn lay_all_over(&mut self, over: Self) -> Option<Overlaid> {
         let order: Vec<usize> = self
             .columns
             .iter()
@@ -130,7 +127,7 @@ impl SqliteDatabase {
     ///
     /// # Errors
     /// [`WriteError`].
-    pub fn save(&self, path: &Path) -> Result<(), WriteError> {
+    pub(crate) fn save(&self, path: &Path) -> Result<(), WriteError> {
         let absolute = std::path::absolute(path)
             .map_err(|source| WriteError::Io { path: path.to_owned(), source })?;
         if let Some(beside) = pending(&absolute, "-wal").or_else(|| unplayed(&absolute)) {
