@@ -66,6 +66,20 @@ pub(crate) fn probe(path: &Path) -> Result<Probe, ReadError> {
     Ok(Probe { header, bytes, data_bytes: holes::data_bytes(&file, bytes).map_err(io)? })
 }
 
+/// The path of a file that SQLite keeps beside this one.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Whether a log lies beside the file: most likely another program has it open
+/// in WAL mode.
+#[cfg(feature = "user")]
+pub(crate) fn has_log(path: &Path) -> bool {
+    std::fs::symlink_metadata(beside(path, "-wal")).is_ok()
+}
+
 /// How a rollback journal begins that is still to be played back.
 /// `journal_mode=PERSIST` writes zeros over it when all is done.
 ///
@@ -81,9 +95,7 @@ pub(crate) fn check_journal(path: &Path) -> Result<(), ReadError> {
     // It is named after the file, not after a link to it.
     let is_link = std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
     let real = is_link.then(|| std::fs::canonicalize(path).ok()).flatten();
-    let mut journal = real.unwrap_or_else(|| path.to_owned()).into_os_string();
-    journal.push("-journal");
-    let journal = PathBuf::from(journal);
+    let journal = beside(real.as_deref().unwrap_or(path), "-journal");
     // Nothing but a file is opened: a pipe would block.
     if !std::fs::metadata(&journal).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0) {
         return Ok(());
@@ -112,22 +124,20 @@ pub(crate) fn connect(
     let absolute = std::path::absolute(path)
         .map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
     let ticks = TICKS_AT_REST + data_bytes / BYTES_PER_TICK;
-    connect_absolute(&absolute, ticks, max_object_bytes)
-        .map_err(|source| sqlite_error(path, source))
-}
-
-fn connect_absolute(
-    path: &Path,
-    ticks: u64,
-    max_object_bytes: u64,
-) -> Result<(Connection, StepBudget), rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(immutable_uri(path), flags)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_FUNCTION_ARG, MAX_FUNCTION_ARGUMENTS)?;
-    connection.pragma_update(None, "query_only", true)?;
-    harden(connection, ticks, max_object_bytes)
+    // `immutable` keeps SQLite from locking, and from looking for or creating
+    // journals beside the file, so that a read-only directory will do.
+    //
+    // Source: SQLite, "Uniform Resource Identifiers", sections 3.1 and 3.3.
+    let open = || {
+        let connection = Connection::open_with_flags(uri(&absolute, "immutable=1"), flags)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_FUNCTION_ARG, MAX_FUNCTION_ARGUMENTS)?;
+        connection.pragma_update(None, "query_only", true)?;
+        harden(connection, ticks, max_object_bytes)
+    };
+    open().map_err(|source| sqlite_error(path, source))
 }
 
 /// Applies the limits and settings for files that somebody else may have written.
@@ -202,14 +212,6 @@ pub(crate) fn sqlite_error(path: &Path, source: rusqlite::Error) -> ReadError {
 const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// `immutable` keeps SQLite from locking, and from looking for or creating
-/// journals beside the file, so that a read-only directory will do.
-///
-/// Source: SQLite, "Uniform Resource Identifiers", sections 3.1 and 3.3.
-fn immutable_uri(path: &Path) -> String {
-    uri(path, "immutable=1")
-}
-
 pub(crate) fn uri(path: &Path, parameters: &str) -> String {
     let path = percent_encode(path.as_os_str().as_encoded_bytes(), ENCODED);
     format!("file://{path}?{parameters}")
@@ -241,7 +243,7 @@ mod tests {
 
     #[test]
     fn every_path_survives_as_a_uri() {
-        let uri = |path: &str| immutable_uri(Path::new(path));
+        let uri = |path: &str| uri(Path::new(path), "immutable=1");
         assert_eq!(uri("/a/gfx906_60.kdb"), "file:///a/gfx906_60.kdb?immutable=1");
         assert_eq!(
             uri("/a b/50%?x=1#é.kdb"),

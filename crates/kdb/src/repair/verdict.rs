@@ -8,7 +8,7 @@ use crate::codec::{self, Claim};
 use crate::encoding::Encoding;
 use crate::error::{RowError, WriteError};
 use crate::key::{check_key, key_check};
-use crate::repair::place::CellPlace;
+use crate::repair::page::CellPlace;
 use crate::repair::shape::Shape;
 use crate::repair::source::{DamagedFile, stored};
 use crate::repair::staging::{LostPart, WholeRow};

@@ -12,11 +12,10 @@ use crate::error::{ReadError, WriteError};
 use crate::fault::Fault;
 use crate::header::{Header, Journal};
 use crate::key::check_key;
-use crate::open::{StepBudget, sqlite_error};
+use crate::open::{StepBudget, beside, has_log, sqlite_error};
 use crate::read::{ReadOptions, Reader};
 use crate::schema::{CREATE_INDEX, CREATE_TABLE, MAX_OBJECT_BYTES, MIN_FILE_BYTES, TABLE};
 use crate::table::missing_column;
-use crate::user::beside::{has_log, size_beside};
 use crate::user::connect::ReadMode;
 use crate::user::transaction::{Transaction, WRITE, hold_locks};
 use crate::user::{busy_handler, connect, transaction, usage};
@@ -132,7 +131,7 @@ impl UserKdb {
             let code = error.and_then(|error| error.sqlite_error_code());
             code == Some(rusqlite::ErrorCode::CannotOpen)
         };
-        let (look, journal) = match size_beside(path, "-wal") {
+        let (look, journal) = match std::fs::symlink_metadata(beside(path, "-wal")).ok().map(|log| log.len()) {
             Some(1..) => {
                 let mode = Journal::Wal.name();
                 return Err(ReadError::JournalMode { path: path.to_owned(), mode });
