@@ -8,44 +8,18 @@ use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 use md5::Md5;
 use sha2::{Digest, Sha256};
 
-use crate::check::{self, Format};
 use crate::compress::{Compression, gzip_best};
 use crate::contents::{Contents, Item};
 use crate::output::{Output, hex};
 use crate::tarball::Tarball;
+use crate::text::plain_operator;
 use crate::{Error, Written};
-
-/// How a package is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ArchOptions {
-    /// Threads that may compress; no effect on the bytes. By default as many
-    /// as the machine has.
-    pub threads: usize,
-}
-
-impl Default for ArchOptions {
-    fn default() -> Self {
-        Self { threads: crate::threads::default_threads() }
-    }
-}
-
-/// What the file's ending says.
-pub const COMPRESSION: Compression = Compression::Zst { level: 3 };
 
 /// The name that [`write()`] gives the file. It is for any processor: what it
 /// holds is for GPUs.
-#[must_use]
-pub fn file_name(spec: &PackageSpec) -> String {
+fn file_name(spec: &PackageSpec) -> String {
     let PackageSpec { name, version, revision, .. } = spec;
     format!("{name}-{version}-{revision}-any.pkg.tar.zst")
-}
-
-/// Whether [`write()`] would take the spec, without writing.
-///
-/// # Errors
-/// The first rule of the format that is broken, as its own kind of error.
-pub fn check(spec: &PackageSpec) -> Result<(), Error> {
-    check::spec(spec, Format::Arch)
 }
 
 /// Writes `spec` as a package into the existing directory `dir`. The copyright
@@ -56,8 +30,12 @@ pub fn check(spec: &PackageSpec) -> Result<(), Error> {
 ///
 /// Source: pacman 6.0.2, PKGBUILD(5), BUILDINFO(5) and `scripts/makepkg.sh.in`,
 /// `write_pkginfo` and `create_package`.
-pub fn write(spec: &PackageSpec, dir: &Path, options: &ArchOptions) -> Result<Written, Error> {
-    check(spec)?;
+pub(crate) fn write(
+    spec: &PackageSpec,
+    dir: &Path,
+    compression: Compression,
+    threads: usize,
+) -> Result<Written, Error> {
     let mut output = Output::create(dir, &file_name(spec))?;
     let path = output.path();
     let failed = |e| Error::write(&path, e);
@@ -72,7 +50,7 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &ArchOptions) -> Result<Wr
     let tree = file_list(spec.source_date_epoch, &info, &entries, &path)?;
     let tree = gzip_best(tree.as_bytes()).map_err(failed)?;
 
-    let encoder = COMPRESSION.encoder(&mut output, options.threads).map_err(failed)?;
+    let encoder = compression.encoder(&mut output, threads).map_err(failed)?;
     let mut tarball = Tarball::new(encoder, &path, spec.source_date_epoch);
     tarball.bytes(".MTREE", &tree)?;
     tarball.bytes(".PKGINFO", info.as_bytes())?;
@@ -123,12 +101,7 @@ fn package_info(spec: &PackageSpec, contents: &Contents<'_>) -> String {
 /// A name with its bound, as pacman has it: `name>=1.0`.
 fn bounded(relation: &Relation) -> String {
     let Some((operator, version)) = &relation.version else { return relation.name.clone() };
-    let operator = match operator.as_str() {
-        "<<" => "<",
-        ">>" => ">",
-        other => other,
-    };
-    format!("{}{operator}{version}", relation.name)
+    format!("{}{}{version}", relation.name, plain_operator(operator))
 }
 
 /// `.MTREE`: what `pacman -Qkk` holds installed files against.

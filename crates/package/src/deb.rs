@@ -11,40 +11,12 @@ use std::path::Path;
 use gfxpack_model::package::PackageSpec;
 use md5::Md5;
 
-use crate::check::{self, Format};
-use crate::compress::{Compression, gzip_best, gzip_stored};
+use crate::compress::{Compression, Encoder, gzip_best, gzip_stored};
 use crate::contents::Contents;
 use crate::digests::Digests;
 use crate::output::Output;
 use crate::tarball::Tarball;
 use crate::{Error, Written};
-
-/// How a .deb is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DebOptions {
-    /// Compression of the contents; xz level 1 by default, which every dpkg
-    /// and lintian reads.
-    pub compression: Compression,
-    /// Threads that may compress; no effect on the bytes. By default as many
-    /// as the machine has.
-    pub threads: usize,
-    /// Whether to list the files' MD5 digests, as Debian's packages do.
-    ///
-    /// Without the list dpkg makes one of its own from what it unpacks, so
-    /// `dpkg --verify` says the same; nothing then tells what was shipped.
-    /// Source: `process_archive` of dpkg (since 1.16.3).
-    pub md5sums: bool,
-}
-
-impl Default for DebOptions {
-    fn default() -> Self {
-        Self {
-            compression: Compression::Xz { level: 1 },
-            threads: crate::threads::default_threads(),
-            md5sums: true,
-        }
-    }
-}
 
 /// The size field of an ar header has ten decimal digits.
 const MEMBER_MAX: u64 = 9_999_999_999;
@@ -56,18 +28,8 @@ const MD5_DIGITS: usize = 32;
 const CONTROL_NAME: &str = "control.tar.gz";
 
 /// The name that [`write()`] gives the file: `<name>_<version>-<revision>_all.deb`.
-#[must_use]
-pub fn file_name(spec: &PackageSpec) -> String {
+fn file_name(spec: &PackageSpec) -> String {
     format!("{}_{}_all.deb", spec.name, control::version(spec))
-}
-
-/// Whether [`write()`] would take the spec and the options, without writing.
-///
-/// # Errors
-/// The first rule of the format that is broken, as its own kind of error.
-pub fn check(spec: &PackageSpec, options: &DebOptions) -> Result<(), Error> {
-    check::spec(spec, Format::Deb)?;
-    options.compression.check()
 }
 
 /// Writes `spec` as a .deb into the existing directory `dir`.
@@ -75,14 +37,19 @@ pub fn check(spec: &PackageSpec, options: &DebOptions) -> Result<(), Error> {
 /// Copyright and changelog are added below `/usr/share/doc/<name>`, and where
 /// lintian would warn of what is on purpose, such as files in `/opt`, overrides
 /// with the reason. There are no maintainer scripts. Where MD5 digests are
-/// asked for, one thread more than the options say makes them.
+/// asked for, one more thread makes them.
 ///
 /// # Errors
 /// Every kind of [`Error`] but those of rpm and of checksums.
 ///
 /// Source: deb(5); Debian Policy 4.7.0, chapters 5 and 12.
-pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Written, Error> {
-    check(spec, options)?;
+pub(crate) fn write(
+    spec: &PackageSpec,
+    dir: &Path,
+    compression: Compression,
+    with_md5sums: bool,
+    threads: usize,
+) -> Result<Written, Error> {
     let changelog = control::changelog(spec);
     let mut output = Output::create(dir, &file_name(spec))?;
     let path = output.path();
@@ -102,7 +69,7 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Wri
     // place is left empty; how much they take does not depend on them.
     let control = control::control(spec, &contents)?;
     let unknown = contents.iter().map(|_| "0".repeat(MD5_DIGITS)).collect();
-    let unknown = options.md5sums.then(|| md5sums(&contents, unknown));
+    let unknown = with_md5sums.then(|| md5sums(&contents, unknown));
     let size = control_member(spec, &control, unknown.as_deref(), &path)?.len();
     let mtime = spec.source_date_epoch;
     output.write_all(b"!<arch>\n").map_err(failed)?;
@@ -111,11 +78,12 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Wri
     output.leave((MEMBER_HEADER + size).next_multiple_of(2) as u64)?;
     let data_at = output.size();
     output.leave(MEMBER_HEADER as u64)?;
-    let digests = write_data(spec, &contents, &mut output, &path, options)?;
+    let encoder = compression.encoder(&mut output, threads).map_err(failed)?;
+    let digests = write_data(spec, &contents, encoder, &path, with_md5sums)?;
     let data_size = output.size() - data_at - MEMBER_HEADER as u64;
     pad(&mut output, data_size).map_err(failed)?;
 
-    let data_name = format!("data.tar.{}", options.compression.extension());
+    let data_name = format!("data.tar.{}", compression.extension());
     output.fill(data_at, member_header(&data_name, data_size, mtime, &path)?.as_bytes())?;
     let known = digests.map(|digests| md5sums(&contents, digests));
     let control = control_member(spec, &control, known.as_deref(), &path)?;
@@ -133,16 +101,15 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Wri
 fn write_data(
     spec: &PackageSpec,
     contents: &Contents<'_>,
-    out: &mut Output,
+    out: Encoder<&mut Output>,
     path: &Path,
-    options: &DebOptions,
+    with_md5sums: bool,
 ) -> Result<Option<Vec<String>>, Error> {
     let failed = |e| Error::write(path, e);
-    let encoder = options.compression.encoder(out, options.threads).map_err(failed)?;
-    let mut tarball = Tarball::new(encoder, path, spec.source_date_epoch);
+    let mut tarball = Tarball::new(out, path, spec.source_date_epoch);
     tarball.directory("./")?;
     let mut directories = contents.directories().into_iter().peekable();
-    let digests = options.md5sums.then(Digests::start::<Md5>).transpose().map_err(failed)?;
+    let digests = with_md5sums.then(Digests::start::<Md5>).transpose().map_err(failed)?;
     for (install_path, item) in contents.iter() {
         // Parents sort before their files, so all are due by now.
         while let Some(directory) = directories.next_if(|directory| *directory < install_path) {

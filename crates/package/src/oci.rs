@@ -9,30 +9,12 @@ use gfxpack_model::package::PackageSpec;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::check::{self, Format};
 use crate::compress::Compression;
 use crate::contents::Contents;
 use crate::output::{Hashing, Output, hex, scratch};
 use crate::tarball::Tarball;
 use crate::text::rfc3339;
 use crate::{Error, Written};
-
-/// How an image is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OciOptions {
-    /// Threads that may compress; no effect on the bytes. By default as many
-    /// as the machine has.
-    pub threads: usize,
-}
-
-impl Default for OciOptions {
-    fn default() -> Self {
-        Self { threads: crate::threads::default_threads() }
-    }
-}
-
-/// What every reader of images takes; zstd is younger.
-pub const COMPRESSION: Compression = Compression::Gz { level: 6 };
 
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
@@ -45,18 +27,9 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const TAG_MAX: usize = 128;
 
 /// The name that [`write()`] gives the file.
-#[must_use]
-pub fn file_name(spec: &PackageSpec) -> String {
+fn file_name(spec: &PackageSpec) -> String {
     let PackageSpec { name, version, revision, .. } = spec;
     format!("{name}-{version}-{revision}.oci.tar")
-}
-
-/// Whether [`write()`] would take the spec, without writing.
-///
-/// # Errors
-/// The first rule of the format that is broken, as its own kind of error.
-pub fn check(spec: &PackageSpec) -> Result<(), Error> {
-    check::spec(spec, Format::Oci)
 }
 
 /// Writes `spec` as an image into the existing directory `dir`: what skopeo
@@ -70,12 +43,16 @@ pub fn check(spec: &PackageSpec) -> Result<(), Error> {
 /// Every kind of [`Error`] but those of .deb, rpm and checksums.
 ///
 /// Source: OCI image specification 1.1.
-pub fn write(spec: &PackageSpec, dir: &Path, options: &OciOptions) -> Result<Written, Error> {
-    check(spec)?;
+pub(crate) fn write(
+    spec: &PackageSpec,
+    dir: &Path,
+    compression: Compression,
+    threads: usize,
+) -> Result<Written, Error> {
     let mut output = Output::create(dir, &file_name(spec))?;
     let path = output.path();
     let mut layer_file = scratch(dir, &path)?;
-    let layer = layer(spec, &layer_file, &path, options.threads)?;
+    let layer = layer(spec, &layer_file, &path, compression, threads)?;
     let config = Blob::json(CONFIG, &config(spec, &layer.diff_id));
     let manifest = Blob::json(MANIFEST, &manifest(spec, &config, &layer.descriptor));
     let layout = json!({ "imageLayoutVersion": "1.0.0" }).to_string();
@@ -100,13 +77,19 @@ struct Layer {
     descriptor: Value,
 }
 
-fn layer(spec: &PackageSpec, file: &File, output: &Path, threads: usize) -> Result<Layer, Error> {
+fn layer(
+    spec: &PackageSpec,
+    file: &File,
+    output: &Path,
+    compression: Compression,
+    threads: usize,
+) -> Result<Layer, Error> {
     let failed = |e| Error::write(output, e);
     let mut contents = Contents::from_spec(spec)?;
     let copyright = format!("/usr/share/doc/{}/copyright", spec.name);
     contents.add(&copyright, spec.copyright.as_bytes())?;
     let packed = Hashing::new(BufWriter::new(file));
-    let encoder = COMPRESSION.encoder(packed, threads).map_err(failed)?;
+    let encoder = compression.encoder(packed, threads).map_err(failed)?;
     let mut tarball = Tarball::new(Hashing::new(encoder), output, spec.source_date_epoch);
     for (install_path, item) in contents.iter() {
         tarball.file(&install_path[1..], item, None)?;

@@ -174,21 +174,11 @@ impl Output {
 }
 
 /// SHA-256 of a whole file.
-fn digest(file: &File) -> io::Result<String> {
-    let mut sha256 = Sha256::new();
-    let mut buffer = vec![0; 256 << 10];
-    let mut at = 0;
-    loop {
-        match file.read_at(&mut buffer, at) {
-            Ok(0) => return Ok(hex(&sha256.finalize())),
-            Ok(filled) => {
-                sha256.update(&buffer[..filled]);
-                at += filled as u64;
-            }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
+fn digest(mut file: &File) -> io::Result<String> {
+    file.rewind()?;
+    let mut hashing = Hashing::new(io::sink());
+    io::copy(&mut file, &mut hashing)?;
+    Ok(hashing.finish().1)
 }
 
 impl Write for Output {

@@ -13,31 +13,11 @@ use std::path::Path;
 
 use gfxpack_model::package::PackageSpec;
 
-use crate::check::{self, Format};
 use crate::compress::Compression;
 use crate::contents::Contents;
 use crate::output::{Output, scratch};
 use crate::signature::Sign;
 use crate::{Error, Written};
-
-/// How an .rpm is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RpmOptions {
-    /// Compression of the payload; zstd level 3 by default.
-    pub compression: Compression,
-    /// Threads that may compress; no effect on the bytes. By default as many
-    /// as the machine has.
-    pub threads: usize,
-}
-
-impl Default for RpmOptions {
-    fn default() -> Self {
-        Self {
-            compression: Compression::Zst { level: 3 },
-            threads: crate::threads::default_threads(),
-        }
-    }
-}
 
 /// Directories of this name belong to the system or to ROCm, not to a package
 /// of kernels, and so does everything above them.
@@ -46,22 +26,13 @@ const SHARED_DIRECTORIES: [&str; 10] =
 
 /// The name that [`write()`] gives the file:
 /// `<name>-<version>-<revision>.noarch.rpm`.
-#[must_use]
-pub fn file_name(spec: &PackageSpec) -> String {
+fn file_name(spec: &PackageSpec) -> String {
     let PackageSpec { name, version, revision, .. } = spec;
     format!("{name}-{version}-{revision}.noarch.rpm")
 }
 
-/// Whether [`write()`] would take the spec and the options, without writing.
-///
-/// # Errors
-/// The first rule of the format that is broken, as its own kind of error.
-pub fn check(spec: &PackageSpec, options: &RpmOptions) -> Result<(), Error> {
-    check::spec(spec, Format::Rpm)?;
-    options.compression.check()
-}
-
-/// Writes `spec` as an unsigned .rpm into the existing directory `dir`.
+/// Writes `spec` as an .rpm into the existing directory `dir`, with a signature
+/// of the header, which holds the payload's digests, where there is a `signer`.
 ///
 /// The copyright is added as the licence file. The package owns the
 /// directories of its files up to the first that others share, such as `share`.
@@ -71,25 +42,17 @@ pub fn check(spec: &PackageSpec, options: &RpmOptions) -> Result<(), Error> {
 /// compressed payload is on the disk of `dir` twice.
 ///
 /// # Errors
-/// Every kind of [`Error`] but those of .deb and checksums.
+/// Every kind of [`Error`] but those of .deb and checksums, and those of the
+/// signer.
 ///
 /// Source: rpm 4.18, docs/manual/format_v4.md.
-pub fn write(spec: &PackageSpec, dir: &Path, options: &RpmOptions) -> Result<Written, Error> {
-    write_signed(spec, dir, options, None)
-}
-
-/// Writes `spec` as [`write()`] does, with a signature of the header, which
-/// holds the payload's digests, where there is a `signer`.
-///
-/// # Errors
-/// Those of [`write()`], and those of the signer.
-pub fn write_signed(
+pub(crate) fn write(
     spec: &PackageSpec,
     dir: &Path,
-    options: &RpmOptions,
+    compression: Compression,
+    threads: usize,
     signer: Option<&dyn Sign>,
 ) -> Result<Written, Error> {
-    check(spec, options)?;
     let mut output = Output::create(dir, &file_name(spec))?;
     let path = output.path();
 
@@ -100,7 +63,6 @@ pub fn write_signed(
     let entries = payload::entries(&contents, &directories);
 
     let mut payload = scratch(dir, &path)?;
-    let RpmOptions { compression, threads } = *options;
     let digests =
         payload::write_payload(spec, &entries, &mut payload, &path, compression, threads)?;
     let header =

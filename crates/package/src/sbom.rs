@@ -218,13 +218,7 @@ fn document(
 
     for (number, archive) in archives.iter().enumerate() {
         let id = format!("{ARCHIVE}{number}");
-        let mut entry = package_entry(&id, &spec.name, &full);
-        entry["packageFileName"] = archive.file_name.clone().into();
-        entry["checksums"] = sha256_alone(&archive.sha256);
-        entry["primaryPackagePurpose"] = "ARCHIVE".into();
-        let url = format!("{}?checksum=sha256:{}", package_url(spec, &full), archive.sha256);
-        entry["externalRefs"] = external(&url);
-        packages.push(entry);
+        packages.push(archive_entry(&id, spec, &full, archive));
         relations.push(relation(&id, "PACKAGE_OF", PACKAGE));
     }
     files.extend(making.sources.iter().enumerate().map(source_entry));
@@ -275,6 +269,16 @@ fn main_entry(spec: &PackageSpec, full: &str, mut sha1s: Vec<&str>) -> Value {
         package["homepage"] = spec.homepage.clone().into();
     }
     package
+}
+
+fn archive_entry(id: &str, spec: &PackageSpec, full: &str, archive: &Written) -> Value {
+    let mut entry = package_entry(id, &spec.name, full);
+    entry["packageFileName"] = archive.file_name.clone().into();
+    entry["checksums"] = sha256_alone(&archive.sha256);
+    entry["primaryPackagePurpose"] = "ARCHIVE".into();
+    let url = format!("{}?checksum=sha256:{}", package_url(spec, full), archive.sha256);
+    entry["externalRefs"] = external(&url);
+    entry
 }
 
 fn source_entry((number, source): (usize, &Source)) -> Value {

@@ -9,7 +9,6 @@ mod gpg;
 mod keyring;
 mod secret_keys;
 mod signer;
-mod status;
 
 pub use error::{KeyFlaw, SigningError};
 pub use keyring::{ClearSigned, Keyring};

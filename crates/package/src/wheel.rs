@@ -12,8 +12,8 @@ use pep440_rs::Version;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, System, ZipWriter};
 
-use crate::check::{self, Format};
 use crate::contents::{Contents, Item};
+use crate::format::Format;
 use crate::output::{Hashing, Output};
 use crate::text::{paragraphs, wrap};
 use crate::{Error, Written};
@@ -36,17 +36,8 @@ const WIDTH: usize = 79;
 /// [`Error::Version`].
 ///
 /// Source: PyPA, "Binary distribution format", "File name convention".
-pub fn file_name(spec: &PackageSpec) -> Result<String, Error> {
+fn file_name(spec: &PackageSpec) -> Result<String, Error> {
     Ok(format!("{}-{}-py3-none-any.whl", module(spec), version(spec)?))
-}
-
-/// Whether [`write()`] would take the spec, without writing.
-///
-/// # Errors
-/// The first rule of the format that is broken, as its own kind of error.
-pub fn check(spec: &PackageSpec) -> Result<(), Error> {
-    check::spec(spec, Format::Wheel)?;
-    version(spec).map(drop)
 }
 
 /// Writes `spec` as a wheel into the existing directory `dir`.
@@ -60,8 +51,7 @@ pub fn check(spec: &PackageSpec) -> Result<(), Error> {
 ///
 /// Source: PyPA, "Binary distribution format", "Core metadata specifications"
 /// 2.4; Python, `site`.
-pub fn write(spec: &PackageSpec, dir: &Path) -> Result<Written, Error> {
-    check(spec)?;
+pub(crate) fn write(spec: &PackageSpec, dir: &Path) -> Result<Written, Error> {
     let (module, version) = (module(spec), version(spec)?);
     let info = format!("{module}-{version}.dist-info");
     let contents = Contents::from_spec(spec)?;
@@ -97,7 +87,7 @@ fn module(spec: &PackageSpec) -> String {
 /// in it; later ones are post-releases, so that they are upgrades.
 ///
 /// Source: PyPA, "Version specifiers".
-fn version(spec: &PackageSpec) -> Result<Version, Error> {
+pub(crate) fn version(spec: &PackageSpec) -> Result<Version, Error> {
     let refused = |part, value: &str| Error::Version {
         format: Format::Wheel.name(),
         part,
@@ -253,7 +243,7 @@ mod tests {
     fn file_names_are_normalized() {
         let check = |name: &str, version: &str, revision: &str, expected: Option<&str>| {
             let spec = spec(name, version, revision);
-            let made = super::check(&spec).and_then(|()| file_name(&spec)).ok();
+            let made = Format::Wheel.check(&spec).and_then(|()| file_name(&spec)).ok();
             let expected = expected.map(|expected| format!("{expected}-py3-none-any.whl"));
             assert_eq!(made, expected, "{name} {version}-{revision}");
         };

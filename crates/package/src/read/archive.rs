@@ -63,6 +63,18 @@ pub(super) enum Root {
     System,
 }
 
+/// Shows a file, whose other names are not shown.
+pub(super) fn show(
+    path: &str,
+    found: ArchiveFile<'_>,
+    outcome: &mut Outcome<'_, '_>,
+) -> Result<(), Stop> {
+    match found {
+        ArchiveFile::File(bytes) => outcome.file(&format!("/{path}"), bytes),
+        ArchiveFile::Again(_) => Ok(()),
+    }
+}
+
 /// Goes through an archive's files and the links to them. `see` gets the path
 /// as it stands there, without a leading `./`.
 ///

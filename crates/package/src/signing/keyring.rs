@@ -9,8 +9,7 @@ use gfxpack_process::{FileError, SystemTool, temporary_dir};
 
 use super::clear_text::clear_text;
 use super::error::SigningError;
-use super::gpg::{GPG, last_line};
-use super::status::{refused, word};
+use super::gpg::{GPG, last_line, refused, word};
 use crate::finding::Finding;
 use crate::read::{self, INDEX_MAX};
 
