@@ -13,7 +13,9 @@ impl Format {
     /// Whether the format has such a relation.
     fn has(self, kind: RelationKind) -> bool {
         match self {
-            Self::Deb { .. } => !matches!(kind, RelationKind::Obsoletes | RelationKind::Supplements),
+            Self::Deb { .. } => {
+                !matches!(kind, RelationKind::Obsoletes | RelationKind::Supplements)
+            }
             Self::Rpm { .. } => kind != RelationKind::Replaces,
             Self::Arch => !matches!(
                 kind,

@@ -229,6 +229,37 @@ impl Error {
     }
 }
 
+/// What ends the writing of a package.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The output can't be written.
+    Output(io::Error),
+    /// Anything else.
+    Other(Error),
+}
+
+impl Failure {
+    /// The error, of that output.
+    pub(crate) fn of(self, output: &Path) -> Error {
+        match self {
+            Self::Output(source) => Error::write(output, source),
+            Self::Other(error) => error,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
 fn write_hint(path: &Path, source: &io::Error) -> String {
     let dir = path.parent().unwrap_or(path).display();
     match source.kind() {

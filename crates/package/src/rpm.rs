@@ -9,67 +9,51 @@ mod header;
 mod payload;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::io::{self, Seek as _};
 
 use gfxpack_model::package::PackageSpec;
 
 use crate::compress::Compression;
 use crate::contents::Contents;
-use crate::output::{Output, scratch};
+use crate::error::Failure;
+use crate::output::Output;
 use crate::signature::Sign;
-use crate::{Error, Written};
 
 /// Directories of this name belong to the system or to ROCm, not to a package
 /// of kernels, and so does everything above them.
 const SHARED_DIRECTORIES: [&str; 10] =
     ["bin", "doc", "etc", "lib", "lib64", "licenses", "opt", "share", "usr", "var"];
 
-/// The name that [`write()`] gives the file:
-/// `<name>-<version>-<revision>.noarch.rpm`.
-fn file_name(spec: &PackageSpec) -> String {
-    let PackageSpec { name, version, revision, .. } = spec;
-    format!("{name}-{version}-{revision}.noarch.rpm")
-}
-
-/// Writes `spec` as an .rpm into the existing directory `dir`, with a signature
-/// of the header, which holds the payload's digests, where there is a `signer`.
+/// Writes `spec` as an .rpm, with a signature of the header, which holds the
+/// payload's digests, where there is a `signer`.
 ///
-/// The copyright is added as the licence file. The package owns the
+/// The file at `licence` is listed as the licence. The package owns the
 /// directories of its files up to the first that others share, such as `share`.
 /// `Replaces`, [`PackageSpec::deb_fields`] and [`PackageSpec::section`] have
 /// no counterpart. The signature header has room
 /// reserved, so that a signature can be added in place. While it works, the
 /// compressed payload is on the disk of `dir` twice.
 ///
-/// # Errors
-/// Every kind of [`Error`] but those of .deb and checksums, and those of the
-/// signer.
-///
 /// Source: rpm 4.18, docs/manual/format_v4.md.
 pub(crate) fn write(
     spec: &PackageSpec,
-    dir: &Path,
+    contents: &Contents<'_>,
+    output: &mut Output,
+    licence: &str,
     compression: Compression,
     threads: usize,
     signer: Option<&dyn Sign>,
-) -> Result<Written, Error> {
-    let mut output = Output::create(dir, &file_name(spec))?;
-    let path = output.path();
-
-    let licence = format!("/usr/share/licenses/{}/copyright", spec.name);
-    let mut contents = Contents::from_spec(spec)?;
-    contents.add(&licence, spec.copyright.as_bytes())?;
-    let directories = own_directories(&contents);
-    let entries = payload::entries(&contents, &directories);
-
-    let mut payload = scratch(dir, &path)?;
-    let digests =
-        payload::write_payload(spec, &entries, &mut payload, &path, compression, threads)?;
-    let header =
-        header::Layout { spec, entries: &entries, licence: &licence, compression, path: &path };
-    header.metadata(&digests, signer)?.write(&mut output).map_err(|e| header.failed(e))?;
-    output.append(&mut payload)?;
-    output.commit()
+) -> Result<(), Failure> {
+    let path = &output.path();
+    let directories = own_directories(contents);
+    let entries = payload::entries(contents, &directories);
+    let mut payload = output.scratch()?;
+    let digests = payload::write_payload(spec, &entries, &mut payload, compression, threads)?;
+    let header = header::Layout { spec, entries: &entries, licence, compression, path };
+    header.metadata(&digests, signer)?.write(output).map_err(|e| header.failed(e))?;
+    payload.rewind()?;
+    io::copy(&mut payload, output)?;
+    Ok(())
 }
 
 /// The directories from a file upwards to where others begin to put things: a

@@ -213,8 +213,7 @@ fn recipe_of(
 /// How many packages are written at once, and with how many threads each.
 fn share(jobs: &[&Job<'_, '_>], memory: u64) -> (usize, usize) {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let memory_of =
-        |job: &&Job<'_, '_>, threads| job.writer.format.compression().memory(threads);
+    let memory_of = |job: &&Job<'_, '_>, threads| job.writer.format.compression().memory(threads);
     let largest = |threads| jobs.iter().map(|job| memory_of(job, threads)).max().unwrap_or(1);
     // A package at a time ends with one thread at work on its last block, so
     // several packages of few threads each are faster.

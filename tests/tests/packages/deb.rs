@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_model::package::{ChangelogEntry, PackageSpec};
-use gfxpack_package::{Compression, Format};
 use gfxpack_package::read::{self, Kind};
+use gfxpack_package::{Compression, Format};
 
 use crate::installed::{assert_installed, root_tool};
 use crate::support::{NAME, awkward_spec, file_names, output, plain_spec, run, temp, tool};

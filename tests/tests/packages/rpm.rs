@@ -39,7 +39,8 @@ fn rpm_installs_verifies_and_removes() {
     for compression in COMPRESSIONS {
         let dir = temp();
         let spec = awkward_spec(dir.path());
-        let written = Format::Rpm { compression }.write(&spec, dir.path(), 2, None).expect("written");
+        let written =
+            Format::Rpm { compression }.write(&spec, dir.path(), 2, None).expect("written");
         let package = written.path.to_str().expect("UTF-8");
         let root = dir.path().join("root");
         fs::create_dir(&root).expect("created");
@@ -68,7 +69,8 @@ fn rpm_checks_the_digests() {
     for compression in COMPRESSIONS {
         let dir = temp();
         let spec = awkward_spec(dir.path());
-        let written = Format::Rpm { compression }.write(&spec, dir.path(), 2, None).expect("written");
+        let written =
+            Format::Rpm { compression }.write(&spec, dir.path(), 2, None).expect("written");
         assert_eq!(written.file_name, format!("{NAME}-1.0.0-1.noarch.rpm"));
         let checked = run(tool("rpm").arg("-Kv").arg(&written.path));
         for digest in ["Header SHA256 digest: OK", "Payload SHA256 digest: OK"] {

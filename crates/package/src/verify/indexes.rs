@@ -32,9 +32,7 @@ pub(super) fn check(dir: &Path, keyring: Option<&Keyring>) -> Result<Checked, Ve
         match indexes.first_mut() {
             // Suites share what lies below.
             Some((_, findings)) => findings.extend(unlisted(dir, "deb", &listed)?),
-            None => {
-                indexes.push((suites, vec!["there is no suite in it".to_owned().into()]))
-            }
+            None => indexes.push((suites, vec!["there is no suite in it".to_owned().into()])),
         }
     }
     if dir.join("repodata").is_dir() {

@@ -63,7 +63,10 @@ pub(super) fn signature_of(path: &Path) -> PathBuf {
 }
 
 /// What is wrong with that signature.
-pub(super) fn check_signature(keyring: &Keyring, path: &Path) -> Result<Option<Finding>, SigningError> {
+pub(super) fn check_signature(
+    keyring: &Keyring,
+    path: &Path,
+) -> Result<Option<Finding>, SigningError> {
     match read(&signature_of(path)) {
         Ok(signature) => {
             let refused = keyring.check_file(&signature, path)?;

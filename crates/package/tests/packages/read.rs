@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use ::tar::EntryType;
-use gfxpack_package::read::{self, Kind};
 use gfxpack_package::Format;
+use gfxpack_package::read::{self, Kind};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::archives::{TarEntry, both, check, deb, file, gz, link, tar, tar_without_end};
