@@ -58,11 +58,9 @@ mod read;
 #[cfg(feature = "tools")]
 mod repair;
 mod row;
-mod row_info;
 mod schema;
 #[cfg(feature = "tools")]
 mod stats;
-mod table;
 #[cfg(feature = "user")]
 mod user;
 #[cfg(feature = "tools")]
@@ -94,7 +92,7 @@ pub use progress::Progress;
 pub use read::{Fetched, KernelRow, ReadOptions, Reader, RowMark};
 #[cfg(feature = "tools")]
 pub use repair::{Repaired, repair, staging::Lost};
-pub use row_info::RowInfo;
+pub use row::RowInfo;
 pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, PAGE_SIZE};
 #[cfg(feature = "tools")]
 pub use stats::{Info, MadeBy, Stats, Sums};

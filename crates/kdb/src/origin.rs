@@ -20,6 +20,14 @@ pub struct ObjectOrigin {
     pub source_digest: String,
 }
 
+impl ObjectOrigin {
+    /// All of it, in the order of the columns.
+    pub(crate) fn texts(&self) -> [&String; 5] {
+        let Self { generator, compiler, compiler_digest, source, source_digest } = self;
+        [generator, compiler, compiler_digest, source, source_digest]
+    }
+}
+
 /// What is known of a row beside the row itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Note {
@@ -65,10 +73,8 @@ impl NoteReader {
         while let Some(row) = rows.next()? {
             // An entry of another kind notes nothing.
             let Some((id, origin)) = origin(row) else { continue };
-            let ObjectOrigin { generator, compiler, compiler_digest, source, source_digest } =
-                &origin;
-            let texts = [generator, compiler, compiler_digest, source, source_digest];
-            bytes += texts.map(String::len).iter().sum::<usize>() + size_of::<ObjectOrigin>();
+            let texts = origin.texts().map(String::len);
+            bytes += texts.iter().sum::<usize>() + size_of::<ObjectOrigin>();
             if bytes > MAX_BYTES {
                 return Ok(Self::default());
             }

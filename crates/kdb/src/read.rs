@@ -15,12 +15,11 @@ use crate::open::{self, Probe, StepBudget, beside};
 use crate::opened::Opened;
 use crate::origin::{NoteReader, ObjectOrigin};
 use crate::row;
-use crate::row_info::{RowInfo, key, key_text, row_info, shown_key};
+use crate::row::{RowInfo, key, key_text, row_info, shown_key};
 use crate::schema::{
     IN_ORDER, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_KEYS, SELECT_KEYS_DENSE,
-    SELECT_ONE, SELECT_ONE_DENSE, SELECT_ONE_WITHOUT_ROWID, TABLE,
+    SELECT_ONE, SELECT_ONE_DENSE, SELECT_ONE_WITHOUT_ROWID, TABLE, key_index, missing_column,
 };
-use crate::table::{key_index, missing_column};
 use crate::work::WorkBudget;
 
 /// How a kdb is read.
@@ -415,7 +414,8 @@ impl Reader {
     }
 
     fn row_info(&self, row: &rusqlite::Row<'_>) -> Result<RowInfo, ReadError> {
-        row_info(row, self.file.work.max_object_bytes).map_err(|source| self.row(shown_key(row), source))
+        row_info(row, self.file.work.max_object_bytes)
+            .map_err(|source| self.row(shown_key(row), source))
     }
 
     pub(crate) fn sqlite(&self, source: rusqlite::Error) -> ReadError {

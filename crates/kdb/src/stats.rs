@@ -9,7 +9,7 @@ use crate::header::Header;
 use crate::layout::Layout;
 use crate::progress::Progress;
 use crate::read::Reader;
-use crate::row_info::RowInfo;
+use crate::row::RowInfo;
 
 /// A summary of what a kdb holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use crate::encoding::Encoding;
 use crate::error::{ReadError, RowError};
 use crate::origin::{Note, NoteReader};
 use crate::read::{ReadOptions, Reader, StoredBlob};
-use crate::row_info::RowInfo;
+use crate::row::RowInfo;
 
 /// Entries read at a time.
 const BATCH: u32 = 256;

@@ -115,7 +115,7 @@ impl<'a> DamagedFile<'a> {
 pub(crate) fn stored<'p>(shape: &Shape, payload: &'p [u8]) -> Option<(&'p [u8], i64)> {
     match shape {
         Shape::Row { blob, size, .. } | Shape::Object { blob, size } => {
-            let bytes = payload.get(blob.clone())?;
+            let bytes = blob.of(payload)?;
             Some((bytes, size.read(payload)?))
         }
         Shape::Key { .. } | Shape::RowInfo { .. } => None,

@@ -18,8 +18,9 @@ use crate::open::{self, Probe};
 use crate::opened::Opened;
 use crate::parallel;
 use crate::progress::Progress;
-use crate::schema::{COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE};
-use crate::table::{key_index, missing_column};
+use crate::schema::{
+    COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE, key_index, missing_column,
+};
 use crate::verify::check_row::UncheckedRow;
 use crate::verify::report::{Finding, FindingClass, Report};
 use crate::work::WorkBudget;
