@@ -140,7 +140,8 @@ fn create(
         let probe = Probe::start(asked.iter().map(|plan| &plans[*plan]), installed, options)?;
         match probe.run(options.cancelled)? {
             Ended::Done(done) => {
-                let refused = done.heard.failures.iter().map(|(plan, failure)| (asked[*plan], *failure));
+                let refused =
+                    done.heard.failures.iter().map(|(plan, failure)| (asked[*plan], *failure));
                 failures.extend(refused);
                 return Ok((done, failures));
             }
