@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use gfxpack_sqlite::StepBudget;
 use rusqlite::{CachedStatement, Connection, Params, Row, Rows};
 
 use crate::error::ReadError;
 use crate::layout::Layout;
-use crate::open::{StepBudget, sqlite_error};
+use crate::open::sqlite_error;
 use crate::schema::TABLE;
 use crate::work::WorkBudget;
 

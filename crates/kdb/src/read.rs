@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gfxpack_model::KernelKey;
+use gfxpack_sqlite::{StepBudget, filled_log};
 use rusqlite::Connection;
 
 use crate::codec::{self, Claim};
 use crate::error::{ReadError, RowError};
 use crate::header::{Header, Journal};
 use crate::layout::Layout;
-use crate::open::{self, Probe, StepBudget, beside};
+use crate::open::{self, Probe};
 use crate::opened::Opened;
 use crate::origin::{NoteReader, ObjectOrigin};
 use crate::row;
@@ -123,7 +124,7 @@ impl Reader {
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, ReadError> {
         let path = path.as_ref();
         let Probe { header, bytes, data_bytes } = open::probe(path)?;
-        let at_rest = options.wal && header.journal == Journal::Wal && !has_changes_in_log(path);
+        let at_rest = options.wal && header.journal == Journal::Wal && filled_log(path).is_none();
         if header.journal != Journal::Delete && !at_rest {
             let mode = header.journal.name();
             return Err(ReadError::JournalMode { path: path.to_owned(), mode });
@@ -432,9 +433,4 @@ impl Reader {
 fn row_mark(row: &rusqlite::Row<'_>) -> Option<RowMark> {
     let hash = row::text(row, 3, "kernel_hash").ok().filter(|hash| hash.len() == 32)?;
     Some(RowMark { id: row::id(row, 6)?, hash: u128::from_str_radix(hash, 16).ok()? })
-}
-
-/// Whether changes to the file stand in a log beside it.
-fn has_changes_in_log(path: &Path) -> bool {
-    std::fs::metadata(beside(path, "-wal")).is_ok_and(|metadata| metadata.len() > 0)
 }

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gfxpack_model::KernelKey;
+use gfxpack_sqlite::beside;
 
 use super::connect;
 use super::private_dir::PrivateDir;
 use super::user_kdb::reader;
 use crate::error::ReadError;
 use crate::header::Journal;
-use crate::open::{self, beside, sqlite_error};
+use crate::open::{self, sqlite_error};
 use crate::read::Reader;
 
 /// File and log together, in bytes, above which no copy is made.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use gfxpack_model::KernelKey;
+use gfxpack_sqlite::{StepBudget, beside};
 use rusqlite::Connection;
 
 use crate::encode::{Blob, encode};
@@ -12,7 +13,7 @@ use crate::error::{ReadError, WriteError};
 use crate::fault::Fault;
 use crate::header::{Header, Journal};
 use crate::key::check_key;
-use crate::open::{StepBudget, beside, has_log, sqlite_error};
+use crate::open::{has_log, sqlite_error};
 use crate::read::{ReadOptions, Reader};
 use crate::schema::{
     CREATE_INDEX, CREATE_TABLE, MAX_OBJECT_BYTES, MIN_FILE_BYTES, TABLE, missing_column,

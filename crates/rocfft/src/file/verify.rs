@@ -93,12 +93,12 @@ pub fn verify(path: &Path, arch: Option<&str>) -> Result<Report, ReadError> {
 }
 
 fn integrity(reader: &Reader, report: &mut Report) -> Result<(), rusqlite::Error> {
-    let connection = &reader.opened.connection;
+    let connection = &reader.connection;
     let unused = "SELECT 'object ' || id || ' belongs to no key' FROM rocfft_objects \
         WHERE id NOT IN (SELECT object FROM rocfft_keys) LIMIT 100";
     let dense = (reader.layout() == Layout::Dense).then_some(unused);
     for sql in ["PRAGMA integrity_check(100)"].into_iter().chain(dense) {
-        reader.opened.renew();
+        reader.budget.renew();
         let mut statement = connection.prepare(sql)?;
         let mut lines = statement.query(())?;
         while let Some(line) = lines.next()? {
@@ -106,7 +106,7 @@ fn integrity(reader: &Reader, report: &mut Report) -> Result<(), rusqlite::Error
             if line != "ok" {
                 report.add("integrity", None, line);
             }
-            reader.opened.renew();
+            reader.budget.renew();
         }
     }
     Ok(())

@@ -87,7 +87,8 @@ fn what_is_no_kernel_cache_is_refused_with_a_reason() {
         check("schema", &text.replace("FOUND", found));
     }
     write_all(&path, Layout::Plain, &rows());
-    fs::write(dir.path().join("x.db-journal"), [0xd9; 512]).unwrap();
+    let journal = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    fs::write(dir.path().join("x.db-journal"), journal).unwrap();
     check("not-sqlite", "failed to read `X`: a program that wrote to it did not finish");
     fs::remove_file(dir.path().join("x.db-journal")).unwrap();
     let wal = "PRAGMA journal_mode = WAL; DELETE FROM cache_v1";
