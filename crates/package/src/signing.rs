@@ -11,7 +11,7 @@ mod secret_keys;
 mod signer;
 
 pub use error::{KeyFlaw, SigningError};
-pub use keyring::{ClearSigned, Keyring};
+pub use keyring::Keyring;
 pub use signer::Signer;
 
 pub(crate) use clear_text::clear_text;

@@ -19,15 +19,6 @@ const GPGCONF: SystemTool =
 /// What gpg writes besides the keys that it imports, in bytes.
 const ROOM: usize = 64 << 10;
 
-/// What a clear-signed file comes to.
-#[derive(Debug)]
-pub enum ClearSigned {
-    /// The signature is good and by one of the keys: what it signs.
-    Text(Vec<u8>),
-    /// What is wrong with it.
-    Refused(Finding),
-}
-
 /// Public keys whose signatures are trusted, and no others.
 #[derive(Debug)]
 pub struct Keyring {
@@ -93,20 +84,23 @@ impl Keyring {
         self.check_file(signature, &path)
     }
 
-    /// Checks a clear-signed file.
+    /// The text of a clear-signed file, or why its signature does not count.
     ///
     /// # Errors
     /// [`SigningError::File`] and [`SigningError::Tool`].
-    pub fn check_clear_signed(&self, signed: &[u8]) -> Result<ClearSigned, SigningError> {
+    pub(crate) fn check_clear_signed(
+        &self,
+        signed: &[u8],
+    ) -> Result<Result<Vec<u8>, Finding>, SigningError> {
         if let Err(why) = clear_text(signed) {
-            return Ok(ClearSigned::Refused(why.into()));
+            return Ok(Err(why.into()));
         }
         let ran = self.run(&["--output", "-", "--decrypt"], signed)?;
         let texts = ran.status.lines().filter(|line| word(line) == Some("PLAINTEXT")).count();
         Ok(match refused(&ran.status, &ran.stderr) {
-            None if texts == 1 => ClearSigned::Text(ran.stdout),
-            None => ClearSigned::Refused("it is not of the one text".to_owned().into()),
-            Some(why) => ClearSigned::Refused(why),
+            None if texts == 1 => Ok(ran.stdout),
+            None => Err("it is not of the one text".to_owned().into()),
+            Some(why) => Err(why),
         })
     }
 

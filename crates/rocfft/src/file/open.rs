@@ -11,27 +11,28 @@ use rusqlite::Connection;
 
 use crate::file::error::ReadError;
 use crate::file::layout::Layout;
-use crate::file::read::Reader;
 
 /// The smallest page, so the smallest file.
 const MIN_BYTES: u64 = 512;
 /// Bytes that a key may have beside its code object.
 const KEY_BYTES: u64 = 1 << 16;
 
-impl Reader {
-    /// Opens a file, and makes sure that its schema is a kernel cache's.
-    ///
-    /// # Errors
-    /// [`ReadError`], but for those of rows.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
-        let path = path.as_ref().to_owned();
-        let bytes = check_header(&path)?;
-        let absolute = std::path::absolute(&path).map_err(|source| io_error(&path, source))?;
-        let connected = connect(&absolute, bytes);
-        let (connection, budget) = connected.map_err(|source| sqlite_error(&path, source))?;
-        let layout = layout(&path, &connection)?;
-        Ok(Self { path, connection, layout, bytes, budget })
-    }
+/// A connection that can only read, creates nothing beside the file and trusts
+/// nothing in it; its budget, and the file's size.
+///
+/// # Errors
+/// [`ReadError`], but for those of schema and rows.
+pub(crate) fn connect(path: &Path) -> Result<(Connection, StepBudget, u64), ReadError> {
+    let bytes = check_header(path)?;
+    let absolute = std::path::absolute(path).map_err(|source| io_error(path, source))?;
+    let open = || {
+        let mut connection = gfxpack_sqlite::open(&absolute, true)?;
+        let budget = StepBudget::for_file(&mut connection, bytes)?;
+        // A value can't have more bytes than its file.
+        gfxpack_sqlite::harden(&connection, bytes.min(code_object::MAX_BYTES) + KEY_BYTES)?;
+        Ok((connection, budget, bytes))
+    };
+    open().map_err(|source| sqlite_error(path, source))
 }
 
 /// SQLite's error, told apart where our own budget ended the query.
@@ -75,17 +76,9 @@ fn check_header(path: &Path) -> Result<u64, ReadError> {
     Ok(metadata.len())
 }
 
-fn connect(path: &Path, bytes: u64) -> Result<(Connection, StepBudget), rusqlite::Error> {
-    let mut connection = gfxpack_sqlite::open(path, true)?;
-    let budget = StepBudget::for_file(&mut connection, bytes)?;
-    // A value can't have more bytes than its file.
-    gfxpack_sqlite::harden(&connection, bytes.min(code_object::MAX_BYTES) + KEY_BYTES)?;
-    Ok((connection, budget))
-}
-
 /// The layout by the schema, which must be exactly that of one of them. Blanks
 /// are not compared: who copies the statement may lay it out differently.
-fn layout(path: &Path, connection: &Connection) -> Result<Layout, ReadError> {
+pub(crate) fn layout(path: &Path, connection: &Connection) -> Result<Layout, ReadError> {
     let sqlite = |source| sqlite_error(path, source);
     let bare = |text: &str| text.split_whitespace().collect::<String>();
     // The index of a table's primary key has no text.

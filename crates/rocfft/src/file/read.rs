@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use crate::file::error::ReadError;
 use crate::file::layout::Layout;
-use crate::file::open::sqlite_error;
+use crate::file::open::{self, sqlite_error};
 use crate::file::row::{RowError, code_of, key_of};
 use crate::key::CacheKey;
 
@@ -30,6 +30,17 @@ pub struct Reader {
 }
 
 impl Reader {
+    /// Opens a file, and makes sure that its schema is a kernel cache's.
+    ///
+    /// # Errors
+    /// [`ReadError`], but for those of rows.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
+        let path = path.as_ref().to_owned();
+        let (connection, budget, bytes) = open::connect(&path)?;
+        let layout = open::layout(&path, &connection)?;
+        Ok(Self { path, connection, layout, bytes, budget })
+    }
+
     /// The file's path, as it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
