@@ -18,7 +18,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail, ensure};
 use gfxpack_kdb::{Row, WriteOptions};
 use gfxpack_model::InstallLayout;
-use gfxpack_package::deb::{self, DebOptions};
+use gfxpack_package::Format;
 use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
 use gfxpack_runtime::{
     Config, KernelCache, KernelKey, Layer, MissReason, Origin, Places, Target, UserPlace,
@@ -166,7 +166,7 @@ fn package(kdb: &Path, kernels: u64, dir: &Path) -> Result<PathBuf> {
         tuning: Vec::new(),
     };
     let spec = kernel_package::spec(&release, &contents);
-    Ok(deb::write(&spec, dir, &DebOptions::default())?.path)
+    Ok(Format::DEB.write(&spec, dir, 1, None)?.path)
 }
 
 fn install(deb: &Path, root: &Path) {

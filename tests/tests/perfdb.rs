@@ -7,7 +7,7 @@ use std::io;
 use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_model::{InstallLayout, KernelKey};
-use gfxpack_package::deb::{self, DebOptions};
+use gfxpack_package::Format;
 use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
 use gfxpack_tests::project::{Project, finish, tool};
 use serde_json::{Value, json};
@@ -231,7 +231,7 @@ fn a_database_that_was_damaged_before_it_was_packaged_is_found() {
             tuning: vec![(PERF.to_owned(), project.write(PERF, text))],
         };
         let spec = kernel_package::spec(&release, &contents);
-        let written = deb::write(&spec, project.path(), &DebOptions::default()).unwrap();
+        let written = Format::DEB.write(&spec, project.path(), 1, None).unwrap();
         written.path.display().to_string()
     };
     let deb = package(PERF_TEXT);

@@ -44,8 +44,14 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         ],
     ),
     (
+        "gfxpack-sqlite",
+        &[],
+        // Each user of it knows one file format; this knows none.
+        &["clap", "rayon", "rustix", "serde_json", "tempfile", "tokio"],
+    ),
+    (
         "gfxpack-kdb",
-        &["gfxpack-model"],
+        &["gfxpack-model", "gfxpack-sqlite"],
         &["clap", "indicatif", "liblzma", "rpm", "tar", "toml", "walkdir", "zstd", "tokio"],
     ),
     (
@@ -102,7 +108,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "gfxpack-tuning",
-        &["gfxpack-model"],
+        &["gfxpack-model", "gfxpack-sqlite"],
         &[
             "bzip2",
             "clap",
@@ -164,7 +170,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "gfxpack-rocfft",
-        &["gfxpack-model", "gfxpack-stock-library"],
+        &["gfxpack-model", "gfxpack-sqlite", "gfxpack-stock-library"],
         &["clap", "indicatif", "rayon", "rpm", "walkdir", "tokio"],
     ),
     (
@@ -253,6 +259,7 @@ const RUNTIME: &[&str] = &[
     "foldhash",
     "gfxpack-kdb",
     "gfxpack-model",
+    "gfxpack-sqlite",
     "hashbrown",
     "hashlink",
     "hybrid-array",

@@ -1,6 +1,5 @@
 //! Removing entries: what is kept, and why.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -35,34 +34,47 @@ pub struct Clearing {
 }
 
 /// Why an entry is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Kept {
     /// It is a result of tuning.
+    #[error("it is a result of tuning: --tuning removes it too")]
     Tuning,
     /// This result of tuning is in it.
+    #[error("`{0}` is a result of tuning: --tuning removes it too")]
     TuningWithin(PathBuf),
     /// It was changed too lately.
+    #[error("it was changed lately")]
     Young,
     /// Another process has it open, or holds a lock on it: this file.
+    #[error("`{0}` is in use")]
     Live(PathBuf),
     /// It, or the directory it is in, is a symbolic link.
+    #[error("`{0}` is a symbolic link")]
     Link(PathBuf),
     /// It is not what it was when it was found, and not the tool's any more.
+    #[error("`{0}` is something else than what was found")]
     Replaced(PathBuf),
     /// This belongs to another user, or everybody may rename what is in it.
+    #[error("`{0}` belongs to another user, or to everybody")]
     Foreign(PathBuf),
     /// This is `/`, the home directory, or above it.
+    #[error("`{0}` is the root, the home directory, or above it")]
     Unsafe(PathBuf),
     /// Another file system is mounted there.
+    #[error("another file system is at `{0}`")]
     Mount(PathBuf),
     /// It can't be looked at.
+    #[error("`{0}` can't be looked at")]
     Unreadable(PathBuf),
     /// It belongs to another version of the tool than the one that is meant.
+    #[error("it belongs to another version")]
     OtherVersion,
     /// It belongs to the newest version, which is to stay.
+    #[error("it belongs to the newest version")]
     NewestVersion,
     /// Its name tells no version.
+    #[error("its name does not tell a version")]
     NoVersion,
 }
 
@@ -84,34 +96,6 @@ impl Kept {
             Self::OtherVersion => "other-version",
             Self::NewestVersion => "newest-version",
             Self::NoVersion => "no-version",
-        }
-    }
-}
-
-impl fmt::Display for Kept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tuning => write!(f, "it is a result of tuning: --tuning removes it too"),
-            Self::TuningWithin(path) => {
-                write!(f, "`{}` is a result of tuning: --tuning removes it too", path.display())
-            }
-            Self::Replaced(path) => {
-                write!(f, "`{}` is something else than what was found", path.display())
-            }
-            Self::Young => write!(f, "it was changed lately"),
-            Self::Live(path) => write!(f, "`{}` is in use", path.display()),
-            Self::Link(path) => write!(f, "`{}` is a symbolic link", path.display()),
-            Self::Foreign(path) => {
-                write!(f, "`{}` belongs to another user, or to everybody", path.display())
-            }
-            Self::Unsafe(path) => {
-                write!(f, "`{}` is the root, the home directory, or above it", path.display())
-            }
-            Self::Mount(path) => write!(f, "another file system is at `{}`", path.display()),
-            Self::Unreadable(path) => write!(f, "`{}` can't be looked at", path.display()),
-            Self::OtherVersion => write!(f, "it belongs to another version"),
-            Self::NewestVersion => write!(f, "it belongs to the newest version"),
-            Self::NoVersion => write!(f, "its name does not tell a version"),
         }
     }
 }

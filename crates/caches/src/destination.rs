@@ -82,15 +82,15 @@ impl Destination {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surroundings::{Platform, Surroundings};
+    use crate::surroundings::Surroundings;
 
     #[test]
     fn what_is_set_moves_every_place_of_every_cache() {
-        let plain = Surroundings::new(Platform::Linux, [("HOME", "/h")], None);
+        let plain = Surroundings::new([("HOME", "/h")], None);
         for cache in crate::known(&plain) {
             let set = cache.moves.iter().map(|one| (one.name, format!("/to/{}", one.below)));
             let variables = [("HOME", "/h".to_owned()), ("USER", "ada".to_owned())];
-            let moved = Surroundings::new(Platform::Linux, variables.into_iter().chain(set), None);
+            let moved = Surroundings::new(variables.into_iter().chain(set), None);
             let caches = crate::known(&moved);
             let moved = caches.iter().find(|one| one.name == cache.name).expect(cache.name);
             assert!(!moved.places.is_empty(), "{}", cache.name);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn lines_are_for_the_shell() {
-        let plain = Surroundings::new(Platform::Linux, [("HOME", "/h")], None);
+        let plain = Surroundings::new([("HOME", "/h")], None);
         let caches: Vec<Cache> = crate::known(&plain)
             .into_iter()
             .filter(|cache| ["rocfft", "triton"].contains(&cache.name))

@@ -2,7 +2,7 @@
 //! by its tool's own rules, what is in it, how to switch it off, and how to
 //! clear it without harm.
 //!
-//! - [`Surroundings`] are what the rules depend on: platform, variables, user.
+//! - [`Surroundings`] are what the rules depend on: variables and the user.
 //! - [`known()`] lists the caches, with their places and switches.
 //! - [`Place::scan`] tells what is in a place, and recognises what is the
 //!   tool's; whatever it does not recognise is never touched.
@@ -15,9 +15,9 @@
 //! locks; it knows no kernel and no kdb, and nothing of gfxpack's own cache.
 //!
 //! ```
-//! use gfxpack_caches::{Platform, Surroundings, known};
+//! use gfxpack_caches::{Surroundings, known};
 //!
-//! let ada = Surroundings::new(Platform::Linux, [("HOME", "/srv/ada")], None);
+//! let ada = Surroundings::new([("HOME", "/srv/ada")], None);
 //! let names: Vec<_> = known(&ada).iter().map(|cache| cache.name).collect();
 //! assert!(names.contains(&"miopen") && names.contains(&"pocl"), "{names:?}");
 //! ```
@@ -39,9 +39,8 @@ pub use clock::now;
 pub use destination::Destination;
 pub use entry::{CacheEntry, Scan};
 pub use known::{Cache, NAMES, Place, known};
-pub use live::OpenFiles;
 pub use moves::Move;
 pub use shell::Shell;
-pub use surroundings::{Platform, Surroundings, VARIABLES};
+pub use surroundings::{Surroundings, VARIABLES};
 pub use switch::{Switch, SwitchedOff};
 pub use version::{MiopenVersion, Versions};

@@ -13,7 +13,7 @@ use crate::known::is_sqlite;
 /// Files that processes of this user, and those of others that can be looked
 /// at, have open.
 #[derive(Debug, Clone, Default)]
-pub struct OpenFiles {
+pub(crate) struct OpenFiles {
     /// Device and inode.
     files: HashSet<(u64, u64)>,
 }
@@ -21,8 +21,7 @@ pub struct OpenFiles {
 impl OpenFiles {
     /// Those of this moment, by the descriptors that the kernel shows; none
     /// where it shows no processes.
-    #[must_use]
-    pub fn read() -> Self {
+    pub(crate) fn read() -> Self {
         let own = std::process::id().to_string();
         let mut files = HashSet::new();
         for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -45,8 +44,7 @@ impl OpenFiles {
     }
 
     /// Whether someone has the file open.
-    #[must_use]
-    pub fn has(&self, path: &Path) -> bool {
+    pub(crate) fn has(&self, path: &Path) -> bool {
         let metadata = fs::symlink_metadata(path);
         metadata.is_ok_and(|metadata| self.files.contains(&(metadata.dev(), metadata.ino())))
     }

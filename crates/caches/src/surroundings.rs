@@ -1,25 +1,8 @@
-//! What the place of a cache depends on: platform, variables, user.
+//! What the place of a cache depends on: variables and the user.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-
-/// Whose rules hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Platform {
-    /// Linux, and what is like it.
-    Linux,
-    /// macOS.
-    MacOs,
-}
-
-impl Platform {
-    /// The one that this runs on.
-    #[must_use]
-    pub fn here() -> Self {
-        if cfg!(target_os = "macos") { Self::MacOs } else { Self::Linux }
-    }
-}
 
 /// The variables that matter. Whoever makes [`Surroundings`] gives those that
 /// are set, also to nothing: several tools tell empty from unset.
@@ -64,7 +47,6 @@ pub const VARIABLES: [&str; 35] = [
 /// A user on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surroundings {
-    platform: Platform,
     variables: BTreeMap<String, OsString>,
     /// The user's name as the system has it, for where no variable says it.
     user: Option<String>,
@@ -76,13 +58,12 @@ impl Surroundings {
     /// Of exactly these variables.
     #[must_use]
     pub fn new<N: Into<String>, V: Into<OsString>>(
-        platform: Platform,
         variables: impl IntoIterator<Item = (N, V)>,
         user: Option<String>,
     ) -> Self {
         let variables =
             variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self { platform, variables, user, listed_home: None }
+        Self { variables, user, listed_home: None }
     }
 
     /// With the home directory that the system has for the user, which is
@@ -95,12 +76,6 @@ impl Surroundings {
     /// All that is the user's home directory.
     pub(crate) fn homes(&self) -> impl Iterator<Item = PathBuf> {
         self.home().into_iter().chain(self.listed_home.clone())
-    }
-
-    /// Whose rules hold.
-    #[must_use]
-    pub fn platform(&self) -> Platform {
-        self.platform
     }
 
     /// HOME, where it is an absolute path.

@@ -109,11 +109,11 @@ pub(crate) mod rules {
 
 #[cfg(test)]
 mod tests {
-    use crate::surroundings::{Platform, Surroundings};
+    use crate::surroundings::Surroundings;
 
     #[track_caller]
     fn check(cache: &str, variable: (&str, &str), expected: &[&str]) {
-        let surroundings = Surroundings::new(Platform::Linux, [variable], None);
+        let surroundings = Surroundings::new([variable], None);
         let caches = crate::known(&surroundings);
         let cache = caches.iter().find(|one| one.name == cache).expect(cache);
         let off = cache.switched_off(&surroundings);
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_to_switch_a_cache_off_does_so() {
-        let surroundings = Surroundings::new(Platform::Linux, [("HOME", "/h")], None);
+        let surroundings = Surroundings::new([("HOME", "/h")], None);
         for cache in crate::known(&surroundings) {
             for switch in cache.switches {
                 check(cache.name, (switch.name, switch.value), &[switch.name]);

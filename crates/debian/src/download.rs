@@ -1,6 +1,6 @@
 //! One file from a mirror, whole and as promised.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::thread;
@@ -35,14 +35,7 @@ pub(crate) fn download(
     progress: &dyn Progress,
 ) -> Result<(), DebianError> {
     let url = mirror.url(path);
-    let mut file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .open(to)
-        .map_err(DebianError::io("write", to))?;
-    let mut before = position(&mut file, promise.size).map_err(DebianError::io("write", to))?;
+    let (mut file, mut before) = open(to, promise.size).map_err(DebianError::io("write", to))?;
     // What an earlier run left may be of another file: then all is fetched anew, once.
     let mut fresh = before == 0;
     let mut tries = 0;
@@ -141,6 +134,14 @@ enum Stop {
     Write(io::Error),
     TooLong,
     Cancelled,
+}
+
+/// What is there of a file, and how many bytes.
+fn open(path: &Path, max: u64) -> io::Result<(File, u64)> {
+    let mut options = File::options();
+    let mut file = options.create(true).truncate(false).read(true).write(true).open(path)?;
+    let there = position(&mut file, max)?;
+    Ok((file, there))
 }
 
 /// Goes to the file's end and says where that is; what is longer than it may

@@ -65,16 +65,7 @@ pub struct Relation {
     /// The package's name.
     pub name: String,
     /// `>=` and the like, and the version.
-    bound: Option<(Bound, String)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bound {
-    Earlier,
-    AtMost,
-    Exactly,
-    AtLeast,
-    Later,
+    bound: Option<(String, String)>,
 }
 
 impl Relation {
@@ -94,16 +85,12 @@ impl Relation {
         let bound = match bound {
             None => None,
             Some(bound) => {
-                let at = bound.find(|c: char| !"<>=".contains(c))?;
-                let kind = match &bound[..at] {
-                    "<<" => Bound::Earlier,
-                    "<=" | "<" => Bound::AtMost,
-                    "=" => Bound::Exactly,
-                    ">=" | ">" => Bound::AtLeast,
-                    ">>" => Bound::Later,
-                    _ => return None,
-                };
-                Some((kind, bound[at..].trim().to_owned()))
+                let (operator, version) = bound.split_at(bound.find(|c: char| !"<>=".contains(c))?);
+                let is_known = ["<<", "<=", "<", "=", ">=", ">", ">>"].contains(&operator);
+                if !is_known {
+                    return None;
+                }
+                Some((operator.to_owned(), version.trim().to_owned()))
             }
         };
         (!name.is_empty()).then_some(Self { name, bound })
@@ -112,14 +99,14 @@ impl Relation {
     /// Whether a version of the package will do.
     #[must_use]
     pub fn allows(&self, version: &str) -> bool {
-        let Some((bound, wanted)) = &self.bound else { return true };
+        let Some((operator, wanted)) = &self.bound else { return true };
         let order = compare(version, wanted);
-        match bound {
-            Bound::Earlier => order.is_lt(),
-            Bound::AtMost => order.is_le(),
-            Bound::Exactly => order.is_eq(),
-            Bound::AtLeast => order.is_ge(),
-            Bound::Later => order.is_gt(),
+        match operator.as_str() {
+            "<<" => order.is_lt(),
+            "<=" | "<" => order.is_le(),
+            ">=" | ">" => order.is_ge(),
+            ">>" => order.is_gt(),
+            _ => order.is_eq(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::ColorChoice;
-use gfxpack_caches::{Platform, Surroundings, VARIABLES};
+use gfxpack_caches::{Surroundings, VARIABLES};
 use gfxpack_debian::Proxies;
 use gfxpack_pipeline::fft_lookup::FftVariables;
 use gfxpack_pipeline::program_run::LOG_LEVEL;
@@ -70,7 +70,7 @@ fn variable(name: &str) -> Option<OsString> {
 pub(crate) fn surroundings() -> Surroundings {
     let set = VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     let (name, home) = listed_user().unzip();
-    Surroundings::new(Platform::here(), set, name).with_listed_home(home)
+    Surroundings::new(set, name).with_listed_home(home)
 }
 
 /// This user's name and home directory in the system's list.

@@ -1,8 +1,9 @@
 //! The first hundred bytes of an SQLite file, as far as a kdb cares.
 
+use gfxpack_sqlite::MAGIC;
+
 /// Bytes of the header.
 pub(crate) const HEADER_BYTES: usize = 100;
-const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// How a file says it is to be written, and by that read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

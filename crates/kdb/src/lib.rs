@@ -33,7 +33,6 @@
 //! ```
 
 mod block_size;
-mod bounded_rows;
 mod codec;
 #[cfg(feature = "tools")]
 mod copy;
@@ -49,6 +48,7 @@ mod holes;
 mod key;
 mod layout;
 mod open;
+mod opened;
 mod origin;
 #[cfg(feature = "tools")]
 mod parallel;
@@ -58,11 +58,9 @@ mod read;
 #[cfg(feature = "tools")]
 mod repair;
 mod row;
-mod row_info;
 mod schema;
 #[cfg(feature = "tools")]
 mod stats;
-mod table;
 #[cfg(feature = "user")]
 mod user;
 #[cfg(feature = "tools")]
@@ -93,14 +91,11 @@ pub use origin::ObjectOrigin;
 pub use progress::Progress;
 pub use read::{Fetched, KernelRow, ReadOptions, Reader, RowMark};
 #[cfg(feature = "tools")]
-pub use repair::{Repaired, lost::Lost, repair};
-pub use row_info::RowInfo;
+pub use repair::{Repaired, repair, staging::Lost};
+pub use row::RowInfo;
 pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, PAGE_SIZE};
 #[cfg(feature = "tools")]
-pub use stats::{
-    Stats, Sums,
-    info::{Info, MadeBy},
-};
+pub use stats::{Info, MadeBy, Stats, Sums};
 #[cfg(feature = "user")]
 pub use user::{UserKdb, UserOptions, damage::DamagedKdb, snapshot::KdbSnapshot};
 #[cfg(feature = "tools")]

@@ -1,7 +1,5 @@
 //! Where code objects came from: side tables that MIOpen does not ask for.
 
-#[cfg(feature = "tools")]
-use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -20,6 +18,14 @@ pub struct ObjectOrigin {
     pub source: String,
     /// Digest of the source with every include.
     pub source_digest: String,
+}
+
+impl ObjectOrigin {
+    /// All of it, in the order of the columns.
+    pub(crate) fn texts(&self) -> [&String; 5] {
+        let Self { generator, compiler, compiler_digest, source, source_digest } = self;
+        [generator, compiler, compiler_digest, source, source_digest]
+    }
 }
 
 /// What is known of a row beside the row itself.
@@ -67,10 +73,8 @@ impl NoteReader {
         while let Some(row) = rows.next()? {
             // An entry of another kind notes nothing.
             let Some((id, origin)) = origin(row) else { continue };
-            let ObjectOrigin { generator, compiler, compiler_digest, source, source_digest } =
-                &origin;
-            let texts = [generator, compiler, compiler_digest, source, source_digest];
-            bytes += texts.map(String::len).iter().sum::<usize>() + size_of::<ObjectOrigin>();
+            let texts = origin.texts().map(String::len);
+            bytes += texts.iter().sum::<usize>() + size_of::<ObjectOrigin>();
             if bytes > MAX_BYTES {
                 return Ok(Self::default());
             }
@@ -91,29 +95,6 @@ impl NoteReader {
             self.find_next(connection, first)?;
         }
         Ok(self.now.clone())
-    }
-
-    /// How many of a file's rows are of each origin.
-    #[cfg(feature = "tools")]
-    pub(crate) fn count(
-        mut self,
-        connection: &Connection,
-        rows: u64,
-    ) -> Result<BTreeMap<Arc<ObjectOrigin>, u64>, rusqlite::Error> {
-        let mut counts: BTreeMap<Arc<ObjectOrigin>, u64> = BTreeMap::new();
-        let mut counted = 0;
-        loop {
-            let next = self.next.take();
-            let first = next.as_ref().map_or(u64::MAX, |(first, _)| first.unsigned_abs());
-            let until = first.saturating_sub(1).min(rows);
-            if let Some(origin) = &self.now.origin {
-                *counts.entry(Arc::clone(origin)).or_default() += until - counted;
-            }
-            counted = until;
-            let Some((first, note)) = next else { return Ok(counts) };
-            self.now = note;
-            self.find_next(connection, first)?;
-        }
     }
 
     fn find_next(&mut self, connection: &Connection, after: i64) -> Result<(), rusqlite::Error> {

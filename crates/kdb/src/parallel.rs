@@ -42,13 +42,13 @@ where
     T: Send,
 {
     let stopped = AtomicBool::new(false);
-    let shared = Shared { stopped: &stopped, work: &work };
+    let (stopped, work) = (&stopped, &work);
     rayon::in_place_scope(|scope| {
         // However this closure ends, so that waiting items end at once.
-        let _stop = SetOnDrop(&stopped);
+        let _stop = SetOnDrop(stopped);
         let (sender, messages) = mpsc::channel();
-        let mut queue =
-            Queue { scope, shared, sender, costs: VecDeque::new(), begun: 0, weight: 0 };
+        let costs = VecDeque::new();
+        let mut queue = Queue { scope, stopped, work, sender, costs, begun: 0, weight: 0 };
         let mut ready = BTreeMap::new();
         let mut done = 0;
         let mut more = true;
@@ -101,24 +101,11 @@ fn next_batch<I, E>(
     Ok((items, cost, true))
 }
 
-/// What all batches have in common.
-struct Shared<'s, W> {
-    stopped: &'s AtomicBool,
-    work: &'s W,
-}
-
-impl<W> Clone for Shared<'_, W> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<W> Copy for Shared<'_, W> {}
-
 /// The batches that were handed to the pool.
 struct Queue<'a, 's, 'scope, R, W> {
     scope: &'a rayon::Scope<'scope>,
-    shared: Shared<'s, W>,
+    stopped: &'s AtomicBool,
+    work: &'s W,
     sender: Sender<Message<R>>,
     /// Of the batches that are not finished, in order.
     costs: VecDeque<u64>,
@@ -140,7 +127,7 @@ impl<'s: 'scope, 'scope, R: Send + 'scope, W: Sync> Queue<'_, 's, 'scope, R, W> 
         self.weight += cost;
         self.costs.push_back(cost);
         let (number, reply) = (self.begun, self.reply());
-        let Shared { stopped, work } = self.shared;
+        let (stopped, work) = (self.stopped, self.work);
         self.scope.spawn(move |_| {
             let goes_on = |_: &I| !stopped.load(Ordering::Relaxed);
             let results: Vec<R> = items.into_iter().take_while(goes_on).map(work).collect();

@@ -1,26 +1,26 @@
 //! Reading a kdb: one kernel by its key, or all of them one after another.
 
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use gfxpack_model::KernelKey;
-use rusqlite::{Connection, Rows};
+use gfxpack_sqlite::{StepBudget, filled_log};
+use rusqlite::Connection;
 
-use crate::bounded_rows::{BoundedRows, count};
 use crate::codec::{self, Claim};
 use crate::error::{ReadError, RowError};
 use crate::header::{Header, Journal};
 use crate::layout::Layout;
-use crate::open::{self, Probe, StepBudget, sqlite_error};
+use crate::open::{self, Probe};
+use crate::opened::Opened;
 use crate::origin::{NoteReader, ObjectOrigin};
 use crate::row;
-use crate::row_info::{RowInfo, key, key_text, row_info, shown_key};
+use crate::row::{RowInfo, key, key_text, row_info, shown_key};
 use crate::schema::{
     IN_ORDER, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_KEYS, SELECT_KEYS_DENSE,
-    SELECT_ONE, SELECT_ONE_DENSE, SELECT_ONE_WITHOUT_ROWID, TABLE,
+    SELECT_ONE, SELECT_ONE_DENSE, SELECT_ONE_WITHOUT_ROWID, TABLE, key_index, missing_column,
 };
-use crate::table::{key_index, missing_column};
 use crate::work::WorkBudget;
 
 /// How a kdb is read.
@@ -57,16 +57,12 @@ impl Default for ReadOptions {
 /// it once may take is bounded: the largest code object accepted, and 256 bytes
 /// for each of the file's, read and unpacked in all.
 pub struct Reader {
-    path: PathBuf,
-    connection: Connection,
-    budget: StepBudget,
+    file: Opened,
     header: Header,
     file_bytes: u64,
-    work: WorkBudget,
     /// Bytes unpacked in lookups of rows that claim much and are no kernels.
     wasted: Cell<u64>,
     select_one: &'static str,
-    layout: Layout,
     /// Where rows are listed from: the index that has them in order.
     listed: String,
 }
@@ -128,7 +124,7 @@ impl Reader {
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, ReadError> {
         let path = path.as_ref();
         let Probe { header, bytes, data_bytes } = open::probe(path)?;
-        let at_rest = options.wal && header.journal == Journal::Wal && !has_changes_in_log(path);
+        let at_rest = options.wal && header.journal == Journal::Wal && filled_log(path).is_none();
         if header.journal != Journal::Delete && !at_rest {
             let mode = header.journal.name();
             return Err(ReadError::JournalMode { path: path.to_owned(), mode });
@@ -148,63 +144,49 @@ impl Reader {
         file_bytes: u64,
         options: ReadOptions,
     ) -> Result<Self, ReadError> {
-        let sqlite = |source| sqlite_error(path, source);
         let work = WorkBudget::new(file_bytes, options.max_object_bytes);
-        let layout = Layout::detect(path, &connection, &work)?;
-        if let Some(column) = missing_column(&connection).map_err(sqlite)? {
+        let file = Opened::new(path, connection, budget, work)?;
+        let sqlite = |source| file.sqlite(source);
+        if let Some(column) = missing_column(file.connection()).map_err(sqlite)? {
             return Err(ReadError::Schema { path: path.to_owned(), column });
         }
-        let listed = match layout {
+        let listed = match file.layout {
             Layout::Dense => TABLE.to_owned(),
             // Without it every look for a row would go through all of them.
-            Layout::Miopen => match key_index(&connection).map_err(sqlite)? {
+            Layout::Miopen => match key_index(file.connection()).map_err(sqlite)? {
                 Some(index) => format!("{TABLE} INDEXED BY \"{}\"", index.replace('"', "\"\"")),
                 None => return Err(ReadError::NoIndex { path: path.to_owned() }),
             },
         };
-        let select_one = match (layout, connection.prepare(SELECT_ONE)) {
+        let select_one = match (file.layout, file.connection().prepare(SELECT_ONE)) {
             (Layout::Dense, _) => SELECT_ONE_DENSE,
             (_, Ok(_)) => SELECT_ONE,
             (_, Err(_)) => SELECT_ONE_WITHOUT_ROWID,
         };
-        let path = path.to_owned();
-        Ok(Self {
-            path,
-            connection,
-            budget,
-            header,
-            file_bytes,
-            work,
-            wasted: Cell::new(0),
-            select_one,
-            layout,
-            listed,
-        })
+        Ok(Self { file, header, file_bytes, wasted: Cell::new(0), select_one, listed })
     }
 
     /// For another statement, with its own budget.
     pub(crate) fn connection(&self) -> &Connection {
-        self.budget.renew();
-        &self.connection
+        self.file.connection()
     }
 
     /// For a statement that looks at so many bytes of the file.
     #[cfg(feature = "user")]
     pub(crate) fn connection_to_read(&self, bytes: u64) -> &Connection {
-        self.budget.renew_to_read(bytes);
-        &self.connection
+        self.file.connection_to_read(bytes)
     }
 
     /// The file's path, as it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.file.path
     }
 
     /// How the rows are laid out.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        self.layout
+        self.file.layout
     }
 
     /// What the header says: page size, journal mode, version of SQLite.
@@ -223,7 +205,7 @@ impl Reader {
     /// were read, and those that compressed code objects unpack to.
     #[must_use]
     pub fn work_bytes(&self) -> u64 {
-        self.work.spent()
+        self.file.work.spent()
     }
 
     /// The code object of one key, decoded and held against its hash; none
@@ -249,9 +231,9 @@ impl Reader {
         key: &KernelKey,
         is_known: impl FnOnce(RowMark) -> bool,
     ) -> Result<Option<Fetched>, ReadError> {
-        self.work.restart();
-        if self.wasted.get() > self.work.limit() {
-            return Err(ReadError::Runaway { path: self.path.clone() });
+        self.file.work.restart();
+        if self.wasted.get() > self.file.work.limit() {
+            return Err(ReadError::Runaway { path: self.path().to_owned() });
         }
         self.with_row(key, |row| {
             let (blob, claim) = self.claimed(row)?;
@@ -281,10 +263,10 @@ impl Reader {
         key: &KernelKey,
         take: impl FnOnce(&rusqlite::Row<'_>) -> Result<T, RowError>,
     ) -> Result<Option<T>, ReadError> {
-        let mut statement = self.prepare_cached(self.select_one)?;
+        let mut statement = self.file.prepare(self.select_one)?;
         let found = statement.query((&key.kernel_name, &key.kernel_args, self.limit()));
-        let mut rows = self.steps(found.map_err(|source| self.sqlite(source))?);
-        let Some(row) = rows.next()? else { return Ok(None) };
+        let mut rows = found.map_err(|source| self.sqlite(source))?;
+        let Some(row) = self.file.next(&mut rows)? else { return Ok(None) };
         let fault = |source| self.row(key.clone(), source);
         let (name, args) = key_text(row).map_err(fault)?;
         if name != key.kernel_name || args != key.kernel_args {
@@ -315,9 +297,9 @@ impl Reader {
         let after = if key.is_some() { AFTER } else { "" };
         let sql = format!("{SELECT_ENTRIES} {} {after} {IN_ORDER} LIMIT ?1", self.listed);
         match key {
-            None => self.for_each(&sql, [limit], each)?,
+            None => self.file.for_each(&sql, [limit], each)?,
             Some(KernelKey { kernel_name, kernel_args }) => {
-                self.for_each(&sql, (limit, kernel_name, kernel_args), each)?;
+                self.file.for_each(&sql, (limit, kernel_name, kernel_args), each)?;
             }
         }
         Ok(entries)
@@ -332,9 +314,9 @@ impl Reader {
         &self,
         mut each: impl FnMut(RowInfo) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.work.restart();
+        self.file.work.restart();
         let sql = format!("{SELECT_ENTRIES} {} {IN_ORDER}", self.listed);
-        self.for_each(&sql, (), |row| each(self.row_info(row)?))
+        self.file.for_each(&sql, (), |row| each(self.row_info(row)?))
     }
 
     /// Every key, by name and then by arguments, bytewise. Nothing is read but
@@ -346,12 +328,12 @@ impl Reader {
         &self,
         mut each: impl FnMut(KernelKey) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.work.restart();
-        let sql = match self.layout {
+        self.file.work.restart();
+        let sql = match self.file.layout {
             Layout::Dense => SELECT_KEYS_DENSE.to_owned(),
             Layout::Miopen => format!("{SELECT_KEYS} {} {IN_ORDER}", self.listed),
         };
-        self.for_each(&sql, (), |row| {
+        self.file.for_each(&sql, (), |row| {
             each(key(row).map_err(|source| self.row(shown_key(row), source))?)
         })
     }
@@ -365,8 +347,8 @@ impl Reader {
         &self,
         mut each: impl FnMut(KernelRow) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.work.restart();
-        self.for_each(SELECT_ALL, [self.limit()], |row| {
+        self.file.work.restart();
+        self.file.for_each(SELECT_ALL, [self.limit()], |row| {
             let fault = |source| self.row(shown_key(row), source);
             let key = key(row).map_err(fault)?;
             let (blob, claim) = self.claimed(row).map_err(fault)?;
@@ -376,7 +358,7 @@ impl Reader {
     }
 
     /// Every key with where its code object came from, as far as the file says,
-    /// by name and then by arguments, bytewise.
+    /// by name and then by arguments, bytewise. Blobs are not read.
     ///
     /// # Errors
     /// As [`Reader::for_each_row`].
@@ -387,10 +369,10 @@ impl Reader {
         let sqlite = |source| self.sqlite(source);
         let mut notes = NoteReader::open(self.connection()).map_err(sqlite)?;
         let mut row = 0;
-        self.for_each_row(|entry| {
+        self.for_each_key(|key| {
             row += 1;
-            let note = notes.note(&self.connection, row).map_err(sqlite)?;
-            each(entry.key, note.origin)
+            let note = notes.note(self.connection(), row).map_err(sqlite)?;
+            each(key, note.origin)
         })
     }
 
@@ -399,37 +381,12 @@ impl Reader {
     /// # Errors
     /// [`ReadError::Sqlite`] for a damaged file.
     pub fn count(&self) -> Result<u64, ReadError> {
-        let Self { path, connection, budget, work, layout, .. } = self;
-        count(path, connection, budget, work, *layout)
-    }
-
-    fn for_each<E: From<ReadError>>(
-        &self,
-        sql: &str,
-        params: impl rusqlite::Params,
-        mut each: impl FnMut(&rusqlite::Row<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut statement = self.prepare_cached(sql)?;
-        let found = statement.query(params).map_err(|source| self.sqlite(source))?;
-        let mut rows = self.steps(found);
-        while let Some(row) = rows.next()? {
-            each(row)?;
-        }
-        Ok(())
-    }
-
-    fn prepare_cached(&self, sql: &str) -> Result<rusqlite::CachedStatement<'_>, ReadError> {
-        self.budget.renew();
-        self.connection.prepare_cached(sql).map_err(|source| self.sqlite(source))
-    }
-
-    fn steps<'a, 'stmt>(&'a self, rows: Rows<'stmt>) -> BoundedRows<'a, 'stmt> {
-        BoundedRows { path: &self.path, budget: &self.budget, work: &self.work, rows }
+        self.file.count()
     }
 
     /// The largest blob that is read.
     fn limit(&self) -> i64 {
-        i64::try_from(self.work.max_object_bytes).unwrap_or(i64::MAX)
+        i64::try_from(self.file.work.max_object_bytes).unwrap_or(i64::MAX)
     }
 
     /// The code object of a row, held against its hash.
@@ -452,21 +409,22 @@ impl Reader {
 
     /// The blob of a row of all columns, and what it may be unpacked to.
     fn claimed<'a>(&self, row: &'a rusqlite::Row<'_>) -> Result<(&'a [u8], Claim), RowError> {
-        let blob = row::kernel_blob(row, self.work.max_object_bytes)?;
+        let blob = row::kernel_blob(row, self.file.work.max_object_bytes)?;
         let size = row::integer(row, 4, "uncompressed_size")?;
-        Ok((blob, codec::claim(blob, size, &self.work)?))
+        Ok((blob, codec::claim(blob, size, &self.file.work)?))
     }
 
     fn row_info(&self, row: &rusqlite::Row<'_>) -> Result<RowInfo, ReadError> {
-        row_info(row, self.work.max_object_bytes).map_err(|source| self.row(shown_key(row), source))
+        row_info(row, self.file.work.max_object_bytes)
+            .map_err(|source| self.row(shown_key(row), source))
     }
 
     pub(crate) fn sqlite(&self, source: rusqlite::Error) -> ReadError {
-        sqlite_error(&self.path, source)
+        self.file.sqlite(source)
     }
 
     pub(crate) fn row(&self, key: KernelKey, source: RowError) -> ReadError {
-        ReadError::Row { path: self.path.clone(), key: Box::new(key), source }
+        ReadError::Row { path: self.path().to_owned(), key: Box::new(key), source }
     }
 }
 
@@ -475,11 +433,4 @@ impl Reader {
 fn row_mark(row: &rusqlite::Row<'_>) -> Option<RowMark> {
     let hash = row::text(row, 3, "kernel_hash").ok().filter(|hash| hash.len() == 32)?;
     Some(RowMark { id: row::id(row, 6)?, hash: u128::from_str_radix(hash, 16).ok()? })
-}
-
-/// Whether changes to the file stand in a log beside it.
-fn has_changes_in_log(path: &Path) -> bool {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    std::fs::metadata(log).is_ok_and(|metadata| metadata.len() > 0)
 }

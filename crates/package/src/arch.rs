@@ -2,78 +2,39 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::Path;
 
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 use md5::Md5;
 use sha2::{Digest, Sha256};
 
-use crate::check::{self, Format};
 use crate::compress::{Compression, gzip_best};
 use crate::contents::{Contents, Item};
+use crate::error::Failure;
 use crate::output::{Output, hex};
 use crate::tarball::Tarball;
-use crate::{Error, Written};
+use crate::text::plain_operator;
 
-/// How a package is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ArchOptions {
-    /// Threads that may compress; no effect on the bytes. By default as many
-    /// as the machine has.
-    pub threads: usize,
-}
-
-impl Default for ArchOptions {
-    fn default() -> Self {
-        Self { threads: crate::threads::default_threads() }
-    }
-}
-
-/// What the file's ending says.
-pub const COMPRESSION: Compression = Compression::Zst { level: 3 };
-
-/// The name that [`write()`] gives the file. It is for any processor: what it
-/// holds is for GPUs.
-#[must_use]
-pub fn file_name(spec: &PackageSpec) -> String {
-    let PackageSpec { name, version, revision, .. } = spec;
-    format!("{name}-{version}-{revision}-any.pkg.tar.zst")
-}
-
-/// Whether [`write()`] would take the spec, without writing.
-///
-/// # Errors
-/// The first rule of the format that is broken, as its own kind of error.
-pub fn check(spec: &PackageSpec) -> Result<(), Error> {
-    check::spec(spec, Format::Arch)
-}
-
-/// Writes `spec` as a package into the existing directory `dir`. The copyright
-/// is added below `/usr/share/licenses/<name>`.
-///
-/// # Errors
-/// Every kind of [`Error`] but those of .deb, rpm and checksums.
+/// Writes `spec` as a package for pacman.
 ///
 /// Source: pacman 6.0.2, PKGBUILD(5), BUILDINFO(5) and `scripts/makepkg.sh.in`,
 /// `write_pkginfo` and `create_package`.
-pub fn write(spec: &PackageSpec, dir: &Path, options: &ArchOptions) -> Result<Written, Error> {
-    check(spec)?;
-    let mut output = Output::create(dir, &file_name(spec))?;
-    let path = output.path();
-    let failed = |e| Error::write(&path, e);
-    let mut contents = Contents::from_spec(spec)?;
-    let license = format!("/usr/share/licenses/{}/copyright", spec.name);
-    contents.add(&license, spec.copyright.as_bytes())?;
+pub(crate) fn write(
+    spec: &PackageSpec,
+    contents: &Contents<'_>,
+    output: &mut Output,
+    compression: Compression,
+    threads: usize,
+) -> Result<(), Failure> {
     // Parents sort before what is in them.
     let mut entries: BTreeMap<&str, Option<&Item<'_>>> = BTreeMap::new();
     entries.extend(contents.directories().into_iter().map(|path| (path, None)));
     entries.extend(contents.iter().map(|(path, item)| (path, Some(item))));
-    let info = package_info(spec, &contents);
-    let tree = file_list(spec.source_date_epoch, &info, &entries, &path)?;
-    let tree = gzip_best(tree.as_bytes()).map_err(failed)?;
+    let info = package_info(spec, contents);
+    let tree = file_list(spec.source_date_epoch, &info, &entries)?;
+    let tree = gzip_best(tree.as_bytes())?;
 
-    let encoder = COMPRESSION.encoder(&mut output, options.threads).map_err(failed)?;
-    let mut tarball = Tarball::new(encoder, &path, spec.source_date_epoch);
+    let encoder = compression.encoder(output, threads)?;
+    let mut tarball = Tarball::new(encoder, spec.source_date_epoch);
     tarball.bytes(".MTREE", &tree)?;
     tarball.bytes(".PKGINFO", info.as_bytes())?;
     for (path, item) in entries {
@@ -82,8 +43,8 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &ArchOptions) -> Result<Wr
             None => tarball.directory(&format!("{}/", &path[1..]))?,
         }
     }
-    tarball.finish()?.finish().map_err(failed)?;
-    output.commit()
+    tarball.finish()?.finish()?;
+    Ok(())
 }
 
 /// `.PKGINFO`.
@@ -123,12 +84,7 @@ fn package_info(spec: &PackageSpec, contents: &Contents<'_>) -> String {
 /// A name with its bound, as pacman has it: `name>=1.0`.
 fn bounded(relation: &Relation) -> String {
     let Some((operator, version)) = &relation.version else { return relation.name.clone() };
-    let operator = match operator.as_str() {
-        "<<" => "<",
-        ">>" => ">",
-        other => other,
-    };
-    format!("{}{operator}{version}", relation.name)
+    format!("{}{}{version}", relation.name, plain_operator(operator))
 }
 
 /// `.MTREE`: what `pacman -Qkk` holds installed files against.
@@ -138,21 +94,20 @@ fn file_list(
     time: u64,
     info: &str,
     entries: &BTreeMap<&str, Option<&Item<'_>>>,
-    output: &Path,
-) -> Result<String, Error> {
+) -> Result<String, Failure> {
     let mut list = "#mtree\n/set type=file uid=0 gid=0\n".to_owned();
     let mut line = |path: &str, mode: u32, rest: &str| {
         let path = escaped(path);
         list += &format!("./{path} time={time}.0 mode={mode:o} {rest}\n");
     };
     let mut digests = Digests::default();
-    digests.write_all(info.as_bytes()).map_err(|e| Error::write(output, e))?;
+    digests.write_all(info.as_bytes())?;
     line(".PKGINFO", 0o644, &digests.finish());
     for (path, item) in entries {
         match item {
             Some(item) => {
                 let mut digests = Digests::default();
-                item.copy_to(&mut digests, output, None)?;
+                item.copy_to(&mut digests, None)?;
                 line(&path[1..], item.mode, &digests.finish());
             }
             None => line(&path[1..], 0o755, "type=dir"),

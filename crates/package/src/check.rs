@@ -3,45 +3,20 @@
 use gfxpack_model::package::{PackageFile, PackageSpec, Relation, RelationKind};
 
 use crate::Error;
+use crate::format::Format;
 use crate::text::{COLUMNS, columns};
 
 /// Bytes of a version: file names hold 255 in all.
 const MAX_VERSION: usize = 100;
 
-/// Rules of one format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// Debian's.
-    Deb,
-    /// rpm's.
-    Rpm,
-    /// A tarball: names must only do as file names.
-    Tar,
-    /// Python's.
-    Wheel,
-    /// An image for containers, likewise.
-    Oci,
-    /// pacman's.
-    Arch,
-}
-
 impl Format {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Deb => "deb",
-            Self::Rpm => "rpm",
-            Self::Tar => "tar",
-            Self::Wheel => "wheel",
-            Self::Oci => "oci",
-            Self::Arch => "arch",
-        }
-    }
-
     /// Whether the format has such a relation.
     fn has(self, kind: RelationKind) -> bool {
         match self {
-            Self::Deb => !matches!(kind, RelationKind::Obsoletes | RelationKind::Supplements),
-            Self::Rpm => kind != RelationKind::Replaces,
+            Self::Deb { .. } => {
+                !matches!(kind, RelationKind::Obsoletes | RelationKind::Supplements)
+            }
+            Self::Rpm { .. } => kind != RelationKind::Replaces,
             Self::Arch => !matches!(
                 kind,
                 RelationKind::Enhances
@@ -49,7 +24,7 @@ impl Format {
                     | RelationKind::Obsoletes
                     | RelationKind::Supplements
             ),
-            Self::Tar | Self::Wheel | Self::Oci => false,
+            Self::Tar { .. } | Self::Wheel | Self::Oci => false,
         }
     }
 
@@ -58,14 +33,14 @@ impl Format {
     fn takes_name(self, name: &str) -> bool {
         let first = name.bytes().next();
         match self {
-            Self::Deb => {
+            Self::Deb { .. } => {
                 let takes =
                     |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b);
                 name.len() >= 2
                     && first.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
                     && name.bytes().all(takes)
             }
-            Self::Rpm | Self::Tar | Self::Oci | Self::Arch => {
+            Self::Rpm { .. } | Self::Tar { .. } | Self::Oci | Self::Arch => {
                 first.is_some_and(|b| b.is_ascii_alphanumeric())
                     && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-._".contains(&b))
             }
@@ -83,8 +58,8 @@ impl Format {
     /// pacman 6.0.2, `scripts/libmakepkg/lint_pkgbuild/pkgver.sh.in`.
     fn takes_version(self, value: &str, part: &str) -> bool {
         let others: &[u8] = match (self, part) {
-            (Self::Deb, "version") => b".+~-",
-            (Self::Deb, _) => b".+~",
+            (Self::Deb { .. }, "version") => b".+~-",
+            (Self::Deb { .. }, _) => b".+~",
             (Self::Arch, "version") => b"._+~",
             (Self::Arch, _) => b".",
             _ => b"._+~^",
@@ -92,7 +67,7 @@ impl Format {
         let digit_first = value.bytes().next().is_some_and(|b| b.is_ascii_digit());
         !value.is_empty()
             && value.len() <= MAX_VERSION
-            && (digit_first || self != Self::Deb || part != "version")
+            && (digit_first || !matches!(self, Self::Deb { .. }) || part != "version")
             && (self != Self::Arch || part == "version" || is_release(value))
             && value.bytes().all(|b| b.is_ascii_alphanumeric() || others.contains(&b))
     }
@@ -192,12 +167,12 @@ fn relation(relation: &Relation, format: Format) -> Result<(), Error> {
         return Ok(());
     }
     let named = match format {
-        Format::Deb | Format::Arch => format.takes_name(&relation.name),
+        Format::Deb { .. } | Format::Arch => format.takes_name(&relation.name),
         // What rpm relates to is any word: a package, a capability, a path.
-        Format::Rpm => {
+        Format::Rpm { .. } => {
             !relation.name.is_empty() && !relation.name.contains(|c: char| c <= ' ' || c == '\x7f')
         }
-        Format::Tar | Format::Wheel | Format::Oci => true,
+        Format::Tar { .. } | Format::Wheel | Format::Oci => true,
     };
     if !named {
         return fail("that is no package name");
@@ -240,9 +215,9 @@ mod tests {
     #[test]
     fn names_follow_each_format() {
         let check = |name: &str, deb: bool, rpm: bool| {
-            assert_eq!(Format::Deb.takes_name(name), deb, "deb: {name:?}");
-            assert_eq!(Format::Rpm.takes_name(name), rpm, "rpm: {name:?}");
-            assert_eq!(Format::Tar.takes_name(name), rpm, "tar: {name:?}");
+            assert_eq!(Format::DEB.takes_name(name), deb, "deb: {name:?}");
+            assert_eq!(Format::RPM.takes_name(name), rpm, "rpm: {name:?}");
+            assert_eq!(Format::TAR.takes_name(name), rpm, "tar: {name:?}");
         };
         check("miopen-hip-gfx90a-104kdb", true, true);
         check("g++", true, true);
@@ -257,8 +232,8 @@ mod tests {
     #[test]
     fn versions_follow_each_format() {
         let check = |version: &str, deb: bool, rpm: bool| {
-            assert_eq!(Format::Deb.takes_version(version, "version"), deb, "deb: {version:?}");
-            assert_eq!(Format::Rpm.takes_version(version, "version"), rpm, "rpm: {version:?}");
+            assert_eq!(Format::DEB.takes_version(version, "version"), deb, "deb: {version:?}");
+            assert_eq!(Format::RPM.takes_version(version, "version"), rpm, "rpm: {version:?}");
         };
         check("1.0.0", true, true);
         check("1.0~rc1+git5", true, true);
@@ -275,9 +250,9 @@ mod tests {
         for (revision, arch) in [("1", true), ("1.2", true), ("1.", false), ("1a", false)] {
             assert_eq!(Format::Arch.takes_version(revision, "revision"), arch, "{revision}");
         }
-        assert!(Format::Deb.takes_version("ubuntu1", "revision"));
-        assert!(!Format::Deb.takes_version("1-1", "revision"));
-        assert!(!Format::Rpm.takes_version("", "revision"));
+        assert!(Format::DEB.takes_version("ubuntu1", "revision"));
+        assert!(!Format::DEB.takes_version("1-1", "revision"));
+        assert!(!Format::RPM.takes_version("", "revision"));
     }
 
     #[test]
@@ -285,8 +260,8 @@ mod tests {
         let check = |kind, name: &str, version: Option<(&str, &str)>, deb: bool, rpm: bool| {
             let version = version.map(|(op, v)| (op.to_owned(), v.to_owned()));
             let made = Relation { kind, name: name.to_owned(), version };
-            assert_eq!(relation(&made, Format::Deb).is_ok(), deb, "deb: {made:?}");
-            assert_eq!(relation(&made, Format::Rpm).is_ok(), rpm, "rpm: {made:?}");
+            assert_eq!(relation(&made, Format::DEB).is_ok(), deb, "deb: {made:?}");
+            assert_eq!(relation(&made, Format::RPM).is_ok(), rpm, "rpm: {made:?}");
         };
         use RelationKind::{Depends, Provides};
         check(Depends, "miopen-hip", None, true, true);

@@ -1,7 +1,7 @@
 //! Knows the compressors that packages use, and how to make each one give the
 //! same bytes whatever the machine.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, IntoInnerError, Write};
 
 use zstd::zstd_safe::CParameter;
 
@@ -118,7 +118,7 @@ impl Compression {
                 Codec::Zst(encoder)
             }
         };
-        Ok(Encoder { codec, piece: Vec::with_capacity(PIECE) })
+        Ok(Encoder(BufWriter::with_capacity(PIECE, codec)))
     }
 }
 
@@ -206,11 +206,7 @@ fn builder_memory(level: u32, threads: u32) -> u64 {
 const PIECE: usize = 128 << 10;
 
 /// A running compressor.
-pub(crate) struct Encoder<W: Write> {
-    codec: Codec<W>,
-    /// Input still to be compressed, always less than [`PIECE`].
-    piece: Vec<u8>,
-}
+pub(crate) struct Encoder<W: Write>(BufWriter<Codec<W>>);
 
 enum Codec<W: Write> {
     Xz(liblzma::write::XzEncoder<W>),
@@ -218,50 +214,37 @@ enum Codec<W: Write> {
     Zst(zstd::stream::write::Encoder<'static, W>),
 }
 
-impl<W: Write> Codec<W> {
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+impl<W: Write> Write for Codec<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Xz(encoder) => encoder.write_all(bytes),
-            Self::Gz(encoder) => encoder.write_all(bytes),
-            Self::Zst(encoder) => encoder.write_all(bytes),
+            Self::Xz(encoder) => encoder.write(bytes),
+            Self::Gz(encoder) => encoder.write_all(bytes).map(|()| bytes.len()),
+            Self::Zst(encoder) => encoder.write(bytes),
         }
+    }
+
+    /// Does nothing: a flush would show in the bytes.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
 impl<W: Write> Encoder<W> {
     /// Ends the stream and hands back the writer below.
-    pub(crate) fn finish(mut self) -> io::Result<W> {
-        self.compress_piece()?;
-        match self.codec {
+    pub(crate) fn finish(self) -> io::Result<W> {
+        match self.0.into_inner().map_err(IntoInnerError::into_error)? {
             Codec::Xz(encoder) => encoder.finish(),
             Codec::Gz(encoder) => encoder.finish(),
             Codec::Zst(encoder) => encoder.finish(),
         }
     }
-
-    fn compress_piece(&mut self) -> io::Result<()> {
-        self.codec.write_all(&self.piece)?;
-        self.piece.clear();
-        Ok(())
-    }
 }
 
 impl<W: Write> Write for Encoder<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if bytes.len() >= PIECE {
-            self.compress_piece()?;
-            self.codec.write_all(bytes)?;
-            return Ok(bytes.len());
-        }
-        let taken = bytes.len().min(PIECE - self.piece.len());
-        self.piece.extend_from_slice(&bytes[..taken]);
-        if self.piece.len() == PIECE {
-            self.compress_piece()?;
-        }
-        Ok(taken)
+        self.0.write(bytes)
     }
 
-    /// Does nothing: a flush would show in the bytes.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

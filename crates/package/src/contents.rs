@@ -13,6 +13,7 @@ use gfxpack_model::package::{Content, PackageSpec};
 
 use crate::Error;
 use crate::digests::{Digests, PIECES, Piece};
+use crate::error::Failure;
 
 /// Bytes read at once.
 const CHUNK: usize = 256 << 10;
@@ -117,17 +118,15 @@ impl Item<'_> {
     ///
     /// # Errors
     /// [`Error::Changed`] when the file is no longer the one whose size was
-    /// promised; [`Error::Read`]; [`Error::Write`] for `output`.
+    /// promised; [`Error::Read`]; those of `out`.
     pub(crate) fn copy_to(
         &self,
         out: &mut impl Write,
-        output: &Path,
         digests: Option<&Digests>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Failure> {
         let (path, stamp) = match &self.source {
             Source::Bytes(bytes) => {
-                let copied =
-                    self.copy_from(&mut &bytes[..], Path::new(""), out, output, digests)?;
+                let copied = self.copy_from(&mut &bytes[..], Path::new(""), out, digests)?;
                 assert_eq!(copied, self.size, "memory does not change");
                 return Ok(());
             }
@@ -138,14 +137,12 @@ impl Item<'_> {
             let now = file.metadata().map_err(|e| Error::read(path, e))?;
             Ok(Stamp::from_metadata(path, &now)? != *stamp)
         };
+        let wrong = || Error::Changed { path: path.to_owned() };
         if changed(&file)? {
-            return Err(Error::Changed { path: path.to_owned() });
+            return Err(wrong().into());
         }
-        let copied = self.copy_from(&mut file, path, out, output, digests)?;
-        if copied != self.size || changed(&file)? {
-            return Err(Error::Changed { path: path.to_owned() });
-        }
-        Ok(())
+        let copied = self.copy_from(&mut file, path, out, digests)?;
+        if copied != self.size || changed(&file)? { Err(wrong().into()) } else { Ok(()) }
     }
 
     /// Gives how many bytes were read, which is more than the promised size
@@ -155,9 +152,8 @@ impl Item<'_> {
         from: &mut impl Read,
         path: &Path,
         out: &mut impl Write,
-        output: &Path,
         digests: Option<&Digests>,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, Failure> {
         let mut buffers: [Arc<Vec<u8>>; PIECES] = Default::default();
         let mut copied = 0;
         for next in (0..PIECES).cycle() {
@@ -172,7 +168,7 @@ impl Item<'_> {
                 Ok(0) => break,
                 Ok(filled) => filled,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) => return Err(Error::read(path, e)),
+                Err(e) => return Err(Error::read(path, e).into()),
             };
             copied += filled as u64;
             // What is past the promised size is not written any more.
@@ -182,7 +178,7 @@ impl Item<'_> {
             if let Some(digests) = digests {
                 digests.piece(Piece { buffer: Arc::clone(buffer), filled });
             }
-            out.write_all(&buffer[..filled]).map_err(|e| Error::write(output, e))?;
+            out.write_all(&buffer[..filled])?;
         }
         if let Some(digests) = digests {
             digests.end_of_file();
@@ -318,7 +314,7 @@ mod tests {
             spec.files.push(PackageFile { path: "/f".to_owned(), content, mode: 0o644 });
             let contents = Contents::from_spec(&spec).expect("the input is there");
             let (_, item) = contents.iter().next().expect("one file");
-            item.copy_to(&mut Meddler(meddle, false), Path::new("out"), None)
+            item.copy_to(&mut Meddler(meddle, false), None).map_err(|e| e.of(Path::new("out")))
         };
         assert!(pack(&|| ()).is_ok());
         for meddle in [&append as &dyn Fn(), &overwrite, &|| write(CHUNK + 5), &|| write(0)] {
@@ -340,10 +336,11 @@ mod tests {
         let contents = Contents::from_spec(&spec).expect("the input is there");
         let (_, item) = contents.iter().next().expect("one file");
         std::fs::remove_file(&path).expect("removed");
-        let gone = item.copy_to(&mut io::sink(), Path::new("out"), None);
+        let copy = || item.copy_to(&mut io::sink(), None).map_err(|e| e.of(Path::new("out")));
+        let gone = copy();
         assert!(matches!(gone, Err(Error::Read { .. })), "{gone:?}");
         std::fs::write(&path, "three").expect("written");
-        let replaced = item.copy_to(&mut io::sink(), Path::new("out"), None);
+        let replaced = copy();
         assert!(matches!(replaced, Err(Error::Changed { .. })), "{replaced:?}");
         assert!(matches!(Contents::from_spec(&spec).map(drop), Ok(())));
         std::fs::remove_file(&path).expect("removed");

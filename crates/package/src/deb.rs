@@ -11,40 +11,12 @@ use std::path::Path;
 use gfxpack_model::package::PackageSpec;
 use md5::Md5;
 
-use crate::check::{self, Format};
-use crate::compress::{Compression, gzip_best, gzip_stored};
+use crate::compress::{Compression, Encoder, gzip_best, gzip_stored};
 use crate::contents::Contents;
 use crate::digests::Digests;
+use crate::error::{Error, Failure};
 use crate::output::Output;
 use crate::tarball::Tarball;
-use crate::{Error, Written};
-
-/// How a .deb is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DebOptions {
-    /// Compression of the contents; xz level 1 by default, which every dpkg
-    /// and lintian reads.
-    pub compression: Compression,
-    /// Threads that may compress; no effect on the bytes. By default as many
-    /// as the machine has.
-    pub threads: usize,
-    /// Whether to list the files' MD5 digests, as Debian's packages do.
-    ///
-    /// Without the list dpkg makes one of its own from what it unpacks, so
-    /// `dpkg --verify` says the same; nothing then tells what was shipped.
-    /// Source: `process_archive` of dpkg (since 1.16.3).
-    pub md5sums: bool,
-}
-
-impl Default for DebOptions {
-    fn default() -> Self {
-        Self {
-            compression: Compression::Xz { level: 1 },
-            threads: crate::threads::default_threads(),
-            md5sums: true,
-        }
-    }
-}
 
 /// The size field of an ar header has ten decimal digits.
 const MEMBER_MAX: u64 = 9_999_999_999;
@@ -55,44 +27,28 @@ const MD5_DIGITS: usize = 32;
 /// What every dpkg in use reads, whatever the contents are packed with.
 const CONTROL_NAME: &str = "control.tar.gz";
 
-/// The name that [`write()`] gives the file: `<name>_<version>-<revision>_all.deb`.
-#[must_use]
-pub fn file_name(spec: &PackageSpec) -> String {
-    format!("{}_{}_all.deb", spec.name, control::version(spec))
-}
-
-/// Whether [`write()`] would take the spec and the options, without writing.
+/// Writes `spec` as a .deb.
 ///
-/// # Errors
-/// The first rule of the format that is broken, as its own kind of error.
-pub fn check(spec: &PackageSpec, options: &DebOptions) -> Result<(), Error> {
-    check::spec(spec, Format::Deb)?;
-    options.compression.check()
-}
-
-/// Writes `spec` as a .deb into the existing directory `dir`.
-///
-/// Copyright and changelog are added below `/usr/share/doc/<name>`, and where
+/// A changelog is added below `/usr/share/doc/<name>`, and where
 /// lintian would warn of what is on purpose, such as files in `/opt`, overrides
 /// with the reason. There are no maintainer scripts. Where MD5 digests are
-/// asked for, one thread more than the options say makes them.
+/// asked for, one more thread makes them.
 ///
 /// # Errors
-/// Every kind of [`Error`] but those of rpm and of checksums.
+/// [`Error::Field`], [`Error::PathClash`], [`Error::MemberTooLarge`], and those of
+/// the output and the contents.
 ///
 /// Source: deb(5); Debian Policy 4.7.0, chapters 5 and 12.
-pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Written, Error> {
-    check(spec, options)?;
-    let changelog = control::changelog(spec);
-    let mut output = Output::create(dir, &file_name(spec))?;
-    let path = output.path();
-    let failed = |e| Error::write(&path, e);
-
-    let mut contents = Contents::from_spec(spec)?;
-    let doc = format!("/usr/share/doc/{}", spec.name);
-    contents.add(&format!("{doc}/copyright"), spec.copyright.as_bytes())?;
-    let changelog = gzip_best(changelog.as_bytes()).map_err(failed)?;
-    contents.add(&format!("{doc}/changelog.Debian.gz"), changelog)?;
+pub(crate) fn write(
+    spec: &PackageSpec,
+    mut contents: Contents<'_>,
+    output: &mut Output,
+    compression: Compression,
+    with_md5sums: bool,
+    threads: usize,
+) -> Result<(), Failure> {
+    let changelog = gzip_best(control::changelog(spec).as_bytes())?;
+    contents.add(&format!("/usr/share/doc/{}/changelog.Debian.gz", spec.name), changelog)?;
     if let Some(overrides) = control::lintian_overrides(spec, &contents) {
         let path = format!("/usr/share/lintian/overrides/{}", spec.name);
         contents.add(&path, overrides.into_bytes())?;
@@ -102,30 +58,32 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Wri
     // place is left empty; how much they take does not depend on them.
     let control = control::control(spec, &contents)?;
     let unknown = contents.iter().map(|_| "0".repeat(MD5_DIGITS)).collect();
-    let unknown = options.md5sums.then(|| md5sums(&contents, unknown));
-    let size = control_member(spec, &control, unknown.as_deref(), &path)?.len();
+    let unknown = with_md5sums.then(|| md5sums(&contents, unknown));
+    let size = control_member(spec, &control, unknown.as_deref())?.len();
     let mtime = spec.source_date_epoch;
-    output.write_all(b"!<arch>\n").map_err(failed)?;
-    member(&mut output, "debian-binary", b"2.0\n", mtime)?;
+    let path = output.path();
+    let header = |name: &str, size| member_header(name, size, mtime, &path);
+    output.write_all(b"!<arch>\n")?;
+    output.write_all(header("debian-binary", 4)?.as_bytes())?;
+    output.write_all(b"2.0\n")?;
     let control_at = output.size();
     output.leave((MEMBER_HEADER + size).next_multiple_of(2) as u64)?;
     let data_at = output.size();
     output.leave(MEMBER_HEADER as u64)?;
-    let digests = write_data(spec, &contents, &mut output, &path, options)?;
+    let encoder = compression.encoder(&mut *output, threads)?;
+    let digests = write_data(spec, &contents, encoder, with_md5sums)?;
     let data_size = output.size() - data_at - MEMBER_HEADER as u64;
-    pad(&mut output, data_size).map_err(failed)?;
+    pad(output, data_size)?;
 
-    let data_name = format!("data.tar.{}", options.compression.extension());
-    output.fill(data_at, member_header(&data_name, data_size, mtime, &path)?.as_bytes())?;
+    let data_name = format!("data.tar.{}", compression.extension());
+    output.fill(data_at, header(&data_name, data_size)?.as_bytes())?;
     let known = digests.map(|digests| md5sums(&contents, digests));
-    let control = control_member(spec, &control, known.as_deref(), &path)?;
+    let control = control_member(spec, &control, known.as_deref())?;
     assert_eq!(control.len(), size, "nothing is compressed in it");
-    let mut whole = Vec::new();
-    whole.extend(member_header(CONTROL_NAME, size as u64, mtime, &path)?.as_bytes());
+    let mut whole = header(CONTROL_NAME, size as u64)?.into_bytes();
     whole.extend(control);
-    pad(&mut whole, size as u64).map_err(failed)?;
-    output.fill(control_at, &whole)?;
-    output.commit()
+    pad(&mut whole, size as u64)?;
+    Ok(output.fill(control_at, &whole)?)
 }
 
 /// Writes the packed tarball of the contents; hands back their MD5 digests
@@ -133,16 +91,13 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &DebOptions) -> Result<Wri
 fn write_data(
     spec: &PackageSpec,
     contents: &Contents<'_>,
-    out: &mut Output,
-    path: &Path,
-    options: &DebOptions,
-) -> Result<Option<Vec<String>>, Error> {
-    let failed = |e| Error::write(path, e);
-    let encoder = options.compression.encoder(out, options.threads).map_err(failed)?;
-    let mut tarball = Tarball::new(encoder, path, spec.source_date_epoch);
+    out: Encoder<&mut Output>,
+    with_md5sums: bool,
+) -> Result<Option<Vec<String>>, Failure> {
+    let mut tarball = Tarball::new(out, spec.source_date_epoch);
     tarball.directory("./")?;
     let mut directories = contents.directories().into_iter().peekable();
-    let digests = options.md5sums.then(Digests::start::<Md5>).transpose().map_err(failed)?;
+    let digests = with_md5sums.then(Digests::start::<Md5>).transpose()?;
     for (install_path, item) in contents.iter() {
         // Parents sort before their files, so all are due by now.
         while let Some(directory) = directories.next_if(|directory| *directory < install_path) {
@@ -150,7 +105,7 @@ fn write_data(
         }
         tarball.file(&format!(".{install_path}"), item, digests.as_ref())?;
     }
-    tarball.finish()?.finish().map_err(failed)?;
+    tarball.finish()?.finish()?;
     Ok(digests.map(Digests::finish))
 }
 
@@ -163,29 +118,14 @@ fn md5sums(contents: &Contents<'_>, digests: Vec<String>) -> String {
 /// The packed tarball of the control data, stored in gzip's format, so that
 /// its size depends on no digest: compressed it would be some kilobytes
 /// smaller, and the package, which is large, have to be written twice.
-fn control_member(
-    spec: &PackageSpec,
-    control: &str,
-    md5sums: Option<&str>,
-    path: &Path,
-) -> Result<Vec<u8>, Error> {
-    let mut tarball = Tarball::new(Vec::new(), path, spec.source_date_epoch);
+fn control_member(spec: &PackageSpec, control: &str, md5sums: Option<&str>) -> io::Result<Vec<u8>> {
+    let mut tarball = Tarball::new(Vec::new(), spec.source_date_epoch);
     tarball.directory("./")?;
     tarball.bytes("./control", control.as_bytes())?;
     if let Some(md5sums) = md5sums {
         tarball.bytes("./md5sums", md5sums.as_bytes())?;
     }
-    gzip_stored(&tarball.finish()?).map_err(|e| Error::write(path, e))
-}
-
-/// Writes a whole member.
-fn member(output: &mut Output, name: &str, bytes: &[u8], mtime: u64) -> Result<(), Error> {
-    let path = output.path();
-    let header = member_header(name, bytes.len() as u64, mtime, &path)?;
-    let failed = |e| Error::write(&path, e);
-    output.write_all(header.as_bytes()).map_err(failed)?;
-    output.write_all(bytes).map_err(failed)?;
-    pad(output, bytes.len() as u64).map_err(failed)
+    gzip_stored(&tarball.finish()?)
 }
 
 /// The sixty bytes before a member.

@@ -148,91 +148,76 @@ impl Error {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
-        match self {
+        let fixed = match self {
             Self::Name { format: "deb", .. } => {
-                "use lower-case letters, digits, `+`, `-` and `.`, at \
-                 least two, and begin with a letter or a digit (Debian Policy 5.6.1)"
-                    .to_owned()
+                "use lower-case letters, digits, `+`, `-` and `.`, at least two, and begin with a \
+                 letter or a digit (Debian Policy 5.6.1)"
             }
             Self::Name { format: "wheel", .. } => {
-                "use letters, digits, `.`, `_` and `-`, begin with a \
-                 letter, and end with a letter or a digit"
-                    .to_owned()
+                "use letters, digits, `.`, `_` and `-`, begin with a letter, and end with a \
+                 letter or a digit"
             }
             Self::Name { .. } => {
-                "use letters, digits, `.`, `_`, `+` and `-`, and begin with a letter \
-                 or a digit"
-                    .to_owned()
+                "use letters, digits, `.`, `_`, `+` and `-`, and begin with a letter or a digit"
             }
-            Self::Version { format: "deb", part: "version", .. } => "begin with a digit, and use \
-                 letters, digits, `.`, `+`, `~` and `-`, 100 at the most (Debian Policy 5.6.12)"
-                .to_owned(),
+            Self::Version { format: "deb", part: "version", .. } => {
+                "begin with a digit, and use letters, digits, `.`, `+`, `~` and `-`, 100 at the \
+                 most (Debian Policy 5.6.12)"
+            }
             Self::Version { format: "deb", .. } => {
                 "use letters, digits, `.`, `+` and `~`, 100 at the most (Debian Policy 5.6.12)"
-                    .to_owned()
             }
             Self::Version { format: "arch", part: "revision", .. } => {
-                "use a number, or two with a point between them: 1 or 1.1".to_owned()
+                "use a number, or two with a point between them: 1 or 1.1"
             }
             Self::Version { format: "arch", .. } => {
-                "use letters, digits, `.`, `_`, `+` and `~`, 100 at the most".to_owned()
+                "use letters, digits, `.`, `_`, `+` and `~`, 100 at the most"
             }
             Self::Version { format: "wheel", part: "revision", .. } => {
-                "use a number: a wheel of revision 2 has the version 1.0.post2".to_owned()
+                "use a number: a wheel of revision 2 has the version 1.0.post2"
             }
             Self::Version { format: "wheel", .. } => {
-                "use a version of Python's packages, as 1.0 or 1.0rc1 (PEP 440)".to_owned()
+                "use a version of Python's packages, as 1.0 or 1.0rc1 (PEP 440)"
             }
             Self::Version { .. } => {
                 "use letters, digits, `.`, `_`, `+`, `~` and `^`, 100 at the most; rpm takes no \
                  `-` in a version or release"
-                    .to_owned()
             }
-            Self::Field { field, .. } => format!("give {field} another value"),
-            Self::Relation { .. } => "write a package name, and where it is bounded one of =, <<, \
-                 <=, >=, >> and a version"
-                .to_owned(),
+            Self::Field { field, .. } => return format!("give {field} another value"),
+            Self::Relation { .. } => {
+                "write a package name, and where it is bounded one of =, <<, <=, >=, >> and a \
+                 version"
+            }
             Self::InstallPath { .. } => {
                 "give an absolute path without `.`, `..`, empty parts or control characters"
-                    .to_owned()
             }
-            Self::PathClash { .. } => "drop one of the two; the writers add the copyright and the \
-                 changelog themselves"
-                .to_owned(),
-            Self::TimeStamp { .. } => {
-                "set SOURCE_DATE_EPOCH to a time between 1970 and 2106".to_owned()
+            Self::PathClash { .. } => {
+                "drop one of the two; the writers add the copyright and the changelog themselves"
             }
-            Self::Level { codec, .. } => match *codec {
-                "zstd" => "zstd has the levels 1 to 22".to_owned(),
-                "gzip" => "gzip has the levels 1 to 9".to_owned(),
-                _ => "xz has the levels 0 to 9".to_owned(),
-            },
+            Self::TimeStamp { .. } => "set SOURCE_DATE_EPOCH to a time between 1970 and 2106",
+            Self::Level { codec: "zstd", .. } => "zstd has the levels 1 to 22",
+            Self::Level { codec: "gzip", .. } => "gzip has the levels 1 to 9",
+            Self::Level { .. } => "xz has the levels 0 to 9",
             Self::Read { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => {
-                    "the file is gone or never was; build again, then package".to_owned()
+                    "the file is gone or never was; build again, then package"
                 }
-                io::ErrorKind::PermissionDenied => "make the file readable".to_owned(),
-                _ => "check the disk that holds the file".to_owned(),
+                io::ErrorKind::PermissionDenied => "make the file readable",
+                _ => "check the disk that holds the file",
             },
-            Self::NotAFile { .. } => "name a regular file as the source".to_owned(),
-            Self::Changed { .. } => {
-                "let whatever writes to the file finish, then package again".to_owned()
+            Self::NotAFile { .. } => "name a regular file as the source",
+            Self::Changed { .. } => "let whatever writes to the file finish, then package again",
+            Self::Write { path, source } => return write_hint(path, source),
+            Self::MemberTooLarge { .. } => {
+                "a .deb holds less than 10 GB compressed: split the package by gfx target, or \
+                 write .rpm or tar"
             }
-            Self::Write { path, source } => write_hint(path, source),
-            Self::MemberTooLarge { .. } => "a .deb holds less than 10 GB compressed: split the \
-                 package by gfx target, or write .rpm or tar"
-                .to_owned(),
-            Self::RpmHeader { .. } => {
-                "see the cause; the spec holds what rpm can't express".to_owned()
-            }
-            Self::Signature { .. } => {
-                "sign with an RSA, DSA or Ed25519 key of OpenPGP version 4".to_owned()
-            }
-            Self::Sign(_) => "see the cause; `gpg --list-secret-keys` lists the keys".to_owned(),
-            Self::Checksum { .. } => {
-                "list each file once, from below the directory of the list".to_owned()
-            }
-        }
+            Self::RpmHeader { .. } => "see the cause; the spec holds what rpm can't express",
+            Self::Signature { .. } => "sign with an RSA, DSA or Ed25519 key of OpenPGP version 4",
+            Self::Sign(_) => "see the cause; `gpg --list-secret-keys` lists the keys",
+            Self::Checksum { .. } => "list each file once, from below the directory of the list",
+        };
+        fixed.to_owned()
     }
 
     pub(crate) fn write(path: &Path, source: io::Error) -> Self {
@@ -241,6 +226,37 @@ impl Error {
 
     pub(crate) fn read(path: &Path, source: io::Error) -> Self {
         Self::Read { path: path.to_owned(), source }
+    }
+}
+
+/// What ends the writing of a package.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The output can't be written.
+    Output(io::Error),
+    /// Anything else.
+    Other(Error),
+}
+
+impl Failure {
+    /// The error, of that output.
+    pub(crate) fn of(self, output: &Path) -> Error {
+        match self {
+            Self::Output(source) => Error::write(output, source),
+            Self::Other(error) => error,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
     }
 }
 

@@ -19,39 +19,41 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-pub mod arch;
+mod arch;
 mod check;
 mod choice;
 mod compress;
 mod contents;
-pub mod deb;
+mod deb;
 mod digests;
 mod error;
 mod finding;
+mod format;
 mod gzip;
 mod manager;
-pub mod oci;
+mod oci;
 mod output;
 pub mod read;
 pub mod recipe;
 pub mod repository;
-pub mod rpm;
+mod rpm;
 pub mod sbom;
 mod signature;
 pub mod signing;
 pub mod sums;
-pub mod tar;
+mod tar;
 mod tarball;
 mod text;
-mod threads;
 mod url;
 pub mod verify;
-pub mod wheel;
+mod wheel;
+mod write;
 
 pub use choice::{Offered, one_for_each};
 pub use compress::{Compression, compressed};
 pub use error::Error;
 pub use finding::{Finding, Remedy};
+pub use format::Format;
 pub use manager::PackageManager;
 pub use output::Written;
 pub use signature::Sign;

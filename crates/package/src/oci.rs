@@ -2,37 +2,18 @@
 //! one layer, in a tar archive.
 
 use std::fs::File;
-use std::io::BufWriter;
-use std::path::Path;
+use std::io::{BufWriter, IntoInnerError};
 
 use gfxpack_model::package::PackageSpec;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::check::{self, Format};
 use crate::compress::Compression;
 use crate::contents::Contents;
-use crate::output::{Hashing, Output, hex, scratch};
+use crate::error::Failure;
+use crate::output::{Hashing, Output, hex};
 use crate::tarball::Tarball;
 use crate::text::rfc3339;
-use crate::{Error, Written};
-
-/// How an image is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OciOptions {
-    /// Threads that may compress; no effect on the bytes. By default as many
-    /// as the machine has.
-    pub threads: usize,
-}
-
-impl Default for OciOptions {
-    fn default() -> Self {
-        Self { threads: crate::threads::default_threads() }
-    }
-}
-
-/// What every reader of images takes; zstd is younger.
-pub const COMPRESSION: Compression = Compression::Gz { level: 6 };
 
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
@@ -44,43 +25,25 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// Source: OCI distribution specification 1.1, "Pulling manifests".
 const TAG_MAX: usize = 128;
 
-/// The name that [`write()`] gives the file.
-#[must_use]
-pub fn file_name(spec: &PackageSpec) -> String {
-    let PackageSpec { name, version, revision, .. } = spec;
-    format!("{name}-{version}-{revision}.oci.tar")
-}
-
-/// Whether [`write()`] would take the spec, without writing.
-///
-/// # Errors
-/// The first rule of the format that is broken, as its own kind of error.
-pub fn check(spec: &PackageSpec) -> Result<(), Error> {
-    check::spec(spec, Format::Oci)
-}
-
-/// Writes `spec` as an image into the existing directory `dir`: what skopeo
-/// calls `oci-archive`. The image is tagged with version and revision.
-///
-/// Its layer has the spec's files, and the copyright below
-/// `usr/share/doc/<name>`. Directories have no entries of their own: one would
-/// replace a link such as `/opt/rocm` in the image below.
-///
-/// # Errors
-/// Every kind of [`Error`] but those of .deb, rpm and checksums.
+/// Writes `spec` as an image: what skopeo calls `oci-archive`. The image is
+/// tagged with version and revision. Directories have no entries of their own in
+/// its layer: one would replace a link such as `/opt/rocm` in the image below.
 ///
 /// Source: OCI image specification 1.1.
-pub fn write(spec: &PackageSpec, dir: &Path, options: &OciOptions) -> Result<Written, Error> {
-    check(spec)?;
-    let mut output = Output::create(dir, &file_name(spec))?;
-    let path = output.path();
-    let mut layer_file = scratch(dir, &path)?;
-    let layer = layer(spec, &layer_file, &path, options.threads)?;
+pub(crate) fn write(
+    spec: &PackageSpec,
+    contents: &Contents<'_>,
+    output: &mut Output,
+    compression: Compression,
+    threads: usize,
+) -> Result<(), Failure> {
+    let mut layer_file = output.scratch()?;
+    let layer = layer(spec, contents, &layer_file, compression, threads)?;
     let config = Blob::json(CONFIG, &config(spec, &layer.diff_id));
     let manifest = Blob::json(MANIFEST, &manifest(spec, &config, &layer.descriptor));
     let layout = json!({ "imageLayoutVersion": "1.0.0" }).to_string();
 
-    let mut archive = Tarball::new(&mut output, &path, spec.source_date_epoch);
+    let mut archive = Tarball::new(output, spec.source_date_epoch);
     archive.bytes("oci-layout", layout.as_bytes())?;
     archive.bytes("index.json", index(spec, &manifest).to_string().as_bytes())?;
     archive.bytes(&manifest.path(), &manifest.bytes)?;
@@ -88,7 +51,7 @@ pub fn write(spec: &PackageSpec, dir: &Path, options: &OciOptions) -> Result<Wri
     let size = layer.size;
     archive.scratch(&blob_path(&layer.sha256), &mut layer_file, size)?;
     archive.finish()?;
-    output.commit()
+    Ok(())
 }
 
 /// The layer, as it lies in the scratch file.
@@ -100,20 +63,22 @@ struct Layer {
     descriptor: Value,
 }
 
-fn layer(spec: &PackageSpec, file: &File, output: &Path, threads: usize) -> Result<Layer, Error> {
-    let failed = |e| Error::write(output, e);
-    let mut contents = Contents::from_spec(spec)?;
-    let copyright = format!("/usr/share/doc/{}/copyright", spec.name);
-    contents.add(&copyright, spec.copyright.as_bytes())?;
+fn layer(
+    spec: &PackageSpec,
+    contents: &Contents<'_>,
+    file: &File,
+    compression: Compression,
+    threads: usize,
+) -> Result<Layer, Failure> {
     let packed = Hashing::new(BufWriter::new(file));
-    let encoder = COMPRESSION.encoder(packed, threads).map_err(failed)?;
-    let mut tarball = Tarball::new(Hashing::new(encoder), output, spec.source_date_epoch);
+    let encoder = compression.encoder(packed, threads)?;
+    let mut tarball = Tarball::new(Hashing::new(encoder), spec.source_date_epoch);
     for (install_path, item) in contents.iter() {
         tarball.file(&install_path[1..], item, None)?;
     }
     let (encoder, diff_id, _) = tarball.finish()?.finish();
-    let (buffered, sha256, size) = encoder.finish().map_err(failed)?.finish();
-    buffered.into_inner().map_err(|e| failed(e.into_error()))?;
+    let (buffered, sha256, size) = encoder.finish()?.finish();
+    buffered.into_inner().map_err(IntoInnerError::into_error)?;
     let descriptor = descriptor(LAYER, &sha256, size);
     Ok(Layer { sha256, size, diff_id, descriptor })
 }

@@ -78,23 +78,22 @@ impl Output {
     }
 
     /// Leaves room for bytes that [`Output::fill`] brings later.
-    ///
-    /// # Errors
-    /// [`Error::Write`].
-    pub(crate) fn leave(&mut self, size: u64) -> Result<(), Error> {
+    pub(crate) fn leave(&mut self, size: u64) -> io::Result<()> {
         self.hash = Hash::Afterwards;
-        let room = io::copy(&mut io::repeat(0).take(size), self);
-        room.map(drop).map_err(|e| Error::write(&self.path(), e))
+        io::copy(&mut io::repeat(0).take(size), self).map(drop)
     }
 
     /// Writes into room that was left.
-    ///
-    /// # Errors
-    /// [`Error::Write`].
-    pub(crate) fn fill(&mut self, at: u64, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn fill(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         assert!(matches!(self.hash, Hash::Afterwards), "there is room");
         assert!(at + bytes.len() as u64 <= self.size, "the room is large enough");
-        self.stage.file().write_all_at(bytes, at).map_err(|e| Error::write(&self.path(), e))
+        self.stage.file().write_all_at(bytes, at)
+    }
+
+    /// A nameless file beside it, for what must be complete before its place in
+    /// the output is known.
+    pub(crate) fn scratch(&self) -> io::Result<File> {
+        tempfile::tempfile_in(&self.dir)
     }
 
     /// How much was written, room included.
@@ -105,15 +104,6 @@ impl Output {
     /// Where the file will appear.
     pub(crate) fn path(&self) -> PathBuf {
         self.dir.join(&self.file_name)
-    }
-
-    /// Appends the whole of a scratch file.
-    ///
-    /// # Errors
-    /// [`Error::Write`], since both ends are ours.
-    pub(crate) fn append(&mut self, scratch: &mut File) -> Result<(), Error> {
-        let copied = scratch.rewind().and_then(|()| io::copy(scratch, self));
-        copied.map(drop).map_err(|e| Error::write(&self.path(), e))
     }
 
     /// Brings the contents to the disk and the file under its name, replacing
@@ -174,21 +164,11 @@ impl Output {
 }
 
 /// SHA-256 of a whole file.
-fn digest(file: &File) -> io::Result<String> {
-    let mut sha256 = Sha256::new();
-    let mut buffer = vec![0; 256 << 10];
-    let mut at = 0;
-    loop {
-        match file.read_at(&mut buffer, at) {
-            Ok(0) => return Ok(hex(&sha256.finalize())),
-            Ok(filled) => {
-                sha256.update(&buffer[..filled]);
-                at += filled as u64;
-            }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
+fn digest(mut file: &File) -> io::Result<String> {
+    file.rewind()?;
+    let mut hashing = Hashing::new(io::sink());
+    io::copy(&mut file, &mut hashing)?;
+    Ok(hashing.finish().1)
 }
 
 impl Write for Output {
@@ -267,15 +247,6 @@ fn unnamed(dir: &Path) -> Option<File> {
 
 fn descriptor_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
-
-/// A nameless file in `dir` for what must be complete before its place in the
-/// output is known.
-///
-/// # Errors
-/// [`Error::Write`] for `output` when none can be created.
-pub(crate) fn scratch(dir: &Path, output: &Path) -> Result<File, Error> {
-    tempfile::tempfile_in(dir).map_err(|e| Error::write(output, e))
 }
 
 /// A digest as lower-case hexadecimal.

@@ -53,23 +53,22 @@ impl Kind {
     /// The kind that the name of a file says, if it says one.
     #[must_use]
     pub fn from_name(path: &Path) -> Option<Self> {
+        const ENDINGS: [(&str, Kind); 11] = [
+            (".deb", Kind::Deb),
+            (".rpm", Kind::Rpm),
+            (".whl", Kind::Wheel),
+            (".oci.tar", Kind::Oci),
+            (".pkg.tar.zst", Kind::Arch),
+            (".pkg.tar.xz", Kind::Arch),
+            (".pkg.tar.gz", Kind::Arch),
+            (".tar.gz", Kind::Tar),
+            (".tgz", Kind::Tar),
+            (".tar.xz", Kind::Tar),
+            (".tar.zst", Kind::Tar),
+        ];
         let name = path.file_name()?.as_bytes();
-        let ends = |ending: &str| name.ends_with(ending.as_bytes());
-        if ends(".deb") {
-            Some(Self::Deb)
-        } else if ends(".rpm") {
-            Some(Self::Rpm)
-        } else if [".pkg.tar.zst", ".pkg.tar.xz", ".pkg.tar.gz"].into_iter().any(ends) {
-            Some(Self::Arch)
-        } else if ends(".whl") {
-            Some(Self::Wheel)
-        } else if ends(".oci.tar") {
-            Some(Self::Oci)
-        } else if [".tar.gz", ".tgz", ".tar.xz", ".tar.zst"].into_iter().any(ends) {
-            Some(Self::Tar)
-        } else {
-            None
-        }
+        let ends = |(ending, _): &&(&str, Self)| name.ends_with(ending.as_bytes());
+        ENDINGS.iter().find(ends).map(|(_, kind)| *kind)
     }
 }
 

@@ -3,6 +3,7 @@
 use gfxpack_model::package::{Relation, RelationKind};
 
 use crate::deb;
+use crate::text::plain_operator;
 
 /// Variables for a control file's template: `("gfxpack:Provides", "a (= 1.0-1), b (= 1.0-1)")`.
 /// All of them, those with nothing to say being empty, which dpkg leaves out of the control file.
@@ -40,12 +41,7 @@ pub fn rpm_dependencies(relations: &[Relation], kind: RelationKind) -> Vec<Strin
     let line = |relation: &Relation| match &relation.version {
         None => relation.name.clone(),
         Some((operator, version)) => {
-            let operator = match operator.as_str() {
-                "<<" => "<",
-                ">>" => ">",
-                same => same,
-            };
-            format!("{} {operator} {version}", relation.name)
+            format!("{} {} {version}", relation.name, plain_operator(operator))
         }
     };
     of_kind.map(line).collect()

@@ -10,15 +10,13 @@ mod package_info;
 mod page;
 mod rpm;
 mod setup;
-mod with_dependencies;
 
 pub use address::{Address, KEY_FILE, SetupFiles};
 pub use apt::Suite;
 pub use error::RepositoryError;
 pub use files::packages;
 pub use index::{Indexed, index};
-pub use package_info::PackageInfo;
-pub use with_dependencies::with_dependencies;
+pub use package_info::{PackageInfo, with_dependencies};
 
 pub(crate) use files::files;
 pub(crate) use rpm::KEY_FILE as RPM_KEY_FILE;

@@ -9,105 +9,51 @@ mod header;
 mod payload;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::io::{self, Seek as _};
 
 use gfxpack_model::package::PackageSpec;
 
-use crate::check::{self, Format};
 use crate::compress::Compression;
 use crate::contents::Contents;
-use crate::output::{Output, scratch};
+use crate::error::Failure;
+use crate::output::Output;
 use crate::signature::Sign;
-use crate::{Error, Written};
-
-/// How an .rpm is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RpmOptions {
-    /// Compression of the payload; zstd level 3 by default.
-    pub compression: Compression,
-    /// Threads that may compress; no effect on the bytes. By default as many
-    /// as the machine has.
-    pub threads: usize,
-}
-
-impl Default for RpmOptions {
-    fn default() -> Self {
-        Self {
-            compression: Compression::Zst { level: 3 },
-            threads: crate::threads::default_threads(),
-        }
-    }
-}
 
 /// Directories of this name belong to the system or to ROCm, not to a package
 /// of kernels, and so does everything above them.
 const SHARED_DIRECTORIES: [&str; 10] =
     ["bin", "doc", "etc", "lib", "lib64", "licenses", "opt", "share", "usr", "var"];
 
-/// The name that [`write()`] gives the file:
-/// `<name>-<version>-<revision>.noarch.rpm`.
-#[must_use]
-pub fn file_name(spec: &PackageSpec) -> String {
-    let PackageSpec { name, version, revision, .. } = spec;
-    format!("{name}-{version}-{revision}.noarch.rpm")
-}
-
-/// Whether [`write()`] would take the spec and the options, without writing.
+/// Writes `spec` as an .rpm, with a signature of the header, which holds the
+/// payload's digests, where there is a `signer`.
 ///
-/// # Errors
-/// The first rule of the format that is broken, as its own kind of error.
-pub fn check(spec: &PackageSpec, options: &RpmOptions) -> Result<(), Error> {
-    check::spec(spec, Format::Rpm)?;
-    options.compression.check()
-}
-
-/// Writes `spec` as an unsigned .rpm into the existing directory `dir`.
-///
-/// The copyright is added as the licence file. The package owns the
+/// The file at `licence` is listed as the licence. The package owns the
 /// directories of its files up to the first that others share, such as `share`.
 /// `Replaces`, [`PackageSpec::deb_fields`] and [`PackageSpec::section`] have
 /// no counterpart. The signature header has room
 /// reserved, so that a signature can be added in place. While it works, the
 /// compressed payload is on the disk of `dir` twice.
 ///
-/// # Errors
-/// Every kind of [`Error`] but those of .deb and checksums.
-///
 /// Source: rpm 4.18, docs/manual/format_v4.md.
-pub fn write(spec: &PackageSpec, dir: &Path, options: &RpmOptions) -> Result<Written, Error> {
-    write_signed(spec, dir, options, None)
-}
-
-/// Writes `spec` as [`write()`] does, with a signature of the header, which
-/// holds the payload's digests, where there is a `signer`.
-///
-/// # Errors
-/// Those of [`write()`], and those of the signer.
-pub fn write_signed(
+pub(crate) fn write(
     spec: &PackageSpec,
-    dir: &Path,
-    options: &RpmOptions,
+    contents: &Contents<'_>,
+    output: &mut Output,
+    licence: &str,
+    compression: Compression,
+    threads: usize,
     signer: Option<&dyn Sign>,
-) -> Result<Written, Error> {
-    check(spec, options)?;
-    let mut output = Output::create(dir, &file_name(spec))?;
-    let path = output.path();
-
-    let licence = format!("/usr/share/licenses/{}/copyright", spec.name);
-    let mut contents = Contents::from_spec(spec)?;
-    contents.add(&licence, spec.copyright.as_bytes())?;
-    let directories = own_directories(&contents);
-    let entries = payload::entries(&contents, &directories);
-
-    let mut payload = scratch(dir, &path)?;
-    let RpmOptions { compression, threads } = *options;
-    let digests =
-        payload::write_payload(spec, &entries, &mut payload, &path, compression, threads)?;
-    let header =
-        header::Layout { spec, entries: &entries, licence: &licence, compression, path: &path };
-    header.metadata(&digests, signer)?.write(&mut output).map_err(|e| header.failed(e))?;
-    output.append(&mut payload)?;
-    output.commit()
+) -> Result<(), Failure> {
+    let path = &output.path();
+    let directories = own_directories(contents);
+    let entries = payload::entries(contents, &directories);
+    let mut payload = output.scratch()?;
+    let digests = payload::write_payload(spec, &entries, &mut payload, compression, threads)?;
+    let header = header::Layout { spec, entries: &entries, licence, compression, path };
+    header.metadata(&digests, signer)?.write(output).map_err(|e| header.failed(e))?;
+    payload.rewind()?;
+    io::copy(&mut payload, output)?;
+    Ok(())
 }
 
 /// The directories from a file upwards to where others begin to put things: a

@@ -192,11 +192,8 @@ fn document(
     making: &Making,
 ) -> Value {
     let full = format!("{}-{}", spec.version, spec.revision);
-    let mut packages = Vec::new();
     let mut files = Vec::new();
     let mut relations = vec![relation("SPDXRef-DOCUMENT", "DESCRIBES", PACKAGE)];
-
-    let mut sha1s = Vec::new();
     for (number, (file, Checksums { sha1, sha256 })) in spec.files.iter().zip(checksums).enumerate()
     {
         let id = format!("SPDXRef-Installed-{number}");
@@ -212,26 +209,19 @@ fn document(
                 relation(&id, "GENERATED_FROM", &format!("SPDXRef-Source-{source}"))
             }));
         files.push(file_entry(&id, &format!(".{}", file.path), sha1, sha256));
-        sha1s.push(sha1.as_str());
-    }
-    packages.push(main_entry(spec, &full, sha1s));
-
-    for (number, archive) in archives.iter().enumerate() {
-        let id = format!("{ARCHIVE}{number}");
-        let mut entry = package_entry(&id, &spec.name, &full);
-        entry["packageFileName"] = archive.file_name.clone().into();
-        entry["checksums"] = sha256_alone(&archive.sha256);
-        entry["primaryPackagePurpose"] = "ARCHIVE".into();
-        let url = format!("{}?checksum=sha256:{}", package_url(spec, &full), archive.sha256);
-        entry["externalRefs"] = external(&url);
-        packages.push(entry);
-        relations.push(relation(&id, "PACKAGE_OF", PACKAGE));
     }
     files.extend(making.sources.iter().enumerate().map(source_entry));
+
+    let mut packages = vec![main_entry(spec, &full, checksums)];
+    for (number, archive) in archives.iter().enumerate() {
+        let id = format!("{ARCHIVE}{number}");
+        packages.push(archive_entry(&id, spec, &full, archive));
+        relations.push(relation(&id, "PACKAGE_OF", PACKAGE));
+    }
     for (number, tool) in making.tools.iter().enumerate() {
-        let entry = tool_entry(number, tool);
-        relations.push(relation(&tool_id(number), "BUILD_TOOL_OF", PACKAGE));
-        packages.push(entry);
+        let id = format!("SPDXRef-Tool-{number}");
+        packages.push(tool_entry(&id, tool));
+        relations.push(relation(&id, "BUILD_TOOL_OF", PACKAGE));
     }
 
     let known = [&spec.license].into_iter().chain(making.sources.iter().flat_map(|s| &s.license));
@@ -261,8 +251,9 @@ fn document(
 }
 
 /// The package as it is installed, with the SHA-1s of its files.
-fn main_entry(spec: &PackageSpec, full: &str, mut sha1s: Vec<&str>) -> Value {
-    sha1s.sort();
+fn main_entry(spec: &PackageSpec, full: &str, checksums: &[Checksums]) -> Value {
+    let mut sha1s: Vec<&str> = checksums.iter().map(|file| &*file.sha1).collect();
+    sha1s.sort_unstable();
     let verification = hex(&Sha1::digest(sha1s.concat()));
     let mut package = package_entry(PACKAGE, &spec.name, full);
     package["filesAnalyzed"] = true.into();
@@ -275,6 +266,16 @@ fn main_entry(spec: &PackageSpec, full: &str, mut sha1s: Vec<&str>) -> Value {
         package["homepage"] = spec.homepage.clone().into();
     }
     package
+}
+
+fn archive_entry(id: &str, spec: &PackageSpec, full: &str, archive: &Written) -> Value {
+    let mut entry = package_entry(id, &spec.name, full);
+    entry["packageFileName"] = archive.file_name.clone().into();
+    entry["checksums"] = sha256_alone(&archive.sha256);
+    entry["primaryPackagePurpose"] = "ARCHIVE".into();
+    let url = format!("{}?checksum=sha256:{}", package_url(spec, full), archive.sha256);
+    entry["externalRefs"] = external(&url);
+    entry
 }
 
 fn source_entry((number, source): (usize, &Source)) -> Value {
@@ -290,12 +291,8 @@ fn source_entry((number, source): (usize, &Source)) -> Value {
     entry
 }
 
-fn tool_id(number: usize) -> String {
-    format!("SPDXRef-Tool-{number}")
-}
-
-fn tool_entry(number: usize, tool: &Tool) -> Value {
-    let mut entry = package_entry(&tool_id(number), &tool.name, &tool.version);
+fn tool_entry(id: &str, tool: &Tool) -> Value {
+    let mut entry = package_entry(id, &tool.name, &tool.version);
     if !tool.sha256.is_empty() {
         entry["checksums"] = sha256_alone(&tool.sha256);
     }

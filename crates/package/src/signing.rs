@@ -9,10 +9,9 @@ mod gpg;
 mod keyring;
 mod secret_keys;
 mod signer;
-mod status;
 
 pub use error::{KeyFlaw, SigningError};
-pub use keyring::{ClearSigned, Keyring};
+pub use keyring::Keyring;
 pub use signer::Signer;
 
 pub(crate) use clear_text::clear_text;

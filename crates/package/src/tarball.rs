@@ -3,34 +3,29 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::path::Path;
 
-use crate::Error;
 use crate::contents::Item;
 use crate::digests::Digests;
+use crate::error::Failure;
 
 const BLOCK: u64 = 512;
 /// Bytes of a name that the header itself has room for.
 const NAME: usize = 100;
 
 /// A tar stream whose entries all belong to root and bear one time stamp.
-pub(crate) struct Tarball<'a, W> {
+pub(crate) struct Tarball<W> {
     out: W,
-    output: &'a Path,
     mtime: u64,
 }
 
-impl<'a, W: Write> Tarball<'a, W> {
-    /// Begins an archive in `out`; errors name `output` as what is written.
-    pub(crate) fn new(out: W, output: &'a Path, mtime: u64) -> Self {
-        Self { out, output, mtime }
+impl<W: Write> Tarball<W> {
+    /// Begins an archive in `out`.
+    pub(crate) fn new(out: W, mtime: u64) -> Self {
+        Self { out, mtime }
     }
 
     /// Appends a directory with mode 0755. The name ends with a slash.
-    ///
-    /// # Errors
-    /// [`Error::Write`].
-    pub(crate) fn directory(&mut self, name: &str) -> Result<(), Error> {
+    pub(crate) fn directory(&mut self, name: &str) -> io::Result<()> {
         self.header(name, ::tar::EntryType::Directory, 0o755, 0)
     }
 
@@ -43,39 +38,30 @@ impl<'a, W: Write> Tarball<'a, W> {
         name: &str,
         item: &Item<'_>,
         digests: Option<&Digests>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Failure> {
         self.header(name, ::tar::EntryType::Regular, item.mode, item.size)?;
-        item.copy_to(&mut self.out, self.output, digests)?;
-        self.pad(item.size)
+        item.copy_to(&mut self.out, digests)?;
+        Ok(self.pad(item.size)?)
     }
 
     /// Appends a file out of memory with mode 0644.
-    ///
-    /// # Errors
-    /// [`Error::Write`].
-    pub(crate) fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn bytes(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.header(name, ::tar::EntryType::Regular, 0o644, bytes.len() as u64)?;
-        self.put(bytes)?;
+        self.out.write_all(bytes)?;
         self.pad(bytes.len() as u64)
     }
 
     /// Appends a scratch file of that size, with mode 0644.
-    ///
-    /// # Errors
-    /// [`Error::Write`].
-    pub(crate) fn scratch(&mut self, name: &str, file: &mut File, size: u64) -> Result<(), Error> {
+    pub(crate) fn scratch(&mut self, name: &str, file: &mut File, size: u64) -> io::Result<()> {
         self.header(name, ::tar::EntryType::Regular, 0o644, size)?;
-        let copied = file.rewind().and_then(|()| io::copy(file, &mut self.out));
-        assert_eq!(copied.map_err(|e| self.failed(e))?, size, "nobody else has the file");
+        file.rewind()?;
+        assert_eq!(io::copy(file, &mut self.out)?, size, "nobody else has the file");
         self.pad(size)
     }
 
     /// Ends the archive and hands back the writer below.
-    ///
-    /// # Errors
-    /// [`Error::Write`].
-    pub(crate) fn finish(mut self) -> Result<W, Error> {
-        self.put(&[0; 2 * BLOCK as usize])?;
+    pub(crate) fn finish(mut self) -> io::Result<W> {
+        self.out.write_all(&[0; 2 * BLOCK as usize])?;
         Ok(self.out)
     }
 
@@ -85,32 +71,22 @@ impl<'a, W: Write> Tarball<'a, W> {
         kind: ::tar::EntryType,
         mode: u32,
         size: u64,
-    ) -> Result<(), Error> {
+    ) -> io::Result<()> {
         // A name that fills the field has no room for the NUL that some
         // readers want, so it counts as long.
         if name.len() >= NAME {
             let long = [name.as_bytes(), b"\0"].concat();
             let kind = ::tar::EntryType::GNULongName;
-            let header = block("././@LongLink", kind, 0o644, long.len() as u64, 0);
-            header.and_then(|block| self.out.write_all(&block)).map_err(|e| self.failed(e))?;
-            self.put(&long)?;
+            self.out.write_all(&block("././@LongLink", kind, 0o644, long.len() as u64, 0)?)?;
+            self.out.write_all(&long)?;
             self.pad(long.len() as u64)?;
         }
-        let header = block(name, kind, mode, size, self.mtime);
-        header.and_then(|block| self.out.write_all(&block)).map_err(|e| self.failed(e))
+        self.out.write_all(&block(name, kind, mode, size, self.mtime)?)
     }
 
-    fn pad(&mut self, size: u64) -> Result<(), Error> {
+    fn pad(&mut self, size: u64) -> io::Result<()> {
         let padding = size.next_multiple_of(BLOCK) - size;
-        self.put(&[0; BLOCK as usize][..padding as usize])
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.out.write_all(bytes).map_err(|e| self.failed(e))
-    }
-
-    fn failed(&self, source: io::Error) -> Error {
-        Error::write(self.output, source)
+        self.out.write_all(&[0; BLOCK as usize][..padding as usize])
     }
 }
 
@@ -156,7 +132,7 @@ mod tests {
 
     #[test]
     fn names_of_every_length_come_back() {
-        let mut tarball = Tarball::new(Vec::new(), Path::new("out"), 0);
+        let mut tarball = Tarball::new(Vec::new(), 0);
         let names: Vec<String> =
             (1..400).map(|length| format!("./{}", "n".repeat(length))).collect();
         for name in &names {

@@ -106,6 +106,15 @@ pub fn rfc2822(seconds: u64) -> String {
     format!("{weekday}, {:02} {month} {:04} {time} +0000", date.day, date.year)
 }
 
+/// Debian's operator of a relation as all others write it: `<` for `<<`.
+pub(crate) fn plain_operator(operator: &str) -> &str {
+    match operator {
+        "<<" => "<",
+        ">>" => ">",
+        same => same,
+    }
+}
+
 /// Width of a text, counting every character as one column.
 pub(crate) fn columns(text: &str) -> usize {
     text.chars().count()

@@ -8,7 +8,6 @@ mod keys;
 mod listed;
 mod package;
 mod rpm;
-mod signature;
 mod subject;
 mod sums;
 
@@ -19,8 +18,6 @@ use gfxpack_process::FileError;
 
 pub use error::VerifyError;
 pub use subject::{Inspected, Inspector, Subject, Verified};
-
-use indexes::Indexes;
 
 use crate::finding::Finding;
 use crate::read::Kind;
@@ -70,7 +67,7 @@ impl Verifier<'_> {
     fn directory(&mut self, dir: &Path) -> Result<(), VerifyError> {
         let there = repository::files(dir, |path| Kind::from_name(path).is_some())?;
         let list = dir.join(FILE_NAME);
-        let Indexes { indexes, mut listed } = indexes::check(dir, self.keyring)?;
+        let (indexes, mut listed) = indexes::check(dir, self.keyring)?;
         // A link that leads nowhere is one that somebody meant to lead there.
         if list.symlink_metadata().is_ok() {
             let mut findings = sums::check(dir, &list, self.keyring, &mut listed)?;

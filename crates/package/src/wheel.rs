@@ -1,7 +1,6 @@
 //! Writes a package spec as a wheel, which Python's package managers install.
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::str::FromStr;
 
 use base64::Engine as _;
@@ -12,11 +11,11 @@ use pep440_rs::Version;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, System, ZipWriter};
 
-use crate::check::{self, Format};
 use crate::contents::{Contents, Item};
+use crate::error::{Error, Failure};
+use crate::format::Format;
 use crate::output::{Hashing, Output};
 use crate::text::{paragraphs, wrap};
-use crate::{Error, Written};
 
 /// The module of a package that is imported when Python starts, if the spec
 /// has it.
@@ -29,43 +28,35 @@ const LARGE: u64 = 0xf000_0000;
 /// Characters in a line of the description.
 const WIDTH: usize = 79;
 
-/// The name that [`write()`] gives the file. Any Python on any system takes it:
+/// The name of the file. Any Python on any system takes it:
 /// what it holds is for GPUs.
 ///
 /// # Errors
 /// [`Error::Version`].
 ///
 /// Source: PyPA, "Binary distribution format", "File name convention".
-pub fn file_name(spec: &PackageSpec) -> Result<String, Error> {
+pub(crate) fn file_name(spec: &PackageSpec) -> Result<String, Error> {
     Ok(format!("{}-{}-py3-none-any.whl", module(spec), version(spec)?))
 }
 
-/// Whether [`write()`] would take the spec, without writing.
-///
-/// # Errors
-/// The first rule of the format that is broken, as its own kind of error.
-pub fn check(spec: &PackageSpec) -> Result<(), Error> {
-    check::spec(spec, Format::Wheel)?;
-    version(spec).map(drop)
-}
-
-/// Writes `spec` as a wheel into the existing directory `dir`.
+/// Writes `spec` as a wheel.
 ///
 /// All files go into one Python package, named after the spec: the spec's
 /// absolute paths are below it. If it has a module `/_start.py`, a .pth file
 /// beside the package calls the function `start` in it whenever Python starts.
 ///
 /// # Errors
-/// Every kind of [`Error`] but those of .deb, rpm and checksums.
+/// [`Error::Version`], and those of the output and the contents.
 ///
 /// Source: PyPA, "Binary distribution format", "Core metadata specifications"
 /// 2.4; Python, `site`.
-pub fn write(spec: &PackageSpec, dir: &Path) -> Result<Written, Error> {
-    check(spec)?;
+pub(crate) fn write(
+    spec: &PackageSpec,
+    contents: &Contents<'_>,
+    output: &mut Output,
+) -> Result<(), Failure> {
     let (module, version) = (module(spec), version(spec)?);
     let info = format!("{module}-{version}.dist-info");
-    let contents = Contents::from_spec(spec)?;
-    let output = Output::create(dir, &file_name(spec)?)?;
     let mut wheel = Wheel::new(output, spec.source_date_epoch);
     for (path, item) in contents.iter() {
         wheel.file(&format!("{module}{path}"), item)?;
@@ -81,7 +72,7 @@ pub fn write(spec: &PackageSpec, dir: &Path) -> Result<Written, Error> {
         "Wheel-Version: 1.0\nGenerator: {generator}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     );
     wheel.bytes(&format!("{info}/WHEEL"), about.as_bytes())?;
-    wheel.finish(&format!("{info}/RECORD"))?.commit()
+    Ok(wheel.finish(&format!("{info}/RECORD"))?)
 }
 
 /// The package's name in Python and in file names.
@@ -97,7 +88,7 @@ fn module(spec: &PackageSpec) -> String {
 /// in it; later ones are post-releases, so that they are upgrades.
 ///
 /// Source: PyPA, "Version specifiers".
-fn version(spec: &PackageSpec) -> Result<Version, Error> {
+pub(crate) fn version(spec: &PackageSpec) -> Result<Version, Error> {
     let refused = |part, value: &str| Error::Version {
         format: Format::Wheel.name(),
         part,
@@ -140,35 +131,29 @@ fn metadata(spec: &PackageSpec, version: &Version) -> String {
 }
 
 /// A zip archive that lists what is put into it.
-struct Wheel {
-    zip: ZipWriter<Output>,
+struct Wheel<'o> {
+    zip: ZipWriter<&'o mut Output>,
     options: SimpleFileOptions,
     /// Lines of `RECORD`.
     record: String,
-    path: std::path::PathBuf,
 }
 
-impl Wheel {
-    fn new(output: Output, mtime: u64) -> Self {
+impl<'o> Wheel<'o> {
+    fn new(output: &'o mut Output, mtime: u64) -> Self {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
             .compression_level(Some(LEVEL))
             .system(System::Unix)
             .last_modified_time(dos_time(mtime));
-        let path = output.path();
-        Self { zip: ZipWriter::new(output), options, record: String::new(), path }
+        Self { zip: ZipWriter::new(output), options, record: String::new() }
     }
 
-    fn file(&mut self, name: &str, item: &Item<'_>) -> Result<(), Error> {
-        let path = self.path.clone();
-        self.member(name, item.mode, item.size, |out| item.copy_to(out, &path, None))
+    fn file(&mut self, name: &str, item: &Item<'_>) -> Result<(), Failure> {
+        self.member(name, item.mode, item.size, |out| item.copy_to(out, None))
     }
 
-    fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let path = self.path.clone();
-        self.member(name, 0o644, bytes.len() as u64, |out| {
-            out.write_all(bytes).map_err(|e| Error::write(&path, e))
-        })
+    fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        self.member(name, 0o644, bytes.len() as u64, |out| Ok(out.write_all(bytes)?))
     }
 
     fn member(
@@ -176,8 +161,8 @@ impl Wheel {
         name: &str,
         mode: u32,
         size: u64,
-        fill: impl FnOnce(&mut Hashing<&mut ZipWriter<Output>>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        fill: impl FnOnce(&mut Hashing<&mut ZipWriter<&'o mut Output>>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         self.start(name, mode, size)?;
         let mut hashing = Hashing::new(&mut self.zip);
         fill(&mut hashing)?;
@@ -187,18 +172,18 @@ impl Wheel {
         Ok(())
     }
 
-    fn start(&mut self, name: &str, mode: u32, size: u64) -> Result<(), Error> {
+    fn start(&mut self, name: &str, mode: u32, size: u64) -> io::Result<()> {
         let options = self.options.unix_permissions(mode).large_file(size > LARGE);
-        self.zip.start_file(name, options).map_err(|e| Error::write(&self.path, e.into()))
+        Ok(self.zip.start_file(name, options)?)
     }
 
     /// Adds the list, which has no digest of itself.
-    fn finish(mut self, name: &str) -> Result<Output, Error> {
+    fn finish(mut self, name: &str) -> io::Result<()> {
         self.record += &format!("{},,\n", quoted(name));
         self.start(name, 0o644, self.record.len() as u64)?;
-        let failed = |e: io::Error| Error::write(&self.path, e);
-        self.zip.write_all(self.record.as_bytes()).map_err(failed)?;
-        self.zip.finish().map_err(|e| failed(e.into()))
+        self.zip.write_all(self.record.as_bytes())?;
+        self.zip.finish()?;
+        Ok(())
     }
 }
 
@@ -253,7 +238,8 @@ mod tests {
     fn file_names_are_normalized() {
         let check = |name: &str, version: &str, revision: &str, expected: Option<&str>| {
             let spec = spec(name, version, revision);
-            let made = super::check(&spec).and_then(|()| file_name(&spec)).ok();
+            let takes_name = crate::check::spec(&spec, Format::Wheel);
+            let made = takes_name.and_then(|()| file_name(&spec)).ok();
             let expected = expected.map(|expected| format!("{expected}-py3-none-any.whl"));
             assert_eq!(made, expected, "{name} {version}-{revision}");
         };

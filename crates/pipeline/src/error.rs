@@ -64,10 +64,7 @@ pub enum Error {
     Inputs(Vec<InputError>),
     /// Lists of plans could not be read.
     #[error(transparent)]
-    Plans(#[from] gfxpack_rocfft::PlansError),
-    /// A log of rocFFT's that can't be read.
-    #[error(transparent)]
-    RocfftLog(#[from] gfxpack_rocfft::LogError),
+    Plans(#[from] gfxpack_rocfft::ListError),
     /// rocFFT could not be asked.
     #[error(transparent)]
     RocfftAsk(#[from] gfxpack_rocfft::AskError),
@@ -255,7 +252,6 @@ impl Error {
             Self::Stored(error) => with(Usage, error.hint()),
             Self::Tuning(error) => with(Usage, error.hint()),
             Self::Plans(error) => with(Usage, error.hint()),
-            Self::RocfftLog(error) => with(Usage, error.hint()),
             Self::RocfftRead(error) => with(Usage, error.hint()),
             Self::RocfftWrite(error) => with(Internal, error.hint()),
             Self::RocfftAsk(error) => {

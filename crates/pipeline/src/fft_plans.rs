@@ -6,7 +6,7 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use gfxpack_process::temporary_dir;
-use gfxpack_rocfft::{FftPlan, LogError, LoggedKernels, LoggedPlans, read_rtc_log, read_trace};
+use gfxpack_rocfft::{FftPlan, ListError, LoggedKernels, LoggedPlans, read_rtc_log, read_trace};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -63,7 +63,7 @@ impl FftLogs {
     pub(crate) fn read(&self) -> Result<FftRun> {
         fn of_file<T: Default>(
             path: &Path,
-            read: impl FnOnce(&str, BufReader<File>) -> Result<T, LogError>,
+            read: impl FnOnce(&str, BufReader<File>) -> Result<T, ListError>,
         ) -> Result<T> {
             match File::open(path) {
                 Ok(file) => Ok(read(&path.display().to_string(), BufReader::new(file))?),

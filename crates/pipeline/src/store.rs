@@ -27,7 +27,7 @@ pub(crate) fn merge_rocfft(files: &[PathBuf], out: &Path) -> Result<()> {
     let Some(first) = files.first() else { return Ok(()) };
     let layout = gfxpack_rocfft::Reader::open(first)?.layout();
     let merged = gfxpack_rocfft::merge(files, out, layout);
-    merged.map(drop).map_err(|error| error::unsound(in_full(&error)))
+    merged.map_err(|error| error::unsound(in_full(&error)))
 }
 
 /// What a file with kernels is by its name; none if it is something else.

@@ -104,7 +104,7 @@ fn collect_one(
         }
         options.keep_going
     })?;
-    let total = merged.total();
+    let total = merged.overlaid;
     // What is laid over nothing is all new.
     let added = if system.is_none() { merged.records } else { total.added };
     Ok(Collected { file, system, users, records: merged.records, added, changed: total.changed })

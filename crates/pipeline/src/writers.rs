@@ -9,14 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gfxpack_compile::{Cancel, CompileError};
 use gfxpack_model::Target;
 use gfxpack_model::package::{Content, PackageSpec, RelationKind};
-use gfxpack_package::arch::ArchOptions;
-use gfxpack_package::deb::DebOptions;
-use gfxpack_package::oci::OciOptions;
-use gfxpack_package::rpm::RpmOptions;
 use gfxpack_package::sbom::{Checksums, Making};
 use gfxpack_package::signing::Signer;
-use gfxpack_package::tar::TarOptions;
-use gfxpack_package::{Compression, Written, arch, deb, oci, rpm, sums, tar, wheel};
+use gfxpack_package::{Compression, Format, Sign, Written, sums};
 use tempfile::TempDir;
 
 use crate::build::MadeKdb;
@@ -118,7 +113,7 @@ pub(crate) fn write(
     let contents = planned.iter().map(|planned| contents(&planned.spec, outputs.records()));
     let contents: Vec<Vec<String>> = contents.collect::<Result<_>>()?;
     let jobs = jobs(planned, options, signer, outputs, &contents);
-    let rpms = jobs.iter().any(|job| job.writer.kind == Kind::Rpm);
+    let rpms = jobs.iter().any(|job| matches!(job.writer.format, Format::Rpm { .. }));
     if let Some(why) = signer.filter(|_| rpms).and_then(Signer::unknown_to_rpm) {
         progress.warning(why);
     }
@@ -129,7 +124,8 @@ pub(crate) fn write(
             return Err(Error::from(CompileError::Interrupted));
         }
         let spec = job.writer.spec(job.planned);
-        let written = job.writer.write(spec, out, threads, signer)?;
+        let signer = signer.map(|signer| signer as &dyn Sign);
+        let written = job.writer.format.write(spec, out, threads, signer)?;
         if let Some(recipe) = &job.recipe {
             outputs.remember(recipe, &written);
         }
@@ -262,7 +258,7 @@ fn described(planned: &Planned<'_>, writer: &Writer, written: Written) -> MadePa
         target: planned.target.clone(),
         name: spec.name.clone(),
         version: format!("{}-{}", spec.version, spec.revision),
-        format: writer.format,
+        format: writer.name,
         written,
         installs: shipped.map(|file| file.path.clone()).collect(),
         depends: needed.map(|it| it.name.clone()).collect(),
@@ -277,7 +273,7 @@ fn recipe_of(
     writer: &Writer,
     contents: &[String],
 ) -> Recipe {
-    let slot = format!("{} {}", writer.format, planned.spec.name);
+    let slot = format!("{} {}", writer.name, planned.spec.name);
     let decides = format!("{writer:?} {:?}", writer.spec(planned));
     let fields = contents.iter().map(String::as_bytes);
     outputs.recipe(&slot, std::iter::once(decides.as_bytes()).chain(fields))
@@ -286,8 +282,8 @@ fn recipe_of(
 /// How many packages are written at once, and with how many threads each.
 fn share(jobs: &[&Job<'_, '_>], memory: u64) -> (usize, usize) {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let largest =
-        |threads| jobs.iter().map(|job| job.writer.compression.memory(threads)).max().unwrap_or(1);
+    let memory_of = |job: &&Job<'_, '_>, threads| job.writer.format.compression().memory(threads);
+    let largest = |threads| jobs.iter().map(|job| memory_of(job, threads)).max().unwrap_or(1);
     // A package at a time ends with one thread at work on its last block, so
     // several packages of few threads each are faster.
     let at_once = (1..=processors.min(jobs.len()).max(1))
@@ -322,63 +318,54 @@ pub(crate) fn check(
     options: &PackageOptions,
 ) -> Result<()> {
     for writer in formats(options) {
-        let specs = if writer.kind == Kind::Wheel { pythons } else { specs };
-        specs.iter().filter(|spec| writer.fits(spec)).try_for_each(|spec| writer.check(spec))?;
+        let specs = if writer.format == Format::Wheel { pythons } else { specs };
+        let mut fitting = specs.iter().filter(|spec| writer.fits(spec));
+        fitting.try_for_each(|spec| writer.format.check(spec))?;
     }
     Ok(())
 }
 
-/// A format with its compression.
+/// A format with its name.
 #[derive(Debug)]
 struct Writer {
-    format: &'static str,
-    kind: Kind,
-    compression: Compression,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Deb { md5sums: bool },
-    Rpm,
-    Tar { doc: &'static str },
-    Wheel,
-    Oci,
-    Arch,
+    name: &'static str,
+    format: Format,
 }
 
 /// The writers of a package, each once.
 fn writers(planned: &Planned<'_>, options: &PackageOptions) -> Vec<Writer> {
     let fits = |writer: &Writer| {
-        writer.fits(&planned.spec) && (writer.kind != Kind::Wheel || planned.python.is_some())
+        writer.fits(&planned.spec) && (writer.format != Format::Wheel || planned.python.is_some())
     };
     formats(options).into_iter().filter(fits).collect()
 }
 
 /// The writers asked for, each once.
 fn formats(options: &PackageOptions) -> Vec<Writer> {
-    let tar = match options.layout {
+    let doc = match options.layout {
         // What is unpacked there is below ROCm's directory.
-        LayoutChoice::Windows => Kind::Tar { doc: "/share/doc" },
-        _ => Kind::Tar { doc: tar::DOC },
+        LayoutChoice::Windows => "/share/doc",
+        _ => Format::DOC,
     };
+    let tar = |compression| Format::Tar { compression, doc };
     let mut formats = options.formats.clone();
     formats.sort();
     formats.dedup();
     let writer = |format: PackageFormat| {
-        let (format, kind, compression) = match format {
+        let (name, format) = match format {
             PackageFormat::Deb => {
-                ("deb", Kind::Deb { md5sums: options.md5sums }, options.deb_compression)
+                let (compression, md5sums) = (options.deb_compression, options.md5sums);
+                ("deb", Format::Deb { compression, md5sums })
             }
-            PackageFormat::Rpm => ("rpm", Kind::Rpm, options.rpm_compression),
-            PackageFormat::TarGz => ("tar.gz", tar, Compression::Gz { level: 6 }),
-            PackageFormat::TarZst => ("tar.zst", tar, Compression::Zst { level: 3 }),
-            PackageFormat::TarXz => ("tar.xz", tar, Compression::Xz { level: 6 }),
-            // Zip's compression is that of gzip.
-            PackageFormat::Wheel => ("wheel", Kind::Wheel, Compression::Gz { level: 6 }),
-            PackageFormat::Oci => ("oci", Kind::Oci, oci::COMPRESSION),
-            PackageFormat::Arch => ("arch", Kind::Arch, arch::COMPRESSION),
+            PackageFormat::Rpm => ("rpm", Format::Rpm { compression: options.rpm_compression }),
+            PackageFormat::TarGz => ("tar.gz", tar(Compression::Gz { level: 6 })),
+            PackageFormat::TarZst => ("tar.zst", tar(Compression::Zst { level: 3 })),
+            PackageFormat::TarXz => ("tar.xz", tar(Compression::Xz { level: 6 })),
+            PackageFormat::Wheel => ("wheel", Format::Wheel),
+            PackageFormat::Oci => ("oci", Format::Oci),
+            PackageFormat::Arch => ("arch", Format::Arch),
         };
-        Writer { format, kind, compression }
+        Writer { name, format }
     };
     formats.into_iter().map(writer).collect()
 }
@@ -388,51 +375,14 @@ impl Writer {
     /// dependency is nothing.
     fn fits(&self, spec: &PackageSpec) -> bool {
         spec.section != "metapackages"
-            || !matches!(self.kind, Kind::Tar { .. } | Kind::Wheel | Kind::Oci)
+            || !matches!(self.format, Format::Tar { .. } | Format::Wheel | Format::Oci)
     }
 
     /// What is written of a package.
     fn spec<'p>(&self, planned: &'p Planned<'_>) -> &'p PackageSpec {
-        match (self.kind, &planned.python) {
-            (Kind::Wheel, Some(python)) => python,
+        match (self.format, &planned.python) {
+            (Format::Wheel, Some(python)) => python,
             _ => &planned.spec,
-        }
-    }
-
-    fn check(&self, spec: &PackageSpec) -> Result<(), gfxpack_package::Error> {
-        let (compression, threads) = (self.compression, 1);
-        match self.kind {
-            Kind::Deb { md5sums } => {
-                deb::check(spec, &DebOptions { compression, threads, md5sums })
-            }
-            Kind::Rpm => rpm::check(spec, &RpmOptions { compression, threads }),
-            Kind::Tar { doc } => tar::check(spec, &TarOptions { compression, threads, doc }),
-            Kind::Wheel => wheel::check(spec),
-            Kind::Oci => oci::check(spec),
-            Kind::Arch => arch::check(spec),
-        }
-    }
-
-    fn write(
-        &self,
-        spec: &PackageSpec,
-        out: &Path,
-        threads: usize,
-        signer: Option<&Signer>,
-    ) -> Result<Written, gfxpack_package::Error> {
-        let compression = self.compression;
-        match self.kind {
-            Kind::Deb { md5sums } => {
-                deb::write(spec, out, &DebOptions { compression, threads, md5sums })
-            }
-            Kind::Rpm => {
-                let signer = signer.map(|signer| signer as &dyn gfxpack_package::Sign);
-                rpm::write_signed(spec, out, &RpmOptions { compression, threads }, signer)
-            }
-            Kind::Tar { doc } => tar::write(spec, out, &TarOptions { compression, threads, doc }),
-            Kind::Wheel => wheel::write(spec, out),
-            Kind::Oci => oci::write(spec, out, &OciOptions { threads }),
-            Kind::Arch => arch::write(spec, out, &ArchOptions { threads }),
         }
     }
 }

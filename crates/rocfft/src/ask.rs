@@ -75,7 +75,7 @@ pub fn check(
             Ok::<(), AskError>(())
         })?;
     }
-    Ok(Checked { compiled, programs: done.programs.len(), failures })
+    Ok(Checked { compiled, programs: done.heard.programs.len(), failures })
 }
 
 /// What a library compiles.
@@ -120,7 +120,7 @@ pub fn ask<E: From<AskError>>(
         let path = done.source(number);
         let read = fs::read_to_string(&path);
         let source = read.map_err(|source| AskError::Scratch { path, source })?;
-        let words = done.programs[&number].iter();
+        let words = done.heard.programs[&number].iter();
         let words = words.filter(|word| !word.starts_with(ARCHITECTURE)).cloned();
         each(Kernel { name, source, options: words.collect() })?;
     }
@@ -140,7 +140,8 @@ fn create(
         let probe = Probe::start(asked.iter().map(|plan| &plans[*plan]), installed, options)?;
         match probe.run(options.cancelled)? {
             Ended::Done(done) => {
-                let refused = done.failures.iter().map(|(plan, failure)| (asked[*plan], *failure));
+                let refused =
+                    done.heard.failures.iter().map(|(plan, failure)| (asked[*plan], *failure));
                 failures.extend(refused);
                 return Ok((done, failures));
             }
@@ -165,7 +166,7 @@ fn answer(
             if key.arch != options.arch {
                 return Err(inconsistent(format!("it looks up kernels for {}", key.arch)));
             }
-            let number = number_in(&code).filter(|number| done.programs.contains_key(number));
+            let number = number_in(&code).filter(|it| done.heard.programs.contains_key(it));
             let number =
                 number.ok_or_else(|| inconsistent(format!("nothing was compiled for {key}")))?;
             kernels.push((key.kernel_name, number));
@@ -183,7 +184,7 @@ fn answer(
         let what = "the sum of its generator is not what it has in itself";
         return Err(inconsistent(what.to_owned()));
     }
-    let version = done.version.clone();
+    let version = done.heard.version.clone();
     Ok((kernels, Answer { version, hip_version, generator_sum, failures }))
 }
 

@@ -17,13 +17,8 @@ const IGNORED_FLAGS: [&str; 2] = ["--ignore_runtime_failures", "--no-ignore_runt
 /// Options that ask for other kernels than those of a plan.
 const UNSUPPORTED: [&str; 2] = ["--scalefactor", "--token"];
 
-/// Options that say how values lie: of the input, of the output.
-const TYPES: [&str; 2] = ["--itype", "--otype"];
-const STRIDES: [&str; 2] = ["--istride", "--ostride"];
-const DISTANCES: [&str; 2] = ["--idist", "--odist"];
-const OFFSETS: [&str; 2] = ["--ioffset", "--ooffset"];
 /// Array types that rocFFT numbers from 0.
-const ARRAY_TYPES: u64 = 5;
+const ARRAY_TYPES: u8 = 5;
 
 /// Whether a line that begins with this word is one of rocfft-bench.
 pub(crate) fn begins(word: &str) -> bool {
@@ -47,12 +42,10 @@ pub(crate) fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<FftPlan,
     let mut options = Options::default();
     while let Some(word) = words.next() {
         let (option, attached) = split(word);
-        let many = if option == "--length" || STRIDES.contains(&option) {
-            3
-        } else if OFFSETS.contains(&option) {
-            2
-        } else {
-            1
+        let many = match option {
+            "--length" | "--istride" | "--ostride" => 3,
+            "--ioffset" | "--ooffset" => 2,
+            _ => 1,
         };
         let mut values: Vec<&str> = attached.into_iter().collect();
         while !is_flag(word)
@@ -80,7 +73,6 @@ impl Options {
             value("a number from 1")?;
             values.iter().map(|word| size(word)).collect::<Result<Vec<_>, _>>()
         };
-        let position = |names: [&str; 2]| names.iter().position(|name| *name == option);
         Ok(match option {
             "-t" | "--transformType" => {
                 self.kind.replace(transform(value("a number from 0 to 3")?)?).is_none()
@@ -101,20 +93,22 @@ impl Options {
             _ if IGNORED.contains(&option) => value("a value").map(|_| true)?,
             _ if IGNORED_FLAGS.contains(&option) => true,
             _ => {
-                if let Some(array) = position(TYPES) {
-                    let found = array_type(value("a number from 0 to 4")?)?;
-                    self.arrays[array].array_type.replace(found).is_none()
-                } else if let Some(array) = position(STRIDES) {
-                    self.arrays[array].strides.replace(sizes()?).is_none()
-                } else if let Some(array) = position(DISTANCES) {
-                    let found = size(value("a number from 1")?)?;
-                    self.arrays[array].distance.replace(found).is_none()
-                } else if let Some(array) = position(OFFSETS) {
-                    value("a number")?;
-                    let found = values.iter().map(|word| from_zero(word)).collect::<Result<_, _>>();
-                    std::mem::replace(&mut self.arrays[array].offsets, found?).is_empty()
-                } else {
-                    false
+                let Some((array, what)) = array_option(option) else { return Ok(false) };
+                let array = &mut self.arrays[array];
+                match what {
+                    "type" => {
+                        let found = array_type(value("a number from 0 to 4")?)?;
+                        array.array_type.replace(found).is_none()
+                    }
+                    "stride" => array.strides.replace(sizes()?).is_none(),
+                    "dist" => array.distance.replace(size(value("a number from 1")?)?).is_none(),
+                    "offset" => {
+                        value("a number")?;
+                        let found = values.iter().map(|word| from_zero(word));
+                        let found = found.collect::<Result<_, _>>()?;
+                        std::mem::replace(&mut array.offsets, found).is_empty()
+                    }
+                    _ => false,
                 }
             }
         })
@@ -123,10 +117,9 @@ impl Options {
     fn plan(self) -> Result<FftPlan, PlanError> {
         let (transform, direction) = self.kind.unwrap_or((Transform::C2c, Direction::Forward));
         let lengths = self.lengths.ok_or(PlanError::End("`--length`"))?;
-        for (array, option) in self.arrays.iter().zip(STRIDES) {
+        for (array, option) in self.arrays.iter().zip(["--istride", "--ostride"]) {
             if array.strides.as_ref().is_some_and(|strides| strides.len() != lengths.len()) {
-                let word = option.to_owned();
-                return Err(PlanError::Word { word, expected: "as many strides as lengths after" });
+                return Err(PlanError::word(option, "as many strides as lengths after"));
             }
         }
         let plan = FftPlan {
@@ -162,17 +155,22 @@ pub(crate) fn write(
         f.write_str(" -o")?;
     }
     write!(f, " -t {} --precision {precision}", plan.transform_types()[0])?;
-    let arrays = [&layout.input, &layout.output];
-    for (at, ArrayLayout { array_type, offsets, strides, distance }) in
-        arrays.into_iter().enumerate()
-    {
-        write!(f, " {} {array_type} {} {}", TYPES[at], STRIDES[at], list(strides))?;
+    for (side, array) in [("i", &layout.input), ("o", &layout.output)] {
+        let ArrayLayout { array_type, offsets, strides, distance } = array;
+        write!(f, " --{side}type {array_type} --{side}stride {}", list(strides))?;
         if *distance > 0 {
-            write!(f, " {} {distance}", DISTANCES[at])?;
+            write!(f, " --{side}dist {distance}")?;
         }
-        write!(f, " {} {}", OFFSETS[at], list(offsets))?;
+        write!(f, " --{side}offset {}", list(offsets))?;
     }
     Ok(())
+}
+
+/// Which array an option is of and what it says: of `--itype` 0, the input, and
+/// `type`; of `--otype` 1, the output.
+fn array_option(option: &str) -> Option<(usize, &str)> {
+    let (side, what) = option.strip_prefix("--")?.split_at_checked(1)?;
+    Some((["i", "o"].iter().position(|name| *name == side)?, what))
 }
 
 /// An option and the value in the same word: `--batchSize=8`, `-b8`.
@@ -190,7 +188,7 @@ fn transform(word: &str) -> Result<(Transform, Direction), PlanError> {
         "1" => Ok((Transform::C2c, Direction::Inverse)),
         "2" => Ok((Transform::R2c, Direction::Forward)),
         "3" => Ok((Transform::C2r, Direction::Inverse)),
-        _ => Err(PlanError::Word { word: word.to_owned(), expected: "a number from 0 to 3" }),
+        _ => Err(PlanError::word(word, "a number from 0 to 3")),
     }
 }
 
@@ -199,20 +197,16 @@ fn precision_of(word: &str) -> Result<Precision, PlanError> {
         "half" => Ok(Precision::Half),
         "single" => Ok(Precision::Single),
         "double" => Ok(Precision::Double),
-        _ => {
-            let expected = "`single`, `double` or `half`";
-            Err(PlanError::Word { word: word.to_owned(), expected })
-        }
+        _ => Err(PlanError::word(word, "`single`, `double` or `half`")),
     }
 }
 
 fn array_type(word: &str) -> Result<u8, PlanError> {
-    let found = number(word).filter(|kind| *kind < ARRAY_TYPES);
-    found
-        .and_then(|kind| u8::try_from(kind).ok())
-        .ok_or_else(|| PlanError::Word { word: word.to_owned(), expected: "a number from 0 to 4" })
+    let found = number(word).and_then(|kind| u8::try_from(kind).ok());
+    let found = found.filter(|kind| *kind < ARRAY_TYPES);
+    found.ok_or_else(|| PlanError::word(word, "a number from 0 to 4"))
 }
 
 fn from_zero(word: &str) -> Result<u64, PlanError> {
-    number(word).ok_or_else(|| PlanError::Word { word: word.to_owned(), expected: "a number" })
+    number(word).ok_or_else(|| PlanError::word(word, "a number"))
 }

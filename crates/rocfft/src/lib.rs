@@ -10,13 +10,14 @@
 //! let list = "c2c sp ip 1024x1024 batch 8\nr2c dp op 336\n";
 //! let plans = gfxpack_rocfft::read_plans("list", list.as_bytes())?;
 //! assert_eq!(plans[0].to_string(), "c2c sp ip 1024x1024 batch 8");
-//! # Ok::<(), gfxpack_rocfft::PlansError>(())
+//! # Ok::<(), gfxpack_rocfft::ListError>(())
 //! ```
 
 mod ask;
 mod bench_line;
 mod file;
 mod key;
+mod lines;
 mod log;
 mod places;
 mod plan;
@@ -28,19 +29,20 @@ pub use ask::{
     Answer, AskError, AskOptions, Checked, Installed, Kernel, PlanFailure, ROCFFT, ask, check,
 };
 pub use file::{
-    error::{MergeError, ReadError, WriteError},
+    error::{ReadError, WriteError},
     layout::Layout,
     merge::merge,
     read::Reader,
     row::{RowError, check_row},
-    verify::{Finding, FindingClass, MAX_FINDINGS, Report, verify},
-    write::{Written, write},
+    verify::{Finding, Report, verify},
+    write::write,
 };
 pub use key::CacheKey;
-pub use log::{LogError, LoggedKernels, read_rtc_log};
+pub use lines::ListError;
+pub use log::{LoggedKernels, read_rtc_log};
 pub use places::{FileNaming, Places, arch_of_file_name, file_name, is_file_name};
 pub use plan::{
     ArrayLayout, DataLayout, Direction, FftPlan, Placement, PlanError, Precision, Transform,
 };
-pub use plan_list::{MAX_PLANS, PlansError, read_plans};
+pub use plan_list::read_plans;
 pub use trace::{LoggedPlans, read_trace};

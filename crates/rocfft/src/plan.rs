@@ -73,7 +73,7 @@ macro_rules! words {
             pub(crate) fn from_word(word: &str) -> Result<Self, PlanError> {
                 match word {
                     $($word => Ok(Self::$variant),)*
-                    _ => Err(PlanError::Word { word: word.to_owned(), expected: $what }),
+                    _ => Err(PlanError::word(word, $what)),
                 }
             }
         }
@@ -153,6 +153,10 @@ pub enum PlanError {
 }
 
 impl PlanError {
+    pub(crate) fn word(word: &str, expected: &'static str) -> Self {
+        Self::Word { word: word.to_owned(), expected }
+    }
+
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> &'static str {
@@ -279,9 +283,8 @@ impl GivenLayout {
 
 /// A whole number from 1.
 pub(crate) fn size(word: &str) -> Result<u64, PlanError> {
-    number(word)
-        .filter(|number| *number > 0)
-        .ok_or_else(|| PlanError::Word { word: word.to_owned(), expected: "a number from 1" })
+    let number = number(word).filter(|number| *number > 0);
+    number.ok_or_else(|| PlanError::word(word, "a number from 1"))
 }
 
 /// A whole number.

@@ -20,11 +20,10 @@ impl FromStr for FftPlan {
         let transform = Transform::from_word(next("`c2c`, `r2c` or `c2r`")?)?;
         let precision = Precision::from_word(next("`half`, `sp` or `dp`")?)?;
         let placement = Placement::from_word(next("`ip` or `op`")?)?;
-        let lengths = next("lengths like `1024x1024`")?;
-        let lengths = lengths.split('x').map(size).collect::<Result<Vec<_>, _>>()?;
+        let given_lengths = next("lengths like `1024x1024`")?;
+        let lengths = given_lengths.split('x').map(size).collect::<Result<Vec<_>, _>>()?;
         if lengths.len() > 3 {
-            let word = lengths.iter().map(u64::to_string).collect::<Vec<_>>().join("x");
-            return Err(PlanError::Word { word, expected: "one to three lengths" });
+            return Err(PlanError::word(given_lengths, "one to three lengths"));
         }
         let (mut batch, mut direction) = (None, None);
         while let Some(word) = words.next() {
@@ -33,7 +32,7 @@ impl FromStr for FftPlan {
             } else if direction.is_none() && word != "batch" {
                 direction = Some(Direction::from_word(word)?);
             } else {
-                return Err(PlanError::Word { word: word.to_owned(), expected: "the end" });
+                return Err(PlanError::word(word, "the end"));
             }
         }
         let direction = match (transform, direction) {
@@ -42,7 +41,7 @@ impl FromStr for FftPlan {
             (Transform::C2r, None | Some(Direction::Inverse)) => Direction::Inverse,
             (_, Some(given)) => {
                 let expected = "the direction of a real transform, `r2c fwd` or `c2r inv`,";
-                return Err(PlanError::Word { word: given.name().to_owned(), expected });
+                return Err(PlanError::word(given.name(), expected));
             }
         };
         let batch = batch.unwrap_or(1);

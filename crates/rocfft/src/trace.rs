@@ -9,13 +9,10 @@
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 
-use crate::log::{LogError, for_each_line};
+use crate::lines::{ListError, MAX_ENTRIES, for_each_line};
 use crate::plan::{
     Direction, FftPlan, GivenLayout, Placement, PlanError, Precision, Transform, number,
 };
-
-/// Most plans that are taken, and most descriptions that are remembered.
-const MAX_PLANS: usize = 1 << 20;
 
 /// The plans of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,13 +37,15 @@ struct Description {
 /// Reads the plans of a log. `name` is what errors call it.
 ///
 /// # Errors
-/// [`LogError`].
-pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, LogError> {
+/// [`ListError`].
+pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, ListError> {
     let (mut found, mut seen) = (LoggedPlans::default(), HashSet::new());
     // By the address, which is used again after the description is destroyed.
     let mut descriptions: HashMap<String, Description> = HashMap::new();
-    for_each_line(name, from, |line| {
-        let Some((function, arguments)) = line.split_once(',') else { return Ok(()) };
+    for_each_line(name, from, |_, line| {
+        let Some((function, arguments)) = line.and_then(|line| line.split_once(',')) else {
+            return Ok(());
+        };
         let about = function.strip_prefix("rocfft_plan_");
         let Some(about) = about.filter(|about| is_about_plans(about)) else { return Ok(()) };
         let arguments = Arguments::of(arguments);
@@ -79,8 +78,8 @@ pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, LogErro
                 }
             }
         }
-        if found.plans.len().max(descriptions.len()) > MAX_PLANS {
-            return Err(LogError::TooMany { name: name.to_owned() });
+        if found.plans.len().max(descriptions.len()) > MAX_ENTRIES {
+            return Err(ListError::TooMany { name: name.to_owned() });
         }
         Ok(())
     })?;

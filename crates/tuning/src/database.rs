@@ -1,9 +1,8 @@
 //! A text database in memory: records by key, one laid over another, and
 //! written so that equal contents are equal bytes.
 
-use std::borrow::Borrow;
-use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -11,53 +10,15 @@ use crate::error::{ReadError, WriteError};
 use crate::file;
 use crate::name::Kind;
 use crate::read::RecordReader;
-use crate::record::{DbRecord, Fault};
+use crate::record::{DbRecord, Fault, Solvers, line};
 
 /// Records of one kind, by key. Takes the memory of its text, and for each
 /// record with one solver 200 to 300 bytes more.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Database {
     kind: Kind,
-    records: BTreeSet<ByKey>,
+    records: BTreeMap<String, Solvers>,
 }
-
-/// A record in the order of keys, which are held only once.
-#[derive(Debug, Clone)]
-struct ByKey(DbRecord);
-
-impl Borrow<str> for ByKey {
-    fn borrow(&self) -> &str {
-        self.0.key()
-    }
-}
-
-impl Ord for ByKey {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.key().cmp(other.0.key())
-    }
-}
-
-impl PartialOrd for ByKey {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for ByKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for ByKey {}
-
-impl PartialEq for Database {
-    fn eq(&self, other: &Self) -> bool {
-        self.kind == other.kind && self.records().eq(other.records())
-    }
-}
-
-impl Eq for Database {}
 
 /// What laying one database over another did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,11 +32,20 @@ pub struct Overlaid {
     pub same: u64,
 }
 
+impl Overlaid {
+    /// Adds what laying one more over it did.
+    pub(crate) fn add(&mut self, one: Self) {
+        self.added += one.added;
+        self.changed += one.changed;
+        self.same += one.same;
+    }
+}
+
 impl Database {
     /// Without records.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
-        Self { kind, records: BTreeSet::new() }
+        Self { kind, records: BTreeMap::new() }
     }
 
     /// What MIOpen would take from the file: of records with one key the
@@ -94,40 +64,15 @@ impl Database {
         while let Some(line) = reader.next_line().map_err(io)? {
             line.faults.iter().for_each(|fault| see(line.number, fault));
             if let Some(record) = line.record {
-                // One that is there stays.
-                database.records.insert(ByKey(record));
+                database.records.entry(record.key).or_insert(record.solvers);
             }
         }
         Ok(database)
     }
 
-    /// What it holds.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
     /// How many records.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.records.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
-    }
-
-    /// The record of a problem.
-    #[must_use]
-    pub fn get(&self, key: &str) -> Option<&DbRecord> {
-        self.records.get(key).map(|ByKey(record)| record)
-    }
-
-    /// Records in the order of their keys' bytes.
-    pub fn records(&self) -> impl Iterator<Item = &DbRecord> {
-        self.records.iter().map(|ByKey(record)| record)
+    pub(crate) fn count(&self) -> u64 {
+        self.records.len() as u64
     }
 
     /// Lays a record over what is there, as MIOpen lays a user's over the
@@ -137,33 +82,36 @@ impl Database {
     /// Source: ROCm/MIOpen 2d1fd997a, `MultiFileDb::FindRecord` in db.hpp with
     /// `merge_records`: set in mlo_dir_conv.cpp for performance databases, not
     /// set in find_db.hpp.
-    pub fn lay_over(&mut self, mut record: DbRecord) -> Overlaid {
+    pub fn lay_over(&mut self, record: DbRecord) -> Overlaid {
+        let DbRecord { key, mut solvers } = record;
         let mut done = Overlaid::default();
-        match self.get(record.key()) {
-            None => done.added = 1,
-            Some(below) => {
+        match self.records.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(solvers);
+                done.added = 1;
+            }
+            Entry::Occupied(mut below) => {
                 if self.kind == Kind::Perf {
-                    record.merge(below.clone());
+                    let mut all: BTreeMap<_, _> = below.get().iter().cloned().collect();
+                    all.extend(solvers);
+                    solvers = all.into_iter().collect();
                 }
-                if *below == record {
+                if *below.get() == solvers {
                     done.same = 1;
-                    return done;
+                } else {
+                    below.insert(solvers);
+                    done.changed = 1;
                 }
-                done.changed = 1;
             }
         }
-        self.records.replace(ByKey(record));
         done
     }
 
     /// Lays all records of another database over these.
     pub fn lay_all_over(&mut self, over: Self) -> Overlaid {
         let mut done = Overlaid::default();
-        for ByKey(record) in over.records {
-            let one = self.lay_over(record);
-            done.added += one.added;
-            done.changed += one.changed;
-            done.same += one.same;
+        for (key, solvers) in over.records {
+            done.add(self.lay_over(DbRecord { key, solvers }));
         }
         done
     }
@@ -174,12 +122,7 @@ impl Database {
     /// # Errors
     /// As the output has them.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
-        // MIOpen keeps no record without solvers.
-        for record in self.records().filter(|record| !record.is_empty()) {
-            out.write_all(record.line().as_bytes())?;
-            out.write_all(b"\n")?;
-        }
-        Ok(())
+        self.records.iter().try_for_each(|(key, solvers)| writeln!(out, "{}", line(key, solvers)))
     }
 
     /// Writes the file, whole or not at all.

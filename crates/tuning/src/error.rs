@@ -3,27 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A record that no line could hold.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecordError {
-    /// The key is empty, or has a separator or a control character in it.
-    #[error(
-        "failed to make a record of the key `{0}`: it is empty, or has `=` or a control character in it"
-    )]
-    Key(String),
-    /// So has the solver's name, or the values.
-    #[error(
-        "failed to record `{values}` of `{solver}`: there is a separator or a control character in it"
-    )]
-    Values {
-        /// The solver.
-        solver: String,
-        /// What was to be set.
-        values: String,
-    },
-}
-
 /// Why a database could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -93,28 +72,23 @@ impl ReadError {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
-        match self {
-            Self::Io { .. } => "check the path, and that this user may read it".to_owned(),
-            Self::NotAFile(_) => "name the database's file".to_owned(),
-            Self::Empty(_) => "fetch it again, or leave it out".to_owned(),
-            Self::LfsPointer(_) => "fetch the file itself with `git lfs pull`".to_owned(),
-            Self::Compressed { with, .. } => {
-                let program = if *with == "gzip" { "gunzip" } else { "bunzip2" };
-                format!("decompress it first with `{program}`: MIOpen reads it so only")
-            }
+        let fixed = match self {
+            Self::Io { .. } => "check the path, and that this user may read it",
+            Self::NotAFile(_) => "name the database's file",
+            Self::Empty(_) => "fetch it again, or leave it out",
+            Self::LfsPointer(_) => "fetch the file itself with `git lfs pull`",
+            Self::Compressed { .. } => "decompress it first: MIOpen reads it so only",
             Self::OtherStorage { sqlite: true, .. } => {
                 "SQLite databases are named .db or .udb, text .db.txt, .udb.txt, .fdb.txt or .ufdb.txt"
-                    .to_owned()
             }
-            Self::OtherStorage { .. } => {
-                "text is named .db.txt, .udb.txt, .fdb.txt or .ufdb.txt".to_owned()
-            }
+            Self::OtherStorage { .. } => "text is named .db.txt, .udb.txt, .fdb.txt or .ufdb.txt",
             Self::Schema { .. } => {
-                "it needs the tables config and perf_db, as MIOpen's own databases have them".to_owned()
+                "it needs the tables config and perf_db, as MIOpen's own databases have them"
             }
-            Self::Unfinished { path, .. } => pending_hint(path),
-            Self::Sqlite { .. } => "fetch it again: it may be damaged".to_owned(),
-        }
+            Self::Unfinished { path, .. } => return pending_hint(path),
+            Self::Sqlite { .. } => "fetch it again: it may be damaged",
+        };
+        fixed.to_owned()
     }
 }
 

@@ -12,7 +12,6 @@ use crate::error::{ReadError, WriteError};
 use crate::name::Storage;
 
 /// How files begin that are none of MIOpen's text databases.
-const SQLITE: &[u8] = b"SQLite format 3\0";
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 const COMPRESSED: [(&[u8], &str); 4] = [
     (b"BZh", "bzip2"),
@@ -44,7 +43,7 @@ pub(crate) fn open(path: &Path, storage: Storage) -> Result<BufReader<File>, Rea
     if let Some((_, with)) = COMPRESSED.iter().find(|(magic, _)| first.starts_with(magic)) {
         return Err(ReadError::Compressed { path: path.to_owned(), with });
     }
-    let sqlite = first.starts_with(SQLITE);
+    let sqlite = first.starts_with(gfxpack_sqlite::MAGIC);
     if sqlite != (storage == Storage::Sqlite) {
         return Err(ReadError::OtherStorage { path: path.to_owned(), sqlite });
     }

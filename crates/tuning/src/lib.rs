@@ -12,7 +12,7 @@
 //!   databases.
 //! - [`DatabaseName`] tells what a file is by its name.
 //! - [`RecordReader`] reads text as a stream, as MIOpen would.
-//! - [`Database`] holds a text database, [`SqliteDatabase`] one in SQLite.
+//! - [`Database`] holds a text database.
 //! - [`sqlite_keys()`] lists the problems of one in SQLite.
 //! - [`merge()`] puts files together, [`lint()`] says what is wrong with one.
 //!
@@ -34,19 +34,16 @@ mod name;
 mod problems;
 mod read;
 mod record;
-mod solvers;
 mod sqlite;
 mod stats;
 
 pub use database::{Database, Overlaid};
-pub use error::{ReadError, RecordError, WriteError};
+pub use error::{ReadError, WriteError};
 pub use heuristic_model::{ModelName, check_model};
 pub use lint::{Finding, Linted, Severity, lint};
 pub use merge::{MergeError, Merged, merge};
 pub use name::{DatabaseName, Kind, Owner, Storage};
 pub use problems::{sqlite_keys, sqlite_lines};
 pub use read::{Line, RecordReader};
-pub use record::{DbRecord, Fault, FindResult, MAX_LINE_BYTES};
-pub use solvers::is_known as is_known_solver;
-pub use sqlite::SqliteDatabase;
+pub use record::{DbRecord, Fault};
 pub use stats::{Stats, stats};

@@ -1,7 +1,7 @@
 //! What is wrong with a database before it is shipped: lines that MIOpen can't
 //! read, records that it never finds, names that it never asks for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Read as _;
 use std::path::Path;
@@ -14,7 +14,6 @@ use crate::heuristic_model::{ModelName, check_model};
 use crate::name::{DatabaseName, Kind, Owner, Storage};
 use crate::read::RecordReader;
 use crate::record::{DbRecord, Fault, FindResult};
-use crate::solvers;
 use crate::sqlite::SqliteDatabase;
 
 /// How bad a finding is.
@@ -220,8 +219,6 @@ struct TextDatabase {
     last: String,
     /// The first line whose key belongs further up.
     unsorted: Option<u64>,
-    /// Solvers that are not known, and how many records have each.
-    unknown: HashMap<String, u64>,
     /// Items in the first layout of find databases.
     legacy: u64,
     /// Lines that end with a carriage return.
@@ -250,9 +247,6 @@ impl TextDatabase {
         }
         key.clone_into(&mut self.last);
         for (solver, values) in record.values() {
-            if !solvers::is_known(solver) {
-                *self.unknown.entry(solver.to_owned()).or_default() += 1;
-            }
             if kind == Kind::Find
                 && FindResult::parse(values)
                     .is_some_and(|found| !found.algorithm.starts_with("miopen"))
@@ -290,12 +284,6 @@ impl TextDatabase {
         }
         if told.linted.records == 0 {
             told.add(Severity::Error, None, "there is no record that MIOpen could read");
-        }
-        let mut unknown: Vec<_> = self.unknown.into_iter().collect();
-        unknown.sort();
-        for (solver, count) in unknown {
-            let message = format!("`{solver}`, in {count} records, is no solver known here");
-            told.add(Severity::Note, None, message);
         }
     }
 }
@@ -335,13 +323,6 @@ fn lint_sqlite(path: &Path, name: &DatabaseName, told: &mut Told<'_>) -> Result<
     if database.orphans() > 0 {
         let message = format!("{} rows of perf_db belong to no problem", database.orphans());
         told.add(Severity::Warning, None, message);
-    }
-    let mut unknown: Vec<&str> =
-        database.values().map(|(solver, _)| solver).filter(|s| !solvers::is_known(s)).collect();
-    unknown.sort_unstable();
-    unknown.dedup();
-    for solver in unknown {
-        told.add(Severity::Note, None, format!("`{solver}` is no solver known here"));
     }
     Ok(())
 }
@@ -395,7 +376,6 @@ mod tests {
         check(perf, b"b=A:1\na=A:2\n", "Warning 2: records are not in the order");
         check("gfx906_60.HIP.3_3_0_.udb.txt", b"b=A:1\na=A:2\n", "Note 2: records are not");
         check(perf, b"a=A:1", "Warning the last line has no end");
-        check(perf, b"a=A:1\n", "Note `A`, in 1 records, is no solver known here");
         check(perf, b"nothing\n", "Error 1: it has no key");
         check(perf, b"\xef\xbb\xbfa=A:1\n", "Error 1: the file begins with a byte order mark");
         check(perf, b"nothing\n", "Error there is no record");

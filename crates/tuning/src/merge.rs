@@ -50,23 +50,22 @@ impl MergeError {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
-        match self {
-            Self::Nothing => "name the system's database first, then the users'".to_owned(),
+        let fixed = match self {
+            Self::Nothing => "name the system's database first, then the users'",
             Self::Name(_) => {
                 "name it as MIOpen does, as gfx906_60.db.txt, gfx90a68.HIP.fdb.txt or \
                  gfx906_60.HIP.3_3_0_.ufdb.txt"
-                    .to_owned()
             }
             Self::Unlike { .. } => {
                 "merge databases of one kind and one device; --any-device merges those of several"
-                    .to_owned()
             }
             Self::Fault { .. } => {
-                "correct the line, or leave out what MIOpen can't read with --keep-going".to_owned()
+                "correct the line, or leave out what MIOpen can't read with --keep-going"
             }
-            Self::Read(error) => error.hint(),
-            Self::Write(error) => error.hint(),
-        }
+            Self::Read(error) => return error.hint(),
+            Self::Write(error) => return error.hint(),
+        };
+        fixed.to_owned()
     }
 }
 
@@ -78,24 +77,10 @@ pub struct Merged {
     pub kind: Kind,
     /// Records in the result.
     pub records: u64,
-    /// What each database but the first did to those before it.
-    pub overlaid: Vec<Overlaid>,
+    /// What all databases but the first did to those before them.
+    pub overlaid: Overlaid,
     /// Lines, with their files, of which something was left out.
     pub faults: u64,
-}
-
-impl Merged {
-    /// What all databases but the first did together.
-    #[must_use]
-    pub fn total(&self) -> Overlaid {
-        let mut total = Overlaid::default();
-        for one in &self.overlaid {
-            total.added += one.added;
-            total.changed += one.changed;
-            total.same += one.same;
-        }
-        total
-    }
 }
 
 /// Merges databases of one kind into `output`, each laid over those before it:
@@ -153,7 +138,7 @@ fn text(
     see: &mut impl FnMut(&Path, u64, &Fault) -> bool,
 ) -> Result<Merged, MergeError> {
     let mut merged = Database::new(kind);
-    let (mut overlaid, mut faults) = (Vec::new(), 0);
+    let (mut overlaid, mut faults) = (Overlaid::default(), 0);
     for (index, (path, _)) in inputs.iter().enumerate() {
         let mut fatal = None;
         let over = Database::read(path, kind, |line, fault| {
@@ -175,11 +160,11 @@ fn text(
         }
         let done = merged.lay_all_over(over);
         if index > 0 {
-            overlaid.push(done);
+            overlaid.add(done);
         }
     }
     merged.save(output)?;
-    Ok(Merged { kind, records: merged.len() as u64, overlaid, faults })
+    Ok(Merged { kind, records: merged.count(), overlaid, faults })
 }
 
 fn sqlite(
@@ -188,10 +173,10 @@ fn sqlite(
     output: &Path,
 ) -> Result<Merged, MergeError> {
     let mut merged = SqliteDatabase::read(first)?;
-    let mut overlaid = Vec::new();
+    let mut overlaid = Overlaid::default();
     for (path, _) in over {
         let done = merged.lay_all_over(SqliteDatabase::read(path)?);
-        overlaid.push(done.ok_or_else(|| MergeError::Unlike {
+        overlaid.add(done.ok_or_else(|| MergeError::Unlike {
             first: first.to_owned(),
             second: (*path).to_owned(),
             what: "their problems have different columns",

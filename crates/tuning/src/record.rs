@@ -2,61 +2,71 @@
 //! what MIOpen would pass over in it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use crate::error::RecordError;
 use crate::name::Kind;
+
 /// Longest line that is taken, in bytes; MIOpen's own have a few hundred.
-pub const MAX_LINE_BYTES: usize = 1 << 20;
+pub(crate) const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// Values by the solvers' names, each once. No map: one of a single entry takes
+/// as much as one of eleven, and most records have one or two.
+pub(crate) type Solvers = Vec<(String, String)>;
 
 /// What is known of one problem: values by solver.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `DbRecord` in db_record.hpp.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DbRecord {
-    key: String,
-    /// By the solvers' names, each once. No map: one of a single entry takes as
-    /// much as one of eleven, and most records have one or two.
-    values: Vec<(String, String)>,
+    pub(crate) key: String,
+    pub(crate) solvers: Solvers,
 }
 
 /// What a find database holds of a solver.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct FindResult<'a> {
+pub(crate) struct FindResult<'a> {
     /// Milliseconds.
-    pub time: f32,
+    pub(crate) time: f32,
     /// Bytes of scratch memory on the device.
-    pub workspace: u64,
+    pub(crate) workspace: u64,
     /// `miopenConvolutionFwdAlgoGEMM`.
-    pub algorithm: &'a str,
+    pub(crate) algorithm: &'a str,
 }
 
 /// What is not as it should be in a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// Not UTF-8, or with control characters in it.
+    #[error("it is no text")]
     NotText,
-    /// Longer than [`crate::MAX_LINE_BYTES`].
+    /// Longer than a megabyte.
+    #[error("it has more than {MAX_LINE_BYTES} bytes")]
     TooLong,
     /// No `=`, or nothing before it.
+    #[error("it has no key: `=` is missing, or nothing is before it")]
     NoKey,
     /// Nothing after the `=` that names a solver with its values.
+    #[error("its key has no values")]
     NoValues,
     /// The line ends in a carriage return too, which MIOpen takes for a part
     /// of the last value.
+    #[error("it ends with a carriage return, which becomes part of a value")]
     CarriageReturn,
     /// An item without `:`, which MIOpen passes over.
+    #[error("`{0}` names no solver: `:` is missing")]
     NoSolver(String),
     /// A solver that the record has already; MIOpen takes the first.
+    #[error("`{0}` stands there a second time, and the first counts")]
     SecondOf(String),
     /// An item in the first layout of find databases: readable, and written in
     /// today's.
+    #[error("`{0}` is in the first layout of find databases")]
     Legacy(String),
     /// Such an item that can't be read.
+    #[error("`{0}` is in neither layout of find databases")]
     BadLegacy(String),
     /// Values of a find database that are not time, workspace, algorithm.
+    #[error("`{values}` of `{solver}` is not time, workspace, algorithm")]
     BadValues {
         /// Whose.
         solver: String,
@@ -64,8 +74,10 @@ pub enum Fault {
         values: String,
     },
     /// A character that separates, where MIOpen writes none.
+    #[error("`{0}` has one of the separators `=:;` in it")]
     Reserved(String),
     /// Values of a find database go on after the three that MIOpen reads.
+    #[error("MIOpen reads no more than the first three of `{0}`")]
     Surplus(String),
 }
 
@@ -77,82 +89,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotText => write!(f, "it is no text"),
-            Self::TooLong => write!(f, "it has more than {} bytes", crate::MAX_LINE_BYTES),
-            Self::NoKey => write!(f, "it has no key: `=` is missing, or nothing is before it"),
-            Self::NoValues => write!(f, "its key has no values"),
-            Self::CarriageReturn => {
-                write!(f, "it ends with a carriage return, which becomes part of a value")
-            }
-            Self::NoSolver(item) => write!(f, "`{item}` names no solver: `:` is missing"),
-            Self::SecondOf(solver) => {
-                write!(f, "`{solver}` stands there a second time, and the first counts")
-            }
-            Self::Legacy(algorithm) => {
-                write!(f, "`{algorithm}` is in the first layout of find databases")
-            }
-            Self::BadLegacy(item) => {
-                write!(f, "`{item}` is in neither layout of find databases")
-            }
-            Self::BadValues { solver, values } => {
-                write!(f, "`{values}` of `{solver}` is not time, workspace, algorithm")
-            }
-            Self::Reserved(text) => write!(f, "`{text}` has one of the separators `=:;` in it"),
-            Self::Surplus(values) => {
-                write!(f, "MIOpen reads no more than the first three of `{values}`")
-            }
-        }
-    }
-}
-
 impl DbRecord {
-    /// A record without solvers yet.
-    ///
-    /// # Errors
-    /// [`RecordError::Key`] where the key is empty, or has `=` or a control
-    /// character in it.
-    pub fn new(key: impl Into<String>) -> Result<Self, RecordError> {
-        let key = key.into();
-        if key.is_empty() || key.contains(|c: char| c == '=' || c.is_control()) {
-            return Err(RecordError::Key(key));
-        }
-        Ok(Self { key, values: Vec::new() })
-    }
-
-    /// Sets what is known of a solver.
-    ///
-    /// # Errors
-    /// [`RecordError::Values`] where a line could not hold them: a name that is
-    /// empty or an algorithm's, a separator, a control character.
-    pub fn set(
-        &mut self,
-        solver: impl Into<String>,
-        values: impl Into<String>,
-    ) -> Result<(), RecordError> {
-        let (solver, values) = (solver.into(), values.into());
-        let bad = |text: &str, separators: &str| {
-            text.contains(|c: char| separators.contains(c) || c.is_control())
-        };
-        // The name of an algorithm would be read as the first layout.
-        let misread = solver.is_empty() || is_algorithm(&solver);
-        if misread || bad(&solver, ":;") || bad(&values, ";") {
-            return Err(RecordError::Values { solver, values });
-        }
-        match self.place(&solver) {
-            Ok(place) => self.values[place].1 = values,
-            Err(place) => self.values.insert(place, (solver, values)),
-        }
-        Ok(())
-    }
-
-    /// Where a solver stands, or would.
-    fn place(&self, solver: &str) -> Result<usize, usize> {
-        self.values.binary_search_by(|(known, _)| known.as_str().cmp(solver))
-    }
-
     /// The problem: `64-56-56-1x1-64-56-56-16-0x0-1x1-1x1-0-NCHW-FP32-F`.
     #[must_use]
     pub fn key(&self) -> &str {
@@ -161,47 +98,14 @@ impl DbRecord {
 
     /// Solvers with their values, by the solvers' names.
     pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.values.iter().map(|(solver, values)| (solver.as_str(), values.as_str()))
-    }
-
-    /// How many solvers it has.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.values.len()
-    }
-
-    /// Whether it has none: MIOpen keeps no such record.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
-    }
-
-    /// What is known of a solver.
-    #[must_use]
-    pub fn get(&self, solver: &str) -> Option<&str> {
-        self.place(solver).ok().map(|place| self.values[place].1.as_str())
-    }
-
-    /// Adds the solvers of `below` that this record does not have. What it
-    /// has stays.
-    ///
-    /// Source: ROCm/MIOpen 2d1fd997a, `DbRecord::Merge` in db_record.cpp.
-    pub fn merge(&mut self, below: Self) {
-        let mut all: BTreeMap<String, String> = below.values.into_iter().collect();
-        all.extend(self.values.drain(..));
-        self.values = all.into_iter().collect();
+        self.solvers.iter().map(|(solver, values)| (solver.as_str(), values.as_str()))
     }
 
     /// The line, without its end: solvers in the order of their names' bytes,
     /// since MIOpen's own order is that of a hash table.
     #[must_use]
     pub fn line(&self) -> String {
-        let mut line = format!("{}=", self.key);
-        for (index, (solver, values)) in self.values.iter().enumerate() {
-            let separator = if index > 0 { ";" } else { "" };
-            line.extend([separator, solver, ":", values]);
-        }
-        line
+        line(&self.key, &self.solvers)
     }
 
     /// The record of a line without its end, as far as MIOpen would read it,
@@ -238,9 +142,16 @@ impl DbRecord {
             faults.push(Fault::NoValues);
             return (None, faults);
         }
-        let values = solvers.into_iter().collect();
-        (Some(Self { key: key.to_owned(), values }), faults)
+        let solvers = solvers.into_iter().collect();
+        (Some(Self { key: key.to_owned(), solvers }), faults)
     }
+}
+
+/// As [`DbRecord::line`].
+pub(crate) fn line(key: &str, solvers: &Solvers) -> String {
+    let solvers: Vec<String> =
+        solvers.iter().map(|(solver, values)| format!("{solver}:{values}")).collect();
+    format!("{key}={}", solvers.join(";"))
 }
 
 /// Adds an item of a line to the solvers before it, as far as MIOpen would.
@@ -278,8 +189,7 @@ impl<'a> FindResult<'a> {
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `FindDbData` in perf_field.hpp and
     /// `SerDes::Deserialize` in serializable.hpp.
-    #[must_use]
-    pub fn parse(values: &'a str) -> Option<Self> {
+    pub(crate) fn parse(values: &'a str) -> Option<Self> {
         let mut fields = values.split(',');
         let (time, workspace, algorithm) = (fields.next()?, fields.next()?, fields.next()?);
         let time: f32 = time.parse().ok().filter(|time: &f32| time.is_finite() && *time >= 0.0)?;
@@ -381,17 +291,5 @@ mod tests {
         let broken = Fault::BadLegacy("miopenConvolutionFwdAlgoGEMM:broken".to_owned());
         let legacy = Fault::Legacy("miopenConvolutionFwdAlgoDirect".to_owned());
         assert_eq!(faults, [legacy, broken]);
-    }
-
-    #[test]
-    fn nothing_is_written_that_would_be_read_otherwise() {
-        let mut record = DbRecord::new("k").expect("a key");
-        for (solver, values) in [("", "1"), ("A:B", "1"), ("A;B", "1"), ("A", "1;2"), ("A", "\n")] {
-            assert!(record.set(solver, values).is_err(), "{solver}:{values}");
-        }
-        assert!(record.set("A", "").is_ok() && record.len() == 1);
-        for key in ["", "a=b", "a\nb"] {
-            assert!(DbRecord::new(key).is_err(), "{key}");
-        }
     }
 }

@@ -5,14 +5,12 @@
 //! `SQLiteSerializable` in sqlite_db.hpp.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use gfxpack_sqlite::{filled_log, unplayed_journal};
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags};
 
 use crate::database::Overlaid;
 use crate::error::{ReadError, WriteError};
@@ -20,7 +18,7 @@ use crate::file;
 use crate::name::Storage;
 
 /// Bytes of one value, and columns of a problem, at most.
-const MAX_VALUE_BYTES: i32 = 1 << 20;
+const MAX_VALUE_BYTES: u64 = 1 << 20;
 const MAX_COLUMNS: i32 = 200;
 
 /// A column of the table of problems.
@@ -34,7 +32,7 @@ pub(crate) struct Column {
 /// A performance database, read from SQLite. Takes a few times the memory of
 /// its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SqliteDatabase {
+pub(crate) struct SqliteDatabase {
     /// All but `id`, as they stand in the table.
     columns: Vec<Column>,
     /// Parameters by solver, by the values of the columns.
@@ -47,7 +45,7 @@ impl SqliteDatabase {
     ///
     /// # Errors
     /// [`ReadError`].
-    pub fn read(path: &Path) -> Result<Self, ReadError> {
+    pub(crate) fn read(path: &Path) -> Result<Self, ReadError> {
         let connection = connect(path)?;
         let sqlite = |source| ReadError::Sqlite { path: path.to_owned(), source };
         let schema =
@@ -69,33 +67,30 @@ impl SqliteDatabase {
     }
 
     /// How many problems have parameters.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.problems.len()
     }
 
     /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.problems.is_empty()
     }
 
     /// Rows of parameters whose problem is not there, so that MIOpen never
     /// finds them. They are left out.
-    #[must_use]
-    pub fn orphans(&self) -> u64 {
+    pub(crate) fn orphans(&self) -> u64 {
         self.orphans
     }
 
     /// Solvers and their parameters, problem by problem.
-    pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&str, &str)> {
         let solvers = self.problems.values().flatten();
         solvers.map(|(solver, params)| (solver.as_str(), params.as_str()))
     }
 
     /// Lays another database over this one: its solvers win, the others stay.
     /// None, and nothing is changed, where its problems have other columns.
-    pub fn lay_all_over(&mut self, over: Self) -> Option<Overlaid> {
+    pub(crate) fn lay_all_over(&mut self, over: Self) -> Option<Overlaid> {
         let order: Vec<usize> = self
             .columns
             .iter()
@@ -130,10 +125,10 @@ impl SqliteDatabase {
     ///
     /// # Errors
     /// [`WriteError`].
-    pub fn save(&self, path: &Path) -> Result<(), WriteError> {
+    pub(crate) fn save(&self, path: &Path) -> Result<(), WriteError> {
         let absolute = std::path::absolute(path)
             .map_err(|source| WriteError::Io { path: path.to_owned(), source })?;
-        if let Some(beside) = pending(&absolute, "-wal").or_else(|| unplayed(&absolute)) {
+        if let Some(beside) = filled_log(&absolute).or_else(|| unplayed_journal(&absolute)) {
             return Err(WriteError::Pending { path: path.to_owned(), beside });
         }
         let file = file::beside(path)?;
@@ -186,75 +181,21 @@ impl SqliteDatabase {
 /// is no write-ahead log, it creates nothing beside it.
 pub(crate) fn connect(path: &Path) -> Result<Connection, ReadError> {
     file::open(path, Storage::Sqlite)?;
-    let sqlite = |source| ReadError::Sqlite { path: path.to_owned(), source };
     // Logs and journals are named after the file, not after a link to it.
     let absolute = std::fs::canonicalize(path)
         .map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
-    let live = pending(&absolute, "-wal").is_some();
-    if let Some(journal) = unplayed(&absolute) {
+    if let Some(journal) = unplayed_journal(&absolute) {
         return Err(ReadError::Unfinished { path: path.to_owned(), journal });
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_URI
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut uri = String::from("file://");
-    for byte in absolute.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'/' | b'-' | b'_' | b'.' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
-                uri.push(char::from(*byte));
-            }
-            other => uri.push_str(&format!("%{other:02X}")),
-        }
-    }
-    if !live {
-        uri.push_str("?immutable=1");
-    }
-    let connection = Connection::open_with_flags(uri, flags).map_err(sqlite)?;
-    harden(&connection).map_err(sqlite)?;
-    Ok(connection)
-}
-
-/// What stands beside a database under that ending, if there is anything in it.
-fn pending(path: &Path, end: &str) -> Option<PathBuf> {
-    let mut beside = OsString::from(path);
-    beside.push(end);
-    let beside = PathBuf::from(beside);
-    std::fs::metadata(&beside).is_ok_and(|beside| beside.len() > 0).then_some(beside)
-}
-
-/// How a rollback journal begins that is still to be played back.
-/// `journal_mode=PERSIST` writes zeros over it when all is done.
-///
-/// Source: SQLite, "Database File Format", section 3.
-const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
-
-/// The journal of a database that is still to be played back, if there is one.
-fn unplayed(path: &Path) -> Option<PathBuf> {
-    let journal = pending(path, "-journal")?;
-    // Nothing but a file is opened: a pipe would block.
-    if !std::fs::metadata(&journal).is_ok_and(|journal| journal.is_file()) {
-        return None;
-    }
-    let mut first = Vec::new();
-    let length = JOURNAL_MAGIC.len() as u64;
-    match File::open(&journal).and_then(|file| file.take(length).read_to_end(&mut first)) {
-        Ok(_) if first != JOURNAL_MAGIC => None,
-        // One that can't be read is there all the same.
-        _ => Some(journal),
-    }
-}
-
-fn harden(connection: &Connection) -> Result<(), rusqlite::Error> {
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_COLUMN, MAX_COLUMNS)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // A view could take any time to answer; MIOpen makes none.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
-    connection.pragma_update(None, "cell_size_check", true)?;
-    connection.pragma_update(None, "mmap_size", 0)
+    let open = || {
+        let connection = gfxpack_sqlite::open(&absolute, filled_log(&absolute).is_none())?;
+        gfxpack_sqlite::harden(&connection, MAX_VALUE_BYTES)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_COLUMN, MAX_COLUMNS)?;
+        // A view could take any time to answer; MIOpen makes none.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+        Ok(connection)
+    };
+    open().map_err(|source| ReadError::Sqlite { path: path.to_owned(), source })
 }
 
 /// The columns of a table; none where it is not there.
@@ -425,7 +366,7 @@ mod tests {
         std::fs::write(&journal, [0; 512]).expect("written");
         assert_eq!(SqliteDatabase::read(&path).expect("whole"), database);
         database.save(&path).expect("nobody's journal");
-        std::fs::write(&journal, JOURNAL_MAGIC).expect("written");
+        std::fs::write(&journal, b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7").expect("written");
         let error = SqliteDatabase::read(&path).expect_err("not whole");
         assert!(matches!(error, ReadError::Unfinished { .. }), "{error}");
         let error = database.save(&path).expect_err("another's journal");

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gfxpack_model::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
-use gfxpack_package::deb::{self, DebOptions};
-use gfxpack_package::rpm::{self, RpmOptions};
-use gfxpack_package::{Error, Sign};
+use gfxpack_package::{Error, Format, Sign};
 use gfxpack_tests::project::{Project, Run, command, finish};
 
 /// The name of the only key.
@@ -83,8 +81,8 @@ impl Lab {
     pub(crate) fn stand_in(&self, dir: &str, spec: &PackageSpec) {
         let dir = self.path(dir);
         fs::create_dir_all(&dir).expect("made");
-        deb::write(spec, &dir, &DebOptions::default()).expect("written");
-        rpm::write_signed(spec, &dir, &RpmOptions::default(), Some(self)).expect("written");
+        Format::DEB.write(spec, &dir, 1, None).expect("written");
+        Format::RPM.write(spec, &dir, 1, Some(self)).expect("written");
     }
 }
 

@@ -5,9 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use gfxpack_model::package::Content;
-use gfxpack_package::Compression;
-use gfxpack_package::rpm::{self, RpmOptions};
-use gfxpack_package::tar::{self, TarOptions};
+use gfxpack_package::{Compression, Format};
 use gfxpack_tests::project::{binary, command, finish};
 
 use crate::lab::{KEY, Lab, files, ok, other};
@@ -167,7 +165,7 @@ fn what_links_lead_to_is_checked() {
     lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
     fs::create_dir(lab.path("pool")).expect("made");
     let foreign = other("foreign", "1.0", "/opt/foreign", "theirs");
-    rpm::write(&foreign, &lab.path("pool"), &RpmOptions::default()).expect("written");
+    Format::RPM.write(&foreign, &lab.path("pool"), 1, None).expect("written");
     // Whoever makes indexes follows both.
     let package = "foreign-1.0-1.noarch.rpm";
     symlink(format!("../pool/{package}"), lab.path("r/linked.rpm")).expect("linked");
@@ -188,14 +186,10 @@ fn what_links_lead_to_is_checked() {
 #[test]
 fn all_that_is_named_or_lies_below_is_looked_at() {
     let lab = Lab::new();
-    let options = TarOptions {
-        compression: Compression::Xz { level: 0 },
-        threads: 1,
-        ..TarOptions::default()
-    };
+    let format = Format::Tar { compression: Compression::Xz { level: 0 }, doc: Format::DOC };
     let spec = other("theirs", "1.0", "/opt/theirs", "theirs");
     fs::create_dir_all(lab.path("o/sub")).expect("made");
-    let good = tar::write(&spec, &lab.path("o"), &options).expect("written").path;
+    let good = format.write(&spec, &lab.path("o"), 1, None).expect("written").path;
     lab.run(&["verify", "o"]).expect_code(0);
     let bad = lab.path("o/sub/bad.tar.xz");
     let whole = fs::read(&good).expect("read");
@@ -249,12 +243,8 @@ fn what_does_not_fit_where_it_is_unpacked_is_told_with_its_place() {
     fs::File::create(&zeros).expect("created").set_len(80 << 20).expect("sparse files work");
     let mut spec = other("bomb", "1.0", "/opt/gfx906.kdb", "");
     spec.files[0].content = Content::File(zeros);
-    let options = TarOptions {
-        compression: Compression::Zst { level: 3 },
-        threads: 1,
-        ..TarOptions::default()
-    };
-    let bomb = tar::write(&spec, &lab.path("."), &options).expect("written").path;
+    let format = Format::Tar { compression: Compression::Zst { level: 3 }, doc: Format::DOC };
+    let bomb = format.write(&spec, &lab.path("."), 1, None).expect("written").path;
     let run = lab.run(&["verify", bomb.to_str().expect("UTF-8")]).expect_code(101);
     assert!(run.stdout.contains("has more than 67108864 bytes"), "{}", run.stdout);
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use gfxpack_model::package::PackageSpec;
-use gfxpack_package::arch::{self, ArchOptions};
+use gfxpack_package::Format;
 
 use crate::archives::{check, file, tar};
 use crate::installed::{assert_installed, root_tool};
@@ -38,9 +38,8 @@ fn spec(dir: &Path) -> PackageSpec {
 fn pacman_installs_verifies_and_removes() {
     let dir = temp();
     let spec = spec(dir.path());
-    let written = arch::write(&spec, dir.path(), &ArchOptions { threads: 2 }).expect("written");
+    let written = Format::Arch.write(&spec, dir.path(), 2, None).expect("written");
     assert_eq!(written.file_name, format!("{NAME}-1.0.0-1-any.pkg.tar.zst"));
-    assert_eq!(written.file_name, arch::file_name(&spec));
     let root = dir.path().join("root");
     fs::create_dir(&root).expect("made");
     let info = run(pacman(&root).arg("-Qip").arg(&written.path));
@@ -84,7 +83,7 @@ fn pacman_installs_verifies_and_removes() {
 fn bsdtar_unpacks_every_byte() {
     let dir = temp();
     let spec = spec(dir.path());
-    let path = arch::write(&spec, dir.path(), &ArchOptions::default()).expect("written").path;
+    let path = Format::Arch.write(&spec, dir.path(), 1, None).expect("written").path;
     let root = dir.path().join("root");
     fs::create_dir(&root).expect("made");
     run(tool("bsdtar").arg("-C").arg(&root).args(["-p", "-xf"]).arg(&path));
@@ -105,7 +104,7 @@ fn bsdtar_unpacks_every_byte() {
 fn what_is_not_as_listed_is_told() {
     let dir = temp();
     let spec = plain_spec(vec![7; 3000]);
-    let path = arch::write(&spec, dir.path(), &ArchOptions::default()).expect("written").path;
+    let path = Format::Arch.write(&spec, dir.path(), 1, None).expect("written").path;
     let root = dir.path().join("root");
     fs::create_dir(&root).expect("made");
     run(tool("bsdtar").arg("-C").arg(&root).arg("-xf").arg(&path));

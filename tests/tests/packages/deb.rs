@@ -4,9 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_model::package::{ChangelogEntry, PackageSpec};
-use gfxpack_package::Compression;
-use gfxpack_package::deb::{self, DebOptions};
 use gfxpack_package::read::{self, Kind};
+use gfxpack_package::{Compression, Format};
 
 use crate::installed::{assert_installed, root_tool};
 use crate::support::{NAME, awkward_spec, file_names, output, plain_spec, run, temp, tool};
@@ -14,8 +13,8 @@ use crate::support::{NAME, awkward_spec, file_names, output, plain_spec, run, te
 const COMPRESSIONS: [Compression; 3] =
     [Compression::Xz { level: 1 }, Compression::Gz { level: 6 }, Compression::Zst { level: 3 }];
 
-fn options(compression: Compression) -> DebOptions {
-    DebOptions { compression, threads: 2, md5sums: true }
+fn format(compression: Compression) -> Format {
+    Format::Deb { compression, md5sums: true }
 }
 
 /// An empty system for dpkg.
@@ -53,7 +52,7 @@ fn dpkg_installs_verifies_and_removes() {
     for compression in COMPRESSIONS {
         let dir = temp();
         let spec = awkward_spec(dir.path());
-        let written = deb::write(&spec, dir.path(), &options(compression)).expect("written");
+        let written = format(compression).write(&spec, dir.path(), 2, None).expect("written");
         let deb = written.path.to_str().expect("UTF-8");
         let root = dir.path().join("root");
         make_root(&root);
@@ -80,8 +79,8 @@ fn dpkg_installs_verifies_and_removes() {
 fn without_the_list_of_digests_dpkg_makes_its_own() {
     let dir = temp();
     let spec = awkward_spec(dir.path());
-    let options = DebOptions { md5sums: false, ..options(Compression::Zst { level: 3 }) };
-    let written = deb::write(&spec, dir.path(), &options).expect("written");
+    let format = Format::Deb { compression: Compression::Zst { level: 3 }, md5sums: false };
+    let written = format.write(&spec, dir.path(), 2, None).expect("written");
     let listed = run(tool("dpkg-deb").arg("--info").arg(&written.path));
     assert!(listed.contains("control") && !listed.contains("md5sums"), "{listed}");
     let report = read::check(&written.path, Kind::Deb, &mut |_, _| Ok(())).expect("reads");
@@ -104,7 +103,7 @@ fn dpkg_deb_reads_control_data_and_contents() {
     for compression in COMPRESSIONS {
         let dir = temp();
         let spec = awkward_spec(dir.path());
-        let written = deb::write(&spec, dir.path(), &options(compression)).expect("written");
+        let written = format(compression).write(&spec, dir.path(), 2, None).expect("written");
         assert_eq!(written.file_name, format!("{NAME}_1.0.0-1_all.deb"));
         assert_eq!(written.size, fs::metadata(&written.path).expect("there").len());
 
@@ -152,7 +151,7 @@ fn the_archive_has_dpkgs_members_in_order() {
         (Compression::Zst { level: 3 }, "data.tar.zst"),
     ] {
         let spec = plain_spec(vec![1; 1001]);
-        let written = deb::write(&spec, dir.path(), &options(compression)).expect("written");
+        let written = format(compression).write(&spec, dir.path(), 2, None).expect("written");
         let members = run(tool("ar").arg("t").arg(&written.path));
         assert_eq!(members, format!("debian-binary\ncontrol.tar.gz\n{data}\n"));
     }
@@ -160,7 +159,7 @@ fn the_archive_has_dpkgs_members_in_order() {
 
 fn lintian(spec: &PackageSpec, compression: Compression) -> String {
     let dir = temp();
-    let written = deb::write(spec, dir.path(), &options(compression)).expect("written");
+    let written = format(compression).write(spec, dir.path(), 2, None).expect("written");
     let mut command = tool("lintian");
     command.args(["--allow-root", "--no-cfg", "--info", "--display-info", "--show-overrides"]);
     let output = output(command.arg("--tag-display-limit=0").arg(&written.path));
@@ -217,7 +216,7 @@ fn the_changelog_is_one_for_dpkg() {
         },
     );
     spec.revision = "2".to_owned();
-    let written = deb::write(&spec, dir.path(), &DebOptions::default()).expect("written");
+    let written = Format::DEB.write(&spec, dir.path(), 1, None).expect("written");
     let unpacked = dir.path().join("unpacked");
     run(tool("dpkg-deb").arg("-x").arg(&written.path).arg(&unpacked));
     let packed = unpacked.join(format!("usr/share/doc/{NAME}/changelog.Debian.gz"));

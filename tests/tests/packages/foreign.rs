@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use ::tar::EntryType;
-use gfxpack_package::rpm::{self, RpmOptions};
+use gfxpack_package::Format;
 
 use crate::archives::{TarEntry, both, check, control, deb, file, tar};
 use crate::judged;
@@ -86,7 +86,7 @@ fn takes(command: &mut Command) -> bool {
 #[test]
 fn what_rpm_and_dpkg_do_not_take_is_told() {
     let dir = temp();
-    let written = rpm::write(&plain_spec(vec![7; 100]), dir.path(), &RpmOptions::default());
+    let written = Format::RPM.write(&plain_spec(vec![7; 100]), dir.path(), 1, None);
     let whole = fs::read(written.expect("written").path).expect("read");
     let package = dir.path().join("other.rpm");
     for (at, byte, sound) in [

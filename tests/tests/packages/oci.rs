@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use ::tar::EntryType;
-use gfxpack_package::oci::{self, OciOptions};
+use gfxpack_package::Format;
 use serde_json::Value;
 
 use crate::archives::{TarEntry, check, file, tar};
@@ -15,9 +15,8 @@ use crate::support::{NAME, awkward_spec, file_names, plain_spec, run, temp, tool
 fn skopeo_and_umoci_take_every_byte() {
     let dir = temp();
     let spec = awkward_spec(dir.path());
-    let written = oci::write(&spec, dir.path(), &OciOptions { threads: 2 }).expect("written");
+    let written = Format::Oci.write(&spec, dir.path(), 2, None).expect("written");
     assert_eq!(written.file_name, format!("{NAME}-1.0.0-1.oci.tar"));
-    assert_eq!(written.file_name, oci::file_name(&spec));
     let archive = format!("oci-archive:{}", written.path.display());
     let inspected = run(tool("skopeo").args(["inspect", &archive]));
     let inspected: Value = serde_json::from_str(&inspected).expect("JSON");
@@ -73,7 +72,7 @@ fn members(path: &Path) -> Vec<(String, Vec<u8>)> {
 fn what_is_wrong_with_an_image_is_told() {
     let dir = temp();
     let spec = plain_spec(vec![7; 3000]);
-    let path = oci::write(&spec, dir.path(), &OciOptions::default()).expect("written").path;
+    let path = Format::Oci.write(&spec, dir.path(), 1, None).expect("written").path;
     let whole = members(&path);
     let told = |members: &[(String, Vec<u8>)]| {
         let entries: Vec<TarEntry<'_>> =

@@ -4,18 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use gfxpack_package::Compression;
-use gfxpack_package::rpm::{self, RpmOptions};
+use gfxpack_package::{Compression, Format};
 
 use crate::installed::{assert_installed, root_tool};
 use crate::support::{EPOCH, NAME, awkward_spec, output, plain_spec, run, temp, tool, tree};
 
 const COMPRESSIONS: [Compression; 3] =
     [Compression::Zst { level: 3 }, Compression::Xz { level: 1 }, Compression::Gz { level: 6 }];
-
-fn options(compression: Compression) -> RpmOptions {
-    RpmOptions { compression, threads: 2 }
-}
 
 fn rpm_in(root: &Path, arguments: &[&str]) -> Output {
     let mut command = root_tool("rpm");
@@ -44,7 +39,8 @@ fn rpm_installs_verifies_and_removes() {
     for compression in COMPRESSIONS {
         let dir = temp();
         let spec = awkward_spec(dir.path());
-        let written = rpm::write(&spec, dir.path(), &options(compression)).expect("written");
+        let written =
+            Format::Rpm { compression }.write(&spec, dir.path(), 2, None).expect("written");
         let package = written.path.to_str().expect("UTF-8");
         let root = dir.path().join("root");
         fs::create_dir(&root).expect("created");
@@ -73,7 +69,8 @@ fn rpm_checks_the_digests() {
     for compression in COMPRESSIONS {
         let dir = temp();
         let spec = awkward_spec(dir.path());
-        let written = rpm::write(&spec, dir.path(), &options(compression)).expect("written");
+        let written =
+            Format::Rpm { compression }.write(&spec, dir.path(), 2, None).expect("written");
         assert_eq!(written.file_name, format!("{NAME}-1.0.0-1.noarch.rpm"));
         let checked = run(tool("rpm").arg("-Kv").arg(&written.path));
         for digest in ["Header SHA256 digest: OK", "Payload SHA256 digest: OK"] {
@@ -93,7 +90,7 @@ fn rpm_checks_the_digests() {
 fn the_header_says_what_the_spec_says() {
     let dir = temp();
     let spec = awkward_spec(dir.path());
-    let written = rpm::write(&spec, dir.path(), &RpmOptions::default()).expect("written");
+    let written = Format::RPM.write(&spec, dir.path(), 1, None).expect("written");
     let query = |format| query(&written.path, format);
     let nvra = query("%{NAME} %{VERSION} %{RELEASE} %{ARCH} %{OS} %{LICENSE}");
     assert_eq!(nvra, format!("{NAME} 1.0.0 1 noarch linux MIT"));
@@ -136,7 +133,7 @@ fn only_directories_of_its_own_belong_to_the_package() {
         let dir = temp();
         let mut spec = plain_spec(vec![1]);
         spec.files[0].path = path.to_owned();
-        let written = rpm::write(&spec, dir.path(), &RpmOptions::default()).expect("written");
+        let written = Format::RPM.write(&spec, dir.path(), 1, None).expect("written");
         let listed = query(&written.path, "[%{FILEMODES:perms} %{FILENAMES}\n]");
         let directories = listed.lines().filter_map(|line| line.strip_prefix("drwxr-xr-x "));
         let licences = format!("/usr/share/licenses/{NAME}");
@@ -159,6 +156,6 @@ fn the_stamp_is_the_specs_even_in_the_future() {
     let dir = temp();
     let mut spec = plain_spec(vec![1]);
     spec.source_date_epoch = 4_000_000_000;
-    let written = rpm::write(&spec, dir.path(), &RpmOptions::default()).expect("written");
+    let written = Format::RPM.write(&spec, dir.path(), 1, None).expect("written");
     assert_eq!(query(&written.path, "%{BUILDTIME} %{FILEMTIMES}"), "4000000000 4000000000");
 }

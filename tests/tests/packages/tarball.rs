@@ -4,8 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use gfxpack_package::tar::{self, TarOptions};
-use gfxpack_package::{Compression, Error, deb, rpm, sums};
+use gfxpack_package::{Compression, Error, Format, sums};
 
 use crate::installed::assert_installed;
 use crate::support::{NAME, awkward_spec, file_names, plain_spec, run, temp, tool};
@@ -31,10 +30,9 @@ fn tar_unpacks_every_byte() {
     ] {
         let dir = temp();
         let spec = awkward_spec(dir.path());
-        let options = TarOptions { compression, threads: 2, ..TarOptions::default() };
-        let written = tar::write(&spec, dir.path(), &options).expect("written");
+        let format = Format::Tar { compression, doc: Format::DOC };
+        let written = format.write(&spec, dir.path(), 2, None).expect("written");
         assert_eq!(written.file_name, format!("{NAME}-1.0.0-1.{name}"));
-        assert_eq!(written.file_name, tar::file_name(&spec, &options));
         let root = dir.path().join("root");
         fs::create_dir(&root).expect("created");
         let archive = readable(&written.path);
@@ -66,7 +64,7 @@ fn unpacking_follows_a_link_to_the_rocm_directory() {
     symlink("rocm-6.3.4", root.join("opt/rocm")).expect("linked");
     let mut spec = plain_spec(vec![7; 100]);
     spec.files[0].path = "/opt/rocm/share/miopen/db/gfx1030.kdb".to_owned();
-    let written = tar::write(&spec, dir.path(), &TarOptions::default()).expect("written");
+    let written = Format::TAR.write(&spec, dir.path(), 1, None).expect("written");
     run(tool("tar").arg("-C").arg(&root).arg("-xf").arg(&written.path));
     let unpacked = root.join("opt/rocm-6.3.4/share/miopen/db/gfx1030.kdb");
     assert_eq!(fs::read(unpacked).expect("the link was kept"), [7; 100]);
@@ -81,9 +79,9 @@ fn sha256sum_agrees() {
     let spec = awkward_spec(dir.path());
     fs::write(out.join("kdb/gfx1030.kdb"), "a kdb").expect("written");
     let files = [
-        tar::write(&spec, &out, &TarOptions::default()).expect("written"),
-        rpm::write(&spec, &out, &rpm::RpmOptions::default()).expect("written"),
-        deb::write(&spec, &out, &deb::DebOptions::default()).expect("written"),
+        Format::TAR.write(&spec, &out, 1, None).expect("written"),
+        Format::RPM.write(&spec, &out, 1, None).expect("written"),
+        Format::DEB.write(&spec, &out, 1, None).expect("written"),
         sums::digest_file(&out.join("kdb/gfx1030.kdb")).expect("read"),
     ];
     fs::write(out.join("SHA256SUMS"), "an older list").expect("written");

@@ -10,7 +10,7 @@ use std::process::Command;
 use gfxpack_model::package::PackageSpec;
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_model::{InstallLayout, Target};
-use gfxpack_package::wheel;
+use gfxpack_package::Format;
 use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
 use gfxpack_tests::project::workspace;
@@ -60,14 +60,14 @@ fn spec(dir: &Path, target: &str) -> PackageSpec {
 }
 
 fn kernels(dir: &Path, target: &str) -> PathBuf {
-    wheel::write(&spec(dir, target), dir).expect("written").path
+    Format::Wheel.write(&spec(dir, target), dir, 1, None).expect("written").path
 }
 
 #[test]
 fn pythons_tools_take_every_byte() {
     let dir = temp();
     let spec = spec(dir.path(), "gfx90a@104");
-    let written = wheel::write(&spec, dir.path()).expect("written");
+    let written = Format::Wheel.write(&spec, dir.path(), 1, None).expect("written");
     assert_eq!(written.file_name, "miopen_hip_gfx90a_104kdb-3.4.0-py3-none-any.whl");
     let path = &written.path;
     assert!(run(python_tool("python").args(["-m", "zipfile", "-t"]).arg(path)).contains("Done"));

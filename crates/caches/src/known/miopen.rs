@@ -7,44 +7,42 @@ use std::path::Path;
 
 use super::cache::{Cache, Item, Place, holds_only, is_hex, is_made_of};
 use crate::moves::Move;
-use crate::surroundings::{Platform, Surroundings};
+use crate::surroundings::Surroundings;
 use crate::switch::{Switch, rules};
 
 pub(super) fn cache(surroundings: &Surroundings) -> Cache {
     let mut places = Vec::new();
-    if surroundings.platform() == Platform::Linux {
-        let given = |name: &str| {
-            let path = surroundings.expanded(Path::new(surroundings.value(name)?));
-            path.is_absolute().then_some(path)
-        };
-        let temp = surroundings.temp_dir();
-        let is_set = |name: &str| surroundings.value(name).is_some();
-        match given("MIOPEN_CUSTOM_CACHE_DIR") {
-            Some(dir) => places.push(Place::new(dir, "MIOPEN_CUSTOM_CACHE_DIR", is_kernels)),
-            // Relative to where the program was started.
-            None if is_set("MIOPEN_CUSTOM_CACHE_DIR") => {}
-            None => {
-                let dir = surroundings.expanded("~/.cache/miopen");
-                places.push(Place::new(dir, "HOME", is_version));
-                let rule = "the temporary directory, for HOME on a network file system";
-                places.push(Place::new(temp.clone(), rule, is_kernel_file).shared());
-            }
+    let given = |name: &str| {
+        let path = surroundings.expanded(Path::new(surroundings.value(name)?));
+        path.is_absolute().then_some(path)
+    };
+    let temp = surroundings.temp_dir();
+    let is_set = |name: &str| surroundings.value(name).is_some();
+    match given("MIOPEN_CUSTOM_CACHE_DIR") {
+        Some(dir) => places.push(Place::new(dir, "MIOPEN_CUSTOM_CACHE_DIR", is_kernels)),
+        // Relative to where the program was started.
+        None if is_set("MIOPEN_CUSTOM_CACHE_DIR") => {}
+        None => {
+            let dir = surroundings.expanded("~/.cache/miopen");
+            places.push(Place::new(dir, "HOME", is_version));
+            let rule = "the temporary directory, for HOME on a network file system";
+            places.push(Place::new(temp.clone(), rule, is_kernel_file).shared());
         }
-        match given("MIOPEN_USER_DB_PATH") {
-            Some(dir) => {
-                places.push(Place::new(dir, "MIOPEN_USER_DB_PATH", is_tuning).tuning());
-            }
-            None if is_set("MIOPEN_USER_DB_PATH") => {}
-            None => {
-                let dir = surroundings.expanded("~/.config/miopen");
-                places.push(Place::new(dir, "HOME", is_tuning).tuning());
-                let rule = "the temporary directory, for HOME on a network file system";
-                places.push(Place::new(temp.clone(), rule, is_tuning).tuning().shared());
-            }
-        }
-        let locks = temp.join("miopen-lockfiles");
-        places.push(Place::new(locks, "lock files in the temporary directory", is_lock).shared());
     }
+    match given("MIOPEN_USER_DB_PATH") {
+        Some(dir) => {
+            places.push(Place::new(dir, "MIOPEN_USER_DB_PATH", is_tuning).tuning());
+        }
+        None if is_set("MIOPEN_USER_DB_PATH") => {}
+        None => {
+            let dir = surroundings.expanded("~/.config/miopen");
+            places.push(Place::new(dir, "HOME", is_tuning).tuning());
+            let rule = "the temporary directory, for HOME on a network file system";
+            places.push(Place::new(temp.clone(), rule, is_tuning).tuning().shared());
+        }
+    }
+    let locks = temp.join("miopen-lockfiles");
+    places.push(Place::new(locks, "lock files in the temporary directory", is_lock).shared());
     Cache {
         name: "miopen",
         about: "compiled kernels, and performance and find databases",
@@ -132,12 +130,11 @@ fn is_plain(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{check, found, owns};
-    use super::*;
 
     #[test]
     fn places_are_miopens() {
         let linux = |variables: &[(&str, &str)], expected: &[&str]| {
-            check(Platform::Linux, variables, "miopen", expected);
+            check(variables, "miopen", expected);
         };
         let usual =
             ["/h/.cache/miopen", "/tmp", "/h/.config/miopen", "/tmp", "/tmp/miopen-lockfiles"];
@@ -164,7 +161,6 @@ mod tests {
             ];
             linux(&variables.concat(), &["/k", "/u", &format!("{temp}/miopen-lockfiles")]);
         }
-        check(Platform::MacOs, &[("HOME", "/h")], "miopen", &[]);
     }
 
     #[test]

@@ -35,16 +35,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::surroundings::Platform;
 
     /// `name: dir (rule)` of all places.
-    pub(super) fn places(
-        platform: Platform,
-        variables: &[(&str, &str)],
-        name: &str,
-    ) -> Vec<String> {
+    fn places(variables: &[(&str, &str)], name: &str) -> Vec<String> {
         let variables = variables.iter().copied();
-        let surroundings = Surroundings::new(platform, variables, Some("ada".to_owned()));
+        let surroundings = Surroundings::new(variables, Some("ada".to_owned()));
         let caches = known(&surroundings);
         let names: Vec<&str> = caches.iter().map(|cache| cache.name).collect();
         assert_eq!(names, NAMES);
@@ -53,19 +48,14 @@ mod tests {
     }
 
     #[track_caller]
-    pub(super) fn check(
-        platform: Platform,
-        variables: &[(&str, &str)],
-        name: &str,
-        expected: &[&str],
-    ) {
-        assert_eq!(places(platform, variables, name), expected, "{name} with {variables:?}");
+    pub(super) fn check(variables: &[(&str, &str)], name: &str, expected: &[&str]) {
+        assert_eq!(places(variables, name), expected, "{name} with {variables:?}");
     }
 
     /// Whether something of that name in the first place is the tool's.
     pub(super) fn owns(cache: &str, name: &str, is_dir: bool) -> bool {
         let variables = [("HOME", "/h")];
-        let surroundings = Surroundings::new(Platform::Linux, variables, Some("ada".to_owned()));
+        let surroundings = Surroundings::new(variables, Some("ada".to_owned()));
         let caches = known(&surroundings);
         let cache = caches.iter().find(|one| one.name == cache).expect(cache);
         let item = Item { path: Path::new("/no/such"), name, is_dir };
@@ -82,7 +72,7 @@ mod tests {
             fs::write(path, "x").expect("written");
         }
         let variables = [(variable, dir.path())];
-        let surroundings = Surroundings::new(Platform::Linux, variables, Some("ada".to_owned()));
+        let surroundings = Surroundings::new(variables, Some("ada".to_owned()));
         let caches = known(&surroundings);
         let cache = caches.iter().find(|one| one.name == cache).expect(cache);
         let place = cache.places.iter().find(|place| place.dir.starts_with(&dir)).expect("a place");
@@ -99,13 +89,11 @@ mod tests {
                 crate::VARIABLES.iter().map(|name| (*name, value)).collect();
             for home in ["", "/h"] {
                 variables.push(("HOME", home));
-                for platform in [Platform::Linux, Platform::MacOs] {
-                    let surroundings = Surroundings::new(platform, variables.clone(), None);
-                    for place in known(&surroundings).iter().flat_map(|cache| &cache.places) {
-                        assert!(place.dir.is_absolute(), "{place:?} with {value:?}");
-                        let home = Path::new("/h");
-                        assert!(place.tuning || place.dir != home || value == "~", "{place:?}");
-                    }
+                let surroundings = Surroundings::new(variables.clone(), None);
+                for place in known(&surroundings).iter().flat_map(|cache| &cache.places) {
+                    assert!(place.dir.is_absolute(), "{place:?} with {value:?}");
+                    let home = Path::new("/h");
+                    assert!(place.tuning || place.dir != home || value == "~", "{place:?}");
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::cache::{Cache, Item, Place, holds_only, is_made_of};
 use crate::moves::Move;
-use crate::surroundings::{Platform, Surroundings};
+use crate::surroundings::Surroundings;
 use crate::switch::{Switch, rules};
 
 const EVERYTHING: &str = "XDG_CACHE_HOME moves the caches of all programs that use it, since \
@@ -63,18 +63,12 @@ pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 3] {
 
 /// The user's cache directory as Python's tools have it.
 ///
-/// Source: platformdirs 4.14, `user_cache_dir` in unix.py, macos.py and
-/// `_xdg_dir` in _xdg.py; pytools 2026.1, `_PersistentDictBase` in
-/// persistent_dict.py, where on macOS the variable counts if it is set at all.
+/// Source: platformdirs 4.14, `user_cache_dir` in unix.py and `_xdg_dir` in
+/// _xdg.py.
 fn python_cache(surroundings: &Surroundings) -> Option<(PathBuf, &'static str)> {
-    if let Some(dir) = surroundings.absolute("XDG_CACHE_HOME") {
-        return Some((dir, "XDG_CACHE_HOME"));
-    }
-    match surroundings.platform() {
-        Platform::Linux => Some((surroundings.home()?.join(".cache"), "HOME")),
-        // Below whichever directory the program was started in.
-        Platform::MacOs if surroundings.raw("XDG_CACHE_HOME").is_some() => None,
-        Platform::MacOs => Some((surroundings.home()?.join("Library/Caches"), "HOME")),
+    match surroundings.absolute("XDG_CACHE_HOME") {
+        Some(dir) => Some((dir, "XDG_CACHE_HOME")),
+        None => Some((surroundings.home()?.join(".cache"), "HOME")),
     }
 }
 
@@ -134,33 +128,26 @@ fn is_pocl(item: &Item<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{check, found, owns};
-    use super::*;
 
     #[test]
     fn python_tools_follow_xdg() {
         for name in ["pytools", "pyopencl"] {
             let at = |dir: &str| format!("{dir}/{name}");
             let linux = |variables: &[(&str, &str)], dir: &str| {
-                check(Platform::Linux, variables, name, &[&at(dir)]);
+                check(variables, name, &[&at(dir)]);
             };
             linux(&[("HOME", "/h")], "/h/.cache");
             linux(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")], "/x");
             linux(&[("HOME", "/h"), ("XDG_CACHE_HOME", "")], "/h/.cache");
             linux(&[("HOME", "/h"), ("XDG_CACHE_HOME", "x")], "/h/.cache");
-            check(Platform::Linux, &[], name, &[]);
-            let mac = |variables: &[(&str, &str)], expected: &[&str]| {
-                check(Platform::MacOs, variables, name, expected);
-            };
-            mac(&[("HOME", "/h")], &[&at("/h/Library/Caches")]);
-            mac(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")], &[&at("/x")]);
-            mac(&[("HOME", "/h"), ("XDG_CACHE_HOME", "")], &[]);
+            check(&[], name, &[]);
         }
     }
 
     #[test]
     fn pocl_has_rules_of_its_own() {
         let linux = |variables: &[(&str, &str)], expected: &[&str]| {
-            check(Platform::Linux, variables, "pocl", expected);
+            check(variables, "pocl", expected);
         };
         linux(&[("HOME", "/h")], &["/h/.cache/pocl/kcache", "/h/.cache/pocl/uncached"]);
         let xdg = [("HOME", "/h"), ("XDG_CACHE_HOME", "/x")];

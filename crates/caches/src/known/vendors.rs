@@ -1,23 +1,19 @@
 //! AMD's code object manager and rocFFT, CUDA, Mesa.
 
-use std::path::PathBuf;
-
 use super::cache::{Belongs, Cache, Item, Place, holds_only, is_hex, is_made_of, names};
 use crate::moves::Move;
-use crate::surroundings::{Platform, Surroundings};
+use crate::surroundings::Surroundings;
 use crate::switch::{Switch, rules};
 
 /// What a switch of a whole cache does.
 const NOTHING: &str = "nothing is read or kept";
 
 pub(super) fn rocm(surroundings: &Surroundings) -> [Cache; 2] {
-    let linux = surroundings.platform() == Platform::Linux;
-    let places = |place: Option<Place>| place.filter(|_| linux).into_iter().collect();
     [
         Cache {
             name: "comgr",
             about: "what the ROCm runtime compiled",
-            places: places(comgr(surroundings)),
+            places: comgr(surroundings).into_iter().collect(),
             switches: vec![Switch::new("AMD_COMGR_CACHE", "0", rules::COMGR, NOTHING)],
             disable_note: "",
             moves: vec![Move::dir("AMD_COMGR_CACHE_DIR", "comgr")],
@@ -26,7 +22,7 @@ pub(super) fn rocm(surroundings: &Surroundings) -> [Cache; 2] {
         Cache {
             name: "rocfft",
             about: "kernels that rocFFT compiled",
-            places: places(rocfft(surroundings)),
+            places: rocfft(surroundings).into_iter().collect(),
             switches: vec![
                 Switch::new("ROCFFT_RTC_CACHE_READ_DISABLE", "1", rules::ROCFFT, "it is not read"),
                 Switch::new(
@@ -73,15 +69,12 @@ fn rocfft(surroundings: &Surroundings) -> Option<Place> {
 
 /// Source: NVIDIA, CUDA C++ Programming Guide, "CUDA Environment Variables".
 pub(super) fn cuda(surroundings: &Surroundings) -> Cache {
-    let usual = |home: PathBuf| match surroundings.platform() {
-        Platform::Linux => home.join(".nv/ComputeCache"),
-        Platform::MacOs => home.join("Library/Application Support/NVIDIA/ComputeCache"),
-    };
     let place = if surroundings.value("CUDA_CACHE_PATH").is_some() {
         let dir = surroundings.absolute("CUDA_CACHE_PATH");
         dir.map(|dir| Place::new(dir, "CUDA_CACHE_PATH", is_cuda).beside(is_indexed))
     } else {
-        surroundings.home().map(|home| Place::new(usual(home), "HOME", is_cuda))
+        let home = surroundings.home();
+        home.map(|home| Place::new(home.join(".nv/ComputeCache"), "HOME", is_cuda))
     };
     Cache {
         name: "cuda",
@@ -146,12 +139,11 @@ fn is_mesa(item: &Item<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{check, found, owns};
-    use super::*;
 
     #[test]
     fn each_has_its_rules() {
         let linux = |name: &str, variables: &[(&str, &str)], expected: &[&str]| {
-            check(Platform::Linux, variables, name, expected);
+            check(variables, name, expected);
         };
         let (home, xdg, empty) = (("HOME", "/h"), ("XDG_CACHE_HOME", "/x"), ("XDG_CACHE_HOME", ""));
         linux("comgr", &[home], &["/h/.cache/comgr"]);
@@ -159,15 +151,12 @@ mod tests {
         linux("comgr", &[home, empty], &[]);
         linux("comgr", &[home, xdg, ("AMD_COMGR_CACHE_DIR", "/c")], &["/c"]);
         linux("comgr", &[home, xdg, ("AMD_COMGR_CACHE_DIR", "")], &["/x/comgr"]);
-        check(Platform::MacOs, &[home], "comgr", &[]);
         linux("rocfft", &[home, xdg], &[]);
         linux("rocfft", &[("ROCFFT_RTC_CACHE_PATH", "/d/f.db")], &["/d"]);
         linux("rocfft", &[("ROCFFT_RTC_CACHE_PATH", "f.db")], &[]);
         linux("cuda", &[home, xdg], &["/h/.nv/ComputeCache"]);
         linux("cuda", &[home, ("CUDA_CACHE_PATH", "/c")], &["/c"]);
         linux("cuda", &[home, ("CUDA_CACHE_PATH", "")], &["/h/.nv/ComputeCache"]);
-        let mac = "/h/Library/Application Support/NVIDIA/ComputeCache";
-        check(Platform::MacOs, &[home], "cuda", &[mac]);
         linux("mesa", &[home], &["/h/.cache"]);
         linux("mesa", &[home, xdg], &["/x"]);
         linux("mesa", &[home, empty], &[]);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_caches::{Cache, CacheEntry, Clearing, Place, Platform, Surroundings, known, now};
+use gfxpack_caches::{Cache, CacheEntry, Clearing, Place, Surroundings, known, now};
 
 pub(crate) struct User {
     dir: tempfile::TempDir,
@@ -42,7 +42,7 @@ impl User {
 
     pub(crate) fn surroundings(&self) -> Surroundings {
         let variables = self.variables.iter().cloned();
-        Surroundings::new(Platform::Linux, variables, Some("ada".to_owned()))
+        Surroundings::new(variables, Some("ada".to_owned()))
     }
 
     pub(crate) fn cache(&self, name: &str) -> Cache {

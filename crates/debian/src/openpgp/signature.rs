@@ -32,6 +32,21 @@ pub(super) enum Kind {
     Other,
 }
 
+impl Kind {
+    fn from_number(number: u8) -> Self {
+        match number {
+            0x01 => Self::Text,
+            0x10..=0x13 => Self::Certification,
+            0x18 => Self::SubkeyBinding,
+            0x19 => Self::PrimaryKeyBinding,
+            0x1f => Self::DirectKey,
+            0x20 => Self::KeyRevocation,
+            0x28 => Self::SubkeyRevocation,
+            _ => Self::Other,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hash {
     Sha256,
@@ -75,16 +90,7 @@ impl<'a> Signature<'a> {
         if bytes.u8()? != 4 {
             return None;
         }
-        let kind = match bytes.u8()? {
-            0x01 => Kind::Text,
-            0x10..=0x13 => Kind::Certification,
-            0x18 => Kind::SubkeyBinding,
-            0x19 => Kind::PrimaryKeyBinding,
-            0x1f => Kind::DirectKey,
-            0x20 => Kind::KeyRevocation,
-            0x28 => Kind::SubkeyRevocation,
-            _ => Kind::Other,
-        };
+        let kind = Kind::from_number(bytes.u8()?);
         let algorithm = bytes.u8()?;
         let hash = match bytes.u8()? {
             8 => Some(Hash::Sha256),

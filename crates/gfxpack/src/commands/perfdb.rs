@@ -86,7 +86,7 @@ fn merge(
         }
         keep_going
     })?;
-    let Overlaid { added, changed, same, .. } = merged.total();
+    let Overlaid { added, changed, same, .. } = merged.overlaid;
     message!(output, "perfdb-merged", {
         "file": shown(&out), "kind": merged.kind.name(), "records": merged.records, "added": added,
         "changed": changed, "same": same, "left_out": merged.faults,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::copy::cursor::Cursor;
 use crate::copy::error::CopyError;
-use crate::copy::transfer::{CopyOptions, RowInTransit, transfer};
+use crate::copy::transfer::{CopyOptions, transfer};
 use crate::write::sink::{Sink, Written};
 
 /// Writes the rows of a kdb into a fresh one, in canonical order, with the
@@ -19,11 +19,7 @@ pub fn convert(input: &Path, out: &Path, options: &CopyOptions<'_>) -> Result<Wr
     transfer(
         options,
         cursor.count(options)?,
-        || {
-            let Some((entry, note)) = cursor.next()? else { return Ok(None) };
-            let stored = cursor.stored(&entry.key)?;
-            Ok(Some(RowInTransit { path: input.to_owned(), key: entry.key, stored, note, rows: 1 }))
-        },
+        || cursor.next_in_transit(),
         |key, encoded, note| Ok(sink.add(&key, &encoded, &note)?),
     )?;
     Ok(sink.finish()?)

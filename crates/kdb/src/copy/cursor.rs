@@ -7,12 +7,13 @@ use std::time::UNIX_EPOCH;
 
 use gfxpack_model::KernelKey;
 
-use crate::copy::transfer::CopyOptions;
+use crate::copy::error::CopyError;
+use crate::copy::transfer::{CopyOptions, RowInTransit};
 use crate::encoding::Encoding;
 use crate::error::{ReadError, RowError};
 use crate::origin::{Note, NoteReader};
 use crate::read::{ReadOptions, Reader, StoredBlob};
-use crate::row_info::RowInfo;
+use crate::row::RowInfo;
 
 /// Entries read at a time.
 const BATCH: u32 = 256;
@@ -91,5 +92,15 @@ impl Cursor {
     /// [`ReadError`] of a damaged file or row.
     pub(crate) fn stored(&self, key: &KernelKey) -> Result<StoredBlob, ReadError> {
         self.reader.stored(key)?.ok_or_else(|| self.reader.row(key.clone(), RowError::Unreachable))
+    }
+
+    /// The next row with its stored content.
+    ///
+    /// # Errors
+    /// As [`Cursor::next`] and [`Cursor::stored`].
+    pub(crate) fn next_in_transit(&mut self) -> Result<Option<RowInTransit>, CopyError> {
+        let Some((RowInfo { key, .. }, note)) = self.next()? else { return Ok(None) };
+        let (path, stored) = (self.reader.path().to_owned(), self.stored(&key)?);
+        Ok(Some(RowInTransit { path, key, stored, note, rows: 1 }))
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::copy::cursor::Cursor;
 use crate::error::ReadError;
-use crate::row_info::RowInfo;
+use crate::row::RowInfo;
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use gfxpack_model::KernelKey;
 use crate::codec;
 use crate::copy::cursor::Cursor;
 use crate::copy::error::CopyError;
-use crate::copy::transfer::{CopyOptions, RowInTransit, transfer};
+use crate::copy::transfer::{CopyOptions, transfer};
 use crate::encode::Encoded;
 use crate::error::WriteError;
 use crate::layout::Layout;
@@ -67,11 +67,7 @@ pub fn split(
     transfer(
         options,
         cursor.count(options)?,
-        || {
-            let Some((entry, note)) = cursor.next()? else { return Ok(None) };
-            let stored = cursor.stored(&entry.key)?;
-            Ok(Some(RowInTransit { path: input.to_owned(), key: entry.key, stored, note, rows: 1 }))
-        },
+        || cursor.next_in_transit(),
         |key, encoded, note| {
             if !parts.fits(&key, &encoded)?
                 && let Some(part) = parts.finish()?

@@ -5,23 +5,20 @@
 //! row is followed through the pages that it goes on in. Its hash decides: no
 //! other check of SQLite's or of a tree is needed.
 
-pub(crate) mod lost;
 mod page;
 mod pages;
-mod place;
 mod scan;
 mod shape;
 mod source;
-mod staging;
+pub(crate) mod staging;
 mod verdict;
 
 use std::path::Path;
 
 use crate::copy::error::CopyError;
 use crate::copy::transfer::CopyOptions;
-use crate::repair::lost::Lost;
 use crate::repair::source::DamagedFile;
-use crate::repair::staging::Staging;
+use crate::repair::staging::{Lost, Staging};
 use crate::write::sink::Written;
 
 /// What a repair saved.

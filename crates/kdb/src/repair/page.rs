@@ -26,6 +26,14 @@ pub(crate) enum Kind {
     IndexInterior,
 }
 
+/// Where a cell stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CellPlace {
+    pub(crate) page: u32,
+    pub(crate) at: u32,
+    pub(crate) kind: Kind,
+}
+
 /// How a file is cut into pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Geometry {

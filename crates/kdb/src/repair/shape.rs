@@ -2,89 +2,81 @@
 //!
 //! Source: SQLite, "Database File Format", section 2.1.
 
-use std::ops::Range;
-
 use crate::repair::page::{Kind, varint};
 
 /// Columns looked at; tables of a kdb have six at most.
 const MAX_COLUMNS: usize = 32;
 
+/// Where in a payload a column stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: usize,
+    pub(crate) end: usize,
+}
+
+impl Span {
+    /// Its bytes; none where the payload ends before them.
+    pub(crate) fn of(self, payload: &[u8]) -> Option<&[u8]> {
+        payload.get(self.start..self.end)
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.end - self.start
+    }
+}
+
 /// What a payload is, by its shape alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// A row of the table that MIOpen makes.
-    Row {
-        name: Range<usize>,
-        args: Range<usize>,
-        blob: Range<usize>,
-        hash: Range<usize>,
-        size: Int,
-    },
+    Row { name: Span, args: Span, blob: Span, hash: Span, size: Int },
     /// A blob of the dense layout.
-    Object { blob: Range<usize>, size: Int },
+    Object { blob: Span, size: Int },
     /// A key of the dense layout.
-    Key {
-        name: Range<usize>,
-        args: Range<usize>,
-        hash: Range<usize>,
-        object: Int,
-        check: Range<usize>,
-    },
+    Key { name: Span, args: Span, hash: Span, object: Int, check: Span },
     /// An entry of the unique index that MIOpen makes.
-    RowInfo { name: Range<usize>, args: Range<usize>, row: Int },
+    RowInfo { name: Span, args: Span, row: Int },
 }
 
 /// Where an integer stands, or which it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Int {
-    Stored(Range<usize>),
+    Stored(Span),
     Constant(i64),
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Column {
     Null,
     Int(Int),
     Real,
-    Blob(Range<usize>),
-    Text(Range<usize>),
+    Blob(Span),
+    Text(Span),
 }
 
 /// The shape of a payload of `size` bytes, of which the first are at hand:
 /// those that stand in the cell's own page, where a kdb's record header ends.
 pub(crate) fn shape(kind: Kind, first: &[u8], size: u64) -> Option<Shape> {
-    let columns = columns(first, size)?;
     use Column::{Blob, Int, Null, Text};
-    Some(match (kind, columns.as_slice()) {
+    let columns = columns(first, size)?;
+    match (kind, columns.as_slice()) {
         // Columns beyond MIOpen's do no harm.
         (
             Kind::TableLeaf,
-            [Null, Text(name), Text(args), Blob(blob), Text(hash), Int(size), ..],
-        ) => Shape::Row {
-            name: name.clone(),
-            args: args.clone(),
-            blob: blob.clone(),
-            hash: hash.clone(),
-            size: size.clone(),
-        },
-        (Kind::TableLeaf, [Null, Blob(blob), Int(size)]) => {
-            Shape::Object { blob: blob.clone(), size: size.clone() }
-        }
+            &[Null, Text(name), Text(args), Blob(blob), Text(hash), Int(size), ..],
+        ) => Some(Shape::Row { name, args, blob, hash, size }),
+        (Kind::TableLeaf, &[Null, Blob(blob), Int(size)]) => Some(Shape::Object { blob, size }),
         (
             Kind::IndexLeaf | Kind::IndexInterior,
-            [Text(name), Text(args), Blob(hash), Int(object), Blob(check)],
-        ) if hash.len() == 16 && check.len() == 8 => Shape::Key {
-            name: name.clone(),
-            args: args.clone(),
-            hash: hash.clone(),
-            object: object.clone(),
-            check: check.clone(),
-        },
-        (Kind::IndexLeaf | Kind::IndexInterior, [Text(name), Text(args), Int(row)]) => {
-            Shape::RowInfo { name: name.clone(), args: args.clone(), row: row.clone() }
+            &[Text(name), Text(args), Blob(hash), Int(object), Blob(check)],
+        ) if hash.len() == 16 && check.len() == 8 => {
+            Some(Shape::Key { name, args, hash, object, check })
         }
-        _ => return None,
-    })
+        (Kind::IndexLeaf | Kind::IndexInterior, &[Text(name), Text(args), Int(row)]) => {
+            Some(Shape::RowInfo { name, args, row })
+        }
+        _ => None,
+    }
 }
 
 /// Type and place of every column; none unless they fill the payload exactly.
@@ -109,7 +101,7 @@ fn columns(first: &[u8], size: u64) -> Option<Vec<Column>> {
         };
         let start = end;
         end = end.checked_add(bytes).filter(|end| *end <= size)?;
-        let place = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
+        let place = Span { start: usize::try_from(start).ok()?, end: usize::try_from(end).ok()? };
         columns.push(match code {
             0 => Column::Null,
             1..=6 => Column::Int(Int::Stored(place)),
@@ -132,7 +124,7 @@ impl Int {
         match self {
             Self::Constant(number) => Some(*number),
             Self::Stored(place) => {
-                let bytes = payload.get(place.clone())?;
+                let bytes = place.of(payload)?;
                 let sign = if bytes.first().is_some_and(|byte| *byte >= 0x80) { -1 } else { 0 };
                 Some(bytes.iter().fold(sign, |number, byte| number << 8 | i64::from(*byte)))
             }
@@ -146,7 +138,8 @@ mod tests {
 
     #[test]
     fn integers_are_signed_and_big_endian() {
-        let read = |bytes: &[u8]| Int::Stored(0..bytes.len()).read(bytes).unwrap();
+        let read =
+            |bytes: &[u8]| Int::Stored(Span { start: 0, end: bytes.len() }).read(bytes).unwrap();
         assert_eq!(read(&[0x01, 0x02]), 258);
         assert_eq!(read(&[0xff]), -1);
         assert_eq!(read(&[0xff, 0x7f, 0xff]), -32769);
@@ -157,7 +150,7 @@ mod tests {
     fn only_records_that_fill_their_payload_have_a_shape() {
         // Header of four bytes: NULL, a blob of one byte, the constant 0.
         let record = [4, 0, 14, 8, 0xab];
-        let expected = Shape::Object { blob: 4..5, size: Int::Constant(0) };
+        let expected = Shape::Object { blob: Span { start: 4, end: 5 }, size: Int::Constant(0) };
         assert_eq!(shape(Kind::TableLeaf, &record, 5), Some(expected));
         assert_eq!(shape(Kind::TableLeaf, &record, 6), None, "a byte too many");
         assert_eq!(shape(Kind::TableLeaf, &record, 4), None, "a byte too few");

@@ -14,8 +14,7 @@ use crate::layout::Layout;
 use crate::open;
 use crate::origin::Note;
 use crate::read::StoredBlob;
-use crate::repair::page::Geometry;
-use crate::repair::place::CellPlace;
+use crate::repair::page::{CellPlace, Geometry};
 use crate::repair::shape::{self, Shape};
 use crate::repair::staging::{Staging, WholeRow};
 use crate::schema::MIN_FILE_BYTES;
@@ -116,7 +115,7 @@ impl<'a> DamagedFile<'a> {
 pub(crate) fn stored<'p>(shape: &Shape, payload: &'p [u8]) -> Option<(&'p [u8], i64)> {
     match shape {
         Shape::Row { blob, size, .. } | Shape::Object { blob, size } => {
-            let bytes = payload.get(blob.clone())?;
+            let bytes = blob.of(payload)?;
             Some((bytes, size.read(payload)?))
         }
         Shape::Key { .. } | Shape::RowInfo { .. } => None,

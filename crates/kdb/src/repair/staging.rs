@@ -1,16 +1,43 @@
 //! What a walk through the pages came upon, in a database on disk that nobody
 //! else sees: there may be more keys than memory holds.
 
+use std::fmt;
+
 use gfxpack_model::KernelKey;
 use rusqlite::{Connection, OptionalExtension as _};
 
-use crate::repair::lost::Lost;
-use crate::repair::place::CellPlace;
+use crate::repair::page::{CellPlace, Kind};
 
 type Result<T> = std::result::Result<T, rusqlite::Error>;
 
 /// Keys, and where their rows are.
 pub(crate) struct Staging(Connection);
+
+/// A row that could not be saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lost {
+    /// Its key, where that is known.
+    pub key: Option<KernelKey>,
+    /// Its number, or that of its code object, where the key is not known.
+    pub row: Option<i64>,
+    /// The page that it stands in, where the key is not known.
+    pub page: Option<u32>,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, row, page, reason } = self;
+        match (key, row, page) {
+            (Some(key), ..) => write!(f, "{key}: {reason}"),
+            (None, Some(row), Some(page)) => write!(f, "row {row} on page {page}: {reason}"),
+            (None, _, Some(page)) => write!(f, "on page {page}: {reason}"),
+            (None, _, None) => f.write_str(reason),
+        }
+    }
+}
 
 /// What of a row a cell is that has lost its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +57,9 @@ pub(crate) struct WholeRow {
     pub(crate) hash: String,
     pub(crate) place: CellPlace,
 }
+
+/// Kinds of pages in the order of their numbers.
+const KINDS: [Kind; 3] = [Kind::TableLeaf, Kind::IndexLeaf, Kind::IndexInterior];
 
 impl Staging {
     /// An empty one, which SQLite removes when it is closed.
@@ -73,7 +103,7 @@ impl Staging {
             hash,
             place.page,
             place.at,
-            place.kind_code(),
+            place.kind as u32,
         ))?;
         Ok(())
     }
@@ -81,7 +111,7 @@ impl Staging {
     /// Notes a code object of the dense layout.
     pub(crate) fn object(&self, hash: &str, place: CellPlace) -> Result<()> {
         let sql = "INSERT OR IGNORE INTO objects VALUES (?1, ?2, ?3, ?4)";
-        self.0.prepare_cached(sql)?.execute((hash, place.page, place.at, place.kind_code()))?;
+        self.0.prepare_cached(sql)?.execute((hash, place.page, place.at, place.kind as u32))?;
         Ok(())
     }
 
@@ -174,7 +204,11 @@ impl Staging {
             Ok(WholeRow {
                 key: KernelKey { kernel_name: row.get(0)?, kernel_args: row.get(1)? },
                 hash: row.get(2)?,
-                place: CellPlace::from_codes(row.get(3)?, row.get(4)?, row.get(5)?),
+                place: CellPlace {
+                    page: row.get(3)?,
+                    at: row.get(4)?,
+                    kind: KINDS[row.get::<_, u32>(5)? as usize],
+                },
             })
         };
         let columns = "SELECT name, args, hash, page, at, kind FROM rows";

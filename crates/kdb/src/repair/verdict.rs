@@ -8,8 +8,8 @@ use crate::codec::{self, Claim};
 use crate::encoding::Encoding;
 use crate::error::{RowError, WriteError};
 use crate::key::{check_key, key_check};
-use crate::repair::place::CellPlace;
-use crate::repair::shape::Shape;
+use crate::repair::page::CellPlace;
+use crate::repair::shape::{Int, Shape, Span};
 use crate::repair::source::{DamagedFile, stored};
 use crate::repair::staging::{LostPart, WholeRow};
 
@@ -72,11 +72,13 @@ pub(super) enum Verdict {
 impl DamagedFile<'_> {
     /// What a cell is, by its hash.
     pub(super) fn judge(&self, candidate: Candidate) -> (Verdict, Result<Vec<u32>, &'static str>) {
-        let verdict = match &candidate.shape {
-            Shape::Row { .. } => self.row(&candidate),
+        let verdict = match candidate.shape {
+            Shape::Row { name, args, hash, .. } => self.row(&candidate, name, args, hash),
             Shape::Object { .. } => self.object(&candidate),
-            Shape::Key { .. } => self.key(&candidate),
-            Shape::RowInfo { .. } => self.entry(&candidate),
+            Shape::Key { name, args, hash, object, check } => {
+                self.key(&candidate, [name, args, hash, check], object)
+            }
+            Shape::RowInfo { name, args, row } => self.entry(&candidate.payload, name, args, row),
         };
         // What was searched for may be nothing at all.
         let verdict = match verdict {
@@ -90,9 +92,8 @@ impl DamagedFile<'_> {
         (verdict, candidate.chain)
     }
 
-    fn row(&self, candidate: &Candidate) -> Verdict {
-        let Candidate { place, rowid, doubt, shape, payload, chain, .. } = candidate;
-        let Shape::Row { name, args, hash, .. } = shape else { return Verdict::Nothing };
+    fn row(&self, candidate: &Candidate, name: Span, args: Span, hash: Span) -> Verdict {
+        let Candidate { place, rowid, doubt, payload, chain, .. } = candidate;
         let encoding = self.encoding(payload, hash);
         let key = match key_of(payload, encoding, name, args) {
             Ok(key) => key,
@@ -127,11 +128,9 @@ impl DamagedFile<'_> {
         }
     }
 
-    fn key(&self, candidate: &Candidate) -> Verdict {
-        let Candidate { place, doubt, shape, payload, chain, .. } = candidate;
-        let Shape::Key { name, args, hash, object, check } = shape else {
-            return Verdict::Nothing;
-        };
+    fn key(&self, candidate: &Candidate, texts: [Span; 4], object: Int) -> Verdict {
+        let Candidate { place, doubt, payload, chain, .. } = candidate;
+        let [name, args, hash, check] = texts;
         let unnamed = |reason: &str| {
             let number = i64::from(place.page) << 16 | i64::from(place.at);
             Verdict::Unnamed(LostPart::Key, *place, number, reason.to_owned())
@@ -139,11 +138,11 @@ impl DamagedFile<'_> {
         if let Err(why) = chain {
             return unnamed(why);
         }
-        let (Some(hash), Some(object)) = (payload.get(hash.clone()), object.read(payload)) else {
+        let (Some(hash), Some(object)) = (hash.of(payload), object.read(payload)) else {
             return unnamed("it does not end where it should");
         };
         let hash = codec::hex(hash);
-        let holds = |key: &KernelKey| payload.get(check.clone()) == Some(&key_check(key));
+        let holds = |key: &KernelKey| check.of(payload) == Some(&key_check(key));
         match key_of(payload, self.geometry.encoding, name, args) {
             Ok(key) if holds(&key) => Verdict::Key { key, hash, object, doubt: *doubt },
             Err(Refusal::Key(key, reason)) if holds(&key) => {
@@ -154,9 +153,7 @@ impl DamagedFile<'_> {
         }
     }
 
-    fn entry(&self, candidate: &Candidate) -> Verdict {
-        let Candidate { shape, payload, .. } = candidate;
-        let Shape::RowInfo { name, args, row } = shape else { return Verdict::Nothing };
+    fn entry(&self, payload: &[u8], name: Span, args: Span, row: Int) -> Verdict {
         // An index says nothing that its table does not say better, but for
         // what that has lost.
         match key_of(payload, self.geometry.encoding, name, args) {
@@ -170,8 +167,8 @@ impl DamagedFile<'_> {
 
     /// How the text of a row is stored: its hash has 32 digits, each of one
     /// byte or of two, the header may be gone.
-    fn encoding(&self, payload: &[u8], hash: &std::ops::Range<usize>) -> Encoding {
-        match payload.get(hash.clone()) {
+    fn encoding(&self, payload: &[u8], hash: Span) -> Encoding {
+        match hash.of(payload) {
             Some(hash) if hash.len() == 32 => Encoding::Utf8,
             Some([_, 0, ..]) if hash.len() == 64 => Encoding::Utf16Le,
             Some([0, ..]) if hash.len() == 64 => Encoding::Utf16Be,
@@ -188,15 +185,15 @@ enum Refusal {
     Text(String),
 }
 
-fn text(payload: &[u8], encoding: Encoding, at: &std::ops::Range<usize>) -> Option<String> {
-    encoding.text(payload.get(at.clone())?)
+fn text(payload: &[u8], encoding: Encoding, at: Span) -> Option<String> {
+    encoding.text(at.of(payload)?)
 }
 
 fn key_of(
     payload: &[u8],
     encoding: Encoding,
-    name: &std::ops::Range<usize>,
-    args: &std::ops::Range<usize>,
+    name: Span,
+    args: Span,
 ) -> Result<KernelKey, Refusal> {
     if payload.len() < args.end.max(name.end) {
         return Err(Refusal::Text("its key can't be reached".to_owned()));

@@ -3,10 +3,11 @@
 use std::io::Read;
 use std::path::Path;
 
+use gfxpack_sqlite::{StepBudget, uri};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::open::{StepBudget, harden, uri};
+use crate::open::harden;
 use crate::user::busy_handler;
 use crate::user::transaction::hold_locks;
 
@@ -32,7 +33,7 @@ pub(crate) fn connect_to_write(
     busy_handler::install(&mut connection)?;
     hold_locks(&connection)?;
     keep_in_memory(&connection)?;
-    harden(connection, TICKS_PER_STEP, max_object_bytes)
+    limit(connection, max_object_bytes)
 }
 
 /// How a file that others write to is opened without changing anything.
@@ -75,7 +76,7 @@ pub(crate) fn connect_read_only(
     hold_locks(&connection)?;
     keep_in_memory(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
-    harden(connection, TICKS_PER_STEP, max_object_bytes)
+    limit(connection, max_object_bytes)
 }
 
 /// A connection to a private copy of a file and its log. Neither is changed.
@@ -91,7 +92,7 @@ pub(crate) fn connect_to_copy(
     hold_locks(&connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "query_only", true)?;
-    harden(connection, TICKS_PER_STEP, max_object_bytes)
+    limit(connection, max_object_bytes)
 }
 
 /// A connection to what `bytes` give, `size` of them, in memory alone.
@@ -105,7 +106,17 @@ pub(crate) fn connect_to_bytes(
 ) -> Result<(Connection, StepBudget), rusqlite::Error> {
     let mut connection = Connection::open_in_memory()?;
     connection.deserialize_read_exact("main", bytes, size, false)?;
-    harden(connection, TICKS_PER_STEP, max_object_bytes)
+    limit(connection, max_object_bytes)
+}
+
+/// Applies the limits for files that somebody writes to.
+fn limit(
+    mut connection: Connection,
+    max_object_bytes: u64,
+) -> Result<(Connection, StepBudget), rusqlite::Error> {
+    let budget = StepBudget::install(&mut connection, TICKS_PER_STEP)?;
+    harden(&connection, max_object_bytes)?;
+    Ok((connection, budget))
 }
 
 /// Keeps SQLite's temporary tables in memory: in which directory it would create

@@ -10,12 +10,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, OFlags, fcntl_lock};
 
-use super::beside::has_log;
 use super::connect;
 use super::user_kdb::{UserKdb, UserOptions};
 use crate::error::ReadError;
@@ -82,14 +81,13 @@ fn is_whole(
     options: &UserOptions,
     fails: impl FnOnce(Result<UserKdb, ReadError>) -> bool,
 ) -> Result<bool, ReadError> {
-    use std::os::unix::fs::FileExt as _;
     let io = |source| ReadError::Io { path: path.to_owned(), source };
     let mut header = [0; HEADER_BYTES];
     file.read_exact_at(&mut header, 0).map_err(io)?;
     // Before the header: it may be in the journal.
     open::check_journal(path)?;
     let Some(Header { page_size, .. }) = Header::parse(&header) else { return Ok(false) };
-    if has_log(path) {
+    if open::has_log(path) {
         let mode = Journal::Wal.name();
         return Err(ReadError::JournalMode { path: path.to_owned(), mode });
     }
@@ -101,10 +99,15 @@ fn is_whole(
         let (path, limit) = (path.to_owned(), MAX_BYTES);
         return Err(ReadError::TooLargeToCopy { path, size, limit });
     }
-    let mut bytes = FileBytes { file, at: 0, failed: None };
+    // As if it had a rollback journal: in memory there is no log.
+    for version in &mut header[VERSIONS] {
+        *version = if *version == 2 { 1 } else { *version };
+    }
+    let mut rest = RestOfFile { file, at: HEADER_BYTES as u64, failed: None };
+    let bytes = header.as_slice().chain(&mut rest);
     let length = usize::try_from(size).expect("no more than is read into memory");
-    let connected = connect::connect_to_bytes(&mut bytes, length, options.max_object_bytes);
-    if let Some(error) = bytes.failed {
+    let connected = connect::connect_to_bytes(bytes, length, options.max_object_bytes);
+    if let Some(error) = rest.failed {
         return Err(io(error));
     }
     let opened = connected
@@ -113,38 +116,24 @@ fn is_whole(
     Ok(!fails(opened))
 }
 
-/// The file's bytes, as if it had a rollback journal: in memory there is no
-/// log.
-struct FileBytes<'a> {
+/// What follows the header. An error is kept: SQLite has a word of its own for it.
+struct RestOfFile<'a> {
     file: &'a File,
-    at: usize,
+    at: u64,
     failed: Option<io::Error>,
 }
 
-impl Read for FileBytes<'_> {
+impl Read for RestOfFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(buffer).and_then(|count| match count {
-            0 if !buffer.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
-            count => Ok(count),
-        });
-        let count = match read {
+        match self.file.read_at(buffer, self.at) {
+            Ok(0) if !buffer.is_empty() => self.failed = Some(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                self.at += count as u64;
+                return Ok(count);
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
-            Err(error) => {
-                let kind = error.kind();
-                self.failed = Some(error);
-                return Err(kind.into());
-            }
-            Ok(count) => count,
-        };
-        for (index, byte) in buffer[..count].iter_mut().enumerate() {
-            if self.at + index >= VERSIONS.end {
-                break;
-            }
-            if VERSIONS.contains(&(self.at + index)) && *byte == 2 {
-                *byte = 1;
-            }
+            Err(error) => self.failed = Some(error),
         }
-        self.at += count;
-        Ok(count)
+        Err(io::ErrorKind::Other.into())
     }
 }

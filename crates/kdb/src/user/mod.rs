@@ -1,7 +1,6 @@
 //! The user's kdb: a file that several processes, MIOpen among them, read and
 //! write at a time.
 
-mod beside;
 mod busy_handler;
 mod connect;
 pub(crate) mod damage;

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gfxpack_model::KernelKey;
+use gfxpack_sqlite::beside;
 
-use super::beside::has_log;
 use super::connect;
 use super::private_dir::PrivateDir;
 use super::user_kdb::reader;
 use crate::error::ReadError;
 use crate::header::Journal;
-use crate::open::sqlite_error;
+use crate::open::{self, sqlite_error};
 use crate::read::Reader;
 
 /// File and log together, in bytes, above which no copy is made.
@@ -139,7 +139,7 @@ impl KdbSnapshot {
     /// log lies beside it.
     #[must_use]
     pub fn has_log(path: &Path) -> bool {
-        has_log(path)
+        open::has_log(path)
     }
 }
 
@@ -148,9 +148,7 @@ fn stamps(path: &Path) -> io::Result<[Stamp; 2]> {
 }
 
 fn log_of(path: &Path) -> PathBuf {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    log.into()
+    beside(path, "-wal")
 }
 
 fn copy_file(from: &Path, to: &Path, size: u64) -> io::Result<()> {

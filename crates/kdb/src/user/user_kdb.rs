@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use gfxpack_model::KernelKey;
+use gfxpack_sqlite::{StepBudget, beside};
 use rusqlite::Connection;
 
 use crate::encode::{Blob, encode};
@@ -12,11 +13,11 @@ use crate::error::{ReadError, WriteError};
 use crate::fault::Fault;
 use crate::header::{Header, Journal};
 use crate::key::check_key;
-use crate::open::{StepBudget, sqlite_error};
+use crate::open::{has_log, sqlite_error};
 use crate::read::{ReadOptions, Reader};
-use crate::schema::{CREATE_INDEX, CREATE_TABLE, MAX_OBJECT_BYTES, MIN_FILE_BYTES, TABLE};
-use crate::table::missing_column;
-use crate::user::beside::{has_log, size_beside};
+use crate::schema::{
+    CREATE_INDEX, CREATE_TABLE, MAX_OBJECT_BYTES, MIN_FILE_BYTES, TABLE, missing_column,
+};
 use crate::user::connect::ReadMode;
 use crate::user::transaction::{Transaction, WRITE, hold_locks};
 use crate::user::{busy_handler, connect, transaction, usage};
@@ -132,15 +133,16 @@ impl UserKdb {
             let code = error.and_then(|error| error.sqlite_error_code());
             code == Some(rusqlite::ErrorCode::CannotOpen)
         };
-        let (look, journal) = match size_beside(path, "-wal") {
-            Some(1..) => {
-                let mode = Journal::Wal.name();
-                return Err(ReadError::JournalMode { path: path.to_owned(), mode });
-            }
-            Some(0) => (ReadMode::AtRest, Journal::Wal),
-            None if is_wal() => (ReadMode::AtRest, Journal::Wal),
-            None => (ReadMode::Live, Journal::Delete),
-        };
+        let (look, journal) =
+            match std::fs::symlink_metadata(beside(path, "-wal")).ok().map(|log| log.len()) {
+                Some(1..) => {
+                    let mode = Journal::Wal.name();
+                    return Err(ReadError::JournalMode { path: path.to_owned(), mode });
+                }
+                Some(0) => (ReadMode::AtRest, Journal::Wal),
+                None if is_wal() => (ReadMode::AtRest, Journal::Wal),
+                None => (ReadMode::Live, Journal::Delete),
+            };
         let (connection, budget) = connect(look).map_err(|source| sqlite_error(path, source))?;
         let reader = reader(path, connection, budget, journal, options.max_object_bytes)?;
         Ok(Self::with(reader, options, true))

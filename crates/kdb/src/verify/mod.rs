@@ -9,17 +9,18 @@ use std::path::Path;
 use gfxpack_model::{KernelKey, Target};
 use rusqlite::Connection;
 
-use crate::bounded_rows::{BoundedRows, count};
 use crate::encoding::Encoding;
 use crate::error::ReadError;
 use crate::header::Journal;
 use crate::key::key_check;
 use crate::layout::Layout;
-use crate::open::{self, Probe, StepBudget, sqlite_error};
+use crate::open::{self, Probe};
+use crate::opened::Opened;
 use crate::parallel;
 use crate::progress::Progress;
-use crate::schema::{COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE};
-use crate::table::{key_index, missing_column};
+use crate::schema::{
+    COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE, key_index, missing_column,
+};
 use crate::verify::check_row::UncheckedRow;
 use crate::verify::report::{Finding, FindingClass, Report};
 use crate::work::WorkBudget;
@@ -85,13 +86,13 @@ pub fn verify(
     };
     if header.journal != Journal::Delete {
         let mode = header.journal.name();
-        run.file(FindingClass::JournalMode, format!("the journal mode is `{mode}`, not `delete`"));
+        run.found(FindingClass::JournalMode, format!("the journal mode is `{mode}`, not `delete`"));
     }
     match Encoding::read(path)? {
         Encoding::Utf8 => {}
         other => {
             let detail = format!("the text is {}, not UTF-8", other.name());
-            run.file(FindingClass::Encoding, detail);
+            run.found(FindingClass::Encoding, detail);
         }
     }
     match run.content(data_bytes) {
@@ -116,124 +117,101 @@ struct Verification<'a> {
 
 impl Verification<'_> {
     fn content(&mut self, bytes: u64) -> Result<(), ReadError> {
-        let path = self.path;
-        let sqlite = |source| sqlite_error(path, source);
         let work = WorkBudget::new(bytes, self.options.max_object_bytes);
-        let (connection, budget) = open::connect(path, bytes, work.max_object_bytes)?;
-        let layout = Layout::detect(path, &connection, &work)?;
+        let (connection, budget) = open::connect(self.path, bytes, work.max_object_bytes)?;
+        let file = Opened::new(self.path, connection, budget, work)?;
+        let sqlite = |source| file.sqlite(source);
         // Computing has no bound, and SQLite's check would do it for each row.
-        let computed = connection.query_row(COMPUTED, (), |row| row.get::<_, Option<String>>(0));
+        let computed =
+            file.connection().query_row(COMPUTED, (), |row| row.get::<_, Option<String>>(0));
         let computed = computed.map_err(sqlite)?;
         // Damage that ends one check may leave the next one possible.
         if computed.is_none()
-            && let Err(error) = self.integrity(&connection, &budget)
+            && let Err(error) = self.integrity(&file)
         {
-            self.add_error(sqlite(error));
+            self.add_error(error);
         }
-        self.schema(&connection, &budget, layout, &work)?;
+        self.schema(&file)?;
         // An index that is missing may be one with a condition, and says enough.
         if let Some(name) = computed
             && !self.report.counts.contains_key(&FindingClass::Schema)
         {
             let detail = format!("`{name}` is computed, so SQLite's check of the file is left out");
-            self.file(FindingClass::Schema, detail);
+            self.found(FindingClass::Schema, detail);
         }
-        let rows = match missing_column(&connection).map_err(sqlite)? {
-            None => self.rows(&connection, &budget, layout, &work),
+        let rows = match missing_column(file.connection()).map_err(sqlite)? {
+            None => self.rows(&file),
             Some(_) => Ok(()),
         };
-        self.report.work_bytes = work.spent();
+        self.report.work_bytes = file.work.spent();
         rows
     }
 
-    fn integrity(
-        &mut self,
-        connection: &Connection,
-        budget: &StepBudget,
-    ) -> Result<(), rusqlite::Error> {
-        connection.pragma_update(None, "ignore_check_constraints", true)?;
-        let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
-        let mut rows = statement.query(())?;
-        loop {
-            budget.renew();
-            let Some(row) = rows.next()? else { return Ok(()) };
-            let line: String = row.get(0)?;
+    fn integrity(&mut self, file: &Opened) -> Result<(), ReadError> {
+        let sqlite = |source| file.sqlite(source);
+        let ignored = file.connection().pragma_update(None, "ignore_check_constraints", true);
+        ignored.map_err(sqlite)?;
+        let done = file.for_each("PRAGMA integrity_check(100)", (), |row| {
+            let line: String = row.get(0).map_err(sqlite)?;
             if line != "ok" {
-                self.file(FindingClass::Integrity, line);
+                self.found(FindingClass::Integrity, line);
             }
-        }
+            Ok(())
+        });
+        file.work.restart();
+        done
     }
 
     /// Compares a table's columns and index with MIOpen's. Of the dense layout's
     /// view SQLite knows no more than names.
-    fn schema(
-        &mut self,
-        connection: &Connection,
-        budget: &StepBudget,
-        layout: Layout,
-        work: &WorkBudget,
-    ) -> Result<(), ReadError> {
-        let path = self.path;
-        let sqlite = |source| sqlite_error(path, source);
-        let found = columns(connection).map_err(sqlite)?;
+    fn schema(&mut self, file: &Opened) -> Result<(), ReadError> {
+        let sqlite = |source| file.sqlite(source);
+        let found = columns(file.connection()).map_err(sqlite)?;
         if found.is_empty() {
-            self.file(FindingClass::Schema, format!("there is no table {TABLE}"));
+            self.found(FindingClass::Schema, format!("there is no table {TABLE}"));
             return Ok(());
         }
-        if layout == Layout::Dense {
+        if file.layout == Layout::Dense {
             for (sql, what) in COUNT_STRAY {
-                budget.renew();
-                let count = connection.query_row(sql, (), |row| row.get::<_, i64>(0));
+                let count = file.connection().query_row(sql, (), |row| row.get::<_, i64>(0));
                 let count = count.map_err(sqlite)?;
                 if count > 0 {
-                    self.file(FindingClass::Integrity, format!("{count} {what}"));
+                    self.found(FindingClass::Integrity, format!("{count} {what}"));
                 }
             }
-            let damaged = damaged_keys(path, connection, budget, work)?;
+            let damaged = damaged_keys(file)?;
             if damaged > 0 {
                 let detail = format!("{damaged} keys do not match the check beside them");
-                self.file(FindingClass::Integrity, detail);
+                self.found(FindingClass::Integrity, detail);
             }
             return Ok(());
         }
         for (name, declared, not_null) in COLUMNS {
             match found.iter().find(|(found, ..)| found == name) {
-                None => self.file(FindingClass::Schema, format!("column `{name}` is missing")),
+                None => self.found(FindingClass::Schema, format!("column `{name}` is missing")),
                 Some((_, of, null)) => {
                     if !of.eq_ignore_ascii_case(declared) || *null != not_null {
                         let null = if not_null { " NOT NULL" } else { "" };
                         let detail = format!("column `{name}` is not declared {declared}{null}");
-                        self.file(FindingClass::Schema, detail);
+                        self.found(FindingClass::Schema, detail);
                     }
                 }
             }
         }
-        if key_index(connection).map_err(sqlite)?.is_none() {
+        if key_index(file.connection()).map_err(sqlite)?.is_none() {
             let detail = format!("there is no unique index on ({})", KEY_COLUMNS.join(", "));
-            self.file(FindingClass::Schema, detail);
+            self.found(FindingClass::Schema, detail);
         }
         Ok(())
     }
 
-    fn rows(
-        &mut self,
-        connection: &Connection,
-        budget: &StepBudget,
-        layout: Layout,
-        work: &WorkBudget,
-    ) -> Result<(), ReadError> {
-        let path = self.path;
-        let sqlite = |source| sqlite_error(path, source);
+    fn rows(&mut self, file: &Opened) -> Result<(), ReadError> {
         let VerifyOptions { max_findings, window_bytes, max_object_bytes, progress, cancelled } =
             *self.options;
-        let total = match progress {
-            None => 0,
-            Some(_) => count(path, connection, budget, work, layout)?,
-        };
+        let total = progress.map_or(Ok(0), |_| file.count())?;
         let limit = i64::try_from(max_object_bytes).unwrap_or(i64::MAX);
-        let mut statement = connection.prepare(SELECT_ALL).map_err(sqlite)?;
-        let rows = statement.query([limit]).map_err(sqlite)?;
-        let mut rows = BoundedRows { path, budget, work, rows };
+        let mut statement = file.prepare(SELECT_ALL)?;
+        let mut rows = statement.query([limit]).map_err(|source| file.sqlite(source))?;
         let target = self.report.target.clone();
         let report = &mut self.report;
         let mut number = 0;
@@ -241,11 +219,11 @@ impl Verification<'_> {
             window_bytes,
             || {
                 if cancelled.is_some_and(|cancelled| cancelled()) {
-                    return Err(ReadError::Interrupted { path: path.to_owned() });
+                    return Err(ReadError::Interrupted { path: file.path.clone() });
                 }
-                let Some(row) = rows.next()? else { return Ok(None) };
+                let Some(row) = file.next(&mut rows)? else { return Ok(None) };
                 number += 1;
-                let row = UncheckedRow::take(row, number, work);
+                let row = UncheckedRow::take(row, number, &file.work);
                 let cost = row.cost();
                 Ok(Some((row, cost)))
             },
@@ -266,7 +244,7 @@ impl Verification<'_> {
         )
     }
 
-    fn file(&mut self, class: FindingClass, detail: String) {
+    fn found(&mut self, class: FindingClass, detail: String) {
         let finding = Finding { class, row: None, key: None, detail };
         self.report.add(finding, self.options.max_findings);
     }
@@ -276,7 +254,7 @@ impl Verification<'_> {
         self.report
     }
 
-    /// NoteWriter what keeps the file, or the rest of it, from being read.
+    /// Notes what keeps the file, or the rest of it, from being read.
     fn add_error(&mut self, error: ReadError) {
         let (class, detail) = match error {
             ReadError::TooSmall { size, .. } => {
@@ -302,7 +280,7 @@ impl Verification<'_> {
             }
             other => (FindingClass::Unreadable, other.to_string()),
         };
-        self.file(class, detail);
+        self.found(class, detail);
     }
 }
 
@@ -337,27 +315,18 @@ fn columns(connection: &Connection) -> Result<Vec<Column>, rusqlite::Error> {
 }
 
 /// Keys of the dense layout whose text is not what was written.
-fn damaged_keys(
-    path: &Path,
-    connection: &Connection,
-    budget: &StepBudget,
-    work: &WorkBudget,
-) -> Result<u64, ReadError> {
-    let sqlite = |source| sqlite_error(path, source);
-    let sql = "SELECT name, args, key_check FROM kern_keys";
-    let mut statement = connection.prepare(sql).map_err(sqlite)?;
-    let rows = statement.query(()).map_err(sqlite)?;
-    let mut rows = BoundedRows { path, budget, work, rows };
+fn damaged_keys(file: &Opened) -> Result<u64, ReadError> {
     let mut damaged = 0;
-    while let Some(row) = rows.next()? {
+    file.for_each("SELECT name, args, key_check FROM kern_keys", (), |row| {
         let text = |index| row.get_ref(index).ok()?.as_str().ok().map(str::to_owned);
         let holds = || {
             let key = KernelKey { kernel_name: text(0)?, kernel_args: text(1)? };
             Some(row.get_ref(2).ok()?.as_blob().ok()? == key_check(&key))
         };
         damaged += u64::from(holds() != Some(true));
-    }
-    work.restart();
+        Ok::<(), ReadError>(())
+    })?;
+    file.work.restart();
     Ok(damaged)
 }
 

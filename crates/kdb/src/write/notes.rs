@@ -34,7 +34,7 @@ pub(crate) struct NoteWriter {
 }
 
 impl NoteWriter {
-    /// NoteWriter what is known of the row of that number.
+    /// Notes what is known of the row of that number.
     pub(crate) fn add(
         &mut self,
         connection: &Connection,
@@ -49,38 +49,29 @@ impl NoteWriter {
             connection.execute_batch(CREATE_RUNS)?;
             self.made = true;
         }
-        let id = match &note.origin {
-            None => None,
-            Some(origin) => match self.ids.get(origin) {
-                Some(id) => Some(*id),
-                None => {
-                    let id = self.ids.len() as i64 + 1;
-                    let ObjectOrigin {
-                        generator,
-                        compiler,
-                        compiler_digest,
-                        source,
-                        source_digest,
-                    } = &**origin;
-                    connection
-                        .prepare_cached("INSERT INTO kern_origins VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
-                        .execute((
-                            id,
-                            generator,
-                            compiler,
-                            compiler_digest,
-                            source,
-                            source_digest,
-                        ))?;
-                    self.ids.insert(Arc::clone(origin), id);
-                    Some(id)
-                }
-            },
-        };
+        let origin = note.origin.as_ref();
+        let id = origin.map(|origin| self.id_of(connection, origin)).transpose()?;
         connection
             .prepare_cached("INSERT INTO kern_origin_runs VALUES (?1, ?2, ?3)")?
             .execute((row as i64, id, note.date))?;
         self.last = note.clone();
         Ok(())
+    }
+
+    /// The number of an origin, which is stored where it has not been.
+    fn id_of(
+        &mut self,
+        connection: &Connection,
+        origin: &Arc<ObjectOrigin>,
+    ) -> Result<i64, rusqlite::Error> {
+        if let Some(id) = self.ids.get(origin) {
+            return Ok(*id);
+        }
+        let id = self.ids.len() as i64 + 1;
+        let [a, b, c, d, e] = origin.texts();
+        let sql = "INSERT INTO kern_origins VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        connection.prepare_cached(sql)?.execute((id, a, b, c, d, e))?;
+        self.ids.insert(Arc::clone(origin), id);
+        Ok(id)
     }
 }

@@ -63,6 +63,18 @@ pub(super) enum Root {
     System,
 }
 
+/// Shows a file, whose other names are not shown.
+pub(super) fn show(
+    path: &str,
+    found: ArchiveFile<'_>,
+    outcome: &mut Outcome<'_, '_>,
+) -> Result<(), Stop> {
+    match found {
+        ArchiveFile::File(bytes) => outcome.file(&format!("/{path}"), bytes),
+        ArchiveFile::Again(_) => Ok(()),
+    }
+}
+
 /// Goes through an archive's files and the links to them. `see` gets the path
 /// as it stands there, without a leading `./`.
 ///
@@ -105,9 +117,7 @@ pub(super) fn files(
             ::tar::EntryType::Directory => {}
             // `git archive` notes its commit in one.
             ::tar::EntryType::XGlobalHeader if root == Root::Anywhere => {
-                let mut records = Vec::new();
-                entry.read_to_end(&mut records).map_err(failed)?;
-                if !is_comment(&records) {
+                if !is_comment(&mut entry).map_err(failed)? {
                     outcome.finding(format!("`/{path}` changes what is said of all files"));
                 }
             }
@@ -188,21 +198,24 @@ fn what_follows(
 /// stops at empty lines, which others may not.
 ///
 /// Source: POSIX.1-2017, pax, "pax Header Block": `LENGTH KEY=VALUE` lines.
-fn is_comment(mut records: &[u8]) -> bool {
+fn is_comment(mut attributes: impl Read) -> io::Result<bool> {
+    let mut all = Vec::new();
+    attributes.read_to_end(&mut all)?;
+    let mut records = &*all;
     while !records.is_empty() {
         let length = records.split(|byte| *byte == b' ').next().unwrap_or_default();
         let number = std::str::from_utf8(length).ok().and_then(|text| text.parse().ok());
         let Some((record, rest)) = number.and_then(|number| records.split_at_checked(number))
         else {
-            return false;
+            return Ok(false);
         };
-        let Some(pair) = record.get(length.len()..) else { return false };
+        let Some(pair) = record.get(length.len()..) else { return Ok(false) };
         if !pair.starts_with(b" comment=") || !pair.ends_with(b"\n") {
-            return false;
+            return Ok(false);
         }
         records = rest;
     }
-    true
+    Ok(true)
 }
 
 /// The path without `.` and empty parts; none if it is absolute or leads up.
@@ -260,7 +273,7 @@ mod tests {
     #[test]
     fn only_comments_change_nothing() {
         for plain in ["", "16 comment=abcd\n", "16 comment=a\nbc\n13 comment=x\n"] {
-            assert!(is_comment(plain.as_bytes()), "{plain:?}");
+            assert!(is_comment(plain.as_bytes()).expect("memory reads"), "{plain:?}");
         }
         for other in [
             "\n",
@@ -273,7 +286,7 @@ mod tests {
             "-1 comment=x\n",
             "13comment=xx\n",
         ] {
-            assert!(!is_comment(other.as_bytes()), "{other:?}");
+            assert!(!is_comment(other.as_bytes()).expect("memory reads"), "{other:?}");
         }
     }
 

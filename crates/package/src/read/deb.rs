@@ -161,12 +161,7 @@ fn data(
     // Links to a file have its digest.
     let mut digests = Sums::new();
     archive::files("data", Root::System, stream, outcome, |path, found, outcome| {
-        let Some(sums) = sums.as_mut() else {
-            return match found {
-                ArchiveFile::File(bytes) => outcome.file(&format!("/{path}"), bytes),
-                ArchiveFile::Again(_) => Ok(()),
-            };
-        };
+        let Some(sums) = sums.as_mut() else { return archive::show(path, found, outcome) };
         let sum = match found {
             ArchiveFile::File(bytes) => {
                 let mut hashed = Hashed { inner: bytes, digest: Md5::new() };

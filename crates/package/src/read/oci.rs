@@ -122,16 +122,7 @@ fn layer(
         }
     };
     let mut hashed = Hashed { inner: &mut *stream, digest: Sha256::new() };
-    archive::files(
-        "a layer",
-        Root::System,
-        &mut hashed,
-        outcome,
-        |path, found, outcome| match found {
-            ArchiveFile::File(bytes) => outcome.file(&format!("/{path}"), bytes),
-            ArchiveFile::Again(_) => Ok(()),
-        },
-    )?;
+    archive::files("a layer", Root::System, &mut hashed, outcome, archive::show)?;
     Ok(hex(&hashed.digest.finalize()))
 }
 

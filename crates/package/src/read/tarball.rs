@@ -3,7 +3,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use super::archive::{self, ArchiveFile, Root};
+use super::archive::{self, Root};
 use super::outcome::{About, Outcome, Stop, damaged};
 
 pub(super) fn check(
@@ -16,10 +16,5 @@ pub(super) fn check(
     let codec = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let stream = archive::unpacked(codec, file, u64::MAX);
     let stream = stream.map_err(|error| damaged("the archive", &error))?;
-    archive::files("the archive", Root::Anywhere, stream, outcome, |path, found, outcome| {
-        match found {
-            ArchiveFile::File(bytes) => outcome.file(&format!("/{path}"), bytes),
-            ArchiveFile::Again(_) => Ok(()),
-        }
-    })
+    archive::files("the archive", Root::Anywhere, stream, outcome, archive::show)
 }

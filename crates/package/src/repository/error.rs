@@ -48,18 +48,17 @@ impl RepositoryError {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
-        match self {
-            Self::File(error) => error.hint().to_owned(),
-            Self::Tool(error) => error.hint(),
-            Self::Signing(error) => error.hint(),
-            Self::NoPackage { .. } => {
-                "give the directory that `gfxpack dist` wrote packages into".to_owned()
+        let fixed = match self {
+            Self::File(error) => error.hint(),
+            Self::Tool(error) => return error.hint(),
+            Self::Signing(error) => return error.hint(),
+            Self::NoPackage { .. } => "give the directory that `gfxpack dist` wrote packages into",
+            Self::Underway { .. } => {
+                "let the createrepo_c that runs there end; if none does, remove that directory"
             }
-            Self::Underway { .. } => "let the createrepo_c that runs there end; if none does, \
-                 remove that directory"
-                .to_owned(),
-            Self::Xml { .. } => "remove `repodata` in the directory, and index it again".to_owned(),
-        }
+            Self::Xml { .. } => "remove `repodata` in the directory, and index it again",
+        };
+        fixed.to_owned()
     }
 
     /// Whether the user's command line or input is at fault, and not the

@@ -83,39 +83,36 @@ pub(super) fn page(
     for package in packages {
         by_name.entry(&package.about.name).or_default().push(package);
     }
-    for (name, mut all) in by_name {
-        all.sort_by(|a, b| a.file.cmp(&b.file));
-        let described = &all[0].about;
-        let mut versions: Vec<&str> = all.iter().map(|one| one.about.version.as_str()).collect();
-        versions.dedup();
-        let _ = write!(
-            text,
-            "<tr><td><details><summary><b>{}</b><br>{}",
-            escaped(name),
-            escaped(&described.summary)
-        );
-        for note in &all[0].notes {
-            let _ = write!(text, "<br><small>{}</small>", escaped(note));
-        }
-        text.push_str("</summary>");
-        for paragraph in described.description.split("\n\n").filter(|one| !one.trim().is_empty()) {
-            let _ = write!(text, "<p>{}</p>", escaped(paragraph.trim()));
-        }
-        let _ = write!(text, "</details></td><td>{}</td><td>", escaped(&versions.join(", ")));
-        for one in all {
-            let shown = one.file.to_string_lossy();
-            let kind = shown.rsplit('.').next().unwrap_or_default();
-            let _ = write!(
-                text,
-                "<a href=\"./{}\">.{kind}</a>, {}<br>",
-                encoded(&shown),
-                size(one.bytes)
-            );
-        }
-        text.push_str("</td></tr>\n");
+    for (name, all) in by_name {
+        add_row(&mut text, name, all);
     }
     text.push_str("</table>\n</body>\n</html>\n");
     text
+}
+
+/// Adds the packages of one name to the table.
+fn add_row(text: &mut String, name: &str, mut all: Vec<&Listed>) {
+    all.sort_by(|a, b| a.file.cmp(&b.file));
+    let described = &all[0].about;
+    let (name, summary) = (escaped(name), escaped(&described.summary));
+    let _ = write!(text, "<tr><td><details><summary><b>{name}</b><br>{summary}");
+    for note in &all[0].notes {
+        let _ = write!(text, "<br><small>{}</small>", escaped(note));
+    }
+    text.push_str("</summary>");
+    for paragraph in described.description.split("\n\n").filter(|one| !one.trim().is_empty()) {
+        let _ = write!(text, "<p>{}</p>", escaped(paragraph.trim()));
+    }
+    let mut versions: Vec<&str> = all.iter().map(|one| one.about.version.as_str()).collect();
+    versions.dedup();
+    let _ = write!(text, "</details></td><td>{}</td><td>", escaped(&versions.join(", ")));
+    for one in all {
+        let shown = one.file.to_string_lossy();
+        let (url, size) = (encoded(&shown), size(one.bytes));
+        let kind = shown.rsplit('.').next().unwrap_or_default();
+        let _ = write!(text, "<a href=\"./{url}\">.{kind}</a>, {size}<br>");
+    }
+    text.push_str("</td></tr>\n");
 }
 
 /// What to enter on which system.

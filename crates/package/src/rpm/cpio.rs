@@ -2,11 +2,10 @@
 //! and for packages over 4 GiB entries that only point into the header.
 
 use std::io::{self, Write};
-use std::path::Path;
 
-use crate::Error;
 use crate::contents::Item;
 use crate::digests::Digests;
+use crate::error::Failure;
 
 /// Largest sum of sizes that the headers of named entries are used for.
 pub(crate) const NAMED_MAX: u64 = u32::MAX as u64;
@@ -59,11 +58,10 @@ pub(crate) fn trailer(out: &mut impl Write) -> io::Result<()> {
 pub(crate) fn body(
     out: &mut impl Write,
     item: &Item<'_>,
-    output: &Path,
     digests: &Digests,
-) -> Result<(), Error> {
-    item.copy_to(out, output, Some(digests))?;
-    out.write_all(padding(item.size)).map_err(|e| Error::write(output, e))
+) -> Result<(), Failure> {
+    item.copy_to(out, Some(digests))?;
+    Ok(out.write_all(padding(item.size))?)
 }
 
 fn new_ascii(out: &mut impl Write, name: &str, values: [u64; 5]) -> io::Result<()> {

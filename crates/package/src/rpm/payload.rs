@@ -2,16 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::Path;
 
 use gfxpack_model::package::PackageSpec;
 use sha2::Sha256;
 
 use super::cpio;
-use crate::Error;
 use crate::compress::Compression;
 use crate::contents::Contents;
 use crate::digests::Digests;
+use crate::error::Failure;
 use crate::output::Hashing;
 
 /// What the header says about a payload that is written.
@@ -59,25 +58,23 @@ pub(super) fn write_payload(
     spec: &PackageSpec,
     entries: &[cpio::Entry<'_>],
     payload: &mut File,
-    path: &Path,
     compression: Compression,
     threads: usize,
-) -> Result<PayloadDigests, Error> {
-    let failed = |e| Error::write(path, e);
-    let encoder = compression.encoder(Hashing::new(payload), threads);
-    let mut archive = Hashing::new(encoder.map_err(failed)?);
+) -> Result<PayloadDigests, Failure> {
+    let encoder = compression.encoder(Hashing::new(payload), threads)?;
+    let mut archive = Hashing::new(encoder);
     let named = is_named(total_size(entries));
-    let digests = Digests::start::<Sha256>().map_err(failed)?;
+    let digests = Digests::start::<Sha256>()?;
     for (index, entry) in entries.iter().enumerate() {
-        cpio::header(&mut archive, entry, index, spec.source_date_epoch, named).map_err(failed)?;
+        cpio::header(&mut archive, entry, index, spec.source_date_epoch, named)?;
         if let Some(item) = entry.item {
-            cpio::body(&mut archive, item, path, &digests)?;
+            cpio::body(&mut archive, item, &digests)?;
         }
     }
     let mut digests = digests.finish().into_iter();
     let files = entries.iter().map(|entry| entry.item.and_then(|_| digests.next())).collect();
-    cpio::trailer(&mut archive).map_err(failed)?;
+    cpio::trailer(&mut archive)?;
     let (encoder, archive, _) = archive.finish();
-    let (_, compressed, compressed_size) = encoder.finish().map_err(failed)?.finish();
+    let (_, compressed, compressed_size) = encoder.finish()?.finish();
     Ok(PayloadDigests { files, archive, compressed, compressed_size })
 }

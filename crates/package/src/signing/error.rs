@@ -1,6 +1,5 @@
 //! Why nothing could be signed, or no signature checked.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use gfxpack_process::{FileError, SystemToolError};
@@ -67,60 +66,51 @@ pub enum SigningError {
 }
 
 /// Why a secret key can't sign.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyFlaw {
     /// Its time is over.
+    #[error("it has expired")]
     Expired,
     /// Its owner revoked it.
+    #[error("it is revoked")]
     Revoked,
     /// gpg does not use it.
+    #[error("gpg holds it for invalid")]
     Invalid,
     /// Neither it nor a subkey may sign and has its secret here.
+    #[error("it has no part that can sign")]
     CannotSign,
-}
-
-impl fmt::Display for KeyFlaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Expired => "it has expired",
-            Self::Revoked => "it is revoked",
-            Self::Invalid => "gpg holds it for invalid",
-            Self::CannotSign => "it has no part that can sign",
-        })
-    }
 }
 
 impl SigningError {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
-        match self {
-            Self::Tool(error) => error.hint(),
-            Self::File(error) => error.hint().to_owned(),
+        let fixed = match self {
+            Self::Tool(error) => return error.hint(),
+            Self::File(error) => error.hint(),
             Self::NoSecretKey { .. } => {
-                "`gpg --list-secret-keys` lists them; GNUPGHOME says where they are".to_owned()
+                "`gpg --list-secret-keys` lists them; GNUPGHOME says where they are"
             }
             Self::AmbiguousKey { fingerprints, .. } => {
-                format!("give the fingerprint of one: {}", fingerprints.join(", "))
+                return format!("give the fingerprint of one: {}", fingerprints.join(", "));
             }
-            Self::UnusableKey { fingerprint, flaw: KeyFlaw::Expired, .. } => format!(
-                "choose another key, or `gpg --quick-set-expire {fingerprint} 1y` lets it live on \
-                 (with `'*'` after it, its subkeys)"
-            ),
-            Self::UnusableKey { .. } => {
-                "choose another key: `gpg --list-secret-keys` lists them".to_owned()
+            Self::UnusableKey { fingerprint, flaw: KeyFlaw::Expired, .. } => {
+                return format!(
+                    "choose another key, or `gpg --quick-set-expire {fingerprint} 1y` lets it \
+                     live on (with `'*'` after it, its subkeys)"
+                );
             }
+            Self::UnusableKey { .. } => "choose another key: `gpg --list-secret-keys` lists them",
             Self::Passphrase { .. } => {
                 "on a terminal, `export GPG_TTY=$(tty)`; else give it to gpg-agent before, with \
                  gpg-preset-passphrase, or sign with a key that has none"
-                    .to_owned()
             }
-            Self::FileName { .. } => "use a name in UTF-8".to_owned(),
-            Self::NoKeys { .. } => {
-                "export them to a file with `gpg --armor --export KEY`".to_owned()
-            }
-        }
+            Self::FileName { .. } => "use a name in UTF-8",
+            Self::NoKeys { .. } => "export them to a file with `gpg --armor --export KEY`",
+        };
+        fixed.to_owned()
     }
 
     /// Whether the user's command line or input is at fault, and not the

@@ -1,6 +1,9 @@
-//! gpg as a program.
+//! gpg as a program, and what it finds out about signatures, as its status lines
+//! say it.
 
 use gfxpack_process::SystemTool;
+
+use crate::finding::Finding;
 
 pub(super) const GPG: SystemTool =
     SystemTool { program: "gpg", provided_by: "gnupg (gnupg2 on Fedora and openSUSE)" };
@@ -11,4 +14,75 @@ pub(super) fn last_line(text: &str, nothing: &str) -> String {
     let lines = text.lines().map(|line| line.trim_start_matches("gpg: ").trim());
     let said = |line: &&str| !line.is_empty() && !line.starts_with("Total number processed");
     lines.rev().find(said).unwrap_or(nothing).to_owned()
+}
+
+/// The keyword of a status line.
+pub(super) fn word(line: &str) -> Option<&str> {
+    line.strip_prefix("[GNUPG:] ")?.split(' ').next()
+}
+
+/// Why no signature is good; `None` where one is and none is bad. The exit
+/// code can't say: it is 0 for keys that were revoked, and is not for a
+/// signature whose key is among those that others know.
+///
+/// Source: GnuPG, doc/DETAILS, "Format of the --status-fd output"; apt's
+/// methods/gpgv.cc, which decides alike.
+pub(super) fn refused(status: &str, said: &str) -> Option<Finding> {
+    if !status.contains("[GNUPG:] NEWSIG") {
+        // The file is no signature at all, so no key is to blame.
+        return Some(last_line(said, "no signature").into());
+    }
+    let mut good = false;
+    let mut reasons = Vec::new();
+    for signature in status.split("[GNUPG:] NEWSIG").skip(1) {
+        let line = |name: &str| signature.lines().find(|line| word(line) == Some(name));
+        let who = |line: &str| line.split(' ').skip(2).collect::<Vec<_>>().join(" ");
+        if let Some(line) = line("BADSIG") {
+            return Some(format!("the signature of {} is bad", who(line)).into());
+        }
+        let flaws = [
+            ("REVKEYSIG", "is revoked"),
+            ("EXPKEYSIG", "has expired"),
+            ("EXPSIG", "made a signature that has expired"),
+        ];
+        let flaw = flaws.into_iter().find_map(|(name, flaw)| Some((line(name)?, flaw)));
+        match flaw {
+            Some((line, flaw)) => reasons.push(format!("the key {} {flaw}", who(line))),
+            None => good |= line("GOODSIG").is_some() && line("VALIDSIG").is_some(),
+        }
+    }
+    let why = || reasons.into_iter().next().unwrap_or_else(|| last_line(said, "no signature"));
+    (!good).then(|| Finding::unsigned(why()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_good_signature_counts_and_a_bad_one_spoils_it() {
+        let status = |blocks: &[&str]| {
+            let lines = blocks.iter().map(|block| format!("[GNUPG:] NEWSIG\n{block}\n"));
+            refused(&lines.collect::<String>(), "gpg: Can't check signature\n")
+        };
+        let good = "[GNUPG:] GOODSIG 1 A\n[GNUPG:] VALIDSIG 1";
+        let unknown = "[GNUPG:] ERRSIG 2 1\n[GNUPG:] NO_PUBKEY 2";
+        let expired = "[GNUPG:] EXPKEYSIG 3 C <c@d>\n[GNUPG:] VALIDSIG 3";
+        let bad = "[GNUPG:] BADSIG 4 D";
+        for accepted in [&[good][..], &[good, unknown], &[unknown, good], &[expired, good]] {
+            assert_eq!(status(accepted), None, "{accepted:?}");
+        }
+        for (blocks, why) in [
+            (&[unknown][..], "Can't check signature"),
+            (&[expired], "the key 3 C <c@d> has expired"),
+            (&[unknown, expired], "the key 3 C <c@d> has expired"),
+            (&[good, bad], "the signature of 4 D is bad"),
+            (&["[GNUPG:] GOODSIG 1 A"], "Can't check signature"),
+            (&["[GNUPG:] VALIDSIG 1"], "Can't check signature"),
+            (&[], "Can't check signature"),
+        ] {
+            let refused = status(blocks).expect("refused").detail;
+            assert!(refused.starts_with(why), "{blocks:?}: {refused}");
+        }
+    }
 }

@@ -9,8 +9,7 @@ use gfxpack_process::{FileError, SystemTool, temporary_dir};
 
 use super::clear_text::clear_text;
 use super::error::SigningError;
-use super::gpg::{GPG, last_line};
-use super::status::{refused, word};
+use super::gpg::{GPG, last_line, refused, word};
 use crate::finding::Finding;
 use crate::read::{self, INDEX_MAX};
 
@@ -19,15 +18,6 @@ const GPGCONF: SystemTool =
 
 /// What gpg writes besides the keys that it imports, in bytes.
 const ROOM: usize = 64 << 10;
-
-/// What a clear-signed file comes to.
-#[derive(Debug)]
-pub enum ClearSigned {
-    /// The signature is good and by one of the keys: what it signs.
-    Text(Vec<u8>),
-    /// What is wrong with it.
-    Refused(Finding),
-}
 
 /// Public keys whose signatures are trusted, and no others.
 #[derive(Debug)]
@@ -94,20 +84,23 @@ impl Keyring {
         self.check_file(signature, &path)
     }
 
-    /// Checks a clear-signed file.
+    /// The text of a clear-signed file, or why its signature does not count.
     ///
     /// # Errors
     /// [`SigningError::File`] and [`SigningError::Tool`].
-    pub fn check_clear_signed(&self, signed: &[u8]) -> Result<ClearSigned, SigningError> {
+    pub(crate) fn check_clear_signed(
+        &self,
+        signed: &[u8],
+    ) -> Result<Result<Vec<u8>, Finding>, SigningError> {
         if let Err(why) = clear_text(signed) {
-            return Ok(ClearSigned::Refused(why.into()));
+            return Ok(Err(why.into()));
         }
         let ran = self.run(&["--output", "-", "--decrypt"], signed)?;
         let texts = ran.status.lines().filter(|line| word(line) == Some("PLAINTEXT")).count();
         Ok(match refused(&ran.status, &ran.stderr) {
-            None if texts == 1 => ClearSigned::Text(ran.stdout),
-            None => ClearSigned::Refused("it is not of the one text".to_owned().into()),
-            Some(why) => ClearSigned::Refused(why),
+            None if texts == 1 => Ok(ran.stdout),
+            None => Err("it is not of the one text".to_owned().into()),
+            Some(why) => Err(why),
         })
     }
 

@@ -8,7 +8,7 @@ use gfxpack_model::Digest;
 use super::error::VerifyError;
 use super::listed::{check_file, optional, read, within};
 use crate::finding::Finding;
-use crate::signing::{ClearSigned, Keyring, clear_text};
+use crate::signing::{Keyring, clear_text};
 
 /// A suite: apt takes `InRelease`, and `Release` with `Release.gpg` where it
 /// finds none.
@@ -31,10 +31,7 @@ pub(super) fn check(
     };
     let (plain, inline, detached) = (found("Release"), found("InRelease"), found("Release.gpg"));
     let within = match (&inline, keyring) {
-        (Some(signed), Some(keyring)) => Some(match keyring.check_clear_signed(signed)? {
-            ClearSigned::Text(text) => Ok(text),
-            ClearSigned::Refused(why) => Err(why),
-        }),
+        (Some(signed), Some(keyring)) => Some(keyring.check_clear_signed(signed)?),
         (Some(signed), None) => Some(clear_text(signed).map_err(Finding::from)),
         (None, _) => None,
     };

@@ -45,28 +45,26 @@ impl VerifyError {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
-        match self {
-            Self::File(error) => error.hint().to_owned(),
-            Self::Signing(error) => error.hint(),
-            Self::Read(ReadError::Io { source, .. }) => io_hint(source).to_owned(),
+        let fixed = match self {
+            Self::File(error) => error.hint(),
+            Self::Signing(error) => return error.hint(),
+            Self::Read(ReadError::Io { source, .. }) => io_hint(source),
             Self::Read(ReadError::Visitor(cause)) => {
-                let file = cause.downcast_ref::<FileError>();
-                file.map_or("see the cause", FileError::hint).to_owned()
+                cause.downcast_ref().map_or("see the cause", FileError::hint)
             }
             Self::Name { .. } => {
                 "give a .deb, .rpm, .tar.gz, .tar.xz, .tar.zst, .whl, .oci.tar or .pkg.tar.zst, or a directory; \
                  kdbs are verified by `gfxpack kdb verify`, performance and find databases by \
                  `gfxpack perfdb lint`"
-                    .to_owned()
             }
             Self::NotAFile { .. } => {
-                "write what comes through a pipe or from a device to a file first".to_owned()
+                "write what comes through a pipe or from a device to a file first"
             }
             Self::NoPackage { .. } => {
                 "give a repository, or a directory that `gfxpack dist` wrote packages into"
-                    .to_owned()
             }
-        }
+        };
+        fixed.to_owned()
     }
 
     /// Whether the user's command line or input is at fault, and not the

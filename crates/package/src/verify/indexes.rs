@@ -12,18 +12,12 @@ use super::{apt, rpm};
 use crate::finding::Finding;
 use crate::signing::Keyring;
 
-/// What was found out about the indexes of a directory.
-#[derive(Debug, Default)]
-pub(super) struct Indexes {
-    /// Each index with what is wrong with it.
-    pub(super) indexes: Vec<(PathBuf, Vec<Finding>)>,
-    /// The packages that they list.
-    pub(super) listed: BTreeSet<PathBuf>,
-}
+/// Each index with what is wrong with it, and the packages that they list.
+type Checked = (Vec<(PathBuf, Vec<Finding>)>, BTreeSet<PathBuf>);
 
 /// Every index below `dir`.
-pub(super) fn check(dir: &Path, keyring: Option<&Keyring>) -> Result<Indexes, VerifyError> {
-    let mut checked = Indexes::default();
+pub(super) fn check(dir: &Path, keyring: Option<&Keyring>) -> Result<Checked, VerifyError> {
+    let (mut indexes, mut listed) = Checked::default();
     let suites = dir.join("dists");
     if suites.is_dir() {
         let mut tops = Vec::new();
@@ -33,24 +27,21 @@ pub(super) fn check(dir: &Path, keyring: Option<&Keyring>) -> Result<Indexes, Ve
         tops.retain(|top| top.is_dir());
         tops.sort();
         for top in &tops {
-            let checked_one = apt::check(dir, top, keyring, &mut checked.listed)?;
-            checked.indexes.push(checked_one);
+            indexes.push(apt::check(dir, top, keyring, &mut listed)?);
         }
-        match checked.indexes.first_mut() {
+        match indexes.first_mut() {
             // Suites share what lies below.
-            Some((_, findings)) => findings.extend(unlisted(dir, "deb", &checked.listed)?),
-            None => {
-                checked.indexes.push((suites, vec!["there is no suite in it".to_owned().into()]))
-            }
+            Some((_, findings)) => findings.extend(unlisted(dir, "deb", &listed)?),
+            None => indexes.push((suites, vec!["there is no suite in it".to_owned().into()])),
         }
     }
     if dir.join("repodata").is_dir() {
         let repomd = dir.join("repodata/repomd.xml");
-        let findings = rpm::check(dir, &repomd, keyring, &mut checked.listed)?;
-        checked.indexes.push((repomd, findings));
+        let findings = rpm::check(dir, &repomd, keyring, &mut listed)?;
+        indexes.push((repomd, findings));
     }
-    for (_, findings) in &mut checked.indexes {
+    for (_, findings) in &mut indexes {
         findings.dedup();
     }
-    Ok(checked)
+    Ok((indexes, listed))
 }

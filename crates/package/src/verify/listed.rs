@@ -1,4 +1,4 @@
-//! The files that an index or a list names.
+//! The files that an index or a list names, and signatures beside files.
 
 use std::collections::BTreeSet;
 use std::error::Error as _;
@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::finding::Finding;
 use crate::read::{self, INDEX_MAX};
 use crate::repository::packages;
+use crate::signing::{Keyring, SigningError};
 use crate::sums;
 
 /// The bytes of an index or a signature, which is a file and no larger than
@@ -51,6 +52,27 @@ pub(super) fn check_file(
         Ok(file) if file.sha256 == sha256 => None,
         Ok(_) => other(),
         Err(error) => Some(unreadable(name, &error)),
+    }
+}
+
+/// Where the signature of a file lies that has no place for one.
+pub(super) fn signature_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".asc");
+    name.into()
+}
+
+/// What is wrong with that signature.
+pub(super) fn check_signature(
+    keyring: &Keyring,
+    path: &Path,
+) -> Result<Option<Finding>, SigningError> {
+    match read(&signature_of(path)) {
+        Ok(signature) => {
+            let refused = keyring.check_file(&signature, path)?;
+            Ok(refused.map(|why| why.in_part("its signature")))
+        }
+        Err(_) => Ok(Some(Finding::unsigned("it is not signed"))),
     }
 }
 

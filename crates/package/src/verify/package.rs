@@ -7,7 +7,7 @@ use std::path::Path;
 use gfxpack_process::{FileError, temporary_dir};
 
 use super::error::VerifyError;
-use super::signature;
+use super::listed::{check_signature, signature_of};
 use super::subject::{Inspector, Subject, Verified};
 use crate::finding::Finding;
 use crate::read::{self, Kind, Report};
@@ -104,8 +104,8 @@ fn signatures(
             Ok(refused.into_iter().map(|why| why.in_part("its signature")).collect())
         }
         // A .deb without a signature may be in a signed index.
-        None if kind == Kind::Deb && listed && !signature::path_of(path).exists() => Ok(Vec::new()),
-        None => Ok(signature::check(keyring, path)?.into_iter().collect()),
+        None if kind == Kind::Deb && listed && !signature_of(path).exists() => Ok(Vec::new()),
+        None => Ok(check_signature(keyring, path)?.into_iter().collect()),
     }
 }
 

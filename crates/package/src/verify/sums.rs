@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::listed::{read, unreadable, within};
-use super::signature;
+use super::listed::{check_signature, read, unreadable, within};
 use crate::finding::Finding;
 use crate::signing::{Keyring, SigningError};
 use crate::sums::digest_file;
@@ -24,7 +23,7 @@ pub(super) fn check(
     let text = String::from_utf8_lossy(&bytes);
     let mut findings: Vec<Finding> = Vec::new();
     if let Some(keyring) = keyring {
-        findings.extend(signature::check(keyring, path)?);
+        findings.extend(check_signature(keyring, path)?);
     }
     for line in text.lines() {
         let Some((sum, name)) = line.split_once("  ") else {

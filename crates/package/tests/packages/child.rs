@@ -5,12 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gfxpack_model::package::{Content, PackageFile, PackageSpec};
-use gfxpack_package::arch::ArchOptions;
-use gfxpack_package::deb::DebOptions;
-use gfxpack_package::oci::OciOptions;
-use gfxpack_package::rpm::RpmOptions;
-use gfxpack_package::tar::TarOptions;
-use gfxpack_package::{Compression, Error, Written, arch, deb, oci, rpm, tar, wheel};
+use gfxpack_package::{Compression, Error, Format, Written};
 
 use crate::support::{awkward_spec, spec_with, tool};
 
@@ -35,18 +30,17 @@ pub(crate) fn write(
         "zst" => Compression::Zst { level: 1 },
         other => panic!("no compression {other}"),
     };
-    match format {
-        "deb" => deb::write(spec, dir, &DebOptions { compression, threads, md5sums: true }),
-        "unsummed" => deb::write(spec, dir, &DebOptions { compression, threads, md5sums: false }),
-        "rpm" => rpm::write(spec, dir, &RpmOptions { compression, threads }),
-        "tar" => {
-            tar::write(spec, dir, &TarOptions { compression, threads, ..TarOptions::default() })
-        }
-        "wheel" => wheel::write(spec, dir),
-        "arch" => arch::write(spec, dir, &ArchOptions { threads }),
-        "oci" => oci::write(spec, dir, &OciOptions { threads }),
+    let format = match format {
+        "deb" => Format::Deb { compression, md5sums: true },
+        "unsummed" => Format::Deb { compression, md5sums: false },
+        "rpm" => Format::Rpm { compression },
+        "tar" => Format::Tar { compression, doc: Format::DOC },
+        "wheel" => Format::Wheel,
+        "arch" => Format::Arch,
+        "oci" => Format::Oci,
         other => panic!("no format {other}"),
-    }
+    };
+    format.write(spec, dir, threads, None)
 }
 
 /// What a child packs.

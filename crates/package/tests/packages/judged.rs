@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_model::Digest;
-use gfxpack_package::rpm::{self, RpmOptions};
+use gfxpack_package::Format;
 
 use crate::archives::{TarEntry, control, deb, file, tar};
 use crate::support::plain_spec;
@@ -72,7 +72,7 @@ fn packed(lead: &[u8], signatures: &[u8], rest: &[u8]) -> Vec<u8> {
 
 /// Packages made below `dir` that rpm refuses, after a sound one.
 pub(crate) fn rpms(dir: &Path) -> Vec<Case> {
-    let written = rpm::write(&plain_spec(vec![7; 100]), dir, &RpmOptions::default());
+    let written = Format::RPM.write(&plain_spec(vec![7; 100]), dir, 1, None);
     let whole = fs::read(written.expect("written").path).expect("read");
     let (signed, end) = values(&whole, 96);
     let start = end.next_multiple_of(8);

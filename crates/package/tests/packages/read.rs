@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use ::tar::EntryType;
+use gfxpack_package::Format;
 use gfxpack_package::read::{self, Kind};
-use gfxpack_package::rpm::{self, RpmOptions};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::archives::{TarEntry, both, check, deb, file, gz, link, tar, tar_without_end};
@@ -114,7 +114,7 @@ fn what_is_no_file_is_not_waited_for() {
 fn no_damage_to_the_headers_of_an_rpm_is_more_than_a_finding() {
     let dir = temp();
     let spec = plain_spec(vec![7; 100]);
-    let written = rpm::write(&spec, dir.path(), &RpmOptions::default()).expect("written");
+    let written = Format::RPM.write(&spec, dir.path(), 1, None).expect("written");
     let whole = fs::read(&written.path).expect("read");
     let payload = whole.windows(4).rposition(|four| four == [0x28, 0xb5, 0x2f, 0xfd]);
     let payload = payload.expect("the payload is zstd's");

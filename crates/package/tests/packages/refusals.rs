@@ -1,9 +1,7 @@
 //! What Debian's policy and rpm forbid is not written.
 
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
-use gfxpack_package::deb::{self, DebOptions};
-use gfxpack_package::rpm::{self, RpmOptions};
-use gfxpack_package::{Compression, Error};
+use gfxpack_package::{Compression, Error, Format};
 
 use crate::support::{NAME, file_names, plain_spec, temp};
 
@@ -13,7 +11,7 @@ fn what_policy_forbids_is_refused_with_a_hint() {
     let refused = |change: &dyn Fn(&mut PackageSpec)| {
         let mut spec = plain_spec(Vec::new());
         change(&mut spec);
-        let error = deb::write(&spec, dir.path(), &DebOptions::default()).expect_err("illegal");
+        let error = Format::DEB.write(&spec, dir.path(), 1, None).expect_err("illegal");
         assert!(error.to_string().starts_with("failed to "), "{error}");
         assert!(!error.hint().is_empty());
         assert_eq!(file_names(dir.path()), Vec::<String>::new());
@@ -43,10 +41,9 @@ fn what_policy_forbids_is_refused_with_a_hint() {
         refused(&|s| s.files[0].path = format!("/usr/share/doc/{NAME}/copyright")),
         Error::PathClash { .. }
     ));
-    let options =
-        DebOptions { compression: Compression::Xz { level: 10 }, ..DebOptions::default() };
-    let spec = plain_spec(Vec::new());
-    assert!(matches!(deb::write(&spec, dir.path(), &options), Err(Error::Level { .. })));
+    let format = Format::Rpm { compression: Compression::Xz { level: 10 } };
+    let written = format.write(&plain_spec(Vec::new()), dir.path(), 1, None);
+    assert!(matches!(written, Err(Error::Level { .. })));
 }
 
 #[test]
@@ -55,7 +52,7 @@ fn what_rpm_forbids_is_refused_with_a_hint() {
     let refused = |change: &dyn Fn(&mut PackageSpec)| {
         let mut spec = plain_spec(Vec::new());
         change(&mut spec);
-        let error = rpm::write(&spec, dir.path(), &RpmOptions::default()).expect_err("illegal");
+        let error = Format::RPM.write(&spec, dir.path(), 1, None).expect_err("illegal");
         assert!(error.to_string().starts_with("failed to "), "{error}");
         assert!(!error.hint().is_empty());
         assert_eq!(file_names(dir.path()), Vec::<String>::new());

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 
-use gfxpack_package::wheel;
+use gfxpack_package::Format;
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
@@ -15,7 +15,7 @@ type Members = Vec<(String, u32, Vec<u8>)>;
 type Change<'a> = &'a dyn Fn(&mut Members);
 
 fn written(dir: &Path) -> PathBuf {
-    wheel::write(&plain_spec(vec![7; 3000]), dir).expect("written").path
+    Format::Wheel.write(&plain_spec(vec![7; 3000]), dir, 1, None).expect("written").path
 }
 
 fn members(path: &Path) -> Members {

@@ -51,7 +51,8 @@ impl KernelStore for RocfftCache {
             (rows.object)(order[position].1)
         };
         let written = gfxpack_rocfft::write(path, &keys, layout(rows.form), object);
-        Ok(written.map_err(object_error)?.rows)
+        written.map_err(object_error)?;
+        Ok(keys.len() as u64)
     }
 
     fn target_of(&self, path: &Path) -> Result<Option<Target>, &'static str> {

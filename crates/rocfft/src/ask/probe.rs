@@ -62,11 +62,7 @@ pub(super) enum Ended {
 
 /// What a probe leaves.
 pub(super) struct Done {
-    pub(super) version: String,
-    /// The options of each program that was compiled, by its number.
-    pub(super) programs: BTreeMap<u64, Vec<String>>,
-    /// Plans that the library refuses.
-    pub(super) failures: BTreeMap<usize, PlanFailure>,
+    pub(super) heard: Heard,
     directory: TempDir,
 }
 
@@ -187,15 +183,12 @@ impl Probe {
                 _ => break,
             }
             if heard.line(&line, &self.plans, &self.path)? {
-                let Self { directory, .. } = self;
-                let version = heard.version.as_deref().map(short_version).unwrap_or_default();
-                let Heard { programs, failures, .. } = heard;
-                return Ok(Ended::Done(Done { version, programs, failures, directory }));
+                return Ok(Ended::Done(Done { heard, directory: self.directory }));
             }
         }
         let status = self.process.0.wait().map_err(started)?;
         match self.plans.get(heard.created) {
-            Some(&plan) if heard.version.is_some() => {
+            Some(&plan) if !heard.version.is_empty() => {
                 let failure = match status.signal() {
                     _ if overdue => PlanFailure::Overdue,
                     Some(signal) => PlanFailure::Killed(signal),
@@ -217,10 +210,13 @@ impl Probe {
 
 /// What a probe has said.
 #[derive(Default)]
-struct Heard {
-    version: Option<String>,
-    programs: BTreeMap<u64, Vec<String>>,
-    failures: BTreeMap<usize, PlanFailure>,
+pub(super) struct Heard {
+    /// The library's; empty before it is set up.
+    pub(super) version: String,
+    /// The options of each program that was compiled, by its number.
+    pub(super) programs: BTreeMap<u64, Vec<String>>,
+    /// Plans that the library refuses.
+    pub(super) failures: BTreeMap<usize, PlanFailure>,
     /// Plans that are done, well or not.
     created: usize,
 }
@@ -234,7 +230,7 @@ impl Heard {
         let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
         match fields[..] {
             ["ready", env!("CARGO_PKG_VERSION"), library] => {
-                self.version = Some(library.to_owned());
+                self.version = short_version(library);
             }
             ["ready", other, _] => {
                 let (probe, version) = (probe.to_owned(), other.to_owned());

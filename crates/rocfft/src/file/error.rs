@@ -1,4 +1,4 @@
-//! What reading, writing and merging can fail with.
+//! What reading, writing and merging files can fail with.
 
 use std::io;
 use std::path::PathBuf;
@@ -83,7 +83,8 @@ impl ReadError {
     }
 }
 
-/// Why a file was not written. The destination is then as it was.
+/// Why a file was not written, or files were not merged. The destination is then
+/// as it was.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -114,6 +115,19 @@ pub enum WriteError {
         /// What the file system says.
         source: io::Error,
     },
+    /// A file that is to be merged can't be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Two files have different code objects for one key.
+    #[error("`{first}` and `{second}` differ in kernel `{key}`")]
+    Conflict {
+        /// The key.
+        key: Box<CacheKey>,
+        /// The file that was named first.
+        first: PathBuf,
+        /// The other one.
+        second: PathBuf,
+    },
     /// SQLite refuses: most likely the disk is full.
     #[error("failed to write `{path}`")]
     Sqlite {
@@ -136,39 +150,7 @@ impl WriteError {
             Self::Io { .. } | Self::Sqlite { .. } => {
                 "check that the directory exists, may be written, and has room for the file"
             }
-        }
-    }
-}
-
-/// Why files were not merged. The destination is then as it was.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MergeError {
-    /// One of them can't be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The result can't be written, or a row is not fit for it.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// Two files have different code objects for one key.
-    #[error("`{first}` and `{second}` differ in kernel `{key}`")]
-    Conflict {
-        /// The key.
-        key: Box<CacheKey>,
-        /// The file that was named first.
-        first: PathBuf,
-        /// The other one.
-        second: PathBuf,
-    },
-}
-
-impl MergeError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
             Self::Read(error) => error.hint(),
-            Self::Write(error) => error.hint(),
             Self::Conflict { .. } => "build both with the same toolchain, or leave one of them out",
         }
     }

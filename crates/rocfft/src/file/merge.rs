@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::file::error::{MergeError, ReadError};
+use crate::file::error::{ReadError, WriteError};
 use crate::file::layout::Layout;
 use crate::file::read::Reader;
-use crate::file::write::{Written, write};
+use crate::file::write::write;
 use crate::key::CacheKey;
 
 /// Writes the rows of all `inputs` to `out`, equal ones once. All keys are held
@@ -13,9 +13,9 @@ use crate::key::CacheKey;
 /// on the order of the inputs.
 ///
 /// # Errors
-/// [`MergeError`], also where files have different code objects for one key;
+/// [`WriteError`], also where files have different code objects for one key;
 /// the destination is then as it was.
-pub fn merge(inputs: &[PathBuf], out: &Path, layout: Layout) -> Result<Written, MergeError> {
+pub fn merge(inputs: &[PathBuf], out: &Path, layout: Layout) -> Result<(), WriteError> {
     let readers: Vec<_> = inputs.iter().map(Reader::open).collect::<Result<_, _>>()?;
     let mut rows: Vec<(CacheKey, usize)> = Vec::new();
     for (index, reader) in readers.iter().enumerate() {
@@ -28,7 +28,7 @@ pub fn merge(inputs: &[PathBuf], out: &Path, layout: Layout) -> Result<Written, 
     let code = |(key, index): &(CacheKey, usize)| readers[*index].get(key);
     for pair in rows.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
         if code(&pair[0])? != code(&pair[1])? {
-            return Err(MergeError::Conflict {
+            return Err(WriteError::Conflict {
                 key: Box::new(pair[0].0.clone()),
                 first: inputs[pair[0].1].clone(),
                 second: inputs[pair[1].1].clone(),
@@ -41,5 +41,5 @@ pub fn merge(inputs: &[PathBuf], out: &Path, layout: Layout) -> Result<Written, 
         let found = readers[files[index]].get(&keys[index])?;
         Ok::<_, ReadError>(found.unwrap_or_default())
     };
-    Ok(write(out, &keys, layout, code)?)
+    write(out, &keys, layout, code)
 }

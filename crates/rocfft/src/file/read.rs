@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use gfxpack_sqlite::StepBudget;
+use rusqlite::Connection;
+
 use crate::file::error::ReadError;
 use crate::file::layout::Layout;
-use crate::file::open::{Opened, sqlite_error};
+use crate::file::open::{self, sqlite_error};
 use crate::file::row::{RowError, code_of, key_of};
 use crate::key::CacheKey;
 
@@ -19,8 +22,11 @@ const MAX_RATIO: u64 = 256;
 /// [`MAX_BYTES`](gfxpack_model::code_object::MAX_BYTES), and going through the
 /// rows gives no more than 256 times the file's bytes.
 pub struct Reader {
-    path: PathBuf,
-    pub(crate) opened: Opened,
+    pub(crate) path: PathBuf,
+    pub(crate) connection: Connection,
+    pub(crate) layout: Layout,
+    pub(crate) bytes: u64,
+    pub(crate) budget: StepBudget,
 }
 
 impl Reader {
@@ -30,7 +36,9 @@ impl Reader {
     /// [`ReadError`], but for those of rows.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
         let path = path.as_ref().to_owned();
-        Ok(Self { opened: Opened::open(&path)?, path })
+        let (connection, budget, bytes) = open::connect(&path)?;
+        let layout = open::layout(&path, &connection)?;
+        Ok(Self { path, connection, layout, bytes, budget })
     }
 
     /// The file's path, as it was opened.
@@ -42,7 +50,7 @@ impl Reader {
     /// How the rows are laid out.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        self.opened.layout
+        self.layout
     }
 
     /// The code object of one key as it is stored; `None` if the file does not
@@ -52,10 +60,9 @@ impl Reader {
     /// [`ReadError::Row`] for a damaged row, [`ReadError::Sqlite`] for a damaged
     /// file.
     pub fn get(&self, key: &CacheKey) -> Result<Option<Vec<u8>>, ReadError> {
-        self.opened.renew();
+        self.budget.renew();
         let sql = self.layout().select_one();
-        let mut statement =
-            self.opened.connection.prepare_cached(sql).map_err(|e| self.sqlite(e))?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(|e| self.sqlite(e))?;
         let CacheKey { kernel_name, arch, hip_version, generator_sum } = key;
         let found = statement.query((kernel_name, arch, hip_version, generator_sum));
         let mut rows = found.map_err(|source| self.sqlite(source))?;
@@ -109,7 +116,7 @@ impl Reader {
     /// Counts the bytes of one more row.
     pub(crate) fn add_up(&self, total: &mut u64, bytes: usize) -> Result<(), ReadError> {
         *total += bytes as u64;
-        if *total > self.opened.bytes.saturating_mul(MAX_RATIO) {
+        if *total > self.bytes.saturating_mul(MAX_RATIO) {
             return Err(ReadError::Runaway { path: self.path.clone() });
         }
         Ok(())
@@ -120,15 +127,15 @@ impl Reader {
         &self,
         mut each: impl FnMut(u64, Result<CacheKey, RowError>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.opened.renew();
-        let connection = &self.opened.connection;
+        self.budget.renew();
+        let connection = &self.connection;
         let mut statement =
             connection.prepare(self.layout().select_keys()).map_err(|e| self.sqlite(e))?;
         let mut rows = statement.query(()).map_err(|source| self.sqlite(source))?;
         let mut number = 0;
         // No row takes less than 16 bytes of the file.
-        while number <= self.opened.bytes / 16 {
-            self.opened.renew();
+        while number <= self.bytes / 16 {
+            self.budget.renew();
             let Some(row) = rows.next().map_err(|source| self.sqlite(source))? else {
                 return Ok(());
             };

@@ -41,6 +41,19 @@ pub enum RowError {
     NoSymbol(String),
 }
 
+impl RowError {
+    /// The class of such a finding of a verification.
+    pub(crate) fn class(&self) -> &'static str {
+        match self {
+            Self::Column(_) => "column",
+            Self::Order | Self::OtherKey => "integrity",
+            Self::TooLarge(_) | Self::CodeObject(_) => "code-object",
+            Self::OtherTarget { .. } => "target",
+            Self::NoSymbol(_) => "symbol",
+        }
+    }
+}
+
 /// Checks that the driver can load the kernel of a row: that the bytes are an
 /// ELF code object, or a bundle with one, for exactly the key's processor, and
 /// that it defines the kernel. rocFFT does not go back to its compiler if the

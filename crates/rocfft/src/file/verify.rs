@@ -13,63 +13,15 @@ use crate::key::CacheKey;
 use crate::places::arch_of_file_name;
 
 /// Findings that a [`Report`] lists; those beyond are only counted.
-pub const MAX_FINDINGS: usize = 1000;
-
-/// What kind of thing is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum FindingClass {
-    /// No SQLite file, another journal mode, or half written.
-    NotSqlite,
-    /// The schema is another.
-    Schema,
-    /// SQLite's integrity check found damage, or its index leads elsewhere.
-    Integrity,
-    /// SQLite could not go on; what follows was not looked at.
-    Unreadable,
-    /// A column holds another type than declared, or text that is not UTF-8.
-    Column,
-    /// The bytes are no code object.
-    CodeObject,
-    /// The code object or the row is for another processor.
-    Target,
-    /// The code object does not define the kernel.
-    Symbol,
-}
-
-impl FindingClass {
-    /// The class in machine-readable output: `code-object`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NotSqlite => "not-sqlite",
-            Self::Schema => "schema",
-            Self::Integrity => "integrity",
-            Self::Unreadable => "unreadable",
-            Self::Column => "column",
-            Self::CodeObject => "code-object",
-            Self::Target => "target",
-            Self::Symbol => "symbol",
-        }
-    }
-
-    fn of_row(error: &RowError) -> Self {
-        match error {
-            RowError::Column(_) => Self::Column,
-            RowError::Order | RowError::OtherKey => Self::Integrity,
-            RowError::TooLarge(_) | RowError::CodeObject(_) => Self::CodeObject,
-            RowError::OtherTarget { .. } => Self::Target,
-            RowError::NoSymbol(_) => Self::Symbol,
-        }
-    }
-}
+const MAX_FINDINGS: usize = 1000;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What kind of thing.
-    pub class: FindingClass,
+    /// What kind of thing: `not-sqlite`, `schema`, `integrity`, `unreadable`,
+    /// `column`, `code-object`, `target` or `symbol`.
+    pub class: &'static str,
     /// The row's key, if it is of a row whose key can be read.
     pub key: Option<CacheKey>,
     /// What it is, for people.
@@ -78,7 +30,7 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.class.name(), self.detail)?;
+        write!(f, "{}: {}", self.class, self.detail)?;
         self.key.as_ref().map_or(Ok(()), |key| write!(f, " (kernel `{key}`)"))
     }
 }
@@ -89,10 +41,8 @@ impl fmt::Display for Finding {
 pub struct Report {
     /// Rows looked at.
     pub rows: u64,
-    /// Bytes of their code objects.
-    pub code_bytes: u64,
-    /// What is wrong: the file first, then the rows in order; no more than
-    /// [`MAX_FINDINGS`].
+    /// What is wrong: the file first, then the rows in order; no more than 1000
+    /// things.
     pub findings: Vec<Finding>,
     /// How many things are wrong.
     pub total_findings: u64,
@@ -105,7 +55,7 @@ impl Report {
         self.total_findings == 0
     }
 
-    fn add(&mut self, class: FindingClass, key: Option<&CacheKey>, detail: String) {
+    fn add(&mut self, class: &'static str, key: Option<&CacheKey>, detail: String) {
         self.total_findings += 1;
         if self.findings.len() < MAX_FINDINGS {
             self.findings.push(Finding { class, key: key.cloned(), detail });
@@ -126,15 +76,15 @@ pub fn verify(path: &Path, arch: Option<&str>) -> Result<Report, ReadError> {
     let done = Reader::open(path).and_then(|reader| {
         // Damage that ends this check may leave the rows readable.
         if let Err(error) = integrity(&reader, &mut report) {
-            report.add(FindingClass::Integrity, None, with_sources(&error));
+            report.add("integrity", None, error.to_string());
         }
         rows(&reader, arch, &mut report)
     });
     let class = match &done {
         Err(ReadError::Io { .. }) => return done.map(|()| report),
-        Err(ReadError::Unusable { .. }) => FindingClass::NotSqlite,
-        Err(ReadError::Schema { .. }) => FindingClass::Schema,
-        Err(_) => FindingClass::Unreadable,
+        Err(ReadError::Unusable { .. }) => "not-sqlite",
+        Err(ReadError::Schema { .. }) => "schema",
+        Err(_) => "unreadable",
         Ok(()) => return Ok(report),
     };
     let detail = done.err().map(|error| with_sources(&error));
@@ -143,68 +93,64 @@ pub fn verify(path: &Path, arch: Option<&str>) -> Result<Report, ReadError> {
 }
 
 fn integrity(reader: &Reader, report: &mut Report) -> Result<(), rusqlite::Error> {
-    let connection = &reader.opened.connection;
+    let connection = &reader.connection;
     let unused = "SELECT 'object ' || id || ' belongs to no key' FROM rocfft_objects \
         WHERE id NOT IN (SELECT object FROM rocfft_keys) LIMIT 100";
     let dense = (reader.layout() == Layout::Dense).then_some(unused);
     for sql in ["PRAGMA integrity_check(100)"].into_iter().chain(dense) {
-        reader.opened.renew();
+        reader.budget.renew();
         let mut statement = connection.prepare(sql)?;
         let mut lines = statement.query(())?;
         while let Some(line) = lines.next()? {
             let line: String = line.get(0)?;
             if line != "ok" {
-                report.add(FindingClass::Integrity, None, line);
+                report.add("integrity", None, line);
             }
-            reader.opened.renew();
+            reader.budget.renew();
         }
     }
     Ok(())
 }
 
 fn rows(reader: &Reader, arch: Option<&str>, report: &mut Report) -> Result<(), ReadError> {
-    let mut previous: Option<CacheKey> = None;
+    let (mut previous, mut code_bytes): (Option<CacheKey>, _) = (None, 0);
     reader.walk(|number, key| {
         report.rows += 1;
         let key = match key {
             Ok(key) => key,
             Err(error) => {
-                report.add(FindingClass::of_row(&error), None, format!("row {number}: {error}"));
+                report.add(error.class(), None, format!("row {number}: {error}"));
                 return Ok(());
             }
         };
         if previous.as_ref().is_some_and(|previous| *previous >= key) {
-            report.add(FindingClass::Integrity, Some(&key), RowError::Order.to_string());
+            report.add("integrity", Some(&key), RowError::Order.to_string());
         }
         if let Some(arch) = arch.filter(|arch| *arch != key.arch) {
             let detail = format!("the row is for {}, the file for {arch}", key.arch);
-            report.add(FindingClass::Target, Some(&key), detail);
+            report.add("target", Some(&key), detail);
         }
         let checked = match reader.get(&key) {
             Ok(Some(code)) => {
-                reader.add_up(&mut report.code_bytes, code.len())?;
+                reader.add_up(&mut code_bytes, code.len())?;
                 check_row(&key, &code)
             }
             Ok(None) => Err(RowError::OtherKey),
             Err(ReadError::Row { source, .. }) => Err(source),
             Err(error) => {
-                report.add(FindingClass::Unreadable, Some(&key), with_sources(&error));
+                report.add("unreadable", Some(&key), with_sources(&error));
                 Ok(())
             }
         };
         if let Err(error) = checked {
-            report.add(FindingClass::of_row(&error), Some(&key), error.to_string());
+            report.add(error.class(), Some(&key), error.to_string());
         }
         previous = Some(key);
         Ok(())
     })
 }
 
-fn with_sources(error: &dyn Error) -> String {
-    let (mut text, mut next) = (error.to_string(), error.source());
-    while let Some(source) = next {
-        text += &format!(": {source}");
-        next = source.source();
-    }
-    text
+fn with_sources(error: &ReadError) -> String {
+    let causes = std::iter::successors(Some(error as &dyn Error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

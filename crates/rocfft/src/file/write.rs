@@ -13,19 +13,6 @@ use crate::file::layout::Layout;
 use crate::file::row::check_row;
 use crate::key::CacheKey;
 
-/// What was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Written {
-    /// Rows.
-    pub rows: u64,
-    /// Bytes of the rows' code objects, those that are stored once counted for
-    /// each row.
-    pub code_bytes: u64,
-    /// Size of the file.
-    pub file_bytes: u64,
-}
-
 /// Writes a file of `keys`, which must be in strictly ascending order. `code`
 /// delivers the code object of each by its index, in order; every one is
 /// checked by [`check_row`] before it is written.
@@ -42,7 +29,7 @@ pub fn write<E>(
     keys: &[CacheKey],
     layout: Layout,
     mut code: impl FnMut(usize) -> Result<Vec<u8>, E>,
-) -> Result<Written, WriteError>
+) -> Result<(), WriteError>
 where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
@@ -56,7 +43,6 @@ where
     let file = tempfile::Builder::new().prefix(".rocfft-").suffix(".tmp").tempfile_in(dir);
     let file = file.map_err(io)?;
     let connection = connect(file.path(), layout).map_err(sqlite)?;
-    let mut written = Written::default();
     let mut objects = HashMap::new();
     for (index, key) in keys.iter().enumerate() {
         let boxed = || Box::new(key.clone());
@@ -64,17 +50,13 @@ where
             .map_err(|source| WriteError::Code { key: boxed(), source: source.into() })?;
         check_row(key, &code).map_err(|source| WriteError::Row { key: boxed(), source })?;
         insert(&connection, layout, &mut objects, key, &code).map_err(sqlite)?;
-        written.rows += 1;
-        written.code_bytes += code.len() as u64;
     }
     connection.execute_batch("COMMIT").map_err(sqlite)?;
     connection.flush_prepared_statement_cache();
     connection.close().map_err(|(_, source)| sqlite(source))?;
     file.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(io)?;
     file.as_file().sync_all().map_err(io)?;
-    written.file_bytes = file.as_file().metadata().map_err(io)?.len();
-    file.persist(&absolute).map_err(|error| io(error.error))?;
-    Ok(written)
+    file.persist(&absolute).map(drop).map_err(|error| io(error.error))
 }
 
 /// A connection with a transaction open and every setting that shows in the

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-use gfxpack_rocfft::{CacheKey, FindingClass, Layout, ReadError, Reader, verify};
+use gfxpack_rocfft::{CacheKey, Layout, ReadError, Reader, verify};
 
 use crate::support::{code, key, rows, write_all};
 
@@ -62,16 +62,16 @@ fn a_file_that_is_cut_short_is_an_error_or_a_miss() {
 fn what_is_no_kernel_cache_is_refused_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.db");
-    let check = |class: FindingClass, expected: &str| {
+    let check = |class: &str, expected: &str| {
         let error = Reader::open(&path).err().expect("refused");
         assert_eq!(error.to_string().replace(&*path.to_string_lossy(), "X"), expected);
         assert!(!error.hint().is_empty());
         assert_eq!(verify(&path, None).unwrap().findings[0].class, class);
     };
     fs::write(&path, "x").unwrap();
-    check(FindingClass::NotSqlite, "failed to read `X`: it is too small for an SQLite file");
+    check("not-sqlite", "failed to read `X`: it is too small for an SQLite file");
     fs::write(&path, [0; 4096]).unwrap();
-    check(FindingClass::NotSqlite, "failed to read `X`: it is no SQLite file");
+    check("not-sqlite", "failed to read `X`: it is no SQLite file");
     let schemas = [
         ("CREATE TABLE kern_db (a)", "CREATE TABLE kern_db (a)"),
         (
@@ -84,15 +84,16 @@ fn what_is_no_kernel_cache_is_refused_with_a_reason() {
         fs::remove_file(&path).unwrap();
         rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
         let text = "failed to read `X`: its schema is not that of a kernel cache: `FOUND`";
-        check(FindingClass::Schema, &text.replace("FOUND", found));
+        check("schema", &text.replace("FOUND", found));
     }
     write_all(&path, Layout::Plain, &rows());
-    fs::write(dir.path().join("x.db-journal"), [0xd9; 512]).unwrap();
-    check(FindingClass::NotSqlite, "failed to read `X`: a program that wrote to it did not finish");
+    let journal = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    fs::write(dir.path().join("x.db-journal"), journal).unwrap();
+    check("not-sqlite", "failed to read `X`: a program that wrote to it did not finish");
     fs::remove_file(dir.path().join("x.db-journal")).unwrap();
     let wal = "PRAGMA journal_mode = WAL; DELETE FROM cache_v1";
     rusqlite::Connection::open(&path).unwrap().execute_batch(wal).unwrap();
-    check(FindingClass::NotSqlite, "failed to read `X`: its journal mode is not `delete`");
+    check("not-sqlite", "failed to read `X`: its journal mode is not `delete`");
     fs::remove_file(&path).unwrap();
     assert!(matches!(verify(&path, None), Err(ReadError::Io { .. })));
 }
@@ -107,10 +108,10 @@ fn rows_that_share_an_object_are_bounded() {
     let bytes = code(&first, 300_000);
     let rows: Vec<_> =
         (0..4000).map(|n| (CacheKey { hip_version: n, ..first.clone() }, bytes.clone())).collect();
-    let written = write_all(&path, Layout::Dense, &rows);
-    assert!(written.code_bytes > 256 * written.file_bytes);
+    write_all(&path, Layout::Dense, &rows);
+    assert!(4000 * bytes.len() as u64 > 256 * path.metadata().unwrap().len());
     let error = Reader::open(&path).unwrap().for_each_row(|_, _| Ok::<_, ReadError>(()));
     assert!(matches!(error, Err(ReadError::Runaway { .. })), "{error:?}");
     let found = verify(&path, None).unwrap().findings;
-    assert_eq!(found[0].class, FindingClass::Unreadable);
+    assert_eq!(found[0].class, "unreadable");
 }

@@ -1,6 +1,6 @@
 use std::io::{BufReader, Read, repeat};
 
-use gfxpack_rocfft::{LogError, LoggedPlans, read_rtc_log, read_trace};
+use gfxpack_rocfft::{ListError, LoggedPlans, read_rtc_log, read_trace};
 
 #[test]
 fn a_log_of_kernels_says_which_were_compiled_and_which_were_found() {
@@ -125,6 +125,6 @@ fn endless_lines_and_unreadable_files_end() {
     assert_eq!(read_trace("log", &mut endless).unwrap(), LoggedPlans::default());
     let directory = BufReader::new(std::fs::File::open("/").unwrap());
     let error = read_rtc_log("log", directory).unwrap_err();
-    assert!(matches!(&error, LogError::Io { .. }), "{error:?}");
+    assert!(matches!(&error, ListError::Io { .. }), "{error:?}");
     assert_eq!(error.to_string(), "failed to read `log`");
 }

@@ -1,4 +1,4 @@
-use gfxpack_rocfft::{FftPlan, PlansError, read_plans};
+use gfxpack_rocfft::{FftPlan, ListError, read_plans};
 
 #[track_caller]
 fn check(line: &str, expected: Result<&str, &str>) {
@@ -145,12 +145,12 @@ fn a_list_has_each_plan_once_and_errors_name_their_line() {
     assert_eq!(plans[0].transform_types(), [0, 1]);
 
     let error = read_plans("plans", "c2c sp ip 8\n\nc2c sp\n".as_bytes()).unwrap_err();
-    assert!(matches!(&error, PlansError::Line { line: 3, .. }), "{error:?}");
+    assert!(matches!(&error, ListError::Line { line: 3, .. }), "{error:?}");
     assert_eq!(error.to_string(), "failed to read the plan of `plans:3`");
     assert!(error.hint().contains("c2c sp ip"));
 
     let refused = |bytes: &[u8]| read_plans("x", bytes).unwrap_err();
-    assert!(matches!(refused(b"# none\n"), PlansError::Nothing { .. }));
-    assert!(matches!(refused(b"c2c \xff"), PlansError::NoText { line: 1, .. }));
-    assert!(matches!(refused(&vec![b' '; 1 << 20]), PlansError::NoText { line: 1, .. }));
+    assert!(matches!(refused(b"# none\n"), ListError::Nothing { .. }));
+    assert!(matches!(refused(b"c2c \xff"), ListError::NoText { line: 1, .. }));
+    assert!(matches!(refused(&vec![b' '; 1 << 20]), ListError::NoText { line: 1, .. }));
 }

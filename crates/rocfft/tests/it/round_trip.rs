@@ -2,8 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_rocfft::{
-    CacheKey, FindingClass, Layout, ReadError, Reader, RowError, WriteError, check_row, verify,
-    write,
+    CacheKey, Layout, ReadError, Reader, RowError, WriteError, check_row, verify, write,
 };
 
 use crate::support::{code, elf, key, rows, write_all};
@@ -26,10 +25,7 @@ fn what_was_written_is_read_and_sound() {
     let rows = rows();
     for layout in LAYOUTS {
         let path = dir.path().join(format!("rocfft kernel?cache {}.db", layout.name()));
-        let written = write_all(&path, layout, &rows);
-        assert_eq!(written.rows, 40);
-        assert_eq!(written.code_bytes, rows.iter().map(|(_, code)| code.len() as u64).sum::<u64>());
-        assert_eq!(written.file_bytes, path.metadata().unwrap().len());
+        write_all(&path, layout, &rows);
         let reader = Reader::open(&path).unwrap();
         assert_eq!(reader.layout(), layout);
         assert_eq!(read(&path), rows);
@@ -45,7 +41,7 @@ fn what_was_written_is_read_and_sound() {
         }
         let report = verify(&path, Some("gfx90a")).unwrap();
         assert!(report.is_sound(), "{:?}", report.findings);
-        assert_eq!((report.rows, report.code_bytes), (40, written.code_bytes));
+        assert_eq!(report.rows, 40);
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing was left beside them");
 }
@@ -153,11 +149,11 @@ fn a_file_of_rocfft_s_own_is_read_and_its_bad_rows_are_named() {
     let report = verify(&path, None).unwrap();
     let found: Vec<_> = report.findings.iter().map(|it| (it.class, it.key.as_ref())).collect();
     let expected = [
-        (FindingClass::CodeObject, Some(&empty)),
-        (FindingClass::Symbol, Some(&named)),
+        ("code-object", Some(&empty)),
+        ("symbol", Some(&named)),
         // The name of the file says gfx90a.
-        (FindingClass::Target, Some(&other)),
-        (FindingClass::Column, None),
+        ("target", Some(&other)),
+        ("column", None),
     ];
     assert_eq!(found, expected, "{:?}", report.findings);
     assert_eq!(report.rows, 5);

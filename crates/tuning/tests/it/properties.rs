@@ -12,11 +12,10 @@ fn records() -> impl Strategy<Value = Vec<(String, Vec<(String, String)>)>> {
 fn database(kind: Kind, records: &[(String, Vec<(String, String)>)]) -> Database {
     let mut database = Database::new(kind);
     for (key, values) in records {
-        let mut record = DbRecord::new(key.as_str()).expect("a key");
-        for (solver, values) in values {
-            record.set(solver.as_str(), values.as_str()).expect("values");
-        }
-        database.lay_over(record);
+        let values: Vec<String> =
+            values.iter().map(|(solver, values)| format!("{solver}:{values}")).collect();
+        let line = format!("{key}={}", values.join(";"));
+        database.lay_over(DbRecord::parse(line.as_bytes(), kind).0.expect("a record"));
     }
     database
 }

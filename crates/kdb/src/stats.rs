@@ -1,14 +1,36 @@
-//! Statistics: how much of a kdb is keys, code objects and repetition.
-
-pub(crate) mod info;
+//! What a kdb holds, and how much of it is keys, code objects and repetition.
 
 use std::collections::{BTreeMap, HashSet};
 
+use gfxpack_model::Language;
+
 use crate::error::ReadError;
+use crate::header::Header;
 use crate::layout::Layout;
 use crate::progress::Progress;
 use crate::read::Reader;
-use crate::row_info::RowInfo;
+use crate::row::RowInfo;
+
+/// A summary of what a kdb holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Info {
+    /// What the SQLite header says: page size, journal mode, version.
+    pub header: Header,
+    /// Size of the file in bytes.
+    pub file_bytes: u64,
+    /// Kernels.
+    pub rows: u64,
+    /// Distinct kernel names.
+    pub kernel_names: u64,
+    /// Kernels by source language; `None` for those of other languages.
+    pub languages: BTreeMap<Option<Language>, u64>,
+    /// Kernels by the device of their ` -mcpu=`; empty for those without.
+    pub devices: BTreeMap<String, u64>,
+}
+
+/// What made rows: a generator and a compiler.
+pub type MadeBy = (String, String);
 
 /// Sums over some rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,6 +72,57 @@ pub struct Stats {
 }
 
 impl Reader {
+    /// Sums up which keys the file holds. Nothing is read but their index;
+    /// [`Reader::stats`] counts bytes.
+    ///
+    /// # Errors
+    /// As [`Reader::for_each_key`].
+    pub fn info(&self) -> Result<Info, ReadError> {
+        let mut info = Info {
+            header: self.header(),
+            file_bytes: self.file_bytes(),
+            rows: 0,
+            kernel_names: 0,
+            languages: BTreeMap::new(),
+            devices: BTreeMap::new(),
+        };
+        let mut last_name: Option<String> = None;
+        self.for_each_key(|key| {
+            info.rows += 1;
+            let language = key.source_name().and_then(Language::of_source);
+            *info.languages.entry(language).or_default() += 1;
+            let device = key.split_device().map_or("", |(_, device)| device);
+            if let Some(count) = info.devices.get_mut(device) {
+                *count += 1;
+            } else {
+                info.devices.insert(device.to_owned(), 1);
+            }
+            // They come ordered by name.
+            if last_name.as_ref() != Some(&key.kernel_name) {
+                info.kernel_names += 1;
+                last_name = Some(key.kernel_name);
+            }
+            Ok::<(), ReadError>(())
+        })?;
+        Ok(info)
+    }
+
+    /// How many rows were made by what, of those that say it.
+    ///
+    /// # Errors
+    /// As [`Reader::for_each_origin`].
+    pub fn made_by(&self) -> Result<BTreeMap<MadeBy, u64>, ReadError> {
+        let mut made_by: BTreeMap<MadeBy, u64> = BTreeMap::new();
+        self.for_each_origin(|_, origin| {
+            if let Some(origin) = origin {
+                let by = (origin.generator.clone(), origin.compiler.clone());
+                *made_by.entry(by).or_default() += 1;
+            }
+            Ok::<(), ReadError>(())
+        })?;
+        Ok(made_by)
+    }
+
     /// Counts what takes how many bytes of the file. Blobs are not read; duplicates
     /// are recognised by the hashes that their rows declare. `progress` is called
     /// after every row.

@@ -1,0 +1,101 @@
+//! An open file, whose statements run within the budgets of steps and of work.
+
+use std::path::{Path, PathBuf};
+
+use gfxpack_sqlite::StepBudget;
+use rusqlite::{CachedStatement, Connection, Params, Row, Rows};
+
+use crate::error::ReadError;
+use crate::layout::Layout;
+use crate::open::sqlite_error;
+use crate::schema::TABLE;
+use crate::work::WorkBudget;
+
+/// An open file, and what reading it may take.
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    pub(crate) layout: Layout,
+    pub(crate) work: WorkBudget,
+    connection: Connection,
+    budget: StepBudget,
+}
+
+impl Opened {
+    /// # Errors
+    /// As [`Layout::detect`].
+    pub(crate) fn new(
+        path: &Path,
+        connection: Connection,
+        budget: StepBudget,
+        work: WorkBudget,
+    ) -> Result<Self, ReadError> {
+        let layout = Layout::detect(path, &connection, &work)?;
+        Ok(Self { path: path.to_owned(), layout, work, connection, budget })
+    }
+
+    /// For another statement, with its own budget.
+    pub(crate) fn connection(&self) -> &Connection {
+        self.budget.renew();
+        &self.connection
+    }
+
+    /// For a statement that looks at so many bytes of the file.
+    #[cfg(feature = "user")]
+    pub(crate) fn connection_to_read(&self, bytes: u64) -> &Connection {
+        self.budget.renew_to_read(bytes);
+        &self.connection
+    }
+
+    pub(crate) fn sqlite(&self, source: rusqlite::Error) -> ReadError {
+        sqlite_error(&self.path, source)
+    }
+
+    pub(crate) fn prepare(&self, sql: &str) -> Result<CachedStatement<'_>, ReadError> {
+        self.connection().prepare_cached(sql).map_err(|source| self.sqlite(source))
+    }
+
+    /// The next row of a query, which has its own budget and is counted.
+    ///
+    /// # Errors
+    /// [`ReadError::Runaway`], or SQLite's.
+    pub(crate) fn next<'r, 'stmt>(
+        &self,
+        rows: &'r mut Rows<'stmt>,
+    ) -> Result<Option<&'r Row<'stmt>>, ReadError> {
+        self.budget.renew();
+        let row = rows.next().map_err(|source| self.sqlite(source))?;
+        if let Some(row) = row {
+            self.work.row(&self.path, row)?;
+        }
+        Ok(row)
+    }
+
+    pub(crate) fn for_each<E: From<ReadError>>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut each: impl FnMut(&Row<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut statement = self.prepare(sql)?;
+        let mut rows = statement.query(params).map_err(|source| self.sqlite(source))?;
+        while let Some(row) = self.next(&mut rows)? {
+            each(row)?;
+        }
+        Ok(())
+    }
+
+    /// How many rows there are. SQLite counts in one step, which nothing ends in
+    /// a tree without end.
+    pub(crate) fn count(&self) -> Result<u64, ReadError> {
+        // Of a view all rows would be looked up.
+        let table = if self.layout == Layout::Dense { "kern_keys" } else { TABLE };
+        let mut count = 0;
+        self.work.restart();
+        self.for_each(&format!("SELECT 1 FROM {table}"), (), |_| {
+            count += 1;
+            Ok::<(), ReadError>(())
+        })?;
+        self.work.restart();
+        Ok(count)
+    }
+}

@@ -1,0 +1,95 @@
+//! Writes a package spec in any format.
+
+use std::path::Path;
+
+use gfxpack_model::package::PackageSpec;
+
+use crate::contents::Contents;
+use crate::error::Failure;
+use crate::format::Format;
+use crate::output::Output;
+use crate::{Error, Sign, Written, arch, check, deb, oci, rpm, tar, wheel};
+
+impl Format {
+    /// The name that [`Format::write`] gives the file.
+    ///
+    /// # Errors
+    /// [`Error::Version`], of a wheel.
+    pub fn file_name(self, spec: &PackageSpec) -> Result<String, Error> {
+        let PackageSpec { name, version, revision, .. } = spec;
+        let stem = format!("{name}-{version}-{revision}");
+        Ok(match self {
+            Self::Deb { .. } => format!("{name}_{version}-{revision}_all.deb"),
+            Self::Rpm { .. } => format!("{stem}.noarch.rpm"),
+            Self::Tar { compression, .. } => format!("{stem}.tar.{}", compression.extension()),
+            Self::Wheel => wheel::file_name(spec)?,
+            Self::Oci => format!("{stem}.oci.tar"),
+            // For any processor: what it holds is for GPUs.
+            Self::Arch => format!("{stem}-any.pkg.tar.zst"),
+        })
+    }
+
+    /// Whether [`Format::write`] would take the spec, without writing.
+    ///
+    /// # Errors
+    /// The first rule of the format that is broken, as its own kind of error.
+    pub fn check(self, spec: &PackageSpec) -> Result<(), Error> {
+        check::spec(spec, self)?;
+        self.compression().check()?;
+        self.file_name(spec).map(drop)
+    }
+
+    /// Writes `spec` into the existing directory `dir`, with its copyright. Up
+    /// to `threads` threads compress, which has no effect on the bytes. Only an
+    /// .rpm has a place for a signature, which is made by `signer` where there
+    /// is one.
+    ///
+    /// # Errors
+    /// [`Error`]. No new file is left then, and an older one is as it was.
+    pub fn write(
+        self,
+        spec: &PackageSpec,
+        dir: &Path,
+        threads: usize,
+        signer: Option<&dyn Sign>,
+    ) -> Result<Written, Error> {
+        self.check(spec)?;
+        let mut output = Output::create(dir, &self.file_name(spec)?)?;
+        let written = self.write_to(&mut output, spec, threads, signer);
+        written.map_err(|failure| failure.of(&output.path()))?;
+        output.commit()
+    }
+
+    fn write_to(
+        self,
+        output: &mut Output,
+        spec: &PackageSpec,
+        threads: usize,
+        signer: Option<&dyn Sign>,
+    ) -> Result<(), Failure> {
+        let mut contents = Contents::from_spec(spec)?;
+        let compression = self.compression();
+        let docs = match self {
+            Self::Tar { doc, .. } => doc,
+            Self::Rpm { .. } | Self::Arch => "/usr/share/licenses",
+            Self::Deb { .. } | Self::Oci => Self::DOC,
+            // It has a place of its own for it.
+            Self::Wheel => return wheel::write(spec, &contents, output),
+        };
+        let copyright = format!("{docs}/{}/copyright", spec.name);
+        contents.add(&copyright, spec.copyright.as_bytes())?;
+        match self {
+            Self::Deb { md5sums, .. } => {
+                deb::write(spec, contents, output, compression, md5sums, threads)
+            }
+            Self::Rpm { .. } => {
+                rpm::write(spec, &contents, output, &copyright, compression, threads, signer)
+            }
+            Self::Oci => oci::write(spec, &contents, output, compression, threads),
+            Self::Arch => arch::write(spec, &contents, output, compression, threads),
+            Self::Tar { .. } | Self::Wheel => {
+                tar::write(spec, &contents, output, compression, threads)
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! SQLite files that somebody else may have written: what lies beside them,
+//! what SQLite may not do with them, and how long a step may take it.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
+
+/// How every SQLite file begins.
+pub const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+/// How a rollback journal begins that is still to be played back.
+/// `journal_mode=PERSIST` writes zeros over it when all is done.
+///
+/// Source: SQLite, "Database File Format", section 3.
+const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
+/// The path of a file that SQLite keeps beside this one.
+#[must_use]
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// The write-ahead log beside a file, if there is anything in it.
+#[must_use]
+pub fn filled_log(path: &Path) -> Option<PathBuf> {
+    let log = beside(path, "-wal");
+    fs::metadata(&log).is_ok_and(|metadata| metadata.len() > 0).then_some(log)
+}
+
+/// The rollback journal beside a file that is still to be played back: until
+/// then the file holds half a transaction.
+#[must_use]
+pub fn unplayed_journal(path: &Path) -> Option<PathBuf> {
+    // It is named after the file, not after a link to it.
+    let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+    let real = is_link.then(|| fs::canonicalize(path).ok()).flatten();
+    let journal = beside(real.as_deref().unwrap_or(path), "-journal");
+    // Nothing but a file is opened: a pipe would block.
+    if !fs::metadata(&journal).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0) {
+        return None;
+    }
+    let mut first = Vec::new();
+    let length = JOURNAL_MAGIC.len() as u64;
+    match File::open(&journal).and_then(|file| file.take(length).read_to_end(&mut first)) {
+        Ok(_) if first != JOURNAL_MAGIC => None,
+        // One that can't be read is there all the same.
+        _ => Some(journal),
+    }
+}
+
+/// A connection that can only read. The path must be absolute.
+///
+/// With `immutable` SQLite neither locks, nor looks for or creates anything
+/// beside the file, so that a read-only directory will do.
+///
+/// Source: SQLite, "Uniform Resource Identifiers", sections 3.1 and 3.3.
+///
+/// # Errors
+/// As SQLite has them.
+pub fn open(path: &Path, immutable: bool) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let uri = uri(path, if immutable { "immutable=1" } else { "mode=ro" });
+    let connection = Connection::open_with_flags(uri, flags)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// A file's URI with parameters. The path must be absolute.
+#[must_use]
+pub fn uri(path: &Path, parameters: &str) -> String {
+    /// What has to be encoded in the path.
+    const ENCODED: &AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    let path = percent_encode(path.as_os_str().as_encoded_bytes(), ENCODED);
+    format!("file://{path}?{parameters}")
+}
+
+/// Has SQLite trust nothing in the file, and hold no value of more bytes.
+///
+/// # Errors
+/// As SQLite has them.
+pub fn harden(connection: &Connection, max_value_bytes: u64) -> Result<(), Error> {
+    let largest = i32::try_from(max_value_bytes).unwrap_or(i32::MAX);
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, largest)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "mmap_size", 0)
+}
+
+/// SQLite instructions per tick, after which the budget is checked.
+const TICK_OPERATIONS: i32 = 1000;
+/// Ticks that one step of a query may take in a file that stays as it is,
+/// besides one for [`BYTES_PER_TICK`]: much more than looking up a key takes.
+const TICKS_AT_REST: u64 = 1000;
+/// Bytes of a file that one tick is enough to look at: some twenty rows of the
+/// shortest, each looked at in the table and in the index.
+const BYTES_PER_TICK: u64 = 1 << 10;
+
+/// How many of its own instructions SQLite may still spend on the current step.
+/// A hostile file can hold a tree in which the next row never comes.
+pub struct StepBudget {
+    /// Ticks for each step.
+    ticks: u64,
+    left: Arc<AtomicU64>,
+}
+
+impl StepBudget {
+    /// Sets the connection's progress handler, which ends a step whose budget is
+    /// spent.
+    ///
+    /// # Errors
+    /// As SQLite has them.
+    pub fn install(connection: &mut Connection, ticks: u64) -> Result<Self, Error> {
+        let left = Arc::new(AtomicU64::new(ticks));
+        let budget = Self { ticks, left: Arc::clone(&left) };
+        let is_over = move || {
+            let before = left.load(Ordering::Relaxed);
+            left.store(before.saturating_sub(1), Ordering::Relaxed);
+            before == 0
+        };
+        connection.progress_handler(TICK_OPERATIONS, Some(is_over))?;
+        Ok(budget)
+    }
+
+    /// As [`Self::install`], for a file of so many bytes that stays as it is: no
+    /// step takes longer than going through all of it once.
+    ///
+    /// # Errors
+    /// As SQLite has them.
+    pub fn for_file(connection: &mut Connection, bytes: u64) -> Result<Self, Error> {
+        Self::install(connection, TICKS_AT_REST + bytes / BYTES_PER_TICK)
+    }
+
+    /// Whether an error says that a budget is spent.
+    #[must_use]
+    pub fn is_over(error: &Error) -> bool {
+        error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
+    }
+
+    /// Gives the next step its full budget.
+    pub fn renew(&self) {
+        self.renew_to_read(0);
+    }
+
+    /// Gives the next step its full budget, and enough to read so many bytes of
+    /// the file besides.
+    pub fn renew_to_read(&self, bytes: u64) {
+        self.left.store(self.ticks + bytes / BYTES_PER_TICK, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_has_so_many_instructions() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let budget = StepBudget::install(&mut connection, 20).unwrap();
+        let count = |rows: u32| {
+            let sql = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT ?1)
+                SELECT count(*) FROM n";
+            connection.query_row(sql, [rows], |row| row.get::<_, u32>(0))
+        };
+        assert_eq!(count(500), Ok(500));
+        let error = count(100_000).unwrap_err();
+        assert!(StepBudget::is_over(&error), "{error}");
+        // A large file takes more.
+        budget.renew_to_read(10_000 * BYTES_PER_TICK);
+        assert_eq!(count(100_000), Ok(100_000));
+        // It is the step that is over, not the file.
+        budget.renew();
+        assert_eq!(count(500), Ok(500));
+    }
+
+    #[test]
+    fn every_path_survives_as_a_uri() {
+        let uri = |path: &str| uri(Path::new(path), "immutable=1");
+        assert_eq!(uri("/a/gfx906_60.kdb"), "file:///a/gfx906_60.kdb?immutable=1");
+        assert_eq!(
+            uri("/a b/50%?x=1#é.kdb"),
+            "file:///a%20b/50%25%3Fx%3D1%23%C3%A9.kdb?immutable=1"
+        );
+    }
+}
