@@ -22,7 +22,7 @@ use self::recipes::CC;
 use crate::cargo_tool::CargoTool;
 use crate::root::root;
 use crate::say::say;
-use crate::setup::{self, Need, Probe};
+use crate::setup::{self, Need, need};
 
 /// Build packages of the kernels that MIOpen asks for, by `gfxpack dist`
 ///
@@ -55,43 +55,37 @@ pub(crate) struct Dist {
     clean_root: Option<String>,
 }
 
-const HIPCC: Need = Need {
-    probe: Probe::ProgramOrFile("hipcc", "/opt/rocm/bin/hipcc"),
-    why: "compile the kernels",
-    apt: "hipcc",
-    dnf: Some("rocm-hip-devel"),
-};
+const HIPCC: Need =
+    need("hipcc", "compile the kernels", "hipcc", "rocm-hip-devel").or(&["/opt/rocm/bin/hipcc"]);
 /// Without what it recommends, which is half as much again and more.
-pub(crate) const NEWER_CLANG: Need = Need {
-    probe: Probe::File("clang 19 with lld", &["/usr/lib/llvm-19/bin/lld", "/opt/rocm/bin/hipcc"]),
-    why: "compile for gfx942, gfx11xx and gfx12xx, which Debian's hipcc does not know",
-    apt: "--no-install-recommends clang-19 lld-19",
-    dnf: None,
-};
+pub(crate) const NEWER_CLANG: Need = need(
+    "clang 19 with lld",
+    "compile for gfx942, gfx11xx and gfx12xx, which Debian's hipcc does not know",
+    "clang-19 lld-19",
+    "",
+)
+.lean()
+.only(&["/usr/lib/llvm-19/bin/lld", "/opt/rocm/bin/hipcc"]);
 /// GPUs that are newer than the hipcc of Debian 12.
 const NEWER_TARGETS: &[&str] = &["gfx941", "gfx942", "gfx11", "gfx12"];
 /// What `gfxpack dist` itself needs, its compiler included.
 pub(crate) const NEEDS: &[Need] = &[CC, HIPCC];
-pub(crate) const PKG_CONFIG: Need = Need {
-    probe: Probe::Program("pkg-config"),
-    why: "compile C programs against the runtime library",
-    apt: "pkg-config",
-    dnf: Some("pkgconf-pkg-config"),
-};
-pub(crate) const CMAKE: Need = Need {
-    probe: Probe::Program("cmake"),
-    why: "find the runtime library as CMake projects do",
-    apt: "cmake",
-    dnf: Some("cmake"),
-};
+pub(crate) const PKG_CONFIG: Need = need(
+    "pkg-config",
+    "compile C programs against the runtime library",
+    "pkg-config",
+    "pkgconf-pkg-config",
+);
+pub(crate) const CMAKE: Need =
+    need("cmake", "find the runtime library as CMake projects do", "cmake", "cmake");
 const TOOL_NEEDS: &[Need] = &[
     CC,
-    Need {
-        probe: Probe::Program("dpkg-shlibdeps"),
-        why: "find out which libraries the tool's own package depends on",
-        apt: "dpkg-dev",
-        dnf: Some("dpkg-dev"),
-    },
+    need(
+        "dpkg-shlibdeps",
+        "find out which libraries the tool's own package depends on",
+        "dpkg-dev",
+        "dpkg-dev",
+    ),
     PKG_CONFIG,
     CMAKE,
 ];
@@ -131,7 +125,7 @@ impl Dist {
         }
         let needs = if chooses_compiler(sh, &passed) {
             vec![CC]
-        } else if Probe::Program("apt-get").is_met(sh) && is_for_newer(&passed) {
+        } else if setup::is_on_path(sh, "apt-get") && is_for_newer(&passed) {
             [NEEDS, &[NEWER_CLANG]].concat()
         } else {
             NEEDS.to_vec()

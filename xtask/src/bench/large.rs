@@ -9,9 +9,8 @@ use clap::Args;
 use xshell::{Shell, cmd};
 
 use super::built;
-use super::table::write_section;
-use crate::root::root;
-use crate::say::say;
+use super::measure::{Sample, run};
+use crate::files::files;
 
 /// Package a large kdb, install it, and compare
 #[derive(Debug, Args)]
@@ -36,29 +35,25 @@ impl Large {
         let dir = built::dir().join("large");
         sh.remove_path(&dir)?;
         sh.create_dir(&dir)?;
-        let kdb = self.kdb(sh, &dir)?;
+        let kdb = dir.join("gfx906_60.kdb");
+        // A row takes about 6.7 kB.
+        built::large_kdb(sh, (self.gibibytes << 30) / 6_600, &kdb, "raw")?;
         let size = fs::metadata(&kdb)?.len();
         ensure!(size > self.gibibytes << 30, "the kdb has {size} bytes only");
 
-        let (out, said) = (dir.join("out"), dir.join("time"));
-        let memory = format!("{}MB", self.memory);
-        cmd!(sh, "/usr/bin/time --format %U+%S+%M --output {said}")
-            .args([&gfxpack, Path::new("package"), &kdb, Path::new("--out"), &out])
-            .args(["--format", "deb,rpm,tar.zst", "--deb-compression", "zst", "--layout", "fhs"])
-            .args(["--license", "MIT", "--memory", &memory])
-            .run()?;
-        let told = fs::read_to_string(&said)?;
-        let numbers: Vec<f64> = told.trim().split('+').filter_map(|n| n.parse().ok()).collect();
-        let [user, system, kib] = numbers.as_slice() else {
-            anyhow::bail!("failed to read what time said: `{told}`");
-        };
-        let peak = *kib as u64 * 1024 / 1_000_000;
+        let (out, memory) = (dir.join("out"), format!("{}MB", self.memory));
+        let package = cmd!(sh, "{gfxpack} package {kdb} --out {out} --layout fhs --license MIT")
+            .args(["--format", "deb,rpm,tar.zst", "--deb-compression", "zst", "--memory", &memory]);
+        let Sample { cpu, peak, .. } = run(package)?;
+        let peak = peak / 1_000_000;
         ensure!(peak <= self.memory, "packaging took {peak} MB of memory");
         cmd!(sh, "{gfxpack} verify {out}").run()?;
 
         let mut sizes = Vec::new();
         for (ending, install) in FORMATS {
-            let package = find(&out, ending)?;
+            let is_wanted = |path: &PathBuf| path.to_string_lossy().ends_with(ending);
+            let package = files(&out)?.into_iter().find(is_wanted);
+            let package = package.with_context(|| format!("failed to find a {ending}"))?;
             let packed = fs::metadata(&package)?.len();
             let system = dir.join("root");
             sh.create_dir(&system)?;
@@ -71,36 +66,13 @@ impl Large {
         sh.remove_path(&dir)?;
         let text = format!(
             "A kdb of {} MB of code objects, packaged in all three formats by one command with \
-             `--memory {memory}` (zstd 3): {peak} MB of memory, {:.0} s of CPU time; {}. dpkg, rpm \
+             `--memory {memory}` (zstd 3): {peak} MB of memory, {cpu:.0} s of CPU time; {}. dpkg, rpm \
              and tar installed it byte for byte, and `gfxpack verify` found every row sound.\n",
             size / 1_000_000,
-            user + system,
             sizes.join(", ")
         );
-        say(&text);
-        write_section(&root().join("docs/benchmarks.md"), "large", &text)
+        built::publish(Some("large"), &text)
     }
-
-    /// The built-in kernels' objects, each made another one, stored raw.
-    fn kdb(&self, sh: &Shell, dir: &Path) -> anyhow::Result<PathBuf> {
-        cmd!(sh, "cargo build --release --package gfxpack-kdb --example assemble").run()?;
-        let assemble = root().join("target/release/examples/assemble");
-        let (builtin, kdb) = (super::kdb::builtin(sh)?, dir.join("gfx906_60.kdb"));
-        // A row takes about 6.7 kB.
-        let rows = ((self.gibibytes << 30) / 6_600).to_string();
-        cmd!(sh, "{assemble} {builtin} {rows} {kdb} raw").run()?;
-        Ok(kdb)
-    }
-}
-
-fn find(dir: &Path, ending: &str) -> anyhow::Result<PathBuf> {
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if path.to_str().is_some_and(|path| path.ends_with(ending)) {
-            return Ok(path);
-        }
-    }
-    anyhow::bail!("failed to find a {ending} in `{}`", dir.display())
 }
 
 /// In a name space where whoever installs is root.

