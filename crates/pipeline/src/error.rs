@@ -284,7 +284,6 @@ impl Error {
             | Self::Stored(_)
             | Self::Tuning(_) => ErrorKind::Usage,
             Self::NoSuchKernel { .. } => ErrorKind::NotFound,
-            Self::Network(NetworkError::Table { .. }) => ErrorKind::Internal,
             Self::Network(_) => ErrorKind::Usage,
             Self::Harvest(error) => harvest_kind(error),
             Self::KdbCopy(error) => copy_kind(error),

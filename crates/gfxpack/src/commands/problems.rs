@@ -90,7 +90,7 @@ fn add_model(
 
 /// The networks that are known.
 fn list(output: &Output) -> Result {
-    for network in network_names()? {
+    for network in network_names() {
         let [channels, height, width] = network.input;
         let body = json!({
             "name": network.name, "title": network.title, "source": network.source,

@@ -275,7 +275,7 @@ const PAD_MODES: [(&str, PadMode); 3] =
 
 impl Convolution {
     /// Makes the depth that of a two-dimensional convolution.
-    fn flatten(&mut self) {
+    pub(crate) fn flatten(&mut self) {
         self.input[0] = 1;
         self.filter[0] = 1;
         self.pad[0] = 0;
