@@ -8,7 +8,8 @@
 //! and one for each axis; then the layouts of these three (0 channels first, 1
 //! channels last).
 
-use crate::number::number;
+
+use crate::protocol::number;
 
 /// A convolution.
 #[derive(Debug, Clone, PartialEq, Eq)]
