@@ -8,7 +8,6 @@
 //! and one for each axis; then the layouts of these three (0 channels first, 1
 //! channels last).
 
-
 use crate::protocol::number;
 
 /// A convolution.
