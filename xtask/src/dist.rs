@@ -98,7 +98,7 @@ const NETWORKS: [&str; 2] = ["resnet18", "resnet50"];
 const SELECTION: &str = "--type fp32,fp16 --batch 1 --direction forward";
 const DEFAULT_TARGETS: &[&str] = &["gfx906_60", "gfx90a@104", "gfx1030"];
 /// Its output are the .debs of the tool.
-pub(crate) const CARGO_DEB: CargoTool =
+const CARGO_DEB: CargoTool =
     CargoTool { name: "cargo-deb", version: "3.8.0", does: "packages the tool" };
 
 impl Dist {
@@ -107,20 +107,15 @@ impl Dist {
     /// place of this process, so its exit code is this one's.
     pub(crate) fn run(&self, sh: &Shell, passed: Vec<OsString>) -> anyhow::Result<()> {
         let root = root();
+        let is_own = self.source || self.recipes || self.tool || self.clean_root.is_some();
+        ensure!(!is_own || passed.is_empty(), "these options take no other words: {passed:?}");
         if self.source {
-            ensure!(passed.is_empty(), "--source takes no other words: {passed:?}");
             return source::write(sh, &root).map(drop);
-        }
-        if self.recipes {
-            ensure!(passed.is_empty(), "--recipes takes no other words: {passed:?}");
+        } else if self.recipes {
             return recipes::build(sh, &root, self.setup);
-        }
-        if let Some(suite) = &self.clean_root {
-            ensure!(passed.is_empty(), "--clean-root takes no other words: {passed:?}");
+        } else if let Some(suite) = &self.clean_root {
             return clean_root::build(sh, &root, suite, self.setup);
-        }
-        if self.tool {
-            ensure!(passed.is_empty(), "--tool takes no other words: {passed:?}");
+        } else if self.tool {
             return tool(sh, &root, self.setup).map(drop);
         }
         let needs = if chooses_compiler(sh, &passed) {

@@ -25,7 +25,7 @@ pub(crate) struct Test {
 }
 
 /// What tools from PyPI are installed with.
-pub(crate) const PYTHON_VENV: Need =
+const PYTHON_VENV: Need =
     need("Python's venv", "install tools from PyPI into target/tools", "python3-venv", "python3")
         .only(&[
             "/usr/lib/python3.11/ensurepip/__init__.py",

