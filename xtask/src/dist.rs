@@ -22,7 +22,7 @@ use self::recipes::CC;
 use crate::cargo_tool::CargoTool;
 use crate::root::root;
 use crate::say::say;
-use crate::setup::{self, Need, Probe};
+use crate::setup::{self, Need, need};
 
 /// Build packages of the kernels that MIOpen asks for, by `gfxpack dist`
 ///
@@ -55,43 +55,37 @@ pub(crate) struct Dist {
     clean_root: Option<String>,
 }
 
-const HIPCC: Need = Need {
-    probe: Probe::ProgramOrFile("hipcc", "/opt/rocm/bin/hipcc"),
-    why: "compile the kernels",
-    apt: "hipcc",
-    dnf: Some("rocm-hip-devel"),
-};
+const HIPCC: Need =
+    need("hipcc", "compile the kernels", "hipcc", "rocm-hip-devel").or(&["/opt/rocm/bin/hipcc"]);
 /// Without what it recommends, which is half as much again and more.
-pub(crate) const NEWER_CLANG: Need = Need {
-    probe: Probe::File("clang 19 with lld", &["/usr/lib/llvm-19/bin/lld", "/opt/rocm/bin/hipcc"]),
-    why: "compile for gfx942, gfx11xx and gfx12xx, which Debian's hipcc does not know",
-    apt: "--no-install-recommends clang-19 lld-19",
-    dnf: None,
-};
+pub(crate) const NEWER_CLANG: Need = need(
+    "clang 19 with lld",
+    "compile for gfx942, gfx11xx and gfx12xx, which Debian's hipcc does not know",
+    "clang-19 lld-19",
+    "",
+)
+.lean()
+.only(&["/usr/lib/llvm-19/bin/lld", "/opt/rocm/bin/hipcc"]);
 /// GPUs that are newer than the hipcc of Debian 12.
 const NEWER_TARGETS: &[&str] = &["gfx941", "gfx942", "gfx11", "gfx12"];
 /// What `gfxpack dist` itself needs, its compiler included.
 pub(crate) const NEEDS: &[Need] = &[CC, HIPCC];
-pub(crate) const PKG_CONFIG: Need = Need {
-    probe: Probe::Program("pkg-config"),
-    why: "compile C programs against the runtime library",
-    apt: "pkg-config",
-    dnf: Some("pkgconf-pkg-config"),
-};
-pub(crate) const CMAKE: Need = Need {
-    probe: Probe::Program("cmake"),
-    why: "find the runtime library as CMake projects do",
-    apt: "cmake",
-    dnf: Some("cmake"),
-};
+pub(crate) const PKG_CONFIG: Need = need(
+    "pkg-config",
+    "compile C programs against the runtime library",
+    "pkg-config",
+    "pkgconf-pkg-config",
+);
+pub(crate) const CMAKE: Need =
+    need("cmake", "find the runtime library as CMake projects do", "cmake", "cmake");
 const TOOL_NEEDS: &[Need] = &[
     CC,
-    Need {
-        probe: Probe::Program("dpkg-shlibdeps"),
-        why: "find out which libraries the tool's own package depends on",
-        apt: "dpkg-dev",
-        dnf: Some("dpkg-dev"),
-    },
+    need(
+        "dpkg-shlibdeps",
+        "find out which libraries the tool's own package depends on",
+        "dpkg-dev",
+        "dpkg-dev",
+    ),
     PKG_CONFIG,
     CMAKE,
 ];
@@ -104,7 +98,7 @@ const NETWORKS: [&str; 2] = ["resnet18", "resnet50"];
 const SELECTION: &str = "--type fp32,fp16 --batch 1 --direction forward";
 const DEFAULT_TARGETS: &[&str] = &["gfx906_60", "gfx90a@104", "gfx1030"];
 /// Its output are the .debs of the tool.
-pub(crate) const CARGO_DEB: CargoTool =
+const CARGO_DEB: CargoTool =
     CargoTool { name: "cargo-deb", version: "3.8.0", does: "packages the tool" };
 
 impl Dist {
@@ -113,25 +107,20 @@ impl Dist {
     /// place of this process, so its exit code is this one's.
     pub(crate) fn run(&self, sh: &Shell, passed: Vec<OsString>) -> anyhow::Result<()> {
         let root = root();
+        let is_own = self.source || self.recipes || self.tool || self.clean_root.is_some();
+        ensure!(!is_own || passed.is_empty(), "these options take no other words: {passed:?}");
         if self.source {
-            ensure!(passed.is_empty(), "--source takes no other words: {passed:?}");
             return source::write(sh, &root).map(drop);
-        }
-        if self.recipes {
-            ensure!(passed.is_empty(), "--recipes takes no other words: {passed:?}");
+        } else if self.recipes {
             return recipes::build(sh, &root, self.setup);
-        }
-        if let Some(suite) = &self.clean_root {
-            ensure!(passed.is_empty(), "--clean-root takes no other words: {passed:?}");
+        } else if let Some(suite) = &self.clean_root {
             return clean_root::build(sh, &root, suite, self.setup);
-        }
-        if self.tool {
-            ensure!(passed.is_empty(), "--tool takes no other words: {passed:?}");
+        } else if self.tool {
             return tool(sh, &root, self.setup).map(drop);
         }
         let needs = if chooses_compiler(sh, &passed) {
             vec![CC]
-        } else if Probe::Program("apt-get").is_met(sh) && is_for_newer(&passed) {
+        } else if setup::is_on_path(sh, "apt-get") && is_for_newer(&passed) {
             [NEEDS, &[NEWER_CLANG]].concat()
         } else {
             NEEDS.to_vec()

@@ -1,27 +1,29 @@
 //! The files of a directory.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use walkdir::{DirEntry, WalkDir};
 
 /// All files below a directory, sorted.
 ///
 /// # Errors
 /// Where it can't be read.
 pub(crate) fn files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut all = Vec::new();
-    let mut left = vec![dir.to_owned()];
-    while let Some(dir) = left.pop() {
-        for entry in fs::read_dir(&dir).with_context(|| format!("failed to read {dir:?}"))? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                left.push(entry.path())
-            } else {
-                all.push(entry.path())
-            }
+    files_of(dir, |_| true)
+}
+
+/// The same without what is refused, and what lies below that.
+pub(crate) fn files_of(
+    dir: &Path,
+    is_wanted: impl FnMut(&DirEntry) -> bool,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in WalkDir::new(dir).sort_by_file_name().into_iter().filter_entry(is_wanted) {
+        let entry = entry.with_context(|| format!("failed to read {dir:?}"))?;
+        if !entry.file_type().is_dir() {
+            files.push(entry.into_path());
         }
     }
-    all.sort();
-    Ok(all)
+    Ok(files)
 }

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use xshell::{Shell, cmd};
 
 use crate::cargo_tool::CargoTool;
@@ -28,30 +28,13 @@ pub(crate) struct Fuzz {
     /// Seconds for each target
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     time: u32,
-    /// What watches memory besides Rust itself
-    #[arg(long, value_enum, default_value_t)]
-    sanitizer: Sanitizer,
+    /// What watches memory besides Rust itself: AddressSanitizer, which sees SQLite's too, or
+    /// nothing, which is about twice as fast and needs no sanitizer library
+    #[arg(long, default_value = "address", value_parser = ["address", "none"])]
+    sanitizer: String,
     /// Install cargo-fuzz into target/tools if it is missing
     #[arg(long)]
     setup: bool,
-}
-
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum Sanitizer {
-    /// AddressSanitizer: memory of SQLite's too
-    #[default]
-    Address,
-    /// Nothing: about twice as fast, and needs no sanitizer library
-    None,
-}
-
-impl Sanitizer {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Address => "address",
-            Self::None => "none",
-        }
-    }
 }
 
 impl Fuzz {
@@ -93,7 +76,7 @@ impl Fuzz {
                 .context("failed to write the seeds")?;
         }
         say(&format!("{target}: {} seconds", self.time));
-        let sanitizer = self.sanitizer.name();
+        let sanitizer = &self.sanitizer;
         let time = format!("-max_total_time={}", self.time);
         let prefix = format!("-artifact_prefix={}/", findings.display());
         // Slower than this on one input, or more memory, is a finding.

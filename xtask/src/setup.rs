@@ -1,7 +1,7 @@
 //! What the tasks need from the system, how to tell that it is missing, and
 //! which package brings it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -12,46 +12,57 @@ use crate::say::say;
 /// Something that a task cannot do without.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Need {
-    /// The sign that it is there.
-    pub(crate) probe: Probe,
+    pub(crate) name: &'static str,
+    /// Whether a program of that name on `PATH` will do.
+    on_path: bool,
+    /// Files any of which will do.
+    files: &'static [&'static str],
     /// What it is for: completes "needed to …".
-    pub(crate) why: &'static str,
-    /// The packages on Debian, Ubuntu and their kin, after options of
-    /// apt-get's for them alone.
-    pub(crate) apt: &'static str,
-    /// The package on Fedora and its kin, where there is one.
-    pub(crate) dnf: Option<&'static str>,
+    why: &'static str,
+    /// The packages on Debian, Ubuntu and their kin.
+    apt: &'static str,
+    /// Whether these come without what they recommend.
+    lean: bool,
+    /// The package on Fedora and its kin; empty where there is none.
+    dnf: &'static str,
 }
 
-/// The sign by which a need is known to be met.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Probe {
-    /// A program on `PATH`.
-    Program(&'static str),
-    /// A program on `PATH`, or this file.
-    ProgramOrFile(&'static str, &'static str),
-    /// What goes by that name: any of these files.
-    File(&'static str, &'static [&'static str]),
+/// A program, what it is for, and the packages that bring it.
+pub(crate) const fn need(
+    name: &'static str,
+    why: &'static str,
+    apt: &'static str,
+    dnf: &'static str,
+) -> Need {
+    Need { name, on_path: true, files: &[], why, apt, lean: false, dnf }
 }
 
-impl Probe {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Program(name) | Self::ProgramOrFile(name, _) | Self::File(name, _) => name,
-        }
+impl Need {
+    /// This, where one of these files will do too.
+    pub(crate) const fn or(self, files: &'static [&'static str]) -> Self {
+        Self { files, ..self }
     }
 
-    pub(crate) fn is_met(self, sh: &Shell) -> bool {
-        let on_path = |name: &str| {
-            let path = sh.var_os("PATH").unwrap_or_default();
-            std::env::split_paths(&path).any(|dir| dir.join(name).is_file())
-        };
-        match self {
-            Self::Program(name) => on_path(name),
-            Self::ProgramOrFile(name, file) => on_path(name) || Path::new(file).is_file(),
-            Self::File(_, files) => files.iter().any(|file| Path::new(file).exists()),
-        }
+    /// This, where only its files tell that it is there.
+    pub(crate) const fn only(self, files: &'static [&'static str]) -> Self {
+        Self { on_path: false, files, ..self }
     }
+
+    /// This, on Debian without what its packages recommend.
+    pub(crate) const fn lean(self) -> Self {
+        Self { lean: true, ..self }
+    }
+
+    fn is_met(&self, sh: &Shell) -> bool {
+        (self.on_path && is_on_path(sh, self.name))
+            || self.files.iter().any(|file| Path::new(file).exists())
+    }
+}
+
+/// Whether there is a program of that name on `PATH`.
+pub(crate) fn is_on_path(sh: &Shell, name: &str) -> bool {
+    let path = sh.var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(name).is_file())
 }
 
 /// How packages are installed here.
@@ -67,13 +78,13 @@ enum System {
 /// Without `install`, one error that names what is missing and the command
 /// that brings it; with it, where that command fails or does not help.
 pub(crate) fn ensure(sh: &Shell, needs: &[Need], install: bool) -> anyhow::Result<()> {
-    let missing = missing(needs, |probe| probe.is_met(sh));
+    let missing = missing(sh, needs);
     if missing.is_empty() {
         return Ok(());
     }
-    let system = if Probe::Program("apt-get").is_met(sh) {
+    let system = if is_on_path(sh, "apt-get") {
         System::Apt
-    } else if Probe::Program("dnf").is_met(sh) {
+    } else if is_on_path(sh, "dnf") {
         System::Dnf
     } else {
         bail!("missing, with neither apt-get nor dnf to install them:\n{}", list(&missing));
@@ -91,36 +102,35 @@ pub(crate) fn ensure(sh: &Shell, needs: &[Need], install: bool) -> anyhow::Resul
         let (program, args) = words.split_first().expect("a program");
         cmd!(sh, "{program} {args...}").run().context("failed to install what is missing")?;
     }
-    let still = self::missing(needs, |probe| probe.is_met(sh));
+    let still = self::missing(sh, needs);
     if !still.is_empty() {
         bail!("still missing after the installation:\n{}", list(&still));
     }
     Ok(())
 }
 
-fn missing(needs: &[Need], is_met: impl Fn(Probe) -> bool) -> Vec<Need> {
-    needs.iter().copied().filter(|need| !is_met(need.probe)).collect()
+fn missing(sh: &Shell, needs: &[Need]) -> Vec<Need> {
+    needs.iter().copied().filter(|need| !need.is_met(sh)).collect()
 }
 
 /// One line for each need, with its end of line.
 fn list(needs: &[Need]) -> String {
-    needs.iter().map(|need| format!("  {}: needed to {}\n", need.probe.name(), need.why)).collect()
+    needs.iter().map(|need| format!("  {}: needed to {}\n", need.name, need.why)).collect()
 }
 
 /// The commands, as words, that bring what is missing.
 fn commands(system: System, missing: &[Need], root: bool) -> anyhow::Result<Vec<Vec<String>>> {
-    let mut by_options: BTreeMap<Vec<&str>, Vec<&str>> = BTreeMap::new();
+    let (mut plain, mut lean) = (BTreeSet::new(), BTreeSet::new());
     for need in missing {
         let package = match system {
-            System::Apt => Some(need.apt),
+            System::Apt => need.apt,
             System::Dnf => need.dnf,
         };
-        let package = package.with_context(|| {
-            format!("no package is known here for {} (needed to {})", need.probe.name(), need.why)
-        })?;
-        let (options, packages): (Vec<_>, Vec<_>) =
-            package.split(' ').partition(|word| word.starts_with('-'));
-        by_options.entry(options).or_default().extend(packages);
+        if package.is_empty() {
+            bail!("no package is known here for {} (needed to {})", need.name, need.why);
+        }
+        let packages = if need.lean && system == System::Apt { &mut lean } else { &mut plain };
+        packages.extend(package.split(' '));
     }
     let sudo: &[&str] = if root { &[] } else { &["sudo"] };
     let command = |words: &[&str]| -> Vec<String> {
@@ -134,10 +144,11 @@ fn commands(system: System, missing: &[Need], root: bool) -> anyhow::Result<Vec<
         System::Dnf => (None, &["dnf", "install", "--assumeyes"]),
     };
     let mut commands: Vec<Vec<String>> = update.into_iter().map(command).collect();
-    for (options, mut packages) in by_options {
-        packages.sort_unstable();
-        packages.dedup();
-        commands.push(command(&[install, &options, &packages].concat()));
+    for (option, packages) in [(None, plain), (Some("--no-install-recommends"), lean)] {
+        if !packages.is_empty() {
+            let words = install.iter().copied().chain(option).chain(packages);
+            commands.push(command(&words.collect::<Vec<_>>()));
+        }
     }
     Ok(commands)
 }
@@ -150,14 +161,10 @@ fn is_root(sh: &Shell) -> anyhow::Result<bool> {
 mod tests {
     use super::*;
 
-    const COMPILER: Need = Need {
-        probe: Probe::ProgramOrFile("no-such-compiler", "/opt/no-such/compiler"),
-        why: "compile",
-        apt: "compiler libcompiler-dev",
-        dnf: Some("compiler-devel"),
-    };
-    const CHECKER: Need =
-        Need { probe: Probe::Program("no-such-checker"), why: "check", apt: "checker", dnf: None };
+    const COMPILER: Need =
+        need("no-such-compiler", "compile", "compiler libcompiler-dev", "compiler-devel")
+            .or(&["/opt/no-such/compiler"]);
+    const CHECKER: Need = need("no-such-checker", "check", "checker", "");
 
     fn lines(system: System, missing: &[Need], root: bool) -> Vec<String> {
         let commands = commands(system, missing, root).unwrap();
@@ -167,10 +174,10 @@ mod tests {
     #[test]
     fn what_is_there_is_not_installed() {
         let sh = Shell::new().unwrap();
-        let shell = Need { probe: Probe::Program("sh"), ..CHECKER };
-        let root = Need { probe: Probe::File("root", &["/no/such/file", "/"]), ..CHECKER };
-        assert!(missing(&[shell, root], |probe| probe.is_met(&sh)).is_empty());
-        assert_eq!(missing(&[shell, COMPILER, CHECKER], |probe| probe.is_met(&sh)).len(), 2);
+        let shell = Need { name: "sh", ..CHECKER };
+        let root = CHECKER.only(&["/no/such/file", "/"]);
+        assert!(missing(&sh, &[shell, root]).is_empty());
+        assert_eq!(missing(&sh, &[shell, COMPILER, CHECKER]).len(), 2);
     }
 
     #[test]
@@ -183,7 +190,7 @@ mod tests {
                  checker compiler libcompiler-dev"
             ]
         );
-        let lean = Need { apt: "--no-install-recommends newer", ..COMPILER };
+        let lean = Need { apt: "newer", ..COMPILER }.lean();
         assert_eq!(
             lines(System::Apt, &[lean, CHECKER], true)[1..],
             [

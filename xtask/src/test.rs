@@ -11,7 +11,7 @@ use xshell::{Cmd, Shell, cmd};
 use crate::dist;
 use crate::root::root;
 use crate::say::say;
-use crate::setup::{self, Need, Probe};
+use crate::setup::{self, Need, need};
 
 /// Run all tests, by `cargo test`
 ///
@@ -25,268 +25,79 @@ pub(crate) struct Test {
 }
 
 /// What tools from PyPI are installed with.
-pub(crate) const PYTHON_VENV: Need = Need {
-    probe: Probe::File(
-        "Python's venv",
-        &[
+const PYTHON_VENV: Need =
+    need("Python's venv", "install tools from PyPI into target/tools", "python3-venv", "python3")
+        .only(&[
             "/usr/lib/python3.11/ensurepip/__init__.py",
             "/usr/lib/python3.12/ensurepip/__init__.py",
             "/usr/lib/python3.13/ensurepip/__init__.py",
             "/usr/lib64/python3.13/ensurepip/__init__.py",
             "/usr/local/lib/python3.11/ensurepip/__init__.py",
-        ],
-    ),
-    why: "install tools from PyPI into target/tools",
-    apt: "python3-venv",
-    dnf: Some("python3"),
-};
+        ]);
 /// What the tests need above what `gfxpack dist` needs: programs that judge
 /// our output.
 const NEEDS: &[Need] = &[
-    Need {
-        probe: Probe::Program("c++"),
-        why: "run the HIP kernels on the CPU",
-        apt: "g++",
-        dnf: Some("gcc-c++"),
-    },
+    need("c++", "run the HIP kernels on the CPU", "g++", "gcc-c++"),
     dist::PKG_CONFIG,
-    Need {
-        probe: Probe::Program("strace"),
-        why: "judge what is recorded of a compiler",
-        apt: "strace",
-        dnf: Some("strace"),
-    },
-    Need {
-        probe: Probe::Program("abidiff"),
-        why: "compare the C library's interface with the committed one",
-        apt: "abigail-tools",
-        dnf: Some("libabigail"),
-    },
+    need("strace", "judge what is recorded of a compiler", "strace", "strace"),
+    need(
+        "abidiff",
+        "compare the C library's interface with the committed one",
+        "abigail-tools",
+        "libabigail",
+    ),
     dist::CMAKE,
-    Need {
-        probe: Probe::Program("python3"),
-        why: "read kdbs with a reader that is not ours",
-        apt: "python3",
-        dnf: Some("python3"),
-    },
-    Need {
-        probe: Probe::Program("sqlite3"),
-        why: "check the integrity of kdbs",
-        apt: "sqlite3",
-        dnf: Some("sqlite"),
-    },
-    Need {
-        probe: Probe::Program("llvm-objdump"),
-        why: "disassemble kernels",
-        apt: "llvm",
-        dnf: Some("llvm"),
-    },
-    Need {
-        probe: Probe::Program("dpkg-deb"),
-        why: "install and verify .deb packages",
-        apt: "dpkg",
-        dnf: Some("dpkg"),
-    },
-    Need {
-        probe: Probe::Program("dpkg-parsechangelog"),
-        why: "read the changelogs of .deb packages",
-        apt: "dpkg-dev",
-        dnf: Some("dpkg-dev"),
-    },
-    Need {
-        probe: Probe::Program("dh"),
-        why: "build the example of a Debian source package",
-        apt: "debhelper",
-        dnf: Some("debhelper"),
-    },
-    Need {
-        probe: Probe::Program("rpmbuild"),
-        why: "build the example of an rpm recipe",
-        apt: "rpm",
-        dnf: Some("rpm-build"),
-    },
-    Need {
-        probe: Probe::Program("xz"),
-        why: "unpack tarballs as a user would",
-        apt: "xz-utils",
-        dnf: Some("xz"),
-    },
-    Need {
-        probe: Probe::Program("rpm"),
-        why: "install and verify .rpm packages",
-        apt: "rpm",
-        dnf: Some("rpm"),
-    },
-    Need {
-        probe: Probe::Program("rpm2archive"),
-        why: "unpack .rpm packages",
-        apt: "rpm2cpio",
-        dnf: Some("rpm"),
-    },
-    Need {
-        probe: Probe::Program("lintian"),
-        why: "hold .deb packages to Debian's policy",
-        apt: "lintian",
-        dnf: None,
-    },
-    Need {
-        probe: Probe::Program("rpmlint"),
-        why: "hold .rpm packages to what distributions ask of them",
-        apt: "rpmlint",
-        dnf: Some("rpmlint"),
-    },
-    Need {
-        probe: Probe::Program("diffoscope"),
-        why: "find what differs between two builds",
-        apt: "--no-install-recommends diffoscope-minimal",
-        dnf: Some("diffoscope"),
-    },
-    Need {
-        probe: Probe::Program("faketime"),
-        why: "build on another day",
-        apt: "faketime",
-        dnf: Some("libfaketime"),
-    },
-    Need {
-        probe: Probe::Program("appstreamcli"),
-        why: "check what software centres read",
-        apt: "appstream",
-        dnf: Some("appstream"),
-    },
-    Need {
-        probe: Probe::Program("gpg"),
-        why: "sign packages and repositories",
-        apt: "gnupg",
-        dnf: Some("gnupg2"),
-    },
-    Need {
-        probe: Probe::Program("apt-ftparchive"),
-        why: "make repositories for apt",
-        apt: "apt-utils",
-        dnf: Some("apt"),
-    },
-    Need {
-        probe: Probe::Program("createrepo_c"),
-        why: "make repositories for dnf and zypper",
-        apt: "createrepo-c",
-        dnf: Some("createrepo_c"),
-    },
-    Need {
-        probe: Probe::Program("dnf"),
-        why: "install .rpm packages from a repository",
-        apt: "dnf",
-        dnf: Some("dnf"),
-    },
-    Need {
-        probe: Probe::Program("zypper"),
-        why: "have packages chosen by the devices that are there",
-        apt: "zypper",
-        dnf: Some("zypper"),
-    },
+    need("python3", "read kdbs with a reader that is not ours", "python3", "python3"),
+    need("sqlite3", "check the integrity of kdbs", "sqlite3", "sqlite"),
+    need("llvm-objdump", "disassemble kernels", "llvm", "llvm"),
+    need("dpkg-deb", "install and verify .deb packages", "dpkg", "dpkg"),
+    need("dpkg-parsechangelog", "read the changelogs of .deb packages", "dpkg-dev", "dpkg-dev"),
+    need("dh", "build the example of a Debian source package", "debhelper", "debhelper"),
+    need("rpmbuild", "build the example of an rpm recipe", "rpm", "rpm-build"),
+    need("xz", "unpack tarballs as a user would", "xz-utils", "xz"),
+    need("rpm", "install and verify .rpm packages", "rpm", "rpm"),
+    need("rpm2archive", "unpack .rpm packages", "rpm2cpio", "rpm"),
+    need("lintian", "hold .deb packages to Debian's policy", "lintian", ""),
+    need("rpmlint", "hold .rpm packages to what distributions ask of them", "rpmlint", "rpmlint"),
+    need("diffoscope", "find what differs between two builds", "diffoscope-minimal", "diffoscope")
+        .lean(),
+    need("faketime", "build on another day", "faketime", "libfaketime"),
+    need("appstreamcli", "check what software centres read", "appstream", "appstream"),
+    need("gpg", "sign packages and repositories", "gnupg", "gnupg2"),
+    need("apt-ftparchive", "make repositories for apt", "apt-utils", "apt"),
+    need("createrepo_c", "make repositories for dnf and zypper", "createrepo-c", "createrepo_c"),
+    need("dnf", "install .rpm packages from a repository", "dnf", "dnf"),
+    need("zypper", "have packages chosen by the devices that are there", "zypper", "zypper"),
     PYTHON_VENV,
-    Need {
-        probe: Probe::Program("bsdtar"),
-        why: "unpack Arch Linux's packages as pacman does",
-        apt: "libarchive-tools",
-        dnf: Some("bsdtar"),
-    },
-    Need {
-        probe: Probe::Program("pacman"),
-        why: "install and verify Arch Linux's packages",
-        apt: "--no-install-recommends pacman-package-manager",
-        dnf: Some("pacman"),
-    },
-    Need {
-        probe: Probe::Program("skopeo"),
-        why: "copy images for containers",
-        apt: "--no-install-recommends skopeo",
-        dnf: Some("skopeo"),
-    },
-    Need {
-        probe: Probe::Program("umoci"),
-        why: "unpack images for containers",
-        apt: "--no-install-recommends umoci",
-        dnf: Some("umoci"),
-    },
-    Need {
-        probe: Probe::ProgramOrFile("chromium", "/usr/bin/chromium-browser"),
-        why: "open build reports as a reader would",
-        apt: "chromium",
-        dnf: Some("chromium"),
-    },
-    Need {
-        probe: Probe::Program("bwrap"),
-        why: "run remote jobs apart from this machine",
-        apt: "bubblewrap",
-        dnf: Some("bubblewrap"),
-    },
-    Need {
-        probe: Probe::Program("redis-server"),
-        why: "share objects by way of Redis",
-        apt: "redis-server",
-        dnf: Some("redis"),
-    },
-    Need {
-        probe: Probe::Program("taskset"),
-        why: "run builds on some of the processors",
-        apt: "util-linux",
-        dnf: Some("util-linux"),
-    },
-    Need {
-        probe: Probe::Program("sbatch"),
-        why: "submit shards to a cluster",
-        apt: "--no-install-recommends slurm-client",
-        dnf: Some("slurm"),
-    },
-    Need {
-        probe: Probe::ProgramOrFile("slurmctld", "/usr/sbin/slurmctld"),
-        why: "be that cluster, on this machine",
-        apt: "--no-install-recommends slurmctld",
-        dnf: Some("slurm-slurmctld"),
-    },
-    Need {
-        probe: Probe::ProgramOrFile("slurmd", "/usr/sbin/slurmd"),
-        why: "be its nodes",
-        apt: "--no-install-recommends slurmd",
-        dnf: Some("slurm-slurmd"),
-    },
-    Need {
-        probe: Probe::ProgramOrFile("munged", "/usr/sbin/munged"),
-        why: "let its parts trust each other",
-        apt: "--no-install-recommends munge",
-        dnf: Some("munge"),
-    },
-    Need {
-        probe: Probe::Program("hostname"),
-        why: "tell that cluster where it is",
-        apt: "hostname",
-        dnf: Some("hostname"),
-    },
-    Need {
-        probe: Probe::Program("ninja"),
-        why: "run a plan by ninja",
-        apt: "ninja-build",
-        dnf: Some("ninja-build"),
-    },
-    Need {
-        probe: Probe::File("PoCL", &["/etc/OpenCL/vendors/pocl.icd"]),
-        why: "run the OpenCL kernels on the CPU",
-        apt: "pocl-opencl-icd",
-        dnf: Some("pocl"),
-    },
-    Need {
-        probe: Probe::File(
-            "libOpenCL",
-            &[
-                "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1",
-                "/usr/lib/aarch64-linux-gnu/libOpenCL.so.1",
-                "/usr/lib64/libOpenCL.so.1",
-            ],
-        ),
-        why: "find PoCL as an application would",
-        apt: "ocl-icd-libopencl1",
-        dnf: Some("ocl-icd"),
-    },
+    need("bsdtar", "unpack Arch Linux's packages as pacman does", "libarchive-tools", "bsdtar"),
+    need("pacman", "install and verify Arch Linux's packages", "pacman-package-manager", "pacman")
+        .lean(),
+    need("skopeo", "copy images for containers", "skopeo", "skopeo").lean(),
+    need("umoci", "unpack images for containers", "umoci", "umoci").lean(),
+    need("chromium", "open build reports as a reader would", "chromium", "chromium")
+        .or(&["/usr/bin/chromium-browser"]),
+    need("bwrap", "run remote jobs apart from this machine", "bubblewrap", "bubblewrap"),
+    need("redis-server", "share objects by way of Redis", "redis-server", "redis"),
+    need("taskset", "run builds on some of the processors", "util-linux", "util-linux"),
+    need("sbatch", "submit shards to a cluster", "slurm-client", "slurm").lean(),
+    need("slurmctld", "be that cluster, on this machine", "slurmctld", "slurm-slurmctld")
+        .lean()
+        .or(&["/usr/sbin/slurmctld"]),
+    need("slurmd", "be its nodes", "slurmd", "slurm-slurmd").lean().or(&["/usr/sbin/slurmd"]),
+    need("munged", "let its parts trust each other", "munge", "munge")
+        .lean()
+        .or(&["/usr/sbin/munged"]),
+    need("hostname", "tell that cluster where it is", "hostname", "hostname"),
+    need("ninja", "run a plan by ninja", "ninja-build", "ninja-build"),
+    need("PoCL", "run the OpenCL kernels on the CPU", "pocl-opencl-icd", "pocl")
+        .only(&["/etc/OpenCL/vendors/pocl.icd"]),
+    need("libOpenCL", "find PoCL as an application would", "ocl-icd-libopencl1", "ocl-icd").only(
+        &[
+            "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1",
+            "/usr/lib/aarch64-linux-gnu/libOpenCL.so.1",
+            "/usr/lib64/libOpenCL.so.1",
+        ],
+    ),
 ];
 
 impl Test {
@@ -492,7 +303,7 @@ mod tests {
     #[test]
     fn nothing_is_needed_twice() {
         let all = [dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat();
-        let mut names: Vec<String> = all.iter().map(|need| format!("{:?}", need.probe)).collect();
+        let mut names: Vec<String> = all.iter().map(|need| need.name.to_owned()).collect();
         let count = names.len();
         names.sort();
         names.dedup();

@@ -52,7 +52,7 @@ pub(crate) fn run(
         }
         steps::run(loaded, &task.problem, &task.steps);
     });
-    let end = child.and_then(|child| child.wait(loaded.limit(), asker));
+    let end = child.and_then(|child| child.wait(loaded.limit, asker));
     fs::remove_dir_all(DIRECTORY)?;
     end
 }

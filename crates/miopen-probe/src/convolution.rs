@@ -1,22 +1,22 @@
 //! A convolution as gfxpack words it, which has checked its sizes.
 //!
-//! Numbers separated by blanks: type (0 fp32, 1 fp16, 2 bf16, 3 int8, 4 fp8),
-//! axes (2 or 3), groups, whether it is transposed, whether it has a bias, and
-//! directions (the sum of 1 forward, 2 backward data, 4 backward weights);
-//! then padding, stride, dilation and the output's padding, each a number for
-//! each axis; then the lengths of input, filter and output, each two numbers
-//! and one for each axis; then the layouts of these three (0 channels first, 1
-//! channels last).
+//! Numbers separated by blanks: the types of inputs and filter and of the
+//! output (`miopenDataType_t`), axes (2 or 3), groups, whether it is
+//! transposed, and directions (the sum of 1 forward, 2 backward data, 4
+//! backward weights); then padding, stride, dilation and the output's padding,
+//! each a number for each axis; then the lengths and strides of input, filter
+//! and output, in elements, each two numbers and one for each axis.
 
-use crate::number::number;
+use crate::protocol::number;
 
 /// A convolution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Convolution {
-    pub(crate) data_type: DataType,
+    /// `miopenDataType_t` of input and filter, and of the output.
+    pub(crate) input_type: i32,
+    pub(crate) output_type: i32,
     pub(crate) groups: i32,
     pub(crate) transposed: bool,
-    pub(crate) bias: bool,
     pub(crate) directions: Vec<Direction>,
     /// Each of these has a number for each axis.
     pub(crate) pad: Vec<i32>,
@@ -26,16 +26,6 @@ pub(crate) struct Convolution {
     pub(crate) input: Tensor,
     pub(crate) filter: Tensor,
     pub(crate) output: Tensor,
-}
-
-/// The type of input and filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DataType {
-    Fp32,
-    Fp16,
-    Bf16,
-    Int8,
-    Fp8,
 }
 
 /// Lengths and strides, in elements: images or output channels, channels, axes.
@@ -66,70 +56,42 @@ impl Direction {
     }
 }
 
-impl DataType {
-    /// `miopenDataType_t`.
-    pub(crate) fn of_input(self) -> i32 {
-        match self {
-            Self::Fp16 => 0,
-            Self::Fp32 => 1,
-            Self::Int8 => 3,
-            Self::Bf16 => 5,
-            Self::Fp8 => 7,
-        }
-    }
-
-    /// `miopenDataType_t` of the output: products of eight-bit integers are
-    /// summed in 32 bits.
-    pub(crate) fn of_output(self) -> i32 {
-        match self {
-            Self::Int8 => 2,
-            other => other.of_input(),
-        }
-    }
-}
-
 impl Convolution {
     /// The convolution of that wording.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let numbers: Vec<usize> =
             text.split(|&byte| byte == b' ').map(number).collect::<Option<_>>()?;
         let rest = &mut numbers.as_slice();
-        let &[data_type, axes, groups, transposed, bias, directions] = take(rest, 6)? else {
+        let &[input_type, output_type, axes, groups, transposed, directions] = take(rest, 6)?
+        else {
             return None;
         };
         if !matches!(axes, 2 | 3) {
             return None;
         }
-        let mut ints = || -> Option<Vec<i32>> {
-            take(rest, axes)?.iter().map(|&value| i32::try_from(value).ok()).collect()
-        };
+        let int = |value: usize| i32::try_from(value).ok();
+        let mut ints =
+            || -> Option<Vec<i32>> { take(rest, axes)?.iter().map(|&value| int(value)).collect() };
         let (pad, stride, dilation, output_pad) = (ints()?, ints()?, ints()?, ints()?);
-        let mut lengths = || take(rest, axes + 2);
-        let (input, filter, output) = (lengths()?, lengths()?, lengths()?);
-        let &[input_layout, filter_layout, output_layout] = take(rest, 3)? else { return None };
+        let mut tensor = || -> Option<Tensor> {
+            let mut numbers = || take(rest, axes + 2).map(<[usize]>::to_vec);
+            Some(Tensor { lengths: numbers()?, strides: numbers()? })
+        };
+        let (input, filter, output) = (tensor()?, tensor()?, tensor()?);
+        let is_wanted = |bit: &usize| directions & (1 << bit) != 0;
         let convolution = Self {
-            data_type: match data_type {
-                0 => DataType::Fp32,
-                1 => DataType::Fp16,
-                2 => DataType::Bf16,
-                3 => DataType::Int8,
-                4 => DataType::Fp8,
-                _ => return None,
-            },
-            groups: i32::try_from(groups).ok()?,
+            input_type: int(input_type)?,
+            output_type: int(output_type)?,
+            groups: int(groups)?,
             transposed: transposed != 0,
-            bias: bias != 0,
-            directions: (0..3)
-                .filter(|bit| directions & (1 << bit) != 0)
-                .map(|bit| Direction::ALL[bit])
-                .collect(),
+            directions: (0..3).filter(is_wanted).map(|bit| Direction::ALL[bit]).collect(),
             pad,
             stride,
             dilation,
             output_pad,
-            input: Tensor::new(input, input_layout != 0)?,
-            filter: Tensor::new(filter, filter_layout != 0)?,
-            output: Tensor::new(output, output_layout != 0)?,
+            input,
+            filter,
+            output,
         };
         rest.is_empty().then_some(convolution)
     }
@@ -142,61 +104,34 @@ fn take<'a>(rest: &mut &'a [usize], count: usize) -> Option<&'a [usize]> {
     Some(taken)
 }
 
-impl Tensor {
-    /// A densely packed tensor.
-    fn new(lengths: &[usize], channels_last: bool) -> Option<Self> {
-        // From the innermost dimension outwards.
-        let order: Vec<usize> = if channels_last {
-            std::iter::once(1).chain((2..lengths.len()).rev()).chain([0]).collect()
-        } else {
-            (0..lengths.len()).rev().collect()
-        };
-        let mut strides = vec![0; lengths.len()];
-        let mut stride: usize = 1;
-        for dimension in order {
-            strides[dimension] = stride;
-            stride = stride.checked_mul(lengths[dimension])?;
-        }
-        Some(Self { lengths: lengths.to_vec(), strides })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HEAD: &str = "1 2 2 0 1 5 3 3 2 2 1 1 0 0";
+    const HEAD: &str = "0 0 2 2 0 5 3 3 2 2 1 1 0 0";
+    const TENSORS: &str = "32 4 9 8 288 72 8 1 64 2 7 7 98 49 7 1 32 64 5 4 1280 20 4 1";
 
     #[test]
     fn numbers_stand_in_their_order() {
-        let conv = format!("{HEAD} 32 4 224 224 64 2 7 7 32 64 112 112 0 0 0");
-        let conv = Convolution::parse(conv.as_bytes()).unwrap();
-        assert_eq!(conv.data_type, DataType::Fp16);
-        assert_eq!((conv.groups, conv.transposed, conv.bias), (2, false, true));
+        let conv = Convolution::parse(format!("{HEAD} {TENSORS}").as_bytes()).unwrap();
+        assert_eq!((conv.input_type, conv.output_type), (0, 0));
+        assert_eq!((conv.groups, conv.transposed), (2, false));
         assert_eq!(conv.directions, [Direction::Forward, Direction::BackwardWeights]);
         assert_eq!((conv.pad, conv.stride), (vec![3, 3], vec![2, 2]));
-        assert_eq!(conv.input.lengths, [32, 4, 224, 224]);
-        assert_eq!(conv.input.strides, [4 * 224 * 224, 224 * 224, 224, 1]);
+        assert_eq!(conv.input.lengths, [32, 4, 9, 8]);
+        assert_eq!(conv.input.strides, [288, 72, 8, 1]);
         assert_eq!(conv.filter.lengths, [64, 2, 7, 7]);
-        assert_eq!(conv.output.lengths, [32, 64, 112, 112]);
-    }
-
-    #[test]
-    fn channels_last_is_a_matter_of_strides() {
-        let conv = format!("{HEAD} 2 8 5 6 16 4 3 3 2 16 5 6 1 1 0");
-        let conv = Convolution::parse(conv.as_bytes()).unwrap();
-        assert_eq!(conv.input.strides, [8 * 5 * 6, 1, 6 * 8, 8]);
-        assert_eq!(conv.filter.strides, [4 * 9, 1, 3 * 4, 4]);
-        assert_eq!(conv.output.strides, [16 * 30, 30, 6, 1]);
+        assert_eq!(conv.output.strides, [1280, 20, 4, 1]);
     }
 
     #[test]
     fn three_axes_have_more_numbers() {
-        let conv = "0 3 1 1 0 7 1 1 0 2 1 1 1 1 1 0 0 0 1 4 9 8 7 4 8 3 3 3 1 8 17 8 9 0 0 0";
+        let tensor = "1 4 9 8 7 2016 504 56 7 1";
+        let conv = format!("1 1 3 1 1 7 1 1 0 2 1 1 1 1 1 0 0 0 {tensor} {tensor} {tensor}");
         let conv = Convolution::parse(conv.as_bytes()).unwrap();
         assert!(conv.transposed);
         assert_eq!(conv.stride, [2, 1, 1]);
-        assert_eq!(conv.output.strides, [8 * 17 * 72, 17 * 72, 72, 9, 1]);
+        assert_eq!(conv.output.lengths, [1, 4, 9, 8, 7]);
     }
 
     #[test]
@@ -204,12 +139,12 @@ mod tests {
         for wrong in [
             "",
             HEAD,
-            "0 4 1 0 0 7",
-            &format!("{HEAD} 2 8 5 6 16 4 3 3 2 16 5 6 1 1"),
-            &format!("{HEAD} 2 8 5 6 16 4 3 3 2 16 5 6 1 1 0 0"),
-            &format!("{HEAD} 2 8 5 x 16 4 3 3 2 16 5 6 1 1 0"),
-            &format!("{HEAD} 2 -8 5 6 16 4 3 3 2 16 5 6 1 1 0"),
-            &format!("9{} 2 8 5 6 16 4 3 3 2 16 5 6 1 1 0", &HEAD[1..]),
+            "1 1 4 1 0 7",
+            &format!("{HEAD} {}", &TENSORS[..TENSORS.len() - 2]),
+            &format!("{HEAD} {TENSORS} 0"),
+            &format!("{HEAD} x{TENSORS}"),
+            &format!("{HEAD} -{TENSORS}"),
+            &format!("9{HEAD}9 {TENSORS}"),
         ] {
             assert_eq!(Convolution::parse(wrong.as_bytes()), None, "{wrong}");
         }

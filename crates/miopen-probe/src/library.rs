@@ -9,13 +9,15 @@ use std::time::Duration;
 
 use crate::convolution::Convolution;
 use crate::find_db::FindDb;
-use crate::miopen::{MiOpen, Object};
+use crate::miopen::{DirectionApi, MiOpen, Object};
 use crate::step::Step;
 
 /// A loaded library.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) api: MiOpen,
+    /// What is called for each direction, in their order.
+    pub(crate) directions: [DirectionApi; 3],
     pub(crate) handles: Vec<Object>,
     pub(crate) find_db: Option<FindDb>,
     pub(crate) stems: Vec<(Vec<Step>, Convolution)>,
@@ -58,26 +60,6 @@ impl Loaded {
         // null, which the library refuses in every other call.
         unsafe { (self.api.create)(&raw mut handle) };
         handle
-    }
-
-    pub(crate) fn api(&self) -> &MiOpen {
-        &self.api
-    }
-
-    pub(crate) fn handle(&self, number: usize) -> Object {
-        self.handles[number]
-    }
-
-    pub(crate) fn find_db(&self) -> Option<&FindDb> {
-        self.find_db.as_ref()
-    }
-
-    pub(crate) fn stems(&self) -> &[(Vec<Step>, Convolution)] {
-        &self.stems
-    }
-
-    pub(crate) fn limit(&self) -> Duration {
-        self.limit
     }
 
     /// The library's version: `3.4.0`.

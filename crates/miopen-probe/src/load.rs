@@ -13,7 +13,7 @@ use gfxpack_standin::{Claim, KernelDatabases, Times};
 use crate::convolution::Convolution;
 use crate::find_db::FindDb;
 use crate::library::Loaded;
-use crate::miopen::MiOpen;
+use crate::miopen::{DirectionApi, MiOpen};
 use crate::notes;
 use crate::settings::{Settings, Solvers};
 use crate::step::Step;
@@ -25,7 +25,8 @@ const UNUSED_SOLVER_IDS: u64 = 100;
 
 /// What the library is warmed up with: a filter of one element, which every
 /// version computes.
-const WARM_UP: &[u8] = b"0 2 1 0 0 1 0 0 1 1 1 1 0 0 1 16 8 8 16 16 1 1 1 16 8 8 0 0 0";
+const WARM_UP: &[u8] = b"1 1 2 1 0 1 0 0 1 1 1 1 0 0 1 16 8 8 1024 64 8 1 16 16 1 1 16 1 1 1 \
+    1 16 8 8 1024 64 8 1";
 
 type Answer = Vec<Vec<u8>>;
 
@@ -47,11 +48,14 @@ impl Loaded {
         });
         gfxpack_standin::set_recorder(notes::recorder());
         let library = load_all(&settings).map_err(|reason| failed(&reason))?;
-        let api = MiOpen::find(library)
-            .map_err(|symbol| vec![b"missing".to_vec(), symbol.into_bytes()])?;
+        let missing = |symbol: String| vec![b"missing".to_vec(), symbol.into_bytes()];
+        let api = MiOpen::find(library).map_err(missing)?;
+        let of = |direction| DirectionApi::find(library, direction).map_err(missing);
+        let directions = [of("Forward")?, of("BackwardData")?, of("BackwardWeights")?];
         choose(&settings.solvers, &api);
         let mut loaded = Self {
             api,
+            directions,
             handles: Vec::new(),
             find_db,
             stems: settings.stems,

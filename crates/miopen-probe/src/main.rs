@@ -8,19 +8,19 @@
 mod arena;
 mod child;
 mod convolution;
-mod escape;
 mod find_db;
 mod library;
+mod line;
 mod load;
 mod miopen;
 mod notes;
-mod number;
 mod process;
 mod protocol;
 mod rocfft;
 mod settings;
 mod step;
 mod steps;
+mod symbols;
 mod worker;
 
 use std::fs::File;

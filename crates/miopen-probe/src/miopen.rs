@@ -2,8 +2,10 @@
 //!
 //! Source: MIOpen, `miopen.h` and `miopen_internal.h`.
 
-use core::ffi::{CStr, c_int, c_void};
-use std::mem;
+use core::ffi::{c_int, c_void};
+use std::ffi::CString;
+
+use crate::symbols::{function, interface};
 
 /// A handle or a descriptor.
 pub(crate) type Object = *mut c_void;
@@ -95,20 +97,9 @@ pub(crate) type Immediate = unsafe extern "C" fn(
     usize,
     u64,
 ) -> Status;
-/// `miopenConvolutionForwardBias` and `BackwardBias`.
-pub(crate) type Bias = unsafe extern "C" fn(
-    Object,
-    *const c_void,
-    Object,
-    *const c_void,
-    *const c_void,
-    Object,
-    *mut c_void,
-) -> Status;
-
 /// The functions of one direction.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Functions {
+pub(crate) struct DirectionApi {
     pub(crate) find: Find,
     pub(crate) run: Run,
     pub(crate) count: Count,
@@ -117,98 +108,49 @@ pub(crate) struct Functions {
     pub(crate) immediate: Immediate,
 }
 
-/// The functions that this program calls.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct MiOpen {
-    pub(crate) version: unsafe extern "C" fn(*mut usize, *mut usize, *mut usize) -> Status,
-    pub(crate) create: unsafe extern "C" fn(*mut Object) -> Status,
-    pub(crate) destroy: unsafe extern "C" fn(Object) -> Status,
-    pub(crate) create_tensor: unsafe extern "C" fn(*mut Object) -> Status,
-    pub(crate) set_tensor:
-        unsafe extern "C" fn(Object, c_int, c_int, *const usize, *const usize) -> Status,
-    pub(crate) tensor_bytes: unsafe extern "C" fn(Object, *mut usize) -> Status,
-    pub(crate) create_convolution: unsafe extern "C" fn(*mut Object) -> Status,
-    pub(crate) init_convolution: unsafe extern "C" fn(
-        Object,
-        c_int,
-        *const c_int,
-        *const c_int,
-        *const c_int,
-        c_int,
-    ) -> Status,
-    pub(crate) set_groups: unsafe extern "C" fn(Object, c_int) -> Status,
-    pub(crate) set_output_pad: unsafe extern "C" fn(Object, c_int, *const c_int) -> Status,
-    pub(crate) set_find_mode: unsafe extern "C" fn(Object, c_int) -> Status,
-    pub(crate) algorithm_of_solver: unsafe extern "C" fn(u64, *mut c_int) -> Status,
-    pub(crate) forward_bias: Bias,
-    pub(crate) backward_bias: Bias,
-    pub(crate) forward: Functions,
-    pub(crate) backward_data: Functions,
-    pub(crate) backward_weights: Functions,
-}
-
-/// The function of that name in a loaded library.
-///
-/// # Errors
-/// The name, where the library has no such function.
-///
-/// # Safety
-/// `T` must be the type of a function pointer, and the function's.
-unsafe fn function<T>(library: *mut c_void, name: &CStr) -> Result<T, String> {
-    assert_eq!(size_of::<T>(), size_of::<*mut c_void>(), "a function's address");
-    // SAFETY: the handle is that of a loaded library.
-    let address = unsafe { libc::dlsym(library, name.as_ptr()) };
-    if address.is_null() {
-        return Err(name.to_string_lossy().into_owned());
-    }
-    // SAFETY: by contract.
-    Ok(unsafe { mem::transmute_copy(&address) })
-}
-
-impl MiOpen {
-    /// The functions of a loaded libMIOpen.
+impl DirectionApi {
+    /// Those of `Forward`, `BackwardData` or `BackwardWeights`.
     ///
     /// # Errors
-    /// The first function that it does not have.
-    pub(crate) fn find(library: *mut c_void) -> Result<Self, String> {
-        macro_rules! direction {
-            ($name:literal, $find:literal) => {
-                Functions {
-                    find: symbol!(concat!("miopenFindConvolution", $find, "Algorithm")),
-                    run: symbol!(concat!("miopenConvolution", $name)),
-                    count: symbol!(concat!("miopenConvolution", $name, "GetSolutionCount")),
-                    get: symbol!(concat!("miopenConvolution", $name, "GetSolution")),
-                    compile: symbol!(concat!("miopenConvolution", $name, "CompileSolution")),
-                    immediate: symbol!(concat!("miopenConvolution", $name, "Immediate")),
-                }
-            };
+    /// The first function that the loaded library does not have.
+    pub(crate) fn find(library: *mut c_void, direction: &str) -> Result<Self, String> {
+        let name = |what: &str| CString::new(what.replace('*', direction)).expect("no zero");
+        // SAFETY: the header declares the functions with the types of the fields.
+        unsafe {
+            Ok(Self {
+                find: function(library, &name("miopenFindConvolution*Algorithm"))?,
+                run: function(library, &name("miopenConvolution*"))?,
+                count: function(library, &name("miopenConvolution*GetSolutionCount"))?,
+                get: function(library, &name("miopenConvolution*GetSolution"))?,
+                compile: function(library, &name("miopenConvolution*CompileSolution"))?,
+                immediate: function(library, &name("miopenConvolution*Immediate"))?,
+            })
         }
-        macro_rules! symbol {
-            ($name:expr) => {{
-                let name = concat!($name, "\0").as_bytes();
-                let name = CStr::from_bytes_with_nul(name).expect("ends with zero");
-                // SAFETY: the header declares the function with the type of the field.
-                unsafe { function(library, name)? }
-            }};
-        }
-        Ok(Self {
-            version: symbol!("miopenGetVersion"),
-            create: symbol!("miopenCreate"),
-            destroy: symbol!("miopenDestroy"),
-            create_tensor: symbol!("miopenCreateTensorDescriptor"),
-            set_tensor: symbol!("miopenSetTensorDescriptorV2"),
-            tensor_bytes: symbol!("miopenGetTensorNumBytes"),
-            create_convolution: symbol!("miopenCreateConvolutionDescriptor"),
-            init_convolution: symbol!("miopenInitConvolutionNdDescriptor"),
-            set_groups: symbol!("miopenSetConvolutionGroupCount"),
-            set_output_pad: symbol!("miopenSetTransposeConvNdOutputPadding"),
-            set_find_mode: symbol!("miopenSetConvolutionFindMode"),
-            algorithm_of_solver: symbol!("miopenGetSolverIdConvAlgorithm"),
-            forward_bias: symbol!("miopenConvolutionForwardBias"),
-            backward_bias: symbol!("miopenConvolutionBackwardBias"),
-            forward: direction!("Forward", "Forward"),
-            backward_data: direction!("BackwardData", "BackwardData"),
-            backward_weights: direction!("BackwardWeights", "BackwardWeights"),
-        })
+    }
+}
+
+interface! {
+    /// The other functions that this program calls.
+    MiOpen {
+        version: c"miopenGetVersion" = fn(*mut usize, *mut usize, *mut usize);
+        create: c"miopenCreate" = fn(*mut Object);
+        destroy: c"miopenDestroy" = fn(Object);
+        create_tensor: c"miopenCreateTensorDescriptor" = fn(*mut Object);
+        set_tensor: c"miopenSetTensorDescriptorV2"
+            = fn(Object, c_int, c_int, *const usize, *const usize);
+        tensor_bytes: c"miopenGetTensorNumBytes" = fn(Object, *mut usize);
+        create_convolution: c"miopenCreateConvolutionDescriptor" = fn(*mut Object);
+        init_convolution: c"miopenInitConvolutionNdDescriptor"
+            = fn(Object, c_int, *const c_int, *const c_int, *const c_int, c_int);
+        set_groups: c"miopenSetConvolutionGroupCount" = fn(Object, c_int);
+        set_output_pad: c"miopenSetTransposeConvNdOutputPadding"
+            = fn(Object, c_int, *const c_int);
+        set_find_mode: c"miopenSetConvolutionFindMode" = fn(Object, c_int);
+        algorithm_of_solver: c"miopenGetSolverIdConvAlgorithm" = fn(u64, *mut c_int);
+        // Factor, from, factor, to: tensors are a descriptor and an address.
+        forward_bias: c"miopenConvolutionForwardBias"
+            = fn(Object, *const c_void, Object, *const c_void, *const c_void, Object, *mut c_void);
+        backward_bias: c"miopenConvolutionBackwardBias"
+            = fn(Object, *const c_void, Object, *const c_void, *const c_void, Object, *mut c_void);
     }
 }

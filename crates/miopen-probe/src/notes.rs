@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gfxpack_standin::{Event, Key, Recorder};
 
-use crate::escape::escape;
+use crate::line::line;
 
 /// How a process ends that has more to note than there is room for.
 pub(crate) const FULL: i32 = 99;
@@ -65,15 +65,7 @@ impl Notebook {
     /// The caller holds the lock on `noted`.
     fn write(&self, fields: &[&[u8]]) {
         let Some(paper) = self.open.get() else { return };
-        let mut line = Vec::with_capacity(fields.iter().map(|field| field.len() + 2).sum());
-        for (at, field) in fields.iter().enumerate() {
-            if at > 0 {
-                line.push(b'\t');
-            }
-            escape(field, &mut line);
-        }
-        line.push(b'\n');
-        if !paper.append(&line) {
+        if !paper.append(&line(fields)) {
             process::exit(FULL);
         }
     }

@@ -12,7 +12,7 @@
 //! Notes are as in the `protocol` module of the probe.
 #![expect(unsafe_code, reason = "runs when it is loaded, before the program itself")]
 
-mod escape;
+mod line;
 mod notes;
 
 use std::ffi::{CString, OsString};

@@ -38,19 +38,16 @@
 
 use std::io::{self, Write};
 
-use crate::escape::escape;
+use crate::line::line;
 
 /// Writes a line.
-pub(crate) fn write_line(to: &mut impl Write, fields: &[Vec<u8>]) -> io::Result<()> {
-    let mut line = Vec::new();
-    for (at, field) in fields.iter().enumerate() {
-        if at > 0 {
-            line.push(b'\t');
-        }
-        escape(field, &mut line);
-    }
-    line.push(b'\n');
-    to.write_all(&line)
+pub(crate) fn write_line(to: &mut impl Write, fields: &[impl AsRef<[u8]>]) -> io::Result<()> {
+    to.write_all(&line(fields))
+}
+
+/// A decimal number.
+pub(crate) fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// The fields of a line.

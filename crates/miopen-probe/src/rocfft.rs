@@ -18,11 +18,10 @@
 //! | `plan NUMBER STATUS` | what creating this plan came to; 0 is success |
 //! | `end` | the library has written all that it keeps |
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
 use std::fs;
 use std::io::{self, Write as _};
-use std::mem;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -31,9 +30,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use gfxpack_standin::{Claim, Event, Recorder};
 
 use crate::load;
-use crate::number::number;
-use crate::protocol::write_line;
+use crate::protocol::{number, write_line};
 use crate::settings::Settings;
+use crate::symbols::interface;
 
 /// Plans of the library, as `rocfft_plan_create` takes them.
 struct Plan {
@@ -58,44 +57,23 @@ struct Array {
 /// Lengths that a plan may have.
 const DIMENSIONS: usize = 3;
 
-type Setup = unsafe extern "C" fn() -> c_int;
-type Version = unsafe extern "C" fn(*mut c_char, usize) -> c_int;
-type Create = unsafe extern "C" fn(
-    *mut *mut c_void,
-    c_int,
-    c_int,
-    c_int,
-    usize,
-    *const usize,
-    usize,
-    *const c_void,
-) -> c_int;
-type Destroy = unsafe extern "C" fn(*mut c_void) -> c_int;
-type Describe = unsafe extern "C" fn(*mut *mut c_void) -> c_int;
-type SetLayout = unsafe extern "C" fn(
-    *mut c_void,
-    c_int,
-    c_int,
-    *const usize,
-    *const usize,
-    usize,
-    *const usize,
-    usize,
-    usize,
-    *const usize,
-    usize,
-) -> c_int;
-
-/// Source: rocFFT, `rocfft.h`.
-struct RocFft {
-    setup: Setup,
-    cleanup: Setup,
-    version: Version,
-    create: Create,
-    destroy: Destroy,
-    describe: Describe,
-    set_layout: SetLayout,
-    destroy_description: Destroy,
+interface! {
+    /// Source: rocFFT, `rocfft.h`.
+    RocFft {
+        setup: c"rocfft_setup" = fn();
+        cleanup: c"rocfft_cleanup" = fn();
+        version: c"rocfft_get_version_string" = fn(*mut c_char, usize);
+        create: c"rocfft_plan_create" = fn(
+            *mut *mut c_void, c_int, c_int, c_int, usize, *const usize, usize, *const c_void
+        );
+        destroy: c"rocfft_plan_destroy" = fn(*mut c_void);
+        describe: c"rocfft_plan_description_create" = fn(*mut *mut c_void);
+        set_layout: c"rocfft_plan_description_set_data_layout" = fn(
+            *mut c_void, c_int, c_int, *const usize, *const usize, usize, *const usize, usize,
+            usize, *const usize, usize
+        );
+        destroy_description: c"rocfft_plan_description_destroy" = fn(*mut c_void);
+    }
 }
 
 /// Who is told.
@@ -171,9 +149,8 @@ pub(crate) fn run(
 impl Told {
     /// Who reads is gone where this fails, and ends this process.
     fn say(&self, fields: &[&[u8]]) {
-        let fields: Vec<Vec<u8>> = fields.iter().map(|field| field.to_vec()).collect();
         let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        if write_line(&mut *socket, &fields).and_then(|()| socket.flush()).is_err() {
+        if write_line(&mut *socket, fields).and_then(|()| socket.flush()).is_err() {
             std::process::exit(1);
         }
     }
@@ -288,37 +265,6 @@ impl Array {
 }
 
 impl RocFft {
-    /// # Errors
-    /// The function that the library lacks.
-    fn find(library: *mut c_void) -> Result<Self, String> {
-        let find = |name: &CStr| {
-            // SAFETY: the handle is that of a loaded library.
-            let address = unsafe { libc::dlsym(library, name.as_ptr()) };
-            if address.is_null() { Err(name.to_string_lossy().into_owned()) } else { Ok(address) }
-        };
-        // SAFETY: rocFFT declares its functions so.
-        unsafe {
-            Ok(Self {
-                setup: mem::transmute::<*mut c_void, Setup>(find(c"rocfft_setup")?),
-                cleanup: mem::transmute::<*mut c_void, Setup>(find(c"rocfft_cleanup")?),
-                version: mem::transmute::<*mut c_void, Version>(find(
-                    c"rocfft_get_version_string",
-                )?),
-                create: mem::transmute::<*mut c_void, Create>(find(c"rocfft_plan_create")?),
-                destroy: mem::transmute::<*mut c_void, Destroy>(find(c"rocfft_plan_destroy")?),
-                describe: mem::transmute::<*mut c_void, Describe>(find(
-                    c"rocfft_plan_description_create",
-                )?),
-                set_layout: mem::transmute::<*mut c_void, SetLayout>(find(
-                    c"rocfft_plan_description_set_data_layout",
-                )?),
-                destroy_description: mem::transmute::<*mut c_void, Destroy>(find(
-                    c"rocfft_plan_description_destroy",
-                )?),
-            })
-        }
-    }
-
     fn version_text(&self) -> Vec<u8> {
         let mut text: [u8; 256] = [0; 256];
         // SAFETY: the text is as long as is said, and its last byte stays zero.

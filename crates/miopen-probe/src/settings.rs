@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::convolution::Convolution;
-use crate::number::number;
+use crate::protocol::number;
 use crate::step::Step;
 
 /// The settings of this process.

@@ -2,6 +2,8 @@
 
 use core::ffi::c_int;
 
+use crate::protocol::number;
+
 /// One thing to do with a problem, in each of its directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -32,7 +34,7 @@ impl Step {
             b"hit" => Self::Hit,
             b"unprepared" => Self::Unprepared,
             b"bias" => Self::Bias,
-            _ => Self::Mode(crate::number::number(text.strip_prefix(b"mode-")?)?),
+            _ => Self::Mode(number(text.strip_prefix(b"mode-")?)?),
         })
     }
 }

@@ -9,7 +9,7 @@ use std::ptr;
 
 use crate::convolution::{Convolution, Direction, Tensor};
 use crate::library::Loaded;
-use crate::miopen::{ConvAlgoPerf, Functions, MiOpen, Object, Solution, Status};
+use crate::miopen::{ConvAlgoPerf, DirectionApi, MiOpen, Object, Solution, Status};
 use crate::notes::{note, step};
 use crate::step::Step;
 
@@ -63,10 +63,10 @@ pub(crate) fn run(loaded: &Loaded, convolution: &Convolution, steps: &[Step]) {
     for step in steps {
         match step {
             Step::Search => problem.each("search", |direction| {
-                problem.find(loaded.handle(0), direction, MODE_NORMAL).map(drop)
+                problem.find(loaded.handles[0], direction, MODE_NORMAL).map(drop)
             }),
             Step::Immediate => problem.each("immediate", |direction| {
-                problem.immediate(loaded.handle(1), direction, usize::MAX)
+                problem.immediate(loaded.handles[1], direction, usize::MAX)
             }),
             Step::Hit => problem.hit(),
             Step::Mode(mode) => problem.mode(*mode),
@@ -81,8 +81,7 @@ pub(crate) fn run(loaded: &Loaded, convolution: &Convolution, steps: &[Step]) {
 
 impl<'a> Problem<'a> {
     fn new(loaded: &'a Loaded, convolution: &'a Convolution) -> Result<Self, Refused> {
-        let api = loaded.api();
-        let data_type = convolution.data_type;
+        let api = &loaded.api;
         let axes = c_int::try_from(convolution.pad.len()).expect("2 or 3");
         let mut descriptor = ptr::null_mut();
         // SAFETY: the descriptor is written to where it belongs; the arrays have as many numbers as
@@ -118,9 +117,9 @@ impl<'a> Problem<'a> {
             loaded,
             convolution,
             descriptor,
-            input: Buffer::new(api, &convolution.input, data_type.of_input())?,
-            filter: Buffer::new(api, &convolution.filter, data_type.of_input())?,
-            output: Buffer::new(api, &convolution.output, data_type.of_output())?,
+            input: Buffer::new(api, &convolution.input, convolution.input_type)?,
+            filter: Buffer::new(api, &convolution.filter, convolution.input_type)?,
+            output: Buffer::new(api, &convolution.output, convolution.output_type)?,
             workspace: allocate(WORKSPACE)?,
         })
     }
@@ -133,13 +132,8 @@ impl<'a> Problem<'a> {
         }
     }
 
-    fn functions(&self, direction: Direction) -> &'a Functions {
-        let api = self.loaded.api();
-        match direction {
-            Direction::Forward => &api.forward,
-            Direction::BackwardData => &api.backward_data,
-            Direction::BackwardWeights => &api.backward_weights,
-        }
+    fn functions(&self, direction: Direction) -> &'a DirectionApi {
+        &self.loaded.directions[direction as usize]
     }
 
     /// The tensors in the order of a search, and of a run.
@@ -167,7 +161,7 @@ impl<'a> Problem<'a> {
         unsafe {
             check(
                 "miopenSetConvolutionFindMode",
-                (self.loaded.api().set_find_mode)(self.descriptor, mode),
+                (self.loaded.api.set_find_mode)(self.descriptor, mode),
             )?;
             check(
                 "miopenFindConvolution",
@@ -276,7 +270,7 @@ impl<'a> Problem<'a> {
     /// comes again, when the library has recorded it.
     fn mode(&self, mode: c_int) {
         // SAFETY: the descriptor is the library's own.
-        let status = unsafe { (self.loaded.api().set_find_mode)(self.descriptor, mode) };
+        let status = unsafe { (self.loaded.api.set_find_mode)(self.descriptor, mode) };
         if status == BAD_PARAMETER {
             // This release does not have it, so no program searches in it.
             return;
@@ -305,7 +299,7 @@ impl<'a> Problem<'a> {
                 note(&[b"unrecorded", direction.letter().to_string().as_bytes()]);
                 return Ok(());
             }
-            let handle = self.loaded.handle(2);
+            let handle = self.loaded.handles[2];
             let algorithm = self.find(handle, direction, MODE_HYBRID)?;
             self.run(handle, direction, algorithm)?;
             self.immediate(handle, direction, 1)
@@ -316,7 +310,7 @@ impl<'a> Problem<'a> {
     /// place of what the search before has recorded; the directions that the
     /// database has.
     fn record(&self) -> std::io::Result<Vec<char>> {
-        let Some(database) = self.loaded.find_db() else { return Ok(Vec::new()) };
+        let Some(database) = &self.loaded.find_db else { return Ok(Vec::new()) };
         let (mut recorded, mut lines) = (Vec::new(), Vec::new());
         let Some(file) = user_find_db(Path::new("."))? else { return Ok(recorded) };
         for line in fs::read(&file)?.split(|&byte| byte == b'\n') {
@@ -337,7 +331,7 @@ impl<'a> Problem<'a> {
     }
 
     fn bias(&self) {
-        let api = self.loaded.api();
+        let api = &self.loaded.api;
         let (one, zero) = (1.0_f32, 0.0_f32);
         let (one, zero) = ((&raw const one).cast(), (&raw const zero).cast());
         let channels = self.convolution.output.lengths[1];
@@ -345,8 +339,8 @@ impl<'a> Problem<'a> {
         lengths[1] = channels;
         let mut strides = vec![1; lengths.len()];
         strides[0] = channels;
-        let handle = self.loaded.handle(0);
-        let data_type = self.convolution.data_type.of_output();
+        let handle = self.loaded.handles[0];
+        let data_type = self.convolution.output_type;
         step("bias", '-');
         let Ok(bias) = Buffer::new(api, &Tensor { lengths, strides }, data_type) else { return };
         let (output, bias) = (self.output, bias);

@@ -12,9 +12,8 @@ use crate::child::{self, Task};
 use crate::convolution::Convolution;
 use crate::library::Loaded;
 use crate::notes::FULL;
-use crate::number::number;
 use crate::process::{Child, End, close, fork, ignore_children, receive_socket, wait_readable};
-use crate::protocol::{read_line, write_line};
+use crate::protocol::{number, read_line, write_line};
 use crate::step::Step;
 use crate::steps;
 
@@ -32,7 +31,7 @@ pub(crate) fn serve_workers(control: &UnixStream, loaded: &Loaded) {
             0 => {
                 close(control.as_raw_fd());
                 ignore_children(false);
-                let _ = work(&format!("worker-{number}"), &socket, loaded, loaded.stems().len());
+                let _ = work(&format!("worker-{number}"), &socket, loaded, loaded.stems.len());
                 exit_now();
             }
             // The other side sees the socket closed.
@@ -110,7 +109,7 @@ fn work(directory: &str, socket: &UnixStream, loaded: &Loaded, stems: usize) -> 
 
 /// Ends an answer with a reason.
 fn fail(mut socket: &UnixStream, reason: &str) -> io::Result<()> {
-    write_line(&mut socket, &[b"end".to_vec(), b"failed".to_vec(), reason.into()])
+    write_line(&mut socket, &["end", "failed", reason])
 }
 
 /// Works on a problem, and answers with its notes and its end.
@@ -122,16 +121,16 @@ fn answer(
 ) -> io::Result<()> {
     let end = child::run(loaded, arena, task, socket.as_raw_fd());
     socket.write_all(arena.bytes())?;
-    let words: Vec<Vec<u8>> = match end {
-        Ok(End::Exited(0)) => vec![b"done".into()],
-        Ok(End::Exited(FULL)) => vec![b"full".into()],
-        Ok(End::Exited(status)) => vec![b"exited".into(), status.to_string().into()],
-        Ok(End::Killed(signal)) => vec![b"killed".into(), signal.to_string().into()],
-        Ok(End::Overdue) => vec![b"overdue".into()],
+    let how = match end {
+        Ok(End::Exited(0)) => "done".to_owned(),
+        Ok(End::Exited(FULL)) => "full".to_owned(),
+        Ok(End::Exited(status)) => format!("exited\t{status}"),
+        Ok(End::Killed(signal)) => format!("killed\t{signal}"),
+        Ok(End::Overdue) => "overdue".to_owned(),
         Ok(End::Unwanted) => exit_now(),
         Err(error) => return fail(socket, &error.to_string()),
     };
-    write_line(&mut socket, &[vec![b"end".to_vec()], words].concat())
+    writeln!(socket, "end\t{how}")
 }
 
 /// Lets a stem answer, which is begun where it is not there.
@@ -176,7 +175,7 @@ impl Stem {
         let process = fork(|| {
             close(asker);
             close(our_fd);
-            let (steps, problem) = &loaded.stems()[number - 1];
+            let (steps, problem) = &loaded.stems[number - 1];
             // Nobody is told of what happens before the first request.
             let _ = loaded
                 .in_directory(&format!("priming-{number}"), || steps::run(loaded, problem, steps))

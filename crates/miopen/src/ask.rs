@@ -1,7 +1,6 @@
 //! Asking a libMIOpen which kernels it would compile for a list of problems.
 
 mod collect;
-mod failure;
 mod options;
 pub(crate) mod plan;
 mod pool;
@@ -15,8 +14,7 @@ use plan::{Phase, Work};
 use session::{Lookup, Progress, Session};
 
 pub use collect::{Answers, AskedKey, ProblemFailure, Wanted};
-pub(crate) use collect::{failures_of, uses_of};
-pub use failure::Failure;
+pub(crate) use collect::{Failures, failures_of, uses_of};
 pub use options::{AskEvent, AskOptions, Uses, UsesError};
 
 /// Asks a libMIOpen for the kernels that it wants for these problems on that

@@ -8,12 +8,13 @@ use gfxpack_model::{KernelKey, Target};
 
 use crate::ask::plan::{Phase, Work};
 use crate::ask::session::{Done, Lookup, Progress, Session};
-use crate::ask::{AskEvent, AskOptions, Failure, ProblemFailure, Uses, failures_of, uses_of};
+use crate::ask::{AskEvent, AskOptions, Failures, ProblemFailure, Uses, failures_of, uses_of};
 use crate::error::AskError;
+use crate::failure::Failure;
 use crate::probe::Answer;
 use crate::problem::Problem;
-use crate::stage::{self, DatabaseFile};
-use gfxpack_stock_library::Library;
+use crate::stage::DatabaseFile;
+use gfxpack_stock_library::{Library, sha256};
 
 /// What a library finds in kernel databases.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +97,7 @@ pub fn check(
         })?;
     }
     let kernels = kernels.iter().map(|path| {
-        let sha256 = stage::sha256(path)
+        let sha256 = sha256(path)
             .map_err(|source| AskError::Database { path: path.clone(), source: source.into() })?;
         Ok(DatabaseFile { path: path.clone(), sha256 })
     });
@@ -143,19 +144,16 @@ struct Checked<'a> {
     work: &'a Work,
     uses: Uses,
     outcomes: Vec<Outcome>,
-    failures: BTreeMap<(u32, Option<usize>), BTreeSet<Failure>>,
+    failures: Failures,
 }
 
 impl<'a> Checked<'a> {
     fn new(work: &'a Work, uses: Uses) -> Self {
-        let invalid = work.invalid();
         Self {
             work,
             uses,
             outcomes: vec![Outcome::default(); work.problems.len()],
-            failures: invalid
-                .map(|(problem, failure)| ((problem, None), [failure.clone()].into()))
-                .collect(),
+            failures: Failures::new(work),
         }
     }
 
@@ -172,9 +170,7 @@ impl<'a> Checked<'a> {
             Failure::Killed(_) | Failure::Exited(_) => !(missing && phase.is_natural()),
             _ => true,
         });
-        if !failures.is_empty() {
-            self.failures.entry((problem, phase.database)).or_default().extend(failures);
-        }
+        self.failures.add(phase, problem, failures);
         let outcome = &mut self.outcomes[problem as usize];
         outcome.compiles.extend(answer.compiles);
         let wanted = |steps: &BTreeSet<String>| {
@@ -201,19 +197,11 @@ impl<'a> Checked<'a> {
         kernels: Vec<DatabaseFile>,
         directories: &[PathBuf],
     ) -> CheckReport {
-        let failures = self.failures.into_iter().flat_map(|((problem, number), failures)| {
-            let database = number.map(|number| directories[number].clone());
-            failures.into_iter().map(move |failure| ProblemFailure {
-                problem,
-                database: database.clone(),
-                failure,
-            })
-        });
         CheckReport {
             version: done.version,
             problems: self.work.problems.clone(),
             outcomes: self.outcomes,
-            failures: failures.collect(),
+            failures: self.failures.finish(directories),
             kernels,
             databases: done.databases,
             unused_databases: done.unused_databases,

@@ -12,15 +12,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
-use gfxpack_stock_library::{
-    CANCELLED, ElfFile, Library, Needs, Patient, file_of, is_sqlite, stood_in, temporary_directory,
-    write_stubs,
-};
+use gfxpack_stock_library::{CANCELLED, Patient};
 
 use crate::error::AskError;
-use crate::probe::{Answer, End, library_environment};
+use crate::failure::Failure;
+use crate::probe::Answer;
+use crate::setup::{Place, Setup, check_needs};
 
 /// The library to preload, beside the probe.
 const PRELOAD: &str = "libgfxpack_miopen_preload.so";
@@ -36,28 +33,11 @@ const MAX_OUTPUT: usize = 64 << 10;
 /// MIOpenDriver, and what to start it with.
 #[derive(Debug)]
 pub(crate) struct Driver<'a> {
-    library: &'a Library,
+    setup: Setup<'a>,
     program: &'a Path,
     preload: PathBuf,
-    device: String,
-    databases: Option<PathBuf>,
-    sqlite: Option<PathBuf>,
-    time_limit: Duration,
+    place: Place,
     runs: AtomicUsize,
-    directory: TempDir,
-}
-
-/// What a driver is started for.
-#[derive(Debug)]
-pub(crate) struct DriverSettings<'a> {
-    pub(crate) library: &'a Library,
-    pub(crate) probe: &'a Path,
-    pub(crate) scratch: &'a Path,
-    pub(crate) architecture: String,
-    pub(crate) compute_units: u32,
-    pub(crate) databases: Option<PathBuf>,
-    pub(crate) real_kernels: bool,
-    pub(crate) time_limit: Duration,
 }
 
 impl<'a> Driver<'a> {
@@ -65,37 +45,15 @@ impl<'a> Driver<'a> {
     ///
     /// # Errors
     /// [`AskError`].
-    pub(crate) fn prepare(settings: DriverSettings<'a>) -> Result<Option<Self>, AskError> {
-        let library = settings.library;
-        let Some(program) = library.driver.as_deref() else { return Ok(None) };
-        let preload = settings.probe.with_file_name(PRELOAD);
+    pub(crate) fn prepare(setup: Setup<'a>) -> Result<Option<Self>, AskError> {
+        let Some(program) = setup.library.driver.as_deref() else { return Ok(None) };
+        let preload = setup.probe.with_file_name(PRELOAD);
         if !preload.is_file() {
             return Err(AskError::NoPreload { path: preload });
         }
-        check_needs(program, library, &preload)?;
-        let directory = temporary_directory(settings.scratch)
-            .map_err(|source| AskError::Scratch { path: settings.scratch.to_owned(), source })?;
-        for name in ["stubs", "tmp", "no-databases"] {
-            let path = directory.path().join(name);
-            fs::create_dir(&path).map_err(|source| AskError::Scratch { path, source })?;
-        }
-        let object = ElfFile::open(&library.file)?.shared_object()?;
-        let needed = [object.needed.clone(), ElfFile::open(program)?.shared_object()?.needed];
-        let stubs = directory.path().join("stubs");
-        write_stubs(&stubs, object.machine, &stood_in(&needed.concat()))
-            .map_err(|source| AskError::Scratch { path: stubs, source })?;
-        let sqlite = file_of(&object, &library.search_path, is_sqlite);
-        Ok(Some(Self {
-            library,
-            program,
-            preload,
-            device: format!("{} {}", settings.architecture, settings.compute_units),
-            databases: settings.databases,
-            sqlite: sqlite.filter(|_| settings.real_kernels),
-            time_limit: settings.time_limit.min(TIME_LIMIT),
-            runs: AtomicUsize::new(0),
-            directory,
-        }))
+        check_needs(program, &setup.library.search_path, &preload)?;
+        let place = Place::new(&setup, Some(program))?;
+        Ok(Some(Self { setup, program, preload, place, runs: AtomicUsize::new(0) }))
     }
 
     /// Computes one problem, in a process of its own.
@@ -109,7 +67,7 @@ impl<'a> Driver<'a> {
             return Ok(answer);
         };
         let other = self.run_once(&other, cancelled)?;
-        let is_the_same = other.end == End::Done
+        let is_the_same = other.early_end.is_none()
             && !other.keys.is_empty()
             && other.keys.keys().all(|key| key.kernel_args.contains(mark));
         Ok(if is_the_same { other } else { answer })
@@ -117,52 +75,40 @@ impl<'a> Driver<'a> {
 
     fn run_once(&self, line: &str, cancelled: &dyn Fn() -> bool) -> Result<Answer, AskError> {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
-        let place = self.directory.path().join(format!("run-{number}"));
-        let scratch = |source| AskError::Scratch { path: place.clone(), source };
-        fs::create_dir(&place).map_err(scratch)?;
+        let place = self.place.path().join(format!("run-{number}"));
+        fs::create_dir(&place).map_err(AskError::scratch(&place))?;
         let mut command = self.command(&place);
         command.args(line.split_ascii_whitespace()).args(ONCE).stdin(Stdio::null());
-        let end = match run(command, self.time_limit, cancelled) {
-            Ok((Some(status), output)) => end(status, &output),
-            Ok((None, _)) => End::Overdue,
+        let time_limit = self.setup.time_limit.min(TIME_LIMIT);
+        let early_end = match run(command, time_limit, cancelled) {
+            Ok((Some(status), output)) => early_end(status, &output),
+            Ok((None, _)) => Some(Failure::Overdue),
             Err(error) if error.kind() == CANCELLED => return Err(AskError::Cancelled),
-            Err(error) => End::Failed(format!("MIOpenDriver did not run: {error}")),
+            Err(error) => Some(Failure::Probe(format!("MIOpenDriver did not run: {error}"))),
         };
         let mut answer = match File::open(place.join("notes")) {
             // Notes have no end of their own.
-            Ok(notes) => Answer::read(&mut BufReader::new(notes)).map_err(scratch)?,
-            Err(_) => Answer::ended(End::Gone),
+            Ok(notes) => {
+                Answer::read(&mut BufReader::new(notes)).map_err(AskError::scratch(&place))?
+            }
+            Err(_) => Answer::default(),
         };
-        answer.end = end;
-        fs::remove_dir_all(&place).map_err(scratch)?;
+        answer.early_end = early_end;
+        fs::remove_dir_all(&place).map_err(AskError::scratch(&place))?;
         Ok(answer)
     }
 
     fn command(&self, place: &Path) -> Command {
-        let stubs = self.directory.path().join("stubs");
-        let search_path = self.library.search_path_behind(&stubs);
-        #[expect(clippy::disallowed_methods, reason = "MIOpenDriver is asked as the probe is")]
-        let mut command = match &self.library.loader {
-            Some(loader) => {
-                let mut command = Command::new(loader);
-                command.arg("--preload").arg(&self.preload);
-                command.arg("--library-path").arg(&search_path).arg(self.program);
-                command
-            }
-            None => Command::new(self.program),
-        };
-        command.env_clear();
-        if self.library.loader.is_none() {
-            command.env("LD_PRELOAD", &self.preload).env("LD_LIBRARY_PATH", &search_path);
-        }
-        let databases = self.databases.clone();
-        let databases = databases.unwrap_or_else(|| self.directory.path().join("no-databases"));
-        library_environment(&mut command, self.directory.path(), &databases, &self.preload);
+        let setup = &self.setup;
+        let mut command = self.place.command(setup, self.program, Some(&self.preload));
         command
             .current_dir(place)
-            .env("GFXPACK_PRELOAD_DEVICE", &self.device)
+            .env(
+                "GFXPACK_PRELOAD_DEVICE",
+                format!("{} {}", setup.architecture, setup.compute_units),
+            )
             .env("GFXPACK_PRELOAD_NOTES", place.join("notes"));
-        if let Some(sqlite) = &self.sqlite {
+        if let Some(sqlite) = self.place.sqlite.as_ref().filter(|_| setup.real_kernels) {
             command.env("GFXPACK_PRELOAD_SQLITE", sqlite);
         }
         command
@@ -247,9 +193,9 @@ fn read(from: &mut impl Read, output: &mut Vec<u8>) -> io::Result<()> {
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, driver/main.cpp and `InputFlags::Parse` in
 /// driver/InputFlags.cpp.
-fn end(status: ExitStatus, output: &[u8]) -> End {
+fn early_end(status: ExitStatus, output: &[u8]) -> Option<Failure> {
     if let Some(signal) = status.signal() {
-        return End::Killed(signal);
+        return Some(Failure::Killed(signal));
     }
     let output = String::from_utf8_lossy(output);
     let complains = |line: &&str| {
@@ -258,24 +204,10 @@ fn end(status: ExitStatus, output: &[u8]) -> End {
     // What the dynamic loader says comes alone.
     let last = || output.lines().last().filter(|_| status.code() != Some(0));
     match (output.lines().find(complains).or_else(last), status.code()) {
-        (Some(line), _) => End::Failed(format!("MIOpenDriver said: {}", line.trim())),
-        (None, Some(0)) => End::Done,
-        (None, code) => End::Exited(code.unwrap_or(-1)),
+        (Some(line), _) => Some(Failure::Probe(format!("MIOpenDriver said: {}", line.trim()))),
+        (None, Some(0)) => None,
+        (None, code) => Some(Failure::Exited(code.unwrap_or(-1))),
     }
-}
-
-/// Compares what the program wants with what is preloaded.
-fn check_needs(program: &Path, library: &Library, preload: &Path) -> Result<(), AskError> {
-    let needs = Needs::of_file(program, &library.search_path)?;
-    let missing = needs.missing.into_iter().filter(|soname| !is_sqlite(soname));
-    let sonames: Vec<String> = missing.collect();
-    if !sonames.is_empty() {
-        return Err(AskError::MissingLibraries { sonames });
-    }
-    let there = ElfFile::open(preload)?.shared_object()?.defined;
-    let symbols: Vec<String> =
-        needs.symbols.into_iter().filter(|name| !there.contains(name)).collect();
-    if symbols.is_empty() { Ok(()) } else { Err(AskError::MissingSymbols { symbols }) }
 }
 
 #[cfg(test)]
@@ -284,17 +216,21 @@ mod tests {
 
     #[test]
     fn a_run_that_ends_well_and_complains_has_failed() {
-        let check = |status: i32, output: &str, expected: End| {
-            assert_eq!(end(ExitStatus::from_raw(status), output.as_bytes()), expected, "{output}");
+        let check = |status: i32, output: &str, expected: Option<Failure>| {
+            assert_eq!(
+                early_end(ExitStatus::from_raw(status), output.as_bytes()),
+                expected,
+                "{output}"
+            );
         };
-        let said = |line: &str| End::Failed(format!("MIOpenDriver said: {line}"));
-        check(0, "MIOpenDriver bnorm\nForward\n", End::Done);
+        let said = |line: &str| Some(Failure::Probe(format!("MIOpenDriver said: {line}")));
+        check(0, "MIOpenDriver bnorm\nForward\n", None);
         check(0, "x\nMIOpen Error: a.cpp:1: no\ny\n", said("MIOpen Error: a.cpp:1: no"));
         check(0, "Input Flag: t Not Found !", said("Input Flag: t Not Found !"));
         check(0, "Long Name: forward Not Found !", said("Long Name: forward Not Found !"));
         check(127 << 8, "MIOpenDriver: no symbol x\n", said("MIOpenDriver: no symbol x"));
-        check(1 << 8, "", End::Exited(1));
-        check(11, "MIOpen Error", End::Killed(11));
+        check(1 << 8, "", Some(Failure::Exited(1)));
+        check(11, "MIOpen Error", Some(Failure::Killed(11)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Why a library can't be asked.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gfxpack_model::Target;
 
@@ -102,6 +102,12 @@ pub enum AskError {
 }
 
 impl AskError {
+    /// What a file or directory that can't be written comes to.
+    pub(crate) fn scratch(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        |source| Self::Scratch { path, source }
+    }
+
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {

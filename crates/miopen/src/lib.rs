@@ -2,9 +2,8 @@
 //! not there.
 //!
 //! ```
-//! let names = gfxpack_miopen::network_names()?;
+//! let names = gfxpack_miopen::network_names();
 //! assert!(names.iter().any(|network| network.name == "resnet18"));
-//! # Ok::<(), gfxpack_miopen::NetworkError>(())
 //! ```
 
 mod ask;
@@ -12,6 +11,7 @@ mod calls;
 mod check;
 mod driver;
 mod error;
+mod failure;
 mod library;
 mod networks;
 #[cfg(feature = "onnx")]
@@ -19,14 +19,16 @@ mod onnx;
 mod probe;
 mod problem;
 mod problems;
+mod setup;
 mod sources;
 mod stage;
 
 pub use ask::{
-    Answers, AskEvent, AskOptions, AskedKey, Failure, ProblemFailure, Uses, UsesError, Wanted, ask,
+    Answers, AskEvent, AskOptions, AskedKey, ProblemFailure, Uses, UsesError, Wanted, ask,
 };
 pub use check::{CheckReport, Outcome, check};
 pub use error::AskError;
+pub use failure::Failure;
 pub use gfxpack_stock_library::{
     ElfError, Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in,
 };

@@ -16,40 +16,40 @@ use table::Tables;
 
 pub use self::selection::{NetworkError, NetworkName, Selection};
 
-/// The tables, by file name.
-const FILES: [(&str, &str); 12] = [
-    ("densenet.toml", include_str!("../networks/densenet.toml")),
-    ("efficientnet.toml", include_str!("../networks/efficientnet.toml")),
-    ("inception.toml", include_str!("../networks/inception.toml")),
-    ("mask-rcnn.toml", include_str!("../networks/mask-rcnn.toml")),
-    ("mobilenet.toml", include_str!("../networks/mobilenet.toml")),
-    ("resnet.toml", include_str!("../networks/resnet.toml")),
-    ("ssd.toml", include_str!("../networks/ssd.toml")),
-    ("stable-diffusion.toml", include_str!("../networks/stable-diffusion.toml")),
-    ("unet.toml", include_str!("../networks/unet.toml")),
-    ("vgg.toml", include_str!("../networks/vgg.toml")),
-    ("whisper.toml", include_str!("../networks/whisper.toml")),
-    ("yolo.toml", include_str!("../networks/yolo.toml")),
+const FILES: [&str; 12] = [
+    include_str!("../networks/densenet.toml"),
+    include_str!("../networks/efficientnet.toml"),
+    include_str!("../networks/inception.toml"),
+    include_str!("../networks/mask-rcnn.toml"),
+    include_str!("../networks/mobilenet.toml"),
+    include_str!("../networks/resnet.toml"),
+    include_str!("../networks/ssd.toml"),
+    include_str!("../networks/stable-diffusion.toml"),
+    include_str!("../networks/unet.toml"),
+    include_str!("../networks/vgg.toml"),
+    include_str!("../networks/whisper.toml"),
+    include_str!("../networks/yolo.toml"),
 ];
 
+/// The tables, which a test reads too.
+fn tables() -> impl Iterator<Item = Tables> {
+    FILES.iter().map(|text| toml::from_str(text).expect("a table of networks"))
+}
+
 /// All networks, sorted by name.
-///
-/// # Errors
-/// [`NetworkError::Table`].
-pub fn network_names() -> Result<Vec<NetworkName>, NetworkError> {
+#[must_use]
+pub fn network_names() -> Vec<NetworkName> {
     let mut names: Vec<NetworkName> = Vec::new();
-    for (file, text) in FILES {
-        let tables = Tables::read(file, text)?;
-        let source = &tables.source;
-        names.extend(tables.networks.iter().map(|network| NetworkName {
-            name: network.name.clone(),
-            title: network.title.clone(),
+    for Tables { networks, source, .. } in tables() {
+        names.extend(networks.into_iter().map(|network| NetworkName {
+            name: network.name,
+            title: network.title,
             source: source.clone(),
             input: network.input,
         }));
     }
     names.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(names)
+    names
 }
 
 /// The problems of a network, each once. Case, `-` and `_` of the name do not
@@ -62,8 +62,7 @@ pub fn network_problems(
     selection: &Selection,
 ) -> Result<BTreeSet<Problem>, NetworkError> {
     let wanted = plain(name);
-    for (file, text) in FILES {
-        let tables = Tables::read(file, text)?;
+    for tables in tables() {
         if let Some(network) = tables.networks.iter().find(|one| plain(&one.name) == wanted) {
             let input = match selection.size {
                 Some([height, width]) => [network.input[0], height, width],
@@ -73,32 +72,16 @@ pub fn network_problems(
             return emit::problems(&network.name, &walked.steps, selection);
         }
     }
-    let names = network_names()?;
-    let nearest = names.into_iter().map(|one| one.name);
-    let nearest = nearest.min_by_key(|name| (distance(&plain(name), &wanted), name.clone()));
-    let near = |name: &String| distance(&plain(name), &wanted) <= 1 + wanted.len() / 3;
-    Err(NetworkError::Unknown { name: name.to_owned(), nearest: nearest.filter(near) })
+    let distance = |name: &str| strsim::levenshtein(&plain(name), &wanted);
+    let names = network_names().into_iter().map(|one| one.name);
+    let nearest = names.min_by_key(|name| (distance(name), name.clone()));
+    let nearest = nearest.filter(|name| distance(name) <= 1 + wanted.len() / 3);
+    Err(NetworkError::Unknown { name: name.to_owned(), nearest })
 }
 
 /// A name without what people write differently.
 fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_ascii_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
-}
-
-/// Letters to be inserted, removed or changed to get from one to the other.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (line, letter) in from.chars().enumerate() {
-        let mut before = row[0];
-        row[0] = line + 1;
-        for at in 0..to.len() {
-            let changed = before + usize::from(to[at] != letter);
-            before = row[at + 1];
-            row[at + 1] = changed.min(before + 1).min(row[at] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]

@@ -4,28 +4,26 @@
 mod answer;
 mod protocol;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, IoSlice, Read, Write as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use tempfile::TempDir;
 
-pub(crate) use answer::{Answer, End, Step};
+pub(crate) use answer::{Answer, Step};
 pub(crate) use protocol::worded;
 
-use gfxpack_stock_library::{
-    CANCELLED, ElfFile, Library, Patient, file_of, is_sqlite, read_line, stood_in,
-    temporary_directory, write_line, write_stubs,
-};
+use gfxpack_stock_library::{CANCELLED, Patient, read_line, write_line};
 
 use crate::error::AskError;
+use crate::failure::Failure;
+use crate::setup::{Place, Setup};
 
 /// Longer than any library takes to load and read its databases.
 const START_LIMIT: Duration = Duration::from_secs(600);
@@ -38,25 +36,13 @@ const MAX_OUTPUT: u64 = 4096;
 /// What a probe is started for.
 #[derive(Debug, Clone)]
 pub(crate) struct ProbeSettings<'a> {
-    pub(crate) library: &'a Library,
-    /// The probe's executable.
-    pub(crate) probe: &'a Path,
-    /// Where temporary files go where none can lie in memory.
-    pub(crate) scratch: &'a Path,
-    /// The device, in HIP's words.
-    pub(crate) architecture: String,
-    pub(crate) compute_units: u32,
-    /// The directory of system databases.
-    pub(crate) databases: Option<PathBuf>,
+    pub(crate) setup: Setup<'a>,
     /// The find database of the step `hit`.
     pub(crate) find_db: Option<PathBuf>,
-    /// Whether lookups of kernels go to the real SQLite.
-    pub(crate) real_kernels: bool,
     pub(crate) solvers: Solvers,
     /// Convolutions that processes have worked on, from which others are
     /// forked.
     pub(crate) stems: &'a [String],
-    pub(crate) time_limit: Duration,
 }
 
 /// What a search tries.
@@ -79,7 +65,7 @@ pub(crate) struct Probe {
     pub(crate) version: String,
     time_limit: Duration,
     // Held until the process is gone.
-    _directory: TempDir,
+    _place: Place,
 }
 
 /// A worker of a probe.
@@ -110,37 +96,26 @@ impl Probe {
         settings: &ProbeSettings<'_>,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Self, AskError> {
-        let scratch = settings.scratch.to_owned();
-        let directory = temporary_directory(settings.scratch)
-            .map_err(|source| AskError::Scratch { path: scratch, source })?;
-        for name in ["stubs", "tmp", "no-databases"] {
-            let path = directory.path().join(name);
-            fs::create_dir(&path).map_err(|source| AskError::Scratch { path, source })?;
-        }
-        let object = ElfFile::open(&settings.library.file)?.shared_object()?;
-        let sqlite = file_of(&object, &settings.library.search_path, is_sqlite);
-        let stubs = directory.path().join("stubs");
-        let stubs = write_stubs(&stubs, object.machine, &stood_in(&object.needed))
-            .map_err(|source| AskError::Scratch { path: stubs, source })?;
-
-        let started = |source| AskError::Start { probe: settings.probe.to_owned(), source };
+        let setup = &settings.setup;
+        let place = Place::new(setup, None)?;
+        let started = |source| AskError::Start { probe: setup.probe.to_owned(), source };
         let (control, theirs) = UnixStream::pair().map_err(started)?;
-        let output = directory.path().join("output");
-        let written = File::create(&output)
-            .map_err(|source| AskError::Scratch { path: output.clone(), source })?;
-        let mut command = command(settings, directory.path());
+        let output = place.path().join("output");
+        let written = File::create(&output).map_err(AskError::scratch(&output))?;
+        let mut command = place.command(setup, setup.probe, None);
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(written);
         let process = command.spawn().map_err(started)?;
         // The command holds the other end of the socket.
         drop(command);
+        let told = settings.say(&control, &place);
         let mut probe = Self {
             control,
             process,
             version: String::new(),
-            time_limit: settings.time_limit,
-            _directory: directory,
+            time_limit: setup.time_limit,
+            _place: place,
         };
-        let hello = settings.say(&probe.control, &stubs, sqlite.as_deref()).and_then(|()| {
+        let hello = told.and_then(|()| {
             let deadline = Instant::now() + START_LIMIT;
             let patient = Patient::new(&probe.control, deadline, cancelled)?;
             let mut line = Vec::new();
@@ -154,33 +129,27 @@ impl Probe {
             }
             // Where the probe is gone, so is what it would have said.
             hello => {
-                probe.version = probe.greeted(settings, &hello.unwrap_or_default(), &output)?;
+                probe.version = probe.greeted(setup.probe, &hello.unwrap_or_default(), &output)?;
                 Ok(probe)
             }
         }
     }
 
     /// The library's version from the probe's first line, or why there is none.
-    fn greeted(
-        &mut self,
-        settings: &ProbeSettings<'_>,
-        hello: &[u8],
-        output: &Path,
-    ) -> Result<String, AskError> {
+    fn greeted(&mut self, path: &Path, hello: &[u8], output: &Path) -> Result<String, AskError> {
         let fields = read_line(hello);
         let fields: Vec<_> = fields.iter().map(|field| String::from_utf8_lossy(field)).collect();
         let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
         match fields[..] {
             ["ready", env!("CARGO_PKG_VERSION"), library] => Ok(library.to_owned()),
-            ["ready", version, _] => Err(AskError::ProbeVersion {
-                probe: settings.probe.to_owned(),
-                version: version.to_owned(),
-            }),
+            ["ready", version, _] => {
+                Err(AskError::ProbeVersion { probe: path.to_owned(), version: version.to_owned() })
+            }
             ["missing", symbol] => Err(AskError::MissingFunction { function: symbol.to_owned() }),
             ["failed", reason] => Err(AskError::Load { reason: reason.to_owned() }),
             _ => {
                 // What the loader says, or the library before it dies.
-                let started = |source| AskError::Start { probe: settings.probe.to_owned(), source };
+                let started = |source| AskError::Start { probe: path.to_owned(), source };
                 let status = self.process.wait().map_err(started)?;
                 let mut said = String::new();
                 let _ = File::open(output)
@@ -220,9 +189,8 @@ impl Drop for Probe {
 }
 
 impl Worker {
-    /// Asks, and waits for the whole answer. After any end but
-    /// [`End::Done`], [`End::Exited`], [`End::Killed`] and [`End::Full`] the
-    /// worker is of no more use.
+    /// Asks, and waits for the whole answer. After [`Failure::Lost`],
+    /// [`Failure::Overdue`] and [`Failure::Probe`] the worker is of no more use.
     ///
     /// # Errors
     /// [`AskError::Cancelled`] where `cancelled` says so meanwhile.
@@ -235,12 +203,12 @@ impl Worker {
             Ok(answer) => Ok(answer),
             Err(error) if error.kind() == CANCELLED => Err(AskError::Cancelled),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                Ok(Answer::ended(End::Overdue))
+                Ok(Answer::ended(Failure::Overdue))
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                Ok(Answer::ended(End::Failed("the probe's answer can't be read".into())))
+                Ok(Answer::ended(Failure::Probe("the probe's answer can't be read".into())))
             }
-            Err(_) => Ok(Answer::ended(End::Gone)),
+            Err(_) => Ok(Answer::ended(Failure::Lost)),
         }
     }
 
@@ -272,19 +240,20 @@ impl Worker {
 
 impl ProbeSettings<'_> {
     /// Tells the probe what to do before it loads anything.
-    fn say(&self, mut to: &UnixStream, stubs: &[PathBuf], sqlite: Option<&Path>) -> io::Result<()> {
+    fn say(&self, mut to: &UnixStream, place: &Place) -> io::Result<()> {
+        let setup = &self.setup;
         let mut words = Vec::new();
         let mut line = |fields: &[&[u8]]| write_line(&mut words, fields);
-        line(&[b"library", self.library.file.as_os_str().as_bytes()])?;
-        for stub in stubs {
+        line(&[b"library", setup.library.file.as_os_str().as_bytes()])?;
+        for stub in &place.stubs {
             line(&[b"stub", stub.as_os_str().as_bytes()])?;
         }
-        let units = self.compute_units.to_string();
-        line(&[b"device", self.architecture.as_bytes(), units.as_bytes()])?;
-        if let Some(sqlite) = sqlite {
+        let units = setup.compute_units.to_string();
+        line(&[b"device", setup.architecture.as_bytes(), units.as_bytes()])?;
+        if let Some(sqlite) = &place.sqlite {
             line(&[b"sqlite", sqlite.as_os_str().as_bytes()])?;
         }
-        line(&[b"kernels", if self.real_kernels { b"real" } else { b"answered" }])?;
+        line(&[b"kernels", if setup.real_kernels { b"real" } else { b"answered" }])?;
         let solvers = match self.solvers {
             Solvers::All => "all",
             Solvers::Natural => "natural",
@@ -294,45 +263,11 @@ impl ProbeSettings<'_> {
         if let Some(find_db) = &self.find_db {
             line(&[b"find-db", find_db.as_os_str().as_bytes()])?;
         }
-        line(&[b"limit", self.time_limit.as_secs().max(1).to_string().as_bytes()])?;
+        line(&[b"limit", setup.time_limit.as_secs().max(1).to_string().as_bytes()])?;
         for stem in self.stems {
             line(&[b"stem", b"search", stem.as_bytes()])?;
         }
         line(&[b"start"])?;
         to.write_all(&words)
     }
-}
-
-/// The probe's command line and all of its environment.
-fn command(settings: &ProbeSettings<'_>, directory: &Path) -> Command {
-    let mut command = settings.library.probe_command(settings.probe, &directory.join("stubs"));
-    let databases = settings.databases.clone();
-    let databases = databases.unwrap_or_else(|| directory.join("no-databases"));
-    library_environment(&mut command, directory, &databases, settings.probe);
-    command.current_dir(directory);
-    command
-}
-
-/// What the library is told by the environment: nothing else reaches it.
-pub(crate) fn library_environment(
-    command: &mut Command,
-    directory: &Path,
-    databases: &Path,
-    some_file: &Path,
-) {
-    // The current directory is that of each process: what the library keeps of a user lies there.
-    let user = "/proc/self/cwd";
-    command
-        .env("HOME", directory)
-        .env("TMPDIR", directory.join("tmp"))
-        .env("LC_ALL", "C")
-        .env("MIOPEN_SYSTEM_DB_PATH", databases)
-        .env("MIOPEN_USER_DB_PATH", user)
-        .env("MIOPEN_CUSTOM_CACHE_DIR", user)
-        .env("MIOPEN_LOG_LEVEL", "1")
-        // Threads would cost more than they save, where a compile takes no time.
-        .env("MIOPEN_COMPILE_PARALLEL_LEVEL", "1")
-        // Some builds find no assembler, and then no solver in assembly applicable. The file is
-        // only looked for.
-        .env("MIOPEN_EXPERIMENTAL_GCN_ASM_PATH", some_file);
 }

@@ -9,15 +9,15 @@ mod text;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use gfxpack_harvest::log::Lines;
 use gfxpack_harvest::{HarvestError, Input, Options, list, read_text};
 use gfxpack_tuning::sqlite_keys;
 
 use crate::problem::Problem;
-use text::Reader;
+use text::Taken;
 
 pub use self::problem_file::ProblemFile;
-pub use error::MAX_PROBLEMS;
-pub use error::{BadLine, KeyError, LineError, ProblemsError};
+pub use error::{BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemsError};
 
 /// What was read of some files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -76,16 +76,19 @@ fn read(
     let mut streams = Options::default();
     streams.read = options.read;
     streams.cancelled = options.cancelled;
-    let mut reader = Reader::new(input.name(), problems);
-    // A failure of the reader is told once the stream ends: it takes no more.
-    if read_text(input, &streams, |piece| reader.push(piece))? {
-        return reader.finish();
+    let mut taken = Taken::new(input.name(), problems);
+    let mut lines = Lines::all();
+    let mut each = |number, line: &[u8], cut| taken.line(number, line, cut);
+    // A failure of what is taken is told once the stream ends: it takes no more.
+    if read_text(input, &streams, |piece| lines.push(piece, &mut each))? {
+        let lines = lines.finish(&mut each);
+        return taken.finish(Some(lines));
     }
     let Input::File { path, .. } = input else {
         return Err(HarvestError::PackedKdb { name: input.name() }.into());
     };
-    sqlite_keys(path, |key| reader.row(key))?;
-    reader.finish()
+    sqlite_keys(path, |key| taken.row(key))?;
+    taken.finish(None)
 }
 
 #[cfg(test)]

@@ -109,10 +109,11 @@ impl Sources {
             let size = size.as_slice().try_into().map(u64::from_le_bytes).ok();
             let size = size.and_then(|size| usize::try_from(size).ok());
             let text = size.and_then(|size| text.get(..size)).ok_or_else(|| damaged(stem))?;
-            match names.for_symbol(stem) {
-                Names::One(name) => sources.add(name, text),
-                Names::Several(names) => unsettled.push((stem, names, text)),
-                Names::None => sources.unnamed.push(format!("{PREFIX}{stem}")),
+            let mut found = names.for_symbol(stem);
+            match found.len() {
+                0 => sources.unnamed.push(format!("{PREFIX}{stem}")),
+                1 => sources.add(found.remove(0), text),
+                _ => unsettled.push((stem, found, text)),
             }
         }
         let included = sources.included();
@@ -195,14 +196,6 @@ impl Sources {
     }
 }
 
-/// What is known of a text's name.
-#[derive(Debug, PartialEq, Eq)]
-enum Names {
-    None,
-    One(String),
-    Several(Vec<String>),
-}
-
 /// Strings of a library that could be names of its sources.
 struct FileNames(BTreeSet<String>);
 
@@ -222,17 +215,16 @@ impl FileNames {
     }
 
     /// The names of the text whose symbol is `stem`.
-    fn for_symbol(&self, stem: &str) -> Names {
+    fn for_symbol(&self, stem: &str) -> Vec<String> {
         let include = stem.strip_suffix(INCLUDE).map(|stem| self.matching(stem, INCLUDE_ENDINGS));
-        match include {
-            Some(names) if names != Names::None => names,
-            _ => self.matching(stem, KERNEL_ENDINGS),
-        }
+        include
+            .filter(|names| !names.is_empty())
+            .unwrap_or_else(|| self.matching(stem, KERNEL_ENDINGS))
     }
 
     /// Whole strings count before ends of longer ones: a linker keeps
     /// `naive_conv.cpp` only as the end of `fp8_naive_conv.cpp`.
-    fn matching(&self, stem: &str, endings: &[&str]) -> Names {
+    fn matching(&self, stem: &str, endings: &[&str]) -> Vec<String> {
         let (mut whole, mut ends) = (BTreeSet::new(), BTreeSet::new());
         for name in self.0.iter().filter(|name| endings.contains(&ending(name))) {
             let base = name.split('.').next().unwrap_or(name);
@@ -242,12 +234,7 @@ impl FileNames {
                 found.insert(name[before..].to_owned());
             }
         }
-        let mut names = if whole.is_empty() { ends } else { whole };
-        match names.len() {
-            0 => Names::None,
-            1 => names.pop_first().map_or(Names::None, Names::One),
-            _ => Names::Several(names.into_iter().collect()),
-        }
+        if whole.is_empty() { ends } else { whole }.into_iter().collect()
     }
 }
 
@@ -327,11 +314,7 @@ mod tests {
             static_kernel_Config.hpp\0config.hpp\0Gemm.cl\0x: gemm.s\0no.txt\0#include \"a.hpp\"\0";
         let names = FileNames::among(constants);
         let check = |stem: &str, expected: &[&str]| {
-            let found = match names.for_symbol(stem) {
-                Names::None => Vec::new(),
-                Names::One(name) => vec![name],
-                Names::Several(names) => names,
-            };
+            let found = names.for_symbol(stem);
             assert_eq!(found, expected, "{stem}");
         };
         check("NAIVE_CONV", &["naive_conv.cpp"]);

@@ -2,14 +2,14 @@
 //! target, and of copies in the form that it takes.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use bzip2::read::MultiBzDecoder;
 use gfxpack_model::{Digest, Target};
+use gfxpack_stock_library::sha256;
 use gfxpack_tuning::{DatabaseName, Kind, Owner, Storage, sqlite_lines};
-use sha2::{Digest as _, Sha256};
 
 use crate::error::AskError;
 
@@ -82,7 +82,7 @@ impl Staged {
             has_models: candidates.iter().any(|candidate| candidate.what == What::Model),
         };
         for directory in [&staged.directory, &staged.complete] {
-            fs::create_dir_all(directory).map_err(scratch(directory))?;
+            fs::create_dir_all(directory).map_err(AskError::scratch(directory))?;
         }
         let text = format!("{}.db.txt", target.db_basename());
         let has_text = candidates.iter().any(|candidate| candidate.name == text);
@@ -106,11 +106,11 @@ impl Staged {
         let complete = self.complete.join(&candidate.name);
         if compressed {
             let mut input = MultiBzDecoder::new(File::open(path).map_err(unreadable)?);
-            let mut output = File::create(&complete).map_err(scratch(&complete))?;
+            let mut output = File::create(&complete).map_err(AskError::scratch(&complete))?;
             io::copy(&mut input, &mut output).map_err(unreadable)?;
         } else {
             let real = path.canonicalize().map_err(unreadable)?;
-            symlink(real, &complete).map_err(scratch(&complete))?;
+            symlink(real, &complete).map_err(AskError::scratch(&complete))?;
         }
         let is_find = matches!(&candidate.what, What::Database(name) if name.kind == Kind::Find);
         if is_find {
@@ -118,7 +118,7 @@ impl Staged {
             self.find_db = Some(complete.clone());
         } else {
             let searching = self.directory.join(&candidate.name);
-            symlink(&complete, &searching).map_err(scratch(&searching))?;
+            symlink(&complete, &searching).map_err(AskError::scratch(&searching))?;
         }
         let sha256 = sha256(path).map_err(unreadable)?;
         self.files.push(DatabaseFile { path: path.clone(), sha256 });
@@ -128,7 +128,7 @@ impl Staged {
     /// Writes a performance database in SQLite as text.
     fn convert(&self, sqlite: &Path, name: &str) -> Result<(), AskError> {
         let path = self.complete.join(name);
-        let mut output = BufWriter::new(File::create(&path).map_err(scratch(&path))?);
+        let mut output = BufWriter::new(File::create(&path).map_err(AskError::scratch(&path))?);
         let mut written = Ok(());
         sqlite_lines(sqlite, |line| {
             if written.is_ok() {
@@ -136,9 +136,9 @@ impl Staged {
             }
         })
         .map_err(|source| AskError::Database { path: sqlite.to_owned(), source: source.into() })?;
-        written.and_then(|()| output.flush()).map_err(scratch(&path))?;
+        written.and_then(|()| output.flush()).map_err(AskError::scratch(&path))?;
         let searching = self.directory.join(name);
-        symlink(&path, &searching).map_err(scratch(&searching))
+        symlink(&path, &searching).map_err(AskError::scratch(&searching))
     }
 }
 
@@ -151,11 +151,11 @@ pub(crate) fn link_together(
     files: &[PathBuf],
     to: &Path,
 ) -> Result<(), AskError> {
-    fs::create_dir_all(to).map_err(scratch(to))?;
+    fs::create_dir_all(to).map_err(AskError::scratch(to))?;
     let mut all: Vec<PathBuf> = files.to_vec();
     if let Some(from) = from {
-        for entry in fs::read_dir(from).map_err(scratch(from))? {
-            all.push(entry.map_err(scratch(from))?.path());
+        for entry in fs::read_dir(from).map_err(AskError::scratch(from))? {
+            all.push(entry.map_err(AskError::scratch(from))?.path());
         }
     }
     for path in all {
@@ -163,14 +163,9 @@ pub(crate) fn link_together(
             |source: io::Error| AskError::Database { path: path.clone(), source: source.into() };
         let real = path.canonicalize().map_err(unreadable)?;
         let link = to.join(path.file_name().unwrap_or_default());
-        symlink(real, &link).map_err(scratch(&link))?;
+        symlink(real, &link).map_err(AskError::scratch(&link))?;
     }
     Ok(())
-}
-
-fn scratch(path: &Path) -> impl FnOnce(io::Error) -> AskError + use<> {
-    let path = path.to_owned();
-    |source| AskError::Scratch { path, source }
 }
 
 /// What of the directory is for the target, by name.
@@ -232,25 +227,10 @@ fn nearest<'a>(candidates: &'a [Candidate], target: &Target) -> Option<&'a Strin
     counts.min().map(|(_, name)| name)
 }
 
-/// The digest of a file.
-///
-/// # Errors
-/// The system's.
-pub(crate) fn sha256(file: &Path) -> io::Result<Digest> {
-    let mut file = File::open(file)?;
-    let mut sha256 = Sha256::new();
-    let mut buffer = vec![0; 256 << 10];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(Digest::from_bytes(sha256.finalize().into())),
-            read => sha256.update(&buffer[..read]),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::io::Read as _;
 
     use super::*;
 

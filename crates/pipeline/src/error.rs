@@ -259,7 +259,6 @@ impl Error {
                 let kind = if cancelled { Interrupted } else { Internal };
                 (kind, error.hint().map(str::to_owned))
             }
-            Self::Network(error @ NetworkError::Table { .. }) => with(Internal, error.hint()),
             Self::Network(error) => with(Usage, error.hint()),
             Self::Harvest(error) => with(harvest_kind(error), error.hint()),
             Self::KdbCopy(error) => with(copy_kind(error), error.hint()),

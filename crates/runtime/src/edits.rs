@@ -22,19 +22,29 @@ pub(crate) fn letters(asked: &str, stored: &str) -> Option<usize> {
 }
 
 fn edits<T: PartialEq>(asked: &[T], stored: &[T]) -> Option<usize> {
-    if asked.len() > MAX_WORDS || stored.len() > MAX_WORDS {
-        return None;
-    }
-    let mut above: Vec<usize> = (0..=stored.len()).collect();
-    for (row, word) in asked.iter().enumerate() {
-        let mut this = vec![row + 1];
-        for (column, other) in stored.iter().enumerate() {
-            let changed = above[column] + usize::from(word != other);
-            this.push(changed.min(above[column + 1] + 1).min(this[column] + 1));
+    let few = asked.len() <= MAX_WORDS && stored.len() <= MAX_WORDS;
+    few.then(|| table(asked, stored)[0])
+}
+
+/// For each place in either list, row by row, the edits from there to their
+/// ends.
+fn table<T: PartialEq>(asked: &[T], stored: &[T]) -> Vec<usize> {
+    let width = stored.len() + 1;
+    let mut table = vec![0; (asked.len() + 1) * width];
+    for row in (0..=asked.len()).rev() {
+        for column in (0..=stored.len()).rev() {
+            let at = row * width + column;
+            table[at] = match (asked.get(row), stored.get(column)) {
+                (None, None) => 0,
+                (Some(_), None) => table[at + width] + 1,
+                (None, Some(_)) => table[at + 1] + 1,
+                (Some(word), Some(other)) => (table[at + width + 1] + usize::from(word != other))
+                    .min(table[at + width] + 1)
+                    .min(table[at + 1] + 1),
+            };
         }
-        above = this;
     }
-    above.pop()
+    table
 }
 
 /// Both texts with the words that differ in braces: `-DA=1 {-DB=2}`. A word
@@ -55,22 +65,7 @@ pub(crate) fn marked(asked: &str, stored: &str) -> (String, String) {
 /// Which words of either side stand unchanged on the shortest way from one to
 /// the other.
 fn common(asked: &[&str], stored: &[&str]) -> (Vec<bool>, Vec<bool>) {
-    let width = stored.len() + 1;
-    let mut table = vec![0_usize; (asked.len() + 1) * width];
-    // From the end, so that the way can be walked from the beginning.
-    for row in (0..=asked.len()).rev() {
-        for column in (0..=stored.len()).rev() {
-            let at = row * width + column;
-            table[at] = match (asked.get(row), stored.get(column)) {
-                (None, None) => 0,
-                (Some(_), None) => table[at + width] + 1,
-                (None, Some(_)) => table[at + 1] + 1,
-                (Some(word), Some(other)) => (table[at + width + 1] + usize::from(word != other))
-                    .min(table[at + width] + 1)
-                    .min(table[at + 1] + 1),
-            };
-        }
-    }
+    let (width, table) = (stored.len() + 1, table(asked, stored));
     let mut kept = (vec![false; asked.len()], vec![false; stored.len()]);
     let (mut row, mut column) = (0, 0);
     while row < asked.len() && column < stored.len() {

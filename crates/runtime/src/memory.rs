@@ -1,9 +1,9 @@
 //! Code objects in this process's memory, the least recently used going first.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
 use gfxpack_model::KernelKey;
+use hashlink::LruCache;
 
 use crate::code_object::CodeObject;
 use crate::mutex::lock;
@@ -14,13 +14,16 @@ pub(crate) struct Memory {
     state: Mutex<State>,
 }
 
-#[derive(Default, Clone)]
+#[derive(Clone)]
 struct State {
-    objects: HashMap<KernelKey, (u64, CodeObject)>,
-    /// Keys by when they were used.
-    order: BTreeMap<u64, KernelKey>,
-    uses: u64,
+    objects: LruCache<KernelKey, CodeObject>,
     bytes: u64,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { objects: LruCache::new_unbounded(), bytes: 0 }
+    }
 }
 
 impl Memory {
@@ -36,13 +39,7 @@ impl Memory {
     }
 
     pub(crate) fn get(&self, key: &KernelKey) -> Option<CodeObject> {
-        let mut state = lock(&self.state);
-        let (used, code_object) = state.objects.get(key)?.clone();
-        let now = state.tick();
-        state.objects.insert(key.clone(), (now, code_object.clone()));
-        state.order.remove(&used);
-        state.order.insert(now, key.clone());
-        Some(code_object)
+        lock(&self.state).objects.get(key).cloned()
     }
 
     /// Keeps a code object, unless it alone is more than the limit.
@@ -51,31 +48,15 @@ impl Memory {
         if size > self.limit_bytes {
             return;
         }
-        let mut state = lock(&self.state);
-        state.remove(key);
-        while state.bytes + size > self.limit_bytes {
-            let Some(oldest) = state.order.first_key_value().map(|(_, key)| key.clone()) else {
-                break;
-            };
-            state.remove(&oldest);
-        }
-        let now = state.tick();
+        let state = &mut *lock(&self.state);
+        let mut gone = state.objects.insert(key.clone(), code_object.clone());
         state.bytes += size;
-        state.order.insert(now, key.clone());
-        state.objects.insert(key.clone(), (now, code_object.clone()));
-    }
-}
-
-impl State {
-    fn tick(&mut self) -> u64 {
-        self.uses += 1;
-        self.uses
-    }
-
-    fn remove(&mut self, key: &KernelKey) {
-        if let Some((used, code_object)) = self.objects.remove(key) {
-            self.order.remove(&used);
-            self.bytes -= code_object.len() as u64;
+        loop {
+            state.bytes -= gone.map_or(0, |gone| gone.len() as u64);
+            if state.bytes <= self.limit_bytes {
+                break;
+            }
+            gone = state.objects.remove_lru().map(|(_, oldest)| oldest);
         }
     }
 }

@@ -119,26 +119,23 @@ impl Warnings {
 
     /// Why a file gave no kernel, where something is wrong with it.
     pub(crate) fn miss(&self, file: &Path, reason: &MissReason) {
-        let class = match reason {
+        let (class, text) = match reason {
             MissReason::NoFile | MissReason::NoKernel => return,
-            MissReason::Unreadable(error) => class_of(error.fault()),
-            MissReason::MovedAside { .. } | MissReason::Damaged(_) => WarningClass::Corrupt,
-            MissReason::Untrusted(_) => WarningClass::Untrusted,
-            MissReason::NoCodeObject(_) | MissReason::OtherTarget(_) => WarningClass::WrongTarget,
-        };
-        let text = match reason {
             // The error names the file.
-            MissReason::Unreadable(error) => chain(error),
-            MissReason::Damaged(error) => chain(error),
-            MissReason::Untrusted(error) => chain(error),
+            MissReason::Unreadable(error) => (class_of(error.fault()), chain(error)),
+            MissReason::Damaged(error) => (WarningClass::Corrupt, chain(error)),
+            MissReason::Untrusted(error) => (WarningClass::Untrusted, chain(error)),
             MissReason::MovedAside { kept_as, source } => {
-                format!("{}, which is now `{}`", chain(source), kept_as.display())
+                let text = format!("{}, which is now `{}`", chain(source), kept_as.display());
+                (WarningClass::Corrupt, text)
             }
-            MissReason::NoCodeObject(error) => unusable(file, &chain(error)),
+            MissReason::NoCodeObject(error) => {
+                (WarningClass::WrongTarget, unusable(file, &chain(error)))
+            }
             MissReason::OtherTarget(targets) => {
-                unusable(file, &format!("its code is for {}", spelled(targets)))
+                let why = format!("its code is for {}", spelled(targets));
+                (WarningClass::WrongTarget, unusable(file, &why))
             }
-            MissReason::NoFile | MissReason::NoKernel => return,
         };
         self.fault(class, file, &text, reason.hint());
     }

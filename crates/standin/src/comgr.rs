@@ -3,106 +3,37 @@
 use core::ffi::{c_char, c_int};
 
 use crate::record::refuse;
-use crate::succeed;
+use crate::{give, succeed};
 
 /// `AMD_COMGR_STATUS_ERROR`.
 const STATUS_ERROR: c_int = 1;
 /// A release that supports every option in use.
 const VERSION: (usize, usize) = (3, 0);
 
-/// Source: comgr, `amd_comgr.h`, as all functions here.
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn amd_comgr_get_version(major: *mut usize, minor: *mut usize) {
-    // SAFETY: the caller passes where to put the numbers.
-    unsafe {
-        major.write(VERSION.0);
-        minor.write(VERSION.1);
+// Source: comgr, `amd_comgr.h`, as all functions here. Handles are structs of one 64-bit integer.
+give! {
+    amd_comgr_get_version(major: *mut usize, minor: *mut usize) {
+        *major = VERSION.0, *minor = VERSION.1
+    }
+    amd_comgr_status_string(_status: c_int, text: *mut *const c_char) {
+        *text = c"refused by gfxpack's stand-in of comgr".as_ptr()
+    }
+    amd_comgr_get_data(_data: u64, size: *mut usize, _bytes: *mut c_char) { *size = 0 }
+    amd_comgr_action_data_count(_set: u64, _kind: c_int, count: *mut usize) { *count = 0 }
+    amd_comgr_create_action_info(handle: *mut u64) { *handle = 1 }
+    amd_comgr_create_data_set(handle: *mut u64) { *handle = 1 }
+    amd_comgr_create_data(_kind: c_int, data: *mut u64) { *data = 1 }
+    amd_comgr_action_data_get_data(_set: u64, _kind: c_int, _index: usize, data: *mut u64) {
+        *data = 1
     }
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn amd_comgr_status_string(_status: c_int, text: *mut *const c_char) -> c_int {
-    // SAFETY: the caller passes where to put the text, which lives for ever.
-    unsafe { text.write(c"refused by gfxpack's stand-in of comgr".as_ptr()) };
-    0
-}
-
-/// `amd_comgr_do_action(kind, info, input, result)`: the handles are structs
-/// of one 64-bit integer.
+/// `amd_comgr_do_action(kind, info, input, result)`.
 // SAFETY: the name is that of a library which this crate takes the place of.
 #[unsafe(no_mangle)]
 extern "C" fn amd_comgr_do_action(kind: c_int, _info: u64, _input: u64, _result: u64) -> c_int {
     refuse(format!("comgr action {kind}").as_bytes());
     STATUS_ERROR
-}
-
-/// `amd_comgr_get_data(data, size, bytes)`.
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn amd_comgr_get_data(
-    _data: u64,
-    size: *mut usize,
-    _bytes: *mut c_char,
-) -> c_int {
-    // SAFETY: the caller passes where to put the size.
-    unsafe { size.write(0) };
-    0
-}
-
-/// `amd_comgr_action_data_count(set, kind, count)`.
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn amd_comgr_action_data_count(
-    _set: u64,
-    _kind: c_int,
-    count: *mut usize,
-) -> c_int {
-    // SAFETY: the caller passes where to put the count.
-    unsafe { count.write(0) };
-    0
-}
-
-/// Defines functions that hand out a handle by their only parameter.
-macro_rules! create {
-    ($($name:ident)*) => {$(
-        // SAFETY: the name is that of a library which this crate takes the place of.
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(handle: *mut u64) -> c_int {
-            // SAFETY: the caller passes where to put the handle, which nobody looks into.
-            unsafe { handle.write(1) };
-            0
-        }
-    )*};
-}
-
-create! {
-    amd_comgr_create_action_info
-    amd_comgr_create_data_set
-}
-
-/// `amd_comgr_create_data(kind, data)`.
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn amd_comgr_create_data(_kind: c_int, data: *mut u64) -> c_int {
-    // SAFETY: the caller passes where to put the handle, which nobody looks into.
-    unsafe { data.write(1) };
-    0
-}
-
-/// `amd_comgr_action_data_get_data(set, kind, index, data)`.
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn amd_comgr_action_data_get_data(
-    _set: u64,
-    _kind: c_int,
-    _index: usize,
-    data: *mut u64,
-) -> c_int {
-    // SAFETY: the caller passes where to put the handle, which nobody looks into.
-    unsafe { data.write(1) };
-    0
 }
 
 succeed! {

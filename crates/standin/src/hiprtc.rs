@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::code_object::{STAND_IN_BYTES, stand_in};
 use crate::record::{Event, record, refuse};
-use crate::succeed;
+use crate::{give, succeed};
 
 /// `HIPRTC_ERROR_COMPILATION`.
 const ERROR_COMPILATION: c_int = 6;
@@ -42,16 +42,10 @@ unsafe fn owned(text: *const c_char) -> CString {
     unsafe { CStr::from_ptr(text) }.to_owned()
 }
 
-/// Source: HIP, `hiprtc.h`, as all functions here.
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hiprtcVersion(major: *mut c_int, minor: *mut c_int) -> c_int {
-    // SAFETY: the caller passes where to put the numbers.
-    unsafe {
-        major.write(VERSION.0);
-        minor.write(VERSION.1);
-    }
-    0
+// Source: HIP, `hiprtc.h`, as all functions here.
+give! {
+    hiprtcVersion(major: *mut c_int, minor: *mut c_int) { *major = VERSION.0, *minor = VERSION.1 }
+    hiprtcGetProgramLogSize(_program: *mut c_void, size: *mut usize) { *size = 0 }
 }
 
 // SAFETY: the name is that of a library which this crate takes the place of.
@@ -130,14 +124,6 @@ unsafe extern "C" fn hiprtcGetCode(program: *mut c_void, code: *mut c_char) -> c
         // SAFETY: the caller has room for as many bytes as it was told.
         unsafe { code.cast::<[u8; STAND_IN_BYTES]>().write(stand_in(number)) };
     }
-    0
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hiprtcGetProgramLogSize(_program: *mut c_void, size: *mut usize) -> c_int {
-    // SAFETY: the caller passes where to put the size.
-    unsafe { size.write(0) };
     0
 }
 

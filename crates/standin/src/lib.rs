@@ -54,3 +54,21 @@ macro_rules! succeed {
     )*};
 }
 pub(crate) use succeed;
+
+/// Defines functions that put values where their parameters point to, and
+/// succeed: `hipGetDevice(device: *mut c_int) { *device = 0 }`. Objects that
+/// they hand out are dangling pointers: nobody looks into them.
+macro_rules! give {
+    ($(
+        $name:ident($($parameter:ident: $type:ty),*) { $(*$place:ident = $value:expr),+ }
+    )*) => {$(
+        // SAFETY: the name is that of a library which this crate takes the place of.
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($parameter: $type),*) -> core::ffi::c_int {
+            // SAFETY: the caller passes where to put the values.
+            $(unsafe { $place.write($value) };)+
+            0
+        }
+    )*};
+}
+pub(crate) use give;

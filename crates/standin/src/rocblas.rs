@@ -3,27 +3,15 @@
 
 use core::ffi::{c_int, c_void};
 
-use crate::succeed;
+use crate::{give, succeed};
 
 /// `rocblas_atomics_allowed`.
 const ATOMICS_ALLOWED: c_int = 1;
 
-/// Source: rocBLAS, `rocblas-auxiliary.h`.
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn rocblas_create_handle(handle: *mut *mut c_void) -> c_int {
-    // SAFETY: the caller passes where to put the handle, which nobody looks into.
-    unsafe { handle.write(core::ptr::dangling_mut()) };
-    0
-}
-
-/// Source: rocBLAS, `rocblas-auxiliary.h`.
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn rocblas_get_atomics_mode(_handle: *mut c_void, mode: *mut c_int) -> c_int {
-    // SAFETY: the caller passes where to put the mode.
-    unsafe { mode.write(ATOMICS_ALLOWED) };
-    0
+// Source: rocBLAS, `rocblas-auxiliary.h`.
+give! {
+    rocblas_create_handle(handle: *mut *mut c_void) { *handle = core::ptr::dangling_mut() }
+    rocblas_get_atomics_mode(_handle: *mut c_void, mode: *mut c_int) { *mode = ATOMICS_ALLOWED }
 }
 
 succeed! {

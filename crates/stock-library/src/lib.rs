@@ -23,7 +23,7 @@ mod tree;
 
 pub use elf::{ElfError, ElfFile, SharedObject, Undefined};
 pub use error::{LibraryError, LibrarySourceError};
-pub use library::Library;
+pub use library::{Library, sha256};
 pub use lines::{read_line, write_line};
 pub use needs::{Needs, file_of, is_sqlite, is_stood_in, stood_in};
 pub use probe::{CANCELLED, Patient, temporary_directory};

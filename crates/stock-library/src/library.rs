@@ -1,6 +1,5 @@
 //! A library on this machine, and what it takes to start it.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -69,17 +68,6 @@ impl Library {
         describe(product, path, dirs, &[root], None)
     }
 
-    /// Where the loader looks, behind a directory: `DIR:DIR`.
-    #[must_use]
-    pub fn search_path_behind(&self, first: &Path) -> OsString {
-        let mut search_path = first.as_os_str().to_owned();
-        for path in &self.search_path {
-            search_path.push(":");
-            search_path.push(path);
-        }
-        search_path
-    }
-
     /// What the library needs from others, and what of it nobody here
     /// supplies.
     ///
@@ -126,7 +114,11 @@ pub(crate) fn describe(
     })
 }
 
-fn sha256(file: &Path) -> io::Result<Digest> {
+/// The digest of a file.
+///
+/// # Errors
+/// The system's.
+pub fn sha256(file: &Path) -> io::Result<Digest> {
     let mut file = File::open(file)?;
     let mut sha256 = Sha256::new();
     let mut buffer = vec![0; 256 << 10];

@@ -21,19 +21,31 @@ impl Library {
     /// found, with empty libraries out of `stubs` before all others.
     #[must_use]
     pub fn probe_command(&self, probe: &Path, stubs: &Path) -> Command {
-        let search_path = self.search_path_behind(stubs);
-        #[expect(clippy::disallowed_methods, reason = "the probe is a part of gfxpack")]
-        let mut command = match &self.loader {
-            Some(loader) => {
-                let mut command = Command::new(loader);
-                command.arg("--library-path").arg(&search_path).arg(probe);
-                command
-            }
-            None => Command::new(probe),
-        };
+        self.command(probe, stubs, None)
+    }
+
+    /// The same for any program, with a library that is loaded before all
+    /// others.
+    #[must_use]
+    pub fn command(&self, program: &Path, stubs: &Path, preload: Option<&Path>) -> Command {
+        let mut search_path = stubs.as_os_str().to_owned();
+        for path in &self.search_path {
+            search_path.push(":");
+            search_path.push(path);
+        }
+        #[expect(clippy::disallowed_methods, reason = "what is started is a part of gfxpack")]
+        let mut command = Command::new(self.loader.as_deref().unwrap_or(program));
         command.env_clear();
-        if self.loader.is_none() {
-            command.env("LD_LIBRARY_PATH", &search_path);
+        if self.loader.is_some() {
+            if let Some(preload) = preload {
+                command.arg("--preload").arg(preload);
+            }
+            command.arg("--library-path").arg(search_path).arg(program);
+        } else {
+            command.env("LD_LIBRARY_PATH", search_path);
+            if let Some(preload) = preload {
+                command.env("LD_PRELOAD", preload);
+            }
         }
         command
     }

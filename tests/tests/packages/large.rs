@@ -43,8 +43,7 @@ fn assert_unpacks_to(input: &std::path::Path, package: &std::path::Path, unpack:
     run(tool("bash").args(["-o", "pipefail", "-ec", &script]).arg(package).arg(input));
 }
 
-/// Just past what 32 bits count; `cargo xtask bench large` packs a real kdb
-/// that is larger. Nothing here digests the file that need not.
+/// Just past what 32 bits count. Nothing here digests the file that need not.
 #[test]
 fn more_than_four_gibibytes_come_back_and_take_no_more_memory_than_less() {
     let dir = temp();

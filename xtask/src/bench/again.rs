@@ -3,17 +3,16 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 use clap::Args;
 use xshell::Shell;
 
 use super::built;
-use super::scale::{Step, measure, write_keys};
-use super::table::{Row, Table, write_section};
-use crate::root::root;
-use crate::say::say;
+use super::keys::{SOURCES, SYMBOLS, write_keys};
+use super::measure::{USUAL_COLUMNS, Way, cores, rounds};
+use super::table::Table;
 
 /// Build many keys, then build them again
 #[derive(Debug, Args)]
@@ -29,95 +28,59 @@ pub(crate) struct Again {
     print: bool,
 }
 
-/// One way to do nothing.
-struct Way {
-    name: &'static str,
-    program: PathBuf,
-    words: Vec<String>,
-    steps: Vec<Step>,
-}
-
 impl Again {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         let gfxpack = built::gfxpack(sh)?;
-        let cores = std::thread::available_parallelism()?;
         let mut text = format!(
             "## Building again\n\n`gfxpack dist` with a .deb and an .rpm, where all of that is there \
              already, and ninja with as many targets that are up to date; medians of {} rounds in \
-             turn on {cores} cores. Assembly kernels of {} bytes of arguments. gfxpack compares \
+             turn on {} cores. Assembly kernels of {} bytes of arguments. gfxpack compares \
              what compilers were told of files with what they would be told now, and the identity \
              of every output; `--verify-all` also reads all of them again.\n",
             self.rounds,
-            arguments()
+            cores()?,
+            SYMBOLS * " -Wa,-defsym,symbol_00=16".len()
         );
         for &keys in &self.keys {
-            write!(text, "\n{}", self.table(&gfxpack, keys)?.markdown())?;
+            write!(text, "\n{}", self.table(sh, &gfxpack, keys)?.markdown())?;
         }
-        say(&text);
-        if !self.print {
-            write_section(&root().join("docs/benchmarks.md"), "again", &text)?;
-        }
-        Ok(())
+        built::publish((!self.print).then_some("again"), &text)
     }
 
-    fn table(&self, gfxpack: &Path, keys: usize) -> anyhow::Result<Table> {
+    fn table(&self, sh: &Shell, gfxpack: &Path, keys: usize) -> anyhow::Result<Table> {
         let dir = built::dir().join(format!("again-{keys}"));
+        let _cache = sh.push_env("GFXPACK_CACHE_DIR", dir.join("cache"));
         fs::create_dir_all(dir.join("src"))?;
         write_keys(&dir, keys)?;
         fs::write(dir.join("build.ninja"), ninja(keys))?;
-        let dist = ["dist", "--keys", "keys.jsonl", "--source-dir", "src", "--target", "gfx906_60"];
-        let more = ["--format", "deb,rpm", "--license", "MIT", "--copyright", "Nobody"];
-        let last = ["--package-version", "1", "--maintainer", "Nobody <a@b.org>", "--out", "out"];
-        let dist = [&dist[..], &more, &last].concat();
-        let way = |name, program: &Path, words: &[&str]| Way {
-            name,
-            program: program.to_owned(),
-            words: words.iter().map(|word| (*word).to_owned()).collect(),
-            steps: Vec::new(),
-        };
+        let gfxpack = gfxpack.display().to_string();
+        let dist = [
+            [&gfxpack, "dist", "--keys", "keys.jsonl", "--source-dir", "src"],
+            ["--target", "gfx906_60", "--format", "deb,rpm", "--license", "MIT"],
+            ["--copyright", "Nobody", "--package-version", "1", "--out", "out"],
+        ];
+        let dist = [&dist.concat()[..], &["--maintainer", "Nobody <a@b.org>"]].concat();
         let mut ways = [
-            way("ninja", Path::new("ninja"), &["--quiet"]),
-            way("gfxpack dist", gfxpack, &dist),
-            way("gfxpack dist --verify-all", gfxpack, &[&dist[..], &["--verify-all"]].concat()),
+            Way::new("ninja", &dir, &["ninja", "--quiet"]),
+            Way::new("gfxpack dist", &dir, &dist),
+            Way::new("gfxpack dist --verify-all", &dir, &[&dist[..], &["--verify-all"]].concat()),
         ];
         // The first round makes all there is, the second notes what has rested by then.
-        for round in 0..self.rounds + 2 {
-            for way in &mut ways {
-                let words: Vec<&str> = way.words.iter().map(String::as_str).collect();
-                let step = measure(way.name, &way.program, &words, &dir)?;
-                say(&format!("{keys} keys, {}: {:.2} s", way.name, step.seconds));
-                if round > 1 {
-                    way.steps.push(step);
-                }
-            }
-        }
+        rounds(sh, &mut ways, 2, self.rounds)?;
         fs::remove_dir_all(&dir).context("failed to remove what was built")?;
-        let row = |way: &Way| {
-            let last = way.steps.last().expect("at least one round");
-            Row {
-                name: way.name.to_owned(),
-                seconds: way.steps.iter().map(|step| step.seconds).collect(),
-                more: vec![format!("{:.2} s", last.cpu), format!("{} MB", last.peak / 1_000_000)],
-            }
-        };
         Ok(Table {
             title: format!("{keys} keys"),
-            columns: vec!["CPU time", "peak memory"],
-            rows: ways.iter().map(row).collect(),
+            columns: USUAL_COLUMNS.into(),
+            rows: ways.iter().map(Way::usual_row).collect(),
         })
     }
-}
-
-/// Bytes of one key's arguments, roughly.
-fn arguments() -> usize {
-    super::scale::SYMBOLS * " -Wa,-defsym,symbol_00=16".len()
 }
 
 /// So many targets of a few sources.
 fn ninja(targets: usize) -> String {
     let mut text = "rule touch\n  command = touch $out\n".to_owned();
     for target in 0..targets {
-        let source = target % super::scale::SOURCES;
+        let source = target % SOURCES;
         writeln!(text, "build ninja/{target}.o: touch src/conv{source:02}.s").expect("a String");
     }
     text

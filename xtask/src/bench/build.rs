@@ -6,18 +6,16 @@ mod same;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Instant;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::Args;
 use serde_json::Value;
-use wait4::Wait4;
 use xshell::{Shell, cmd};
 
 use self::same::Same;
 use super::built;
-use super::table::{Row, Table, median, write_section};
+use super::measure::{Sample, cores, run, run_to_any_end};
+use super::table::{Row, Table, median};
 use crate::root::root;
 use crate::say::say;
 
@@ -70,13 +68,20 @@ enum Run {
 #[derive(Debug, Default, Clone)]
 struct Measured {
     seconds: f64,
-    /// Of all processes.
     cpu: f64,
     /// CPU seconds by language.
     languages: BTreeMap<String, f64>,
     /// CPU seconds of what several kernels share.
     shared: BTreeMap<String, f64>,
 }
+
+impl From<Sample> for Measured {
+    fn from(sample: Sample) -> Self {
+        Self { seconds: sample.seconds, cpu: sample.cpu, ..Self::default() }
+    }
+}
+
+const LANGUAGES: [&str; 3] = ["hip", "opencl-c", "assembly"];
 
 /// Where things lie, and what is built.
 struct Ground {
@@ -103,11 +108,7 @@ impl Build {
         }
         let same = ground.compare(sh)?;
         let text = self.text(&ways, jobs, &ground.cores, same);
-        say(&text);
-        match &self.section {
-            Some(section) => write_section(&root().join("docs/benchmarks.md"), section, &text),
-            None => Ok(()),
-        }
+        built::publish(self.section.as_deref(), &text)
     }
 
     fn ground(&self, sh: &Shell) -> anyhow::Result<Ground> {
@@ -125,7 +126,7 @@ impl Build {
             (None, None) => add("--manifest", &root().join("packaging/kernels/kernels.toml")),
         }
         let dir = built::dir().join("build");
-        let cores = std::thread::available_parallelism()?.to_string();
+        let cores = cores()?.to_string();
         Ok(Ground { dir, gfxpack, inputs, cores })
     }
 
@@ -206,7 +207,7 @@ fn by_language(ways: &[Way]) -> String {
     let mut text = "\n| language | hipcc and clang | gfxpack | times less CPU |\n\
                     | --- | ---: | ---: | ---: |\n"
         .to_owned();
-    for language in ["hip", "opencl-c", "assembly"] {
+    for language in LANGUAGES {
         if let Some(theirs) = of("xargs, hipcc and clang", language)
             && let Some(ours) = of("gfxpack", language)
         {
@@ -250,8 +251,8 @@ impl Ground {
     /// Lays the sources out, and gives the number of commands.
     fn stage(&self, sh: &Shell) -> anyhow::Result<usize> {
         let stage = self.dir.join("stage");
-        remove(&stage)?;
-        fs::create_dir_all(&self.dir)?;
+        sh.remove_path(&stage)?;
+        sh.create_dir(&self.dir)?;
         let (gfxpack, inputs, cache) = (&self.gfxpack, &self.inputs, self.dir.join("plan-cache"));
         cmd!(sh, "{gfxpack} plan {inputs...} --stage {stage} --cache-dir {cache}")
             .quiet()
@@ -276,41 +277,38 @@ impl Ground {
         Ok(commands.lines().count())
     }
 
-    fn measure(&self, sh: &Shell, run: &Run) -> anyhow::Result<Measured> {
+    fn measure(&self, sh: &Shell, way: &Run) -> anyhow::Result<Measured> {
         let (stage, cores) = (self.dir.join("stage"), &self.cores);
-        match run {
+        let (cache, objects) = (self.dir.join("cache"), stage.join("objects"));
+        if matches!(way, Run::Xargs | Run::Make) {
+            sh.remove_path(&objects)?;
+            sh.create_dir(&objects)?;
+        }
+        match way {
             Run::Xargs => {
-                empty(&stage.join("objects"))?;
                 let mut all = Measured::default();
-                for language in ["hip", "opencl-c", "assembly"] {
-                    let list = stage.join(language);
-                    if !list.is_file() {
-                        continue;
-                    }
+                for language in LANGUAGES.iter().filter(|language| stage.join(language).is_file()) {
+                    let _in_stage = sh.push_dir(&stage);
                     let xargs = "xargs -a \"$0\" -d '\\n' -n 1 -P \"$1\" sh -c";
-                    let command = cmd!(sh, "sh -c {xargs} {list} {cores}");
-                    let one = time(Command::from(command).current_dir(&stage), true)?.0;
+                    let one = run_to_any_end(cmd!(sh, "sh -c {xargs} {language} {cores}"))?;
                     all.seconds += one.seconds;
                     all.cpu += one.cpu;
-                    all.languages.insert(language.to_owned(), one.cpu);
+                    all.languages.insert((*language).to_owned(), one.cpu);
                 }
                 Ok(all)
             }
             Run::Make => {
-                empty(&stage.join("objects"))?;
-                let command = cmd!(sh, "make -k -s -j {cores}");
-                Ok(time(Command::from(command).current_dir(&stage), true)?.0)
+                let _in_stage = sh.push_dir(&stage);
+                Ok(run_to_any_end(cmd!(sh, "make -k -s -j {cores}"))?.into())
             }
             Run::Cold(options) => {
-                remove(&self.dir.join("cache"))?;
+                sh.remove_path(&cache)?;
                 self.build(sh, options)
             }
             Run::Warm => self.build(sh, &[]),
             Run::Plan => {
-                let (gfxpack, inputs, cache) =
-                    (&self.gfxpack, &self.inputs, self.dir.join("cache"));
-                let command = cmd!(sh, "{gfxpack} plan {inputs...} --cache-dir {cache}");
-                Ok(time(&mut Command::from(command), false)?.0)
+                let (gfxpack, inputs) = (&self.gfxpack, &self.inputs);
+                Ok(run(cmd!(sh, "{gfxpack} plan {inputs...} --cache-dir {cache}"))?.into())
             }
         }
     }
@@ -318,13 +316,14 @@ impl Ground {
     fn build(&self, sh: &Shell, options: &[&str]) -> anyhow::Result<Measured> {
         let (gfxpack, inputs, cache) = (&self.gfxpack, &self.inputs, self.dir.join("cache"));
         let out = self.dir.join("out");
-        remove(&out)?;
-        let command = cmd!(
+        sh.remove_path(&out)?;
+        let sample = run(cmd!(
             sh,
             "{gfxpack} build {inputs...} {options...} --cache-dir {cache} --out {out}
              --allow-partial --message-format json"
-        );
-        let (mut measured, said) = time(&mut Command::from(command), false)?;
+        ))?;
+        let said = sample.output.clone();
+        let mut measured = Measured::from(sample);
         for line in said.lines() {
             let message: Value = serde_json::from_str(line)?;
             let cpu = message["cpu_milliseconds"].as_f64().unwrap_or_default() / 1000.0;
@@ -357,34 +356,4 @@ fn language(line: &str) -> &'static str {
     } else {
         "hip"
     }
-}
-
-/// Runs a command to its end; gives what it took and what it printed. One
-/// whose kernels may be refused may fail.
-fn time(command: &mut Command, may_fail: bool) -> anyhow::Result<(Measured, String)> {
-    let dir = tempfile::tempdir()?;
-    let (out, err) = (dir.path().join("out"), dir.path().join("err"));
-    command.stdin(Stdio::null()).stdout(fs::File::create(&out)?).stderr(fs::File::create(&err)?);
-    let started = Instant::now();
-    let used = command.spawn().context("failed to start a command")?.wait4()?;
-    let seconds = started.elapsed().as_secs_f64();
-    let said = fs::read_to_string(&out)?;
-    let words = fs::read_to_string(&err)?;
-    ensure!(used.status.success() || may_fail, "failed to run a command: {words}{said}");
-    let cpu = (used.rusage.utime + used.rusage.stime).as_secs_f64();
-    Ok((Measured { seconds, cpu, ..Measured::default() }, said))
-}
-
-fn remove(path: &Path) -> anyhow::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("failed to remove `{}`", path.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn empty(path: &Path) -> anyhow::Result<()> {
-    remove(path)?;
-    fs::create_dir_all(path).with_context(|| format!("failed to create `{}`", path.display()))
 }

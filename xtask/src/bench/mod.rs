@@ -6,7 +6,8 @@ mod ask;
 mod build;
 mod built;
 mod kdb;
-mod large;
+mod keys;
+mod measure;
 mod package;
 mod read;
 mod remote;
@@ -31,7 +32,6 @@ enum What {
     Ask(ask::Ask),
     Build(build::Build),
     Kdb(kdb::Kdb),
-    Large(large::Large),
     Package(package::Package),
     Read(read::Read),
     Remote(remote::Remote),
@@ -48,7 +48,6 @@ impl Bench {
             What::Ask(ask) => ask.run(sh),
             What::Build(build) => build.run(sh),
             What::Kdb(kdb) => kdb.run(sh),
-            What::Large(large) => large.run(sh),
             What::Package(package) => package.run(sh),
             What::Read(read) => read.run(sh),
             What::Remote(remote) => remote.run(sh),

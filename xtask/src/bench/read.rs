@@ -8,10 +8,9 @@ use clap::Args;
 use xshell::{Shell, cmd};
 
 use super::built;
-use super::scale::{Step, measure};
-use super::table::{Row, Table, write_section};
+use super::measure::{USUAL_COLUMNS, Way, cores, rounds};
+use super::table::Table;
 use crate::root::root;
-use crate::say::say;
 
 /// Verify kdbs, and look kernels up
 #[derive(Debug, Args)]
@@ -47,28 +46,25 @@ print(sqlite3.connect(sys.argv[1]).execute(
 impl Read {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         let gfxpack = built::gfxpack(sh)?;
-        let builtin = super::kdb::builtin(sh)?;
-        cmd!(sh, "cargo build --release --package gfxpack-kdb --example assemble").run()?;
-        let assemble = root().join("target/release/examples/assemble");
-        let (dir, rows) = (built::dir().join("read"), self.rows.to_string());
+        let (dir, rows) = (built::dir().join("read"), self.rows);
         sh.create_dir(&dir)?;
         let mut tables = String::new();
         for form in ["bz2", "raw"] {
             let kdb = dir.join(format!("{form}.kdb"));
-            cmd!(sh, "{assemble} {builtin} {rows} {kdb} {form}").quiet().ignore_stdout().run()?;
-            let size = fs::metadata(&kdb)?.len() / self.rows.max(1) as u64;
+            built::large_kdb(sh, rows.into(), &kdb, form)?;
+            let size = fs::metadata(&kdb)?.len() / u64::from(rows.max(1));
             let title = format!("`kdb verify`, {rows} rows of {size} bytes, {form}");
-            tables += &self.table(title, &["kdb", "verify"], VERIFY, &gfxpack, &kdb)?;
+            tables += &self.table(sh, title, "verify", VERIFY, &gfxpack, &kdb)?;
             if form == "bz2" {
                 let title = format!("`kdb info`, {rows} rows");
-                tables += &self.table(title, &["kdb", "info"], COUNT, &gfxpack, &kdb)?;
+                tables += &self.table(sh, title, "info", COUNT, &gfxpack, &kdb)?;
             }
         }
         sh.remove_path(&dir)?;
         let lookups = cmd!(sh, "cargo bench --package gfxpack-runtime --bench lookup -- --table");
         let lookups = lookups.read()?;
         let lookups = lookups.lines().filter(|line| line.starts_with('|')).collect::<Vec<_>>();
-        let cores = std::thread::available_parallelism()?;
+        let cores = cores()?;
         let text = format!(
             "## Lookups\n\nOne lookup among 10,000 kernels of 40 kB, in microseconds. MIOpen opens \
              the user's and the installed kdb for each. With one thread CPU time, with two the \
@@ -81,47 +77,25 @@ impl Read {
             lookups.join("\n"),
             self.rounds
         );
-        say(&text);
-        if !self.print {
-            write_section(&root().join("docs/benchmarks.md"), "read", &text)?;
-        }
-        Ok(())
+        built::publish((!self.print).then_some("read"), &text)
     }
 
     fn table(
         &self,
+        sh: &Shell,
         title: String,
-        command: &[&str],
+        command: &str,
         script: &str,
         gfxpack: &Path,
         kdb: &Path,
     ) -> anyhow::Result<String> {
-        let kdb = kdb.display().to_string();
-        let command = [command, &[kdb.as_str()]].concat();
-        let python = ["-c", script, &kdb];
-        let ways: [(&str, &Path, &[&str]); 2] =
-            [("Python", Path::new("python3"), &python), ("gfxpack", gfxpack, &command)];
-        let mut steps: [Vec<Step>; 2] = [Vec::new(), Vec::new()];
-        for _ in 0..self.rounds {
-            for ((name, program, words), steps) in ways.iter().zip(&mut steps) {
-                steps.push(measure(name, program, words, &root())?);
-            }
-        }
-        let row = |(name, steps): (&str, &Vec<Step>)| {
-            let cpu: Vec<f64> = steps.iter().map(|step| step.cpu).collect();
-
-            let peak = steps.iter().map(|step| step.peak).max().unwrap_or_default();
-            Row {
-                name: name.to_owned(),
-                seconds: steps.iter().map(|step| step.seconds).collect(),
-                more: vec![
-                    format!("{:.2} s", super::table::median(&cpu)),
-                    format!("{} MB", peak / 1_000_000),
-                ],
-            }
-        };
-        let rows = ways.iter().map(|way| way.0).zip(&steps).map(row).collect();
-        let table = Table { title, columns: vec!["CPU time", "peak memory"], rows };
-        Ok(format!("\n{}", table.markdown()))
+        let (gfxpack, kdb) = (gfxpack.display().to_string(), kdb.display().to_string());
+        let mut ways = [
+            Way::new("Python", &root(), &["python3", "-c", script, &kdb]),
+            Way::new("gfxpack", &root(), &[&gfxpack, "kdb", command, &kdb]),
+        ];
+        rounds(sh, &mut ways, 0, self.rounds)?;
+        let rows = ways.iter().map(Way::usual_row).collect();
+        Ok(format!("\n{}", Table { title, columns: USUAL_COLUMNS.into(), rows }.markdown()))
     }
 }

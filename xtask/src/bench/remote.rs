@@ -5,15 +5,15 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::Args;
 use serde_json::Value;
-use wait4::Wait4;
 use xshell::{Shell, cmd};
 
-use super::table::{Row, Table, median, write_section};
+use super::built;
+use super::measure::{Sample, Way, cores, run};
+use super::table::Table;
 use crate::root::root;
 use crate::say::say;
 
@@ -65,45 +65,34 @@ impl Remote {
         fs::write(dir.join("kernels.toml"), manifest)?;
         let (_service, address) = start(sh, dir)?;
         say(&format!("filling the service with {} objects", self.jobs));
-        let (seconds, _) = build(&gfxpack, dir, &address, 32, false)?;
-        say(&format!("{:.1} s, {:.3} s a job", seconds, seconds / self.jobs as f64));
-        let mut measured = vec![(Vec::new(), Vec::new()); self.at_once.len()];
+        let Sample { seconds, .. } = build(sh, &gfxpack, dir, &address, 32, false)?;
+        say(&format!("{seconds:.1} s, {:.3} s a job", seconds / self.jobs as f64));
+        let way = |at_once: &usize| Way::new(format!("--remote-jobs {at_once}"), dir, &[]);
+        let mut ways: Vec<Way> = self.at_once.iter().map(way).collect();
         for _ in 0..self.rounds.max(1) {
-            for (at_once, (seconds, cpu)) in self.at_once.iter().zip(&mut measured) {
-                let (one_seconds, one_cpu) = build(&gfxpack, dir, &address, *at_once, true)?;
-                seconds.push(one_seconds);
-                cpu.push(one_cpu);
+            for (at_once, way) in self.at_once.iter().zip(&mut ways) {
+                way.samples.push(build(sh, &gfxpack, dir, &address, *at_once, true)?);
             }
         }
-        let rows = self.at_once.iter().zip(measured).map(|(at_once, (seconds, cpu))| Row {
-            name: format!("--remote-jobs {at_once}"),
-            more: vec![
-                format!("{:.0}", self.jobs as f64 / median(&seconds)),
-                format!("{:.1} s", median(&cpu)),
-            ],
-            seconds,
-        });
+        let row = |way: &Way| {
+            let rate = format!("{:.0}", self.jobs as f64 / way.seconds());
+            way.row(vec![rate, format!("{:.1} s", way.cpu())])
+        };
         let table = Table {
             title: format!("{} objects that the service has", self.jobs),
             columns: vec!["jobs a second", "CPU time"],
-            rows: rows.collect(),
+            rows: ways.iter().map(row).collect(),
         };
         let about = format!(
             "buildbox-casd on the same machine ({} cores), one connection, an empty cache of our \
              own; medians of {} rounds in turn. Seconds of the whole command, planning and the \
              kdb included; CPU time gfxpack's.",
-            std::thread::available_parallelism()?,
+            cores()?,
             self.rounds
         );
         let text = format!("{about}\n\n{}", table.markdown());
-        say(&text);
-        write_section(&root().join("docs/benchmarks.md"), "remote", &text)
+        built::publish(Some("remote"), &text)
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "what is measured is started by itself")]
-fn start_program(path: &Path) -> Command {
-    Command::new(path)
 }
 
 fn start(sh: &Shell, dir: &Path) -> anyhow::Result<(Service, String)> {
@@ -114,7 +103,8 @@ fn start(sh: &Shell, dir: &Path) -> anyhow::Result<(Service, String)> {
     );
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let path = format!("{}:{}", tools.display(), sh.var("PATH").unwrap_or_default());
-    let child = start_program(&tools.join("buildbox-casd"))
+    let casd = tools.join("buildbox-casd");
+    let child = Command::from(cmd!(sh, "{casd}"))
         .arg(format!("--bind=127.0.0.1:{port}"))
         .arg(format!("--buildbox-run={}", tools.join("buildbox-run").display()))
         .args(["--runner-arg=--staging-mode=copy-or-link", "--jobs=2"])
@@ -137,31 +127,26 @@ fn start(sh: &Shell, dir: &Path) -> anyhow::Result<(Service, String)> {
     Ok((service, format!("grpc://127.0.0.1:{port}")))
 }
 
-/// Seconds of the whole build, and of processor time.
+/// Builds with an empty cache of our own.
 fn build(
+    sh: &Shell,
     gfxpack: &Path,
     dir: &Path,
     address: &str,
     at_once: usize,
     cached: bool,
-) -> anyhow::Result<(f64, f64)> {
-    sweep(dir)?;
-    let mut command = start_program(gfxpack);
-    command
-        .args(["build", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "out"])
-        .args(["--message-format", "json", "--remote", address])
-        .args(["--remote-jobs", &at_once.to_string()])
-        .env("GFXPACK_CACHE_DIR", dir.join("cache"))
-        .current_dir(dir)
-        .stdin(Stdio::null())
-        .stdout(fs::File::create(dir.join("messages"))?);
-    let begun = Instant::now();
-    let usage = command.spawn()?.wait4()?;
-    ensure!(usage.status.success(), "gfxpack failed");
-    let whole = begun.elapsed().as_secs_f64();
-    let messages = fs::read_to_string(dir.join("messages"))?;
+) -> anyhow::Result<Sample> {
+    sh.remove_path(dir.join("cache"))?;
+    sh.remove_path(dir.join("out"))?;
+    let _dir = sh.push_dir(dir);
+    let at_once = at_once.to_string();
+    let sample = run(cmd!(
+        sh,
+        "{gfxpack} build --manifest kernels.toml --target gfx906_60 --out out --cache-dir cache
+         --message-format json --remote {address} --remote-jobs {at_once}"
+    ))?;
     let (mut jobs, mut hits) = (0, 0);
-    for line in messages.lines() {
+    for line in sample.output.lines() {
         let message: Value = serde_json::from_str(line)?;
         if message["type"] == "job-finished" {
             jobs += 1;
@@ -169,15 +154,5 @@ fn build(
         }
     }
     ensure!(!cached || hits == jobs, "{hits} of {jobs} objects came from the service's cache");
-    Ok((whole, (usage.rusage.utime + usage.rusage.stime).as_secs_f64()))
-}
-
-fn sweep(dir: &Path) -> anyhow::Result<()> {
-    for name in ["cache", "out"] {
-        match fs::remove_dir_all(dir.join(name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
-    }
-    Ok(())
+    Ok(sample)
 }

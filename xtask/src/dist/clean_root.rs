@@ -9,27 +9,12 @@ use xshell::{Shell, cmd};
 use super::source;
 use crate::root::VERSION;
 use crate::say::say;
-use crate::setup::{self, Need, Probe};
+use crate::setup::{self, Need, need};
 
 const NEEDS: &[Need] = &[
-    Need {
-        probe: Probe::Program("mmdebstrap"),
-        why: "make a clean root",
-        apt: "mmdebstrap",
-        dnf: Some("mmdebstrap"),
-    },
-    Need {
-        probe: Probe::Program("dpkg-source"),
-        why: "make the source package",
-        apt: "dpkg-dev",
-        dnf: Some("dpkg-dev"),
-    },
-    Need {
-        probe: Probe::Program("autopkgtest"),
-        why: "test the installed package",
-        apt: "autopkgtest",
-        dnf: None,
-    },
+    need("mmdebstrap", "make a clean root", "mmdebstrap", "mmdebstrap"),
+    need("dpkg-source", "make the source package", "dpkg-dev", "dpkg-dev"),
+    need("autopkgtest", "test the installed package", "autopkgtest", ""),
 ];
 
 /// Leaves the source package and the .debs in `target/dist/SUITE`.

@@ -5,12 +5,12 @@ use std::path::Path;
 use xshell::{Shell, cmd};
 
 use crate::say::say;
-use crate::setup::Probe;
+use crate::setup::is_on_path;
 
 /// Names a package that was built, and has lintian look at it.
 pub(super) fn judged(sh: &Shell, package: &Path) -> anyhow::Result<()> {
     say(&package.display().to_string());
-    if Probe::Program("lintian").is_met(sh) {
+    if is_on_path(sh, "lintian") {
         cmd!(sh, "lintian --allow-root --fail-on error,warning {package}").run()?;
     } else {
         say("lintian is missing: the package is not held to Debian's policy");

@@ -9,47 +9,18 @@ use xshell::{Shell, cmd};
 
 use super::source;
 use crate::say::say;
-use crate::setup::{self, Need, Probe};
+use crate::setup::{self, Need, need};
 
-pub(super) const CC: Need = Need {
-    probe: Probe::Program("cc"),
-    why: "build the bundled SQLite and compression libraries",
-    apt: "gcc libc6-dev",
-    dnf: Some("gcc"),
-};
+pub(super) const CC: Need =
+    need("cc", "build the bundled SQLite and compression libraries", "gcc libc6-dev", "gcc");
 
 pub(super) const NEEDS: &[Need] = &[
     CC,
-    Need {
-        probe: Probe::Program("dpkg-buildpackage"),
-        why: "build by the Debian recipe",
-        apt: "dpkg-dev",
-        dnf: Some("dpkg-dev"),
-    },
-    Need {
-        probe: Probe::Program("dh"),
-        why: "build by the Debian recipe",
-        apt: "debhelper",
-        dnf: Some("debhelper"),
-    },
-    Need {
-        probe: Probe::Program("lintian"),
-        why: "hold .deb packages to Debian's policy",
-        apt: "lintian",
-        dnf: None,
-    },
-    Need {
-        probe: Probe::Program("rpmbuild"),
-        why: "build by the rpm recipe",
-        apt: "rpm",
-        dnf: Some("rpm-build"),
-    },
-    Need {
-        probe: Probe::Program("rpmlint"),
-        why: "hold .rpm packages to what distributions ask of them",
-        apt: "rpmlint",
-        dnf: Some("rpmlint"),
-    },
+    need("dpkg-buildpackage", "build by the Debian recipe", "dpkg-dev", "dpkg-dev"),
+    need("dh", "build by the Debian recipe", "debhelper", "debhelper"),
+    need("lintian", "hold .deb packages to Debian's policy", "lintian", ""),
+    need("rpmbuild", "build by the rpm recipe", "rpm", "rpm-build"),
+    need("rpmlint", "hold .rpm packages to what distributions ask of them", "rpmlint", "rpmlint"),
 ];
 
 /// Leaves what the recipes build in `target/dist`.

@@ -10,7 +10,7 @@ use super::key::keyring;
 use crate::cargo_tool::CargoTool;
 use crate::root::{VERSION, root};
 use crate::say::say;
-use crate::setup::{self, Need, Probe};
+use crate::setup::{self, Need, need};
 use crate::test::{PythonTool, python_tool};
 
 const PYTHON: PythonTool = PythonTool {
@@ -20,12 +20,7 @@ const PYTHON: PythonTool = PythonTool {
     packages: &["cyclonedx-python-lib[json-validation]==11.12.0", "in-toto-attestation==0.9.3"],
 };
 
-const GPG: Need = Need {
-    probe: Probe::Program("gpg"),
-    why: "sign the files",
-    apt: "gpg gpg-agent",
-    dnf: Some("gnupg2"),
-};
+const GPG: Need = need("gpg", "sign the files", "gpg gpg-agent", "gnupg2");
 
 const CARGO_CYCLONEDX: CargoTool = CargoTool {
     name: "cargo-cyclonedx",

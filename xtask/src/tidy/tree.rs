@@ -4,6 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use walkdir::DirEntry;
+
+use crate::files::files_of;
 
 /// One text file, its path relative to the root.
 #[derive(Debug)]
@@ -34,28 +37,19 @@ impl Tree {
     /// Walks the directories instead of asking git, since a source tarball has
     /// none.
     pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
+        let is_ours = |entry: &DirEntry| {
+            entry.file_name() != "target" && entry.file_name() != ".git" && !entry.path_is_symlink()
+        };
         let mut files = Vec::new();
-        let mut open = vec![root.to_owned()];
-        while let Some(dir) = open.pop() {
-            let unreadable = || format!("failed to read `{}`", dir.display());
-            for entry in fs::read_dir(&dir).with_context(unreadable)? {
-                let entry = entry.with_context(unreadable)?;
-                let (path, name) = (entry.path(), entry.file_name());
-                let kind = entry.file_type().with_context(unreadable)?;
-                if kind.is_dir() && name != "target" && name != ".git" {
-                    open.push(path);
-                } else if kind.is_file() {
-                    // What is no text is left out.
-                    let Ok(text) = String::from_utf8(fs::read(&path).with_context(unreadable)?)
-                    else {
-                        continue;
-                    };
-                    let path = path.strip_prefix(root).expect("below the root").to_owned();
-                    files.push(TextFile { path, text });
-                }
+        for path in files_of(root, is_ours)? {
+            let bytes = fs::read(&path);
+            let bytes = bytes.with_context(|| format!("failed to read `{}`", path.display()))?;
+            // What is no text is left out.
+            if let Ok(text) = String::from_utf8(bytes) {
+                let path = path.strip_prefix(root).expect("below the root").to_owned();
+                files.push(TextFile { path, text });
             }
         }
-        files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(Self(files))
     }
 

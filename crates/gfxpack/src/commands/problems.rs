@@ -92,7 +92,7 @@ fn add_model(
 
 /// The networks that are known.
 fn list(output: &Output) -> Result {
-    for network in network_names()? {
+    for network in network_names() {
         let [channels, height, width] = network.input;
         message!(output, "network", {
             "name": network.name, "title": network.title, "source": network.source,

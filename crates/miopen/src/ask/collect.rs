@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use gfxpack_model::KernelKey;
 
-use super::failure::Failure;
 use super::options::Uses;
 use super::plan::{Phase, Task, Work};
 use super::session::Done;
-use crate::probe::{Answer, End, Step};
+use crate::failure::Failure;
+use crate::probe::{Answer, Step};
 use crate::problem::Problem;
 use crate::stage::DatabaseFile;
 
@@ -78,7 +78,7 @@ pub(crate) struct Collected<'a> {
     directories: &'a [PathBuf],
     uses: Uses,
     keys: HashMap<KernelKey, WantedKey>,
-    failures: BTreeMap<(u32, Option<usize>), BTreeSet<Failure>>,
+    failures: Failures,
     /// Names of kernels that a find database's record wants, by problem.
     hits: HashMap<u32, BTreeSet<String>>,
     /// Directions that some find database has, by problem.
@@ -95,16 +95,12 @@ struct WantedKey {
 
 impl<'a> Collected<'a> {
     pub(crate) fn new(work: &'a Work, directories: &'a [PathBuf], uses: Uses) -> Self {
-        let failures = work
-            .invalid()
-            .map(|(problem, failure)| ((problem, None), [failure.clone()].into()))
-            .collect();
         Self {
             work,
             directories,
             uses,
             keys: HashMap::new(),
-            failures,
+            failures: Failures::new(work),
             hits: HashMap::new(),
             recorded: HashMap::new(),
             looked_up: uses.hit && uses == Uses { hit: true, ..Uses::NONE },
@@ -115,7 +111,7 @@ impl<'a> Collected<'a> {
     /// Takes the answer to a task.
     pub(crate) fn add(&mut self, phase: &Phase, task: Task, answer: Answer) {
         let problem = task.problem;
-        self.note_failures(phase, problem, &answer);
+        self.failures.add(phase, problem, failures_of(phase, &answer));
         self.note_records(phase, problem, &answer);
         for (key, noted) in answer.keys {
             let mut uses = noted.asked.iter().map(|step| uses_of(step)).fold(Uses::NONE, Uses::or);
@@ -139,13 +135,6 @@ impl<'a> Collected<'a> {
         self.unanswered.extend(answer.unanswered);
     }
 
-    fn note_failures(&mut self, phase: &Phase, problem: u32, answer: &Answer) {
-        let failures = failures_of(phase, answer);
-        if !failures.is_empty() {
-            self.failures.entry((problem, phase.database)).or_default().extend(failures);
-        }
-    }
-
     fn note_records(&mut self, phase: &Phase, problem: u32, answer: &Answer) {
         if phase.runs[0].contains(&Step::Hit) {
             self.looked_up = true;
@@ -166,13 +155,6 @@ impl<'a> Collected<'a> {
             })
             .collect();
         keys.sort_by(|a, b| a.key.cmp(&b.key));
-        let database = |number: usize| self.directories[number].clone();
-        let failures = self.failures.into_iter().flat_map(|((problem, number), failures)| {
-            failures.into_iter().map(move |failure| {
-                let database = number.map(database);
-                ProblemFailure { problem, database, failure }
-            })
-        });
         let unrecorded = (0..).zip(&self.work.problems).filter(|(number, problem)| {
             let recorded = self.recorded.get(number);
             !directions(problem).iter().all(|d| recorded.is_some_and(|all| all.contains(d)))
@@ -182,7 +164,7 @@ impl<'a> Collected<'a> {
             version: done.version,
             problems: self.work.problems.clone(),
             keys,
-            failures: failures.collect(),
+            failures: self.failures.finish(self.directories),
             databases: done.databases,
             unused_databases: done.unused_databases,
             models_left_out: done.models_left_out,
@@ -192,27 +174,37 @@ impl<'a> Collected<'a> {
     }
 }
 
+/// What went wrong: the number of the problem and of the directory of
+/// databases, and what it was.
+#[derive(Debug)]
+pub(crate) struct Failures(BTreeSet<(u32, Option<usize>, Failure)>);
+
+impl Failures {
+    pub(crate) fn new(work: &Work) -> Self {
+        Self(work.invalid().map(|(problem, failure)| (problem, None, failure.clone())).collect())
+    }
+
+    pub(crate) fn add(&mut self, phase: &Phase, problem: u32, failures: BTreeSet<Failure>) {
+        self.0.extend(failures.into_iter().map(|failure| (problem, phase.database, failure)));
+    }
+
+    /// All of them, sorted by problem.
+    pub(crate) fn finish(self, directories: &[PathBuf]) -> Vec<ProblemFailure> {
+        let failures = self.0.into_iter().map(|(problem, database, failure)| {
+            let database = database.map(|number| directories[number].clone());
+            ProblemFailure { problem, database, failure }
+        });
+        failures.collect()
+    }
+}
+
 /// What went wrong in an answer.
 pub(crate) fn failures_of(phase: &Phase, answer: &Answer) -> BTreeSet<Failure> {
-    let mut failures = BTreeSet::new();
-    failures.extend(match &answer.end {
-        End::Done => None,
-        End::Exited(status) => Some(Failure::Exited(*status)),
-        End::Killed(signal) => Some(Failure::Killed(*signal)),
-        End::Overdue => Some(Failure::Overdue),
-        End::Full => Some(Failure::TooMuch),
-        End::Failed(reason) => Some(Failure::Probe(reason.clone())),
-        End::Gone => Some(Failure::Lost),
-        End::NoDriver => Some(Failure::NoDriver),
-    });
+    let mut failures = BTreeSet::from_iter(answer.early_end.clone());
     failures.extend(answer.compiles.iter().cloned().map(Failure::Compiled));
     // Many problems are none for the one solver that is asked behind primers.
     if !phase.is_primed() {
-        failures.extend(answer.refused.iter().map(|refused| Failure::Refused {
-            direction: refused.direction.clone(),
-            call: refused.call.clone(),
-            status: refused.status.clone(),
-        }));
+        failures.extend(answer.refused.iter().cloned());
         if answer.keys.is_empty() && failures.is_empty() {
             failures.insert(Failure::NothingAsked);
         }

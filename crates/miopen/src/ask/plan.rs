@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::failure::Failure;
 use super::options::Uses;
+use crate::failure::Failure;
 use crate::probe::{Solvers, Step, worded};
 use crate::problem::{Convolution, Problem};
 

@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::error::AskError;
-use crate::probe::{Answer, End, Probe, ProbeSettings, Request, Worker};
+use crate::failure::Failure;
+use crate::probe::{Answer, Probe, ProbeSettings, Request, Worker};
 
 /// How often a probe may end by itself before it is not started again.
 const MAX_STARTS: usize = 20;
@@ -133,13 +134,16 @@ impl<'a> Pool<'a> {
                 None => connection.worker.insert(self.worker(cancelled)?),
             };
             let answer = worker.ask(request, cancelled)?;
-            let usable = !matches!(answer.end, End::Gone | End::Overdue | End::Failed(_));
+            let usable = !matches!(
+                answer.early_end,
+                Some(Failure::Lost | Failure::Overdue | Failure::Probe(_))
+            );
             let proven = std::mem::replace(&mut connection.proven, usable);
             if !usable {
                 connection.worker = None;
             }
             // One that never answered was gone before it was asked: not the problem's fault.
-            if answer.end != End::Gone || proven {
+            if answer.early_end != Some(Failure::Lost) || proven {
                 return Ok(answer);
             }
             self.restart(cancelled)?;

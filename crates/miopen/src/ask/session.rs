@@ -2,19 +2,21 @@
 //! and given its tasks.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tempfile::TempDir;
 
 use super::options::{AskEvent, AskOptions};
 use super::plan::{Means, Phase, Task, Work};
 use super::pool::{Connection, Pool, in_parallel};
-use crate::driver::{Driver, DriverSettings};
+use crate::driver::Driver;
 use crate::error::AskError;
-use crate::probe::{Answer, End, ProbeSettings, Request, Solvers, Step, worded};
+use crate::failure::Failure;
+use crate::probe::{Answer, ProbeSettings, Request, Solvers, Step, worded};
 use crate::problem::Problem;
+use crate::setup::{Setup, check_needs};
 use crate::stage::{self, DatabaseFile, Staged};
-use gfxpack_stock_library::{ElfError, ElfFile, Library};
+use gfxpack_stock_library::Library;
 
 /// The kernel that every version asks for in a search, whatever the device.
 const ALWAYS_ASKED: &str = "naive_conv.cpp.o";
@@ -67,11 +69,11 @@ impl<'a> Session<'a> {
         let target = &options.target;
         let compute_units =
             target.compute_units().ok_or_else(|| AskError::ComputeUnits(target.clone()))?;
-        check_needs(library, &options.probe)?;
+        check_needs(&library.file, &library.search_path, &options.probe)?;
         let scratch = tempfile::Builder::new()
             .prefix("gfxpack-databases-")
             .tempdir_in(&options.scratch)
-            .map_err(|source| AskError::Scratch { path: options.scratch.clone(), source })?;
+            .map_err(AskError::scratch(&options.scratch))?;
         let mut session = Self {
             library,
             options,
@@ -100,10 +102,10 @@ impl<'a> Session<'a> {
         let phase = Phase::natural(Some(number));
         // Without the find database, which would have models asked for less.
         let databases = Some(staged.directory.clone());
-        let pool = self.start_with(&phase, false, databases)?;
+        let pool = self.start(&phase, self.setup(databases, false))?;
         for problem in [SMALL, PREDICTED] {
             let answer = self.try_out(&pool, problem, &[Step::Unprepared])?;
-            if !answer.refused.is_empty() || answer.end != End::Done {
+            if !answer.refused.is_empty() || answer.early_end.is_some() {
                 self.models_left_out = true;
                 self.staged[number] = self.lay_out(number, false)?;
                 break;
@@ -133,66 +135,31 @@ impl<'a> Session<'a> {
         Ok(Some(to))
     }
 
-    /// Sets the library up for a phase.
-    fn start<'p>(&self, phase: &'p Phase, lookup: Lookup<'_>) -> Result<Pool<'p>, AskError>
-    where
-        'a: 'p,
-    {
-        let real_kernels = matches!(lookup, Lookup::Real { .. });
-        self.start_with(phase, real_kernels, self.databases(phase, lookup)?)
-    }
-
-    fn start_with<'p>(
-        &self,
-        phase: &'p Phase,
-        real_kernels: bool,
-        databases: Option<PathBuf>,
-    ) -> Result<Pool<'p>, AskError>
-    where
-        'a: 'p,
-    {
-        let staged = phase.database.and_then(|number| self.staged[number].as_ref());
-        let settings = ProbeSettings {
+    /// How the library is set up with these databases.
+    fn setup(&self, databases: Option<PathBuf>, real_kernels: bool) -> Setup<'a> {
+        let options = self.options;
+        Setup {
             library: self.library,
-            probe: &self.options.probe,
-            scratch: &self.options.scratch,
-            architecture: self.options.target.id().to_string(),
+            probe: &options.probe,
+            scratch: &options.scratch,
+            architecture: options.target.id().to_string(),
             compute_units: self.compute_units,
             databases,
-            find_db: staged.and_then(|staged| staged.find_db.clone()),
             real_kernels,
+            time_limit: options.time_limit,
+        }
+    }
+
+    /// Starts the probe for a phase.
+    fn start<'p>(&self, phase: &'p Phase, setup: Setup<'p>) -> Result<Pool<'p>, AskError> {
+        let staged = phase.database.and_then(|number| self.staged[number].as_ref());
+        let settings = ProbeSettings {
+            setup,
+            find_db: staged.and_then(|staged| staged.find_db.clone()),
             solvers: phase.solvers,
             stems: &phase.stems,
-            time_limit: self.options.time_limit,
         };
         Pool::start(settings, self.cancel)
-    }
-
-    /// MIOpenDriver, set up for a phase; none where the library comes without.
-    fn driver(&self, phase: &Phase, lookup: Lookup<'_>) -> Result<Option<Driver<'a>>, AskError> {
-        Driver::prepare(DriverSettings {
-            library: self.library,
-            probe: &self.options.probe,
-            scratch: &self.options.scratch,
-            architecture: self.options.target.id().to_string(),
-            compute_units: self.compute_units,
-            databases: self.databases(phase, lookup)?,
-            real_kernels: matches!(lookup, Lookup::Real { .. }),
-            time_limit: self.options.time_limit,
-        })
-    }
-
-    /// Sets the library up for a phase that finds every kernel, and tries it
-    /// out.
-    fn start_tried<'p>(&self, phase: &'p Phase) -> Result<Pool<'p>, AskError>
-    where
-        'a: 'p,
-    {
-        let pool = self.start(phase, Lookup::Answered)?;
-        match self.self_test(&pool)? {
-            None => Ok(pool),
-            Some(reason) => Err(AskError::SelfTest { expected: ALWAYS_ASKED, reason }),
-        }
     }
 
     /// What is known when all is done.
@@ -222,24 +189,22 @@ impl<'a> Session<'a> {
         pool.ask(&mut Connection::default(), &request, self.cancel)
     }
 
-    /// What is wrong with the answer to a small problem, if anything is.
-    fn self_test(&self, pool: &Pool<'_>) -> Result<Option<String>, AskError> {
+    /// Tries out, with a small problem, a library that finds every kernel.
+    fn self_test(&self, pool: &Pool<'_>) -> Result<(), AskError> {
         let steps = [Step::Search, Step::Immediate, Step::Unprepared];
         let answer = self.try_out(pool, SMALL, &steps)?;
         let asked = answer.keys.keys().any(|key| key.kernel_name == ALWAYS_ASKED);
-        let refused = answer.refused.first();
-        Ok(match (asked, refused) {
-            (true, None) => None,
-            (_, Some(refused)) => {
-                Some(format!("{} returned status {}", refused.call, refused.status))
-            }
-            (false, None) => Some(format!(
-                "it asked for {} kernels and {} compiles, and ended with {:?}",
+        let reason = match answer.refused.first() {
+            Some(refused) => refused.to_string(),
+            None if asked => return Ok(()),
+            None => format!(
+                "it asked for {} kernels and {} compiles, and {}",
                 answer.keys.len(),
                 answer.compiles.len(),
-                answer.end
-            )),
-        })
+                answer.early_end.map_or("ended well".to_owned(), |end| end.to_string())
+            ),
+        };
+        Err(AskError::SelfTest { expected: ALWAYS_ASKED, reason })
     }
 
     /// Does all tasks of a phase.
@@ -261,14 +226,16 @@ impl<'a> Session<'a> {
             Lookup::Answered => false,
             Lookup::Real { go_on, .. } => go_on,
         };
-        let pool = match lookup {
-            Lookup::Answered if phase.solvers == Solvers::All => self.start_tried(phase)?,
-            _ => self.start(phase, lookup)?,
-        };
+        let setup =
+            self.setup(self.databases(phase, lookup)?, matches!(lookup, Lookup::Real { .. }));
+        let pool = self.start(phase, setup.clone())?;
+        if matches!(lookup, Lookup::Answered) && phase.solvers == Solvers::All {
+            self.self_test(&pool)?;
+        }
         self.version = pool.version();
         let means = |number: usize| work.means(phase, tasks[number]).expect("a task has some");
         let driven = (0..tasks.len()).any(|number| matches!(means(number), Means::Driver(_)));
-        let driver = if driven { self.driver(phase, lookup)? } else { None };
+        let driver = if driven { Driver::prepare(setup)? } else { None };
         in_parallel(
             tasks.len(),
             self.options.workers,
@@ -282,7 +249,7 @@ impl<'a> Session<'a> {
                     pool.ask(connection, &request, cancelled)
                 }
                 (Means::Driver(line), Some(driver)) => driver.run(line, cancelled),
-                (Means::Driver(_), None) => Ok(Answer::ended(End::NoDriver)),
+                (Means::Driver(_), None) => Ok(Answer::ended(Failure::NoDriver)),
             },
             &mut |number, answer| each(tasks[number], answer),
         )
@@ -298,41 +265,6 @@ pub(crate) struct Done {
     /// Directories that have none for the target.
     pub(crate) unused_databases: Vec<PathBuf>,
     pub(crate) models_left_out: bool,
-}
-
-/// Compares what the library wants with what there is.
-fn check_needs(library: &Library, probe: &Path) -> Result<(), AskError> {
-    let needs = library.needs()?;
-    let missing: Vec<String> = needs
-        .missing
-        .iter()
-        .filter(|soname| !gfxpack_stock_library::is_sqlite(soname))
-        .cloned()
-        .collect();
-    if !missing.is_empty() {
-        return Err(AskError::MissingLibraries { sonames: missing });
-    }
-    let probe_object = match ElfFile::open(probe).and_then(|file| file.shared_object()) {
-        Ok(object) => object,
-        Err(ElfError::Io { source, .. }) => {
-            return Err(AskError::Start { probe: probe.to_owned(), source });
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let object = ElfFile::open(&library.file)?.shared_object()?;
-    // SQLite's functions are the probe's, whether there is a real one or not.
-    let sqlite = object.undefined.iter().map(|symbol| &symbol.name);
-    let sqlite = sqlite.filter(|name| name.starts_with("sqlite3_"));
-    let mut symbols: Vec<String> = needs
-        .symbols
-        .iter()
-        .chain(sqlite)
-        .filter(|name| !probe_object.defined.contains(*name))
-        .cloned()
-        .collect();
-    symbols.sort();
-    symbols.dedup();
-    if symbols.is_empty() { Ok(()) } else { Err(AskError::MissingSymbols { symbols }) }
 }
 
 /// Tells of what is done, phase by phase.

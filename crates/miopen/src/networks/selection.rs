@@ -57,14 +57,6 @@ pub enum NetworkError {
         /// What is wrong.
         what: String,
     },
-    /// A table cannot be read.
-    #[error("failed to read the table `{file}`: {what}")]
-    Table {
-        /// Its file name.
-        file: &'static str,
-        /// What is wrong.
-        what: String,
-    },
 }
 
 impl NetworkError {
@@ -77,7 +69,6 @@ impl NetworkError {
             }
             Self::Unknown { .. } => "`gfxpack problems --list` lists all".to_owned(),
             Self::Layer { .. } => "choose a larger --size".to_owned(),
-            Self::Table { .. } => "this is a defect of gfxpack".to_owned(),
         }
     }
 }

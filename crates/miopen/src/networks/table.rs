@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::selection::NetworkError;
-
 /// Networks of one source.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,11 +94,4 @@ pub(super) struct Group {
 
 fn once() -> u64 {
     1
-}
-
-impl Tables {
-    pub(super) fn read(file: &'static str, text: &str) -> Result<Self, NetworkError> {
-        toml::from_str(text)
-            .map_err(|error| NetworkError::Table { file, what: error.message().to_owned() })
-    }
 }

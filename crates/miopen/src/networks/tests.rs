@@ -7,8 +7,7 @@ use crate::calls::Shape;
 use crate::problem::{DataType, Directions, Layout};
 
 fn each(mut check: impl FnMut(&Tables, &Network, &Walked)) {
-    for (file, text) in FILES {
-        let tables = Tables::read(file, text).unwrap_or_else(|error| panic!("{error}"));
+    for tables in tables() {
         for network in &tables.networks {
             let walked = walk::walk(&tables, network, network.input);
             let walked = walked.unwrap_or_else(|error| panic!("{error}"));
@@ -60,7 +59,7 @@ fn sums_are_those_that_were_published() {
         assert!(said.contains(&true), "{name}: nothing is compared");
         compared += 1;
     });
-    assert_eq!(compared, network_names().expect("names").len());
+    assert_eq!(compared, network_names().len());
 }
 
 fn selection() -> Selection {
@@ -204,8 +203,7 @@ fn unknown_names_come_with_the_nearest() {
 
 #[test]
 fn names_are_sorted_and_differ_in_more_than_signs() {
-    let names: Vec<String> =
-        network_names().expect("names").into_iter().map(|one| one.name).collect();
+    let names: Vec<String> = network_names().into_iter().map(|one| one.name).collect();
     assert!(names.is_sorted());
     let plain: BTreeSet<String> = names.iter().map(|name| super::plain(name)).collect();
     assert_eq!(plain.len(), names.len());

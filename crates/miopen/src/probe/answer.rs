@@ -6,6 +6,8 @@ use std::io::{self, BufRead};
 use gfxpack_model::KernelKey;
 use gfxpack_stock_library::read_line;
 
+use crate::failure::Failure;
+
 /// What is done with a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Step {
@@ -37,21 +39,6 @@ impl Step {
     }
 }
 
-/// How the work on a problem ended.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum End {
-    Done,
-    Exited(i32),
-    Killed(i32),
-    Overdue,
-    Full,
-    Failed(String),
-    /// The process that answers is gone.
-    Gone,
-    /// There is no MIOpenDriver.
-    NoDriver,
-}
-
 /// What is known of a key in an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Noted {
@@ -66,40 +53,25 @@ pub(crate) struct Noted {
     pub(crate) lacks: BTreeSet<String>,
 }
 
-/// A call that the library refused.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Refused {
-    pub(crate) step: String,
-    /// `F`, `B`, `W`, or `-`.
-    pub(crate) direction: String,
-    pub(crate) call: String,
-    pub(crate) status: String,
-}
-
 /// All of an answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) keys: BTreeMap<KernelKey, Noted>,
-    pub(crate) refused: BTreeSet<Refused>,
+    /// Calls that the library refused.
+    pub(crate) refused: BTreeSet<Failure>,
     /// What compilers were asked for.
     pub(crate) compiles: BTreeSet<String>,
     pub(crate) unanswered: BTreeSet<String>,
     /// Directions that the find database does not have.
     pub(crate) unrecorded: BTreeSet<String>,
-    pub(crate) end: End,
+    /// How the work ended early, if it did.
+    pub(crate) early_end: Option<Failure>,
 }
 
 impl Answer {
     /// An answer without notes.
-    pub(crate) fn ended(end: End) -> Self {
-        Self {
-            keys: BTreeMap::new(),
-            refused: BTreeSet::new(),
-            compiles: BTreeSet::new(),
-            unanswered: BTreeSet::new(),
-            unrecorded: BTreeSet::new(),
-            end,
-        }
+    pub(crate) fn ended(early_end: Failure) -> Self {
+        Self { early_end: Some(early_end), ..Self::default() }
     }
 
     /// Reads an answer to its end. What was noted before the other side is
@@ -109,7 +81,7 @@ impl Answer {
     /// The system's; [`io::ErrorKind::InvalidData`] for what no probe says.
     pub(crate) fn read(from: &mut impl BufRead) -> io::Result<Self> {
         let mut reading = Reading {
-            answer: Self::ended(End::Gone),
+            answer: Self::default(),
             keys: Vec::new(),
             step: String::new(),
             direction: String::new(),
@@ -118,7 +90,7 @@ impl Answer {
         loop {
             line.clear();
             if from.read_until(b'\n', &mut line)? == 0 || !line.ends_with(b"\n") {
-                return Ok(reading.finish(End::Gone));
+                return Ok(reading.finish(Some(Failure::Lost)));
             }
             let fields = read_line(&line);
             let invalid = || io::Error::from(io::ErrorKind::InvalidData);
@@ -136,16 +108,17 @@ impl Answer {
     }
 }
 
-fn end(how: &[&str]) -> Option<End> {
-    Some(match how {
-        ["done"] => End::Done,
-        ["exited", status] => End::Exited(status.parse().ok()?),
-        ["killed", signal] => End::Killed(signal.parse().ok()?),
-        ["overdue"] => End::Overdue,
-        ["full"] => End::Full,
-        ["failed", reason] => End::Failed((*reason).to_owned()),
+/// How the work ended early, if it did; none for what no probe says.
+fn end(how: &[&str]) -> Option<Option<Failure>> {
+    Some(Some(match how {
+        ["done"] => return Some(None),
+        ["exited", status] => Failure::Exited(status.parse().ok()?),
+        ["killed", signal] => Failure::Killed(signal.parse().ok()?),
+        ["overdue"] => Failure::Overdue,
+        ["full"] => Failure::TooMuch,
+        ["failed", reason] => Failure::Probe((*reason).to_owned()),
         _ => return None,
-    })
+    }))
 }
 
 /// An answer that is being read.
@@ -197,8 +170,7 @@ impl Reading {
                 self.answer.unanswered.insert(what.to_owned());
             }
             ["refused", call, status] => {
-                self.answer.refused.insert(Refused {
-                    step: self.step.clone(),
+                self.answer.refused.insert(Failure::Refused {
                     direction: self.direction.clone(),
                     call: call.to_owned(),
                     status: status.to_owned(),
@@ -217,9 +189,9 @@ impl Reading {
         self.keys.get_mut(number).map(|(_, noted)| noted)
     }
 
-    fn finish(mut self, end: End) -> Answer {
+    fn finish(mut self, early_end: Option<Failure>) -> Answer {
         self.answer.keys = self.keys.into_iter().collect();
-        self.answer.end = end;
+        self.answer.early_end = early_end;
         self.answer
     }
 }
@@ -246,22 +218,23 @@ mod tests {
         assert_eq!(keys[0].1.asked, ["immediate", "search"].map(str::to_owned).into());
         assert_eq!(keys[0].1.functions, ["f".to_owned()].into());
         assert_eq!(keys[1].1.lacks, ["g".to_owned()].into());
-        assert_eq!(answer.refused.first().unwrap().direction, "F");
-        assert_eq!(answer.end, End::Done);
+        let [call, status, direction] = ["miopenFind", "7", "F"].map(str::to_owned);
+        assert_eq!(answer.refused, [Failure::Refused { direction, call, status }].into());
+        assert_eq!(answer.early_end, None);
     }
 
     #[test]
     fn ends_are_told_apart() {
         for (text, end) in [
-            ("end\tkilled\t11\n", End::Killed(11)),
-            ("end\texited\t3\n", End::Exited(3)),
-            ("end\toverdue\n", End::Overdue),
-            ("end\tfull\n", End::Full),
-            ("end\tfailed\tno room\n", End::Failed("no room".into())),
-            ("", End::Gone),
-            ("end\tdo", End::Gone),
+            ("end\tkilled\t11\n", Failure::Killed(11)),
+            ("end\texited\t3\n", Failure::Exited(3)),
+            ("end\toverdue\n", Failure::Overdue),
+            ("end\tfull\n", Failure::TooMuch),
+            ("end\tfailed\tno room\n", Failure::Probe("no room".into())),
+            ("", Failure::Lost),
+            ("end\tdo", Failure::Lost),
         ] {
-            assert_eq!(read(text).unwrap().end, end, "{text:?}");
+            assert_eq!(read(text).unwrap().early_end, Some(end), "{text:?}");
         }
     }
 

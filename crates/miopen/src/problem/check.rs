@@ -43,7 +43,8 @@ impl Convolution {
         }
         let Directions { forward, backward_data, backward_weights } = self.directions;
         if !(forward || backward_data || backward_weights) {
-            return Err(ProblemError::NoDirection);
+            let hint = "choose forward, backward data or backward weights";
+            return Err(ProblemError::Sizes { what: "it has no direction".to_owned(), hint });
         }
         let axes = |names: [&'static str; 3], values: [u64; 3]| names.into_iter().zip(values);
         let positive = [
@@ -88,7 +89,7 @@ impl Convolution {
     }
 
     fn check_tensors(&self) -> Result<(), ProblemError> {
-        let output = self.output_lengths().ok_or(ProblemError::TooLarge { tensor: "output" })?;
+        let output = self.output_lengths().ok_or_else(|| ProblemError::too_large("output"))?;
         let data_type = self.data_type;
         for (tensor, lengths, bytes) in [
             ("input", self.input_lengths(), data_type.bytes()),
@@ -97,7 +98,7 @@ impl Convolution {
         ] {
             let bytes = lengths.into_iter().try_fold(bytes, u64::checked_mul);
             if bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {
-                return Err(ProblemError::TooLarge { tensor });
+                return Err(ProblemError::too_large(tensor));
             }
         }
         Ok(())

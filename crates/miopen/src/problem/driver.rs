@@ -60,10 +60,10 @@ pub(super) fn is_operation(name: &str) -> bool {
 pub(super) fn problem(operation: &str, options: &[&str]) -> Result<Problem, ProblemError> {
     for pair in options.chunks(2) {
         if !pair[0].starts_with('-') || pair[0].len() < 2 {
-            return Err(ProblemError::NotAnOption(pair[0].to_owned()));
+            return Err(ProblemError::option(pair[0], "it is no option"));
         }
         if pair.len() < 2 {
-            return Err(ProblemError::NoValue(pair[0].to_owned()));
+            return Err(ProblemError::option(pair[0], "its value is missing"));
         }
     }
     Ok(Problem::Driver([&[operation], options].concat().join(" ")))

@@ -4,46 +4,23 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProblemError {
-    /// There is no word in it.
-    #[error("failed to read the problem: it is empty")]
-    Empty,
-    /// MIOpenDriver has no such operation.
-    #[error("failed to read `{0}`: MIOpenDriver has no such operation")]
-    Operation(String),
-    /// A word stands where an option should.
-    #[error("failed to read `{0}`: it is no option")]
-    NotAnOption(String),
-    /// MIOpenDriver's convolutions have no such option.
-    #[error("failed to read `{0}`: MIOpenDriver's convolutions have no such option")]
-    Option(String),
-    /// An option without value at the end.
-    #[error("failed to read `{0}`: its value is missing")]
-    NoValue(String),
-    /// A value that is not what its option takes.
-    #[error("failed to read `{option} {value}`: {expected} expected")]
-    Value {
-        /// The option as it was written.
-        option: String,
-        /// The value as it was written.
-        value: String,
-        /// What it should be.
-        expected: &'static str,
+    /// Words that are none of MIOpenDriver's, or that are not described here.
+    #[error("failed to read {words}: {what}")]
+    Words {
+        /// The words.
+        words: String,
+        /// What is wrong with them: a clause.
+        what: String,
+        /// What the user can do about it.
+        hint: &'static str,
     },
-    /// An option of MIOpenDriver for tensors that are not described here.
-    #[error("failed to read `{option} {value}`: such tensors are not supported")]
-    Unsupported {
-        /// The option as it was written.
-        option: String,
-        /// The value as it was written.
-        value: String,
-    },
-    /// A size that no convolution has.
-    #[error("failed to accept the problem: {option} is {value}")]
-    Range {
-        /// MIOpenDriver's long name of it.
-        option: &'static str,
-        /// The size.
-        value: u64,
+    /// What MIOpen could not compute.
+    #[error("failed to accept the problem: {what}")]
+    Sizes {
+        /// What is wrong with it: a clause.
+        what: String,
+        /// What the user can do about it.
+        hint: &'static str,
     },
     /// Channels that can't be divided into the groups.
     #[error(
@@ -57,43 +34,43 @@ pub enum ProblemError {
         /// How many groups.
         groups: u64,
     },
-    /// Nothing is to be computed, which no line can say.
-    #[error("failed to accept the problem: it has no direction")]
-    NoDirection,
-    /// A tensor of 2^63 bytes or more.
-    #[error("failed to accept the problem: its {tensor} has 2^63 bytes or more")]
-    TooLarge {
-        /// Which: input, filter or output.
-        tensor: &'static str,
-    },
-    /// A word with characters that mean something to a shell.
-    #[error("failed to read `{0}`: it has characters that no option of MIOpenDriver has")]
-    Word(String),
 }
 
 impl ProblemError {
-    pub(super) fn range(option: &'static str, value: u64) -> Self {
-        Self::Range { option, value }
+    /// Of a word where an operation should stand.
+    pub(super) fn operation(words: &str, what: &str) -> Self {
+        let hint = "a line looks like `MIOpenDriver conv -n 1 -c 64 -H 56 -W 56 -k 64 …`";
+        Self::Words { words: words.to_owned(), what: what.to_owned(), hint }
+    }
+
+    /// Of a word where an option should stand.
+    pub(super) fn option(option: &str, what: &str) -> Self {
+        let hint = "`MIOpenDriver conv --help` lists the options; each has a value";
+        Self::Words { words: format!("`{option}`"), what: what.to_owned(), hint }
+    }
+
+    /// Of what MIOpen itself would not write.
+    pub(super) fn text(words: &str, what: String) -> Self {
+        let hint = "see whether the line is as MIOpen wrote it";
+        Self::Words { words: format!("`{words}`"), what, hint }
+    }
+
+    pub(super) fn range(option: &str, value: u64) -> Self {
+        let hint = "sizes, strides, dilations and groups are from 1 to 2147483647";
+        Self::Sizes { what: format!("{option} is {value}"), hint }
+    }
+
+    pub(super) fn too_large(tensor: &str) -> Self {
+        let what = format!("its {tensor} has 2^63 bytes or more");
+        Self::Sizes { what, hint: "choose a smaller batch" }
     }
 
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Empty | Self::Operation(_) => {
-                "a line looks like `MIOpenDriver conv -n 1 -c 64 -H 56 -W 56 -k 64 …`"
-            }
-            Self::NotAnOption(_) | Self::Option(_) | Self::NoValue(_) => {
-                "`MIOpenDriver conv --help` lists the options; each has a value"
-            }
-            Self::Value { .. } | Self::Word(_) => "see whether the line is as MIOpen wrote it",
-            Self::Unsupported { .. } => {
-                "tensors are NCHW, NHWC, NCDHW or NDHWC, of fp32, fp16, bf16 or int8"
-            }
-            Self::Range { .. } => "sizes, strides, dilations and groups are from 1 to 2147483647",
+            Self::Words { hint, .. } | Self::Sizes { hint, .. } => hint,
             Self::Groups { .. } => "the group count divides the channels of input and output",
-            Self::NoDirection => "choose forward, backward data or backward weights",
-            Self::TooLarge { .. } => "choose a smaller batch",
         }
     }
 }

@@ -35,16 +35,19 @@ pub(crate) fn read_unchecked(line: &str) -> Result<Problem, ProblemError> {
     let plain =
         |word: &&&str| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.,:=+-".contains(&b));
     if let Some(word) = words.iter().find(|word| !plain(word)) {
-        return Err(ProblemError::Word((*word).to_owned()));
+        let what = "it has characters that no option of MIOpenDriver has";
+        return Err(ProblemError::text(word, what.to_owned()));
     }
-    let (operation, options) = words.split_first().ok_or(ProblemError::Empty)?;
+    let (operation, options) =
+        words.split_first().ok_or_else(|| ProblemError::operation("the problem", "it is empty"))?;
     if let Some(data_type) = data_type(operation) {
         return convolution(data_type, options).map(Problem::Convolution);
     }
     if driver::is_operation(operation) {
         return driver::problem(operation, options);
     }
-    Err(ProblemError::Operation((*operation).to_owned()))
+    let operation = format!("`{operation}`");
+    Err(ProblemError::operation(&operation, "MIOpenDriver has no such operation"))
 }
 
 impl Problem {
@@ -131,14 +134,15 @@ const OTHERS: [(&str, char); 15] = [
 /// The long name of an option that decides what is computed; an empty one for
 /// the others.
 fn long_name(option: &str) -> Result<&'static str, ProblemError> {
-    let unknown = || ProblemError::Option(option.to_owned());
+    let unknown =
+        || ProblemError::option(option, "MIOpenDriver's convolutions have no such option");
     if let Some(long) = option.strip_prefix("--") {
         let found = OPTIONS.iter().find(|(name, _)| *name == long).map(|(name, _)| *name);
         let other = OTHERS.iter().any(|(name, _)| *name == long);
         return found.or(other.then_some("")).ok_or_else(unknown);
     }
     let Some(short) = option.strip_prefix('-') else {
-        return Err(ProblemError::NotAnOption(option.to_owned()));
+        return Err(ProblemError::option(option, "it is no option"));
     };
     // MIOpenDriver looks at the first character only.
     let short = short.chars().next().ok_or_else(unknown)?;
@@ -157,7 +161,7 @@ impl<'a> Given<'a> {
         for pair in options.chunks(2) {
             let name = long_name(pair[0])?;
             let [option, value] = pair else {
-                return Err(ProblemError::NoValue(pair[0].to_owned()));
+                return Err(ProblemError::option(pair[0], "its value is missing"));
             };
             given.push((name, *option, *value));
         }
@@ -186,7 +190,7 @@ impl<'a> Given<'a> {
         name: &str,
         default: T,
         words: &[(&str, T)],
-        expected: &'static str,
+        expected: &str,
     ) -> Result<T, ProblemError> {
         let Some((option, value)) = self.find(name) else { return Ok(default) };
         let found = words.iter().find(|(word, _)| value.eq_ignore_ascii_case(word));
@@ -196,17 +200,18 @@ impl<'a> Given<'a> {
     /// Refuses any other value than these.
     fn only(&self, name: &str, values: &[&str]) -> Result<(), ProblemError> {
         match self.find(name) {
-            Some((option, value)) if !values.contains(&value) => {
-                let (option, value) = (option.to_owned(), value.to_owned());
-                Err(ProblemError::Unsupported { option, value })
-            }
+            Some((option, value)) if !values.contains(&value) => Err(ProblemError::Words {
+                words: format!("`{option} {value}`"),
+                what: "such tensors are not supported".to_owned(),
+                hint: "tensors are NCHW, NHWC, NCDHW or NDHWC, of fp32, fp16, bf16 or int8",
+            }),
             _ => Ok(()),
         }
     }
 }
 
-fn bad(option: &str, value: &str, expected: &'static str) -> ProblemError {
-    ProblemError::Value { option: option.to_owned(), value: value.to_owned(), expected }
+fn bad(option: &str, value: &str, expected: &str) -> ProblemError {
+    ProblemError::text(&format!("{option} {value}"), format!("{expected} expected"))
 }
 
 /// How MIOpenDriver pads (`-z`).
@@ -275,7 +280,7 @@ const PAD_MODES: [(&str, PadMode); 3] =
 
 impl Convolution {
     /// Makes the depth that of a two-dimensional convolution.
-    fn flatten(&mut self) {
+    pub(crate) fn flatten(&mut self) {
         self.input[0] = 1;
         self.filter[0] = 1;
         self.pad[0] = 0;

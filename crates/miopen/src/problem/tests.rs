@@ -130,7 +130,8 @@ fn a_problem_without_direction_is_refused() {
     convolution.directions.backward_data = false;
     assert_eq!(convolution.check(), Ok(()));
     convolution.directions.backward_weights = false;
-    assert_eq!(convolution.check(), Err(ProblemError::NoDirection));
+    let error = convolution.check().unwrap_err().to_string();
+    assert_eq!(error, "failed to accept the problem: it has no direction");
 }
 
 #[test]

@@ -7,22 +7,11 @@ use crate::problem::{Convolution, DataType, Directions, Layout};
 /// strides of 64 in both axes.
 const MAX_INPUTS: u64 = 4096;
 
-/// Which tensor is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Forward,
-    BackwardData,
-    BackwardWeights,
-}
-
-/// A key taken apart. As MIOpen does, it calls dy the input and x the output
-/// where gradients are computed.
+/// A key taken apart.
 struct Key {
-    direction: Direction,
-    /// As for a convolution that computes forward, but for what `outer` holds.
+    /// As the key has it, which calls dy the input and x the output where
+    /// gradients are computed.
     convolution: Convolution,
-    /// Sizes of "in".
-    input: [u64; 3],
     /// Sizes of "out"; performance databases do not have them.
     output: Option<[u64; 3]>,
 }
@@ -35,14 +24,23 @@ struct Key {
 /// [`KeyError`].
 pub(super) fn convolutions(key: &str) -> Result<Vec<Convolution>, KeyError> {
     let key = if key.contains('-') { find_key(key) } else { perf_key(key) }?;
-    let Key { direction, convolution, input, output } = key;
+    let Key { mut convolution, output } = key;
+    if convolution.spatial_dims == 2 {
+        // Keys of two dimensions have any depth.
+        convolution.flatten();
+    }
+    let input = convolution.input;
+    let (x, y) = if convolution.directions == Directions::FORWARD {
+        (Some(input), output)
+    } else {
+        let Convolution { in_channels, out_channels, in_layout, out_layout, .. } = &mut convolution;
+        std::mem::swap(in_channels, out_channels);
+        std::mem::swap(in_layout, out_layout);
+        (output, Some(input))
+    };
     let problem = |input| {
         let convolution = Convolution { input, ..convolution.clone() };
         convolution.check().map_err(KeyError::Problem).map(|()| convolution)
-    };
-    let (x, y) = match direction {
-        Direction::Forward => (Some(input), output),
-        Direction::BackwardData | Direction::BackwardWeights => (output, Some(input)),
     };
     let Some(x) = x else {
         return inputs(&convolution, input)?.into_iter().map(problem).collect();
@@ -95,28 +93,32 @@ fn perf_key(key: &str) -> Result<Key, KeyError> {
     let [dims, in_channels, in_h, in_w, in_d, fil_h, fil_w, fil_d, out_channels, batch, ..] =
         values;
     let axes = |at: usize| [values[at + 2], values[at], values[at + 1]];
-    let direction = direction(words[2])?;
-    let (data_type, layout) = (data_type(words[1])?, layout(words[0])?);
-    let shape = Shape {
-        dims: dims.try_into().ok().filter(|dims| matches!(dims, 2 | 3)).ok_or(KeyError::Form)?,
+    let layout = layout(words[0])?;
+    let convolution = Convolution {
+        data_type: data_type(words[1])?,
+        spatial_dims: dims
+            .try_into()
+            .ok()
+            .filter(|dims| matches!(dims, 2 | 3))
+            .ok_or(KeyError::Form)?,
         batch,
         in_channels,
+        input: [in_d, in_h, in_w],
         out_channels,
         filter: [fil_d, fil_h, fil_w],
         pad: axes(10),
         stride: axes(13),
         dilation: axes(16),
-        bias: values[19] != 0,
         groups: values[20],
-        layouts: [layout; 3],
-        data_type,
+        transposed: false,
+        output_pad: [0; 3],
+        in_layout: layout,
+        filter_layout: layout,
+        out_layout: layout,
+        bias: values[19] != 0,
+        directions: direction(words[2])?,
     };
-    Ok(Key {
-        direction,
-        input: shape.flat([in_d, in_h, in_w], 1),
-        output: None,
-        convolution: shape.convolution(direction),
-    })
+    Ok(Key { convolution, output: None })
 }
 
 /// `576-4-4-1x1-192-4-4-8-1x1-2x2-3x3-0-NCHW-FP32-F`, with three layouts where
@@ -157,35 +159,35 @@ fn find_key(key: &str) -> Result<Key, KeyError> {
     let (pad, stride, dilation) = (axes(field()?, 0)?, axes(field()?, 1)?, axes(field()?, 1)?);
     let bias = number(field()?)? != 0;
     let rest: Vec<&str> = fields.collect();
-    let (layouts, [data_type_name, end]) = match rest.as_slice() {
-        [all, data_type, end] => ([layout(all)?; 3], [*data_type, *end]),
-        [input, filter, output, data_type, end] => {
-            ([layout(input)?, layout(filter)?, layout(output)?], [*data_type, *end])
+    let ([in_layout, filter_layout, out_layout], [type_name, end]) = match rest.as_slice() {
+        [all, type_name, end] => ([layout(all)?; 3], [*type_name, *end]),
+        [input, filter, output, type_name, end] => {
+            ([layout(input)?, layout(filter)?, layout(output)?], [*type_name, *end])
         }
         _ => return Err(KeyError::Form),
     };
     let (end, optional) = end.split_once('_').unwrap_or((end, ""));
-    let direction = direction(end)?;
-    let shape = Shape {
-        dims: if dims == 3 { 3 } else { 2 },
+    let convolution = Convolution {
+        data_type: data_type(type_name)?,
+        spatial_dims: if dims == 3 { 3 } else { 2 },
         batch,
         in_channels,
+        input: three(&sizes, dims, 1)?,
         out_channels,
         filter,
         pad,
         stride,
         dilation,
-        bias,
         groups: groups(optional)?,
-        layouts,
-        data_type: data_type(data_type_name)?,
+        transposed: false,
+        output_pad: [0; 3],
+        in_layout,
+        filter_layout,
+        out_layout,
+        bias,
+        directions: direction(end)?,
     };
-    Ok(Key {
-        direction,
-        input: three(&sizes, dims, 1)?,
-        output: Some(three(&outputs, dims, 1)?),
-        convolution: shape.convolution(direction),
-    })
+    Ok(Key { convolution, output: Some(three(&outputs, dims, 1)?) })
 }
 
 /// The number of groups, out of `g2` among what may stand at a key's end.
@@ -199,64 +201,6 @@ fn groups(optional: &str) -> Result<u64, KeyError> {
     Ok(groups)
 }
 
-/// What both forms of keys have, as they have it.
-struct Shape {
-    dims: u8,
-    batch: u64,
-    in_channels: u64,
-    out_channels: u64,
-    filter: [u64; 3],
-    pad: [u64; 3],
-    stride: [u64; 3],
-    dilation: [u64; 3],
-    bias: bool,
-    groups: u64,
-    /// Of input, filter and output.
-    layouts: [Layout; 3],
-    data_type: DataType,
-}
-
-impl Shape {
-    /// Sizes of all axes. Keys of two dimensions have any depth: pads, strides
-    /// and dilations are 0 there.
-    fn flat(&self, values: [u64; 3], depth: u64) -> [u64; 3] {
-        if self.dims == 3 { values } else { [depth, values[1], values[2]] }
-    }
-
-    /// The convolution, whose input is to be filled in.
-    fn convolution(&self, direction: Direction) -> Convolution {
-        let forward = direction == Direction::Forward;
-        let [first, filter_layout, second] = self.layouts;
-        let (in_layout, out_layout) = if forward { (first, second) } else { (second, first) };
-        let (first, second) = (self.in_channels, self.out_channels);
-        let (in_channels, out_channels) = if forward { (first, second) } else { (second, first) };
-        Convolution {
-            data_type: self.data_type,
-            spatial_dims: self.dims,
-            batch: self.batch,
-            in_channels,
-            input: [0; 3],
-            out_channels,
-            filter: self.flat(self.filter, 1),
-            pad: self.flat(self.pad, 0),
-            stride: self.flat(self.stride, 1),
-            dilation: self.flat(self.dilation, 1),
-            groups: self.groups,
-            transposed: false,
-            output_pad: [0; 3],
-            in_layout,
-            filter_layout,
-            out_layout,
-            bias: self.bias,
-            directions: match direction {
-                Direction::Forward => Directions::FORWARD,
-                Direction::BackwardData => Directions::BACKWARD_DATA,
-                Direction::BackwardWeights => Directions::BACKWARD_WEIGHTS,
-            },
-        }
-    }
-}
-
 /// Sizes of three axes, of which the key may have two.
 fn three(values: &[u64], dims: usize, depth: u64) -> Result<[u64; 3], KeyError> {
     match (values, dims) {
@@ -266,11 +210,11 @@ fn three(values: &[u64], dims: usize, depth: u64) -> Result<[u64; 3], KeyError> 
     }
 }
 
-fn direction(text: &str) -> Result<Direction, KeyError> {
+fn direction(text: &str) -> Result<Directions, KeyError> {
     match text {
-        "F" => Ok(Direction::Forward),
-        "B" => Ok(Direction::BackwardData),
-        "W" => Ok(Direction::BackwardWeights),
+        "F" => Ok(Directions::FORWARD),
+        "B" => Ok(Directions::BACKWARD_DATA),
+        "W" => Ok(Directions::BACKWARD_WEIGHTS),
         _ => Err(KeyError::Form),
     }
 }

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use gfxpack_harvest::log::{DriverCommand, Lines, LogError};
+use gfxpack_harvest::log::{DriverCommand, LogError};
 use memchr::memmem;
 
-use super::error::MAX_PROBLEMS;
-use super::error::{BadLine, LineError, ProblemsError};
+use super::error::{BadLine, LineError, MAX_PROBLEMS, ProblemsError};
 use super::keys;
 use super::problem_file::ProblemFile;
 use crate::problem::{Convolution, Problem, ProblemError, read_unchecked};
@@ -14,60 +13,8 @@ use crate::problem::{Convolution, Problem, ProblemError, read_unchecked};
 /// How MIOpen begins a message of its log, after what may stand before it.
 const MESSAGE: &[u8] = b"MIOpen(";
 
-/// What is read of one text.
-pub(super) struct Reader<'a> {
-    lines: Option<Lines>,
-    taken: Taken<'a>,
-}
-
-impl<'a> Reader<'a> {
-    pub(super) fn new(name: String, problems: &'a mut BTreeSet<Problem>) -> Self {
-        // Their records have keys of any form.
-        let is_database = [".db.txt", ".udb.txt"].iter().any(|end| {
-            [".gz", ".zst", ".xz", ""]
-                .iter()
-                .any(|packed| name.ends_with(&format!("{end}{packed}")))
-        });
-        Self {
-            lines: Some(Lines::all()),
-            taken: Taken {
-                file: ProblemFile { name, ..ProblemFile::default() },
-                problems,
-                is_database,
-                is_log: false,
-                first_other: None,
-                first_bad: None,
-                bad: 0,
-                too_many: false,
-            },
-        }
-    }
-
-    /// Takes the next piece of a text.
-    pub(super) fn push(&mut self, piece: &[u8]) {
-        if let Some(lines) = &mut self.lines {
-            lines.push(piece, &mut |number, line, cut| self.taken.line(number, line, cut));
-        }
-    }
-
-    /// Takes a row of an SQLite database.
-    pub(super) fn row(&mut self, key: &str) {
-        self.lines = None;
-        self.taken.file.lines += 1;
-        self.taken.key(self.taken.file.lines, key);
-    }
-
-    pub(super) fn finish(mut self) -> Result<ProblemFile, ProblemsError> {
-        if let Some(lines) = self.lines.take() {
-            let taken = &mut self.taken;
-            let count = lines.finish(&mut |number, line, cut| taken.line(number, line, cut));
-            taken.file.lines = count;
-        }
-        self.taken.finish()
-    }
-}
-
-struct Taken<'a> {
+/// What is taken from one text, line by line, or from one database.
+pub(super) struct Taken<'a> {
     file: ProblemFile,
     problems: &'a mut BTreeSet<Problem>,
     /// Whether the file's name says so.
@@ -82,8 +29,26 @@ struct Taken<'a> {
     too_many: bool,
 }
 
-impl Taken<'_> {
-    fn line(&mut self, number: u64, line: &[u8], cut: bool) {
+impl<'a> Taken<'a> {
+    pub(super) fn new(name: String, problems: &'a mut BTreeSet<Problem>) -> Self {
+        // Their records have keys of any form.
+        let unpacked = [".gz", ".zst", ".xz"].iter().find_map(|end| name.strip_suffix(end));
+        let unpacked = unpacked.unwrap_or(&name);
+        let is_database = unpacked.ends_with(".db.txt") || unpacked.ends_with(".udb.txt");
+        Self {
+            file: ProblemFile { name, ..ProblemFile::default() },
+            problems,
+            is_database,
+            is_log: false,
+            first_other: None,
+            first_bad: None,
+            bad: 0,
+            too_many: false,
+        }
+    }
+
+    /// Takes a line of a text; `cut` says that it is longer than given.
+    pub(super) fn line(&mut self, number: u64, line: &[u8], cut: bool) {
         let line = line.trim_ascii();
         if line.is_empty() || line.starts_with(b"#") || self.too_many {
             return;
@@ -107,6 +72,12 @@ impl Taken<'_> {
         } else {
             self.first_other.get_or_insert(number);
         }
+    }
+
+    /// Takes a row of an SQLite database.
+    pub(super) fn row(&mut self, key: &str) {
+        self.file.lines += 1;
+        self.key(self.file.lines, key);
     }
 
     /// The key of a database's record: `2x64x…=…`, `64-56-…=…`. Convolutions'
@@ -158,7 +129,9 @@ impl Taken<'_> {
         self.first_bad.get_or_insert((number, error));
     }
 
-    fn finish(mut self) -> Result<ProblemFile, ProblemsError> {
+    /// What was taken of a text with so many lines, or of a database.
+    pub(super) fn finish(mut self, lines: Option<u64>) -> Result<ProblemFile, ProblemsError> {
+        self.file.lines = lines.unwrap_or(self.file.lines);
         let name = self.file.name.clone();
         if self.too_many {
             return Err(ProblemsError::TooMany { name });

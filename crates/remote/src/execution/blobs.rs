@@ -79,7 +79,7 @@ impl Blobs {
                 .copied()
                 .filter(|blob| missing.contains(&blob.digest))
                 .partition(|blob| blob.size.saturating_add(ROOM_PER_BLOB) <= self.batch());
-            for batch in self.batches(small) {
+            for batch in self.batches(small, |blob| blob.size) {
                 self.send_batch(connection, &batch, purpose).await?;
             }
             for blob in large {
@@ -91,11 +91,12 @@ impl Blobs {
         Ok(())
     }
 
-    fn batches<'a>(&self, blobs: Vec<&'a Blob>) -> Vec<Vec<&'a Blob>> {
-        let mut batches: Vec<Vec<&Blob>> = Vec::new();
+    /// Parts blobs of which each fits into one call.
+    fn batches<T>(&self, blobs: Vec<T>, size: impl Fn(&T) -> u64) -> Vec<Vec<T>> {
+        let mut batches: Vec<Vec<T>> = Vec::new();
         let mut room = 0;
         for blob in blobs {
-            let size = blob.size + ROOM_PER_BLOB;
+            let size = size(&blob) + ROOM_PER_BLOB;
             match batches.last_mut() {
                 Some(batch) if size <= room => batch.push(blob),
                 _ => {
@@ -150,30 +151,21 @@ impl Blobs {
         digests: &[api::Digest],
         purpose: &Purpose,
     ) -> Result<HashMap<String, Vec<u8>>, Status> {
-        let mut fetched = HashMap::new();
-        let mut batch: Vec<api::Digest> = Vec::new();
-        let mut room = self.batch();
-        let mut batches = Vec::new();
+        let (mut fetched, mut small) = (HashMap::new(), Vec::new());
         for digest in digests {
-            let size = u64::try_from(digest.size_bytes).unwrap_or(u64::MAX);
+            let size = digest.size_bytes.try_into().unwrap_or(u64::MAX);
             if size > MAX_READ {
                 return Err(Status::data_loss("a file of impossible size came back"));
             }
-            let size = size + ROOM_PER_BLOB;
-            if size > self.batch() {
-                let bytes = connection.retry.call(|| fetch_stream(connection, digest, purpose));
-                fetched.insert(digest.hash.clone(), bytes.await?);
+            if size + ROOM_PER_BLOB <= self.batch() {
+                small.push((digest.clone(), size));
                 continue;
             }
-            if size > room {
-                batches.push(std::mem::take(&mut batch));
-                room = self.batch();
-            }
-            room -= size;
-            batch.push(digest.clone());
+            let bytes = connection.retry.call(|| fetch_stream(connection, digest, purpose));
+            fetched.insert(digest.hash.clone(), bytes.await?);
         }
-        batches.push(batch);
-        for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
+        for batch in self.batches(small, |(_, size)| *size) {
+            let batch = batch.into_iter().map(|(digest, _)| digest).collect();
             fetched.extend(fetch_batch(connection, batch, purpose).await?);
         }
         Ok(fetched)
@@ -378,7 +370,7 @@ mod tests {
             (0..40).map(|number| Blob::bytes(vec![number; usize::from(number) * 200])).collect();
         let store = Blobs::default();
         store.limit(limits);
-        let batches = store.batches(blobs.iter().collect());
+        let batches = store.batches(blobs.iter().collect(), |blob| blob.size);
         assert!(batches.len() > 1);
         for batch in &batches {
             let size: u64 = batch.iter().map(|blob| blob.size + ROOM_PER_BLOB).sum();

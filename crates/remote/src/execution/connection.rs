@@ -18,9 +18,8 @@ use uuid::Uuid;
 
 use super::address::Address;
 use super::limits::Limits;
-use super::options::RemoteOptions;
+use super::options::{RemoteOptions, Tls};
 use super::retry::Retry;
-use super::tls::Tls;
 
 /// How long it may take until a server accepts a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(20);

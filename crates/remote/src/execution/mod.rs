@@ -13,7 +13,6 @@ mod options;
 mod retry;
 mod run;
 mod service;
-mod tls;
 mod tree;
 
 use std::fmt;
@@ -30,8 +29,7 @@ use self::run::Running;
 use self::service::Service;
 
 pub use self::address::Address;
-pub use self::options::RemoteOptions;
-pub use self::tls::Tls;
+pub use self::options::{RemoteOptions, Tls};
 
 /// How often a waiting job looks whether someone asked to stop.
 const TICK: Duration = Duration::from_millis(50);

@@ -1,11 +1,11 @@
 //! How a service is used.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use gfxpack_compile::ToolchainSource;
 
 use super::address::Address;
-use super::tls::Tls;
 
 /// How a service is used.
 #[derive(Debug, Clone)]
@@ -26,4 +26,14 @@ pub struct RemoteOptions {
     pub cache_only: bool,
     /// How long a server that does not answer is waited for.
     pub wait_limit: Duration,
+}
+
+/// What it takes to trust the server, and to be trusted by it.
+#[derive(Debug, Clone, Default)]
+pub struct Tls {
+    /// Certificates, in PEM, of those who vouch for the server, in place of
+    /// the system's.
+    pub ca: Option<PathBuf>,
+    /// Our certificate and its key, in PEM.
+    pub identity: Option<(PathBuf, PathBuf)>,
 }

@@ -9,7 +9,6 @@ use gfxpack_model::KernelKey;
 
 use super::ask_error::{AskError, missed, missed_by};
 use super::file::{Connection, UserFile};
-use super::snapshot::SnapshotAnswer;
 use super::waiting::Access;
 use crate::file_system::FileIdentity;
 use crate::miss::MissReason;
@@ -42,10 +41,8 @@ impl UserFile {
             }
             Err(source) => return Err(missed(ReadError::Io { path, source })),
         };
-        match self.ask_snapshot(key) {
-            SnapshotAnswer::NoSnapshot => {}
-            SnapshotAnswer::Kernel(kernel) => return kernel.ok_or(MissReason::NoKernel),
-            SnapshotAnswer::Failed(error) => return Err(missed_by(error)),
+        if let Some(answer) = self.ask_snapshot(key) {
+            return answer;
         }
         let mut answer = self.ask(file, key, wait);
         if matches!(&answer, Err(AskError::Read(error)) if is_live(error, &path)) {

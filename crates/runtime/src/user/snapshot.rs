@@ -5,35 +5,21 @@ use std::io;
 use gfxpack_kdb::{KdbSnapshot, ReadError};
 use gfxpack_model::KernelKey;
 
-use super::ask_error::AskError;
+use super::ask_error::{AskError, missed};
 use super::file::UserFile;
 use crate::clock;
+use crate::miss::MissReason;
 use crate::mutex::lock;
 
-/// The answer of the private copy, if there is one.
-pub(super) enum SnapshotAnswer {
-    /// There is no copy of the file as it is now.
-    NoSnapshot,
-    /// None where the copy does not have the key.
-    Kernel(Option<Vec<u8>>),
-    /// The copy can't be read.
-    Failed(AskError),
-}
-
 impl UserFile {
-    /// Asks the copy, if there is one of the file as it is now.
-    pub(super) fn ask_snapshot(&self, key: &KernelKey) -> SnapshotAnswer {
+    /// What the copy answers, if there is one of the file as it is now.
+    pub(super) fn ask_snapshot(&self, key: &KernelKey) -> Option<Result<Vec<u8>, MissReason>> {
         let mut copy = lock(&self.copy);
-        if copy.is_none() {
-            return SnapshotAnswer::NoSnapshot;
-        }
-        let Some(_inside) = self.gate.enter_shared() else { return SnapshotAnswer::NoSnapshot };
+        copy.as_ref()?;
+        let _inside = self.gate.enter_shared()?;
         copy.take_if(|copy| !copy.is_current());
-        match copy.as_ref().map(|copy| copy.get(key)) {
-            None => SnapshotAnswer::NoSnapshot,
-            Some(Ok(kernel)) => SnapshotAnswer::Kernel(kernel),
-            Some(Err(error)) => SnapshotAnswer::Failed(error.into()),
-        }
+        let found = copy.as_ref()?.get(key).map_err(missed);
+        Some(found.and_then(|kernel| kernel.ok_or(MissReason::NoKernel)))
     }
 
     /// Makes a copy, unless another thread just did, and asks it.

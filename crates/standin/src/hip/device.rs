@@ -6,7 +6,7 @@ use std::ptr;
 use super::error::{ERROR_INVALID_VALUE, ERROR_NO_DEVICE, HipResult, SUCCESS};
 use crate::claim::claim;
 use crate::record::{Event, record};
-use crate::succeed;
+use crate::{give, succeed};
 
 /// Bytes of `hipDeviceProp_tR0600` and where its fields lie.
 const PROPERTIES_BYTES: usize = 1472;
@@ -35,6 +35,8 @@ const MAX_THREADS: c_int = 1024;
 const MAX_GROUPS: [c_int; 3] = [c_int::MAX, 65_536, 65_536];
 /// More memory makes more ways of computing applicable; nothing is touched.
 const MEMORY: usize = 256 << 30;
+/// Of the runtime.
+const VERSION: c_int = 70_000_000;
 
 succeed! {
     hipInit
@@ -42,20 +44,13 @@ succeed! {
     hipDeviceSynchronize
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hipGetDevice(device: *mut c_int) -> HipResult {
-    // SAFETY: the caller passes where to put the number.
-    unsafe { device.write(0) };
-    SUCCESS
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hipGetDeviceCount(count: *mut c_int) -> HipResult {
-    // SAFETY: the caller passes where to put the number.
-    unsafe { count.write(c_int::from(claim().is_some())) };
-    SUCCESS
+give! {
+    hipGetDevice(device: *mut c_int) { *device = 0 }
+    hipGetDeviceCount(count: *mut c_int) { *count = c_int::from(claim().is_some()) }
+    hipDeviceTotalMem(bytes: *mut usize, _device: c_int) { *bytes = MEMORY }
+    hipMemGetInfo(free: *mut usize, total: *mut usize) { *free = MEMORY, *total = MEMORY }
+    hipDriverGetVersion(version: *mut c_int) { *version = VERSION }
+    hipRuntimeGetVersion(version: *mut c_int) { *version = VERSION }
 }
 
 // SAFETY: the name is that of a library which this crate takes the place of.
@@ -109,43 +104,6 @@ unsafe extern "C" fn hipDeviceGetAttribute(
     // SAFETY: the caller passes where to put the value.
     unsafe { value.write(answer) };
     SUCCESS
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hipDeviceTotalMem(bytes: *mut usize, _device: c_int) -> HipResult {
-    // SAFETY: the caller passes where to put the size.
-    unsafe { bytes.write(MEMORY) };
-    SUCCESS
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hipMemGetInfo(free: *mut usize, total: *mut usize) -> HipResult {
-    // SAFETY: the caller passes where to put the sizes.
-    unsafe {
-        free.write(MEMORY);
-        total.write(MEMORY);
-    }
-    SUCCESS
-}
-
-/// Defines functions that tell the version of the runtime.
-macro_rules! version {
-    ($($name:ident)*) => {$(
-        // SAFETY: the name is that of a library which this crate takes the place of.
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(version: *mut c_int) -> HipResult {
-            // SAFETY: the caller passes where to put the number.
-            unsafe { version.write(70_000_000) };
-            SUCCESS
-        }
-    )*};
-}
-
-version! {
-    hipDriverGetVersion
-    hipRuntimeGetVersion
 }
 
 // What the compiler puts into libraries that hold kernels of their own: they are never launched.

@@ -5,8 +5,7 @@ use core::ffi::{c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::error::{HipResult, SUCCESS};
-use crate::succeed;
+use crate::{give, succeed};
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,65 +53,17 @@ fn elapsed() -> f32 {
     USUAL
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hipEventElapsedTime(
-    milliseconds: *mut f32,
-    _start: *mut c_void,
-    _stop: *mut c_void,
-) -> HipResult {
-    // SAFETY: the caller passes where to put the time.
-    unsafe { milliseconds.write(elapsed()) };
-    SUCCESS
-}
-
-/// Hands out an event or a stream, which nobody looks into.
-///
-/// # Safety
-/// `object` must be valid for a write.
-unsafe fn create(object: *mut *mut c_void) -> HipResult {
-    // SAFETY: by contract.
-    unsafe { object.write(ptr::dangling_mut()) };
-    SUCCESS
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hipEventCreate(event: *mut *mut c_void) -> HipResult {
-    // SAFETY: the caller passes where to put the event.
-    unsafe { create(event) }
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hipEventCreateWithFlags(event: *mut *mut c_void, _flags: c_uint) -> HipResult {
-    // SAFETY: the caller passes where to put the event.
-    unsafe { create(event) }
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hipStreamCreate(stream: *mut *mut c_void) -> HipResult {
-    // SAFETY: the caller passes where to put the stream.
-    unsafe { create(stream) }
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hipStreamCreateWithFlags(
-    stream: *mut *mut c_void,
-    _flags: c_uint,
-) -> HipResult {
-    // SAFETY: the caller passes where to put the stream.
-    unsafe { create(stream) }
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hipStreamGetDevice(_stream: *mut c_void, device: *mut c_int) -> HipResult {
-    // SAFETY: the caller passes where to put the number.
-    unsafe { device.write(0) };
-    SUCCESS
+give! {
+    hipEventElapsedTime(milliseconds: *mut f32, _start: *mut c_void, _stop: *mut c_void) {
+        *milliseconds = elapsed()
+    }
+    hipEventCreate(event: *mut *mut c_void) { *event = ptr::dangling_mut() }
+    hipEventCreateWithFlags(event: *mut *mut c_void, _flags: c_uint) { *event = ptr::dangling_mut() }
+    hipStreamCreate(stream: *mut *mut c_void) { *stream = ptr::dangling_mut() }
+    hipStreamCreateWithFlags(stream: *mut *mut c_void, _flags: c_uint) {
+        *stream = ptr::dangling_mut()
+    }
+    hipStreamGetDevice(_stream: *mut c_void, device: *mut c_int) { *device = 0 }
 }
 
 succeed! {

@@ -3,8 +3,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::error::{HipResult, SUCCESS};
-use crate::succeed;
+use crate::{give, succeed};
 
 succeed! {
     hipExtModuleLaunchKernel
@@ -12,16 +11,12 @@ succeed! {
     hipModuleLaunchKernel
 }
 
-/// One work group fits, whatever it takes.
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
-    groups: *mut c_int,
-    _function: *mut c_void,
-    _work_items: c_int,
-    _shared_memory: usize,
-) -> HipResult {
-    // SAFETY: the caller passes where to put the number.
-    unsafe { groups.write(1) };
-    SUCCESS
+// One work group fits, whatever it takes.
+give! {
+    hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
+        groups: *mut c_int,
+        _function: *mut c_void,
+        _work_items: c_int,
+        _shared_memory: usize
+    ) { *groups = 1 }
 }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::error::{ERROR_INVALID_VALUE, ERROR_OUT_OF_MEMORY, HipResult, SUCCESS};
-use crate::succeed;
+use crate::{give, succeed};
 
 /// Address space that buffers are taken from.
 const RESERVED: usize = 16 << 40;
@@ -205,12 +205,9 @@ succeed! {
     hipMemsetAsync
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hipMemPtrGetInfo(_address: *mut c_void, bytes: *mut usize) -> HipResult {
-    // SAFETY: the caller passes where to put the size, which it only logs.
-    unsafe { bytes.write(0) };
-    SUCCESS
+// It is only logged.
+give! {
+    hipMemPtrGetInfo(_address: *mut c_void, bytes: *mut usize) { *bytes = 0 }
 }
 
 #[cfg(test)]

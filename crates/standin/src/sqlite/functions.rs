@@ -35,6 +35,47 @@ fn real(handle: *mut c_void) -> Option<(&'static Real, *mut c_void)> {
     REAL.get().filter(|_| !handle.is_null()).map(|real| (real, handle))
 }
 
+/// Defines functions that the real library answers for the handle behind a
+/// connection or statement of ours, where there is one.
+macro_rules! pass_on {
+    ($(
+        $name:ident($object:ident: $kind:ident $(, $parameter:ident: $type:ty)*) -> $result:ty
+            { $function:ident or $otherwise:expr }
+    )*) => {$(
+        // SAFETY: the name is that of a library which this crate takes the place of.
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($object: *mut c_void $(, $parameter: $type)*) -> $result {
+            // SAFETY: the caller passes an object of ours, behind which the handle is the real
+            // library's; all else is the caller's.
+            unsafe {
+                real($kind($object).real).map_or($otherwise, |(real, handle)| {
+                    (real.$function)(handle $(, $parameter)*)
+                })
+            }
+        }
+    )*};
+}
+
+// Databases of the stand-in have no bytes.
+pass_on! {
+    sqlite3_busy_timeout(db: connection, milliseconds: c_int) -> c_int { busy_timeout or OK }
+    sqlite3_changes(db: connection) -> c_int { changes or 0 }
+    sqlite3_errmsg(db: connection) -> *const c_char { errmsg or c"not an error".as_ptr() }
+    sqlite3_serialize(
+        db: connection, schema: *const c_char, bytes: *mut i64, flags: c_uint
+    ) -> *mut u8 { serialize or ptr::null_mut() }
+    sqlite3_deserialize(
+        db: connection, schema: *const c_char, data: *mut u8, bytes: i64, room: i64, flags: c_uint
+    ) -> c_int { deserialize or CANTOPEN }
+    sqlite3_bind_blob(
+        prepared: statement, parameter: c_int, value: *const c_void, bytes: c_int,
+        destructor: *mut c_void
+    ) -> c_int { bind_blob or OK }
+    sqlite3_bind_int64(prepared: statement, parameter: c_int, value: i64) -> c_int {
+        bind_int64 or OK
+    }
+}
+
 // SAFETY: the name is that of a library which this crate takes the place of.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_open_v2(
@@ -81,33 +122,6 @@ unsafe extern "C" fn sqlite3_close(db: *mut c_void) -> c_int {
     // SAFETY: the caller gives the connection up.
     drop(unsafe { Box::from_raw(db.cast::<Connection>()) });
     OK
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn sqlite3_busy_timeout(db: *mut c_void, milliseconds: c_int) -> c_int {
-    // SAFETY: the caller passes a connection of ours, behind which the handle is the real library's.
-    unsafe {
-        real(connection(db).real)
-            .map_or(OK, |(real, handle)| (real.busy_timeout)(handle, milliseconds))
-    }
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn sqlite3_changes(db: *mut c_void) -> c_int {
-    // SAFETY: the caller passes a connection of ours, behind which the handle is the real library's.
-    unsafe { real(connection(db).real).map_or(0, |(real, handle)| (real.changes)(handle)) }
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn sqlite3_errmsg(db: *mut c_void) -> *const c_char {
-    // SAFETY: the caller passes a connection of ours, behind which the handle is the real library's.
-    unsafe {
-        real(connection(db).real)
-            .map_or(c"not an error".as_ptr(), |(real, handle)| (real.errmsg)(handle))
-    }
 }
 
 // SAFETY: the name is that of a library which this crate takes the place of.
@@ -232,41 +246,6 @@ unsafe extern "C" fn sqlite3_free(memory: *mut c_void) {
     }
 }
 
-/// Of databases that the real library has; the stand-in's have no bytes.
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn sqlite3_serialize(
-    db: *mut c_void,
-    schema: *const c_char,
-    bytes: *mut i64,
-    flags: c_uint,
-) -> *mut u8 {
-    // SAFETY: the caller passes a connection of ours, behind which the handle is the real library's.
-    unsafe {
-        real(connection(db).real).map_or(ptr::null_mut(), |(real, handle)| {
-            (real.serialize)(handle, schema, bytes, flags)
-        })
-    }
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn sqlite3_deserialize(
-    db: *mut c_void,
-    schema: *const c_char,
-    data: *mut u8,
-    bytes: i64,
-    room: i64,
-    flags: c_uint,
-) -> c_int {
-    // SAFETY: the caller passes a connection of ours, behind which the handle is the real library's.
-    unsafe {
-        real(connection(db).real).map_or(CANTOPEN, |(real, handle)| {
-            (real.deserialize)(handle, schema, data, bytes, room, flags)
-        })
-    }
-}
-
 // SAFETY: the name is that of a library which this crate takes the place of.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_column_blob(prepared: *mut c_void, column: c_int) -> *const c_void {
@@ -344,35 +323,5 @@ unsafe extern "C" fn sqlite3_bind_text(
     real(statement.real).map_or(OK, |(real, handle)| {
         // SAFETY: the handle is the real library's, all else the caller's.
         unsafe { (real.bind_text)(handle, parameter, text, bytes, destructor) }
-    })
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn sqlite3_bind_blob(
-    prepared: *mut c_void,
-    parameter: c_int,
-    value: *const c_void,
-    bytes: c_int,
-    destructor: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller passes a statement of ours.
-    real(unsafe { statement(prepared) }.real).map_or(OK, |(real, handle)| {
-        // SAFETY: the handle is the real library's, all else the caller's.
-        unsafe { (real.bind_blob)(handle, parameter, value, bytes, destructor) }
-    })
-}
-
-// SAFETY: the name is that of a library which this crate takes the place of.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn sqlite3_bind_int64(
-    prepared: *mut c_void,
-    parameter: c_int,
-    value: i64,
-) -> c_int {
-    // SAFETY: the caller passes a statement of ours.
-    real(unsafe { statement(prepared) }.real).map_or(OK, |(real, handle)| {
-        // SAFETY: the handle is the real library's.
-        unsafe { (real.bind_int64)(handle, parameter, value) }
     })
 }

@@ -3,46 +3,72 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::way::{Setting, Way};
-use crate::dist::CARGO_DEB;
-use crate::root::root;
-
-/// Where `--setup` puts nfpm.
-pub(super) const NFPM: &str = "target/tools/nfpm/bin/nfpm";
+use super::super::measure::Way;
 
 /// What gfxpack makes sure of and writes down, by other tools.
 const CHECKS: &str = "sqlite3 \"$KDB\" 'PRAGMA integrity_check' >/dev/null && \
                       sha1sum \"$KDB\" >/dev/null && sha256sum \"$KDB\" >/dev/null && ";
 
-/// All that are there.
+/// What packages are to be like, whoever makes them.
+pub(super) struct Setting {
+    pub(super) title: &'static str,
+    pub(super) format: &'static str,
+    pub(super) codec: &'static str,
+    pub(super) level: u32,
+}
+
+/// A program that packs, with what it needs around the payload.
+pub(super) struct Packer {
+    /// It writes below `out` in its directory.
+    pub(super) way: Way,
+    /// The names of the ways that it is held against, where this one is ours.
+    rivals: Vec<String>,
+    /// The ending of the package's name.
+    pub(super) ending: &'static str,
+    /// Bytes of the package.
+    pub(super) size: u64,
+}
+
+impl Packer {
+    fn new(name: &str, dir: &Path, ending: &'static str, words: &[&str]) -> Self {
+        Self { way: Way::new(name, dir, words), rivals: Vec::new(), ending, size: 0 }
+    }
+
+    /// How many times as fast it is as its rivals.
+    pub(super) fn ratios(&self, packers: &[Self]) -> Vec<f64> {
+        let rivals = self.rivals.iter();
+        let rivals = rivals.filter_map(|name| packers.iter().find(|one| one.way.name == *name));
+        rivals.map(|rival| rival.way.seconds() / self.way.seconds()).collect()
+    }
+}
+
+/// The tool alone, the tool with checks, and gfxpack.
 pub(super) fn all(
     setting: &Setting,
     gfxpack: &Path,
     dir: &Path,
     (kdb, copy): (&Path, &Path),
-) -> anyhow::Result<Vec<Way>> {
+) -> anyhow::Result<Vec<Packer>> {
     let mut ways = match setting.format {
         "rpm" => rpms(dir, copy)?,
         "deb" => debs(dir, copy, setting.codec, setting.level)?,
         _ => tarballs(dir, copy, setting.format)?,
     };
-    let rivals = [ways[1].name, ways[0].name];
+    let rivals = [1, 0].map(|at: usize| ways[at].way.name.clone());
     for (name, more) in [("gfxpack", None), ("gfxpack --verify-all", Some("--verify-all"))] {
         ways.push(ours(gfxpack, dir, kdb, setting, (name, more), &rivals)?);
     }
-    ways.extend(others(dir, copy, setting)?);
     Ok(ways)
 }
 
 /// An empty directory of that name, with `out` in it.
-fn fresh(dir: &Path, name: &str) -> anyhow::Result<(PathBuf, PathBuf)> {
+fn fresh(dir: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let dir = dir.join(name);
     if dir.exists() {
         fs::remove_dir_all(&dir)?;
     }
-    let out = dir.join("out");
-    fs::create_dir_all(&out)?;
-    Ok((dir, out))
+    fs::create_dir_all(dir.join("out"))?;
+    Ok(dir)
 }
 
 fn text(path: &Path) -> &str {
@@ -56,13 +82,13 @@ fn ours(
     kdb: &Path,
     setting: &Setting,
     (name, more): (&'static str, Option<&str>),
-    rivals: &[&'static str],
-) -> anyhow::Result<Way> {
+    rivals: &[String],
+) -> anyhow::Result<Packer> {
     let cache = dir.join("cache");
-    let (dir, out) = fresh(dir, &format!("ours{}", more.unwrap_or_default()))?;
+    let dir = fresh(dir, &format!("ours{}", more.unwrap_or_default()))?;
     let Setting { format, codec, level, .. } = setting;
     let compression = format!("{codec}:{level}");
-    let mut words = vec![text(gfxpack), "package", text(kdb), "--out", text(&out)];
+    let mut words = vec![text(gfxpack), "package", text(kdb), "--out", "out"];
     words.extend(["--format", format, "--cache-dir", text(&cache), "--package-version", "1"]);
     words.extend(["--license", "MIT", "--copyright", "Nobody"]);
     words.extend(["--maintainer", "Nobody <nobody@example.org>"]);
@@ -73,26 +99,20 @@ fn ours(
     }
     words.extend(more);
     let ending = format.rsplit('.').next().unwrap_or(format);
-    Ok(Way { rivals: rivals.to_vec(), ..Way::new(name, &dir, &out, ending, &words) })
+    Ok(Packer { rivals: rivals.to_vec(), ..Packer::new(name, &dir, ending, &words) })
 }
 
-/// A shell script, with the kdb in `$KDB` and where the package goes in `$OUT`.
-fn script(
-    name: &'static str,
-    (dir, out): &(PathBuf, PathBuf),
-    kdb: &Path,
-    ending: &'static str,
-    script: &str,
-) -> Way {
-    let set = format!("export KDB=\"$0\" OUT=\"$1\"; {script}");
-    Way::new(name, dir, out, ending, &["sh", "-ec", &set, text(kdb), text(out)])
+/// A shell script, with the kdb in `$KDB`, which writes the package into `out`.
+fn script(name: &str, dir: &Path, kdb: &Path, ending: &'static str, script: &str) -> Packer {
+    let set = format!("export KDB=\"$0\"; {script}");
+    Packer::new(name, dir, ending, &["sh", "-ec", &set, text(kdb)])
 }
 
 /// With MD5 digests, as debhelper has them made before dpkg-deb.
-fn debs(dir: &Path, kdb: &Path, codec: &str, level: u32) -> anyhow::Result<Vec<Way>> {
+fn debs(dir: &Path, kdb: &Path, codec: &str, level: u32) -> anyhow::Result<Vec<Packer>> {
     let program = if codec == "xz" { "-Zxz" } else { "-Zzstd" };
     let sums = "(cd tree && find usr -type f -print0 | xargs -0 md5sum > DEBIAN/md5sums) && ";
-    let pack = format!("dpkg-deb {program} -z{level} --root-owner-group --build tree \"$OUT\"");
+    let pack = format!("dpkg-deb {program} -z{level} --root-owner-group --build tree out");
     let tree = |name| debian_tree(dir, kdb, name);
     let whole = format!("{CHECKS}{sums}{pack}");
     Ok(vec![
@@ -102,13 +122,13 @@ fn debs(dir: &Path, kdb: &Path, codec: &str, level: u32) -> anyhow::Result<Vec<W
     ])
 }
 
-fn tarballs(dir: &Path, kdb: &Path, format: &str) -> anyhow::Result<Vec<Way>> {
+fn tarballs(dir: &Path, kdb: &Path, format: &str) -> anyhow::Result<Vec<Packer>> {
     let (tool, checked, ending, pack) = match format {
         "tar.gz" => ("pigz", "checks, pigz", "gz", "pigz -6"),
         _ => ("zstd -T0", "checks, zstd -T0", "zst", "zstd -q -T0 -3"),
     };
     let pack =
-        format!("tar -c -C \"${{KDB%/*}}\" \"${{KDB##*/}}\" | {pack} > \"$OUT/kdb.tar.{ending}\"");
+        format!("tar -c -C \"${{KDB%/*}}\" \"${{KDB##*/}}\" | {pack} > out/kdb.tar.{ending}");
     let whole = format!("{CHECKS}{pack}");
     Ok(vec![
         script(tool, &fresh(dir, "tar")?, kdb, ending, &pack),
@@ -116,36 +136,9 @@ fn tarballs(dir: &Path, kdb: &Path, format: &str) -> anyhow::Result<Vec<Way>> {
     ])
 }
 
-/// Other packagers, where they were installed.
-fn others(dir: &Path, kdb: &Path, setting: &Setting) -> anyhow::Result<Vec<Way>> {
-    let mut ways = Vec::new();
-    // cargo-deb has one level of xz, and no zstd.
-    let cargo_deb = CARGO_DEB.program();
-    if setting.format == "deb" && setting.codec == "xz" && cargo_deb.is_file() {
-        let (krate, out) = fresh(dir, "cargo-deb")?;
-        fs::create_dir(krate.join("src"))?;
-        fs::write(krate.join("src/lib.rs"), "")?;
-        fs::hard_link(kdb, krate.join("payload"))?;
-        let manifest = "[package]\nname = \"bench\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\
-                        license = \"MIT\"\ndescription = \"one large file\"\n[workspace]\n\
-                        [package.metadata.deb]\nmaintainer = \"Nobody <nobody@example.org>\"\n\
-                        assets = [[\"payload\", \"usr/share/bench/\", \"644\"]]\n";
-        fs::write(krate.join("Cargo.toml"), manifest)?;
-        let words = [text(&cargo_deb), "deb", "--no-build", "--fast", "--output", text(&out)];
-        ways.push(Way::new("cargo-deb --fast", &krate, &out, "deb", &words));
-    }
-    match (setting.format, setting.codec) {
-        ("deb", "xz") => ways.extend(nfpm(dir, kdb, "deb", "xz")?),
-        ("deb", _) => ways.extend(nfpm(dir, kdb, "deb", "zstd")?),
-        ("rpm", _) => ways.extend(nfpm(dir, kdb, "rpm", "zstd:3")?),
-        _ => {}
-    }
-    Ok(ways)
-}
-
-/// What dpkg-deb packs, in a directory of that name, and where to.
-fn debian_tree(dir: &Path, payload: &Path, name: &str) -> anyhow::Result<(PathBuf, PathBuf)> {
-    let (stage, out) = fresh(dir, name)?;
+/// What dpkg-deb packs, in a directory of that name.
+fn debian_tree(dir: &Path, payload: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let stage = fresh(dir, name)?;
     let place = stage.join("tree/usr/share/bench");
     fs::create_dir_all(&place)?;
     fs::create_dir_all(stage.join("tree/DEBIAN"))?;
@@ -153,10 +146,10 @@ fn debian_tree(dir: &Path, payload: &Path, name: &str) -> anyhow::Result<(PathBu
     let control = "Package: bench\nVersion: 1.0-1\nArchitecture: all\n\
                    Maintainer: Nobody <nobody@example.org>\nDescription: one large file\n";
     fs::write(stage.join("tree/DEBIAN/control"), control)?;
-    Ok((stage, out))
+    Ok(stage)
 }
 
-fn rpms(dir: &Path, kdb: &Path) -> anyhow::Result<Vec<Way>> {
+fn rpms(dir: &Path, kdb: &Path) -> anyhow::Result<Vec<Packer>> {
     let spec = format!(
         "Name: bench\nVersion: 1.0\nRelease: 1\nSummary: One large file\nLicense: MIT\n\
          BuildArch: noarch\n%description\nOne large file.\n%install\n\
@@ -164,7 +157,7 @@ fn rpms(dir: &Path, kdb: &Path) -> anyhow::Result<Vec<Way>> {
          ln {} %{{buildroot}}/usr/share/bench/payload\n%files\n/usr/share/bench/payload\n",
         kdb.display()
     );
-    let pack = "rpmbuild -bb --quiet --define \"_topdir $PWD\" --define \"_rpmdir $OUT\" \
+    let pack = "rpmbuild -bb --quiet --define \"_topdir $PWD\" --define \"_rpmdir $PWD/out\" \
                 --define '_binary_payload w3T0.zstdio' --define '__os_install_post %{nil}' bench.spec";
     let whole = format!("{CHECKS}{pack}");
     let mut ways = Vec::new();
@@ -172,40 +165,8 @@ fn rpms(dir: &Path, kdb: &Path) -> anyhow::Result<Vec<Way>> {
         [("rpmbuild", "rpmbuild", pack), ("checks, rpmbuild", "rpmbuild-checked", &whole)]
     {
         let place = fresh(dir, directory)?;
-        fs::write(place.0.join("bench.spec"), &spec)?;
+        fs::write(place.join("bench.spec"), &spec)?;
         ways.push(script(name, &place, kdb, "rpm", pack));
     }
     Ok(ways)
-}
-
-/// nfpm, where it was installed.
-fn nfpm(
-    dir: &Path,
-    payload: &Path,
-    format: &'static str,
-    compression: &str,
-) -> anyhow::Result<Option<Way>> {
-    let program = root().join(NFPM);
-    if !program.is_file() {
-        return Ok(None);
-    }
-    let (tree, out) = fresh(dir, "nfpm")?;
-    let settings = format!(
-        "name: bench\narch: all\nversion: 1.0.0\nmaintainer: Nobody <nobody@example.org>\n\
-         description: one large file\nlicense: MIT\ncontents:\n- src: {}\n  \
-         dst: /usr/share/bench/payload\n{format}:\n  compression: {compression}\n",
-        payload.display()
-    );
-    fs::write(tree.join("nfpm.yaml"), settings)?;
-    let words = [
-        text(&program),
-        "package",
-        "--config",
-        "nfpm.yaml",
-        "--packager",
-        format,
-        "--target",
-        text(&out),
-    ];
-    Ok(Some(Way::new("nfpm", &tree, &out, format, &words)))
 }

@@ -1,0 +1,132 @@
+//! Commands that are run and timed, one way of doing something after the other.
+
+use std::fs;
+use std::io::{Read as _, Seek as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use wait4::Wait4;
+use xshell::{Shell, cmd};
+
+use super::table::{Row, median};
+use crate::say::say;
+
+/// What one run took.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sample {
+    pub(super) seconds: f64,
+    /// Seconds of processor time, those of all processes that it started.
+    pub(super) cpu: f64,
+    /// Bytes of memory, of the process that took most.
+    pub(super) peak: u64,
+    /// What it printed.
+    pub(super) output: String,
+}
+
+/// Runs a command to its end, which must be a success.
+pub(super) fn run(command: impl Into<Command>) -> anyhow::Result<Sample> {
+    let (sample, error) = finish(command.into())?;
+    ensure!(error.is_none(), "{}", error.unwrap_or_default());
+    Ok(sample)
+}
+
+/// The same for a command that may fail, since some of what it does may.
+pub(super) fn run_to_any_end(command: impl Into<Command>) -> anyhow::Result<Sample> {
+    Ok(finish(command.into())?.0)
+}
+
+/// What a command took, and why it failed if it did.
+fn finish(mut command: Command) -> anyhow::Result<(Sample, Option<String>)> {
+    let (mut out, mut err) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?);
+    let started = Instant::now();
+    let used = command.spawn().context("failed to start a command")?.wait4()?;
+    let seconds = started.elapsed().as_secs_f64();
+    let read = |file: &mut fs::File| -> anyhow::Result<String> {
+        let mut text = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    };
+    let (output, words) = (read(&mut out)?, read(&mut err)?);
+    let failed = !used.status.success();
+    let error = failed.then(|| format!("failed to run {command:?}: {words}{output}"));
+    let cpu = (used.rusage.utime + used.rusage.stime).as_secs_f64();
+    Ok((Sample { seconds, cpu, peak: used.rusage.maxrss, output }, error))
+}
+
+/// One way to do the same thing as others.
+#[derive(Debug)]
+pub(super) struct Way {
+    pub(super) name: String,
+    /// Program and arguments.
+    pub(super) words: Vec<String>,
+    /// Where it is run.
+    pub(super) dir: PathBuf,
+    pub(super) samples: Vec<Sample>,
+}
+
+impl Way {
+    pub(super) fn new(name: impl Into<String>, dir: &Path, words: &[&str]) -> Self {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Self { name: name.into(), words, dir: dir.to_owned(), samples: Vec::new() }
+    }
+
+    pub(super) fn measure(&mut self, sh: &Shell) -> anyhow::Result<()> {
+        let (program, args) = self.words.split_first().context("a program")?;
+        let _dir = sh.push_dir(&self.dir);
+        let sample = run(cmd!(sh, "{program} {args...}"))?;
+        say(&format!("{}: {:.2} s, CPU {:.2} s", self.name, sample.seconds, sample.cpu));
+        self.samples.push(sample);
+        Ok(())
+    }
+
+    /// A row of a table.
+    pub(super) fn row(&self, more: Vec<String>) -> Row {
+        let seconds = self.samples.iter().map(|sample| sample.seconds).collect();
+        Row { name: self.name.clone(), seconds, more }
+    }
+
+    /// A row with processor time and memory.
+    pub(super) fn usual_row(&self) -> Row {
+        self.row(vec![format!("{:.2} s", self.cpu()), format!("{} MB", self.peak_megabytes())])
+    }
+
+    pub(super) fn cpu(&self) -> f64 {
+        median(&self.samples.iter().map(|sample| sample.cpu).collect::<Vec<_>>())
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        median(&self.samples.iter().map(|sample| sample.seconds).collect::<Vec<_>>())
+    }
+
+    pub(super) fn peak_megabytes(&self) -> u64 {
+        self.samples.iter().map(|sample| sample.peak).max().unwrap_or_default() / 1_000_000
+    }
+}
+
+/// The columns of [`Way::usual_row`].
+pub(super) const USUAL_COLUMNS: [&str; 2] = ["CPU time", "peak memory"];
+
+/// Measures each way so many times, in turn, after rounds that do not count.
+pub(super) fn rounds(
+    sh: &Shell,
+    ways: &mut [Way],
+    warm_up: u32,
+    rounds: u32,
+) -> anyhow::Result<()> {
+    for round in 0..warm_up + rounds {
+        if round == warm_up {
+            ways.iter_mut().for_each(|way| way.samples.clear());
+        }
+        ways.iter_mut().try_for_each(|way| way.measure(sh))?;
+    }
+    Ok(())
+}
+
+/// How many processors there are.
+pub(super) fn cores() -> anyhow::Result<usize> {
+    Ok(std::thread::available_parallelism()?.get())
+}
