@@ -7,7 +7,7 @@ use gfxpack_launch::{Command, Direct, Drivers, Launcher, ToolchainPlaces};
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::watch::Looks;
-use gfxpack_process::{Cancel, FileDigests, Usage};
+use gfxpack_process::{Cancel, Usage};
 use gfxpack_toolchain::{Toolchain, ToolchainError};
 
 use crate::source::SourceSet;
@@ -17,7 +17,6 @@ pub(crate) struct BuildContext<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) sources: &'a SourceSet,
     pub(crate) toolchains: &'a [Toolchain],
-    pub(crate) digests: &'a FileDigests,
     pub(crate) cancel: &'a Cancel,
     pub(crate) time_limit: Duration,
     /// What drivers would run.

@@ -248,7 +248,7 @@ impl Executor<'_> {
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,
     ) -> Result<(), CompileError> {
-        let Self { plan, sources, toolchains, digests, options, .. } = *self;
+        let Self { plan, sources, toolchains, options, .. } = *self;
         let (cancel, looks) = (&self.cancel.child(), current.looks());
         let work = WorkDir::create(&options.cache_dir)
             .map_err(CompileError::io("create", options.cache_dir.join("work")))?;
@@ -263,7 +263,6 @@ impl Executor<'_> {
             plan,
             sources,
             toolchains,
-            digests,
             cancel,
             time_limit: options.time_limit,
             drivers: current.drivers(),

@@ -149,7 +149,12 @@ impl Asked {
             let laid_out = || stage.found(context.sources, &below);
             if let Some(answer) = asked.found.then(laid_out).flatten() {
                 // By way of `..`, another file may lie there.
-                if context.sources.is_other(stage.source(), &below, &answer, context.digests) {
+                if context.sources.is_other(
+                    stage.source(),
+                    &below,
+                    &answer,
+                    context.looks.digests(),
+                ) {
                     self.reads.get_or_insert(below.clone());
                 }
                 self.sources.insert((below.clone(), answer));
@@ -169,7 +174,7 @@ impl Asked {
         below: PathBuf,
         found: bool,
     ) -> Result<(), CompileError> {
-        match context.sources.answer(stage.source(), &below, context.digests) {
+        match context.sources.answer(stage.source(), &below, context.looks.digests()) {
             // It came while the compiler ran.
             Answer::Absent if found => self.again = true,
             Answer::Absent => drop(self.sources.insert((below, Answer::Absent))),

@@ -16,6 +16,10 @@ use crate::atomic::write_atomic;
 
 const NANOSECONDS: i64 = 1_000_000_000;
 
+/// How long ago a file must have changed for its times to tell it from what
+/// it may become in the next moment: clocks of file systems are that coarse.
+const SETTLED: Duration = Duration::from_secs(2);
+
 /// What must stay the same for a remembered digest to hold. The change time
 /// can't be set back by a program, so a file rewritten within one
 /// modification time is seen too.
@@ -51,20 +55,7 @@ impl Identity {
             changed: (meta.ctime(), meta.ctime_nsec()),
         }
     }
-}
 
-/// What tells a file from what it may be later: its identity, not its
-/// content. `None` where there is no file.
-#[must_use]
-pub fn state_of(path: &Path) -> Option<Digest> {
-    fs::metadata(path).ok().map(|meta| Digest::of(&Identity::from_metadata(&meta).bytes()))
-}
-
-/// How long ago a file must have changed for its times to tell it from what
-/// it may become in the next moment: clocks of file systems are that coarse.
-const SETTLED: Duration = Duration::from_secs(2);
-
-impl Identity {
     /// Whether a change from now on would show in the times.
     fn is_settled(&self) -> bool {
         let (seconds, nanoseconds) = self.changed;
@@ -94,6 +85,13 @@ impl Identity {
         let own = [device, inode, size].map(u64::to_le_bytes);
         own.into_iter().chain(times.map(i64::to_le_bytes)).flatten().collect()
     }
+}
+
+/// What tells a file from what it may be later: its identity, not its
+/// content. `None` where there is no file.
+#[must_use]
+pub fn state_of(path: &Path) -> Option<Digest> {
+    fs::metadata(path).ok().map(|meta| Digest::of(&Identity::from_metadata(&meta).bytes()))
 }
 
 type Known = HashMap<PathBuf, (Identity, Digest)>;

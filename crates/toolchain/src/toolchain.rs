@@ -90,16 +90,7 @@ impl Toolchain {
             Driver::Hipcc(hipcc) => (Some(hipcc.clone()), found.hip_version),
             Driver::Clang(_) => (None, probe::header_version(&found.rocm)),
         };
-        // What hipcc itself will link, which must be what was asked for.
-        let device_libs = found.device_libs;
-        if let Some(given) = &candidate.device_libs
-            && std::fs::canonicalize(given).ok() != std::fs::canonicalize(&device_libs).ok()
-        {
-            return Err(ToolchainError::OtherDeviceLibs {
-                given: given.clone(),
-                used: device_libs,
-            });
-        }
+        let device_libs = as_asked_for(candidate, found.device_libs)?;
         let isas = probe::isas(&device_libs)?;
         let covered: Vec<PathBuf> =
             [device_libs.clone(), found.resource_dir.join("include"), found.rocm.join(HIP_HEADERS)]
@@ -362,6 +353,17 @@ impl Toolchain {
             }
         }
         argument.into()
+    }
+}
+
+/// The device libraries that hipcc itself will link, if they are those that
+/// were asked for.
+fn as_asked_for(candidate: &Candidate, used: PathBuf) -> Result<PathBuf, ToolchainError> {
+    match &candidate.device_libs {
+        Some(given) if fs::canonicalize(given).ok() != fs::canonicalize(&used).ok() => {
+            Err(ToolchainError::OtherDeviceLibs { given: given.clone(), used })
+        }
+        _ => Ok(used),
     }
 }
 

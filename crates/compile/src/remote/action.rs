@@ -331,7 +331,8 @@ impl<'a> Tree<'a> {
         if !file.is_file() {
             return Ok(None);
         }
-        let digest = self.context.digests.digest(file).map_err(CompileError::io("read", file))?;
+        let digest =
+            self.context.looks.digests().digest(file).map_err(CompileError::io("read", file))?;
         let mut path = format!("{dir}/{name}");
         let taken = self.files.get(&format!("{TOP}/{path}"));
         if taken.is_some_and(|other| other.digest != digest) {
@@ -361,7 +362,12 @@ impl<'a> Tree<'a> {
         let meta = fs::metadata(file).map_err(CompileError::io("read", file))?;
         let input = InputFile {
             path: path.clone(),
-            digest: self.context.digests.digest(file).map_err(CompileError::io("read", file))?,
+            digest: self
+                .context
+                .looks
+                .digests()
+                .digest(file)
+                .map_err(CompileError::io("read", file))?,
             size: meta.len(),
             executable: meta.permissions().mode() & 0o111 != 0,
             content: Content::File(file.to_owned()),

@@ -122,7 +122,6 @@ impl Elsewhere<'_> {
             Ok(below) => (Path::new("/").join(below), true),
             Err(_) => (path.to_owned(), false),
         };
-        let told = |path: &Path, what: &str| format!("`{}` {what}", path.display());
         match judgement {
             Judgement::Nothing => {}
             Judgement::InStage(below) => {
@@ -132,7 +131,11 @@ impl Elsewhere<'_> {
                 }
             }
             Judgement::AbsentInStage(below) => {
-                match self.context.sources.answer(self.job.source, &below, self.context.digests) {
+                match self.context.sources.answer(
+                    self.job.source,
+                    &below,
+                    self.context.looks.digests(),
+                ) {
                     Answer::Absent => drop(sources.insert((below, Answer::Absent))),
                     _ => return Err(told(&below, "was not sent")),
                 }
@@ -153,17 +156,8 @@ impl Elsewhere<'_> {
             }
             Judgement::Present(path) => {
                 let (path, was_sent) = here(&path);
-                let answer = looks.answer(&path, Query::What);
-                let Some(Answer::File { digest, .. }) = answer else {
-                    return Err(told(&path, "is not here"));
-                };
-                let name = format!("gfxpack/sys{}", path.display());
-                if was_sent && sent.get(name.as_str()) != Some(&digest)
-                    || !looks.rested(&path, self.since.seconds())
-                {
-                    return Err(told(&path, "has changed"));
-                }
-                system.extend(answer.map(|answer| (path, answer)));
+                let answer = self.present(&path, sent, was_sent)?;
+                system.insert((path, answer));
             }
             Judgement::ListsStage(path)
             | Judgement::Listing(path)
@@ -173,6 +167,30 @@ impl Elsewhere<'_> {
         }
         Ok(())
     }
+
+    /// A file that was read there, if it is the same here.
+    fn present(
+        &self,
+        path: &Path,
+        sent: &HashMap<&str, Digest>,
+        was_sent: bool,
+    ) -> Result<Answer, Reason> {
+        let looks = self.context.looks;
+        let Some(answer @ Answer::File { digest, .. }) = looks.answer(path, Query::What) else {
+            return Err(told(path, "is not here"));
+        };
+        let name = format!("gfxpack/sys{}", path.display());
+        if was_sent && sent.get(name.as_str()) != Some(&digest)
+            || !looks.rested(path, self.since.seconds())
+        {
+            return Err(told(path, "has changed"));
+        }
+        Ok(answer)
+    }
+}
+
+fn told(path: &Path, what: &str) -> Reason {
+    format!("`{}` {what}", path.display())
 }
 
 /// Whether a path, seen from the staged directory, lies where something else
