@@ -48,7 +48,6 @@ pub enum Answered {
 
 impl Answered {
     /// What libMIOpen asked for, if it was asked.
-    #[must_use]
     pub fn miopen(&self) -> Option<&Asked> {
         match self {
             Self::Problems(asked) => Some(asked),

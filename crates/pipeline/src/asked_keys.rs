@@ -34,7 +34,6 @@ struct Together<'a> {
 }
 
 /// Each key once, with all targets that want it; sorted by key.
-#[must_use]
 pub fn key_lines(asked: &Asked) -> Vec<KeyLine<'_>> {
     let mut by_key: BTreeMap<&KernelKey, Together<'_>> = BTreeMap::new();
     for (target, keys) in &asked.keys {

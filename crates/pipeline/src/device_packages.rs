@@ -8,7 +8,6 @@ use crate::error::Result;
 
 /// The packages that may serve a device, the one for exactly its compute units
 /// first; one where these are not known.
-#[must_use]
 pub fn candidates(device: &Device, template: &str) -> Vec<String> {
     let targets = device.targets();
     targets.iter().map(|target| package_name::for_target(template, target)).collect()

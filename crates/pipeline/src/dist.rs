@@ -89,7 +89,6 @@ impl<'a> Dist<'a> {
     }
 
     /// What was read and decided.
-    #[must_use]
     pub fn prepared(&self) -> &Prepared {
         &self.prepared
     }

@@ -224,13 +224,11 @@ impl Error {
     }
 
     /// Whose fault it is.
-    #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.judge().0
     }
 
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         self.judge().1
     }

@@ -31,7 +31,6 @@ pub const MEANINGS: [(u8, &str); 8] = [
 
 impl ErrorKind {
     /// The exit code of a command that ends with such an error.
-    #[must_use]
     pub const fn exit_code(self) -> u8 {
         self as u8
     }

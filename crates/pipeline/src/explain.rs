@@ -68,7 +68,6 @@ pub fn explain_keys(
 
 impl ExplainedKey<'_> {
     /// What differs from when the key, or the nearest one, was built last.
-    #[must_use]
     pub fn changes(&self) -> &[Change] {
         match &self.explanation.state {
             State::Changed(changes) | State::New(Some((_, changes))) => changes,
@@ -82,7 +81,6 @@ impl ExplainedKey<'_> {
     }
 
     /// In words, a line each.
-    #[must_use]
     pub fn in_words(&self, prepared: &Prepared, all_changes: bool) -> Vec<String> {
         let Self { kdb, row, job, explanation } = self;
         let mut lines = Vec::new();
@@ -130,7 +128,6 @@ impl ExplainedKey<'_> {
     }
 
     /// All of it as a message.
-    #[must_use]
     pub fn message(&self, prepared: &Prepared) -> Value {
         let Self { kdb, row, job, explanation } = self;
         let (state, nearest) = match &explanation.state {

@@ -71,7 +71,6 @@ impl FftLibrary {
     }
 
     /// For messages.
-    #[must_use]
     pub fn message(&self) -> Value {
         json!({
             "file": self.library.file, "version": self.version, "hip_version": self.hip_version,
@@ -80,7 +79,6 @@ impl FftLibrary {
     }
 
     /// In words: its version and file.
-    #[must_use]
     pub fn in_words(&self) -> String {
         format!("rocFFT {} ({})", self.version, self.library.file.display())
     }
@@ -88,7 +86,6 @@ impl FftLibrary {
     /// Every file that it may open, in the order in which it asks them, and
     /// what each answers for a kernel. Of the system's it opens the first that
     /// exists.
-    #[must_use]
     pub fn look(&self, kernel: &str, target: &Target, variables: &FftVariables) -> Vec<FftFile> {
         let dir = self.library.file.parent().unwrap_or(Path::new("/"));
         let arch = target.id().processor();

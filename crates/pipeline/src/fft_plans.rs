@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::error::{self, Result};
+use crate::rocfft::open;
 use crate::text::counted;
 
 /// The layers of rocFFT's log: calls, and kernels.
@@ -87,12 +88,7 @@ pub fn harvest(logs: &[PathBuf]) -> Result<LoggedPlans> {
     let mut all = LoggedPlans::default();
     let mut seen: HashSet<FftPlan> = HashSet::new();
     for log in logs {
-        let one = if log == Path::new("-") {
-            read_trace("-", io::stdin().lock())?
-        } else {
-            let file = File::open(log).map_err(error::io("read", log))?;
-            read_trace(&log.display().to_string(), BufReader::new(file))?
-        };
+        let one = read_trace(&log.display().to_string(), open(log)?)?;
         all.plans.extend(one.plans.into_iter().filter(|plan| seen.insert(plan.clone())));
         all.unsupported += one.unsupported;
         all.damaged += one.damaged;
@@ -101,13 +97,11 @@ pub fn harvest(logs: &[PathBuf]) -> Result<LoggedPlans> {
 }
 
 /// A list of plans, one a line, as `--plans` reads it.
-#[must_use]
 pub fn list(plans: &[FftPlan]) -> String {
     plans.iter().map(|plan| format!("{plan}\n")).collect()
 }
 
 /// Of how many plans a list can't tell, in words.
-#[must_use]
 pub fn warnings(found: &LoggedPlans) -> Vec<String> {
     let mut warnings = Vec::new();
     if found.unsupported > 0 {
@@ -127,7 +121,6 @@ pub fn warnings(found: &LoggedPlans) -> Vec<String> {
 
 impl FftRun {
     /// As the message says it.
-    #[must_use]
     pub fn message(&self) -> Value {
         let Self { plans, kernels } = self;
         json!({
@@ -138,7 +131,6 @@ impl FftRun {
     }
 
     /// In words, a line each; the plans are in `file`. None if there is no plan.
-    #[must_use]
     pub fn in_words(&self, file: &Path) -> Vec<String> {
         let Self { plans, kernels } = self;
         let file = file.display();

@@ -34,7 +34,6 @@ pub struct HarvestSums {
 impl HarvestSums {
     /// Takes only keys that MIOpen had to compile, if `only_missed`; and none
     /// that it never asks for on its processor, if keys were given another one.
-    #[must_use]
     pub fn new(only_missed: bool, is_retargeted: bool) -> Self {
         Self { only_missed, is_retargeted, ..Self::default() }
     }
@@ -59,7 +58,6 @@ impl HarvestSums {
     }
 
     /// As the message says it: keys went to `file`, out of so many files.
-    #[must_use]
     pub fn message(&self, file: Option<String>, files: usize) -> Value {
         json!({
             "file": file, "keys": self.keys, "missed": self.missed,
@@ -69,7 +67,6 @@ impl HarvestSums {
     }
 
     /// In words, a line each.
-    #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         if self.keys == 0 {
             return vec![format!("nothing was missing among {}", counted(self.read, "key"))];
@@ -100,7 +97,6 @@ impl HarvestSums {
     }
 
     /// What may be wrong with keys that were given another processor.
-    #[must_use]
     pub fn warning(&self) -> Option<String> {
         (self.of_processor > 0 && self.is_retargeted && self.keys > 0).then(|| {
             format!(

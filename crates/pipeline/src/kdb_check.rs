@@ -157,7 +157,6 @@ impl Checked {
     }
 
     /// Kernels that were found for some problem.
-    #[must_use]
     pub fn found(&self) -> usize {
         let found: BTreeSet<&KernelKey> =
             self.report.outcomes.iter().flat_map(|outcome| &outcome.found).collect();
@@ -165,20 +164,17 @@ impl Checked {
     }
 
     /// Functions that objects lack, counted for each problem.
-    #[must_use]
     pub fn functions_missing(&self) -> usize {
         let lacking = self.report.outcomes.iter().flat_map(|outcome| outcome.lacking.values());
         lacking.map(BTreeSet::len).sum()
     }
 
     /// Compilers that were started, counted for each problem.
-    #[must_use]
     pub fn compiles(&self) -> usize {
         self.report.outcomes.iter().map(|outcome| outcome.compiles.len()).sum()
     }
 
     /// What failed, once for all databases.
-    #[must_use]
     pub fn distinct_failures(&self) -> Vec<&ProblemFailure> {
         let mut seen = BTreeSet::new();
         let failures = self.report.failures.iter();

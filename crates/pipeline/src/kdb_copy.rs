@@ -82,7 +82,6 @@ impl<'a> Repair<'a> {
     }
 
     /// What could not be saved; `None` where that is nothing.
-    #[must_use]
     pub fn loss(&self, repaired: &Repaired) -> Option<Loss> {
         let (saved, lost, pages) = (repaired.written.rows, repaired.lost, repaired.missing_pages);
         let loss = |what, hint| Some(Loss { what, hint });

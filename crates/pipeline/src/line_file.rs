@@ -78,7 +78,6 @@ impl LineFile {
 }
 
 /// The directory that a file lies in.
-#[must_use]
 pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
 }

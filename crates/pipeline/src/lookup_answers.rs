@@ -46,7 +46,6 @@ pub struct FileAnswer {
 
 impl Answers {
     /// Asks both.
-    #[must_use]
     pub fn ask(cache: &KernelCache, key: &KernelKey) -> Self {
         let config = cache.config();
         let note = match (&config.places.user, &config.places.fallback) {
@@ -58,20 +57,17 @@ impl Answers {
     }
 
     /// Whether MIOpen finds the kernel.
-    #[must_use]
     pub fn miopen_finds(&self) -> bool {
         self.miopen.outcome == MiopenOutcome::Finds
     }
 
     /// What MIOpen finds.
-    #[must_use]
     pub fn found_by_miopen(&self) -> Option<&Hit> {
         self.miopen.lookup.found.as_ref().filter(|_| self.miopen_finds())
     }
 
     /// The device-wide kdb that MIOpen does not open although it has the kernel,
     /// with the one that it opens.
-    #[must_use]
     pub fn hidden(&self) -> Option<(&Path, &Path)> {
         let MiopenKdb { file, hidden, .. } = self.miopen.kdb.as_ref()?;
         let hidden = hidden.as_deref()?;
@@ -80,7 +76,6 @@ impl Answers {
     }
 
     /// MIOpen's answer on a line.
-    #[must_use]
     pub fn miopen_in_words(&self) -> String {
         let fault = || {
             let misses = &self.miopen.lookup.misses;
@@ -102,7 +97,6 @@ impl Answers {
     }
 
     /// The runtime's answer on a line.
-    #[must_use]
     pub fn runtime_in_words(&self) -> String {
         match &self.runtime.found {
             Some(found) => hit_in_words(found),
@@ -111,7 +105,6 @@ impl Answers {
     }
 
     /// Sentences about how MIOpen's answer was found.
-    #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = vec![format!("MIOpen's answer is by the rules of MIOpen {}", self.rules)];
         let note = self.note.iter();
@@ -122,13 +115,11 @@ impl Answers {
     }
 
     /// The part of MIOpen's answer that is like the runtime's, for machines.
-    #[must_use]
     pub fn miopen_answer(&self) -> Value {
         message(self.found_by_miopen(), &self.miopen.lookup.misses)
     }
 
     /// MIOpen's answer for machines.
-    #[must_use]
     pub fn miopen_message(&self) -> Value {
         let kdb = self.miopen.kdb.as_ref();
         let mut message = self.miopen_answer();
@@ -141,13 +132,11 @@ impl Answers {
     }
 
     /// The runtime's answer for machines.
-    #[must_use]
     pub fn runtime_message(&self) -> Value {
         message(self.runtime.found.as_ref(), &self.runtime.misses)
     }
 
     /// What one of the runtime's files answers.
-    #[must_use]
     pub fn of_file(&self, layer: Layer, file: &Path) -> FileAnswer {
         let miss = self.runtime.misses.iter().find(|miss| miss.file == file);
         let found = self.runtime.found.as_ref();
@@ -198,7 +187,6 @@ fn hit_in_words(found: &Hit) -> String {
 }
 
 /// The file and why it does not have the kernel, on a line.
-#[must_use]
 pub fn miss_in_words(miss: &Miss) -> String {
     format!("{}: {}", miss.file.display(), in_full(&miss.reason))
 }

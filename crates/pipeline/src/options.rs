@@ -319,14 +319,12 @@ impl CacheOptions {
 }
 
 /// As many processes as are wanted, or one for each processor.
-#[must_use]
 pub fn processes(wanted: Option<u16>) -> usize {
     wanted.map_or_else(gfxpack_compile::default_jobs, usize::from)
 }
 
 impl PackageOptions {
     /// The licence of sources whose inputs name none, if the user says it.
-    #[must_use]
     pub fn stated_license(&self) -> Option<SourceLicense> {
         let license = self.license.clone()?;
         Some(SourceLicense { license, copyright: self.copyright_holders() })

@@ -25,7 +25,6 @@ pub struct PlanState {
 
 impl PlanState {
     /// Looks all jobs up. Nothing is written.
-    #[must_use]
     pub fn look_up(prepared: &Prepared) -> Self {
         let (plan, store) = (&prepared.plan, &prepared.cache.store);
         let looks = Looks::new(&prepared.cache.digests);
@@ -43,7 +42,6 @@ impl PlanState {
 }
 
 /// How many rows of a kdb are of each language, by the language's name.
-#[must_use]
 pub fn rows_by_language(plan: &Plan, kdb: &KdbPlan) -> BTreeMap<String, usize> {
     let mut languages: BTreeMap<String, usize> = BTreeMap::new();
     for row in &kdb.rows {
@@ -53,7 +51,6 @@ pub fn rows_by_language(plan: &Plan, kdb: &KdbPlan) -> BTreeMap<String, usize> {
 }
 
 /// The command of a job, for a shell.
-#[must_use]
 pub fn command_line(prepared: &Prepared, job: &Job) -> String {
     prepared.toolchains[job.toolchain.0].command_line(job.program, &job.arguments)
 }

@@ -89,7 +89,6 @@ fn not_started(StartError { program, source }: StartError) -> Error {
 impl Ran {
     /// In words, a line each; `missed` kernels were in no kdb, of which MIOpen
     /// compiled and stored `stored`.
-    #[must_use]
     pub fn in_words(&self, missed: usize, stored: usize) -> Vec<String> {
         let log = &self.log;
         let file = |(file, kernels): (&PathBuf, &u64)| format!("{kernels} in {}", file.display());
@@ -125,7 +124,6 @@ impl Ran {
 
     /// The commands that make a package of the kernels in that list. MIOpen opens
     /// one installed kdb, so what an installed one has goes into the package too.
-    #[must_use]
     pub fn commands(&self, keys: &Path) -> Vec<String> {
         let target = self.target.as_ref().map_or_else(|| "TARGET".to_owned(), ToString::to_string);
         let keys = keys.display().to_string();

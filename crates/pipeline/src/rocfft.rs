@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -223,18 +223,20 @@ fn check_target(target: &Target) -> Result<()> {
     ))
 }
 
+/// A file to be read; `-` is the standard input.
+pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    Ok(Box::new(BufReader::new(File::open(path).map_err(error::io("read", path))?)))
+}
+
 /// All plans of the lists, each once, sorted, and what manifests say of the lists.
 fn read(lists: &[PathBuf]) -> Result<(Vec<FftPlan>, Vec<ProblemsFact>)> {
     let (mut all, mut facts) = (BTreeSet::new(), Vec::new());
     for path in lists {
         let name = display(path);
-        let plans = if path == Path::new("-") {
-            read_plans(&name, std::io::stdin().lock())?
-        } else {
-            let file = File::open(path).map_err(error::io("read", path))?;
-            read_plans(&name, BufReader::new(file))?
-        };
-        let own: BTreeSet<FftPlan> = plans.into_iter().collect();
+        let own: BTreeSet<FftPlan> = read_plans(&name, open(path)?)?.into_iter().collect();
         let text: String = own.iter().map(|plan| format!("{plan}\n")).collect();
         facts.push(ProblemsFact {
             file: path.file_name().map_or(name, display),
@@ -276,7 +278,6 @@ pub struct KernelLine<'a> {
 }
 
 /// Each kernel once, with all targets that want it; sorted by name.
-#[must_use]
 pub fn kernel_lines(asked: &AskedPlans) -> Vec<KernelLine<'_>> {
     let mut lines: BTreeMap<&str, KernelLine<'_>> = BTreeMap::new();
     for (target, kernels) in &asked.kernels {

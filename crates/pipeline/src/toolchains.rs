@@ -76,14 +76,12 @@ pub fn disassembler(
 
 /// The processors that a toolchain builds for from a language, each with
 /// whether a constant must be supplied for it.
-#[must_use]
 pub fn processors(listed: &Listed, language: Language) -> &[(&'static str, bool)] {
     let found = listed.builds.iter().find(|(other, _)| *other == language);
     found.map_or(&[], |(_, processors)| processors.as_slice())
 }
 
 /// A toolchain as a message.
-#[must_use]
 pub fn message(listed: &Listed) -> Value {
     let builds: BTreeMap<String, Vec<Value>> = listed
         .builds
@@ -121,7 +119,6 @@ pub fn message(listed: &Listed) -> Value {
 pub const LANGUAGES: [Language; 3] = [Language::Hip, Language::OpenclC, Language::Assembly];
 
 /// The languages that some toolchain builds for a processor.
-#[must_use]
 pub fn buildable(toolchains: &[Listed], processor: &str) -> Vec<Language> {
     let is_built = |language: &Language| {
         let mut all = toolchains.iter().flat_map(|listed| processors(listed, *language));

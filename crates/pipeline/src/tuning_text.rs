@@ -11,7 +11,6 @@ use crate::text::{counted, if_any};
 const SHOWN: usize = 10;
 
 /// What a database holds, a line each.
-#[must_use]
 pub fn stats_in_words(
     file: &Path,
     name: &DatabaseName,

@@ -19,7 +19,6 @@ impl UsualPlaces {
     /// The user's cache is that of the version named, else of the newest that
     /// has one, which is told, else of the MIOpen that is installed; without
     /// any it is unknown.
-    #[must_use]
     pub fn find(named: Option<&str>, environment: &Environment) -> Self {
         let installed =
             || gfxpack_miopen::installed_cache_version(environment.rocm_path().as_deref());
@@ -67,7 +66,6 @@ fn note(chosen: &CacheVersion, above: &Path) -> Option<String> {
 }
 
 /// Why no file is asked in these places.
-#[must_use]
 pub fn why_no_file(places: &Places) -> String {
     match &places.user {
         UserPlace::Disabled { why } | UserPlace::Memory { why } | UserPlace::Unknown { why } => {

@@ -34,7 +34,7 @@ pub(super) fn run(args: &Build, shard: Shard, context: &Context) -> Result {
     let built =
         build::run(&options, &cache, &search, &build_options(args, environment), &reporter)?;
     summarise(&built, begun, output);
-    Ok(build::outcome(&built.manifest.jobs, shard)?)
+    build::outcome(&built.manifest.jobs, shard)
 }
 
 fn summarise(BuiltShard { manifest, file }: &BuiltShard, begun: Instant, output: &Output) {

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Merge, context: &Context) -> Result {
     };
     let merged = merge.run(&Reporter::new(context))?;
     summarise(args, &merged, begun, output);
-    Ok(merged.outcome(args.allow_partial)?)
+    merged.outcome(args.allow_partial)
 }
 
 fn summarise(args: &Merge, merged: &MergedKdbs, begun: Instant, output: &Output) {

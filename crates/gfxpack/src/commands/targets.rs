@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Targets, context: &Context) -> Result {
             output.warn(&format!("{error}; what can be built here is not known"));
             None
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     };
     let mut rows: Vec<[String; 5]> = Vec::new();
     for processor in PROCESSORS {

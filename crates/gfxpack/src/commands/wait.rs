@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Wait, context: &Context) -> Result {
                 failures += 1;
                 output.warn(&format!("Slurm can't be asked: {}", in_full(&error)));
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
         for _ in 0..args.poll * 1000 / STEP.as_millis() as u64 {
             if cancel.is_cancelled() {

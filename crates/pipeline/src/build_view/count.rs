@@ -70,19 +70,16 @@ impl BuildCount {
     }
 
     /// Jobs that ran.
-    #[must_use]
     pub fn done(&self) -> usize {
         self.compiled + self.failed
     }
 
     /// How much of the work is done, from 0 to 1.
-    #[must_use]
     pub fn fraction(&self) -> f64 {
         self.estimator.fraction()
     }
 
     /// How long it will take yet, where that is known.
-    #[must_use]
     pub fn left(&self) -> Option<Duration> {
         self.estimated().filter(|_| self.done() < self.to_do)
     }
@@ -93,13 +90,11 @@ impl BuildCount {
     }
 
     /// `, 2 refused before`, or nothing.
-    #[must_use]
     pub fn refused_words(&self) -> String {
         if_any(self.refused, |refused| format!(", {refused} refused before"))
     }
 
     /// `, 2 failed`, or nothing.
-    #[must_use]
     pub fn failed_words(&self) -> String {
         if_any(self.failed, |failed| format!(", {failed} failed"))
     }

@@ -21,7 +21,6 @@ pub struct FailureTexts {
 
 impl FailureTexts {
     /// For a build that has these files to read more in.
-    #[must_use]
     pub fn new(files: &FailureFiles) -> Self {
         Self { groups: Groups::default(), files: files.clone() }
     }
@@ -58,7 +57,6 @@ impl FailureTexts {
     }
 
     /// What to say at the end of the failures that were not told one by one.
-    #[must_use]
     pub fn rest(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut hidden = false;

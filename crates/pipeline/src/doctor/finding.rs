@@ -20,7 +20,6 @@ pub enum Level {
 
 impl Level {
     /// The level in output: `problem`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -61,12 +60,6 @@ pub struct Findings<'a> {
     problems: usize,
 }
 
-impl fmt::Debug for Findings<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Findings").field("problems", &self.problems).finish_non_exhaustive()
-    }
-}
-
 impl<'a> Findings<'a> {
     /// Calls `report` for each finding.
     pub fn new(report: &'a mut dyn FnMut(&Finding)) -> Self {
@@ -74,7 +67,6 @@ impl<'a> Findings<'a> {
     }
 
     /// The number of problems so far.
-    #[must_use]
     pub fn problems(&self) -> usize {
         self.problems
     }

@@ -26,7 +26,6 @@ pub struct Part {
 }
 
 /// The file's parts. Duplicates, which come last, are a part of the objects.
-#[must_use]
 pub fn parts(stats: &Stats) -> Vec<Part> {
     let all = &stats.all;
     let dense = stats.layout == Layout::Dense;
@@ -52,7 +51,6 @@ pub fn parts(stats: &Stats) -> Vec<Part> {
 }
 
 /// What is left of the objects' size, as `31 %`; `-` where they have none.
-#[must_use]
 pub fn ratio(sums: &Sums) -> String {
     match sums.object_bytes {
         0 => "-".to_owned(),
@@ -61,7 +59,6 @@ pub fn ratio(sums: &Sums) -> String {
 }
 
 /// The page of a kdb, which is called `file`.
-#[must_use]
 pub fn page(file: &str, stats: &Stats) -> String {
     let title = escape(file);
     let layout = stats.layout.name();

@@ -32,7 +32,7 @@ pub(super) fn run(args: &CheckKdb, max_object: MaxObject, context: &Context) -> 
         cache: cache_dir(&args.cache, environment),
     };
     let mut each = |checked: &Checked| report(checked, &args.files, max_object, output);
-    Ok(check_kdbs(&options, &Reporter::new(context), &mut each)?)
+    check_kdbs(&options, &Reporter::new(context), &mut each)
 }
 
 /// Reports what was found in some files for one device.
