@@ -157,7 +157,7 @@ fn answer(
     failures: BTreeMap<usize, PlanFailure>,
     options: &AskOptions<'_>,
 ) -> Result<(Vec<(String, u64)>, Answer), AskError> {
-    let inconsistent = |what: String| AskError::Inconsistent { what };
+    let inconsistent = |what| AskError::Library(format!("librocfft contradicts itself: {what}"));
     let mut kernels = Vec::new();
     let mut common: BTreeSet<(i64, [u8; 32])> = BTreeSet::new();
     if done.cache().exists() {

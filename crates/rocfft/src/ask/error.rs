@@ -36,34 +36,13 @@ pub enum AskError {
         /// Its version.
         version: String,
     },
-    /// The library can't be loaded, or not set up.
-    #[error("failed to load librocfft: {reason}")]
-    Load {
-        /// What the probe, the loader or the library says.
-        reason: String,
-    },
-    /// The library has no such function.
-    #[error("librocfft does not define `{function}`")]
-    MissingFunction {
-        /// The function.
-        function: String,
-    },
-    /// It asks for something that gfxpack does not know of the GPU: what it
-    /// compiles then may be something else than with a GPU.
-    #[error("librocfft asks for `{question}`, which has no answer without a GPU")]
-    Unanswered {
-        /// What it asks.
-        question: String,
-    },
+    /// The library can't be loaded, lacks a function, asks for something of the
+    /// GPU that is not known without one, or contradicts itself.
+    #[error("{0}")]
+    Library(String),
     /// It has compiled nothing.
     #[error("librocfft asked for no kernel")]
     NoKernel,
-    /// What it compiles does not fit what it looks up.
-    #[error("librocfft contradicts itself: {what}")]
-    Inconsistent {
-        /// What does not fit.
-        what: String,
-    },
     /// The library is no ELF file.
     #[error(transparent)]
     Elf(#[from] ElfError),
@@ -84,12 +63,7 @@ impl AskError {
             Self::Start { .. } | Self::ProbeVersion { .. } => {
                 "the probe comes with gfxpack: install both again"
             }
-            Self::Load { .. }
-            | Self::MissingFunction { .. }
-            | Self::Unanswered { .. }
-            | Self::Inconsistent { .. } => {
-                "try another librocfft; --rocfft debian:sid is known to work"
-            }
+            Self::Library(_) => "try another librocfft; --rocfft debian:sid is known to work",
             Self::NoKernel => "none of the plans can be created; each is named above",
             Self::Elf(_) => "give a librocfft.so, or the directory of a ROCm, as /opt/rocm",
             Self::Cache(_) => "this is a defect of gfxpack or of the disk",

@@ -202,7 +202,7 @@ impl Probe {
                     .and_then(|file| file.take(MAX_OUTPUT).read_to_string(&mut said));
                 let said = said.trim();
                 let reason = if said.is_empty() { status.to_string() } else { said.to_owned() };
-                Err(AskError::Load { reason })
+                Err(unloaded(&reason))
             }
         }
     }
@@ -237,9 +237,9 @@ impl Heard {
                 return Err(AskError::ProbeVersion { probe, version });
             }
             ["missing", function] => {
-                return Err(AskError::MissingFunction { function: function.to_owned() });
+                return Err(AskError::Library(format!("librocfft does not define `{function}`")));
             }
-            ["failed", reason] => return Err(AskError::Load { reason: reason.to_owned() }),
+            ["failed", reason] => return Err(unloaded(reason)),
             ["program", number, ref options @ ..] => {
                 let number = number.parse().unwrap_or_default();
                 self.programs.insert(number, options.iter().map(|&one| one.to_owned()).collect());
@@ -252,13 +252,19 @@ impl Heard {
                 self.created += 1;
             }
             ["end"] => return Ok(true),
+            // What it compiles then may be something else than with a GPU.
             ["unanswered", question] => {
-                return Err(AskError::Unanswered { question: question.to_owned() });
+                let what = "which has no answer without a GPU";
+                return Err(AskError::Library(format!("librocfft asks for `{question}`, {what}")));
             }
-            _ => return Err(AskError::Load { reason: "the probe can't be read".to_owned() }),
+            _ => return Err(unloaded("the probe can't be read")),
         }
         Ok(false)
     }
+}
+
+fn unloaded(reason: &str) -> AskError {
+    AskError::Library(format!("failed to load librocfft: {reason}"))
 }
 
 /// `1.0.32` of `1.0.32.7b43d4a-dirty`.
