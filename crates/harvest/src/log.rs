@@ -62,9 +62,6 @@ pub struct Message<'a> {
     pub args: &'a str,
     /// Whether the name lacks the `.o` that it has in the database.
     without_suffix: bool,
-    /// Whether the source was a text in MIOpen's memory; the name is that
-    /// text's MD5.
-    pub from_text: bool,
 }
 
 /// A line that tells of a kernel.
@@ -87,13 +84,6 @@ impl Message<'_> {
     #[must_use]
     pub fn name_parts(&self) -> [&str; 2] {
         [self.name, if self.without_suffix { ".o" } else { "" }]
-    }
-
-    /// The device that the arguments end in; none for MLIR kernels, whose keys
-    /// name none.
-    #[must_use]
-    pub fn device(&self) -> Option<&str> {
-        split_device(self.args)
     }
 }
 
@@ -187,9 +177,10 @@ fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LogError> {
     let without_suffix = before.is_some();
     let (name, args) = before.or(now).ok_or(LogError::Args)?;
     let unquoted = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
-    let (name, from_text) = match unquoted.unwrap_or(name).split_once(" size=") {
-        Some((name, size)) if size.bytes().all(|b| b.is_ascii_digit()) => (name, true),
-        _ => (unquoted.unwrap_or(name), false),
+    // A text in MIOpen's memory is called by its MD5 and size.
+    let name = match unquoted.unwrap_or(name).split_once(" size=") {
+        Some((name, size)) if size.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => unquoted.unwrap_or(name),
     };
     let plain = |c: char| !c.is_control() && !matches!(c, '"' | '\'' | '/' | '\\');
     if name.is_empty() || !name.chars().all(plain) {
@@ -199,7 +190,7 @@ fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LogError> {
     if split_device(args).is_none() && !mlir {
         return Err(LogError::Device);
     }
-    Ok(Message { event, name, args, without_suffix, from_text })
+    Ok(Message { event, name, args, without_suffix })
 }
 
 /// The device at the end of a key's arguments.

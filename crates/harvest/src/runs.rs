@@ -56,7 +56,7 @@ fn put(out: &mut impl Write, row: &Row) -> io::Result<()> {
 struct RunReader(BufReader<zstd::stream::read::Decoder<'static, BufReader<File>>>);
 
 impl RunReader {
-    fn next(&mut self) -> io::Result<Option<Row>> {
+    fn row(&mut self) -> io::Result<Option<Row>> {
         let mut length = [0; 4];
         if self.0.read(&mut length[..1])? == 0 {
             return Ok(None);
@@ -79,6 +79,14 @@ impl RunReader {
         let [seen, hits, misses, saved, kdbs, ukdbs] = numbers;
         let counts = Counts { seen, hits, misses, saved, kdbs, ukdbs };
         Ok(Some(Row { key: key.into(), counts, targets }))
+    }
+}
+
+impl Iterator for RunReader {
+    type Item = io::Result<Row>;
+
+    fn next(&mut self) -> Option<io::Result<Row>> {
+        self.row().transpose()
     }
 }
 
@@ -108,19 +116,8 @@ impl Ord for Head {
     }
 }
 
-enum Source {
-    Memory(std::vec::IntoIter<Row>),
-    Run(Box<RunReader>),
-}
-
-impl Source {
-    fn next(&mut self) -> io::Result<Option<Row>> {
-        match self {
-            Self::Memory(rows) => Ok(rows.next()),
-            Self::Run(run) => run.next(),
-        }
-    }
-}
+/// Rows, sorted by key.
+type Source = Box<dyn Iterator<Item = io::Result<Row>> + Send>;
 
 /// Rows of sorted sources in one order, each key once.
 pub(crate) struct Merge {
@@ -131,14 +128,14 @@ pub(crate) struct Merge {
 impl Merge {
     /// What is in memory and in files.
     pub(crate) fn new(memory: Vec<Vec<Row>>, runs: Vec<Run>) -> io::Result<Self> {
-        let mut sources: Vec<Source> =
-            memory.into_iter().map(|rows| Source::Memory(rows.into_iter())).collect();
+        let rows = |rows: Vec<Row>| -> Source { Box::new(rows.into_iter().map(Ok)) };
+        let mut sources: Vec<Source> = memory.into_iter().map(rows).collect();
         for run in runs {
-            sources.push(Source::Run(Box::new(run.read()?)));
+            sources.push(Box::new(run.read()?));
         }
         let mut heads = BinaryHeap::new();
         for (number, source) in sources.iter_mut().enumerate() {
-            if let Some(row) = source.next()? {
+            if let Some(row) = source.next().transpose()? {
                 heads.push(Head { row, source: number });
             }
         }
@@ -158,7 +155,7 @@ impl Merge {
 
     fn pop(&mut self) -> io::Result<Option<Row>> {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
-        match self.sources[head.source].next()? {
+        match self.sources[head.source].next().transpose()? {
             Some(next) => Ok(Some(std::mem::replace(&mut head.row, next))),
             None => Ok(Some(PeekMut::pop(head).row)),
         }

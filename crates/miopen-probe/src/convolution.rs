@@ -144,7 +144,7 @@ mod tests {
             &format!("{HEAD} {TENSORS} 0"),
             &format!("{HEAD} x{TENSORS}"),
             &format!("{HEAD} -{TENSORS}"),
-            &format!("9{HEAD}9 {TENSORS}"),
+            &format!("9999999999{HEAD} {TENSORS}"),
         ] {
             assert_eq!(Convolution::parse(wrong.as_bytes()), None, "{wrong}");
         }

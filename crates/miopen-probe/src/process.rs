@@ -58,28 +58,10 @@ impl Child {
     /// Waits until the child ends, the time is over, or `asker` is closed from
     /// the other side; in the last two, the child is killed.
     pub(crate) fn wait(self, limit: Duration, asker: RawFd) -> io::Result<End> {
-        let overdue = Instant::now() + limit;
-        let forced = loop {
-            let left = overdue.saturating_duration_since(Instant::now());
-            let mut fds = [
-                libc::pollfd { fd: self.alive.as_raw_fd(), events: libc::POLLIN, revents: 0 },
-                libc::pollfd { fd: asker, events: libc::POLLRDHUP, revents: 0 },
-            ];
-            let milliseconds = i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX);
-            // SAFETY: the array has that many entries.
-            let ready = unsafe { libc::poll(fds.as_mut_ptr(), 2, milliseconds) };
-            if ready < 0 {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            } else if fds[0].revents != 0 {
-                break None;
-            } else if fds[1].revents != 0 {
-                break Some(End::Unwanted);
-            } else if left.is_zero() {
-                break Some(End::Overdue);
-            }
+        let forced = match wait_for(self.alive.as_raw_fd(), asker, Some(limit))? {
+            Ready::Fd => None,
+            Ready::Asker => Some(End::Unwanted),
+            Ready::Overdue => Some(End::Overdue),
         };
         if forced.is_some() {
             // SAFETY: the child has not been waited for, so the number is still its.
@@ -103,21 +85,40 @@ impl Child {
     }
 }
 
-/// Waits until there is something to read, or the end; `false` where `asker`
-/// is closed from the other side before.
-pub(crate) fn wait_readable(fd: RawFd, asker: RawFd) -> io::Result<bool> {
-    let mut fds = [
-        libc::pollfd { fd, events: libc::POLLIN, revents: 0 },
-        libc::pollfd { fd: asker, events: libc::POLLRDHUP, revents: 0 },
-    ];
+/// What was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ready {
+    /// There is something to read, or the end.
+    Fd,
+    /// `asker` is closed from the other side.
+    Asker,
+    /// The time is over.
+    Overdue,
+}
+
+/// Waits for one of these, where there is a limit that long.
+pub(crate) fn wait_for(fd: RawFd, asker: RawFd, limit: Option<Duration>) -> io::Result<Ready> {
+    let overdue = limit.map(|limit| Instant::now() + limit);
     loop {
+        let left = overdue.map(|overdue| overdue.saturating_duration_since(Instant::now()));
+        let milliseconds =
+            left.map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
+        let mut fds = [
+            libc::pollfd { fd, events: libc::POLLIN, revents: 0 },
+            libc::pollfd { fd: asker, events: libc::POLLRDHUP, revents: 0 },
+        ];
         // SAFETY: the array has that many entries.
-        if unsafe { libc::poll(fds.as_mut_ptr(), 2, -1) } >= 0 {
-            return Ok(fds[1].revents == 0);
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
+        if unsafe { libc::poll(fds.as_mut_ptr(), 2, milliseconds) } < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        } else if fds[0].revents != 0 {
+            return Ok(Ready::Fd);
+        } else if fds[1].revents != 0 {
+            return Ok(Ready::Asker);
+        } else if left.is_some_and(|left| left.is_zero()) {
+            return Ok(Ready::Overdue);
         }
     }
 }

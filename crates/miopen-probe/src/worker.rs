@@ -12,7 +12,7 @@ use crate::child::{self, Task};
 use crate::convolution::Convolution;
 use crate::library::Loaded;
 use crate::notes::FULL;
-use crate::process::{Child, End, close, fork, ignore_children, receive_socket, wait_readable};
+use crate::process::{Child, End, Ready, close, fork, ignore_children, receive_socket, wait_for};
 use crate::protocol::{number, read_line, write_line};
 use crate::step::Step;
 use crate::steps;
@@ -151,7 +151,7 @@ fn pass_on(
     loop {
         line.clear();
         if stem.socket.buffer().is_empty()
-            && !wait_readable(stem.socket.get_ref().as_raw_fd(), asker.as_raw_fd())?
+            && wait_for(stem.socket.get_ref().as_raw_fd(), asker.as_raw_fd(), None)? == Ready::Asker
         {
             exit_now();
         }

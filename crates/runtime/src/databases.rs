@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::environment::Environment;
 use crate::layer::Layer;
-use crate::places::{Places, UserPlace};
+use crate::places::{Place, Places, UserPlace};
 use crate::{Target, file_system};
 
 /// What a database holds.
@@ -53,6 +53,22 @@ pub struct DatabasePlace {
 }
 
 impl DatabasePlace {
+    fn users(kind: DatabaseKind, dir: &Path, names: Vec<String>, rule: &'static str) -> Self {
+        Self { kind, layer: Layer::User, dir: dir.to_owned(), names, rule }
+    }
+
+    /// Each of the system's directories.
+    fn systems(kind: DatabaseKind, places: &Places, names: &[String]) -> Vec<Self> {
+        let place = |place: &Place| Self {
+            kind,
+            layer: Layer::System,
+            dir: place.path.clone(),
+            names: names.to_vec(),
+            rule: place.rule,
+        };
+        places.system.iter().map(place).collect()
+    }
+
     /// The files that are there, in the order in which they are looked for.
     #[must_use]
     pub fn existing(&self) -> Vec<PathBuf> {
@@ -136,15 +152,8 @@ pub fn database_places(
         } else {
             (named(&[&format!(".HIP.{version}.ufdb.txt")]), named(&[".HIP.fdb.txt"]))
         };
-        let layer = Layer::User;
-        found.push(DatabasePlace { kind, layer, dir: dir.clone(), names: user, rule });
-        found.extend(places.system.iter().map(|place| DatabasePlace {
-            kind,
-            layer: Layer::System,
-            dir: place.path.clone(),
-            names: system.clone(),
-            rule: place.rule,
-        }));
+        found.push(DatabasePlace::users(kind, &dir, user, rule));
+        found.extend(DatabasePlace::systems(kind, places, &system));
     }
     found
 }
@@ -153,23 +162,14 @@ pub fn database_places(
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `Metadata` and `Model` in
 /// conv/heuristics/ai_heuristics.cpp.
-fn models<'p>(
-    places: &'p Places,
-    target: Option<&Target>,
-) -> impl Iterator<Item = DatabasePlace> + 'p {
+fn models(places: &Places, target: Option<&Target>) -> Vec<DatabasePlace> {
     let names = match target.map(|target| target.id().processor()) {
         None => vec!["*.tn.model".to_owned(), "*.ktn.model".to_owned()],
         Some(gfx) => ["{}.tn.model", "{}_*.tn.model", "{}_*.ktn.model"]
             .map(|name| name.replace("{}", gfx))
             .into(),
     };
-    places.system.iter().map(move |place| DatabasePlace {
-        kind: DatabaseKind::Models,
-        layer: Layer::System,
-        dir: place.path.clone(),
-        names: names.clone(),
-        rule: place.rule,
-    })
+    DatabasePlace::systems(DatabaseKind::Models, places, &names)
 }
 
 fn kernels(places: &Places, target: Option<&Target>) -> Vec<DatabasePlace> {
@@ -181,26 +181,15 @@ fn kernels(places: &Places, target: Option<&Target>) -> Vec<DatabasePlace> {
         }
     };
     system.dedup();
-    let place = |layer, dir: &Path, names: &[String], rule| DatabasePlace {
-        kind: DatabaseKind::Kernels,
-        layer,
-        dir: dir.to_owned(),
-        names: names.to_vec(),
-        rule,
+    let mut found = DatabasePlace::systems(DatabaseKind::Kernels, places, &system);
+    let users = |dir: &PathBuf, rule| {
+        DatabasePlace::users(DatabaseKind::Kernels, dir, vec![user.clone()], rule)
     };
-    let mut found: Vec<DatabasePlace> =
-        places.system.iter().map(|at| place(Layer::System, &at.path, &system, at.rule)).collect();
-    let own = match &places.user {
-        UserPlace::Dir(dir) => Some(dir),
-        UserPlace::Disabled { .. } | UserPlace::Memory { .. } | UserPlace::Unknown { .. } => None,
-    };
-    for (dir, rule) in own
-        .map(|dir| (dir, "the user's kernel cache"))
-        .into_iter()
-        .chain(places.read_only.iter().map(|dir| (dir, "a cache that can only be read")))
-    {
-        found.push(place(Layer::User, dir, std::slice::from_ref(&user), rule));
+    if let UserPlace::Dir(dir) = &places.user {
+        found.push(users(dir, "the user's kernel cache"));
     }
+    let read_only = places.read_only.iter();
+    found.extend(read_only.map(|dir| users(dir, "a cache that can only be read")));
     found
 }
 

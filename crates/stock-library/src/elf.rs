@@ -60,8 +60,6 @@ pub struct Undefined {
 pub struct SharedObject {
     /// `e_machine`.
     pub machine: u16,
-    /// `DT_SONAME`.
-    pub soname: Option<String>,
     /// `DT_NEEDED`, in order.
     pub needed: Vec<String>,
     /// `DT_RUNPATH` and `DT_RPATH`, `$ORIGIN` replaced.
@@ -161,7 +159,6 @@ fn shared_object<'a, R: ReadRef<'a>>(
     let sections = file.elf_section_table();
     let mut object = SharedObject {
         machine: header.e_machine(endian),
-        soname: None,
         needed: Vec::new(),
         run_path: Vec::new(),
         undefined: Vec::new(),
@@ -171,14 +168,13 @@ fn shared_object<'a, R: ReadRef<'a>>(
         let strings = sections.strings(endian, file.data(), strings)?;
         for entry in entries {
             let Ok(tag) = u32::try_from(entry.d_tag(endian)) else { continue };
-            if !matches!(tag, elf::DT_NEEDED | elf::DT_SONAME | elf::DT_RUNPATH | elf::DT_RPATH) {
+            if !matches!(tag, elf::DT_NEEDED | elf::DT_RUNPATH | elf::DT_RPATH) {
                 continue;
             }
             let at = u32::try_from(entry.d_val(endian)).unwrap_or(u32::MAX);
             let value = strings.get(at).map(text).unwrap_or_default().to_owned();
             match tag {
                 elf::DT_NEEDED => object.needed.push(value),
-                elf::DT_SONAME => object.soname = Some(value),
                 _ => object.run_path.extend(run_path(&value, origin)),
             }
         }
