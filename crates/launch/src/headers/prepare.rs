@@ -75,6 +75,8 @@ struct Group {
 struct Member {
     id: JobId,
     source: SourceId,
+    /// The directories of its own sources that it searches.
+    dirs: Vec<PathBuf>,
     defines: Vec<Define>,
     macros: BTreeSet<String>,
 }
@@ -155,6 +157,7 @@ impl<'a> Headers<'a> {
             let known = preambles
                 .entry((command.source, names(&defines)))
                 .or_insert_with(|| self.preamble(&command, &defines));
+            let dirs = commands.list.first().map(own_dirs).unwrap_or_default();
             let index = *by_key.entry((template, known.headers.clone())).or_insert_with(|| {
                 let (toolchain, headers) = (command.toolchain, known.headers.clone());
                 groups.push(Group { toolchain, commands, headers, members: Vec::new() });
@@ -164,6 +167,7 @@ impl<'a> Headers<'a> {
             groups[index].members.push(Member {
                 id,
                 source,
+                dirs,
                 defines,
                 macros: known.macros.clone(),
             });
@@ -197,7 +201,6 @@ impl<'a> Headers<'a> {
     /// define nothing the headers know, one for every other set of such
     /// macros, and for the rest one of the driver's own header alone.
     fn headers_of(&mut self, group: Group) -> Result<Vec<(JobId, UsedHeader)>, ToolchainError> {
-        let dirs = group.commands.list.first().map(own_dirs).unwrap_or_default();
         let mut served = Vec::new();
         let mut rest = group.members;
         for headers in [group.headers.as_slice(), &[]] {
@@ -208,7 +211,7 @@ impl<'a> Headers<'a> {
                 let recipe = (group.commands.list.as_slice(), headers);
                 let made = self.header(group.toolchain, recipe, wanted, &rest)?;
                 let Some(made) = made.map(Arc::new) else { break };
-                rest = self.serve(&made, rest, &dirs, &mut served);
+                rest = self.serve(&made, rest, &mut served);
                 // The largest set of commands that agree in what the headers know.
                 let mut sets: HashMap<Vec<Define>, usize> = HashMap::new();
                 for member in &rest {
@@ -230,15 +233,18 @@ impl<'a> Headers<'a> {
         &self,
         header: &Arc<PrecompiledHeader>,
         members: Vec<Member>,
-        dirs: &[PathBuf],
         served: &mut Vec<(JobId, UsedHeader)>,
     ) -> Vec<Member> {
-        let mut hiding: HashMap<SourceId, Option<Arc<KeptAnswers>>> = HashMap::new();
+        // Commands of one source may search different directories.
+        type Searched = (SourceId, Vec<PathBuf>);
+        let mut hiding: HashMap<Searched, Option<Arc<KeptAnswers>>> = HashMap::new();
         let mut others = Vec::new();
         for member in members {
             let absent = header.serves(&member.defines, &member.macros).then(|| {
-                let absent = hiding.entry(member.source);
-                absent.or_insert_with(|| self.not_hiding(header, member.source, dirs)).clone()
+                let absent = hiding.entry((member.source, member.dirs.clone()));
+                absent
+                    .or_insert_with(|| self.not_hiding(header, member.source, &member.dirs))
+                    .clone()
             });
             match absent.flatten() {
                 Some(absent) => {
