@@ -165,6 +165,18 @@ impl SourceSet {
         if let Some(index) = self.loaded.get(&request) {
             return Ok(*index);
         }
+        let depth = Path::new(staged).components().count();
+        let root = real.ancestors().nth(depth).unwrap_or(Path::new("/")).to_owned();
+        // Found by name, what lies beside a source is no matter of its layout.
+        let taken = (0..include_dirs.len()).map(include_root);
+        let taken = taken.filter(|_| dirs.is_none()).find(|name| root.join(name).exists());
+        if let Some(name) = taken {
+            let reason = format!(
+                "`{}` has the name that gfxpack lays an include directory out under: rename it",
+                root.join(name).display()
+            );
+            return Err(InputFault::UnreadableSource { name: staged.to_owned(), reason });
+        }
         let placed = self.closure(real, staged, language, include_dirs, dirs)?;
         let mut search = search_dirs(staged, language, include_dirs);
         if dirs.is_some() {
@@ -179,8 +191,6 @@ impl SourceSet {
         });
         let files = placed.iter().map(|(path, (real, _))| (path.clone(), real.clone())).collect();
         self.closures.push(placed.into_iter().map(|(path, (_, file))| (path, file)).collect());
-        let depth = Path::new(staged).components().count();
-        let root = real.ancestors().nth(depth).unwrap_or(Path::new("/")).to_owned();
         let include_dirs = include_dirs.to_vec();
         self.origins.push(ClosureOrigin::Here(SourceDirectories { root, include_dirs, files }));
         let index = SourceId(self.sources.len() - 1);
@@ -435,6 +445,19 @@ mod tests {
         let stage = tempfile::tempdir().unwrap();
         set.stage(index, stage.path()).unwrap();
         assert!(stage.path().join("i1/t.h").is_file());
+    }
+
+    #[test]
+    fn no_directory_of_a_source_has_the_name_of_a_laid_out_one() {
+        let dir = tree(&[("a.cl", ""), ("include/x.h", ""), ("i0/x.h", ""), ("i1/x.h", "")]);
+        let load = |include: &[&str]| {
+            let include: Vec<PathBuf> = include.iter().map(|name| dir.path().join(name)).collect();
+            let real = dir.path().join("a.cl");
+            SourceSet::default().load(&real, "a.cl", Language::OpenclC, &include, None)
+        };
+        assert!(load(&[]).is_ok());
+        let taken = load(&["include"]).unwrap_err().to_string();
+        assert!(taken.contains("/i0` has the name that gfxpack lays"), "{taken}");
     }
 
     #[test]
