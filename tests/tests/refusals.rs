@@ -211,6 +211,13 @@ fn a_refusal_is_out_of_date_when_a_header_that_it_rests_on_is() {
         assert_eq!(started(&run(None).expect_code(100)), 1);
     }
     assert_eq!(started(&run(Some("#define OWN 3\n")).expect_code(0)), 1);
+
+    // The object is there, but nobody admits any more what it rests on.
+    let is_admission = |word: &&&str| !["--allow-read", "outside"].contains(word);
+    let without: Vec<&str> = arguments.iter().filter(is_admission).copied().collect();
+    let refused = project.run(&without).expect_code(100);
+    assert_eq!(refused.of_type("job-failed")[0]["reason"], "reads-outside");
+    assert_eq!(started(&project.run(&arguments).expect_code(0)), 0);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What all jobs of a build are run with.
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub(crate) struct BuildContext<'a> {
     pub(crate) looks: &'a Looks<'a>,
     /// Where everything lies, by toolchain.
     pub(crate) places: &'a [ToolchainPlaces],
+    /// Directories besides the sources that compilers may read.
+    pub(crate) admitted: &'a [PathBuf],
     /// Jobs whose compilers could not be watched, and why the first could not.
     pub(crate) unwatched: Mutex<(usize, Option<String>)>,
 }

@@ -1,7 +1,11 @@
 //! Whether a stored object is still valid: the file system, the sources and the
 //! drivers, each asked once per build.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
 use gfxpack_launch::Drivers;
+use gfxpack_model::Digest;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::Cancel;
 use gfxpack_process::watch::Looks;
@@ -11,6 +15,11 @@ use crate::context::command;
 use crate::source::SourceSet;
 use crate::store::{COMMANDS, Now, ObjectStore};
 
+/// What names a directory without links in what is kept.
+pub(crate) fn name_of(dir: &Path) -> Digest {
+    Digest::of(dir.as_os_str().as_bytes())
+}
+
 /// The file system, the sources and the drivers, as they are while a command
 /// runs: each file is looked at once, each driver asked once.
 #[derive(Debug)]
@@ -18,6 +27,7 @@ pub struct Current<'a> {
     looks: &'a Looks<'a>,
     sources: &'a SourceSet,
     drivers: Drivers<'a>,
+    admitted: Option<Vec<Digest>>,
 }
 
 impl<'a> Current<'a> {
@@ -32,7 +42,18 @@ impl<'a> Current<'a> {
         cancel: &'a Cancel,
     ) -> Self {
         let kept = store.dir().join(COMMANDS);
-        Self { looks, sources, drivers: Drivers::new(toolchains, kept, looks, cancel) }
+        let drivers = Drivers::new(toolchains, kept, looks, cancel);
+        Self { looks, sources, drivers, admitted: None }
+    }
+
+    /// The same where compilers may read these directories besides the
+    /// sources: what read others is out of date.
+    #[must_use]
+    pub fn admitting(self, dirs: &[PathBuf]) -> Self {
+        Self {
+            admitted: Some(dirs.iter().map(|dir| name_of(&self.looks.real(dir))).collect()),
+            ..self
+        }
     }
 
     /// The same, but nothing is written.
@@ -45,7 +66,8 @@ impl<'a> Current<'a> {
     #[must_use]
     pub fn for_job<'j>(&'j self, job: &'j Job) -> Now<'j> {
         let source = Some((self.sources, job.source));
-        Now { looks: self.looks, source, driver: Some((&self.drivers, command(job))) }
+        let driver = Some((&self.drivers, command(job)));
+        Now { looks: self.looks, source, driver, admitted: self.admitted.as_deref() }
     }
 
     pub(crate) fn looks(&self) -> &'a Looks<'a> {

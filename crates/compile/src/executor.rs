@@ -129,7 +129,8 @@ impl Executor<'_> {
                 CompileError::io("start", "worker threads")(std::io::Error::other(error))
             })?;
         let looks = Looks::new(self.digests);
-        let current = Current::new(&looks, self.sources, self.toolchains, self.store, self.cancel);
+        let current = Current::new(&looks, self.sources, self.toolchains, self.store, self.cancel)
+            .admitting(&self.options.admitted);
         let (summary, missing) = self.look_up(&pool, &current, on_event);
         if missing.is_empty() {
             return Ok(summary);
@@ -272,6 +273,7 @@ impl Executor<'_> {
             ],
             looks,
             places: &places,
+            admitted: &options.admitted,
             unwatched: Default::default(),
         };
         self.run_all(pool, &context, &work, missing, results, on_event);

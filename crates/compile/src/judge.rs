@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_launch::{self as launch, Direct, Run, TemplateValues, depfile_paths, searched};
-use gfxpack_model::Language;
+use gfxpack_model::{Digest, Language};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
     Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, driver_places,
@@ -17,6 +17,7 @@ use gfxpack_process::{End, Timestamp};
 use gfxpack_toolchain::Toolchain;
 
 use crate::context::BuildContext;
+use crate::current::name_of;
 use crate::error::CompileError;
 use crate::stage::Stage;
 use crate::store::RestsOn;
@@ -92,9 +93,22 @@ pub(crate) fn judge(
     }
     let shared = run.read_before.iter().flat_map(|before| before.answers.iter().cloned()).collect();
     let commands = direct.map(|(_, commands)| commands.digest);
+    let admitted = admitted(context, &asked.system);
     let system = Answers::new(asked.system, context.looks);
     let sources = stage.answers(context.sources, asked.sources);
-    Ok(Judged::RestsOn(RestsOn { commands, system, sources, shared }))
+    Ok(Judged::RestsOn(RestsOn { commands, system, sources, shared, admitted }))
+}
+
+/// Names of the directories that the user admitted and from which files or
+/// names were read.
+fn admitted(context: &BuildContext<'_>, read: &BTreeSet<(PathBuf, Answer)>) -> Vec<Digest> {
+    let dirs = context.admitted.iter().map(|dir| context.looks.real(dir));
+    let told = |answer: &Answer| !matches!(answer, Answer::Absent | Answer::Directory);
+    let is_read = |dir: &PathBuf| {
+        let mut told = read.iter().filter(|(_, answer)| told(answer));
+        told.any(|(path, _)| context.looks.real(path).starts_with(dir))
+    };
+    dirs.filter(is_read).map(|dir| name_of(&dir)).collect()
 }
 
 /// What the records of a run say together.

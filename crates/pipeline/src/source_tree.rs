@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(version("project(MIOpen)\nrocm_setup_version(VERSION ${V})\n"), None);
         assert_eq!(version("project(MIOpen)\n"), None);
         fs::remove_file(dir.path().join("CMakeLists.txt")).unwrap();
-        assert_eq!(miopen_version(&[kernels]), None);
+        assert_eq!(miopen_version(std::slice::from_ref(&kernels)), None);
         fs::write(kernels.join(VERSION_FILE), "3.4.0\n").unwrap();
         assert_eq!(version("").as_deref(), Some("3.4.0"));
     }

@@ -113,8 +113,8 @@ impl<'a> RemoteContext<'a> {
                 return Ok(RemoteOutcome::Here(None));
             }
         };
-        let rests_on =
-            RestsOn { commands: Some(commands.digest), system, sources, shared: Vec::new() };
+        let commands = Some(commands.digest);
+        let rests_on = RestsOn { commands, system, sources, ..RestsOn::default() };
         let object = Object {
             bytes,
             rests_on,

@@ -8,6 +8,7 @@ use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::Job;
 use serde::{Deserialize, Serialize};
 
+use super::object_store::RestsOn;
 use super::places::answers_path;
 
 /// A header line is far shorter; a longer one is damage.
@@ -30,6 +31,10 @@ pub struct ObjectInfo {
     /// What its driver would have run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) commands: Option<Digest>,
+    /// Names of the directories that its compiler read since the user had
+    /// admitted them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) admitted: Vec<Digest>,
     /// Bytes of what stands behind the object.
     #[serde(default)]
     about: u64,
@@ -61,14 +66,15 @@ impl ObjectInfo {
         bytes: &[u8],
         about: &About,
         answers: Vec<Digest>,
-        commands: Option<Digest>,
+        rests_on: &RestsOn,
     ) -> (Self, Vec<u8>, Vec<u8>) {
         let about = serde_json::to_vec(about).expect("plain data");
         let info = Self {
             sha256: Digest::of(bytes),
             size: bytes.len() as u64,
             answers,
-            commands,
+            commands: rests_on.commands,
+            admitted: rests_on.admitted.clone(),
             about: about.len() as u64,
         };
         let mut header = serde_json::to_vec(&info).expect("plain data");

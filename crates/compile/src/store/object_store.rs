@@ -45,13 +45,16 @@ pub struct Now<'a> {
     pub source: Option<(&'a SourceSet, SourceId)>,
     /// What names what the job's driver would run, if that is known.
     pub(crate) driver: Option<(&'a Drivers<'a>, Command<'a>)>,
+    /// Names of the directories besides the sources that compilers may read;
+    /// `None` where that is not decided yet.
+    pub(crate) admitted: Option<&'a [Digest]>,
 }
 
 impl<'a> Now<'a> {
     /// Where no sources and no drivers are at hand.
     #[must_use]
     pub fn of_files(looks: &'a Looks<'a>) -> Self {
-        Self { looks, source: None, driver: None }
+        Self { looks, source: None, driver: None, admitted: None }
     }
 
     /// What the job's driver would run, if that is known; it may have to be
@@ -75,6 +78,9 @@ pub struct RestsOn {
     pub sources: Answers,
     /// The same of what was made for it before: precompiled headers.
     pub shared: Vec<Arc<KeptAnswers>>,
+    /// Names of the directories that it may read since the user admitted them,
+    /// where it did.
+    pub admitted: Vec<Digest>,
 }
 
 impl RestsOn {
@@ -267,8 +273,7 @@ impl ObjectStore {
         rests_on: &RestsOn,
     ) -> Result<ObjectInfo, CompileError> {
         let answers = self.insert_answers(rests_on)?;
-        let (info, header, about) =
-            ObjectInfo::for_object(bytes, about, answers, rests_on.commands);
+        let (info, header, about) = ObjectInfo::for_object(bytes, about, answers, rests_on);
         self.write(&object_path(job), &[&header, bytes, &about])?;
         Ok(info)
     }
@@ -302,7 +307,11 @@ impl ObjectStore {
 
     /// Whether all that an outcome rests on would be answered the same now.
     pub(super) fn all_hold(&self, info: &ObjectInfo, now: Now<'_>) -> bool {
-        info.answers.iter().all(|name| self.holds(*name, now)) && info.commands == now.commands()
+        let is_admitted =
+            |dir| now.admitted.is_none_or(|admitted: &[Digest]| admitted.contains(dir));
+        info.admitted.iter().all(is_admitted)
+            && info.answers.iter().all(|name| self.holds(*name, now))
+            && info.commands == now.commands()
     }
 
     pub(super) fn holds(&self, name: Digest, now: Now<'_>) -> bool {

@@ -45,7 +45,7 @@ impl ObjectStore {
         let refusal = KeptRefusal { judge: JUDGE.to_owned(), reason: kind, output };
         let bytes = serde_json::to_vec(&refusal).expect("plain data");
         let answers = self.insert_answers(rests_on)?;
-        let (_, header, about) = ObjectInfo::for_object(&bytes, about, answers, rests_on.commands);
+        let (_, header, about) = ObjectInfo::for_object(&bytes, about, answers, rests_on);
         self.write(&refusal_path(job), &[&header, &bytes, &about])
     }
 
@@ -186,7 +186,8 @@ mod tests {
             output: "a.cl:1:1: error: no".to_owned(),
         };
         let bytes = serde_json::to_vec(&refusal).unwrap();
-        let (_, header, about) = ObjectInfo::for_object(&bytes, &about_it(), Vec::new(), None);
+        let rests_on = RestsOn::default();
+        let (_, header, about) = ObjectInfo::for_object(&bytes, &about_it(), Vec::new(), &rests_on);
         f.store.write(&refusal_path(f.job), &[&header, &bytes, &about]).unwrap();
         assert_eq!(f.kept(), None);
     }

@@ -61,7 +61,8 @@ impl Run<'_> {
             &prepared.toolchains,
             &prepared.cache.store,
             self.progress.cancel(),
-        );
+        )
+        .admitting(&self.options.admitted);
         let known: Vec<Known> = plan.jobs.par_iter().map(|job| self.known(job, &current)).collect();
         let mut ended: Vec<Ended> = Vec::with_capacity(plan.jobs.len());
         let (mut there, mut to_do) = (Vec::new(), Vec::new());
