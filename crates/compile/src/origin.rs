@@ -114,7 +114,9 @@ impl ClosureOrigin {
             Self::Here(dirs) => {
                 let path = dirs.path(below);
                 match fs::metadata(&path) {
-                    Err(_) => Answer::Absent,
+                    Err(error) if is_not_found(&error) => Answer::Absent,
+                    // A link to itself, or what may not be looked at.
+                    Err(_) => Answer::Other,
                     Ok(meta) if meta.is_dir() => Answer::Directory,
                     Ok(meta) if meta.is_file() => digests.digest(&path).map_or(Answer::Other, file),
                     Ok(_) => Answer::Other,
@@ -159,7 +161,9 @@ impl ClosureOrigin {
     /// Whether surely nothing is at a path.
     pub(crate) fn is_absent(&self, below: &Path) -> bool {
         match self {
-            Self::Here(dirs) => fs::metadata(dirs.path(below)).is_err(),
+            Self::Here(dirs) => {
+                fs::metadata(dirs.path(below)).is_err_and(|error| is_not_found(&error))
+            }
             Self::Stored(stored) => stored.find(below) == Told::Absent,
         }
     }
@@ -339,7 +343,9 @@ fn is_left_out(entry: &walkdir::DirEntry, apart: &[PathBuf]) -> bool {
 }
 
 fn is_not_found(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound
+    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+
+    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
 }
 
 /// A path below a directory as text.
