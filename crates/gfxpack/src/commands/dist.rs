@@ -178,7 +178,7 @@ fn report_coverage(dist: &Dist<'_>, built: &Built, output: &Output) {
         output.message("coverage", one);
         let without = match one.wanted - one.with_source {
             0 => String::new(),
-            without => format!("; {without} more have no source here"),
+            without => format!("; {without} more have no source here (--source-dir)"),
         };
         output.say(&format!(
             "{}, {}: {} of {} that {} has sources for{without}",

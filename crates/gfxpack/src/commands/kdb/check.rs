@@ -84,7 +84,7 @@ pub(crate) fn report(checked: &Checked, files: &[PathBuf], max_object: MaxObject
     output.message("kdb-checked", &body);
     let without_source = match without_source {
         0 => String::new(),
-        count => format!("; {count} more have no source here"),
+        count => format!("; {count} more have no source here (--source-dir)"),
     };
     output.say(&format!(
         "{target}: MIOpen {} found {} for {}; {} missed, {} missing in objects, {} asked for\
