@@ -233,6 +233,8 @@ fn paths_that_lead_nowhere() {
     }
     let none = project.run(&["kdb", "verify", "none.kdb"]).expect_code(2).stderr;
     assert_eq!(none.matches("failed to read kdb `none.kdb`").count(), 1, "{none}");
+    let fft = ["lookup", "--target", "gfx90a", "--system-dir", "o", "fft_none"];
+    check(&project, &fft, 2, &["--system-dir", "beside its library", "--rocfft"]);
     let status = project.run(&["status", "--shards", "2", "none"]).expect_code(0);
     assert!(status.stderr.contains("warning: there is no directory `none`"), "{}", status.stderr);
     let out = ["dist", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "kernels.toml"];

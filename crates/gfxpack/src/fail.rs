@@ -47,8 +47,8 @@ pub(crate) enum Failure {
         /// Name and arguments, in words.
         key: String,
         target: String,
-        /// Whether an installed kdb has it that MIOpen does not open.
-        hidden: bool,
+        /// What the user can do about it.
+        hint: &'static str,
     },
     /// The machine is not as it should be.
     #[error("found {} on this machine", counted(*.0, "problem"))]
@@ -154,14 +154,7 @@ impl Failure {
             }
             Self::Faulty(_) => "each finding above says what is wrong, and where",
             Self::Differ(_) => "each is listed above",
-            Self::Lost { hint, .. } => hint,
-            Self::NotFound { hidden: true, .. } => {
-                "`gfxpack doctor` counts what the smaller kdb hides; --for runtime asks for programs \
-                 with gfxpack's runtime"
-            }
-            Self::NotFound { .. } => {
-                "`gfxpack explain` with the same arguments shows the nearest keys"
-            }
+            Self::Lost { hint, .. } | Self::NotFound { hint, .. } => hint,
             Self::NoPackage { given: true, .. } => {
                 "the directory given with --from has none: build it with `gfxpack dist`"
             }

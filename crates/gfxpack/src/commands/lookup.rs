@@ -16,6 +16,13 @@ use crate::args::{Asked, Hardware, Lookup, MiopenVersion, Program};
 use crate::fail::{self, Failure, Result};
 use crate::output::Output;
 
+/// What to do where no kdb has the key.
+const MISS_HINT: &str = "`gfxpack explain` with the same arguments shows the nearest keys";
+
+/// What to do where an installed kdb has the key that MIOpen does not open.
+const HIDDEN_HINT: &str = "`gfxpack doctor` counts what the smaller kdb hides; --for runtime asks \
+                           for programs with gfxpack's runtime";
+
 /// Both answers, and the one that was asked for, for machines.
 #[derive(Serialize)]
 struct Message<'a> {
@@ -66,7 +73,7 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
         return Err(Failure::NotFound {
             key: key_in_words(&key),
             target: target.to_string(),
-            hidden,
+            hint: if hidden { HIDDEN_HINT } else { MISS_HINT },
         });
     };
     match &args.out {

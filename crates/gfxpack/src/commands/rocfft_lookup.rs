@@ -16,6 +16,10 @@ use crate::options::{cache_dir, rocfft_library};
 use crate::output::{Output, shown};
 use crate::progress::Reporter;
 
+/// What to do where no file has a kernel.
+const MISS_HINT: &str =
+    "build it by `gfxpack dist --plans FILE`, from the plans of the program's log";
+
 /// Tells which file has the kernel; an error if none has.
 pub(crate) fn lookup(
     args: &Lookup,
@@ -30,8 +34,8 @@ pub(crate) fn lookup(
         }
         (Some(_), None) => Ok(()),
         (None, _) => {
-            let (key, target) = (args.name.clone(), target.to_string());
-            Err(Failure::NotFound { key, target, hidden: false })
+            let (key, target) = (format!("`{}`", args.name), target.to_string());
+            Err(Failure::NotFound { key, target, hint: MISS_HINT })
         }
     }
 }
@@ -59,7 +63,13 @@ fn look(
     if kernel.contains('.') {
         return Err(fail::usage(
             format!("failed to look `{kernel}` up: its arguments are missing"),
-            "give them after the name, as in a log or kdb, with the leading blank",
+            "give them after the name, as `gfxpack kdb list --keys` or a log has them",
+        ));
+    }
+    if !asked.system_dir.is_empty() {
+        return Err(fail::usage(
+            "failed to accept --system-dir: rocFFT looks for its files beside its library",
+            "name that library, as --rocfft DIR; ROCFFT_RTC_SYS_CACHE_PATH names another file",
         ));
     }
     let target = target_of(asked, &RuntimeEnvironment::read(), output)?;
