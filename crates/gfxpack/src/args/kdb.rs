@@ -78,8 +78,8 @@ pub(crate) enum Kdb {
         file: PathBuf,
         /// The kernel's name: MIOpenConvDirUni.cl.o
         name: String,
-        /// Its arguments exactly as in a log or kdb, with the leading blank and the
-        /// ` -mcpu=gfx…` at the end
+        /// Its arguments exactly as in a log or kdb: with the leading blank if there
+        /// is one, and the ` -mcpu=gfx…` at the end
         #[arg(allow_hyphen_values = true)]
         args: String,
         /// Where to write it [default: stdout]
@@ -227,8 +227,8 @@ pub(crate) struct SelectObject {
     pub(crate) file: PathBuf,
     /// The kernel's name: MIOpenConvDirUni.cl.o
     pub(crate) name: String,
-    /// Its arguments exactly as in a log or kdb, with the leading blank and the
-    /// ` -mcpu=gfx…` at the end
+    /// Its arguments exactly as in a log or kdb: with the leading blank if there
+    /// is one, and the ` -mcpu=gfx…` at the end
     #[arg(allow_hyphen_values = true)]
     pub(crate) args: String,
 }

@@ -103,8 +103,8 @@ pub(crate) struct Lookup {
     pub(crate) rocfft: RocfftLibrary,
     /// The kernel's name: MIOpenConvDirUni.cl.o
     pub(crate) name: String,
-    /// Its arguments exactly as in a log or kdb, with the leading blank and the
-    /// ` -mcpu=gfx…` at the end; a kernel of rocFFT has none
+    /// Its arguments exactly as in a log or kdb: with the leading blank if there
+    /// is one, and the ` -mcpu=gfx…` at the end; a kernel of rocFFT has none
     #[arg(allow_hyphen_values = true)]
     pub(crate) args: Option<String>,
     /// Whose result counts for the exit code and --out: MIOpen's, or that of
@@ -138,8 +138,8 @@ pub(crate) struct Explain {
     pub(crate) rocfft: RocfftLibrary,
     /// The kernel's name: MIOpenConvDirUni.cl.o
     pub(crate) name: String,
-    /// Its arguments exactly as in a log or kdb, with the leading blank and the
-    /// ` -mcpu=gfx…` at the end; a kernel of rocFFT has none
+    /// Its arguments exactly as in a log or kdb: with the leading blank if there
+    /// is one, and the ` -mcpu=gfx…` at the end; a kernel of rocFFT has none
     #[arg(allow_hyphen_values = true)]
     pub(crate) args: Option<String>,
     /// How many of the nearest keys are shown

@@ -8,6 +8,7 @@ use gfxpack_miopen::Problem;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_pipeline::kdb_check::{Checked, KdbCheckOptions, check_kdbs};
 use gfxpack_pipeline::options::processes;
+use gfxpack_pipeline::text::key_in_words;
 use gfxpack_runtime::NearestKeys;
 use serde_json::json;
 
@@ -58,7 +59,7 @@ pub(crate) fn report(checked: &Checked, files: &[PathBuf], max_object: MaxObject
         output.message("kdb-check", &body);
         for (key, functions) in &outcome.lacking {
             let functions = Vec::from_iter(functions.iter().map(String::as_str)).join(", ");
-            output.say(&format!("{target}: the object of `{key}` lacks {functions}"));
+            output.say(&format!("{target}: the object of {} lacks {functions}", key_in_words(key)));
         }
         for key in &outcome.missed {
             if missed.insert(key) && missed.len() <= SHOWN {
@@ -106,7 +107,7 @@ fn report_missed(
     max_object: MaxObject,
     output: &Output,
 ) {
-    output.say(&format!("{target}: missed `{key}`, wanted by `{problem}`"));
+    output.say(&format!("{target}: missed {}, wanted by `{problem}`", key_in_words(key)));
     let files = files.iter().map(PathBuf::as_path);
     let nearest = NearestKeys::search(key, files, 1, max_object.bytes);
     if let Some(nearest) = nearest.keys.first() {
