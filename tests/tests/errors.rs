@@ -238,7 +238,17 @@ fn paths_that_lead_nowhere() {
     let status = project.run(&["status", "--shards", "2", "none"]).expect_code(0);
     assert!(status.stderr.contains("warning: there is no directory `none`"), "{}", status.stderr);
     let out = ["dist", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "kernels.toml"];
-    check(&project, &out, 2, &["failed to create `kernels.toml`", "where a directory is meant"]);
+    check(
+        &project,
+        &out,
+        2,
+        &["failed to create `kernels.toml`", "stands where a directory is meant"],
+    );
+    project.write("a/kdb", "");
+    let out = ["dist", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "a"];
+    let run = project.run(&out).expect_code(2);
+    assert!(run.stderr.contains("failed to create `a/kdb`"), "{}", run.stderr);
+    assert_eq!(project.objects(), 0, "nothing is compiled");
     let mut command = project.command(&["plan", "--manifest", "kernels.toml", "--target=gfx906"]);
     command.env("TMPDIR", "/no/such");
     let run = gfxpack_tests::project::finish(command).expect_code(1);

@@ -12,6 +12,7 @@ use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
 use gfxpack_plan::plan;
 use gfxpack_toolchain::ToolchainError;
 
+use crate::destination::try_directory;
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
 use crate::options::{BuildOptions, KdbForm, processes};
@@ -68,7 +69,9 @@ pub(crate) fn build(
     progress: &dyn Progress,
     facts: &mut Facts,
 ) -> Result<Made> {
-    std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
+    for kdb in &prepared.plan.kdbs {
+        try_directory(&options.out.join(kdb.format.output_dir()))?;
+    }
     let outputs = prepared.cache.outputs(&options.out)?;
     progress.event(Event::BuildStarted { plan: &prepared.plan, files });
     let made = run(prepared, options, remote, cancel, &outputs, progress, facts);
