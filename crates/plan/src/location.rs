@@ -228,7 +228,7 @@ impl InputError {
                 format!("give a --source-dir that holds only one of: {}", candidates.join(", "))
             }
             InputFault::UnreadableSource { .. } => {
-                "mend that file; an #include may lead to what lies below the manifest's directory, \
+                "see that it may be read, or mend it; an #include may lead to what lies below the manifest's directory, \
                  its include-dirs, or --source-dir; assembly has to name a file literally, by its path \
                  from the manifest's directory (from the source's, for keys) or an include-dir"
                     .to_owned()
