@@ -5,6 +5,7 @@ mod sources;
 use gfxpack_compile::Cancel;
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::{Options, SeenCommand, harvest, script};
+use gfxpack_model::processors;
 use gfxpack_pipeline::destination::{Destination, replace, replace_executable};
 use gfxpack_pipeline::fft_plans;
 use gfxpack_pipeline::harvest_sums::HarvestSums;
@@ -64,6 +65,11 @@ fn keys(args: &HarvestKeys, cancel: &Cancel, output: &Output) -> Result {
     options.retarget.clone_from(&args.retarget);
     options.retarget.sort();
     options.retarget.dedup();
+    for name in options.retarget.iter().filter(|name| processors::by_name(name).is_none()) {
+        output.warn(&format!(
+            "no processor `{name}` is known here: `gfxpack targets` lists those that are"
+        ));
+    }
     if let Some(out) = to_file(args.out.as_ref()) {
         // A temporary file system may be the memory that is to be spared.
         if let Destination::File(out) = Destination::follow(out).map_err(fail::io("write", out))? {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
-use gfxpack_model::{KernelKey, SourceId, Target};
+use gfxpack_model::{KernelKey, SourceId, Target, processors};
 use gfxpack_plan::expand::{KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::{InputError, InputFault, arguments};
 use rayon::prelude::*;
@@ -92,6 +92,16 @@ impl<'k> KeyChecks<'k> {
 
 fn no_key_for(processor: &str, name: &str, devices: &BTreeSet<&str>) -> Error {
     let devices: Vec<&str> = devices.iter().copied().collect();
+    if processors::by_name(processor).is_none() {
+        return error::usage(
+            format!("failed to find a key for {processor} in `{name}`"),
+            format!(
+                "no processor of that name is known here, `gfxpack targets` lists those that are; \
+                 the list's keys are for {}",
+                devices.join(", ")
+            ),
+        );
+    }
     error::usage(
         format!("failed to find a key for {processor} in `{name}`"),
         format!(
