@@ -174,6 +174,20 @@ fn kdbs_that_are_none() {
     check(&project, &["kdb", "verify", "gfx906.kdb"], 101, &["failed to verify `gfx906.kdb`"]);
     project.write("kernels.kdb", "x");
     check(&project, &["package", "kernels.kdb", "--out", "o"], 2, &["failed to tell the target"]);
+    check(
+        &project,
+        &["package", "x/*.kdb", "--out", "o"],
+        2,
+        &["failed to read `x/*.kdb`: No such"],
+    );
+    check(
+        &project,
+        &["package", ".", "--out", "o"],
+        2,
+        &["`.`: it is a directory", "the files in"],
+    );
+    project.write("gfx90a.kdb", "");
+    check(&project, &["kdb", "info", "gfx90a.kdb"], 2, &["hint: it is empty"]);
 }
 
 #[test]

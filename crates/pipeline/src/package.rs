@@ -130,7 +130,13 @@ impl PackageKdbs<'_> {
         let (store, _) = packages::store_and_target(path)?;
         let verified = store.verify(path, Some(target), self.max_object_bytes)?;
         match verified.findings.first() {
-            Some(finding) => Err(Error::Unsound(format!("`{}`: {finding}", path.display()))),
+            Some(finding) => Err(Error::Unverified {
+                what: format!("`{}`: {finding}", path.display()),
+                hint:
+                    "build the file again, or replace it; `gfxpack kdb repair` saves the rows of a \
+                       kdb that are sound"
+                        .to_owned(),
+            }),
             None => Ok(verified.rows),
         }
     }

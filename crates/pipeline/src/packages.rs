@@ -373,9 +373,17 @@ fn check_windows(release: &Release, options: &PackageOptions) -> Result<()> {
 pub(crate) fn store_and_target(path: &Path) -> Result<(Box<dyn KernelStore>, Target)> {
     let hint = "name it as MIOpen looks for it, as gfx906_60.kdb or gfx90a.kdb, or rocFFT, as \
                 rocfft_kernel_cache_gfx90a.db";
-    let store = store::of_file_name(path).ok_or_else(|| unnamed(path, hint))?;
-    let target = store.target_of(path).map_err(|hint| unnamed(path, hint))?;
-    Ok((store, target.ok_or_else(|| unnamed(path, hint))?))
+    let refused = |hint| match std::fs::metadata(path) {
+        Err(source) => error::io("read", path)(source),
+        Ok(metadata) if metadata.is_dir() => error::usage(
+            format!("failed to read `{}`: it is a directory", path.display()),
+            "name the files in it",
+        ),
+        Ok(_) => unnamed(path, hint),
+    };
+    let store = store::of_file_name(path).ok_or_else(|| refused(hint))?;
+    let target = store.target_of(path).map_err(refused)?;
+    Ok((store, target.ok_or_else(|| refused(hint))?))
 }
 
 /// The target that the name of a file with kernels says.

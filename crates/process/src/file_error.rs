@@ -112,7 +112,7 @@ pub fn io_hint(error: &io::Error) -> &'static str {
             "choose a path that you may use"
         }
         ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
-            "a file stands where a directory is meant: name another path"
+            "a file, or a link to nothing, stands where a directory is meant: name another path"
         }
         _ => "check the path",
     }
