@@ -188,6 +188,11 @@ impl Error {
                  `-` in a version or release"
                     .to_owned()
             }
+            Self::Field { field, .. } if field == "maintainer" => {
+                "give another one, as --maintainer 'NAME <MAIL>'; without it, DEBFULLNAME and \
+                 DEBEMAIL count"
+                    .to_owned()
+            }
             Self::Field { field, .. } => format!("give {field} another value"),
             Self::Relation { .. } => "write a package name, and where it is bounded one of =, <<, \
                  <=, >=, >> and a version"

@@ -213,7 +213,11 @@ impl InputError {
             InputFault::NoValues(_) => "give it values, or take it out".to_owned(),
             InputFault::UnknownDefine(_) => "spell it as in `defines` of the same variant".to_owned(),
             InputFault::EmptyExpansion(_) => "loosen `exclude`, or take the variant out".to_owned(),
-            InputFault::DuplicateKey { .. } => "take one of the two out".to_owned(),
+            InputFault::DuplicateKey { .. } => {
+                "take one of the two out; `gfxpack harvest A B -o keys.jsonl` makes one list of several, \
+                 with each key once"
+                    .to_owned()
+            }
             InputFault::SameName { .. } => {
                 "rename one: a kernel's name is its source's file name".to_owned()
             }
