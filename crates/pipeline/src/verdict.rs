@@ -5,6 +5,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::text::counted;
+
+/// As many files with findings are named in the error: each is told before.
+const NAMED: usize = 3;
 
 /// What is wrong so far, with what helps against it.
 #[derive(Debug)]
@@ -48,7 +52,11 @@ impl<R: Ord> Verdict<R> {
             warn(error);
         }
         let hints: Vec<&str> = self.remedies.iter().map(hint).collect();
-        Err(Error::Unverified { what: self.unsound.join(", "), hint: hints.join("; ") })
+        let what = match self.unsound.len() {
+            1..=NAMED => self.unsound.join(", "),
+            count => format!("{}, as told above", counted(count, "file")),
+        };
+        Err(Error::Unverified { what, hint: hints.join("; ") })
     }
 }
 
