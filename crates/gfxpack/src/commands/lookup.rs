@@ -6,7 +6,8 @@ use gfxpack_pipeline::lookup_answers::{AnswerMessage, Answers, MiopenMessage, mi
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_pipeline::usual_places::{UsualPlaces, why_no_file};
 use gfxpack_runtime::{
-    Config, Environment, KernelCache, KernelKey, LookupOrder, Places, Target, WarningSink,
+    Config, Environment, KernelCache, KernelKey, LookupOrder, MissReason, Places, Target,
+    WarningSink,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -62,7 +63,11 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
         output.message("lookup", &message);
     }
     if !output.json {
-        answers.runtime.misses.iter().for_each(|miss| output.say(&miss_in_words(miss)));
+        let misses = answers.runtime.misses.iter();
+        // Which places hold no kdb is of interest only where nothing is found.
+        misses
+            .filter(|miss| found.is_none() || !matches!(miss.reason, MissReason::NoFile))
+            .for_each(|miss| output.say(&miss_in_words(miss)));
         print(&answers, output);
     }
     if cache.files().is_empty() {
