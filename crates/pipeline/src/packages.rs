@@ -44,6 +44,9 @@ fn layout(options: &PackageOptions) -> Result<InstallLayout> {
     Ok(layout)
 }
 
+/// So many sources without a licence are named.
+const NAMED_SOURCES: usize = 4;
+
 /// The licences of all sources, with what the user says of those that say none.
 fn licenses(
     options: &PackageOptions,
@@ -63,15 +66,27 @@ fn licenses(
             known.iter().chain(unknown).map(move |license| (source.clone(), license.clone()))
         })
         .collect();
-    if options.license.is_none() && library.licenses.values().any(BTreeSet::is_empty) {
-        progress.warning(
-            "the licence of the kernels is not known: say it with --license, as --license MIT",
-        );
+    let known = |(source, known): (&String, &BTreeSet<_>)| known.is_empty().then(|| source.clone());
+    let silent: Vec<String> = library.licenses.iter().filter_map(known).collect();
+    if silent.is_empty() {
+        return licenses;
     }
-    if options.copyright.is_none() && library.licenses.values().any(BTreeSet::is_empty) {
-        progress.warning(
-            "who holds the copyright of the kernels is not known: say it with --copyright",
-        );
+    let sources = format!(
+        "{} of {}: {}{}",
+        silent.len(),
+        counted(library.licenses.len(), "source"),
+        silent[..silent.len().min(NAMED_SOURCES)].join(", "),
+        if silent.len() > NAMED_SOURCES { ", …" } else { "" }
+    );
+    if options.license.is_none() {
+        progress.warning(&format!(
+            "the licence is not known of {sources}; say it with --license, as --license MIT"
+        ));
+    }
+    if options.copyright.is_none() {
+        progress.warning(&format!(
+            "who holds the copyright is not known of {sources}; say it with --copyright"
+        ));
     }
     licenses
 }
