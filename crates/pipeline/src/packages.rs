@@ -197,11 +197,18 @@ fn description(options: &PackageOptions, library: &Library) -> String {
             rocfft.origin,
             lists.join(", "),
             rocfft.generator_sum,
-            rocfft.hip_version
+            hip_version_in_words(rocfft.hip_version)
         )
     });
     let own = options.description.as_ref().or(library.description.as_ref()).cloned();
     [own, asked, plans].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
+/// `HIP_VERSION` as people write it: `6.4.43484` for 60443484.
+///
+/// Source: HIP, hip_version.h: major * 10^7 + minor * 10^5 + patch.
+fn hip_version_in_words(version: i64) -> String {
+    format!("{}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000)
 }
 
 /// Major and minor of ROCm's version, as TheRock's directories have them.
