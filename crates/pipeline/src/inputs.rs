@@ -119,7 +119,10 @@ pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<Read> {
         let dirs = SourceDirs::list(&inputs.source_dirs)
             .map_err(|error| error::usage(error::in_full(&error), error.hint()))?;
         for file in &inputs.keys {
-            let name = file.display().to_string();
+            let name = match file.as_os_str() == "-" {
+                true => "standard input".to_owned(),
+                false => file.display().to_string(),
+            };
             let list = read_keys(file, &name)?;
             if !(list.is_empty() && inputs.allow_empty_keys) {
                 reader.keys(&name, list.finish()?, &dirs)?;
