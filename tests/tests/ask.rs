@@ -94,6 +94,7 @@ fn the_library_finds_what_was_built_from_its_own_sources() {
     tool("sqlite3", &["o/kdb/gfx906_60.kdb", removed], project.path());
     let checked = run(&project, &check).unwrap().expect_code(101);
     assert!(checked.stderr.contains("missed `naive_conv.cpp.o"), "{}", checked.stderr);
+    assert!(checked.stderr.contains("--source-dir for kernels whose source"), "{}", checked.stderr);
 }
 
 #[test]

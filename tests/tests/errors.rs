@@ -142,6 +142,9 @@ fn key_lists_that_are_wrong() {
     let dir = ["--source-dir", "src"];
     keys(good, &[], &["no --source-dir is given"]);
     keys(good, &["--source-dir", "none"], &["failed to find the source directory `none`"]);
+    keys(good, &["--source-dir", "kernels.toml"], &["`kernels.toml`: it is a file"]);
+    let unknown = [&dir[..], &["--target", "gfx1999"]].concat();
+    keys(good, &unknown, &["no processor of that name is known here", "gfxpack targets"]);
     keys(&format!("{good}\n{good}"), &dir, &["keys.jsonl:2:", "stands at keys.jsonl:1"]);
     // JSON's reader is given a line at a time, and would call it the first.
     let run = {
@@ -171,6 +174,20 @@ fn kdbs_that_are_none() {
     check(&project, &["kdb", "verify", "gfx906.kdb"], 101, &["failed to verify `gfx906.kdb`"]);
     project.write("kernels.kdb", "x");
     check(&project, &["package", "kernels.kdb", "--out", "o"], 2, &["failed to tell the target"]);
+    check(
+        &project,
+        &["package", "x/*.kdb", "--out", "o"],
+        2,
+        &["failed to read `x/*.kdb`: No such"],
+    );
+    check(
+        &project,
+        &["package", ".", "--out", "o"],
+        2,
+        &["`.`: it is a directory", "the files in"],
+    );
+    project.write("gfx90a.kdb", "");
+    check(&project, &["kdb", "info", "gfx90a.kdb"], 2, &["hint: it is empty"]);
 }
 
 #[test]
@@ -216,10 +233,14 @@ fn options_that_would_not_count_are_refused() {
     check(&project, &["cache", "gc", "--max-age", "30"], 2, &["with its unit", "30d"]);
     check(&project, &["cache", "gc", "--max-size", "20"], 2, &["with its unit", "20GB"]);
     check(&project, &["caches", "clear", "--older-than", "30"], 2, &["with its unit", "30d"]);
+    let fft = ["lookup", "--target", "gfx90a", "--system-dir", "o", "fft_none"];
+    check(&project, &fft, 2, &["--system-dir", "beside its library", "--rocfft"]);
     // Text goes to stdout for `-`, a database can't.
     let whole = ["kdb", "merge", "a.kdb", "b.kdb", "-o", "-"];
     check(&project, &whole, 2, &["standard output can't take it", "./- is a file called -"]);
     project.write("keys.jsonl", r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#);
+    let directory = ["harvest", "keys.jsonl", "-o", "src"];
+    check(&project, &directory, 2, &["failed to write `src`: it is a directory"]);
     let keys = project.run(&["harvest", "keys.jsonl", "-o", "-"]).expect_code(0).stdout;
     assert!(keys.contains(r#""kernel_name":"a.cl.o""#), "{keys}");
     assert!(!project.path().join("-").exists());
@@ -236,7 +257,17 @@ fn paths_that_lead_nowhere() {
     let status = project.run(&["status", "--shards", "2", "none"]).expect_code(0);
     assert!(status.stderr.contains("warning: there is no directory `none`"), "{}", status.stderr);
     let out = ["dist", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "kernels.toml"];
-    check(&project, &out, 2, &["failed to create `kernels.toml`", "where a directory is meant"]);
+    check(
+        &project,
+        &out,
+        2,
+        &["failed to create `kernels.toml`", "stands where a directory is meant"],
+    );
+    project.write("a/kdb", "");
+    let out = ["dist", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "a"];
+    let run = project.run(&out).expect_code(2);
+    assert!(run.stderr.contains("failed to create `a/kdb`"), "{}", run.stderr);
+    assert_eq!(project.objects(), 0, "nothing is compiled");
     let mut command = project.command(&["plan", "--manifest", "kernels.toml", "--target=gfx906"]);
     command.env("TMPDIR", "/no/such");
     let run = gfxpack_tests::project::finish(command).expect_code(1);

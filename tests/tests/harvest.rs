@@ -257,6 +257,8 @@ fn what_is_wrong_is_told_once_and_leaves_what_was_there() {
     project.write("quiet.log", r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#);
     project.write("quiet.log", "MIOpen(HIP): Info [x] y\n");
     check(&["quiet.log", "bad.kdb"], &["bad.kdb", "git lfs pull"]);
+    let unknown = project.run(&["harvest", "quiet.log", "--retarget", "gfx1999", "-o", "k.jsonl"]);
+    assert!(unknown.stderr.contains("no processor `gfx1999` is known"), "{}", unknown.stderr);
     check(&["--retarget", "gfx90a@104", "quiet.log"], &["a key names a processor alone"]);
     check(&["commands", "quiet.log"], &["driver command", "MIOPEN_ENABLE_LOGGING_CMD"]);
 

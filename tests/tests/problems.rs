@@ -73,7 +73,7 @@ fn what_cannot_be_read_is_told_with_its_place_and_what_to_do() {
     };
     refused(
         &["--problems", "list.txt"],
-        "failed to read the problem of `list.txt:2`: failed to accept the problem: batchsize is 0",
+        "failed to read `list.txt:2`: failed to accept the problem: batchsize is 0",
         "hint: sizes, strides, dilations and groups are from 1",
     );
     refused(&["resnet51"], "failed to find the network `resnet51`", "hint: `resnet50` is there");

@@ -98,6 +98,7 @@ fn a_report_that_can_t_be_written_is_told() {
     assert_eq!(project.objects(), 0, "before anything is compiled");
     let run = dist(&project, &["--report", "kernels.toml/r.html"]).expect_code(2);
     assert!(run.stderr.contains("failed to write `kernels.toml/r.html`"), "{}", run.stderr);
+    assert_eq!(project.objects(), 0, "before anything is compiled");
 }
 
 /// Kernels of which `broken` stumble over one line each, and one over another.

@@ -183,6 +183,7 @@ fn what_miopen_does_not_open_it_does_not_find() {
     assert_eq!(opens[..2], [true, false]);
     let text = machine.explain(NAME, WIDE);
     assert!(text.contains("MIOpen does not open it"), "{text}");
+    assert!(text.contains(&format!("kernel  `{NAME}` with the arguments `{WIDE}`")), "{text}");
     machine.finds("warning", "kdb", "gfx906_60.kdb` exists: it hides 1 of 2 kernels");
 
     let (checks, _) = machine.doctor(&[], &[]);

@@ -55,7 +55,7 @@ impl CompileError {
     pub fn hint(&self) -> String {
         let hint = match self {
             Self::Toolchain(error) => return error.hint(),
-            Self::Io { source, .. } => io_hint(source),
+            Self::Io { action, source, .. } => io_hint(action, source),
             Self::CorruptObject(_) => "run again: it is compiled anew",
             Self::Remote(RemoteError::Service { hint, .. }) => hint,
             Self::ForeignSource(_) => {

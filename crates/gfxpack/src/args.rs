@@ -34,7 +34,7 @@ pub(crate) use harvest::{
 };
 pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, KdbForm, SelectObject};
 pub(crate) use packaging::{Install, Package, Packaging, Recipe, Repo, Verify};
-use parsers::MAX_TIMEOUT;
+use parsers::parse_timeout;
 pub(crate) use parsers::{Choice, SHELLS, one_of, parse_target, whole_file};
 pub(crate) use problems::ProblemsCommand;
 pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
@@ -236,7 +236,7 @@ pub(crate) struct Build {
     #[arg(long, help_heading = "Build", short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
     /// How long one kernel may take, in seconds
-    #[arg(long, help_heading = "Build", value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
+    #[arg(long, help_heading = "Build", value_name = "SECONDS", default_value_t = 900, value_parser = parse_timeout)]
     pub(crate) timeout: u64,
     /// Go on and exit with 0 although kernels could not be compiled or found;
     /// what is made says so

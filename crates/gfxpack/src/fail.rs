@@ -18,10 +18,11 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     let json = command_line::value_of("--message-format").is_some_and(|format| format == "json");
     let file = command_line::value_of("--json").map(PathBuf::from);
     if error.use_stderr() && (json || file.is_some()) {
-        let message = error.to_string().trim_start_matches("error: ").trim().to_owned();
+        let text = error.to_string();
+        let (message, hint) = message_and_hint(&text);
         let format = if json { MessageFormat::Json } else { MessageFormat::Human };
         let output = Output::new(&Common { message_format: format, ..Common::default() }, false);
-        let body = json!({ "messages": [message], "hint": "see --help", "exit_code": code });
+        let body = json!({ "messages": [message], "hint": hint, "exit_code": code });
         // If the file can't be written: the command line is wrong in any case.
         if let Ok(output) = output.with_file(file.as_deref()) {
             output.message("error", &body);
@@ -33,6 +34,19 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// What is wrong and what to do about it, from what clap prints: a paragraph
+/// that may end with our own hint, then clap's tips and usage.
+fn message_and_hint(text: &str) -> (String, String) {
+    let mut paragraphs = text.trim_start_matches("error: ").trim().split("\n\n");
+    let first = paragraphs.next().unwrap_or_default();
+    let one_line = |text: &str| Vec::from_iter(text.lines().map(str::trim)).join(" ");
+    if let Some((message, hint)) = first.split_once("\nhint: ") {
+        return (one_line(message), one_line(hint));
+    }
+    let tip = paragraphs.find_map(|paragraph| paragraph.trim().strip_prefix("tip: "));
+    (one_line(first), tip.map_or_else(|| "see --help".to_owned(), one_line))
+}
+
 /// Reports an error and gives the exit code.
 pub(crate) fn report(error: &Error, output: &Output) -> ExitCode {
     let code = error.kind().exit_code();
@@ -42,4 +56,33 @@ pub(crate) fn report(error: &Error, output: &Output) -> ExitCode {
     };
     output.error(&messages, error.hint().as_deref(), code);
     ExitCode::from(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::message_and_hint;
+
+    #[test]
+    fn message_and_hint_are_told_apart_in_what_clap_prints() {
+        let check = |text: &str, message: &str, hint: &str| {
+            let (found, its_hint) = message_and_hint(text);
+            assert_eq!((found.as_str(), its_hint.as_str()), (message, hint));
+        };
+        let usage = "\n\nUsage: gfxpack dist\n\nFor more information, try '--help'.\n";
+        check(
+            &format!("error: invalid value 'x' for '--target': it is none\nhint: name one{usage}"),
+            "invalid value 'x' for '--target': it is none",
+            "name one",
+        );
+        check(
+            &format!("error: invalid value 'x' for '--color'\n  [possible values: auto]{usage}"),
+            "invalid value 'x' for '--color' [possible values: auto]",
+            "see --help",
+        );
+        check(
+            &format!("error: unexpected argument '--tarpet'\n\n  tip: there is '--target'{usage}"),
+            "unexpected argument '--tarpet'",
+            "there is '--target'",
+        );
+    }
 }

@@ -94,11 +94,14 @@ impl TargetError {
                     target.db_basename()
                 )
             }
-            Self::ComputeUnits { .. } => {
-                "after @ comes a decimal count from 1 to 4095; in MIOpen's own spelling _ and a \
-                 decimal up to 64, above that hexadecimal without separator (gfx90a68 has 104)"
-                    .to_owned()
-            }
+            Self::ComputeUnits { target, .. } => format!(
+                "{}after @ comes a decimal count from 1 to 4095; in MIOpen's own spelling _ and a \
+                 decimal up to 64, above that hexadecimal without separator (gfx90a68 has 104)",
+                match target.contains(['@', '_']) {
+                    true => "",
+                    false => "if a processor is meant, none of that name is known; ",
+                }
+            ),
             Self::Counted(_) => "leave the count out, as in gfx90a:xnack+".to_owned(),
         }
     }
@@ -442,6 +445,13 @@ mod tests {
             let error = text.parse::<Target>().expect_err(text);
             assert!(!error.hint().is_empty());
         }
+    }
+
+    #[test]
+    fn a_name_that_begins_as_another_is_told_to_be_unknown() {
+        let hint = |text: &str| text.parse::<Target>().unwrap_err().hint();
+        assert!(hint("gfx9060").starts_with("if a processor is meant, none"));
+        assert!(hint("gfx906@0").starts_with("after @ comes"));
     }
 
     #[test]

@@ -183,6 +183,10 @@ impl Error {
                 "use letters, digits, `.`, `_`, `+`, `~` and `^`, 100 at the most; rpm takes no \
                  `-` in a version or release"
             }
+            Self::Field { field, .. } if field == "maintainer" => {
+                "give another one, as --maintainer 'NAME <MAIL>'; without it, DEBFULLNAME and \
+                 DEBEMAIL count"
+            }
             Self::Field { field, .. } => return format!("give {field} another value"),
             Self::Relation { .. } => {
                 "write a package name, and where it is bounded one of =, <<, <=, >=, >> and a \

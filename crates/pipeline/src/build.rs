@@ -14,6 +14,7 @@ use gfxpack_plan::shard::Shard;
 use gfxpack_toolchain::ToolchainError;
 use serde::{Deserialize, Serialize};
 
+use crate::destination::try_directory;
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
 use crate::options::{BuildOptions, KdbForm, processes};
@@ -76,7 +77,9 @@ pub(crate) fn build(
     remote: &RemoteBackends,
     progress: &dyn Progress,
 ) -> Result<Made> {
-    std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
+    for kdb in &prepared.plan.kdbs {
+        try_directory(&options.out.join(kdb.format.output_dir()))?;
+    }
     let outputs = prepared.cache.outputs(&options.out)?;
     reported(prepared, options, None, progress, |facts| {
         run(prepared, options, remote, &outputs, progress, facts)

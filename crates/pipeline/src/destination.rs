@@ -87,6 +87,15 @@ pub fn database(path: &Path) -> Result<PathBuf> {
     ))
 }
 
+/// Makes a directory, and sees that files can be written into it.
+///
+/// # Errors
+/// Where that is not so.
+pub(crate) fn try_directory(dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).map_err(error::io("create", dir))?;
+    tempfile::tempfile_in(dir).map(drop).map_err(error::io("write into", dir))
+}
+
 /// Writes a file whole or not at all; to a device or a pipe as to any other.
 ///
 /// # Errors

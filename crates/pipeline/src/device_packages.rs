@@ -14,22 +14,32 @@ pub fn candidates(device: &Device, template: &str) -> Vec<String> {
 }
 
 /// One package for each device: the first of its candidates that the system's package manager
-/// knows, else the last, which is for any number of compute units. `alone` is called where there
-/// is no package manager to ask.
+/// knows, else the last, which is for any number of compute units. `warn` is told where no package
+/// manager knows one.
 ///
 /// # Errors
 /// Where the package manager does not answer.
-pub fn preferred(devices: &[Vec<String>], alone: impl FnOnce()) -> Result<Vec<Vec<String>>> {
-    let known = match PackageManager::installed() {
+pub fn preferred(devices: &[Vec<String>], warn: impl Fn(&str)) -> Result<Vec<Vec<String>>> {
+    let manager = PackageManager::installed();
+    let known = match &manager {
         Some(manager) => one_for_each(devices, |name| manager.knows(name, &[]))?,
         None => {
-            alone();
+            warn("there is no apt, zypper or dnf to ask which packages there are");
             vec![None; devices.len()]
         }
     };
     let chosen = devices.iter().zip(known).map(|(names, known)| match known {
         Some(name) => vec![name],
-        None => names[names.len() - 1..].to_vec(),
+        None => {
+            if manager.is_some() {
+                warn(&format!(
+                    "the package manager knows no package `{}`: add a repository that has one, or \
+                     build it with `gfxpack dist`",
+                    names.join("` and no `")
+                ));
+            }
+            names[names.len() - 1..].to_vec()
+        }
     });
     Ok(chosen.collect())
 }

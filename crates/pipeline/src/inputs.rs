@@ -97,7 +97,11 @@ pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<Read> {
     }
     if let Some(none) = inputs.source_dirs.iter().find(|dir| !dir.is_dir()) {
         return Err(error::usage(
-            format!("failed to find the source directory `{}`", none.display()),
+            format!(
+                "failed to find the source directory `{}`{}",
+                none.display(),
+                if none.exists() { ": it is a file" } else { "" }
+            ),
             "check the path",
         ));
     }
@@ -112,9 +116,13 @@ pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<Read> {
         reader.manifest(file)?;
     }
     if !inputs.keys.is_empty() || asked.is_some() {
-        let dirs = SourceDirs::list(&inputs.source_dirs)?;
+        let dirs = SourceDirs::list(&inputs.source_dirs)
+            .map_err(|error| error::usage(error::in_full(&error), error.hint()))?;
         for file in &inputs.keys {
-            let name = file.display().to_string();
+            let name = match file.as_os_str() == "-" {
+                true => "standard input".to_owned(),
+                false => file.display().to_string(),
+            };
             let list = read_keys(file, &name)?;
             if !(list.is_empty() && inputs.allow_empty_keys) {
                 reader.keys(&name, list.finish()?, &dirs, inputs.dfsg)?;

@@ -17,8 +17,8 @@ use crate::text::joined;
 use crate::{ask, libmiopen, packages};
 
 /// What to do about kernels that are missing.
-const BUILD_IT: &str =
-    "build what is missing: the same --problems, --miopen and --miopen-db with `dist`";
+const BUILD_IT: &str = "build what is missing by `dist` with the same --problems, --miopen and --miopen-db, and \
+     with --source-dir for kernels whose source the library does not carry";
 
 /// Which kdbs are checked, with what.
 #[derive(Debug, Clone)]

@@ -96,7 +96,8 @@ pub fn probe() -> Result<PathBuf> {
     places.into_iter().find(|place| place.is_file()).ok_or_else(|| {
         error::usage(
             format!("failed to find `{PROBE}` beside `{}`", own.display()),
-            "it comes with gfxpack's packages, and `cargo build` makes it beside gfxpack: copy it too",
+            "it comes with gfxpack's packages; `cargo build --release --package gfxpack-miopen-probe` \
+             makes it in target/release: copy it too",
         )
     })
 }
@@ -113,4 +114,13 @@ pub fn databases(options: &LibraryOptions, library: &Library) -> Result<Vec<Path
         ));
     }
     Ok(options.databases.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_that_makes_the_probe_is_told() {
+        let hint = super::probe().expect_err("no probe lies beside tests").hint().unwrap();
+        assert!(hint.contains("--release --package gfxpack-miopen-probe"), "{hint}");
+    }
 }

@@ -136,7 +136,12 @@ impl PackageKdbs<'_> {
         let (store, _) = packages::store_and_target(path)?;
         let verified = store.verify(path, Some(target), self.max_object_bytes)?;
         match verified.findings.first() {
-            Some(finding) => Err(error::unsound(format!("`{}`: {finding}", path.display()))),
+            Some(finding) => Err(Error::new(
+                ErrorKind::Unsound,
+                format!("failed to verify `{}`: {finding}", path.display()),
+                "build the file again, or replace it; `gfxpack kdb repair` saves the rows of a \
+                 kdb that are sound",
+            )),
             None => Ok(verified.rows),
         }
     }

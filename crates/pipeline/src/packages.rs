@@ -44,6 +44,9 @@ fn layout(options: &PackageOptions) -> Result<InstallLayout> {
     Ok(layout)
 }
 
+/// So many sources without a licence are named.
+const NAMED_SOURCES: usize = 4;
+
 /// The licences of all sources, with what the user says of those that say none.
 fn licenses(
     options: &PackageOptions,
@@ -63,15 +66,27 @@ fn licenses(
             known.iter().chain(unknown).map(move |license| (source.clone(), license.clone()))
         })
         .collect();
-    if options.license.is_none() && library.licenses.values().any(BTreeSet::is_empty) {
-        progress.warning(
-            "the licence of the kernels is not known: say it with --license, as --license MIT",
-        );
+    let known = |(source, known): (&String, &BTreeSet<_>)| known.is_empty().then(|| source.clone());
+    let silent: Vec<String> = library.licenses.iter().filter_map(known).collect();
+    if silent.is_empty() {
+        return licenses;
     }
-    if options.copyright.is_none() && library.licenses.values().any(BTreeSet::is_empty) {
-        progress.warning(
-            "who holds the copyright of the kernels is not known: say it with --copyright",
-        );
+    let sources = format!(
+        "{} of {}: {}{}",
+        silent.len(),
+        counted(library.licenses.len(), "source"),
+        silent[..silent.len().min(NAMED_SOURCES)].join(", "),
+        if silent.len() > NAMED_SOURCES { ", …" } else { "" }
+    );
+    if options.license.is_none() {
+        progress.warning(&format!(
+            "the licence is not known of {sources}; say it with --license, as --license MIT"
+        ));
+    }
+    if options.copyright.is_none() {
+        progress.warning(&format!(
+            "who holds the copyright is not known of {sources}; say it with --copyright"
+        ));
     }
     licenses
 }
@@ -181,11 +196,18 @@ fn description(options: &PackageOptions, library: &Library) -> String {
             rocfft.origin,
             joined(rocfft.plans.iter().map(|list| list.name())),
             rocfft.generator_sum,
-            rocfft.hip_version
+            hip_version_in_words(rocfft.hip_version)
         )
     });
     let own = options.description.as_ref().or(library.description.as_ref()).cloned();
     [own, asked, plans].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
+/// `HIP_VERSION` as people write it: `6.4.43484` for 60443484.
+///
+/// Source: HIP, hip_version.h: major * 10^7 + minor * 10^5 + patch.
+fn hip_version_in_words(version: i64) -> String {
+    format!("{}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000)
 }
 
 /// Major and minor of ROCm's version, as TheRock's directories have them.
@@ -369,9 +391,17 @@ fn check_windows(release: &Release, options: &PackageOptions) -> Result<()> {
 pub(crate) fn store_and_target(path: &Path) -> Result<(Box<dyn KernelStore>, Target)> {
     let hint = "name it as MIOpen looks for it, as gfx906_60.kdb or gfx90a.kdb, or rocFFT, as \
                 rocfft_kernel_cache_gfx90a.db";
-    let store = store::of_file_name(path).ok_or_else(|| unnamed(path, hint))?;
-    let target = store.target_of(path).map_err(|hint| unnamed(path, hint))?;
-    Ok((store, target.ok_or_else(|| unnamed(path, hint))?))
+    let refused = |hint| match std::fs::metadata(path) {
+        Err(source) => error::io("read", path)(source),
+        Ok(metadata) if metadata.is_dir() => error::usage(
+            format!("failed to read `{}`: it is a directory", path.display()),
+            "name the files in it",
+        ),
+        Ok(_) => unnamed(path, hint),
+    };
+    let store = store::of_file_name(path).ok_or_else(|| refused(hint))?;
+    let target = store.target_of(path).map_err(refused)?;
+    Ok((store, target.ok_or_else(|| refused(hint))?))
 }
 
 /// The target that the name of a file with kernels says.

@@ -151,6 +151,7 @@ impl Shipped {
             return self.add_model(path, &model, targets, progress, is_listed);
         }
         let Some(name) = DatabaseName::from_path(path) else {
+            std::fs::metadata(path).map_err(error::io("read", path))?;
             return Err(error::usage(
                 format!("failed to ship `{shown}`: its name is no tuning database's"),
                 "name it as MIOpen looks for it, as gfx906_60.db.txt or gfx906_60.HIP.fdb.txt",

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::text::joined;
+use crate::text::{counted, joined};
+
+/// As many files with findings are named in the error: each is told before.
+const NAMED: usize = 3;
 
 /// What is wrong so far, with what helps against it.
 #[derive(Debug)]
@@ -49,8 +52,11 @@ impl<R: Ord> Verdict<R> {
             warn(error);
         }
         let hints: Vec<&str> = self.remedies.iter().map(hint).collect();
-        let message = format!("failed to verify {}", joined(self.unsound));
-        Err(Error::new(ErrorKind::Unsound, message, hints.join("; ")))
+        let what = match self.unsound.len() {
+            1..=NAMED => joined(self.unsound),
+            count => format!("{}, as told above", counted(count, "file")),
+        };
+        Err(Error::new(ErrorKind::Unsound, format!("failed to verify {what}"), hints.join("; ")))
     }
 }
 

@@ -213,7 +213,11 @@ impl InputError {
             InputFault::NoValues(_) => "give it values, or take it out".to_owned(),
             InputFault::UnknownDefine(_) => "spell it as in `defines` of the same variant".to_owned(),
             InputFault::EmptyExpansion(_) => "loosen `exclude`, or take the variant out".to_owned(),
-            InputFault::DuplicateKey { .. } => "take one of the two out".to_owned(),
+            InputFault::DuplicateKey { .. } => {
+                "take one of the two out; `gfxpack harvest A B -o keys.jsonl` makes one list of several, \
+                 with each key once"
+                    .to_owned()
+            }
             InputFault::SameName { .. } => {
                 "rename one: a kernel's name is its source's file name".to_owned()
             }
@@ -228,7 +232,7 @@ impl InputError {
                 format!("give a --source-dir that holds only one of: {}", candidates.join(", "))
             }
             InputFault::UnreadableSource { .. } => {
-                "mend that file; an #include may lead to what lies below the manifest's directory, \
+                "see that it may be read, or mend it; an #include may lead to what lies below the manifest's directory, \
                  its include-dirs, or --source-dir; assembly has to name a file literally, by its path \
                  from the manifest's directory (from the source's, for keys) or an include-dir"
                     .to_owned()

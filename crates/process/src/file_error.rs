@@ -92,7 +92,11 @@ pub fn is_no_such_path(error: &io::Error) -> bool {
     use io::ErrorKind;
     matches!(
         error.kind(),
-        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::AlreadyExists
+        ErrorKind::NotFound
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::AlreadyExists
+            | ErrorKind::InvalidInput
     )
 }
 
@@ -108,7 +112,7 @@ pub fn io_hint(error: &io::Error) -> &'static str {
             "choose a path that you may use"
         }
         ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
-            "a file stands where a directory is meant: name another path"
+            "a file, or a link to nothing, stands where a directory is meant: name another path"
         }
         _ => "check the path",
     }
@@ -123,6 +127,7 @@ mod tests {
         let path = Path::new("/p");
         let error = |kind: io::ErrorKind| FileError::io("read", path)(kind.into());
         assert!(error(io::ErrorKind::NotFound).is_usage());
+        assert!(error(io::ErrorKind::IsADirectory).is_usage());
         let full = error(io::ErrorKind::StorageFull);
         assert!(!full.is_usage() && full.hint().starts_with("make room"));
         assert_eq!(full.to_string(), "failed to read `/p`");

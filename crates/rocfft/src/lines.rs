@@ -23,7 +23,7 @@ pub enum ListError {
         source: io::Error,
     },
     /// A line is neither a plan nor a comment nor empty.
-    #[error("failed to read the plan of `{name}:{line}`")]
+    #[error("failed to read `{name}:{line}`")]
     Line {
         /// The file.
         name: String,

@@ -131,7 +131,7 @@ impl ToolchainError {
                  run is thrown away"
             }
             Self::Unbuildable { remedy, .. } => remedy,
-            Self::Io { source, .. } => io_hint(source),
+            Self::Io { action, source, .. } => io_hint(action, source),
             Self::Interrupted => "run the same command again: what is built already is kept",
         };
         hint.to_owned()
@@ -144,17 +144,33 @@ impl ToolchainError {
     }
 }
 
-/// What the user can do about a file of a build that can't be read or written.
+/// What the user can do about a file of a build that can't be read or written;
+/// `action` is the verb for it.
 #[must_use]
-pub fn io_hint(source: &io::Error) -> &'static str {
+pub fn io_hint(action: &str, source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             "make room on that disk, or choose another directory (--cache-dir, --out); what is \
              built already is kept"
         }
+        io::ErrorKind::PermissionDenied if matches!(action, "read" | "find") => {
+            "check its permissions: whoever builds must be able to read it"
+        }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "choose a directory that you may write to (--cache-dir, --out)"
         }
         _ => "check that the path exists and may be used",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_read_needs_no_other_directory() {
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        assert!(io_hint("read", &denied).contains("read it"));
+        assert!(io_hint("create", &denied).contains("--cache-dir"));
     }
 }

@@ -238,6 +238,7 @@ fn a_passphrase_that_nobody_can_be_asked_for_is_told() {
             run.stderr
         );
     }
+    assert!(!lab.path("o").exists(), "nothing is compiled for packages that can't be signed");
 }
 
 #[test]

@@ -201,6 +201,8 @@ fn lintian_finds_nothing_but_what_is_overridden_with_a_reason() {
     check("/usr/share/miopen/db", &|_| (), xz, &first);
     let opt = ["dir-or-file-in-opt [opt/"].into_iter().chain(first).collect::<Vec<_>>();
     check("/opt/rocm-6.3.4/share/miopen/db", &|_| (), xz, &opt);
+    let triplet = ["triplet-dir-and-architecture-mismatch"];
+    check("/usr/lib/x86_64-linux-gnu/rocfft", &plain, xz, &triplet);
 }
 
 #[test]

@@ -422,7 +422,8 @@ fn doctor_and_lookup_know_an_installed_rocfft_and_its_package() {
     let words = ["-x", package.to_str().unwrap(), root.path().to_str().unwrap()];
     tool("dpkg-deb", &words, Path::new("/"));
     doctor("kernels for gfx90a and rocFFT 1.", &["--deep"]);
-    gfxpack(&["lookup", "--target", "gfx90a", "fft_none"]).expect_code(3);
+    let miss = gfxpack(&["lookup", "--target", "gfx90a", "fft_none"]).expect_code(3);
+    assert!(miss.stderr.contains("gfxpack dist --plans"), "{}", miss.stderr);
     let name = "fft_rtc_fwd_len64_factors_4_4_4_wgs_64_tpt_16_sp_ip_CI_unitstride_sbrr_dirReg";
     let run = gfxpack(&["lookup", "--target", "gfx90a", name]).expect_code(0);
     assert!(run.stdout.contains("has it, "), "{}", run.stdout);

@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gfxpack_model::Digest;
 use gfxpack_plan::shard::Shard;
 
-use super::parsers::MAX_TIMEOUT;
+use super::parsers::parse_timeout;
 use super::{CacheArgs, KdbForm, ToolchainArgs};
 
 /// The options of `Inputs`, which a stored plan takes the place
@@ -131,7 +131,7 @@ pub(crate) struct SlurmArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) costs: Option<PathBuf>,
     /// How long one kernel may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = parse_timeout)]
     pub(crate) timeout: u64,
     /// A line for the script's head, as --partition=gpu; repeatable
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
@@ -182,7 +182,7 @@ pub(crate) struct ExecJob {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// How long it may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = parse_timeout)]
     pub(crate) timeout: u64,
     /// A directory besides the sources that compilers may read; repeatable
     #[arg(long, value_name = "DIR")]

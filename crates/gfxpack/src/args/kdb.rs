@@ -239,8 +239,8 @@ pub(crate) struct SelectObject {
     pub(crate) file: PathBuf,
     /// The kernel's name: MIOpenConvDirUni.cl.o
     pub(crate) name: String,
-    /// Its arguments exactly as in a log or kdb, with the leading blank and the
-    /// ` -mcpu=gfx…` at the end
+    /// Its arguments exactly as in a log or kdb: with the leading blank if there
+    /// is one, and the ` -mcpu=gfx…` at the end
     #[arg(allow_hyphen_values = true)]
     pub(crate) args: String,
 }

@@ -73,7 +73,7 @@ pub(crate) struct Packaging {
     /// DEBEMAIL, or the manifest's]
     #[arg(long, value_name = "NAME <MAIL>")]
     pub(crate) maintainer: Option<String>,
-    /// SPDX licence of kernels whose manifest names none
+    /// SPDX licence of kernels whose manifest or source states none
     #[arg(long, visible_alias = "licence", value_name = "SPDX", value_parser = parse_license)]
     pub(crate) license: Option<String>,
     /// Whose copyright those kernels are

@@ -7,7 +7,17 @@ use gfxpack_caches::Shell;
 use gfxpack_model::{Target, TargetId, processors};
 
 /// A week, in seconds: whoever wants more means none.
-pub(super) const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
+const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
+
+/// A time limit, in whole seconds.
+pub(super) fn parse_timeout(text: &str) -> Result<u64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (1..=MAX_TIMEOUT).contains(seconds));
+    seconds.ok_or_else(|| {
+        format!(
+            "it is no number of seconds\nhint: write whole seconds, from 1 to {MAX_TIMEOUT}: 900"
+        )
+    })
+}
 
 /// A word that may be given: its name, with others after bars that it has too,
 /// what help says of it, and the value that it stands for.

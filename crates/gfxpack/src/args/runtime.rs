@@ -28,13 +28,13 @@ pub(crate) struct Detect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Which {
     /// One for each GPU: the exact one where the package manager knows it, else
-    /// the device-wide one.
+    /// the one for any number of compute units.
     Preferred,
     /// For exactly the compute units.
     Exact,
     /// For every compute-unit count.
     DeviceWide,
-    /// The exact one and the device-wide one: a list to choose from, since MIOpen
+    /// The exact one and the one for any number of compute units: a list to choose from, since MIOpen
     /// opens one of them.
     Both,
 }
@@ -94,8 +94,8 @@ pub(crate) struct WantedKernel {
     pub(crate) rocfft: Option<LibrarySource>,
     /// The kernel's name: MIOpenConvDirUni.cl.o
     pub(crate) name: String,
-    /// Its arguments exactly as in a log or kdb, with the leading blank and the
-    /// ` -mcpu=gfx…` at the end; a kernel of rocFFT has none
+    /// Its arguments exactly as in a log or kdb: with the leading blank if there
+    /// is one, and the ` -mcpu=gfx…` at the end; a kernel of rocFFT has none
     #[arg(allow_hyphen_values = true)]
     pub(crate) args: Option<String>,
 }

@@ -78,9 +78,7 @@ fn packages(devices: &[Device], args: &Detect, output: &Output) -> Result<Vec<Ve
         Some(Which::DeviceWide) => {
             all.into_iter().map(|names| names[names.len() - 1..].to_vec()).collect()
         }
-        Some(Which::Preferred) => preferred(&all, || {
-            output.warn("there is no apt, zypper or dnf to ask which packages there are");
-        })?,
+        Some(Which::Preferred) => preferred(&all, |text| output.warn(text))?,
     })
 }
 

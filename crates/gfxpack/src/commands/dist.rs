@@ -151,7 +151,7 @@ fn report_coverage(dist: &Dist<'_>, built: &Built, output: &Output) {
     for one in &built.coverage {
         output.message("coverage", one);
         let without = if_any(one.wanted - one.with_source, |without| {
-            format!("; {without} more have no source here")
+            format!("; {without} more have no source here (--source-dir)")
         });
         output.say(&format!(
             "{}, {}: {} of {} that {} has sources for{without}",

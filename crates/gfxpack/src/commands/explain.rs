@@ -2,7 +2,7 @@
 //! the keys that come nearest.
 
 use gfxpack_pipeline::lookup_answers::{Answers, FileAnswer};
-use gfxpack_pipeline::text::elided;
+use gfxpack_pipeline::text::{elided, key_in_words};
 use gfxpack_runtime::explain::{Elsewhere, advice, elsewhere};
 use gfxpack_runtime::{Environment, KernelCache, KernelKey, NearestKey, NearestKeys, Target};
 
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result 
     let key =
         KernelKey { kernel_name: args.kernel.name.clone(), kernel_args: kernel_args.to_owned() };
     let answers = Answers::ask(&cache, &key);
-    output.text(&format!("kernel  {key}"));
+    output.text(&format!("kernel  {}", key_in_words(&key)));
     output.text(&format!("device  {target}"));
     let asked = cache.files();
     if asked.is_empty() {

@@ -4,6 +4,7 @@ mod sources;
 
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::{SeenCommand, harvest, script};
+use gfxpack_model::processors;
 use gfxpack_pipeline::destination::{Destination, replace, replace_executable};
 use gfxpack_pipeline::fft_plans;
 use gfxpack_pipeline::harvest_sums::HarvestSums;
@@ -53,6 +54,11 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
 
 fn keys(args: &HarvestKeys, context: &Context) -> Result {
     let Context { output, .. } = context;
+    for name in args.retarget.iter().filter(|name| processors::by_name(name).is_none()) {
+        output.warn(&format!(
+            "no processor `{name}` is known here: `gfxpack targets` lists those that are"
+        ));
+    }
     let mut temporary = None;
     if let Some(out) = to_file(args.out.as_ref()) {
         // A temporary file system may be the memory that is to be spared.

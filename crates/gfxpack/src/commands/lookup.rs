@@ -6,7 +6,8 @@ use gfxpack_pipeline::lookup_answers::{Answers, miss_in_words};
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_pipeline::usual_places::{UsualPlaces, why_no_file};
 use gfxpack_runtime::{
-    Config, Environment, KernelCache, KernelKey, LookupOrder, Places, Target, WarningSink,
+    Config, Environment, KernelCache, KernelKey, LookupOrder, Miss, MissReason, Places, Target,
+    WarningSink,
 };
 use serde_json::json;
 
@@ -14,6 +15,13 @@ use super::detect;
 use crate::args::{Asked, Lookup, MiopenVersion, Program};
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::Output;
+
+/// What to do where no kdb has the key.
+const MISS_HINT: &str = "`gfxpack explain` with the same arguments shows the nearest keys";
+
+/// What to do where an installed kdb has the key that MIOpen does not open.
+const HIDDEN_HINT: &str = "`gfxpack doctor` counts what the smaller kdb hides; --for runtime asks \
+                           for programs with gfxpack's runtime";
 
 /// Tells who has the kernel, or why nobody has.
 pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
@@ -37,14 +45,18 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     message["miopen"] = answers.miopen_message();
     message["runtime"] = answers.runtime_message();
     output.message("lookup", &message);
-    answers.runtime.misses.iter().for_each(|miss| output.say(&miss_in_words(miss)));
+    // Which places hold no kdb is of interest only where nothing is found.
+    let is_told = |miss: &&Miss| found.is_none() || !matches!(miss.reason, MissReason::NoFile);
+    let misses = answers.runtime.misses.iter().filter(is_told);
+    misses.for_each(|miss| output.say(&miss_in_words(miss)));
     print(&answers, output);
     if cache.files().is_empty() {
         output.warn(&format!("no file is asked: {}", why_no_file(&cache.config().places)));
     }
     let Some(found) = found else {
         let hidden = args.program == Program::Miopen && answers.hidden().is_some();
-        return Err(not_found(&key_in_words(&key), &target, hidden));
+        let hint = if hidden { HIDDEN_HINT } else { MISS_HINT };
+        return Err(not_found(&key_in_words(&key), &target, hint));
     };
     match &args.out {
         Some(path) => destination::replace(path, &found.code_object),
@@ -54,15 +66,8 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
 
 /// That no file has a kernel; `hidden` if an installed kdb has it that MIOpen
 /// does not open.
-pub(super) fn not_found(kernel: &str, target: &Target, hidden: bool) -> Error {
-    let hint = if hidden {
-        "`gfxpack doctor` counts what the smaller kdb hides; --for runtime asks for programs with \
-         gfxpack's runtime"
-    } else {
-        "`gfxpack explain` with the same arguments shows the nearest keys"
-    };
-    let message = format!("failed to find {kernel} for {target}");
-    Error::new(ErrorKind::NotFound, message, hint)
+pub(super) fn not_found(kernel: &str, target: &Target, hint: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("failed to find {kernel} for {target}"), hint)
 }
 
 /// Prints both answers, a line each.

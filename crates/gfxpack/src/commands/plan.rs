@@ -81,7 +81,7 @@ fn store(gathered: Gathered, dir: &Path, carry: u64, output: &Output) -> Result 
         &json!({ "digest": header.digest, "directory": shown(dir), "jobs": header.jobs, "kdbs": kdbs }),
     );
     output.text(&format!("plan      {}", header.digest));
-    output.text(&format!("{} compile jobs for {}", header.jobs, joined(&kdbs)));
+    output.text(&format!("{} for {}", counted(header.jobs, "compile job"), joined(&kdbs)));
     Ok(())
 }
 
@@ -119,8 +119,8 @@ pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
     let (cached, refused) = (count(&cached), count(&refused));
     let words = if_any(refused, |refused| format!("{refused} refused before, "));
     output.text(&format!(
-        "{} compile jobs: {cached} in the cache, {words}{} to run",
-        plan.jobs.len(),
+        "{}: {cached} in the cache, {words}{} to run",
+        counted(plan.jobs.len(), "compile job"),
         plan.jobs.len() - cached - refused
     ));
     if commands {

@@ -86,7 +86,8 @@ fn add_model(
 ) -> Result<usize> {
     Err(fail::usage(
         format!("failed to read `{name}`: this gfxpack was built without models in ONNX"),
-        "build it with `cargo build --release --package gfxpack --features onnx`",
+        "build it with `cargo build --release --package gfxpack --package gfxpack-miopen-probe \
+         --features gfxpack/onnx`",
     ))
 }
 

@@ -14,13 +14,17 @@ use crate::options::{cache_dir, rocfft_options};
 use crate::output::{message, shown};
 use crate::progress::Reporter;
 
+/// What to do where no file has a kernel.
+const MISS_HINT: &str =
+    "build it by `gfxpack dist --plans FILE`, from the plans of the program's log";
+
 /// Tells which file has the kernel; an error if none has.
 pub(crate) fn lookup(args: &Lookup, context: &Context) -> Result {
     let (target, found) = look(&args.kernel, context)?;
     match (found, &args.out) {
         (Some(code), Some(path)) => destination::replace(path, &code),
         (Some(_), None) => Ok(()),
-        (None, _) => Err(not_found(&args.kernel.name, &target, false)),
+        (None, _) => Err(not_found(&format!("`{}`", args.kernel.name), &target, MISS_HINT)),
     }
 }
 
@@ -37,7 +41,13 @@ fn look(wanted: &WantedKernel, context: &Context) -> Result<(Target, Option<Vec<
     if kernel.contains('.') {
         return Err(fail::usage(
             format!("failed to look `{kernel}` up: its arguments are missing"),
-            "give them after the name, as in a log or kdb, with the leading blank",
+            "give them after the name, as `gfxpack kdb list --keys` or a log has them",
+        ));
+    }
+    if !wanted.asked.system_dir.is_empty() {
+        return Err(fail::usage(
+            "failed to accept --system-dir: rocFFT looks for its files beside its library",
+            "name that library, as --rocfft DIR; ROCFFT_RTC_SYS_CACHE_PATH names another file",
         ));
     }
     let target = target_of(&wanted.asked, &RuntimeEnvironment::read(), output)?;

@@ -39,9 +39,9 @@ impl Lines {
             let left = count.left().filter(|left| left.as_secs() > 0);
             let left = left.map(|left| format!(", {} left", brief(left)));
             self.output.say(&format!(
-                "{} of {} kernels done{} ({} % of the work{})",
+                "{} of {} done{} ({} % of the work{})",
                 count.done(),
-                count.to_do,
+                counted(count.to_do, "kernel"),
                 count.failed_words(),
                 (fraction * 100.0) as usize,
                 left.unwrap_or_default()

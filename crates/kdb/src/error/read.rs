@@ -222,6 +222,9 @@ impl ReadError {
             }
             Self::Io { source, .. } => hint_of(source),
             Self::NotAFile { .. } => "name the .kdb file itself",
+            Self::TooSmall { size: 0, .. } => {
+                "it is empty: write it again, or install its package again"
+            }
             Self::TooSmall { .. } => {
                 "a Git LFS pointer looks like this: run `git lfs pull`, or install the package again"
             }

@@ -76,7 +76,9 @@ impl FindingClass {
             Self::JournalMode => JOURNAL_MODE_HINT,
             Self::Journal => JOURNAL_HINT,
             Self::Encoding => ENCODING_HINT,
-            _ => "build the file again, or replace it",
+            _ => {
+                "build the file again, or replace it; `gfxpack kdb repair` saves the rows that are sound"
+            }
         }
     }
 }

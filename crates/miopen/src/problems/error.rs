@@ -22,7 +22,7 @@ pub enum ProblemsError {
     Database(#[from] ReadError),
     /// Lines that should be problems and are none.
     #[error(
-        "failed to read the problem of `{}:{}`{}",
+        "failed to read `{}:{}`{}",
         .first.name, .first.line, and_more(*.more)
     )]
     Lines {
@@ -132,7 +132,7 @@ impl LineError {
 fn and_more(lines: u64) -> String {
     match lines {
         0 => String::new(),
-        1 => " and of 1 further line".to_owned(),
-        lines => format!(" and of {lines} further lines"),
+        1 => " and 1 further line".to_owned(),
+        lines => format!(" and {lines} further lines"),
     }
 }

@@ -77,18 +77,18 @@ fn lists_and_logs_give_the_same_sorted_problems() {
 #[test]
 fn lines_that_should_be_problems_are_told_with_their_number() {
     let [message, source, hint] = refusal("list", &format!("{A}\nconv -n 0\n{B}\nconv -x\n"));
-    assert_eq!(message, "failed to read the problem of `list:2` and of 1 further line");
+    assert_eq!(message, "failed to read `list:2` and 1 further line");
     assert_eq!(source, "failed to accept the problem: batchsize is 0");
     assert!(hint.contains("from 1"), "{hint}");
     let [message, source, _] = refusal("list", &format!("{A}\nresnet50\n"));
-    assert_eq!(message, "failed to read the problem of `list:2`");
+    assert_eq!(message, "failed to read `list:2`");
     assert_eq!(source, "failed to find a command of MIOpenDriver in the line");
     let interleaved = "MIOpen(HIP): C [L] ./bin/MIOpenDriver conv -n 1MIOpen(HIP): I [x] y";
     let [message, _, hint] = refusal("log", interleaved);
-    assert_eq!(message, "failed to read the problem of `log:1`");
+    assert_eq!(message, "failed to read `log:1`");
     assert!(hint.contains("gfxpack harvest commands"), "{hint}");
     let [message, source, _] = refusal("log", "./bin/MIOpenDriver conv -n 1 | tee x");
-    assert_eq!(message, "failed to read the problem of `log:1`");
+    assert_eq!(message, "failed to read `log:1`");
     assert!(source.contains("it has shell syntax"), "{source}");
 }
 

@@ -139,7 +139,8 @@ const KNOWN_FIELDS: [&str; 9] = [
 /// What lintian would warn of though it is on purpose, each with the reason;
 /// none when there is nothing of the kind.
 ///
-/// Source: lintian 2.116, tags `dir-or-file-in-opt`, `unknown-field` and
+/// Source: lintian 2.116, tags `dir-or-file-in-opt`,
+/// `triplet-dir-and-architecture-mismatch`, `unknown-field` and
 /// `initial-upload-closes-no-bugs`.
 pub(crate) fn lintian_overrides(spec: &PackageSpec, contents: &Contents<'_>) -> Option<String> {
     let mut overrides = String::new();
@@ -148,6 +149,12 @@ pub(crate) fn lintian_overrides(spec: &PackageSpec, contents: &Contents<'_>) -> 
     };
     if contents.reaches("/opt") {
         allow("The files belong to a vendor's prefix.", "dir-or-file-in-opt");
+    }
+    if contents.reaches("/usr/lib/x86_64-linux-gnu") {
+        allow(
+            "The library looks nowhere else, and the kernels are the same on every machine.",
+            "triplet-dir-and-architecture-mismatch *",
+        );
     }
     for (field, _) in &spec.deb_fields {
         if !KNOWN_FIELDS.iter().any(|known| known.eq_ignore_ascii_case(field)) {

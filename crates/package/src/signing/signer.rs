@@ -30,7 +30,9 @@ impl Signer {
     ///
     /// That time is what gpg takes for the present, so whether the key is
     /// still valid is found out here. Names match as gpg matches them, which
-    /// several keys may: what signs and what is exported must be one key.
+    /// several keys may: what signs and what is exported must be one key. One
+    /// signature is made and thrown away, so that a passphrase that nobody
+    /// gives ends the work before it begins.
     ///
     /// # Errors
     /// Where there is no such key, more than one, or one that can't sign.
@@ -56,13 +58,14 @@ impl Signer {
             SigningError::UnusableKey { key: named, fingerprint, flaw }
         })?;
         let created = whole.iter().map(|part| part.created).max().unwrap_or(0);
-        Ok(Self {
+        let signer = Self {
             key: primary.clone(),
             // Without the mark, gpg would choose again, as of another time.
             signing: format!("{}!", part.fingerprint),
             algorithm: part.algorithm,
             time: epoch.max(created),
-        })
+        };
+        signer.armoured(&[]).map(|_| signer)
     }
 
     /// Why rpm may not take what this key signs.

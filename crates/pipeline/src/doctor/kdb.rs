@@ -55,7 +55,8 @@ pub(super) fn check_kdb(kdb: KdbCheck<'_>, findings: &mut Findings<'_>) {
         Ok(Contents { rows, bytes, .. }) if findings.problems() == before => {
             if (!kdb.deep || verify(kdb, &shown, findings)) && kdb.opened {
                 let kernels = counted(rows, "kernel");
-                findings.ok(ABOUT, format!("{shown}: {kernels}, {}", size(bytes)));
+                let decoded = if kdb.deep { ", all of them decoded" } else { "" };
+                findings.ok(ABOUT, format!("{shown}: {kernels}, {}{decoded}", size(bytes)));
             }
         }
         Ok(_) => {}

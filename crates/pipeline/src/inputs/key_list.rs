@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
-use gfxpack_model::{KernelKey, SourceId};
+use gfxpack_model::{KernelKey, SourceId, processors};
 use gfxpack_plan::expand::{KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::{InputError, InputFault, arguments};
 use rayon::prelude::*;
@@ -94,6 +94,16 @@ impl<'k> KeyChecks<'k> {
 }
 
 fn no_key_for(processor: &str, name: &str, devices: &BTreeSet<&str>) -> Error {
+    if processors::by_name(processor).is_none() {
+        return error::usage(
+            format!("failed to find a key for {processor} in `{name}`"),
+            format!(
+                "no processor of that name is known here, `gfxpack targets` lists those that are; \
+                 the list's keys are for {}",
+                joined(devices)
+            ),
+        );
+    }
     error::usage(
         format!("failed to find a key for {processor} in `{name}`"),
         format!(

@@ -56,10 +56,10 @@ impl Reader {
 
 /// What the generator writes is of its own licence.
 ///
-/// Source: ROCm/rocm-libraries, projects/rocfft/LICENSE.md.
+/// Source: ROCm/rocFFT, LICENSE.md, a933f71bf2d90cb5993f009ce1cc05df6dfa463e.
 fn licence() -> SourceLicense {
     SourceLicense {
         license: "MIT".to_owned(),
-        copyright: "Advanced Micro Devices, Inc.".to_owned(),
+        copyright: "2016-2024 Advanced Micro Devices, Inc.".to_owned(),
     }
 }

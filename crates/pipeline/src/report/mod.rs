@@ -10,12 +10,14 @@ mod page;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use gfxpack_process::write_atomic_with;
 
 pub(crate) use facts::{Facts, OUTPUT_LIMIT};
 pub use page::PRECOMPILED_HEADERS;
 
-use crate::destination::{Destination, replace};
+use crate::destination::{Destination, replace, try_directory};
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
 use crate::options::BuildOptions;
@@ -23,19 +25,27 @@ use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::unbuildable;
 
-/// Sees that reports can be written where they go, before hours of work.
+/// Sees that reports can be written where they go, before hours of work, and
+/// makes their directories.
 ///
 /// # Errors
-/// Where a directory is there.
+/// Where a directory is there, or nothing can be written.
 pub(crate) fn check(options: &BuildOptions) -> Result<()> {
     let reports =
         [("--report", &options.report, "report.html"), ("--junit", &options.junit, "kernels.xml")];
     for (option, path, example) in reports {
-        if let Some(path) = path.as_deref().filter(|path| path.is_dir()) {
+        let Some(path) = path.as_deref() else { continue };
+        if path.is_dir() {
             return Err(error::usage(
                 format!("failed to accept {option} `{}`: it is a directory", path.display()),
                 format!("give the name of a file, as {example}"),
             ));
+        }
+        if let Destination::File(path) =
+            Destination::follow(path).map_err(error::io("write", path))?
+        {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            try_directory(parent.unwrap_or(Path::new(".")))?;
         }
     }
     Ok(())

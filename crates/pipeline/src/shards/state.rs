@@ -12,6 +12,7 @@ use super::slurm;
 use super::stored::Stored;
 use crate::error::{self, Result};
 use crate::options::ShardDirs;
+use crate::text::counted;
 
 /// A shard's manifest with where it lies.
 #[derive(Debug, Clone)]
@@ -119,7 +120,7 @@ impl State {
             (None, None) => "missing".to_owned(),
             (Some(found), None) => {
                 let count = |state| found.manifest.count(state);
-                let mut words = format!("done, {} jobs", found.manifest.jobs.len());
+                let mut words = format!("done, {}", counted(found.manifest.jobs.len(), "job"));
                 for (state, what) in [
                     (JobState::Refused, "refused"),
                     (JobState::Timeout, "out of time"),

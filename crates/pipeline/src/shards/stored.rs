@@ -153,7 +153,10 @@ impl Stored {
         let head = dir.join(HEADER);
         let text = fs::read(&head).map_err(|error| {
             error::usage(
-                format!("failed to read the plan `{}`: {error}", path.display()),
+                match dir.is_dir() && !head.exists() {
+                    true => format!("failed to find a stored plan in `{}`", dir.display()),
+                    false => format!("failed to read the plan `{}`: {error}", path.display()),
+                },
                 "give the directory that `gfxpack plan --out` wrote",
             )
         })?;

@@ -153,15 +153,40 @@ fn license_text(license: &str) -> String {
         text = format!("{}\n\n{}", text.trim_end(), exception.text());
     }
     let mut stanza = String::new();
-    let mut blank = true;
-    for line in text.trim().lines().filter(|line| !names_nobody(line)) {
-        // No two empty lines where one between them went.
-        if !(blank && line.trim().is_empty()) {
-            wrapped(&mut stanza, line.trim_end());
+    let lines: Vec<&str> =
+        text.trim().lines().filter(|line| !names_nobody(line)).map(str::trim_end).collect();
+    // No two empty lines where one between them went.
+    for lines in lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty()) {
+        if !stanza.is_empty() {
+            wrapped(&mut stanza, "");
         }
-        blank = line.trim().is_empty();
+        paragraph(&mut stanza, lines);
     }
     stanza
+}
+
+/// Appends the lines of a paragraph; joined first if they are too long: what
+/// is left of each would stand on a line of its own.
+fn paragraph(stanza: &mut String, lines: &[&str]) {
+    let too_long = lines.iter().any(|line| line.chars().count() > COLUMNS);
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut joined: Vec<String> = Vec::new();
+    for line in lines {
+        match joined.last_mut() {
+            Some(last) if too_long && indent(last) == indent(line) && !is_item(line) => {
+                last.push(' ');
+                last.push_str(line.trim_start());
+            }
+            _ => joined.push((*line).to_owned()),
+        }
+    }
+    joined.iter().for_each(|line| wrapped(stanza, line));
+}
+
+/// Whether a line begins with the mark of a list's item, as `1.` or `(a)`.
+fn is_item(line: &str) -> bool {
+    let mark = line.split_whitespace().next().unwrap_or_default();
+    mark.chars().count() <= 4 && mark.ends_with(|last: char| !last.is_alphanumeric())
 }
 
 /// The full text of a licence, given Debian's name of it.
@@ -288,6 +313,16 @@ mod tests {
         }
         let own = license_text("LicenseRef-own");
         assert_eq!(own, " The full text of this licence is with the sources of the kernels.\n");
+    }
+
+    #[test]
+    fn long_lines_are_joined_before_they_are_wrapped() {
+        let mut stanza = String::new();
+        let long = "word ".repeat(18);
+        paragraph(&mut stanza, &[long.trim(), "and more", "1. an item"]);
+        let lines: Vec<&str> = stanza.lines().collect();
+        assert_eq!(lines.len(), 3, "{stanza}");
+        assert!(lines[1].ends_with("word and more") && lines[2] == " 1. an item", "{stanza}");
     }
 
     #[test]

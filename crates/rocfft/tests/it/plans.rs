@@ -146,7 +146,7 @@ fn a_list_has_each_plan_once_and_errors_name_their_line() {
 
     let error = read_plans("plans", "c2c sp ip 8\n\nc2c sp\n".as_bytes()).unwrap_err();
     assert!(matches!(&error, ListError::Line { line: 3, .. }), "{error:?}");
-    assert_eq!(error.to_string(), "failed to read the plan of `plans:3`");
+    assert_eq!(error.to_string(), "failed to read `plans:3`");
     assert!(error.hint().contains("c2c sp ip"));
 
     let refused = |bytes: &[u8]| read_plans("x", bytes).unwrap_err();

@@ -7,6 +7,7 @@ use gfxpack_miopen::Problem;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_pipeline::kdb_check::{Checked, KdbCheckOptions, check_kdbs};
 use gfxpack_pipeline::options::processes;
+use gfxpack_pipeline::text::key_in_words;
 use gfxpack_runtime::NearestKeys;
 use serde_json::json;
 
@@ -51,7 +52,7 @@ pub(crate) fn report(checked: &Checked, files: &[PathBuf], max_object: MaxObject
         });
         for (key, functions) in &outcome.lacking {
             let functions = joined(functions);
-            output.say(&format!("{target}: the object of `{key}` lacks {functions}"));
+            output.say(&format!("{target}: the object of {} lacks {functions}", key_in_words(key)));
         }
         for key in &outcome.missed {
             if missed.insert(key) && missed.len() <= SHOWN {
@@ -74,8 +75,9 @@ pub(crate) fn report(checked: &Checked, files: &[PathBuf], max_object: MaxObject
         "functions_missing": lacking, "compiles": compiles,
         "failures": report.failures.len(), "miopen_version": report.version,
     });
-    let without_source =
-        if_any(*without_source, |count| format!("; {count} more have no source here"));
+    let without_source = if_any(*without_source, |count| {
+        format!("; {count} more have no source here (--source-dir)")
+    });
     output.say(&format!(
         "{target}: MIOpen {} found {} for {}; {} missed, {} missing in objects, {} asked for\
          {without_source}",
@@ -96,7 +98,7 @@ fn report_missed(
     max_object: MaxObject,
     output: &Output,
 ) {
-    output.say(&format!("{target}: missed `{key}`, wanted by `{problem}`"));
+    output.say(&format!("{target}: missed {}, wanted by `{problem}`", key_in_words(key)));
     let files = files.iter().map(PathBuf::as_path);
     let nearest = NearestKeys::search(key, files, 1, max_object.bytes);
     if let Some(nearest) = nearest.keys.first() {
