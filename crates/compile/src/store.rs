@@ -8,11 +8,13 @@ mod fixture;
 mod object_store;
 mod places;
 mod refusal;
+mod rests_on;
 mod upkeep;
 
 pub(crate) use entry::Entry;
 pub use entry::{About, ObjectInfo};
-pub use object_store::{Now, ObjectStore, RestsOn};
+pub use object_store::{Now, ObjectStore};
 pub use places::VERSION;
 pub(crate) use places::{COMMANDS, HEADERS};
+pub use rests_on::RestsOn;
 pub use upkeep::{Damaged, Evicted, Limits, OldStore, StoreStats};

@@ -8,8 +8,8 @@ use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::Job;
 use serde::{Deserialize, Serialize};
 
-use super::object_store::RestsOn;
 use super::places::answers_path;
+use super::rests_on::RestsOn;
 
 /// A header line is far shorter; a longer one is damage.
 const MAX_HEADER: u64 = 64 * 1024;

@@ -15,6 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::entry::{About, Entry, ObjectInfo, read_header};
 use super::places::{LOCK, TEMP, VERSION, answers_path, object_path, refusal_path, sweep};
+use super::rests_on::{NEVER, RestsOn};
 use crate::error::CompileError;
 use crate::source::SourceSet;
 
@@ -61,33 +62,6 @@ impl<'a> Now<'a> {
     /// asked.
     pub(crate) fn commands(&self) -> Option<Digest> {
         self.driver.and_then(|(drivers, command)| Some(drivers.direct(&command)?.1.digest))
-    }
-}
-
-/// A directory that is always there: what rests on its absence is for one build.
-pub(super) const NEVER: &str = "/";
-
-/// What a job's outcome rests on besides its digest.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RestsOn {
-    /// What its driver would run, if that is known.
-    pub commands: Option<Digest>,
-    /// What its compiler was told of the file system.
-    pub system: Answers,
-    /// What it found, and did not find, where its sources lie.
-    pub sources: Answers,
-    /// The same of what was made for it before: precompiled headers.
-    pub shared: Vec<Arc<KeptAnswers>>,
-    /// Names of the directories that it may read since the user admitted them,
-    /// where it did.
-    pub admitted: Vec<Digest>,
-}
-
-impl RestsOn {
-    /// Something that is never so: what was made is for one build alone.
-    pub(crate) fn nothing_known() -> Self {
-        let never = [(PathBuf::from(NEVER), Answer::Absent)].into();
-        Self { system: Answers::of_separate(never), ..Self::default() }
     }
 }
 

@@ -7,8 +7,9 @@ use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{About, Entry, ObjectInfo, read_header};
-use super::object_store::{Now, ObjectStore, RestsOn};
+use super::object_store::{Now, ObjectStore};
 use super::places::refusal_path;
+use super::rests_on::RestsOn;
 use crate::error::CompileError;
 use crate::job::{Failure, FailureKind};
 

@@ -1,0 +1,34 @@
+//! What a job's outcome rests on besides its digest.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gfxpack_model::Digest;
+use gfxpack_process::watch::{Answer, Answers, KeptAnswers};
+
+/// A directory that is always there: what rests on its absence is for one build.
+pub(super) const NEVER: &str = "/";
+
+/// What a job's outcome rests on besides its digest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RestsOn {
+    /// What its driver would run, if that is known.
+    pub commands: Option<Digest>,
+    /// What its compiler was told of the file system.
+    pub system: Answers,
+    /// What it found, and did not find, where its sources lie.
+    pub sources: Answers,
+    /// The same of what was made for it before: precompiled headers.
+    pub shared: Vec<Arc<KeptAnswers>>,
+    /// Names of the directories that it may read since the user admitted them,
+    /// where it did.
+    pub admitted: Vec<Digest>,
+}
+
+impl RestsOn {
+    /// Something that is never so: what was made is for one build alone.
+    pub(crate) fn nothing_known() -> Self {
+        let never = [(PathBuf::from(NEVER), Answer::Absent)].into();
+        Self { system: Answers::of_separate(never), ..Self::default() }
+    }
+}
