@@ -180,6 +180,9 @@ fn identity(key: &KernelKey, target_id: &str) -> String {
     digest
 }
 
+/// As many kernels of a language tell what is usual for it.
+const ENOUGH: usize = 8;
+
 /// What kernels took in earlier builds.
 #[derive(Debug)]
 pub struct KnownCosts {
@@ -216,6 +219,10 @@ impl KnownCosts {
             let kib = memories[memories.len() * 9 / 10];
             Cost { milliseconds: times[times.len() / 2], kib }
         };
+        // A few small kernels say nothing of a whole language.
+        let is_enough =
+            |group: &(Option<String>, Language), count| group.0.is_some() || count >= ENOUGH;
+        groups.retain(|group, (times, _)| is_enough(group, times.len()));
         let usual = groups.into_iter().map(|(group, all)| (group, typical(all))).collect();
         Self { kernels, usual, digest: Digest::of(bytes) }
     }

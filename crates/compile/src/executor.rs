@@ -254,12 +254,20 @@ impl Executor<'_> {
         let work = WorkDir::create(&options.cache_dir)
             .map_err(CompileError::io("create", options.cache_dir.join("work")))?;
         let kept = self.store.dir().join(HEADERS);
-        let places: Vec<_> = toolchains
-            .iter()
-            .map(|it| ToolchainPlaces::new(it, &options.admitted, &kept, looks))
-            .collect();
+        let places_with = |admitted: &[PathBuf]| -> Vec<ToolchainPlaces> {
+            toolchains.iter().map(|it| ToolchainPlaces::new(it, admitted, &kept, looks)).collect()
+        };
+        let places = places_with(&options.admitted);
+        // Other builds use them too, which may admit nothing.
+        let of_headers = places_with(&[]);
         let session = Session::new(current.drivers(), options.time_limit, cancel);
-        let headers = HeaderOptions { kept, scratch: work.path(), looks, places: &places, sources };
+        let headers = HeaderOptions {
+            kept: kept.clone(),
+            scratch: work.path(),
+            looks,
+            places: &of_headers,
+            sources,
+        };
         let context = BuildContext {
             plan,
             sources,

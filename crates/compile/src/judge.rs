@@ -103,7 +103,9 @@ pub(crate) fn judge(
 /// names were read.
 fn admitted(context: &BuildContext<'_>, read: &BTreeSet<(PathBuf, Answer)>) -> Vec<Digest> {
     let dirs = context.admitted.iter().map(|dir| context.looks.real(dir));
-    let told = |answer: &Answer| !matches!(answer, Answer::Absent | Answer::Directory);
+    let told = |answer: &Answer| {
+        !matches!(answer, Answer::Absent | Answer::Directory | Answer::LinkedDirectory(_))
+    };
     let is_read = |dir: &PathBuf| {
         let mut told = read.iter().filter(|(_, answer)| told(answer));
         told.any(|(path, _)| context.looks.real(path).starts_with(dir))

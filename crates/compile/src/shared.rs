@@ -275,7 +275,8 @@ impl SharedCache {
         let name = ObjectStore::entry_name(job.digest);
         let Ok(bytes) = store.read_file(name.as_ref()) else { return };
         // A damaged object is nobody else's trouble.
-        let Some(entry) = Entry::parse(&bytes) else { return };
+        let entry = Entry::parse(&bytes).filter(|entry| entry.about().is_some());
+        let Some(entry) = entry else { return };
         for (_, file) in entry.info.answer_files() {
             if !self.lock().sets.insert(file.clone()) {
                 continue;

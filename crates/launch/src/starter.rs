@@ -48,8 +48,11 @@ impl ForkServers {
         match server.run(program, cancel) {
             Ok(output) => {
                 // One whose job was stopped is of no use any more.
+                let mut all = self.lock();
+                let served = all.entry(key).or_default();
+                served.breakdowns = 0;
                 if !matches!(output.end, End::TimedOut | End::Cancelled) {
-                    self.lock().entry(key).or_default().idle.push(server);
+                    served.idle.push(server);
                 }
                 Some(output)
             }
@@ -83,12 +86,12 @@ impl ForkServers {
         let server = loaded_program.and_then(|it| it.server(cancel).map_err(told).ok());
         if server.is_none()
             && let Some(served) = self.lock().get_mut(key)
+            // Others may have waited for the same one.
+            && Arc::ptr_eq(&served.loaded, &loaded)
         {
             served.breakdowns += 1;
             // Whoever asks again has it loaded anew.
-            if Arc::ptr_eq(&served.loaded, &loaded) {
-                served.loaded = Arc::default();
-            }
+            served.loaded = Arc::default();
         }
         server
     }

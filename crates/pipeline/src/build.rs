@@ -77,11 +77,11 @@ pub(crate) fn build(
     remote: &RemoteBackends,
     progress: &dyn Progress,
 ) -> Result<Made> {
-    for kdb in &prepared.plan.kdbs {
-        try_directory(&options.out.join(kdb.format.output_dir()))?;
-    }
-    let outputs = prepared.cache.outputs(&options.out)?;
     reported(prepared, options, None, progress, |facts| {
+        for kdb in &prepared.plan.kdbs {
+            try_directory(&options.out.join(kdb.format.output_dir()))?;
+        }
+        let outputs = prepared.cache.outputs(&options.out)?;
         run(prepared, options, remote, &outputs, progress, facts)
     })
 }

@@ -320,7 +320,7 @@ impl Reader {
             }
         }
         let Some((source, reason)) = left_out.first_key_value() else { return Ok(left_out) };
-        if left_out.len() == self.library.licenses.len() {
+        if self.library.licenses.keys().all(|source| left_out.contains_key(source)) {
             return Err(error::usage(
                 format!("failed to find a source that may be compiled: `{source}`: {reason}"),
                 "allow its licence with --license-allow, or say it with --license",

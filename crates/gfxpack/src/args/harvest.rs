@@ -21,7 +21,8 @@ pub(crate) struct Run {
         value_name = "PROGRAM"
     )]
     pub(crate) command: Vec<OsString>,
-    /// Where to write the keys that MIOpen had to compile, if there are any
+    /// Where to write the keys that MIOpen had to compile; if there are none,
+    /// an earlier list is emptied, and no new one is made
     #[arg(long, short, value_name = "FILE", default_value = "missed.jsonl")]
     pub(crate) out: PathBuf,
     /// Also write the plans of rocFFT that the program creates, as a list for

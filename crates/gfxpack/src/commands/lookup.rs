@@ -64,8 +64,7 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     }
 }
 
-/// That no file has a kernel; `hidden` if an installed kdb has it that MIOpen
-/// does not open.
+/// That no file has a kernel.
 pub(super) fn not_found(kernel: &str, target: &Target, hint: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("failed to find {kernel} for {target}"), hint)
 }

@@ -30,16 +30,20 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
     let ran = run.run(&mut |text| output.pass_on(text))?;
     let missed: Vec<(&KernelKey, &Counts)> =
         ran.log.kernels.iter().filter(|(_, counts)| counts.misses > 0).collect();
-    // The list of an earlier run goes, also where nothing was missed.
-    let mut file = LineFile::create(&args.out)?;
-    for (key, counts) in &missed {
-        let device = key.split_device().map(|(_, device)| device.to_owned());
-        let targets = device.into_iter().collect();
-        file.line(&KeyRecord { key: KernelKey::clone(key), counts: **counts, targets })?;
+    // What an earlier run left must not be taken for this one's.
+    if !missed.is_empty() || args.out.exists() {
+        let mut file = LineFile::create(&args.out)?;
+        for (key, counts) in &missed {
+            let device = key.split_device().map(|(_, device)| device.to_owned());
+            let targets = device.into_iter().collect();
+            file.line(&KeyRecord { key: KernelKey::clone(key), counts: **counts, targets })?;
+        }
+        file.finish()?;
     }
-    file.finish()?;
     let stored = missed.iter().filter(|(_, counts)| counts.saved > 0).count();
-    if let (Some(file), Some(fft)) = (&args.plans, &ran.fft) {
+    if let (Some(file), Some(fft)) = (&args.plans, &ran.fft)
+        && (!fft.plans.plans.is_empty() || file.exists())
+    {
         let list = fft_plans::list(&fft.plans.plans);
         destination::replace(file, list)?;
     }

@@ -1,12 +1,11 @@
 //! `targets`: the GPUs that are known, and what can be built for them here.
 
-use std::collections::BTreeMap;
-
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_pipeline::error::Error;
 use gfxpack_pipeline::text::language_word;
 use gfxpack_pipeline::toolchains::{LANGUAGES, buildable, survey};
 use gfxpack_toolchain::ToolchainError;
+use serde_json::json;
 
 use crate::args::Targets;
 use crate::context::Context;
@@ -37,14 +36,15 @@ pub(crate) fn run(args: &Targets, context: &Context) -> Result {
             continue;
         }
         message!(output, "target", {
-            "gfx": processor.name, "family": processor.family,
-            "compute_units": processor.compute_units, "products": processor.products,
-            "pci_ids": processor.pci_ids.iter().map(|id| format!("{id:04x}")).collect::<Vec<_>>(),
-            "xnack": processor.xnack, "sramecc": processor.sramecc,
-            "builds": builds.as_ref().map(|builds| {
-                LANGUAGES.map(|one| (language_word(one), builds.contains(&one))).into_iter().collect::<BTreeMap<_, _>>()
-            }),
-        });
+                    "gfx": processor.name, "family": processor.family,
+                    "compute_units": processor.compute_units, "products": processor.products,
+                    "pci_ids": processor.pci_ids.iter().map(|id| format!("{id:04x}")).collect::<Vec<_>>(),
+                    "xnack": processor.xnack, "sramecc": processor.sramecc,
+                    "builds": builds.as_ref().map(|builds| {
+        let known = |one| (language_word(one).to_owned(), json!(builds.contains(&one)));
+                        LANGUAGES.map(known).into_iter().collect::<serde_json::Map<_, _>>()
+                    }),
+                });
         let counts: Vec<String> = processor.compute_units.iter().map(ToString::to_string).collect();
         rows.push([
             processor.name.to_owned(),

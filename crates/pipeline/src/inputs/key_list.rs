@@ -244,9 +244,8 @@ impl Reader {
             return known.clone();
         }
         let name = key.source.display().to_string();
-        if checks.dfsg {
-            self.leave_out_by_debian(&name);
-        }
+        // Debian's own tree lacks these, so that they are missing is no fault.
+        let is_left_out = checks.dfsg && self.leave_out_by_debian(&name);
         let licences = self.library.licenses.entry(name.clone()).or_default();
         let mut load = |sources: &mut SourceSet| {
             let real = dirs.find(&name)?.ok_or_else(|| InputFault::MissingSource(name.clone()))?;
@@ -254,7 +253,10 @@ impl Reader {
             sources.load(real, &name, key.language, &[], Some(dirs))
         };
         let loaded = load(&mut self.sources);
-        let loaded = loaded.map_err(|fault: InputFault| self.note_unusable(key, fault));
+        let loaded = loaded.map_err(|fault: InputFault| match is_left_out {
+            true => Reason::from(&fault),
+            false => self.note_unusable(key, fault),
+        });
         checks.sources.insert(&key.source, loaded.clone());
         loaded
     }

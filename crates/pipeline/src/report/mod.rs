@@ -41,6 +41,10 @@ pub(crate) fn check(options: &BuildOptions) -> Result<()> {
                 format!("give the name of a file, as {example}"),
             ));
         }
+        // A pipe is opened once, when there is something to write.
+        if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            continue;
+        }
         if let Destination::File(path) =
             Destination::follow(path).map_err(error::io("write", path))?
         {

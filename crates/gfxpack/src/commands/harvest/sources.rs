@@ -98,7 +98,7 @@ fn tell_files(files: &[FileReport], keep_going: bool, output: &Output) -> Result
             ));
         }
         for Skipped { why, lines, first, .. } in &file.skipped {
-            let more = if_any(lines - 1, |_| format!(" ({lines} such lines)"));
+            let more = if_any(lines.saturating_sub(1), |_| format!(" ({lines} such lines)"));
             output.show_warning(&format!("{}:{first}: {why}{more}", file.name));
             output.say(&format!("hint: {}", why.hint()));
         }
