@@ -2,13 +2,13 @@
 //! place, or keys that MIOpen can ask for.
 #![no_main]
 
-use gfxpack_plan::expand::{self, KeyRequest};
-use gfxpack_plan::{InputError, manifest};
+use gfxpack_plan::key_list::{self, KeyRequest};
+use gfxpack_plan::{InputError, expand, manifest};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     if text.contains("kernel_name") {
-        let list = expand::parse_keys("keys.jsonl", text);
+        let list = key_list::parse_keys("keys.jsonl", text);
         if let Ok(list) = &list {
             assert!(list.unusable.iter().all(|(key, _)| key.check().is_err()));
         }

@@ -296,7 +296,7 @@ mod tests {
     use gfxpack_model::compiler::{CompilerFacts, Program};
     use gfxpack_model::{JobId, SourceId, ToolchainId};
     use gfxpack_plan::clock::Clock;
-    use gfxpack_plan::expand::parse_keys;
+    use gfxpack_plan::key_list::parse_keys;
     use gfxpack_plan::plan::{PlanToolchain, Source, TargetRequest, plan};
     use gfxpack_plan::workers::InTurn;
     use gfxpack_process::Usage;

@@ -131,8 +131,8 @@ impl Executor<'_> {
         let looks = Looks::new(self.digests);
         let current = Current::new(&looks, self.sources, self.toolchains, self.store, self.cancel)
             .admitting(&self.options.admitted);
-        let (summary, missing) = self.look_up(&pool, &current, on_event);
-        if missing.is_empty() {
+        let (summary, to_run) = self.look_up(&pool, &current, on_event);
+        if to_run.is_empty() {
             return Ok(summary);
         }
         let mut results = Results {
@@ -143,8 +143,8 @@ impl Executor<'_> {
             made: Vec::new(),
             error: None,
         };
-        self.make(&pool, &current, &missing, &mut results, on_event)?;
-        results.settle(&missing)
+        self.make(&pool, &current, &to_run, &mut results, on_event)?;
+        results.settle(&to_run)
     }
 
     /// Looks for the jobs in the store, and in the shared cache; gives those
@@ -168,11 +168,11 @@ impl Executor<'_> {
         }
         let shared = self.fetch(&wanted, current, &mut objects);
         self.warn(on_event);
-        let (mut cached, mut missing) = (Vec::new(), Vec::new());
+        let (mut cached, mut to_run) = (Vec::new(), Vec::new());
         for index in wanted {
             match &objects[index.0] {
                 Some(object) => cached.push((index, object.size)),
-                None => missing.push(index),
+                None => to_run.push(index),
             }
         }
         let mut refused: Vec<(JobId, Failure)> = Vec::new();
@@ -181,9 +181,9 @@ impl Executor<'_> {
                 let job = &plan[*index];
                 Some((*index, store.refusal(job.digest, current.for_job(job))?))
             };
-            refused = pool.install(|| missing.par_iter().filter_map(refusal).collect());
+            refused = pool.install(|| to_run.par_iter().filter_map(refusal).collect());
             let known: BTreeSet<JobId> = refused.iter().map(|(job, _)| *job).collect();
-            missing.retain(|job| !known.contains(job));
+            to_run.retain(|job| !known.contains(job));
         }
         let summary = Summary {
             cached: cached.len(),
@@ -194,7 +194,7 @@ impl Executor<'_> {
             ..Summary::default()
         };
         on_event(Event::Looked { cached, refused });
-        (summary, missing)
+        (summary, to_run)
     }
 
     /// Fetches what the store lacks from the shared cache; how many that had.
@@ -229,10 +229,10 @@ impl Executor<'_> {
     /// The jobs with what each is expected to cost, longest first, so that
     /// none is left to run alone at the end; of equal ones those with larger
     /// sources.
-    fn queue(&self, missing: &[JobId], cost_file: &CostFile) -> Vec<(JobId, Expected)> {
+    fn queue(&self, to_run: &[JobId], cost_file: &CostFile) -> Vec<(JobId, Expected)> {
         let costs = cost_file.read();
         let expect = |index: &JobId| (*index, costs.expect(self.plan, &self.plan[*index]));
-        let mut queue: Vec<(JobId, Expected)> = missing.iter().map(expect).collect();
+        let mut queue: Vec<(JobId, Expected)> = to_run.iter().map(expect).collect();
         queue.sort_by_cached_key(|(index, expected)| {
             let size = self.sources.closure_size(self.plan[*index].source);
             (Reverse((expected.time, size)), *index)
@@ -245,7 +245,7 @@ impl Executor<'_> {
         &self,
         pool: &ThreadPool,
         current: &Current<'_>,
-        missing: &[JobId],
+        to_run: &[JobId],
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,
     ) -> Result<(), CompileError> {
@@ -284,7 +284,7 @@ impl Executor<'_> {
             admitted: &options.admitted,
             unwatched: Default::default(),
         };
-        self.run_all(pool, &context, &work, missing, results, on_event);
+        self.run_all(pool, &context, &work, to_run, results, on_event);
         if let Some(message) = context.unwatched_warning() {
             on_event(Event::Warning { message });
         }
@@ -297,7 +297,7 @@ impl Executor<'_> {
         pool: &ThreadPool,
         context: &BuildContext<'_>,
         work: &WorkDir,
-        missing: &[JobId],
+        to_run: &[JobId],
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,
     ) {
@@ -306,8 +306,8 @@ impl Executor<'_> {
         let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs.max(1) };
         let elsewhere = remote.map_or(0, |remote| remote.workers.count().max(1));
         // Nobody else has a use for them.
-        let preparations = if here > 0 { context.preparations(missing) } else { Vec::new() };
-        let queue = self.queue(missing, &results.cost_file);
+        let preparations = if here > 0 { context.preparations(to_run) } else { Vec::new() };
+        let queue = self.queue(to_run, &results.cost_file);
         let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
         on_event(Event::Queued { workers: here + elsewhere, jobs });
         let workers = WorkerPool {
@@ -316,7 +316,7 @@ impl Executor<'_> {
             schedule: Schedule::new(plan, &queue, &preparations),
             preparations: &preparations,
             limiter: MemoryLimiter::new(&ThisMachine, options.jobs.max(1)),
-            local: &LocalContext::new(context, work, missing),
+            local: &LocalContext::new(context, work, to_run),
             here,
             remote: remote.map(|remote| RemoteContext::new(&*remote.workers, context)),
         };
@@ -433,7 +433,7 @@ impl Results<'_> {
 
     /// Ends the build. After an upgrade in the middle of it nobody knows which
     /// compiler made what: then nothing of it stays in the store.
-    fn settle(mut self, missing: &[JobId]) -> Result<Summary, CompileError> {
+    fn settle(mut self, to_run: &[JobId]) -> Result<Summary, CompileError> {
         self.keep_costs();
         self.summary.failures.sort_by_key(|(job, _)| *job);
         let Executor { plan, toolchains, store, digests, .. } = *self.executor;
@@ -442,7 +442,7 @@ impl Results<'_> {
         };
         // One that was put back shows by its identity.
         let noticed = is_changed(&self.error);
-        let jobs = || missing.iter().map(|job| &plan[*job]);
+        let jobs = || to_run.iter().map(|job| &plan[*job]);
         for index in jobs().map(|job| job.toolchain).collect::<BTreeSet<ToolchainId>>() {
             let toolchain = &toolchains[index.0];
             let same = if noticed { toolchain.check_identity(Language::Hip) } else { Ok(()) };

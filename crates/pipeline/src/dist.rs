@@ -56,8 +56,8 @@ pub struct Built {
     pub summary: Summary,
     /// How much of every list of problems each kdb holds.
     pub coverage: Vec<Coverage>,
-    /// Kernels that are in no kdb.
-    pub failed: usize,
+    /// Kernels that are missing, each in every kdb that lacks it.
+    pub missing: usize,
     /// Whether none is missing, or those that are may be.
     is_allowed: bool,
 }
@@ -144,10 +144,10 @@ impl<'a> Dist<'a> {
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
         self.report_toolchains(progress);
         let Made { kdbs, summary } = build::build(prepared, options, &remote, progress)?;
-        let failed: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
+        let missing: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
         // A package of nothing would only take the place of one that has kernels.
         let empty = kdbs.iter().any(|kdb| kdb.kernels == 0 && !kdb.missing.is_empty());
-        let is_allowed = failed == 0 || (options.allow_partial && !(empty && packaging.is_some()));
+        let is_allowed = missing == 0 || (options.allow_partial && !(empty && packaging.is_some()));
         let mut packages = MadePackages::default();
         if let Some(packaging) = packaging.filter(|_| is_allowed) {
             packages = self.package(&kdbs, &packaging, signer.as_ref(), progress)?;
@@ -157,7 +157,7 @@ impl<'a> Dist<'a> {
         record::write(&options.out, &kdbs, &packages, signer.as_ref(), &outputs, progress)?;
         let coverage = self.coverage(&kdbs);
         prepared.cache.shrink(progress);
-        Ok(Built { kdbs, packages, summary, coverage, failed, is_allowed })
+        Ok(Built { kdbs, packages, summary, coverage, missing, is_allowed })
     }
 
     fn report_toolchains(&self, progress: &dyn Progress) {
@@ -277,7 +277,7 @@ impl Built {
             0 => "what they lack is told above",
             _ => "see the compiler's output above",
         };
-        let total = kernels as usize + self.failed;
-        Err(error::refused(self.failed, total, reasons, packages))
+        let total = kernels as usize + self.missing;
+        Err(error::refused(self.missing, total, reasons, packages))
     }
 }

@@ -13,7 +13,7 @@ use gfxpack_model::{Digest, KernelKey, Language, SourceId, TargetId, ToolchainId
 use gfxpack_plan::Location;
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::consumer::StoreFormat;
-use gfxpack_plan::expand::KeyRequest;
+use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::plan::{TargetRequest, plan};
 use gfxpack_process::temporary_dir;
 use gfxpack_toolchain::Search;

@@ -35,7 +35,7 @@ mod tests {
     use gfxpack_model::{SourceId, ToolchainId};
 
     use super::*;
-    use crate::expand::parse_keys;
+    use crate::key_list::parse_keys;
 
     fn request(target: &str, options: &[&str]) -> TargetRequest {
         let line = |options: &&str| {

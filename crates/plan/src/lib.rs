@@ -6,7 +6,7 @@
 //!
 //! ```
 //! let line = r#"{"kernel_name": "conv.cl.o", "kernel_args": " -DX=1 -mcpu=gfx906"}"#;
-//! let list = gfxpack_plan::expand::parse_keys("keys.jsonl", line)?;
+//! let list = gfxpack_plan::key_list::parse_keys("keys.jsonl", line)?;
 //! assert_eq!((list.requests.len(), list.unusable.len()), (1, 0));
 //! # Ok::<(), gfxpack_plan::InputError>(())
 //! ```
@@ -18,6 +18,7 @@ pub mod device_wide;
 pub mod expand;
 pub mod include;
 pub mod kernel_package;
+pub mod key_list;
 pub mod license;
 mod location;
 pub mod manifest;

@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 use crate::arguments;
 use crate::clock::Clock;
 use crate::consumer::StoreFormat;
-use crate::expand::KeyRequest;
+use crate::key_list::KeyRequest;
 use crate::location::InputError;
 use crate::workers::Workers;
 
-pub(crate) use crate::expand::KEYS_AT_ONCE;
+pub(crate) use crate::key_list::KEYS_AT_ONCE;
 
 /// A source with everything it includes, as it is laid out for the compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -376,7 +376,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expand::parse_keys;
+    use crate::key_list::parse_keys;
     use crate::workers::InTurn;
 
     fn source(content: &[u8]) -> Source {

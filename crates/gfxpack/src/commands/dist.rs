@@ -106,7 +106,7 @@ fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, begun: Instant, outpu
         "reused": 0, "failed": summary.failures.len(), "refused_before": summary.refused_before,
         "plan": plan.digest(),
     });
-    let failed = if_any(built.failed, |failed| format!(", {failed} failed"));
+    let failed = if_any(built.missing, |failed| format!(", {failed} failed"));
     let packages = &built.packages.packages;
     let total: u64 = packages.iter().map(|package| package.written.size).sum();
     let packages =

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gfxpack_compile::{SourceDirs, SourceSet};
 use gfxpack_miopen::{Library, Sources, is_left_out_by_debian};
 use gfxpack_model::{KernelKey, Language, SourceId};
-use gfxpack_plan::expand::KeyRequest;
+use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::{InputFault, Location, arguments};
 use gfxpack_process::temporary_dir;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
 use gfxpack_model::{KernelKey, SourceId, processors};
-use gfxpack_plan::expand::{KeyList, KeyReader, KeyRequest};
+use gfxpack_plan::key_list::{KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::{InputError, InputFault, arguments};
 use rayon::prelude::*;
 

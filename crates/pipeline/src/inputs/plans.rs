@@ -7,8 +7,8 @@ use gfxpack_compile::SourceDirs;
 use gfxpack_model::Language;
 use gfxpack_plan::Location;
 use gfxpack_plan::consumer::{Consumer, StoreFormat};
-use gfxpack_plan::expand::KeyRequest;
 use gfxpack_plan::kernel_package::SourceLicense;
+use gfxpack_plan::key_list::KeyRequest;
 
 use super::reader::Reader;
 use crate::error::Result;

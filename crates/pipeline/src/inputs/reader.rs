@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gfxpack_compile::SourceSet;
 use gfxpack_model::{KernelKey, Target};
-use gfxpack_plan::expand::KeyRequest;
+use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault};
 use tempfile::TempDir;

@@ -1,6 +1,6 @@
 //! Tests of what inputs come to.
 
-use gfxpack_plan::expand::parse_keys;
+use gfxpack_plan::key_list::parse_keys;
 use serde_json::json;
 
 use super::*;

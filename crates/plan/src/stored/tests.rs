@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::*;
 use crate::clock::Clock;
-use crate::expand::parse_keys;
+use crate::key_list::parse_keys;
 use crate::plan::{Plan, PlanToolchain, Source, StagedFile, TargetRequest, plan};
 use crate::workers::InTurn;
 

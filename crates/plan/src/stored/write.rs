@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::lines::{Group, Rows, StoredKdb};
 use crate::arguments::compile_target;
 use crate::clock::Clock;
-use crate::expand::KeyRequest;
+use crate::key_list::KeyRequest;
 use crate::location::InputError;
 use crate::plan::{self, Command, Commands, PlanToolchain, Source, TargetRequest};
 use crate::workers::Workers;
