@@ -1,5 +1,7 @@
 //! Where code objects came from: side tables that MIOpen does not ask for.
 
+#[cfg(feature = "tools")]
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -95,6 +97,29 @@ impl NoteReader {
             self.find_next(connection, first)?;
         }
         Ok(self.now.clone())
+    }
+
+    /// How many of a file's rows are of each origin.
+    #[cfg(feature = "tools")]
+    pub(crate) fn count(
+        mut self,
+        connection: &Connection,
+        rows: u64,
+    ) -> Result<BTreeMap<Arc<ObjectOrigin>, u64>, rusqlite::Error> {
+        let mut counts: BTreeMap<Arc<ObjectOrigin>, u64> = BTreeMap::new();
+        let mut counted = 0;
+        loop {
+            let next = self.next.take();
+            let first = next.as_ref().map_or(u64::MAX, |(first, _)| first.unsigned_abs());
+            let until = first.saturating_sub(1).min(rows);
+            if let Some(origin) = &self.now.origin {
+                *counts.entry(Arc::clone(origin)).or_default() += until - counted;
+            }
+            counted = until;
+            let Some((first, note)) = next else { return Ok(counts) };
+            self.now = note;
+            self.find_next(connection, first)?;
+        }
     }
 
     fn find_next(&mut self, connection: &Connection, after: i64) -> Result<(), rusqlite::Error> {

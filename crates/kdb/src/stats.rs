@@ -7,6 +7,7 @@ use gfxpack_model::Language;
 use crate::error::ReadError;
 use crate::header::Header;
 use crate::layout::Layout;
+use crate::origin::NoteReader;
 use crate::progress::Progress;
 use crate::read::Reader;
 use crate::row::RowInfo;
@@ -110,16 +111,17 @@ impl Reader {
     /// How many rows were made by what, of those that say it.
     ///
     /// # Errors
-    /// As [`Reader::for_each_origin`].
+    /// As [`Reader::count`].
     pub fn made_by(&self) -> Result<BTreeMap<MadeBy, u64>, ReadError> {
+        let rows = self.count()?;
+        // One budget for all that is looked up.
+        let connection = self.connection();
+        let counts = NoteReader::open(connection).and_then(|it| it.count(connection, rows));
         let mut made_by: BTreeMap<MadeBy, u64> = BTreeMap::new();
-        self.for_each_origin(|_, origin| {
-            if let Some(origin) = origin {
-                let by = (origin.generator.clone(), origin.compiler.clone());
-                *made_by.entry(by).or_default() += 1;
-            }
-            Ok::<(), ReadError>(())
-        })?;
+        for (origin, rows) in counts.map_err(|source| self.sqlite(source))? {
+            let by = (origin.generator.clone(), origin.compiler.clone());
+            *made_by.entry(by).or_default() += rows;
+        }
         Ok(made_by)
     }
 

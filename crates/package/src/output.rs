@@ -2,7 +2,7 @@
 //! hashes what goes into it.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -167,7 +167,7 @@ impl Output {
 fn digest(mut file: &File) -> io::Result<String> {
     file.rewind()?;
     let mut hashing = Hashing::new(io::sink());
-    io::copy(&mut file, &mut hashing)?;
+    io::copy(&mut BufReader::with_capacity(1 << 18, file), &mut hashing)?;
     Ok(hashing.finish().1)
 }
 

@@ -64,7 +64,7 @@ impl ListError {
             Self::NoText { .. } | Self::Nothing { .. } => {
                 "every line is a plan, `c2c sp ip 1024x1024 batch 8`, a comment (#) or empty"
             }
-            Self::TooMany { .. } => "check the file: no program has that many",
+            Self::TooMany { .. } => "check the file, or ask for the plans in several runs",
         }
     }
 }

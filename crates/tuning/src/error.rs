@@ -77,7 +77,9 @@ impl ReadError {
             Self::NotAFile(_) => "name the database's file",
             Self::Empty(_) => "fetch it again, or leave it out",
             Self::LfsPointer(_) => "fetch the file itself with `git lfs pull`",
-            Self::Compressed { .. } => "decompress it first: MIOpen reads it so only",
+            Self::Compressed { with, .. } => {
+                return format!("decompress it first with `{with} -d`: MIOpen reads it so only");
+            }
             Self::OtherStorage { sqlite: true, .. } => {
                 "SQLite databases are named .db or .udb, text .db.txt, .udb.txt, .fdb.txt or .ufdb.txt"
             }

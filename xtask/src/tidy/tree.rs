@@ -38,7 +38,8 @@ impl Tree {
     /// none.
     pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
         let is_ours = |entry: &DirEntry| {
-            entry.file_name() != "target" && entry.file_name() != ".git" && !entry.path_is_symlink()
+            let is_left_out = entry.file_name() == "target" || entry.file_name() == ".git";
+            entry.depth() == 0 || !(is_left_out || entry.path_is_symlink())
         };
         let mut files = Vec::new();
         for path in files_of(root, is_ours)? {
