@@ -372,13 +372,24 @@ mod tests {
         file.add(&[record(&plan, 0, 40, 100 << 20), record(&plan, 4, 9, 0)]).unwrap();
         file.add(&[record(&plan, 0, 900, 100 << 20)]).unwrap();
         let costs = file.read();
-        assert_eq!(times(&costs, &plan), [900, 900, 900, 900, 9], "the newest");
+        assert_eq!(times(&costs, &plan), [900, 900, 170, 170, 9], "the newest");
         file.add(&[record(&plan, 2, 30, 0)]).unwrap();
         let costs = file.read();
         assert_eq!(times(&costs, &plan), [900, 900, 30, 30, 9], "its source's");
         let memory = |job| costs.expect(&plan, &plan[JobId(job)]).memory;
         assert!((116 << 20..160 << 20).contains(&memory(0)), "with a margin");
         assert_eq!(memory(2), usual_memory(Language::OpenclC));
+
+        // Few say nothing of their language.
+        let other = |number: usize| {
+            CostRecord(number.to_string(), "z.cl".to_owned(), Language::OpenclC, 77, 0)
+        };
+        let file = CostFile::in_dir(&dir.path().join("another"));
+        let others: Vec<CostRecord> = (1..ENOUGH).map(other).collect();
+        file.add(&others).unwrap();
+        assert_eq!(times(&file.read(), &plan), times(&nothing(), &plan));
+        file.add(&[other(ENOUGH)]).unwrap();
+        assert_eq!(times(&file.read(), &plan), [77, 77, 77, 77, 70]);
     }
 
     #[test]
