@@ -26,6 +26,7 @@ use tempfile::TempDir;
 
 use crate::arguments::deps_arguments;
 use crate::launcher::Command;
+use crate::scripts;
 use crate::template::{
     CommandKey, CommandTemplate, DEPS, Define, Defines, INPUT, OUTPUT, TemplateValues, Word, parse,
     refuses,
@@ -151,7 +152,7 @@ impl<'a> Drivers<'a> {
     fn file(&self, toolchain: &Toolchain, key: &CommandKey) -> PathBuf {
         let program = toolchain.program(key.program);
         let environment = &toolchain.environment;
-        let name = Hasher::new("gfxpack commands 2")
+        let name = Hasher::new("gfxpack commands 3")
             .field(toolchain.digest.as_ref())
             .field(program.as_os_str().as_encoded_bytes())
             .field(toolchain.device_libs.as_os_str().as_encoded_bytes())
@@ -191,6 +192,11 @@ impl<'a> Drivers<'a> {
         let since = Timestamp::now();
         let asked = self.ask(&scratch, key, &words, &slot);
         let (general, record) = asked.ok().and_then(|(list, record)| Some((list?, record)))?;
+        let program = self.toolchains[key.toolchain.0].program(key.program);
+        if let Some(script) = scripts::unknown(program, record.as_ref().ok()) {
+            tracing::debug!(script = %script.display(), "not known to pass all macros on");
+            return None;
+        }
         let kind = (key.toolchain, key.program, key.language);
         let compared = {
             let mut compared = self.compared.lock().expect("no panic inside");
@@ -199,7 +205,6 @@ impl<'a> Drivers<'a> {
         let same = *compared.get_or_init(|| {
             self.is_that_of(&general, &scratch, key, command, defines).unwrap_or(false)
         });
-        let program = self.toolchains[key.toolchain.0].program(key.program);
         same.then(|| (general, self.answers(record, program, &scratch, since)))
     }
 

@@ -24,6 +24,7 @@ mod fast_launcher;
 mod fork_server;
 mod headers;
 mod launcher;
+mod scripts;
 mod session;
 mod shortcuts;
 mod starter;

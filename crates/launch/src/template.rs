@@ -10,6 +10,7 @@ use gfxpack_model::{Language, ToolchainId};
 use serde::{Deserialize, Serialize};
 
 use crate::launcher::Command;
+use crate::scripts;
 
 /// Stand for what differs; no real option looks like these.
 pub(crate) const INPUT: &str = "gfxpack_slot_input";
@@ -49,7 +50,9 @@ impl CommandKey {
         let mut running = false;
         for word in arguments {
             // A clock is the same for all commands, and in what is precompiled too.
-            let define = define(word, command.language).filter(|_| !is_of_clock(word));
+            let read_by_driver = command.program == Program::Hipcc && scripts::reads_macro(word);
+            let define = define(word, command.language);
+            let define = define.filter(|_| !is_of_clock(word) && !read_by_driver);
             let goes_on = running;
             running = define.is_some();
             match define {
