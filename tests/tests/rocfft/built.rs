@@ -30,7 +30,7 @@ fn sql(file: &Path, script: &str) {
 }
 
 /// Builds packages for Debian of the kernels that the plans of a list want.
-fn dist(project: &Project, list: &str, out: &str, more: &[&str]) -> Run {
+pub(crate) fn dist(project: &Project, list: &str, out: &str, more: &[&str]) -> Run {
     let fixed = ["dist", "--plans", list, "--rocfft", "debian:sid", "--layout", "debian"];
     let rest = ["--out", out, "--maintainer", "A <a@example.org>", "--format", "deb"];
     let mut command = project.command(&[&fixed[..], &rest, more].concat());
@@ -49,7 +49,7 @@ fn check_with(library: &Library, arch: &str, installed: Installed<'_>) -> Checke
 }
 
 /// A copy of the library in a root of its own, in which a package is installed.
-fn root_with(library: &Library, dir: &Path, package: &Path) -> Library {
+pub(crate) fn root_with(library: &Library, dir: &Path, package: &Path) -> Library {
     tool("dpkg-deb", &["-x", package.to_str().unwrap(), dir.to_str().unwrap()], Path::new("/"));
     let place = dir.join("usr/lib/x86_64-linux-gnu");
     fs::create_dir_all(&place).unwrap();

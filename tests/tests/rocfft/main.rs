@@ -4,6 +4,7 @@
 mod asked;
 mod built;
 mod foreign;
+mod many;
 #[path = "../../../crates/rocfft/tests/it/support.rs"]
 mod support;
 mod transforms;
