@@ -22,9 +22,11 @@ pub enum JobState {
     Ok,
     /// Its object was there already.
     Cached,
-    /// The compiler said no, and would again: never retried.
-    Refused,
-    /// The machine failed it: to be retried.
+    /// It failed, and would again: not to be retried. Stored as `refused`, whatever
+    /// the reason was.
+    #[serde(rename = "refused")]
+    Failed,
+    /// The machine failed, and not the job: to be retried.
     Infra,
     /// It took too long, with the limit doubled too.
     Timeout,
@@ -49,7 +51,7 @@ impl fmt::Display for JobState {
         f.write_str(match self {
             Self::Ok => "ok",
             Self::Cached => "cached",
-            Self::Refused => "refused",
+            Self::Failed => "refused",
             Self::Infra => "infra",
             Self::Timeout => "timeout",
         })
@@ -231,7 +233,7 @@ mod tests {
             costs: None,
             jobs: vec![
                 Ended { job: digests[0], state: JobState::Ok, result: Ok((digests[1], 7)) },
-                Ended { job: digests[1], state: JobState::Refused, result: Err("no".to_owned()) },
+                Ended { job: digests[1], state: JobState::Failed, result: Err("no".to_owned()) },
                 Ended { job: digests[2], state: JobState::Cached, result: Ok((digests[1], 7)) },
             ],
         };
