@@ -224,6 +224,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn states_have_the_names_that_are_stored() {
+        for (state, name) in [
+            (JobState::Ok, "ok"),
+            (JobState::Cached, "cached"),
+            (JobState::Failed, "refused"),
+            (JobState::Infra, "infra"),
+            (JobState::Timeout, "timeout"),
+        ] {
+            assert_eq!(state.to_string(), name);
+            assert_eq!(serde_json::to_value(state).unwrap(), name);
+        }
+    }
+
+    #[test]
     fn what_is_written_is_read_and_damage_is_found() {
         let mut digests: Vec<Digest> = (0..3_u8).map(|n| Digest::of(&[n])).collect();
         digests.sort();
