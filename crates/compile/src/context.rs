@@ -36,28 +36,28 @@ pub(crate) struct BuildContext<'a> {
 }
 
 impl BuildContext<'_> {
-    /// The compiler command of a job.
-    pub(crate) fn command(&self, id: JobId) -> Command<'_> {
-        Command { id, ..command(&self.plan[id]) }
-    }
-
     /// What a job's driver would run, if that is known.
     pub(crate) fn direct(&self, job: &Job) -> Option<Direct> {
-        self.drivers.direct(&command(job))
+        self.drivers.direct(&command_of(job))
     }
 
     /// Groups of these jobs that are prepared together; what most wait for
     /// first.
     pub(crate) fn preparations(&self, jobs: &[JobId]) -> Vec<Vec<JobId>> {
-        let commands: Vec<_> = jobs.iter().map(|job| self.command(*job)).collect();
-        self.launchers.iter().flat_map(|launcher| launcher.groups(&commands)).collect()
+        let commands = self.commands(jobs);
+        let groups = self.launchers.iter().flat_map(|launcher| launcher.groups(&commands));
+        groups.map(|group| group.into_iter().map(|place| jobs[place]).collect()).collect()
     }
 
     /// Makes what jobs share; gives what that took.
     pub(crate) fn prepare(&self, jobs: &[JobId]) -> Result<Usage, ToolchainError> {
-        let commands: Vec<_> = jobs.iter().map(|job| self.command(*job)).collect();
+        let commands = self.commands(jobs);
         let mut used = self.launchers.iter().map(|launcher| launcher.prepare(&commands));
         used.try_fold(Usage::default(), |sum, usage| Ok(sum.then(usage?)))
+    }
+
+    fn commands(&self, jobs: &[JobId]) -> Vec<Command<'_>> {
+        jobs.iter().map(|job| command_of(&self.plan[*job])).collect()
     }
 
     /// Notes that a job's compiler could not be watched.
@@ -84,9 +84,9 @@ impl BuildContext<'_> {
     }
 }
 
-/// The compiler command of a job, as drivers are asked for it.
-pub(crate) fn command(job: &Job) -> Command<'_> {
-    let Job { toolchain, program, language, source, .. } = *job;
+/// A job as launchers and drivers take it.
+pub(crate) fn command_of(job: &Job) -> Command<'_> {
+    let Job { digest, toolchain, program, language, source, .. } = *job;
     let (target, arguments) = (&job.target_id, &job.arguments);
-    Command { id: JobId(0), toolchain, program, language, target, source, arguments }
+    Command { job: digest, toolchain, program, language, target, source, arguments }
 }

@@ -14,7 +14,7 @@ use gfxpack_process::write_atomic;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::job::Built;
+use crate::job::Compiled;
 use crate::store::VERSION;
 
 /// The file, below the store's directory: JSON Lines, newest last.
@@ -116,12 +116,12 @@ struct Cost {
 pub(crate) struct CostRecord(String, String, Language, u64, u64);
 
 impl CostRecord {
-    pub(crate) fn new(plan: &Plan, job: &Job, built: &Built) -> Self {
+    pub(crate) fn new(plan: &Plan, job: &Job, compiled: &Compiled) -> Self {
         // CPU time where it is known: it depends less on what else runs.
-        let cpu = built.usage.cpu;
-        let time = if cpu.is_zero() { built.duration } else { cpu };
+        let cpu = compiled.usage.cpu;
+        let time = if cpu.is_zero() { compiled.duration } else { cpu };
         let source = plan[job.source].name.clone();
-        let kib = built.usage.peak_memory >> 10;
+        let kib = compiled.usage.peak_memory >> 10;
         let identity = identity(&job.key, &job.target_id.to_string());
         Self(identity, source, job.language, time.as_millis() as u64, kib)
     }
@@ -350,8 +350,8 @@ mod tests {
     fn record(plan: &Plan, job: usize, milliseconds: u64, memory: u64) -> CostRecord {
         let usage = Usage { cpu: Duration::from_millis(milliseconds), peak_memory: memory };
         let (duration, site) = (Duration::from_secs(100), crate::job::Site::Here);
-        let built = Built { size: 1, duration, usage, site };
-        CostRecord::new(plan, &plan.jobs[job], &built)
+        let compiled = Compiled { size: 1, duration, usage, site };
+        CostRecord::new(plan, &plan.jobs[job], &compiled)
     }
 
     /// In milliseconds.

@@ -11,7 +11,7 @@ use gfxpack_process::Cancel;
 use gfxpack_process::watch::Looks;
 use gfxpack_toolchain::Toolchain;
 
-use crate::context::command;
+use crate::context::command_of;
 use crate::source::SourceSet;
 use crate::store::{COMMANDS, Now, ObjectStore};
 
@@ -66,7 +66,7 @@ impl<'a> Current<'a> {
     #[must_use]
     pub fn for_job<'j>(&'j self, job: &'j Job) -> Now<'j> {
         let source = Some((self.sources, job.source));
-        let driver = Some((&self.drivers, command(job)));
+        let driver = Some((&self.drivers, command_of(job)));
         Now { looks: self.looks, source, driver, admitted: self.admitted.as_deref() }
     }
 

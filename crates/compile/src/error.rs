@@ -1,5 +1,5 @@
-//! What can stop a build as a whole. A kernel that a compiler refuses is no
-//! such thing: that is data, see [`crate::Failure`].
+//! What can stop a build as a whole. A job that fails does not: that is data, see
+//! [`crate::Failure`].
 
 use std::io;
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use gfxpack_model::JobId;
 use gfxpack_process::Usage;
 
-use crate::job::{Built, Failure};
+use crate::job::{Compiled, Failure};
 
 /// What happens while a plan runs, in the order it happens.
 #[derive(Debug, Clone)]
@@ -14,7 +14,8 @@ pub enum Event {
     Looked {
         /// Jobs whose objects it has, with their sizes.
         cached: Vec<(JobId, u64)>,
-        /// Jobs that an earlier run saw refused, with what was said then.
+        /// Jobs whose refusal by an earlier run is kept, with what was said
+        /// then.
         refused: Vec<(JobId, Failure)>,
     },
     /// Something that the user should hear, and that ends nothing.
@@ -53,10 +54,10 @@ pub enum Event {
         job: JobId,
         /// Where and when.
         run: JobRun,
-        /// The object.
-        built: Built,
+        /// How large it is, and what making it took.
+        compiled: Compiled,
     },
-    /// A kernel could not be made.
+    /// A job failed.
     Failed {
         /// The job.
         job: JobId,

@@ -52,7 +52,7 @@ pub struct ExecutorOptions {
     pub remote: Option<Remote>,
     /// Where objects are shared with other machines.
     pub shared: Option<Arc<SharedCache>>,
-    /// Whether kernels that the store knows to be refused are tried again.
+    /// Whether jobs are run again whose refusal the store keeps.
     pub retry_refused: bool,
     /// Directories besides the sources that compilers may read.
     pub admitted: Vec<PathBuf>,
@@ -70,10 +70,9 @@ pub struct Remote {
 /// What a run made.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
-    /// What the store has of each job; `None` where the kernel failed.
+    /// What the store has of each job; `None` where the job failed.
     pub objects: Vec<Option<ObjectInfo>>,
-    /// Kernels that could not be made, by job, ascending; events had the
-    /// compiler's words.
+    /// Jobs that failed, ascending; events had the compiler's output.
     pub failures: Vec<(JobId, FailureKind)>,
     /// Jobs that the store had, or the shared cache.
     pub cached: usize,
@@ -83,7 +82,7 @@ pub struct Summary {
     pub remote: usize,
     /// Jobs that were compiled.
     pub compiled: usize,
-    /// Of the failures, those that an earlier run saw.
+    /// Of the failures, those that an earlier run saw and the store kept.
     pub refused_before: usize,
 }
 
@@ -119,7 +118,7 @@ impl Executor<'_> {
     /// # Errors
     /// [`CompileError`] where the build can't go on: interrupted, a full
     /// disk, a compiler that can't be started. What was made until then is in
-    /// the store. A kernel that fails is no error but part of the summary.
+    /// the store. A job that fails is no error but part of the summary.
     pub fn run(&self, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(self.options.jobs.max(1))
@@ -147,8 +146,8 @@ impl Executor<'_> {
         results.settle(&to_run)
     }
 
-    /// Looks for the jobs in the store, and in the shared cache; gives those
-    /// that are left to run.
+    /// Looks for the jobs' objects in the store and in the shared cache, and for
+    /// kept refusals; gives the jobs that are left to run.
     fn look_up(
         &self,
         pool: &ThreadPool,
@@ -387,20 +386,20 @@ impl Results<'_> {
             }
         };
         match &event {
-            Event::Finished { job, built, .. } => {
+            Event::Finished { job, compiled, .. } => {
                 self.made.push(*job);
                 if self.made.len() >= AT_ONCE {
                     self.keep_costs();
                     self.release(upload);
                 }
-                let here = built.site == Site::Here;
+                let here = compiled.site == Site::Here;
                 self.summary.remote += usize::from(!here);
                 self.summary.compiled += 1;
                 self.summary.objects[job.0] = object;
                 // What a job costs elsewhere, it does not cost here.
                 if here {
                     let plan = self.executor.plan;
-                    self.costs.push(CostRecord::new(plan, &plan[*job], built));
+                    self.costs.push(CostRecord::new(plan, &plan[*job], compiled));
                 }
             }
             Event::Failed { job, failure, .. } => {

@@ -15,7 +15,7 @@ use crate::current::Current;
 use crate::error::CompileError;
 use crate::history::{self, History, HistoryRecord};
 use crate::job::Failure;
-use crate::store::{About, Now as Asked, ObjectInfo, ObjectStore};
+use crate::store::{About, Now, ObjectInfo, ObjectStore};
 
 /// Earlier keys of the same kernel that are looked at for the nearest one.
 const CANDIDATES: usize = 1000;
@@ -107,7 +107,7 @@ impl fmt::Display for Change {
 pub enum State {
     /// Its object: nothing would run.
     Stored(ObjectInfo),
-    /// That it is refused: nothing would run, and this would be told again.
+    /// A kept refusal: nothing would run, and this would be told again.
     Refused(Failure),
     /// It would be compiled: this is different from when it was built last.
     Changed(Vec<Change>),
@@ -152,7 +152,7 @@ pub fn explain(
     let previous = history.get(key);
     let last = info.clone().or_else(|| store.info(previous?.job));
     let answers = last.map(|info| store.answers(&info)).unwrap_or_default();
-    let now = Now { plan, job, toolchain_files: &files, store, history };
+    let planned = PlannedJob { plan, job, toolchain_files: &files, store, history };
     let refusal = store.refusal(job.digest, asked);
     let state = match (store.lookup(job.digest, asked).ok_or(refusal), previous) {
         (Ok(info), _) => State::Stored(info),
@@ -170,8 +170,8 @@ pub fn explain(
             State::Changed(changes)
         }
         (Err(None), Some(record)) if record.job == job.digest => State::Gone,
-        (Err(None), Some(record)) => State::Changed(now.since(record)),
-        (Err(None), None) => State::New(now.nearest()),
+        (Err(None), Some(record)) => State::Changed(planned.since(record)),
+        (Err(None), None) => State::New(planned.nearest()),
     };
     let known = |(name, digest): &(String, Digest)| (group(name), name.clone(), *digest);
     Ok(Explanation {
@@ -189,7 +189,7 @@ pub fn explain(
 }
 
 /// How a path differs from what a compiler was told of it.
-fn change(path: &Path, then: &Answer, asked: Asked<'_>) -> Option<Change> {
+fn change(path: &Path, then: &Answer, asked: Now<'_>) -> Option<Change> {
     let now = match (asked.source, path.is_relative()) {
         (Some((sources, source)), true) => sources.answer(source, path, asked.looks.digests()),
         _ => asked.looks.answer(path, then.query()).unwrap_or(Answer::Other),
@@ -226,7 +226,8 @@ fn decides(name: &str, language: Language) -> bool {
     }
 }
 
-struct Now<'a> {
+/// A job of the plan, and what is known to compare it with.
+struct PlannedJob<'a> {
     plan: &'a Plan,
     job: &'a Job,
     toolchain_files: &'a [(String, Digest)],
@@ -234,7 +235,7 @@ struct Now<'a> {
     history: &'a History,
 }
 
-impl Now<'_> {
+impl PlannedJob<'_> {
     fn source(&self) -> &Source {
         &self.plan[self.job.source]
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a kernel could not be made. Refusals are kept in this form.
+/// Why a job failed. Only one of these reasons is a refusal: the compiler ran to its
+/// end and said no. The object store keeps failures in this form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

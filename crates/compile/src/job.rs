@@ -1,4 +1,9 @@
 //! One job: a compiler started, its result checked.
+//!
+//! A job ends with an `Outcome`: an `Object` or a `FailedJob`, each with what it
+//! rests on, for the worker that stores it. Whoever follows a build by its events
+//! gets [`Compiled`] or [`Failure`] instead, which say what making the object, or
+//! trying to, took.
 
 use std::fs;
 use std::io;
@@ -6,25 +11,24 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gfxpack_launch::{Launcher, Place, Run};
-use gfxpack_model::JobId;
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::{End, Timestamp, Usage};
 use gfxpack_toolchain::ToolchainError;
 
-use crate::context::BuildContext;
+use crate::context::{BuildContext, command_of};
+use crate::diagnostics;
 use crate::error::CompileError;
 use crate::judge::{self, Fresh, Judged};
 use crate::stage::Stage;
 use crate::store::RestsOn;
-use crate::verdict;
 
 pub use crate::failure_kind::FailureKind;
 
-/// A code object, as made.
+/// A job that made an object: what is told of both.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Built {
-    /// Bytes.
+pub struct Compiled {
+    /// Bytes of the object.
     pub size: u64,
     /// How long the compiler ran.
     pub duration: Duration,
@@ -49,7 +53,7 @@ pub enum Site {
     },
 }
 
-/// A kernel that could not be made, with the compiler's words.
+/// A job that made no object, and why: what is told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// What happened.
@@ -71,15 +75,15 @@ impl Failure {
         Self { kind, output, duration, usage, site }
     }
 
-    /// Whether the compiler would say the same of this kernel again: what is
-    /// wrong is the kernel, and not the machine or the moment.
+    /// Whether the kernel itself is wrong, and not the machine or the moment, so
+    /// that another run would fail the same.
     #[must_use]
-    pub fn is_of_the_kernel(&self) -> bool {
-        verdict::lasts(&self.kind, &self.output)
+    pub fn is_kernels_fault(&self) -> bool {
+        diagnostics::is_kernels_fault(&self.kind, &self.output)
     }
 }
 
-/// A code object with what it rests on.
+/// A code object that is not stored yet, with what it rests on.
 pub(crate) struct Object {
     pub(crate) bytes: Vec<u8>,
     pub(crate) rests_on: RestsOn,
@@ -88,11 +92,11 @@ pub(crate) struct Object {
     pub(crate) site: Site,
 }
 
-/// A kernel that could not be made.
+/// A failure that is not stored yet.
 pub(crate) struct FailedJob {
     pub(crate) failure: Failure,
     /// What it rests on, as an object does; `None` where it is not to be
-    /// kept, since it might be no more the next time.
+    /// kept, since the next run might end otherwise.
     pub(crate) rests_on: Option<RestsOn>,
 }
 
@@ -114,7 +118,7 @@ const ROUNDS: usize = 64;
 /// Runs a job in the directory of its staged source; `scratch` is its own.
 pub(crate) fn run(
     context: &BuildContext<'_>,
-    index: JobId,
+    job: &Job,
     stage: &Stage,
     scratch: &Path,
 ) -> Result<Outcome, CompileError> {
@@ -125,7 +129,7 @@ pub(crate) fn run(
         let mut rounds = 0..ROUNDS;
         let done = loop {
             let place = (stage, scratch);
-            match attempt(context, launcher, index, place, &mut fresh, &mut spent)? {
+            match attempt(context, launcher, job, place, &mut fresh, &mut spent)? {
                 Attempt::Again if rounds.next().is_some() => {}
                 Attempt::Again | Attempt::NotThisWay => break None,
                 Attempt::Done(done) => break Some(*done),
@@ -137,15 +141,15 @@ pub(crate) fn run(
                 (object.duration, object.usage) = (started.elapsed(), spent);
                 return Ok(Ok(object));
             }
-            Some(Err(mut refusal)) => {
-                let failure = &mut refusal.failure;
+            Some(Err(mut failed)) => {
+                let failure = &mut failed.failure;
                 (failure.duration, failure.usage) = (started.elapsed(), spent);
                 let is_last = at + 1 == context.launchers.len();
                 if is_last || matches!(failure.kind, FailureKind::TimedOut(_)) {
-                    return Ok(Err(refusal));
+                    return Ok(Err(failed));
                 }
                 // Whatever failed by a shortcut is for the driver to say.
-                let Failure { kind, output, .. } = &refusal.failure;
+                let Failure { kind, output, .. } = &failed.failure;
                 tracing::debug!(%kind, output, "a shortcut failed");
             }
         }
@@ -154,24 +158,24 @@ pub(crate) fn run(
     Ok(Err(Failure { duration: started.elapsed(), usage: spent, ..endless }.into()))
 }
 
-/// What became of one start of a job's compiler.
+/// What came of starting a job's compiler once.
 enum Attempt {
     /// The launcher is not for this job.
     NotThisWay,
     /// It looked for files that are laid out by now.
     Again,
+    /// It ran to its end.
     Done(Box<Outcome>),
 }
 
 fn attempt(
     context: &BuildContext<'_>,
     launcher: &dyn Launcher,
-    index: JobId,
+    job: &Job,
     (stage, scratch): (&Stage, &Path),
     fresh: &mut Fresh,
     spent: &mut Usage,
 ) -> Result<Attempt, CompileError> {
-    let job = &context.plan[index];
     let (output, deps_file) = (&scratch.join("o"), &scratch.join("d"));
     for file in [output, deps_file] {
         match fs::remove_file(file) {
@@ -183,7 +187,7 @@ fn attempt(
     }
     let place = Place { stage: stage.dir(), scratch, output, deps_file };
     let since = Timestamp::now();
-    let run = match launcher.run(&context.command(index), &place) {
+    let run = match launcher.run(&command_of(job), &place) {
         Ok(Some(run)) => run,
         Ok(None) => return Ok(Attempt::NotThisWay),
         // A kernel whose arguments no program can be started with.
@@ -242,12 +246,12 @@ fn ended(
             }
             Err(kind) => (kind, rests_on),
         },
-        (End::Exited(_), _) if lacks_room(&run.output) => {
+        (End::Exited(_), _) if diagnostics::lacks_room(&run.output) => {
             tracing::debug!(run.output, "the compiler could not write");
             let full = io::ErrorKind::StorageFull.into();
             return Err(CompileError::io("write", place.scratch)(full));
         }
-        (End::Exited(code), Ok(rests_on)) => match killed(&run.output) {
+        (End::Exited(code), Ok(rests_on)) => match diagnostics::killed(&run.output) {
             Some(signal) => (FailureKind::Crashed(signal), None),
             None => (FailureKind::Refused(code), rests_on),
         },
@@ -256,44 +260,8 @@ fn ended(
     };
     let failure = Failure::new(kind, run.output);
     // The driver's word is the one that is told.
-    let keep = run.by_driver && verdict::lasts(&failure.kind, &failure.output);
+    let keep = run.by_driver && failure.is_kernels_fault();
     Ok(Err(FailedJob { failure, rests_on: rests_on.filter(|_| keep) }))
-}
-
-/// The signal that ended the compiler behind a driver, which itself exits:
-/// what runs out of memory is not refused. A crash is the compiler's own word.
-///
-/// Source: LLVM, `llvm/lib/Support/Unix/Program.inc` and clang's
-/// `Compilation::ExecuteCommand`, which print `strsignal`'s words.
-fn killed(words: &str) -> Option<i32> {
-    let of = |name: &str| words.contains(&format!("unable to execute command: {name}"));
-    if of("Killed") {
-        Some(9)
-    } else if of("Terminated") {
-        Some(15)
-    } else {
-        None
-    }
-}
-
-/// Whether a compiler failed for want of room on the disk, which is no word
-/// on the kernel. What it says of a place in a source is one.
-///
-/// Source: LLVM, `llvm/lib/Support/raw_ostream.cpp`, `report_fatal_error` of
-/// its destructor; clang's `err_fe_unable_to_open_output`; `strerror`'s words.
-fn lacks_room(words: &str) -> bool {
-    const SAID: [&str; 4] = [
-        "No space left on device",
-        "Disk quota exceeded",
-        "IO failure on output stream",
-        "File too large",
-    ];
-    words.lines().any(|line| {
-        let at = line.to_ascii_lowercase().find("error:");
-        at.is_some_and(|at| {
-            !verdict::names_place(line) && SAID.iter().any(|said| line[at..].contains(said))
-        })
-    })
 }
 
 fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>, CompileError> {
@@ -316,39 +284,5 @@ pub(crate) fn checked(job: &Job, bytes: Vec<u8>) -> Result<Vec<u8>, FailureKind>
             found: code_object::spelled(&found),
         }),
         Err(error) => Err(FailureKind::NoCodeObject(error.to_string())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_compiler_that_was_killed_is_told_from_one_that_refuses() {
-        let words = |name| format!("clang: error: unable to execute command: {name}\n");
-        assert_eq!(killed(&words("Killed")), Some(9));
-        assert_eq!(killed(&words("Terminated")), Some(15));
-        assert_eq!(killed(&words("Segmentation fault")), None);
-        assert_eq!(killed("k.cl:1:1: error: unknown type name\n"), None);
-    }
-
-    #[test]
-    fn a_full_disk_is_told_from_what_a_source_says() {
-        for words in [
-            "fatal error: error in backend: IO failure on output stream: No space left on device",
-            "error: unable to open output file 'x.o': 'No space left on device'",
-            "ld.lld: error: failed to write output 'x': Disk quota exceeded\n1 error generated.",
-            "LLVM ERROR: IO failure on output stream: File too large\n",
-        ] {
-            assert!(lacks_room(words), "{words}");
-        }
-        for words in [
-            "k.cl:1:2: error: No space left on device\n#error No space left on device\n",
-            "k.cl:1:2: fatal error: No space left on device",
-            "k.cl:3:5: error: use of undeclared identifier 'x'\n puts(\"No space left on device\");",
-            "",
-        ] {
-            assert!(!lacks_room(words), "{words}");
-        }
     }
 }

@@ -165,12 +165,8 @@ impl Asked {
             let laid_out = || stage.found(context.sources, &below);
             if let Some(answer) = asked.found.then(laid_out).flatten() {
                 // By way of `..`, another file may lie there.
-                if context.sources.is_other(
-                    stage.source(),
-                    &below,
-                    &answer,
-                    context.looks.digests(),
-                ) {
+                let digests = context.looks.digests();
+                if context.sources.is_other(stage.source(), &below, &answer, digests) {
                     self.reads.get_or_insert(below.clone());
                 }
                 self.sources.insert((below.clone(), answer));

@@ -16,6 +16,7 @@
 mod context;
 mod costs;
 mod current;
+mod diagnostics;
 mod error;
 mod event;
 mod executor;
@@ -32,13 +33,11 @@ mod planned;
 mod remote;
 mod remote_error;
 mod schedule;
-mod shard;
 mod shared;
 mod source;
 mod source_dirs;
 mod stage;
 mod store;
-mod verdict;
 mod worker_pool;
 
 pub use costs::KnownCosts;
@@ -53,7 +52,7 @@ pub use gfxpack_process::{
     Cancel, FileDigests, Usage, kill_children, state_of, touch, write_atomic,
 };
 pub use history::History;
-pub use job::{Built, Failure, FailureKind, Site};
+pub use job::{Compiled, Failure, FailureKind, Site};
 pub use memory::{available_memory, default_jobs};
 pub use origin::{StoredContent, Trees};
 pub use planned::for_plan;
@@ -61,7 +60,6 @@ pub use remote::{
     Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers, ToolchainSource,
 };
 pub use remote_error::RemoteError;
-pub use shard::{ManifestError, list_manifests, read_manifest, write_manifest};
 pub use shared::{SharedCache, SharedStore, Upload};
 pub use source::SourceSet;
 pub use source_dirs::SourceDirs;

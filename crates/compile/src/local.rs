@@ -42,7 +42,8 @@ impl<'a> LocalContext<'a> {
 
     /// Runs a job of the plan to its end. Storing what was made is the caller's.
     pub(crate) fn run(&self, job: JobId) -> Result<Outcome, CompileError> {
-        let stage = self.stage(self.context.plan[job].source)?;
+        let job = &self.context.plan[job];
+        let stage = self.stage(job.source)?;
         let scratch = tempfile::Builder::new()
             .prefix("job-")
             .tempdir_in(self.work.path())

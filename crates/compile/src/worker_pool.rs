@@ -10,7 +10,7 @@ use crate::context::BuildContext;
 use crate::costs::usual_memory;
 use crate::error::CompileError;
 use crate::event::{Event, JobRun};
-use crate::job::{Built, FailedJob, Object, Outcome, Site};
+use crate::job::{Compiled, FailedJob, Object, Outcome, Site};
 use crate::local::LocalContext;
 use crate::memory_limiter::{MemoryLimiter, Permit};
 use crate::remote::{RemoteContext, RemoteOutcome};
@@ -122,8 +122,8 @@ impl WorkerPool<'_> {
                 if site == Site::Here {
                     self.schedule.used(index, usage.peak_memory);
                 }
-                let built = Built { size: bytes.len() as u64, duration, usage, site };
-                report(sender, Event::Finished { job: index, run, built }, Some(info));
+                let compiled = Compiled { size: info.size, duration, usage, site };
+                report(sender, Event::Finished { job: index, run, compiled }, Some(info));
             }
             Err(FailedJob { failure, rests_on }) => {
                 if let Some(rests_on) = rests_on {

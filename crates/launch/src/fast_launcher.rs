@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::RwLock;
 
-use gfxpack_model::JobId;
+use gfxpack_model::Digest;
 use gfxpack_process::Usage;
 use gfxpack_process::watch::{Recorder, recorded};
 use gfxpack_toolchain::ToolchainError;
@@ -30,7 +30,7 @@ pub struct FastLauncher<'a> {
     headers: HeaderOptions<'a>,
     starter: Starter<'a>,
     /// The precompiled headers that were made, by a command's id.
-    made: RwLock<HashMap<JobId, UsedHeader>>,
+    made: RwLock<HashMap<Digest, UsedHeader>>,
 }
 
 impl<'a> FastLauncher<'a> {
@@ -54,7 +54,7 @@ impl<'a> FastLauncher<'a> {
 }
 
 impl Launcher for FastLauncher<'_> {
-    fn groups(&self, commands: &[Command<'_>]) -> Vec<Vec<JobId>> {
+    fn groups(&self, commands: &[Command<'_>]) -> Vec<Vec<usize>> {
         if self.shortcuts.precompiled_header { groups(commands) } else { Vec::new() }
     }
 
@@ -68,7 +68,7 @@ impl Launcher for FastLauncher<'_> {
 
     fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, ToolchainError> {
         let Some((defines, commands)) = self.direct(command) else { return Ok(None) };
-        let used = self.made.read().expect("no panic inside").get(&command.id).cloned();
+        let used = self.made.read().expect("no panic inside").get(&command.job).cloned();
         let values = TemplateValues {
             input: command.main(),
             defines: &defines,

@@ -73,7 +73,7 @@ impl Loaded {
         let mut environment = environment.to_vec();
         preload::fork_server_into(&mut environment)?;
         let (control, theirs) = UnixStream::pair()?;
-        #[expect(clippy::disallowed_methods, reason = "the other place that starts programs")]
+        #[expect(clippy::disallowed_methods, reason = "the compiler as a server, started once")]
         let mut command = Command::new(program);
         command
             .current_dir("/")

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use gfxpack_model::args::Args;
 use gfxpack_model::compiler::Program;
-use gfxpack_model::{JobId, Language, SourceId, TargetId, ToolchainId};
+use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_process::watch::{KeptAnswers, Record, Unwatched};
 use gfxpack_process::{End, Output, Usage};
 use gfxpack_toolchain::ToolchainError;
 
 /// Runs compiler commands, several at once.
 pub trait Launcher: Sync {
-    /// Groups of commands, by their ids, each of which is worth preparing
-    /// before its commands are run; the largest first. No command is in two,
-    /// most may be in none.
-    fn groups(&self, _commands: &[Command<'_>]) -> Vec<Vec<JobId>> {
+    /// Groups of commands, by their places in the list, each of which is worth
+    /// preparing before its commands are run; the largest first. No command is in
+    /// two, most may be in none.
+    fn groups(&self, _commands: &[Command<'_>]) -> Vec<Vec<usize>> {
         Vec::new()
     }
 
@@ -43,8 +43,8 @@ pub trait Launcher: Sync {
 /// What is compiled, how, and by which compiler.
 #[derive(Debug, Clone, Copy)]
 pub struct Command<'a> {
-    /// The job that it is of.
-    pub id: JobId,
+    /// The digest of the job that it is of.
+    pub job: Digest,
     /// The compiler's number among the toolchains of the build.
     pub toolchain: ToolchainId,
     /// The driver that takes the arguments.

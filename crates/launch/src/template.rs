@@ -267,7 +267,7 @@ fn parse_one(words: &[String], input: &str, between: &[&String]) -> Option<Comma
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_model::{JobId, SourceId};
+    use gfxpack_model::{Digest, SourceId};
 
     use super::*;
 
@@ -330,9 +330,9 @@ mod tests {
         let key = |words: &[&str]| {
             let arguments = words.iter().copied().collect();
             let (program, language) = (Program::Clang, Language::Hip);
-            let (id, toolchain, source) = (JobId(0), ToolchainId(0), SourceId(0));
+            let (job, toolchain, source) = (Digest::of(b"job"), ToolchainId(0), SourceId(0));
             CommandKey::from_command(&Command {
-                id,
+                job,
                 toolchain,
                 program,
                 language,

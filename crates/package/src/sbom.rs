@@ -192,24 +192,8 @@ fn document(
     making: &Making,
 ) -> Value {
     let full = format!("{}-{}", spec.version, spec.revision);
-    let mut files = Vec::new();
     let mut relations = vec![relation("SPDXRef-DOCUMENT", "DESCRIBES", PACKAGE)];
-    for (number, (file, Checksums { sha1, sha256 })) in spec.files.iter().zip(checksums).enumerate()
-    {
-        let id = format!("SPDXRef-Installed-{number}");
-        relations.push(relation(PACKAGE, "CONTAINS", &id));
-        // What is in memory was written by gfxpack itself, and what holds
-        // no kernels was measured on a GPU.
-        let holds_kernels =
-            file.path.ends_with(".kdb") || file.path.contains("/rocfft_kernel_cache");
-        let compiled = matches!(file.content, Content::File(_)) && holds_kernels;
-        let sources = 0..if compiled { making.sources.len() } else { 0 };
-        relations
-            .extend(sources.map(|source| {
-                relation(&id, "GENERATED_FROM", &format!("SPDXRef-Source-{source}"))
-            }));
-        files.push(file_entry(&id, &format!(".{}", file.path), sha1, sha256));
-    }
+    let mut files = installed_files(spec, checksums, making, &mut relations);
     files.extend(making.sources.iter().enumerate().map(source_entry));
 
     let mut packages = vec![main_entry(spec, &full, checksums)];
@@ -248,6 +232,34 @@ fn document(
         document["hasExtractedLicensingInfos"] = references.into();
     }
     document
+}
+
+/// The files that the package installs, and how they are related to it and to the
+/// sources.
+fn installed_files(
+    spec: &PackageSpec,
+    checksums: &[Checksums],
+    making: &Making,
+    relations: &mut Vec<Value>,
+) -> Vec<Value> {
+    let mut files = Vec::new();
+    for (number, (file, Checksums { sha1, sha256 })) in spec.files.iter().zip(checksums).enumerate()
+    {
+        let id = format!("SPDXRef-Installed-{number}");
+        relations.push(relation(PACKAGE, "CONTAINS", &id));
+        // What is in memory was written by gfxpack itself, and what holds
+        // no kernels was measured on a GPU.
+        let holds_kernels =
+            file.path.ends_with(".kdb") || file.path.contains("/rocfft_kernel_cache");
+        let compiled = matches!(file.content, Content::File(_)) && holds_kernels;
+        let sources = 0..if compiled { making.sources.len() } else { 0 };
+        relations
+            .extend(sources.map(|source| {
+                relation(&id, "GENERATED_FROM", &format!("SPDXRef-Source-{source}"))
+            }));
+        files.push(file_entry(&id, &format!(".{}", file.path), sha1, sha256));
+    }
+    files
 }
 
 /// The package as it is installed, with the SHA-1s of its files.

@@ -310,7 +310,7 @@ pub fn failed(asked: &Asked, hint: &'static str) -> Option<Error> {
     let (failed, total) = (failed.len(), asked.problems.len());
     (failed > 0).then(|| {
         let message = format!("failed to ask for {failed} of {}", counted(total, "problem"));
-        Error::new(ErrorKind::Refused, message, hint)
+        Error::new(ErrorKind::Incomplete, message, hint)
     })
 }
 

@@ -34,7 +34,7 @@ use crate::text::counted;
 pub(crate) const REPAIRS: u32 = 2;
 
 /// What a build made.
-pub struct Made {
+pub struct BuiltKdbs {
     /// The kdbs, in the plan's order.
     pub kdbs: Vec<MadeKdb>,
     /// How the jobs ended.
@@ -70,13 +70,13 @@ pub struct MissingKernel {
 /// what was made; all others are in the kdbs.
 ///
 /// # Errors
-/// Where the build as a whole fails; a kernel that is refused is no error.
+/// Where the build as a whole fails; a job that fails is no error.
 pub(crate) fn build(
     prepared: &Prepared,
     options: &BuildOptions,
     remote: &RemoteBackends,
     progress: &dyn Progress,
-) -> Result<Made> {
+) -> Result<BuiltKdbs> {
     reported(prepared, options, None, progress, |facts| {
         for kdb in &prepared.plan.kdbs {
             try_directory(&options.out.join(kdb.format.output_dir()))?;
@@ -141,7 +141,7 @@ fn run(
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
     facts: &mut Facts,
-) -> Result<Made> {
+) -> Result<BuiltKdbs> {
     let executor_options = executor_options(prepared, options, remote);
     let plan = &prepared.plan;
     let mut repairs = REPAIRS;
@@ -186,7 +186,7 @@ fn run(
                     let count = counted(refused.write(plan, path)?, "refused kernel");
                     progress.note(&format!("{count} listed in {}", path.display()));
                 }
-                return Ok(Made { kdbs, summary });
+                return Ok(BuiltKdbs { kdbs, summary });
             }
         }
     }
@@ -382,7 +382,7 @@ mod tests {
     use crate::library::Library;
 
     #[test]
-    fn a_kdb_that_is_refused_does_not_stay() {
+    fn a_kdb_that_does_not_pass_verification_does_not_stay() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("gfx906_60.kdb");
         let key = KernelKey::for_source("a.cl", "", "gfx906");

@@ -12,7 +12,7 @@ use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
 
 use crate::ask::{Answered, Coverage, coverage};
-use crate::build::{self, Made, MadeKdb};
+use crate::build::{self, BuiltKdbs, MadeKdb};
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::kdb_check::{Checked, KdbCheck};
@@ -47,7 +47,7 @@ pub struct Dist<'a> {
 }
 
 /// What a run made.
-pub struct Built {
+pub struct FinishedDist {
     /// The kdbs, in the plan's order.
     pub kdbs: Vec<MadeKdb>,
     /// The packages.
@@ -98,7 +98,7 @@ impl<'a> Dist<'a> {
     ///
     /// # Errors
     /// For options that no package can be made with.
-    pub fn check_packages(&self, progress: &dyn Progress) -> Result<Option<PackagePlan<'a>>> {
+    pub fn check_packages(&self, progress: &dyn Progress) -> Result<Option<PackageSettings<'a>>> {
         let Some(options) = &self.options.package else { return Ok(None) };
         let release = packages::release(options, &self.prepared.inputs.library, progress)?;
         self.check_layout(options, &release, progress);
@@ -106,7 +106,7 @@ impl<'a> Dist<'a> {
         let targets: Vec<Target> = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
         packages::check(&release, targets.iter(), options)?;
         let shipped = Shipped::find(&options.tuning, &targets, progress)?;
-        Ok(Some(PackagePlan { options, release, shipped }))
+        Ok(Some(PackageSettings { options, release, shipped }))
     }
 
     /// Warns where the library that was asked does not look for kernels where
@@ -130,34 +130,34 @@ impl<'a> Dist<'a> {
     /// Compiles, assembles, verifies, packages and records.
     ///
     /// # Errors
-    /// Where a step fails. Kernels that are refused are no error:
-    /// [`Built::outcome`] tells whether they are allowed to be missing.
+    /// Where a step fails. Jobs that fail are no error:
+    /// [`FinishedDist::outcome`] tells whether their kernels are allowed to be missing.
     pub fn run(
         &self,
-        packaging: Option<PackagePlan<'_>>,
+        settings: Option<PackageSettings<'_>>,
         progress: &dyn Progress,
-    ) -> Result<Built> {
+    ) -> Result<FinishedDist> {
         let (prepared, options) = (&self.prepared, &self.options.build);
-        let signer = packaging.as_ref().map(PackagePlan::signer).transpose()?.flatten();
+        let signer = settings.as_ref().map(PackageSettings::signer).transpose()?.flatten();
         report::check(options)?;
         let remote = RemoteBackends::connect(options)?;
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
         self.report_toolchains(progress);
-        let Made { kdbs, summary } = build::build(prepared, options, &remote, progress)?;
+        let BuiltKdbs { kdbs, summary } = build::build(prepared, options, &remote, progress)?;
         let missing: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
         // A package of nothing would only take the place of one that has kernels.
         let empty = kdbs.iter().any(|kdb| kdb.kernels == 0 && !kdb.missing.is_empty());
-        let is_allowed = missing == 0 || (options.allow_partial && !(empty && packaging.is_some()));
+        let is_allowed = missing == 0 || (options.allow_partial && !(empty && settings.is_some()));
         let mut packages = MadePackages::default();
-        if let Some(packaging) = packaging.filter(|_| is_allowed) {
-            packages = self.package(&kdbs, &packaging, signer.as_ref(), progress)?;
+        if let Some(settings) = settings.filter(|_| is_allowed) {
+            packages = self.package(&kdbs, &settings, signer.as_ref(), progress)?;
         }
         let signer = signer.filter(|_| is_allowed);
         let outputs = prepared.cache.outputs(&options.out)?;
         record::write(&options.out, &kdbs, &packages, signer.as_ref(), &outputs, progress)?;
         let coverage = self.coverage(&kdbs);
         prepared.cache.shrink(progress);
-        Ok(Built { kdbs, packages, summary, coverage, missing, is_allowed })
+        Ok(FinishedDist { kdbs, packages, summary, coverage, missing, is_allowed })
     }
 
     fn report_toolchains(&self, progress: &dyn Progress) {
@@ -173,21 +173,21 @@ impl<'a> Dist<'a> {
     fn package(
         &self,
         kdbs: &[MadeKdb],
-        packaging: &PackagePlan<'_>,
+        settings: &PackageSettings<'_>,
         signer: Option<&Signer>,
         progress: &dyn Progress,
     ) -> Result<MadePackages> {
         let (prepared, out) = (&self.prepared, &self.options.build.out);
         let releases = kdbs.iter().map(|kdb| {
-            let (release, options) = (&packaging.release, packaging.options);
+            let (release, options) = (&settings.release, settings.options);
             (kdb, packages::of_target(release, options, &prepared.inputs.library, &kdb.target))
         });
         let releases: Vec<_> = releases.collect();
         let inputs = &self.options.prepare.inputs;
         hidden::warn(&releases, &inputs.missing_from, inputs.max_object_bytes, progress);
-        let planned = packages::plan(&releases, &packaging.shipped, packaging.options)?;
+        let planned = packages::plan(&releases, &settings.shipped, settings.options)?;
         let outputs = prepared.cache.outputs(out)?;
-        writers::write(&planned, packaging.options, signer, out, &outputs, progress)
+        writers::write(&planned, settings.options, signer, out, &outputs, progress)
     }
 
     /// Has the library that was asked look for its kernels in the files that were
@@ -198,23 +198,23 @@ impl<'a> Dist<'a> {
     /// Where it can't be run, or a kernel is missing whose source is here.
     pub fn check_kdbs(
         &self,
-        built: &Built,
+        finished: &FinishedDist,
         jobs: usize,
         progress: &dyn Progress,
         each: &mut dyn FnMut(&Checked),
     ) -> Result<()> {
         let prepared = &self.prepared;
         if let Answered::Plans(asked) = &prepared.asked {
-            let files = built.kdbs.iter().map(|kdb| (&kdb.target, kdb.path.as_path()));
+            let files = finished.kdbs.iter().map(|kdb| (&kdb.target, kdb.path.as_path()));
             return asked.check(files, progress);
         }
         let (Some(asked), Some(facts)) = (prepared.asked.miopen(), &prepared.inputs.library.asked)
         else {
             return Ok(());
         };
-        let files: Vec<PathBuf> = built.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
+        let files: Vec<PathBuf> = finished.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
         // Kernels that may be missing are not looked for.
-        let missing = built.kdbs.iter().flat_map(|kdb| &kdb.missing).map(|one| &one.key);
+        let missing = finished.kdbs.iter().flat_map(|kdb| &kdb.missing).map(|one| &one.key);
         let skipped = prepared.inputs.skipped.values().flatten();
         let may_be_missing = facts.without_source.iter().chain(missing).chain(skipped);
         let mut excused: Vec<KernelKey> = may_be_missing.cloned().collect();
@@ -227,7 +227,7 @@ impl<'a> Dist<'a> {
             without_source: &excused,
             jobs,
         };
-        let targets = built.kdbs.iter().map(|kdb| kdb.target.clone()).collect();
+        let targets = finished.kdbs.iter().map(|kdb| kdb.target.clone()).collect();
         check.run(&targets, progress, each)
     }
 
@@ -250,24 +250,24 @@ impl<'a> Dist<'a> {
 }
 
 /// What packages will have in common, checked.
-pub struct PackagePlan<'a> {
+pub struct PackageSettings<'a> {
     options: &'a PackageOptions,
     release: Release,
     shipped: Shipped,
 }
 
-impl PackagePlan<'_> {
+impl PackageSettings<'_> {
     fn signer(&self) -> Result<Option<Signer>> {
         let key = self.options.sign_key.as_deref();
         Ok(key.map(|key| Signer::new(key, self.release.source_date_epoch)).transpose()?)
     }
 }
 
-impl Built {
+impl FinishedDist {
     /// An error if kernels are missing that were not allowed to be.
     ///
     /// # Errors
-    /// One of the kind `ErrorKind::Refused`.
+    /// One of the kind `ErrorKind::Incomplete`.
     pub fn outcome(&self, packages: bool) -> Result<()> {
         if self.is_allowed {
             return Ok(());
@@ -278,6 +278,6 @@ impl Built {
             _ => "see the compiler's output above",
         };
         let total = kernels as usize + self.missing;
-        Err(error::refused(self.missing, total, reasons, packages))
+        Err(error::incomplete(self.missing, total, reasons, packages))
     }
 }

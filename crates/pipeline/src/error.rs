@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-use gfxpack_compile::{CompileError, ManifestError};
+use gfxpack_compile::CompileError;
 use gfxpack_debian::DebianError;
 use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
@@ -17,6 +17,7 @@ use gfxpack_plan::stored::{StoredError, WriteError as PlanWriteError};
 use gfxpack_process::{FileError, io_hint};
 use gfxpack_toolchain::ToolchainError;
 
+use crate::shards::manifest_files::ManifestError;
 use crate::text::counted;
 
 /// The result of a step of the pipeline.
@@ -34,10 +35,11 @@ pub enum ErrorKind {
     NotFound = 3,
     /// A shard is done, and has kernels that could not be compiled: running it
     /// again gives the same.
-    ShardRefused = 42,
-    /// Kernels are missing that could not be compiled or found, MIOpen failed on
-    /// problems, or layers of a model are not resolved.
-    Refused = 100,
+    ShardIncomplete = 42,
+    /// Not all that was asked for could be made: kernels are missing that could not
+    /// be compiled or found, MIOpen failed on problems, or layers of a model are not
+    /// resolved.
+    Incomplete = 100,
     /// A file or the cache did not pass verification, `kdb repair` lost rows, two
     /// kdbs differ, or something is wrong on this machine.
     Unsound = 101,
@@ -177,7 +179,7 @@ pub fn unsound(what: impl Display) -> Error {
 /// Kernels that could not be compiled or found, although the user did not allow
 /// that; `reasons` says where the reasons are reported. No package was made if
 /// `packages` were to be.
-pub fn refused(failed: usize, total: usize, reasons: &str, packages: bool) -> Error {
+pub fn incomplete(failed: usize, total: usize, reasons: &str, packages: bool) -> Error {
     let no_package = if packages { "; no package was made" } else { "" };
     let hint = match packages {
         _ if failed == total => reasons.to_owned(),
@@ -187,7 +189,7 @@ pub fn refused(failed: usize, total: usize, reasons: &str, packages: bool) -> Er
         }
     };
     let message = format!("failed to build {failed} of {}{no_package}", counted(total, "kernel"));
-    Error::new(ErrorKind::Refused, message, hint)
+    Error::new(ErrorKind::Incomplete, message, hint)
 }
 
 /// A panic, which has reported itself already.
@@ -235,7 +237,7 @@ impl Error {
 
     /// Whose fault it is, and what the user can do about it.
     fn judge(&self) -> (ErrorKind, Option<String>) {
-        use ErrorKind::{Internal, Interrupted, Usage};
+        use ErrorKind::{Internal, Usage};
 
         fn with(kind: ErrorKind, hint: impl ToString) -> (ErrorKind, Option<String>) {
             (kind, Some(hint.to_string()))
@@ -252,20 +254,13 @@ impl Error {
             Self::Plans(error) => with(Usage, error.hint()),
             Self::RocfftRead(error) => with(Usage, error.hint()),
             Self::RocfftWrite(error) => with(Internal, error.hint()),
-            Self::RocfftAsk(error) => {
-                let cancelled = matches!(error, gfxpack_rocfft::AskError::Cancelled);
-                let kind = if cancelled { Interrupted } else { Internal };
-                (kind, error.hint().map(str::to_owned))
-            }
+            Self::RocfftAsk(error) => (rocfft_ask_kind(error), error.hint().map(str::to_owned)),
             Self::Network(error) => with(Usage, error.hint()),
             Self::Harvest(error) => with(harvest_kind(error), error.hint()),
             Self::KdbCopy(error) => with(copy_kind(error), error.hint()),
             Self::KdbRead(error) => with(read_kind(error), error.hint()),
             Self::KdbWrite(error) => with(Internal, error.hint()),
-            Self::TuningMerge(error) => {
-                let is_write = matches!(error, gfxpack_tuning::MergeError::Write(_));
-                with(usage_if(!is_write), error.hint())
-            }
+            Self::TuningMerge(error) => with(tuning_merge_kind(error), error.hint()),
             Self::Repository(error) => with(usage_if(error.is_usage()), error.hint()),
             Self::Verify(error) => with(usage_if(error.is_usage()), error.hint()),
             Self::File(error) => with(usage_if(error.is_usage()), error.hint()),
@@ -273,10 +268,7 @@ impl Error {
             Self::Tool(error) => with(usage_if(error.is_usage()), error.hint()),
             Self::Compile(error) => with(compile_kind(error), error.hint()),
             Self::Toolchain(error) => with(toolchain_kind(error), error.hint()),
-            Self::Problems(error) => {
-                let stopped = matches!(error, ProblemsError::File(HarvestError::Interrupted));
-                with(if stopped { Interrupted } else { Usage }, error.hint())
-            }
+            Self::Problems(error) => with(problems_kind(error), error.hint()),
             Self::Ask(error) => (ask_kind(error), error.hint()),
             Self::Library(error) => with(library_kind(error), error.hint()),
             Self::Package(error) => {
@@ -301,8 +293,8 @@ impl Error {
     }
 }
 
-/// What to do about shards that have refused kernels.
-pub const SHARD_REFUSED_HINT: &str = "do not run it again: the compiler's output is below `failed` in --out; \
+/// What to do about shards with jobs that failed.
+pub const SHARD_INCOMPLETE_HINT: &str = "do not run it again: the compiler's output is below `failed` in --out; \
      `gfxpack merge --allow-partial` makes kdbs without these kernels";
 
 fn compile_kind(error: &CompileError) -> ErrorKind {
@@ -324,6 +316,27 @@ fn toolchain_kind(error: &ToolchainError) -> ErrorKind {
         | ToolchainError::NoDeviceLibs
         | ToolchainError::Unbuildable { .. } => ErrorKind::Usage,
         _ => ErrorKind::Internal,
+    }
+}
+
+fn rocfft_ask_kind(error: &gfxpack_rocfft::AskError) -> ErrorKind {
+    match error {
+        gfxpack_rocfft::AskError::Cancelled => ErrorKind::Interrupted,
+        _ => ErrorKind::Internal,
+    }
+}
+
+fn tuning_merge_kind(error: &gfxpack_tuning::MergeError) -> ErrorKind {
+    match error {
+        gfxpack_tuning::MergeError::Write(_) => ErrorKind::Internal,
+        _ => ErrorKind::Usage,
+    }
+}
+
+fn problems_kind(error: &ProblemsError) -> ErrorKind {
+    match error {
+        ProblemsError::File(HarvestError::Interrupted) => ErrorKind::Interrupted,
+        _ => ErrorKind::Usage,
     }
 }
 

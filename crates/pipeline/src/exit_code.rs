@@ -15,11 +15,11 @@ pub const MEANINGS: [(u8, &str); 8] = [
         "kernel not found (`lookup`, `kdb get`, `kdb disasm`, `kdb symbols`), no package (`install`), or no GPU (`install`, `detect`)",
     ),
     (
-        ErrorKind::ShardRefused.exit_code(),
+        ErrorKind::ShardIncomplete.exit_code(),
         "a shard is done and has refused kernels: running it again gives the same",
     ),
     (
-        ErrorKind::Refused.exit_code(),
+        ErrorKind::Incomplete.exit_code(),
         "kernels could not be compiled or found, `package` was given a kdb that lacks kernels, MIOpen failed on problems, rocFFT on plans, or layers of a model are not resolved",
     ),
     (

@@ -1,5 +1,5 @@
-//! `refused.log`: what compilers said of the first kernel of each reason for
-//! failing, whole. The terminal shows the first lines and names this file.
+//! `refused.log`: what compilers said of the first job of each reason for
+//! failing, whole, not only of those that they refused. The terminal shows the first lines and names this file.
 
 use std::fs;
 use std::io::{self, Read as _};

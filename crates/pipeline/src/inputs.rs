@@ -1,9 +1,9 @@
 //! Reads manifests and key lists, and loads the sources they name.
 
 mod asked;
+mod collector;
 mod key_list;
 mod plans;
-mod reader;
 mod text_file;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -31,14 +31,14 @@ use crate::refused_list::SkipList;
 use crate::source_tree;
 use crate::text::{counted, joined};
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
+use collector::{Excluded, InputCollector};
 use key_list::read_keys;
-use reader::{Excluded, Reader};
 use text_file::read_text;
 
-pub use reader::LeftOut;
+pub use collector::LeftOut;
 
 /// What the inputs come to.
-pub struct Read {
+pub struct ReadInputs {
     /// What each target wants.
     pub requests: Vec<TargetRequest>,
     /// All else that was read.
@@ -55,7 +55,7 @@ pub struct Inputs {
     pub(crate) _own_sources: Vec<Arc<TempDir>>,
     /// What the inputs say of themselves.
     pub library: Library,
-    /// Sources that the policy on licences refuses, with the reason.
+    /// Sources that the policy on licences rejects, with the reason.
     pub left_out: LeftOut,
     /// Of each target, what kdbs had already; empty where none were named.
     pub shares: Vec<Share>,
@@ -75,14 +75,39 @@ pub struct Inputs {
 ///
 /// # Errors
 /// Where inputs contradict each other, can't be read, or come to no kernel.
-pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<Read> {
+pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<ReadInputs> {
     if let Answered::Plans(plans) = asked {
-        let mut reader = Reader::new(inputs, true)?;
-        reader.plans(plans)?;
-        return reader.finish(inputs);
+        let mut collector = InputCollector::new(inputs, true)?;
+        collector.plans(plans)?;
+        return collector.finish(inputs);
     }
     let asked = asked.miopen();
-    if inputs.manifests.is_empty() && inputs.keys.is_empty() && asked.is_none() {
+    check_combination(inputs, asked.is_some())?;
+    let mut collector = InputCollector::new(inputs, asked.is_some())?;
+    for file in &inputs.manifests {
+        collector.manifest(file)?;
+    }
+    if !inputs.keys.is_empty() || asked.is_some() {
+        let dirs = SourceDirs::list(&inputs.source_dirs)
+            .map_err(|error| error::usage(error::in_full(&error), error.hint()))?;
+        for file in &inputs.keys {
+            collector.key_list(file, &dirs, inputs)?;
+        }
+        if collector.library.version.is_none() && asked.is_none() {
+            collector.library.version = source_tree::miopen_version(&inputs.source_dirs);
+        }
+        if let Some(asked) = asked {
+            collector.asked(asked, &dirs, inputs.dfsg)?;
+        }
+    }
+    let counts = collector.requests.iter().filter_map(|request| unknown_count(&request.target));
+    collector.warnings.extend(counts);
+    collector.finish(inputs)
+}
+
+/// Makes sure that there are inputs, and that each has what it needs.
+fn check_combination(inputs: &InputOptions, is_asked: bool) -> Result<()> {
+    if inputs.manifests.is_empty() && inputs.keys.is_empty() && !is_asked {
         return Err(error::usage(
             "failed to start: no kernels are given",
             "give what programs compute with --problems FILE or --plans FILE, keys with --keys FILE --source-dir \
@@ -106,39 +131,13 @@ pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<Read> {
             "check the path",
         ));
     }
-    if !inputs.source_dirs.is_empty() && inputs.keys.is_empty() && asked.is_none() {
+    if !inputs.source_dirs.is_empty() && inputs.keys.is_empty() && !is_asked {
         return Err(error::usage(
             "failed to use --source-dir: no keys are given",
             "give keys with --keys FILE, or problems with --problems FILE",
         ));
     }
-    let mut reader = Reader::new(inputs, asked.is_some())?;
-    for file in &inputs.manifests {
-        reader.manifest(file)?;
-    }
-    if !inputs.keys.is_empty() || asked.is_some() {
-        let dirs = SourceDirs::list(&inputs.source_dirs)
-            .map_err(|error| error::usage(error::in_full(&error), error.hint()))?;
-        for file in &inputs.keys {
-            let name = match file.as_os_str() == "-" {
-                true => "standard input".to_owned(),
-                false => file.display().to_string(),
-            };
-            let list = read_keys(file, &name)?;
-            if !(list.is_empty() && inputs.allow_empty_keys) {
-                reader.keys(&name, list.finish()?, &dirs, inputs.dfsg)?;
-                reader.has_input = true;
-            }
-        }
-        if reader.library.version.is_none() && asked.is_none() {
-            reader.library.version = source_tree::miopen_version(&inputs.source_dirs);
-        }
-        if let Some(asked) = asked {
-            reader.asked(asked, &dirs, inputs.dfsg)?;
-        }
-    }
-    reader.warnings.extend(reader.requests.iter().filter_map(|of| unknown_count(&of.target)));
-    reader.finish(inputs)
+    Ok(())
 }
 
 /// Makes sure that plans are the only input.
@@ -193,7 +192,7 @@ pub fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
     Ok(distinct)
 }
 
-impl Reader {
+impl InputCollector {
     /// Knows nothing yet but the targets and what is not built again.
     fn new(inputs: &InputOptions, is_asked: bool) -> Result<Self> {
         let targets = distinct(&inputs.targets)?;
@@ -212,7 +211,7 @@ impl Reader {
             excluded: Excluded {
                 present: Present::read(&inputs.missing_from, inputs.max_object_bytes)?,
                 had: BTreeMap::new(),
-                refused: SkipList::read(&inputs.skip_refused)?,
+                skip_list: SkipList::read(&inputs.skip_refused)?,
             },
             files: inputs.manifests.len() + inputs.keys.len(),
             for_miopen: !inputs.keys.is_empty() || is_asked,
@@ -221,6 +220,21 @@ impl Reader {
         })
     }
 
+    /// Adds the keys of a list, unless it is empty and may be.
+    fn key_list(&mut self, file: &Path, dirs: &SourceDirs, inputs: &InputOptions) -> Result<()> {
+        let name = match file.as_os_str() == "-" {
+            true => "standard input".to_owned(),
+            false => file.display().to_string(),
+        };
+        let list = read_keys(file, &name)?;
+        if !(list.is_empty() && inputs.allow_empty_keys) {
+            self.keys(&name, list.finish()?, dirs, inputs.dfsg)?;
+            self.has_input = true;
+        }
+        Ok(())
+    }
+
+    /// Adds the kernels of a manifest for all targets.
     fn manifest(&mut self, file: &Path) -> Result<()> {
         let text = read_text(file)?;
         let manifest = manifest::parse(&file.display().to_string(), &text)?;
@@ -236,7 +250,7 @@ impl Reader {
             let real = dir.join(&kernel.source);
             if !real.is_file() {
                 let problem = InputFault::MissingPath(real.display().to_string());
-                self.missing.push(kernel.location.error(problem));
+                self.wrong_paths.push(kernel.location.error(problem));
                 indices.insert(kernel.source.clone(), None);
                 continue;
             }
@@ -279,6 +293,7 @@ impl Reader {
         Ok(())
     }
 
+    /// Notes what a manifest says of its library.
     fn describe(&mut self, manifest: &Manifest) {
         let said = &manifest.library;
         for kernel in &manifest.kernels {
@@ -308,7 +323,7 @@ impl Reader {
         }
     }
 
-    /// Drops the keys of sources whose licences the policy refuses.
+    /// Drops the keys of sources whose licences the policy rejects.
     fn leave_out(&mut self, inputs: &InputOptions) -> Result<LeftOut> {
         let policy = LicensePolicy { dfsg: inputs.dfsg, allow: inputs.license_allow.clone() };
         let stated = inputs.stated_license.as_ref();
@@ -316,7 +331,7 @@ impl Reader {
         for (source, known) in &self.library.licenses {
             let stated = stated.filter(|_| known.is_empty());
             let licenses = known.iter().chain(stated);
-            if let Some(reason) = policy.refusal(licenses, self.generated.contains(source)) {
+            if let Some(reason) = policy.rejection(licenses, self.generated.contains(source)) {
                 left_out.insert(source.clone(), reason);
             }
         }
@@ -368,9 +383,9 @@ impl Reader {
         shares
     }
 
-    /// What is left out as refused, for the packages and the user.
+    /// What is left out by `--skip-refused`, for the packages and the user.
     fn describe_skipped(&mut self) {
-        let skipped = &self.excluded.refused;
+        let skipped = &self.excluded.skip_list;
         self.library.skipped =
             skipped.used.iter().map(|(target, keys)| (target.clone(), keys.len() as u64)).collect();
         let targets: Vec<&Target> = self.requests.iter().map(|request| &request.target).collect();
@@ -383,12 +398,12 @@ impl Reader {
         }
     }
 
-    fn finish(mut self, inputs: &InputOptions) -> Result<Read> {
+    fn finish(mut self, inputs: &InputOptions) -> Result<ReadInputs> {
         let left_out = self.leave_out(inputs)?;
-        if !self.missing.is_empty() && !inputs.allow_partial {
-            return Err(Error::Inputs(self.missing));
+        if !self.wrong_paths.is_empty() && !inputs.allow_partial {
+            return Err(Error::Inputs(self.wrong_paths));
         }
-        self.warnings.extend(self.missing.iter().map(ToString::to_string));
+        self.warnings.extend(self.wrong_paths.iter().map(ToString::to_string));
         if !self.has_input {
             self.requests.clear();
         }
@@ -426,9 +441,9 @@ impl Reader {
             unbuildable: self.unbuildable,
             key_errors: self.key_errors,
             warnings: self.warnings,
-            skipped: self.excluded.refused.used,
+            skipped: self.excluded.skip_list.used,
         };
-        Ok(Read { requests: self.requests, inputs })
+        Ok(ReadInputs { requests: self.requests, inputs })
     }
 }
 

@@ -10,15 +10,16 @@
 //! use gfxpack_pipeline::error::ErrorKind;
 //! use gfxpack_pipeline::exit_code::MEANINGS;
 //!
-//! assert_eq!(ErrorKind::Refused.exit_code(), 100);
+//! assert_eq!(ErrorKind::Incomplete.exit_code(), 100);
 //! assert!(MEANINGS.iter().any(|(code, _)| *code == 100));
 //! ```
 
 pub mod ask;
 pub mod asked_keys;
 pub mod build;
-pub mod build_view;
+pub mod build_status;
 pub mod cache;
+pub mod checked_files;
 pub mod destination;
 pub mod device_packages;
 pub mod dist;
@@ -73,5 +74,4 @@ mod tuning;
 pub mod tuning_text;
 pub mod unbuildable;
 pub mod usual_places;
-pub mod verdict;
 pub mod writers;

@@ -92,7 +92,7 @@ pub fn compile(
     if let Some((_, kind)) = summary.failures.first() {
         progress.warning(&format!("a kernel of rocFFT for {processor}: {kind}\n{said}"));
         let reasons = "see the compiler's output above; rocFFT compiles the kernel itself";
-        return Err(error::refused(1, 1, reasons, false));
+        return Err(error::incomplete(1, 1, reasons, false));
     }
     let object = cache.store.read(plan.jobs[0].digest).map_err(Error::from)?;
     cache.shrink(progress);

@@ -25,7 +25,7 @@ pub struct KdbOrigin {
     compiler: Option<Compiler>,
     #[serde(default)]
     sources: Vec<Source>,
-    /// Sources that the policy on licences refused.
+    /// Sources that the policy on licences rejected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<LeftOutSource>,
 }

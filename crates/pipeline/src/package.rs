@@ -118,7 +118,7 @@ impl PackageKdbs<'_> {
         let missing = entry.as_ref().map(|entry| entry.missing.clone()).unwrap_or_default();
         if !missing.is_empty() && !self.allow_partial {
             return Err(Error::new(
-                ErrorKind::Refused,
+                ErrorKind::Incomplete,
                 format!(
                     "failed to package `{}`: it lacks {}",
                     path.display(),
@@ -146,7 +146,7 @@ impl PackageKdbs<'_> {
         }
     }
 
-    /// Refuses a kdb in which MIOpen finds nothing on Windows.
+    /// Rejects a kdb in which MIOpen finds nothing on Windows.
     fn check_windows_names(&self, path: &Path) -> Result<()> {
         let options = ReadOptions::with_max_object_bytes(self.max_object_bytes);
         let mut other = None;

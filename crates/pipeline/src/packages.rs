@@ -281,7 +281,7 @@ pub(crate) fn plan<'a>(
     Ok(planned)
 }
 
-/// Refuses two packages of one name, which would be written over each other.
+/// Rejects two packages of one name, which would be written over each other.
 fn distinct<'a>(specs: impl Iterator<Item = &'a PackageSpec>) -> Result<()> {
     let mut names = BTreeSet::new();
     for spec in specs {
@@ -364,7 +364,7 @@ pub(crate) fn check<'a>(
     writers::check(&specs, &pythons, options)
 }
 
-/// Refuses what nobody on Windows could use.
+/// Rejects what nobody on Windows could use.
 fn check_windows(release: &Release, options: &PackageOptions) -> Result<()> {
     let unpacks = |format: &PackageFormat| {
         matches!(format, PackageFormat::TarGz | PackageFormat::TarXz | PackageFormat::TarZst)

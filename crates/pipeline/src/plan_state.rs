@@ -19,7 +19,7 @@ use crate::prepare::Prepared;
 pub struct PlanState {
     /// Whose objects the store has.
     pub cached: Vec<bool>,
-    /// Which an earlier run saw refused.
+    /// Which have a kept refusal.
     pub refused: Vec<bool>,
 }
 

@@ -12,7 +12,7 @@ use gfxpack_toolchain::{Toolchain, Toolchains};
 use crate::ask::{self, Answered};
 use crate::cache::Cache;
 use crate::error::{self, Result};
-use crate::inputs::{self, Inputs, Read};
+use crate::inputs::{self, Inputs, ReadInputs};
 use crate::missing_from::Share;
 use crate::options::{PrepareOptions, Purpose};
 use crate::progress::Progress;
@@ -44,7 +44,7 @@ pub enum Work<T> {
 }
 
 /// Chooses a toolchain for each target, and sets the requests' indices.
-fn choose(toolchains: &mut Toolchains<'_>, read: &mut Read) -> Result<Vec<Toolchain>> {
+fn choose(toolchains: &mut Toolchains<'_>, read: &mut ReadInputs) -> Result<Vec<Toolchain>> {
     let mut languages: BTreeMap<&TargetId, BTreeSet<Language>> = BTreeMap::new();
     for request in &read.requests {
         let used = request.keys.iter().map(|(key, _)| key.language);
@@ -71,7 +71,7 @@ fn choose(toolchains: &mut Toolchains<'_>, read: &mut Read) -> Result<Vec<Toolch
 /// The inputs with a toolchain for each target: what a plan is made of.
 pub struct Gathered {
     /// The inputs.
-    pub read: Read,
+    pub read: ReadInputs,
     /// What a library asked for, where problems or plans were given.
     pub asked: Answered,
     /// Those of the targets.

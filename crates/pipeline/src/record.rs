@@ -18,7 +18,7 @@ use crate::destination::replace;
 use crate::error::{self, Result};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::{Event, Progress};
-use crate::writers::MadePackages;
+use crate::writers::{Bill, MadePackages};
 pub use manifest::KdbEntry;
 use manifest::{File, Manifest, Package};
 
@@ -114,49 +114,14 @@ pub(crate) fn write<'k>(
     let directory = std::fs::File::open(out).map_err(error::io("open", out))?;
     // Where locks are not known, one run at a time is all there can be.
     rustix::fs::flock(&directory, rustix::fs::FlockOperation::LockExclusive).ok();
-    let mut listing = Listing::default();
-    // A target's place in this run.
-    let mut places: BTreeMap<String, Place> = BTreeMap::new();
-    for kdb in kdbs {
-        let entry = entry(out, kdb, made, outputs.records(), &mut listing.files)?;
-        let place = place(&entry);
-        places.insert(kdb.target.to_string(), place.clone());
-        listing.entries.insert(place, entry);
-    }
-    listing.families = packages(out, made, None, &mut listing.files);
-    listing.beside = signatures(out, made, None, &mut listing.files);
+    let mut listing = Listing::of_run(out, kdbs, made, outputs.records())?;
     if let Some(old) = read(out) {
         for Package { file: File { file, .. }, .. } in listing.add_earlier(out, old, made) {
             progress.event(Event::PackageRemoved { path: &given.join(&file) });
         }
     }
-    let Listing { mut files, mut entries, mut families, beside: mut family_files } = listing;
-    for bill in &made.bills {
-        let target = bill.target.as_ref().map(ToString::to_string);
-        let (packages, beside) = match target {
-            None => (&families, &mut family_files),
-            Some(target) => match places.get(&target).and_then(|place| entries.get_mut(place)) {
-                Some(entry) => (&entry.packages, &mut entry.beside),
-                None => continue,
-            },
-        };
-        let written = bills::write(out, bill, packages, outputs)?;
-        beside.push(File::new(&written));
-        files.push(written);
-    }
-    // The same in one run as in several.
-    for entry in entries.values_mut() {
-        sort(&mut entry.packages, &mut entry.beside);
-    }
-    sort(&mut families, &mut family_files);
-    let manifest = Manifest {
-        format: FORMAT,
-        generator: concat!("gfxpack ", env!("CARGO_PKG_VERSION")).to_owned(),
-        complete: entries.values().all(|entry| entry.missing.is_empty()),
-        targets: entries.into_values().collect(),
-        families,
-        beside: family_files,
-    };
+    listing.add_bills(out, &made.bills, outputs)?;
+    let (manifest, mut files) = listing.into_manifest();
     let mut text = serde_json::to_string_pretty(&manifest)?;
     text.push('\n');
     let path = out.join(FILE_NAME);
@@ -198,12 +163,34 @@ struct Listing {
     /// All files, for the checksums.
     files: Vec<Written>,
     entries: BTreeMap<Place, KdbEntry>,
+    /// The place of each target of this run.
+    places: BTreeMap<String, Place>,
+    /// Packages of families.
     families: Vec<Package>,
-    /// Signatures of the families' packages.
+    /// Signatures of the families' packages, and their bills of material.
     beside: Vec<File>,
 }
 
 impl Listing {
+    /// What this run made, but for bills of material.
+    fn of_run<'k>(
+        out: &Path,
+        kdbs: impl IntoIterator<Item = &'k MadeKdb>,
+        made: &MadePackages,
+        records: &FileRecords<'_>,
+    ) -> Result<Self> {
+        let mut listing = Self::default();
+        for kdb in kdbs {
+            let entry = entry(out, kdb, made, records, &mut listing.files)?;
+            let place = place(&entry);
+            listing.places.insert(kdb.target.to_string(), place.clone());
+            listing.entries.insert(place, entry);
+        }
+        listing.families = packages(out, made, None, &mut listing.files);
+        listing.beside = signatures(out, made, None, &mut listing.files);
+        Ok(listing)
+    }
+
     /// Adds what an earlier run left and what still holds; gives the packages
     /// that do not.
     fn add_earlier(&mut self, out: &Path, old: Manifest, made: &MadePackages) -> Vec<Package> {
@@ -230,6 +217,44 @@ impl Listing {
         self.beside.extend(kept.beside);
         removed.extend(kept.removed);
         removed
+    }
+
+    /// Writes the bills of material of this run's packages, and adds them.
+    fn add_bills(&mut self, out: &Path, bills: &[Bill], outputs: &Outputs<'_>) -> Result<()> {
+        for bill in bills {
+            let (packages, beside) = match &bill.target {
+                None => (&self.families, &mut self.beside),
+                Some(target) => {
+                    let place = self.places.get(&target.to_string());
+                    match place.and_then(|place| self.entries.get_mut(place)) {
+                        Some(entry) => (&entry.packages, &mut entry.beside),
+                        None => continue,
+                    }
+                }
+            };
+            let written = bills::write(out, bill, packages, outputs)?;
+            beside.push(File::new(&written));
+            self.files.push(written);
+        }
+        Ok(())
+    }
+
+    /// The manifest, in an order that is the same for one run as for several;
+    /// and all files.
+    fn into_manifest(mut self) -> (Manifest, Vec<Written>) {
+        for entry in self.entries.values_mut() {
+            sort(&mut entry.packages, &mut entry.beside);
+        }
+        sort(&mut self.families, &mut self.beside);
+        let manifest = Manifest {
+            format: FORMAT,
+            generator: concat!("gfxpack ", env!("CARGO_PKG_VERSION")).to_owned(),
+            complete: self.entries.values().all(|entry| entry.missing.is_empty()),
+            targets: self.entries.into_values().collect(),
+            families: self.families,
+            beside: self.beside,
+        };
+        (manifest, self.files)
     }
 }
 

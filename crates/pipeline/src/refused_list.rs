@@ -102,7 +102,7 @@ impl RefusedKernels {
     /// counts: not a crash, a time limit or a full disk.
     pub(crate) fn event(&mut self, event: &Event) {
         let mut add = |job: JobId, failure: &Failure| {
-            if failure.is_of_the_kernel() {
+            if failure.is_kernels_fault() {
                 let reason = told_reason(&failure.output).map(str::trim);
                 let reason = reason.map_or_else(|| failure.kind.to_string(), str::to_owned);
                 self.jobs.insert(job, reason);

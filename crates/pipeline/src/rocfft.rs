@@ -157,16 +157,16 @@ impl AskedPlans {
             let checked = with_options(&self.library, target, progress.cancel(), |options| {
                 check(&self.plans, Installed::File(&path), options)
             })?;
-            let refused = self.failures.iter().filter(|(of, ..)| of == target).count();
+            let failed = self.failures.iter().filter(|(of, ..)| of == target).count();
             let shown = file.display();
-            if checked.programs > 0 || checked.failures.len() > refused {
+            if checked.programs > 0 || checked.failures.len() > failed {
                 let kernel = checked.compiled.first().map_or("a plan", String::as_str);
                 return Err(error::unsound(format!(
                     "`{shown}`: rocFFT compiles {} all the same, as {kernel}",
                     counted(checked.programs, "kernel")
                 )));
             }
-            let plans = counted(self.plans.len() - refused, "plan");
+            let plans = counted(self.plans.len() - failed, "plan");
             progress.note(&format!("rocFFT finds every kernel of {plans} in {shown}"));
         }
         Ok(())
@@ -260,7 +260,7 @@ pub fn report_failures(asked: &AskedPlans, progress: &dyn Progress) -> Option<Er
                 --allow-partial";
     (!failed.is_empty()).then(|| {
         let message = format!("failed to ask for {} of {}", failed.len(), counted(total, "plan"));
-        Error::new(ErrorKind::Refused, message, hint)
+        Error::new(ErrorKind::Incomplete, message, hint)
     })
 }
 

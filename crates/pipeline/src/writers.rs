@@ -150,19 +150,24 @@ pub(crate) fn write(
         if let Some(signer) = signer {
             sign(planned, &mut made, signer, out)?;
         }
-        made.bills.push(Bill {
-            target: planned.target.clone(),
-            spec: planned.spec.clone(),
-            making: planned.kdb.map(|kdb| kdb.origin.making()).unwrap_or_default(),
-            contents,
-            checksums: checksums.remove(&of).transpose()?,
-        });
+        let checksums = checksums.remove(&of).transpose()?;
+        made.bills.push(bill(planned, contents, checksums));
         for (name, path) in &planned.tuning {
             let written = Written { file_name: name.clone(), ..sums::digest_file(path)? };
             made.tuning.push((planned.target.clone(), written));
         }
     }
     Ok(made)
+}
+
+fn bill(planned: &Planned<'_>, contents: Vec<String>, checksums: Option<Vec<Checksums>>) -> Bill {
+    Bill {
+        target: planned.target.clone(),
+        spec: planned.spec.clone(),
+        making: planned.kdb.map(|kdb| kdb.origin.making()).unwrap_or_default(),
+        contents,
+        checksums,
+    }
 }
 
 /// Every format of every package, with what is known of it.

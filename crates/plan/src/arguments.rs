@@ -43,7 +43,7 @@ pub fn parse(language: Language, options: &str) -> Result<Args, InputFault> {
     let mut rest = &all[..];
     while !rest.is_empty() {
         let count = options::known(rest).ok_or_else(|| {
-            let named = rest[..options::refused(rest)].join(" ");
+            let named = rest[..options::rejected(rest)].join(" ");
             InputFault::ForbiddenOption(shortened(&named))
         })?;
         rest = &rest[count..];
@@ -192,34 +192,7 @@ pub fn around_options(
         Language::OpenclC | Language::Assembly => Program::Clang,
     };
     match language {
-        Language::Hip => {
-            if program == Program::Clang {
-                add(&["-x", "hip", &format!("--rocm-path={ROCM}")]);
-                add(&[&format!("--hip-device-lib-path={DEVICE_LIBS}")]);
-                if let Some([major, minor, patch]) = facts.hip_version {
-                    add(&[&format!("--hip-version={major}.{minor}.{patch}")]);
-                }
-                add(&[&format!("-mcode-object-version={}", code_object_version(facts))]);
-                add(&["-mllvm", "-amdgpu-early-inline-all=true"]);
-                add(&["-mllvm", "-amdgpu-function-calls=false"]);
-            }
-            add(&[&format!("--offload-arch={id}"), "--cuda-device-only"]);
-            // A compilation-unit id is a hash of absolute paths.
-            add(&["--no-gpu-bundle-output", "-fuse-cuid=none", "-c", "-O3", "-Wno-everything"]);
-            add(&["-Wno-unused-command-line-argument"]);
-            if !words.iter().any(|word| word.starts_with("-std=") || word.starts_with("--std=")) {
-                add(&["--std=c++17"]);
-            }
-            if let Some([major, minor, patch]) = facts.hip_version {
-                let flat = u64::from(major) * 1_000_000_000
-                    + u64::from(minor) * 1_000_000
-                    + u64::from(patch);
-                add(&[&format!("-DHIP_PACKAGE_VERSION_FLAT={flat}")]);
-            }
-            if atomic_fadd_returns(id.split(':').next().unwrap_or_default()) {
-                add(&["-DCK_AMD_BUFFER_ATOMIC_FADD_RETURNS_FLOAT=1"]);
-            }
-        }
+        Language::Hip => add_for_hip(&mut add, program, words, &id, facts),
         Language::OpenclC => {
             add(&["-target", "amdgcn-amd-amdhsa", "-x", "cl", &format!("-mcpu={id}")]);
             add(&[&format!("--rocm-device-lib-path={DEVICE_LIBS}")]);
@@ -239,6 +212,41 @@ pub fn around_options(
     let mut after = clock.definitions(language).clone();
     after.push(main);
     (program, SharedArgs::new(&before, &after))
+}
+
+/// Adds the arguments that HIP takes before a key's options.
+fn add_for_hip(
+    add: &mut dyn FnMut(&[&str]),
+    program: Program,
+    words: &Args,
+    id: &str,
+    facts: &CompilerFacts,
+) {
+    if program == Program::Clang {
+        add(&["-x", "hip", &format!("--rocm-path={ROCM}")]);
+        add(&[&format!("--hip-device-lib-path={DEVICE_LIBS}")]);
+        if let Some([major, minor, patch]) = facts.hip_version {
+            add(&[&format!("--hip-version={major}.{minor}.{patch}")]);
+        }
+        add(&[&format!("-mcode-object-version={}", code_object_version(facts))]);
+        add(&["-mllvm", "-amdgpu-early-inline-all=true"]);
+        add(&["-mllvm", "-amdgpu-function-calls=false"]);
+    }
+    add(&[&format!("--offload-arch={id}"), "--cuda-device-only"]);
+    // A compilation-unit id is a hash of absolute paths.
+    add(&["--no-gpu-bundle-output", "-fuse-cuid=none", "-c", "-O3", "-Wno-everything"]);
+    add(&["-Wno-unused-command-line-argument"]);
+    if !words.iter().any(|word| word.starts_with("-std=") || word.starts_with("--std=")) {
+        add(&["--std=c++17"]);
+    }
+    if let Some([major, minor, patch]) = facts.hip_version {
+        let flat =
+            u64::from(major) * 1_000_000_000 + u64::from(minor) * 1_000_000 + u64::from(patch);
+        add(&[&format!("-DHIP_PACKAGE_VERSION_FLAT={flat}")]);
+    }
+    if atomic_fadd_returns(id.split(':').next().unwrap_or_default()) {
+        add(&["-DCK_AMD_BUFFER_ATOMIC_FADD_RETURNS_FLOAT=1"]);
+    }
 }
 
 /// The arguments of a kernel without options, headers of its own and a time of

@@ -100,7 +100,7 @@ impl LicensePolicy {
     /// Why a source may not go in: all its licences hold, so all must pass.
     /// `None` where it may.
     #[must_use]
-    pub fn refusal<'a>(
+    pub fn rejection<'a>(
         &self,
         licenses: impl IntoIterator<Item = &'a SourceLicense>,
         generated: bool,
@@ -143,20 +143,20 @@ fn is_dfsg_free(wanted: &spdx::LicenseReq) -> bool {
 mod tests {
     use super::*;
 
-    fn refused(policy: &LicensePolicy, licenses: &[&str], generated: bool) -> Option<String> {
+    fn rejected(policy: &LicensePolicy, licenses: &[&str], generated: bool) -> Option<String> {
         let own = |license: &&str| SourceLicense {
             license: (*license).to_owned(),
             copyright: String::new(),
         };
         let licenses: Vec<SourceLicense> = licenses.iter().map(own).collect();
-        policy.refusal(&licenses, generated)
+        policy.rejection(&licenses, generated)
     }
 
     #[test]
     fn free_is_what_debian_takes() {
         let dfsg = LicensePolicy { dfsg: true, allow: Vec::new() };
         let check = |licenses: &[&str], free: bool| {
-            assert_eq!(refused(&dfsg, licenses, false).is_none(), free, "{licenses:?}");
+            assert_eq!(rejected(&dfsg, licenses, false).is_none(), free, "{licenses:?}");
         };
         check(&["MIT"], true);
         check(&["MIT OR Apache-2.0"], true);
@@ -169,7 +169,7 @@ mod tests {
         check(&["LicenseRef-AMD"], false);
         check(&["my own"], false);
         check(&[], false);
-        assert!(refused(&dfsg, &["MIT"], true).is_some_and(|why| why.contains("generated")));
+        assert!(rejected(&dfsg, &["MIT"], true).is_some_and(|why| why.contains("generated")));
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         let allow = |text: &str| text.split(',').map(|one| one.parse().unwrap()).collect();
         let check = |list: &str, license: &str, allowed: bool| {
             let policy = LicensePolicy { dfsg: false, allow: allow(list) };
-            assert_eq!(refused(&policy, &[license], true).is_none(), allowed, "{list}: {license}");
+            assert_eq!(rejected(&policy, &[license], true).is_none(), allowed, "{list}: {license}");
         };
         check("MIT", "MIT", true);
         check("MIT,BSD-3-Clause", "MIT AND BSD-3-Clause", true);
@@ -185,7 +185,7 @@ mod tests {
         check("MIT", "MIT OR BSD-3-Clause", true);
         check("LicenseRef-own", "LicenseRef-own", true);
         check("MIT", "my own", false);
-        assert_eq!(refused(&LicensePolicy::default(), &["my own"], true), None);
+        assert_eq!(rejected(&LicensePolicy::default(), &["my own"], true), None);
         assert!("MIT OR ISC".parse::<Allowed>().is_err());
     }
 }

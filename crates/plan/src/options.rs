@@ -243,8 +243,8 @@ pub(crate) fn known(words: &[&str]) -> Option<usize> {
     Some(taken.after.len() + 1)
 }
 
-/// How many words belong to what is refused, to be named together.
-pub(crate) fn refused(words: &[&str]) -> usize {
+/// How many words belong to an option that is rejected, to be named together.
+pub(crate) fn rejected(words: &[&str]) -> usize {
     // The longest row that begins so tells how many words an option has.
     let begins = |row: &&Row| !row.after.is_empty() && words.starts_with(&row.after[..1]);
     let longest = OPTIONS.iter().filter(begins).map(|row| {
@@ -324,14 +324,14 @@ fn behind_identifier(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// The first option that is refused, as it is named.
-    fn refusal(words: &str) -> Option<String> {
+    /// The first option that is rejected, as it is named.
+    fn rejection(words: &str) -> Option<String> {
         let words: Vec<&str> = words.split_ascii_whitespace().collect();
         let mut rest = &words[..];
         while !rest.is_empty() {
             match known(rest) {
                 Some(count) => rest = &rest[count..],
-                None => return Some(rest[..refused(rest)].join(" ")),
+                None => return Some(rest[..rejected(rest)].join(" ")),
             }
         }
         None
@@ -352,12 +352,12 @@ mod tests {
             "-fno-fast-math -ffp-contract=fast -fno-offload-uniform-block -fno-gpu-rdc",
             "-mcode-object-version=4 -gline-tables-only -gdwarf-4 -ftemplate-depth=2048",
         ] {
-            assert_eq!(refusal(options), None, "{options}");
+            assert_eq!(rejection(options), None, "{options}");
         }
     }
 
     #[test]
-    fn whatever_writes_or_reads_files_or_is_unknown_is_refused_by_its_name() {
+    fn whatever_writes_or_reads_files_or_is_unknown_is_rejected_by_its_name() {
         for (options, named) in [
             ("-DA -Xclang -ftime-trace=/x", "-Xclang -ftime-trace=/x"),
             ("-Xclang -fembed-bitcode=all", "-Xclang -fembed-bitcode=all"),
@@ -405,7 +405,7 @@ mod tests {
             ("x.cpp", "x.cpp"),
             ("--offload-arch=gfx906", "--offload-arch=gfx906"),
         ] {
-            assert_eq!(refusal(options).as_deref(), Some(named), "{options}");
+            assert_eq!(rejection(options).as_deref(), Some(named), "{options}");
         }
         assert_eq!(known(&["-DA(x\n#include \"y\""]), None);
         assert_eq!((known(&["-DA=\\"]), known(&["-DA=\\n"])), (None, Some(1)));

@@ -145,7 +145,7 @@ fn run_capturing(
     cancel: &Cancel,
 ) -> Result<Output, StartError> {
     let start_error = |source| StartError { program: program.path.to_owned(), source };
-    #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
+    #[expect(clippy::disallowed_methods, reason = "compilers and probes, with limits")]
     let mut command = Command::new(program.path);
     command
         .args(&program.arguments)

@@ -8,7 +8,7 @@ use super::tree::{TextFile, Tree};
 
 const PAGE: &str = "docs/messages.md";
 /// Where messages are written.
-const SOURCES: &[&str] = &["crates/gfxpack/src", "crates/pipeline/src/build_view"];
+const SOURCES: &[&str] = &["crates/gfxpack/src", "crates/pipeline/src/build_status"];
 /// What is called with a message's type.
 const CALLS: &[&str] = &["message!(output, ", "output.message(", "self.message(", "send("];
 /// Passes on what is sent, whose types are found where it is sent.

@@ -78,7 +78,7 @@ impl Recipe {
         if context.plan[job.source].files.iter().any(is_other_name) {
             return Ok(None);
         }
-        let mut tree = Tree::new(context, job);
+        let mut tree = InputTree::new(context, job);
         let (commands, before) = match toolchain {
             // The workers' own programs start by themselves, so that only their
             // environment can have them load the library.
@@ -141,7 +141,7 @@ impl Recipe {
 }
 
 /// An input root in the making.
-struct Tree<'a> {
+struct InputTree<'a> {
     context: &'a BuildContext<'a>,
     job: &'a Job,
     toolchain: &'a Toolchain,
@@ -149,7 +149,7 @@ struct Tree<'a> {
     directories: BTreeSet<String>,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> InputTree<'a> {
     fn new(context: &'a BuildContext<'a>, job: &'a Job) -> Self {
         let mut tree = Self {
             context,
@@ -331,8 +331,7 @@ impl<'a> Tree<'a> {
         if !file.is_file() {
             return Ok(None);
         }
-        let digest =
-            self.context.looks.digests().digest(file).map_err(CompileError::io("read", file))?;
+        let digest = self.digest(file)?;
         let mut path = format!("{dir}/{name}");
         let taken = self.files.get(&format!("{TOP}/{path}"));
         if taken.is_some_and(|other| other.digest != digest) {
@@ -340,6 +339,10 @@ impl<'a> Tree<'a> {
         }
         self.add(format!("{TOP}/{path}"), file)?;
         Ok(Some(format!("../{path}")))
+    }
+
+    fn digest(&self, file: &Path) -> Result<Digest, CompileError> {
+        self.context.looks.digests().digest(file).map_err(CompileError::io("read", file))
     }
 
     /// Puts a header where its includers find it; whether that can be done.
@@ -362,12 +365,7 @@ impl<'a> Tree<'a> {
         let meta = fs::metadata(file).map_err(CompileError::io("read", file))?;
         let input = InputFile {
             path: path.clone(),
-            digest: self
-                .context
-                .looks
-                .digests()
-                .digest(file)
-                .map_err(CompileError::io("read", file))?,
+            digest: self.digest(file)?,
             size: meta.len(),
             executable: meta.permissions().mode() & 0o111 != 0,
             content: Content::File(file.to_owned()),

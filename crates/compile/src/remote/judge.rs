@@ -59,13 +59,8 @@ impl Elsewhere<'_> {
             let ask = match left {
                 // There is nothing there of what lies above the sources here.
                 Some(below) if ask.is_absent() && !is_sent(&below) => {
-                    self.take(
-                        Judgement::AbsentInStage(below),
-                        stage,
-                        &sent,
-                        &mut system,
-                        &mut sources,
-                    )?;
+                    let absent = Judgement::AbsentInStage(below);
+                    self.take(absent, stage, &sent, &mut system, &mut sources)?;
                     continue;
                 }
                 Some(below) => Ask { path: tidy(stage, &below), ..ask.clone() },
@@ -131,11 +126,7 @@ impl Elsewhere<'_> {
                 }
             }
             Judgement::AbsentInStage(below) => {
-                match self.context.sources.answer(
-                    self.job.source,
-                    &below,
-                    self.context.looks.digests(),
-                ) {
+                match self.context.sources.answer(self.job.source, &below, looks.digests()) {
                     Answer::Absent => drop(sources.insert((below, Answer::Absent))),
                     _ => return Err(told(&below, "was not sent")),
                 }

@@ -104,7 +104,7 @@ impl ObjectStore {
         Self { dir, below: None, hold: Mutex::default(), written: Mutex::default(), lock: None }
     }
 
-    /// Forgets a job's object, and that it was refused.
+    /// Removes a job's object, and its kept refusal.
     pub fn remove(&self, job: Digest) {
         fs::remove_file(self.dir.join(object_path(job))).ok();
         fs::remove_file(self.dir.join(refusal_path(job))).ok();
@@ -142,7 +142,7 @@ impl ObjectStore {
         self.all_hold(&info, now).then_some(info)
     }
 
-    /// What the store has of a job, were it out of date.
+    /// What the store has of a job's object, even if that is out of date.
     #[must_use]
     pub fn info(&self, job: Digest) -> Option<ObjectInfo> {
         let mut file = BufReader::new(self.open_file(&object_path(job)).ok()?);

@@ -1,5 +1,6 @@
-//! Kernels that a compiler refused: kept by their jobs' digests as objects
-//! are, in files of the same form, and out of date when an object would be.
+//! Kept refusals: failures that are the kernel's own fault. They are stored by
+//! their jobs' digests as objects are, in files of the same form, and are out of
+//! date when an object would be.
 
 use std::io::BufReader;
 
@@ -26,9 +27,8 @@ struct KeptRefusal {
 }
 
 impl ObjectStore {
-    /// Keeps what a compiler said of a job, with what that rests on besides
-    /// its digest. Failures that tell more of the machine than of the kernel
-    /// are not kept.
+    /// Keeps a job's failure, with what it rests on besides the job's digest.
+    /// Failures that are not the kernel's fault are not kept.
     ///
     /// # Errors
     /// [`CompileError::Io`] where it can't be written.
@@ -39,7 +39,7 @@ impl ObjectStore {
         about: &About,
         rests_on: &RestsOn,
     ) -> Result<(), CompileError> {
-        if !matches!(failure.kind, FailureKind::Refused(_) | FailureKind::WrongTarget { .. }) {
+        if !failure.is_kernels_fault() {
             return Ok(());
         }
         let Failure { kind, output, .. } = failure.clone();
@@ -50,9 +50,8 @@ impl ObjectStore {
         self.write(&refusal_path(job), &[&header, &bytes, &about])
     }
 
-    /// What a compiler said of a job when it refused it, if all that it was
-    /// told of files would be told again, and this gfxpack would take it for
-    /// the same.
+    /// The failure that is kept of a job, if all that the compiler was told of
+    /// files would be told again, and this version of gfxpack judged it.
     #[must_use]
     pub fn refusal(&self, job: Digest, now: Now<'_>) -> Option<Failure> {
         let info = self.refusal_info(job)?;
@@ -68,14 +67,13 @@ impl ObjectStore {
         Some(Failure::new(kind, output))
     }
 
-    /// What a job's refusal rests on, were it out of date.
+    /// What a job's kept refusal rests on, even if that is out of date.
     pub(crate) fn refusal_info(&self, job: Digest) -> Option<ObjectInfo> {
         let mut file = BufReader::new(self.open_file(&refusal_path(job)).ok()?);
         read_header(&mut file).ok().map(|(info, _)| info)
     }
 
-    /// Copies what another store keeps of a job that was refused; whether it
-    /// does.
+    /// Copies a job's kept refusal from another store; whether that has one.
     ///
     /// # Errors
     /// [`CompileError::Io`] where it can't be read or written.

@@ -29,11 +29,11 @@ pub struct StoreStats {
     pub objects: u64,
     /// Bytes of their files.
     pub object_bytes: u64,
-    /// Kernels that compilers refused.
+    /// Kept refusals.
     pub refusals: u64,
     /// Files that say what objects were made from.
     pub others: u64,
-    /// Bytes of those and of what is kept of refused kernels.
+    /// Bytes of those and of kept refusals.
     pub other_bytes: u64,
     /// Since the least recently used file was used.
     pub oldest: Option<Duration>,
@@ -186,7 +186,7 @@ impl ObjectStore {
         Ok(Some(left))
     }
 
-    /// Reads and hashes every object, and what is kept of every refused kernel,
+    /// Reads and hashes every object and every kept refusal,
     /// and removes those that are damaged, in parallel. Builds may go on
     /// meanwhile. `false` from `go_on` ends it. Gives how many
     /// objects there were.

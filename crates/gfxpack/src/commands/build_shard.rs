@@ -39,7 +39,7 @@ pub(super) fn run(args: &Build, shard: Shard, context: &Context) -> Result {
 
 fn summarise(BuiltShard { manifest, file }: &BuiltShard, begun: Instant, output: &Output) {
     let states =
-        [JobState::Ok, JobState::Cached, JobState::Refused, JobState::Timeout, JobState::Infra];
+        [JobState::Ok, JobState::Cached, JobState::Failed, JobState::Timeout, JobState::Infra];
     let mut body = json!({
         "shard": manifest.shard, "plan": manifest.plan, "file": shown(file), "jobs": manifest.jobs.len(),
     });

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use gfxpack_pipeline::build::MadeKdb;
-use gfxpack_pipeline::dist::{Built, Dist, DistOptions};
+use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
 use gfxpack_pipeline::library::library_in_words;
 use gfxpack_pipeline::options::{LayoutChoice, Purpose, processes};
 use gfxpack_pipeline::prepare::Work;
@@ -59,19 +59,19 @@ pub(crate) fn run(
         }
     };
     prepared::report(&dist.prepared().inputs, output);
-    let packages = dist.check_packages(&reporter)?;
+    let package_settings = dist.check_packages(&reporter)?;
     if args.dry_run {
         plan::print(dist.prepared(), false, output);
         return Ok(());
     }
-    let built = dist.run(packages, &reporter)?;
-    summarise(&dist, &built, args, begun, output);
-    built.outcome(packaging.is_some())?;
+    let finished = dist.run(package_settings, &reporter)?;
+    summarise(&dist, &finished, args, begun, output);
+    finished.outcome(packaging.is_some())?;
     if check {
-        let files: Vec<PathBuf> = built.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
+        let files: Vec<PathBuf> = finished.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
         let max_object = args.inputs.max_object;
         let mut each = |checked: &_| kdb::check::report(checked, &files, max_object, output);
-        dist.check_kdbs(&built, processes(args.jobs), &reporter, &mut each)?;
+        dist.check_kdbs(&finished, processes(args.jobs), &reporter, &mut each)?;
     }
     Ok(())
 }
@@ -95,10 +95,16 @@ fn options(
     Ok(DistOptions { prepare, stored_plan: args.stored.plan.clone(), build, package })
 }
 
-fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, begun: Instant, output: &Output) {
-    let (plan, summary) = (&dist.prepared().plan, &built.summary);
-    report_kdbs(&built.kdbs, output);
-    report_packages(&built.packages.packages, output);
+fn summarise(
+    dist: &Dist<'_>,
+    finished: &FinishedDist,
+    args: &Build,
+    begun: Instant,
+    output: &Output,
+) {
+    let (plan, summary) = (&dist.prepared().plan, &finished.summary);
+    report_kdbs(&finished.kdbs, output);
+    report_packages(&finished.packages.packages, output);
     // `reused` is always 0: it is there for programs that read it.
     message!(output, "build-finished", {
         "jobs": plan.jobs.len(), "cached": summary.cached,
@@ -106,8 +112,8 @@ fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, begun: Instant, outpu
         "reused": 0, "failed": summary.failures.len(), "refused_before": summary.refused_before,
         "plan": plan.digest(),
     });
-    let failed = if_any(built.missing, |failed| format!(", {failed} failed"));
-    let packages = &built.packages.packages;
+    let failed = if_any(finished.missing, |failed| format!(", {failed} failed"));
+    let packages = &finished.packages.packages;
     let total: u64 = packages.iter().map(|package| package.written.size).sum();
     let packages =
         if_any(packages.len(), |count| format!("; {}, {}", counted(count, "package"), size(total)));
@@ -121,7 +127,7 @@ fn summarise(dist: &Dist<'_>, built: &Built, args: &Build, begun: Instant, outpu
         args.out.display(),
         brief(begun.elapsed())
     ));
-    report_coverage(dist, built, output);
+    report_coverage(dist, finished, output);
 }
 
 /// Reports the kdbs that were made to machines.
@@ -146,9 +152,9 @@ pub(super) fn report_packages(packages: &[MadePackage], output: &Output) {
 }
 
 /// Reports how much of every list of problems the kdbs hold.
-fn report_coverage(dist: &Dist<'_>, built: &Built, output: &Output) {
+fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, output: &Output) {
     let Some(facts) = &dist.prepared().inputs.library.asked else { return };
-    for one in &built.coverage {
+    for one in &finished.coverage {
         output.message("coverage", one);
         let without = if_any(one.wanted - one.with_source, |without| {
             format!("; {without} more have no source here (--source-dir)")

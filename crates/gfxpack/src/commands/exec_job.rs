@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_options, search};
 
-/// Runs the job, unless its object or the compiler's refusal is there.
+/// Runs the job, unless its object or a kept refusal is there.
 pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let options = BuildOptions {
@@ -28,9 +28,9 @@ pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
     let cache = cache_options(&args.cache, environment)?;
     let search = search(&args.toolchain, environment);
     let stored = Stored::open(&args.plan)?;
-    let (ended, refusal) =
+    let (ended, note) =
         build::run_job(stored, args.job, &cache, &search, &options, &Notes(context))?;
-    if let Some(note) = refusal {
+    if let Some(note) = note {
         output.stderr(&format!(
             "failed to compile `{}`: {}\n{}",
             note.key,

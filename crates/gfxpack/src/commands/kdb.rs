@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{FindingClass, ReadError, VerifyOptions};
 use gfxpack_model::Target;
-use gfxpack_pipeline::verdict::Verdict;
+use gfxpack_pipeline::checked_files::CheckedFiles;
 use serde_json::json;
 
 use crate::args::{Kdb, KdbCommand, MaxObject};
@@ -59,19 +59,19 @@ fn verify_all(
     context: &Context,
 ) -> Result {
     let Context { cancel, output, .. } = context;
-    let mut verdict = Verdict::default();
+    let mut checked = CheckedFiles::default();
     for file in files {
         match verify(file, target, max_object, context) {
             Ok(found) if found.is_empty() => {}
-            Ok(found) => verdict.unsound(file, found.into_iter().map(FindingClass::hint)),
+            Ok(found) => checked.unsound(file, found.into_iter().map(FindingClass::hint)),
             Err(error) if cancel.is_cancelled() => return Err(error.into()),
             // The others are checked all the same.
             Err(error) => {
-                verdict.unread(error).iter().for_each(|before| output.warn(&before.to_string()));
+                checked.unread(error).iter().for_each(|before| output.warn(&before.to_string()));
             }
         }
     }
-    verdict.finish(|hint| hint, |error| output.warn(&error.to_string()))
+    checked.finish(|hint| hint, |error| output.warn(&error.to_string()))
 }
 
 /// Prints every finding; gives their classes.

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
     output.say(&counted(problems.len(), "problem"));
     if unresolved > 0 {
         return Err(Error::new(
-            ErrorKind::Refused,
+            ErrorKind::Incomplete,
             format!("failed to resolve {}", counted(unresolved, "layer")),
             "each is named above, with what would resolve it",
         ));

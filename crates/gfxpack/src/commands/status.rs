@@ -40,7 +40,7 @@ pub(crate) fn tell(
     }
     message!(output, "shards", {
         "plan": state.plan, "count": state.count, "missing": missing,
-        "ranges": ranges(&missing), "refused": state.refused(), "strange": state.strange,
+        "ranges": ranges(&missing), "refused": state.failed(), "strange": state.strange,
     });
     if output.json {
         return;

@@ -4,8 +4,8 @@
 use gfxpack_package::signing::Keyring;
 use gfxpack_package::verify::{Subject, Verified, Verifier};
 use gfxpack_package::{Finding, Remedy};
+use gfxpack_pipeline::checked_files::CheckedFiles;
 use gfxpack_pipeline::inspector::DatabaseInspector;
-use gfxpack_pipeline::verdict::Verdict;
 
 use crate::args::Verify;
 use crate::fail::{Result, in_full};
@@ -14,25 +14,25 @@ use crate::output::{Output, counted, harmless, message, shown};
 /// Checks each path, and tells all findings before it fails.
 pub(crate) fn run(args: &Verify, output: &Output) -> Result {
     let keyring = args.keyring.as_deref().map(Keyring::open).transpose()?;
-    let mut verdict = Verdict::default();
+    let mut checked = CheckedFiles::default();
     let mut verifier = Verifier {
         keyring: keyring.as_ref(),
         inspector: &mut DatabaseInspector { max_object_bytes: args.max_object.bytes },
         report: &mut |result| match result {
-            Ok(verified) => tell(&verified, &mut verdict, output),
+            Ok(verified) => tell(&verified, &mut checked, output),
             // The others are checked all the same.
             Err(error) => {
-                verdict.unread(error).iter().for_each(|before| output.warn(&in_full(before)));
+                checked.unread(error).iter().for_each(|before| output.warn(&in_full(before)));
             }
         },
     };
     args.paths.iter().for_each(|path| verifier.path(path));
-    verdict.finish(|remedy: &Remedy| remedy.hint(), |error| output.warn(&in_full(error)))
+    checked.finish(|remedy: &Remedy| remedy.hint(), |error| output.warn(&in_full(error)))
 }
 
 /// Tells what is wrong with one file, or that it is sound. Names in it are
 /// somebody's, and a line is a file's.
-fn tell(verified: &Verified, verdict: &mut Verdict<Remedy>, output: &Output) {
+fn tell(verified: &Verified, checked: &mut CheckedFiles<Remedy>, output: &Output) {
     let Verified { path, findings, .. } = verified;
     let line = |text: &str| {
         output.text(&harmless(&format!("{}: {text}", path.display())));
@@ -46,7 +46,7 @@ fn tell(verified: &Verified, verdict: &mut Verdict<Remedy>, output: &Output) {
             line(&sound(verified.subject));
         }
     } else {
-        verdict.unsound(path, findings.iter().map(|finding| finding.remedy));
+        checked.unsound(path, findings.iter().map(|finding| finding.remedy));
     }
     message!(output, "verified", {
         "file": shown(path), "sound": findings.is_empty(), "findings": findings.len(),

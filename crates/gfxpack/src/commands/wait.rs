@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gfxpack_compile::CompileError;
-use gfxpack_pipeline::error::SHARD_REFUSED_HINT;
+use gfxpack_pipeline::error::SHARD_INCOMPLETE_HINT;
 use gfxpack_pipeline::shards::slurm;
 use gfxpack_pipeline::shards::state::State;
 use gfxpack_plan::shard::ranges;
@@ -76,12 +76,12 @@ fn outcome(state: &State) -> Result {
             "submit again: only what is missing runs; the logs say what happened",
         ));
     }
-    match state.refused() {
+    match state.failed() {
         0 => Ok(()),
-        refused => {
-            let kernels = counted(refused, "kernel");
+        failed => {
+            let kernels = counted(failed, "kernel");
             let message = format!("failed to compile {kernels}; all shards are done");
-            Err(Error::new(ErrorKind::ShardRefused, message, SHARD_REFUSED_HINT))
+            Err(Error::new(ErrorKind::ShardIncomplete, message, SHARD_INCOMPLETE_HINT))
         }
     }
 }

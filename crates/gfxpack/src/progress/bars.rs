@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use gfxpack_compile::{Event, Failure};
 use gfxpack_model::{JobId, KdbId};
-use gfxpack_pipeline::build_view::{BuildCount, FailureTexts};
+use gfxpack_pipeline::build_status::{BuildCount, FailureTexts};
 use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::text::brief;
 use gfxpack_plan::plan::Plan;

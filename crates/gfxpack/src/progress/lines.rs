@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use gfxpack_compile::Event;
 use gfxpack_model::KdbId;
-use gfxpack_pipeline::build_view::{BuildCount, FailureTexts};
+use gfxpack_pipeline::build_status::{BuildCount, FailureTexts};
 use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::text::brief;
 use gfxpack_plan::plan::Plan;

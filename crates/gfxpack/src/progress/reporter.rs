@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gfxpack_compile::{Cancel, Event as JobEvent};
-use gfxpack_pipeline::build_view::{BuildCount, messages};
+use gfxpack_pipeline::build_status::{BuildCount, messages};
 use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::progress::{Event, Progress, Unit};
 use gfxpack_plan::plan::Plan;

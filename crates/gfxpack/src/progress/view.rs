@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gfxpack_compile::Event;
 use gfxpack_model::KdbId;
-use gfxpack_pipeline::build_view::{BuildCount, FailureTexts};
+use gfxpack_pipeline::build_status::{BuildCount, FailureTexts};
 use gfxpack_plan::plan::Plan;
 
 use crate::output::Output;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::{JobId, Language, SourceId, ToolchainId, relative_path};
+use gfxpack_model::{Digest, Language, SourceId, ToolchainId, relative_path};
 use gfxpack_process::watch::{
     Answer, Answers, KeptAnswers, Looks, Place, Record, Recorder, Unwatched, recorded, settle,
     tidy_below,
@@ -73,7 +73,7 @@ struct Group {
 }
 
 struct Member {
-    id: JobId,
+    job: Digest,
     source: SourceId,
     /// The directories of its own sources that it searches.
     dirs: Vec<PathBuf>,
@@ -97,15 +97,16 @@ impl UsedHeader {
     }
 }
 
-/// The commands, by their ids, that headers may pay for: those of one compiler
+/// The commands, by their places, that headers may pay for: those of one compiler
 /// and target together, the largest group first.
-pub(crate) fn groups(commands: &[Command<'_>]) -> Vec<Vec<JobId>> {
-    let mut found: BTreeMap<(ToolchainId, String), Vec<JobId>> = BTreeMap::new();
-    for command in commands.iter().filter(|command| command.language == Language::Hip) {
+pub(crate) fn groups(commands: &[Command<'_>]) -> Vec<Vec<usize>> {
+    let mut found: BTreeMap<(ToolchainId, String), Vec<usize>> = BTreeMap::new();
+    let is_hip = |(_, command): &(usize, &Command<'_>)| command.language == Language::Hip;
+    for (place, command) in commands.iter().enumerate().filter(is_hip) {
         let key = (command.toolchain, command.target.to_string());
-        found.entry(key).or_default().push(command.id);
+        found.entry(key).or_default().push(place);
     }
-    let mut found: Vec<Vec<JobId>> = found.into_values().collect();
+    let mut found: Vec<Vec<usize>> = found.into_values().collect();
     found.sort_by_key(|group| Reverse(group.len()));
     found
 }
@@ -127,8 +128,8 @@ impl<'a> Headers<'a> {
         Self { session, starter, options, usage: Usage::default() }
     }
 
-    /// Gives the headers that serve some of the commands, by their ids, and
-    /// what making them used.
+    /// Gives the headers that serve some of the commands, by the digests of
+    /// their jobs, and what making them used.
     ///
     /// # Errors
     /// [`ToolchainError`] where the disk is full or someone asked to stop; what
@@ -136,7 +137,7 @@ impl<'a> Headers<'a> {
     pub(crate) fn make<'c>(
         mut self,
         commands: impl Iterator<Item = (Command<'c>, Direct)>,
-    ) -> Result<(Vec<(JobId, UsedHeader)>, Usage), ToolchainError> {
+    ) -> Result<(Vec<(Digest, UsedHeader)>, Usage), ToolchainError> {
         let mut made = Vec::new();
         for group in self.by_headers(commands) {
             made.extend(self.headers_of(group)?);
@@ -163,9 +164,9 @@ impl<'a> Headers<'a> {
                 groups.push(Group { toolchain, commands, headers, members: Vec::new() });
                 groups.len() - 1
             });
-            let Command { id, source, .. } = command;
+            let Command { job, source, .. } = command;
             groups[index].members.push(Member {
-                id,
+                job,
                 source,
                 dirs,
                 defines,
@@ -200,7 +201,7 @@ impl<'a> Headers<'a> {
     /// Headers for as many of a group's commands as can be: one for those that
     /// define nothing the headers know, one for every other set of such
     /// macros, and for the rest one of the driver's own header alone.
-    fn headers_of(&mut self, group: Group) -> Result<Vec<(JobId, UsedHeader)>, ToolchainError> {
+    fn headers_of(&mut self, group: Group) -> Result<Vec<(Digest, UsedHeader)>, ToolchainError> {
         let mut served = Vec::new();
         let mut rest = group.members;
         for headers in [group.headers.as_slice(), &[]] {
@@ -233,7 +234,7 @@ impl<'a> Headers<'a> {
         &self,
         header: &Arc<PrecompiledHeader>,
         members: Vec<Member>,
-        served: &mut Vec<(JobId, UsedHeader)>,
+        served: &mut Vec<(Digest, UsedHeader)>,
     ) -> Vec<Member> {
         // Commands of one source may search different directories.
         type Searched = (SourceId, Vec<PathBuf>);
@@ -248,7 +249,7 @@ impl<'a> Headers<'a> {
             });
             match absent.flatten() {
                 Some(absent) => {
-                    served.push((member.id, UsedHeader { header: Arc::clone(header), absent }));
+                    served.push((member.job, UsedHeader { header: Arc::clone(header), absent }));
                 }
                 None => others.push(member),
             }

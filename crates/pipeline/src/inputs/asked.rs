@@ -11,7 +11,7 @@ use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::{InputFault, Location, arguments};
 use gfxpack_process::temporary_dir;
 
-use super::reader::Reader;
+use super::collector::InputCollector;
 use crate::ask::Asked;
 use crate::error::{self, Result};
 use crate::licence_head::licence_of;
@@ -28,7 +28,7 @@ enum Place {
     /// It is not to be compiled, since Debian leaves it out.
     LeftOut,
     /// It can't be compiled.
-    Refused(Reason),
+    Unbuildable(Reason),
 }
 
 /// Where sources are looked for, and what was found by their names.
@@ -42,7 +42,7 @@ struct SourceSearch<'a> {
     without_source: Vec<KernelKey>,
 }
 
-impl Reader {
+impl InputCollector {
     /// Adds the keys that libMIOpen asks for. Its own texts decide; `user`
     /// has what it does not hold, which is assembly in Debian's.
     pub(super) fn asked(&mut self, asked: &Asked, user: &SourceDirs, dfsg: bool) -> Result<()> {
@@ -133,7 +133,7 @@ impl Reader {
                 self.requests[position].keys.push((Arc::new(request), index));
             }
             Place::Absent | Place::LeftOut => search.without_source.push(key.clone()),
-            Place::Refused(reason) => self.add_unbuildable(&target, key, reason),
+            Place::Unbuildable(reason) => self.add_unbuildable(&target, key, reason),
         }
         Ok(())
     }
@@ -163,7 +163,9 @@ impl Reader {
                     break;
                 }
                 Ok(None) => {}
-                Err(problem) => return Ok(Place::Refused(self.note_unusable(request, problem))),
+                Err(problem) => {
+                    return Ok(Place::Unbuildable(self.note_unusable(request, problem)));
+                }
             }
         }
         let Some((path, dirs)) = found else { return Ok(Place::Absent) };
@@ -176,7 +178,7 @@ impl Reader {
             |sources: &mut SourceSet| sources.load(path, name, request.language, &[], Some(dirs));
         Ok(match load(&mut self.sources) {
             Ok(index) => Place::Loaded(index),
-            Err(problem) => Place::Refused(self.note_unusable(request, problem)),
+            Err(problem) => Place::Unbuildable(self.note_unusable(request, problem)),
         })
     }
 }

@@ -11,7 +11,7 @@ use gfxpack_plan::key_list::{KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::{InputError, InputFault, arguments};
 use rayon::prelude::*;
 
-use super::reader::Reader;
+use super::collector::InputCollector;
 use super::text_file::{as_text, cannot_read};
 use crate::error::{self, Error, Result};
 use crate::licence_head::licence_of;
@@ -114,7 +114,7 @@ fn no_key_for(processor: &str, name: &str, devices: &BTreeSet<&str>) -> Error {
     )
 }
 
-impl Reader {
+impl InputCollector {
     /// Adds the keys of a list for all targets; with `dfsg`, those of sources
     /// that Debian leaves out are left out later, with those of licences that
     /// are not allowed.

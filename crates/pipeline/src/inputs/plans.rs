@@ -10,11 +10,11 @@ use gfxpack_plan::consumer::{Consumer, StoreFormat};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::key_list::KeyRequest;
 
-use super::reader::Reader;
+use super::collector::InputCollector;
 use crate::error::Result;
 use crate::rocfft::{AskedPlans, key, source_name};
 
-impl Reader {
+impl InputCollector {
     /// Adds the kernels that librocfft asks for.
     pub(super) fn plans(&mut self, asked: &AskedPlans) -> Result<()> {
         let dir = asked.sources.path();

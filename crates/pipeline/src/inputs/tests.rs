@@ -16,15 +16,15 @@ fn request(target: &str, options: &str) -> TargetRequest {
     }
 }
 
-fn reader(requests: Vec<TargetRequest>) -> Reader {
-    Reader { requests, for_miopen: true, has_input: true, ..Reader::default() }
+fn collector(requests: Vec<TargetRequest>) -> InputCollector {
+    InputCollector { requests, for_miopen: true, has_input: true, ..InputCollector::default() }
 }
 
 /// What libMIOpen asks for depends on the compute units.
 #[test]
 fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
-    let reader = reader(vec![request("gfx906_60", " -DA"), request("gfx906", " -DB")]);
-    let read = reader.finish(&InputOptions::default()).unwrap();
+    let collector = collector(vec![request("gfx906_60", " -DA"), request("gfx906", " -DB")]);
+    let read = collector.finish(&InputOptions::default()).unwrap();
     let keys = read.requests.iter().map(|request| {
         let keys = request.keys.iter().map(|(key, _)| key.options().to_owned());
         (request.target.kdb_file_name(), keys.collect::<Vec<_>>().concat())
@@ -35,29 +35,29 @@ fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
 
 #[test]
 fn asked_keys_that_a_licence_forbids_are_told_as_missing() {
-    let mut reader = reader(Vec::new());
+    let mut collector = collector(Vec::new());
     let facts = json!({
         "version": "3.4.0", "origin": "installed", "sha256": "0".repeat(64), "uses": "search",
         "databases": [], "problems": [],
     });
-    reader.library.asked = Some(serde_json::from_value(facts).unwrap());
+    collector.library.asked = Some(serde_json::from_value(facts).unwrap());
     let key = |source: &str| KernelKey {
         kernel_name: format!("{source}.o"),
         kernel_args: " -mcpu=gfx906".to_owned(),
     };
     for (source, license) in [("free.cl", "MIT"), ("other.cl", "Proprietary")] {
         let license = SourceLicense { license: license.to_owned(), copyright: String::new() };
-        reader.library.licenses.insert(source.to_owned(), [license].into());
+        collector.library.licenses.insert(source.to_owned(), [license].into());
         let reason = Reason { no_source: true, text: String::new() };
         let unbuilt = Unbuilt { key: key(source), reason };
-        reader.unbuildable.entry("gfx906".parse().unwrap()).or_default().push(unbuilt);
+        collector.unbuildable.entry("gfx906".parse().unwrap()).or_default().push(unbuilt);
     }
     let license_allow = vec!["MIT".parse().unwrap()];
     let inputs = InputOptions { license_allow, ..InputOptions::default() };
-    let left_out = reader.leave_out(&inputs).unwrap();
+    let left_out = collector.leave_out(&inputs).unwrap();
     assert_eq!(left_out.keys().collect::<Vec<_>>(), ["other.cl"]);
-    assert_eq!(reader.library.asked.unwrap().without_source, [key("other.cl")]);
+    assert_eq!(collector.library.asked.unwrap().without_source, [key("other.cl")]);
     let stay: Vec<&KernelKey> =
-        reader.unbuildable.values().flatten().map(|unbuilt| &unbuilt.key).collect();
+        collector.unbuildable.values().flatten().map(|unbuilt| &unbuilt.key).collect();
     assert_eq!(stay, [&key("free.cl")]);
 }

@@ -63,7 +63,7 @@ pub(crate) struct Facts {
     pub(crate) jobs: BTreeMap<JobId, Fact>,
     /// Sizes of the objects that the store had.
     pub(crate) cached: BTreeMap<JobId, u64>,
-    /// Those that an earlier run saw refused.
+    /// Those with a kept refusal.
     refused: BTreeSet<JobId>,
     pub(crate) failures: Groups,
     pub(crate) shared: Vec<Shared>,
@@ -137,10 +137,10 @@ impl Facts {
                 });
             }
             Event::Started { .. } | Event::Warning { .. } => {}
-            Event::Finished { job, run, built } => {
-                let fact = ran(run, built.duration, built.usage, place(&built.site), None);
+            Event::Finished { job, run, compiled } => {
+                let fact = ran(run, compiled.duration, compiled.usage, place(&compiled.site), None);
                 self.cached.remove(job);
-                self.jobs.insert(*job, Fact { size: built.size, ..fact });
+                self.jobs.insert(*job, Fact { size: compiled.size, ..fact });
             }
             Event::Failed { job, run, failure } => {
                 let (group, _) = self.failures.add(*job, failure);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Built, Event, Failure, FailureKind, JobRun, Site, Usage};
+use gfxpack_compile::{Compiled, Event, Failure, FailureKind, JobRun, Site, Usage};
 use gfxpack_model::args::Args;
 use gfxpack_model::compiler::{CompilerFacts, Program};
 use gfxpack_model::{Digest, JobId, KernelKey, Language, SourceId, ToolchainId};
@@ -104,7 +104,7 @@ fn facts(plan: &Plan) -> Facts {
             Event::Finished {
                 job: JobId(job),
                 run,
-                built: Built { size, duration, usage, site: Site::Here },
+                compiled: Compiled { size, duration, usage, site: Site::Here },
             }
         });
     }
@@ -280,8 +280,8 @@ fn what_kernels_share_takes_its_place_among_them() {
     facts.event(&Event::Looked { cached: Vec::new(), refused: Vec::new() });
     facts.event(&Event::Queued { workers: 1, jobs: Vec::new() });
     facts.event(&Event::Prepared { job: JobId(0), run: first, duration: second, usage });
-    let built = Built { size: 5000, duration: second, usage, site: Site::Here };
-    facts.event(&Event::Finished { job: JobId(0), run: then, built });
+    let compiled = Compiled { size: 5000, duration: second, usage, site: Site::Here };
+    facts.event(&Event::Finished { job: JobId(0), run: then, compiled });
     let script = "
         const tip = (share) => {
             const { left, top, width } = byId('lanes').getBoundingClientRect();

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{KnownCosts, write_manifest};
+use gfxpack_compile::KnownCosts;
 use gfxpack_model::Digest;
 use gfxpack_plan::shard::{self, Ended, JobState, Shard, ShardManifest};
 use gfxpack_plan::stored::Jobs;
 use gfxpack_toolchain::Search;
 
+use super::manifest_files::write_manifest;
 use super::outbox::{Note, Outbox};
 use super::run::Run;
 use super::stored::Stored;
@@ -102,10 +103,9 @@ pub fn run(
     Ok(built)
 }
 
-/// Runs a job of `stored` into `build.out`, unless its object or the
-/// compiler's refusal is already there: for engines that start a process for
-/// each job. Gives how it ended, one entry, and why it has no object if it has
-/// none.
+/// Runs a job of `stored` into `build.out`, unless its object or a kept refusal
+/// is already there: for engines that start a process for each job. Gives how it
+/// ended, one entry, and why it has no object if it has none.
 ///
 /// # Errors
 /// Where the plan can't be run here, or the machine fails.
@@ -146,9 +146,9 @@ pub fn outcome(jobs: &[Ended], shard: Shard) -> Result<()> {
     if failed > 0 {
         let total = counted(jobs.len(), "kernel");
         return Err(Error::new(
-            ErrorKind::ShardRefused,
+            ErrorKind::ShardIncomplete,
             format!("failed to compile {failed} of {total} of shard {shard}"),
-            error::SHARD_REFUSED_HINT,
+            error::SHARD_INCOMPLETE_HINT,
         ));
     }
     Ok(())

@@ -359,7 +359,7 @@ impl MergedKdbs {
     /// An error if kernels are missing that were not allowed to be.
     ///
     /// # Errors
-    /// One of the kind `ErrorKind::Refused`.
+    /// One of the kind `ErrorKind::Incomplete`.
     pub fn outcome(&self, allow_partial: bool) -> Result<()> {
         let missing: usize = self.kdbs.iter().map(|kdb| kdb.missing.len()).sum();
         if missing == 0 || allow_partial {
@@ -368,6 +368,6 @@ impl MergedKdbs {
         let kernels: u64 = self.kdbs.iter().map(|kdb| kdb.kernels).sum();
         let reasons = "the compiler's output is below `failed` in the shards' directories";
         let total = kernels as usize + missing;
-        Err(error::refused(missing, total, reasons, false))
+        Err(error::incomplete(missing, total, reasons, false))
     }
 }

@@ -3,6 +3,7 @@
 //! make.
 
 pub mod build;
+pub mod manifest_files;
 pub mod merge;
 pub mod ninja;
 mod outbox;

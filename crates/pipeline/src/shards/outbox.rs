@@ -1,5 +1,5 @@
 //! The directory that shards are built into: objects in the cache's own
-//! layout, a note for each kernel that was refused, manifests.
+//! layout, a note for each job that failed, manifests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::destination::replace;
 use crate::error::{self, Result};
 
-/// Notes of kernels that have no object, one file each.
+/// Notes of jobs that failed, one file each.
 const FAILED: &str = "failed";
 
 /// What any number of shards of a plan leave behind.
@@ -56,7 +56,7 @@ impl Outbox {
         self.dir.join(FAILED).join(format!("{job}.json"))
     }
 
-    /// What is noted of a job that will be refused again.
+    /// What is noted of a job that failed and is not to be retried.
     pub(crate) fn note(&self, job: Digest) -> Option<Note> {
         let note: Note = serde_json::from_slice(&fs::read(self.file(job)).ok()?).ok()?;
         (!note.state.is_made() && !note.state.is_to_retry()).then_some(note)

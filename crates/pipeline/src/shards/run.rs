@@ -1,6 +1,6 @@
-//! Runs jobs of a stored plan into an outbox: what is there stays, what the
-//! compiler refused is not asked again, what the machine failed is tried once
-//! more.
+//! Runs jobs of a stored plan into an outbox: what is there stays, jobs whose
+//! refusal is kept are not run again, and jobs that the machine ended or that ran
+//! out of time are tried once more.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,6 +13,7 @@ use gfxpack_plan::shard::{Ended, JobState};
 use gfxpack_toolchain::ToolchainError;
 use rayon::prelude::*;
 
+use super::manifest_files::job_state;
 use super::outbox::{Note, Outbox};
 use crate::build::REPAIRS;
 use crate::error::{Error, Result};
@@ -102,7 +103,7 @@ impl Run<'_> {
         }
         for (index, failure) in &first.failed {
             let job = plan[*index].digest;
-            let (state, reason) = (failure.kind.state(), failure.kind.to_string());
+            let (state, reason) = (job_state(&failure.kind), failure.kind.to_string());
             ended.push(Ended { job, state, result: Err(reason) });
         }
         ended.sort_unstable_by_key(|ended| ended.job);
@@ -123,17 +124,18 @@ impl Run<'_> {
         }
     }
 
-    /// Whether what is noted would be said again: of what a compiler said that
-    /// is known, like of an object, and who ran out of time would again.
+    /// Whether what is noted of a failed job would be noted again: a job that ran
+    /// out of time would again, and of others a kept refusal tells.
     fn holds(&self, job: Digest, note: &Note, now: Now<'_>) -> bool {
         note.state == JobState::Timeout || self.outbox.store.refusal(job, now).is_some()
     }
 
-    /// Keeps the compiler's words, and spares the next run the question.
+    /// Notes a failure, and takes over the kept refusal, if there is one, so that
+    /// the next run need not start the compiler.
     fn note(&self, id: JobId, failure: &Failure) -> Result<()> {
         let job = &self.prepared.plan[id];
         let note = Note {
-            state: failure.kind.state(),
+            state: job_state(&failure.kind),
             key: KernelKey::clone(&job.key),
             reason: failure.kind.to_string(),
             output: failure.output.clone(),
@@ -284,5 +286,5 @@ impl Run<'_> {
 }
 
 fn is_tried_again(failure: &Failure) -> bool {
-    matches!(failure.kind.state(), JobState::Infra | JobState::Timeout)
+    matches!(job_state(&failure.kind), JobState::Infra | JobState::Timeout)
 }

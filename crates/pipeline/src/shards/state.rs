@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{ManifestError, list_manifests, read_manifest};
 use gfxpack_model::Digest;
 use gfxpack_plan::shard::{JobState, Shard, ShardManifest};
 
+use super::manifest_files::{ManifestError, list_manifests, read_manifest};
 use super::slurm;
 use super::stored::Stored;
 use crate::error::{self, Result};
@@ -104,11 +104,11 @@ impl State {
         (1..=self.count).filter(is_missing).collect()
     }
 
-    /// Kernels that were refused or took too long, in all shards.
-    pub fn refused(&self) -> usize {
+    /// Jobs of all shards that failed and are not to be retried.
+    pub fn failed(&self) -> usize {
         let manifests = self.shards.values().map(|found| &found.manifest);
         manifests
-            .map(|manifest| manifest.count(JobState::Refused) + manifest.count(JobState::Timeout))
+            .map(|manifest| manifest.count(JobState::Failed) + manifest.count(JobState::Timeout))
             .sum()
     }
 
@@ -122,7 +122,7 @@ impl State {
                 let count = |state| found.manifest.count(state);
                 let mut words = format!("done, {}", counted(found.manifest.jobs.len(), "job"));
                 for (state, what) in [
-                    (JobState::Refused, "refused"),
+                    (JobState::Failed, "refused"),
                     (JobState::Timeout, "out of time"),
                     (JobState::Infra, "lost by the machine: to run again"),
                 ] {

@@ -17,7 +17,7 @@ use crate::ask::Answered;
 use crate::cache::Cache;
 use crate::destination::replace;
 use crate::error::{self, Error, Result};
-use crate::inputs::{Inputs, LeftOut, Read};
+use crate::inputs::{Inputs, LeftOut, ReadInputs};
 use crate::library::Library;
 use crate::prepare::{Gathered, Prepared};
 use crate::provenance::GENERATOR;
@@ -60,7 +60,7 @@ fn file(dir: &Path, digest: Digest) -> PathBuf {
 /// Where a toolchain can't be listed, or a file not be written.
 pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>> {
     let Gathered { read, toolchains, cache, clock, .. } = gathered;
-    let Read { requests, inputs } = read;
+    let ReadInputs { requests, inputs } = read;
     fs::create_dir_all(dir).map_err(error::io("create", dir))?;
     write_sources(dir, &inputs.sources)?;
     let sources = inputs.sources.sources().to_vec();

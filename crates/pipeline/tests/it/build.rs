@@ -44,7 +44,7 @@ fn a_refused_kernel_is_missing_and_the_others_go_on() {
     assert_eq!((&missing.key, built.missing), (&key("bad.s"), 1));
     assert!(!missing.reason.is_empty());
     let error = built.outcome(false).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert_eq!(error.kind(), ErrorKind::Incomplete);
 }
 
 #[test]

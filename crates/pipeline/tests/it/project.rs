@@ -9,7 +9,7 @@ use std::time::Duration;
 use gfxpack_compile::{Cancel, Shortcuts};
 use gfxpack_kdb::Reader;
 use gfxpack_model::KernelKey;
-use gfxpack_pipeline::dist::{Built, Dist, DistOptions};
+use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
 use gfxpack_pipeline::error::Error;
 use gfxpack_pipeline::options::{
     BuildOptions, CacheOptions, InputOptions, PrepareOptions, Purpose,
@@ -149,7 +149,7 @@ impl Project {
     }
 
     /// Builds with these options.
-    pub(crate) fn run(&self, options: &DistOptions) -> Result<Built, Error> {
+    pub(crate) fn run(&self, options: &DistOptions) -> Result<FinishedDist, Error> {
         match Dist::prepare(options, &Silent::default())? {
             Work::ToDo(dist) => dist.run(None, &Silent::default()),
             Work::Nothing(_) => panic!("there is nothing to do"),
@@ -158,7 +158,7 @@ impl Project {
 
     /// Builds; the run as a whole must not fail.
     #[track_caller]
-    pub(crate) fn build(&self) -> Built {
+    pub(crate) fn build(&self) -> FinishedDist {
         self.run(&self.options()).unwrap_or_else(|error| panic!("{error}: {:?}", error.hint()))
     }
 

@@ -22,9 +22,11 @@ pub enum JobState {
     Ok,
     /// Its object was there already.
     Cached,
-    /// The compiler said no, and would again: never retried.
-    Refused,
-    /// The machine failed it: to be retried.
+    /// It failed, and would again: not to be retried. Stored as `refused`, whatever
+    /// the reason was.
+    #[serde(rename = "refused")]
+    Failed,
+    /// The machine failed, and not the job: to be retried.
     Infra,
     /// It took too long, with the limit doubled too.
     Timeout,
@@ -49,7 +51,7 @@ impl fmt::Display for JobState {
         f.write_str(match self {
             Self::Ok => "ok",
             Self::Cached => "cached",
-            Self::Refused => "refused",
+            Self::Failed => "refused",
             Self::Infra => "infra",
             Self::Timeout => "timeout",
         })
@@ -222,6 +224,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn states_have_the_names_that_are_stored() {
+        for (state, name) in [
+            (JobState::Ok, "ok"),
+            (JobState::Cached, "cached"),
+            (JobState::Failed, "refused"),
+            (JobState::Infra, "infra"),
+            (JobState::Timeout, "timeout"),
+        ] {
+            assert_eq!(state.to_string(), name);
+            assert_eq!(serde_json::to_value(state).unwrap(), name);
+        }
+    }
+
+    #[test]
     fn what_is_written_is_read_and_damage_is_found() {
         let mut digests: Vec<Digest> = (0..3_u8).map(|n| Digest::of(&[n])).collect();
         digests.sort();
@@ -231,7 +247,7 @@ mod tests {
             costs: None,
             jobs: vec![
                 Ended { job: digests[0], state: JobState::Ok, result: Ok((digests[1], 7)) },
-                Ended { job: digests[1], state: JobState::Refused, result: Err("no".to_owned()) },
+                Ended { job: digests[1], state: JobState::Failed, result: Err("no".to_owned()) },
                 Ended { job: digests[2], state: JobState::Cached, result: Ok((digests[1], 7)) },
             ],
         };

@@ -22,8 +22,8 @@ pub(super) struct Excluded {
     pub(super) present: Present,
     /// How many keys that is of a target's.
     pub(super) had: BTreeMap<Target, usize>,
-    /// What compilers refuse.
-    pub(super) refused: SkipList,
+    /// What the lists of `--skip-refused` name.
+    pub(super) skip_list: SkipList,
 }
 
 impl Excluded {
@@ -33,15 +33,16 @@ impl Excluded {
             *self.had.entry(target.clone()).or_default() += 1;
             return true;
         }
-        self.refused.skips(target, key)
+        self.skip_list.skips(target, key)
     }
 }
 
 /// Sources that are not compiled because of their licence, with the reason.
 pub type LeftOut = BTreeMap<String, String>;
 
+/// Takes in one input after the other, and knows what they come to so far.
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct InputCollector {
     pub(super) requests: Vec<TargetRequest>,
     pub(super) sources: SourceSet,
     /// Directories with sources that a library gave.
@@ -50,9 +51,11 @@ pub(super) struct Reader {
     /// Names of sources that programs wrote.
     pub(super) generated: BTreeSet<String>,
     pub(super) excluded: Excluded,
-    /// Of manifests: people write those, and a wrong path is theirs to mend.
-    pub(super) missing: Vec<InputError>,
-    /// Of key lists: machines write those, and the other keys are worth it.
+    /// Paths in manifests at which nothing is: people write those, and have to mend
+    /// them.
+    pub(super) wrong_paths: Vec<InputError>,
+    /// What is wrong with keys of lists: machines write those, and the other keys
+    /// are built.
     pub(super) key_errors: Vec<InputError>,
     pub(super) unbuildable: Unbuildable,
     pub(super) warnings: Vec<String>,
@@ -66,7 +69,7 @@ pub(super) struct Reader {
     pub(super) left_out_by_debian: LeftOut,
 }
 
-impl Reader {
+impl InputCollector {
     /// Notes that a key can't be built for a target.
     pub(super) fn add_unbuildable(&mut self, target: &Target, key: &KernelKey, reason: Reason) {
         let unbuilt = Unbuilt { key: key.clone(), reason };

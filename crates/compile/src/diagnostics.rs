@@ -1,15 +1,15 @@
-//! What a compiler's words say of a kernel: that it is wrong, or that
-//! something went wrong around it. Only the first may be kept.
+//! What a compiler's output says: that the kernel is wrong, or that something
+//! went wrong around it. Only a failure of the first kind may be kept.
 
 use gfxpack_process::was_cut;
 
 use crate::failure_kind::FailureKind;
 
-/// Programs that are told that a source is wrong exit with this.
+/// Compilers that find a source wrong exit with this.
 ///
 /// Source: LLVM, clang/tools/driver/cc1_main.cpp and cc1as_main.cpp,
 /// lld/ELF/Driver.cpp; hipcc.pl, which hands it on.
-const REFUSED: i32 = 1;
+const REFUSED_EXIT_CODE: i32 = 1;
 
 /// Words of errors that name a place in a source and say that a file could
 /// not be read, or was another one a moment later.
@@ -44,18 +44,19 @@ const OF_THE_WHOLE: [(&str, &str); 3] = [
     ("ld.lld: error: undefined ", "symbol: "),
 ];
 
-/// Whether the same would be said of this job again, as long as what it reads
-/// stays the same. Words that are not known for that are taken for others:
-/// of a compiler that crashed, was killed, or ran out of something.
-pub(crate) fn lasts(kind: &FailureKind, output: &str) -> bool {
+/// Whether the kernel itself is wrong, so that a job would fail the same again as
+/// long as what it reads stays the same. Output that does not surely say so is
+/// taken for that of a compiler that crashed, was killed, or ran out of something.
+pub(crate) fn is_kernels_fault(kind: &FailureKind, output: &str) -> bool {
     match kind {
         FailureKind::WrongTarget { .. } => true,
-        FailureKind::Refused(REFUSED) => !was_cut(output) && is_of_the_kernel(output),
+        FailureKind::Refused(REFUSED_EXIT_CODE) => !was_cut(output) && blames_kernel(output),
         _ => false,
     }
 }
 
-fn is_of_the_kernel(output: &str) -> bool {
+/// Whether every error in the output is about the kernel, and there is one.
+fn blames_kernel(output: &str) -> bool {
     let mut errors = output.lines().filter(|line| line.to_ascii_lowercase().contains("error:"));
     let of_the_whole = |line: &str| {
         OF_THE_WHOLE
@@ -89,12 +90,47 @@ fn tells_of_files(line: &str) -> bool {
     OF_FILES.iter().any(|words| line.contains(words))
 }
 
+/// The signal that ended the compiler behind a driver, which itself exits:
+/// a compiler that ran out of memory did not refuse the kernel. A crash is the
+/// compiler's own doing.
+///
+/// Source: LLVM, `llvm/lib/Support/Unix/Program.inc` and clang's
+/// `Compilation::ExecuteCommand`, which print `strsignal`'s words.
+pub(crate) fn killed(output: &str) -> Option<i32> {
+    let of = |name: &str| output.contains(&format!("unable to execute command: {name}"));
+    if of("Killed") {
+        Some(9)
+    } else if of("Terminated") {
+        Some(15)
+    } else {
+        None
+    }
+}
+
+/// Whether a compiler failed for want of room on the disk, which says nothing of
+/// the kernel. An error that names a place in a source does.
+///
+/// Source: LLVM, `llvm/lib/Support/raw_ostream.cpp`, `report_fatal_error` of
+/// its destructor; clang's `err_fe_unable_to_open_output`; `strerror`'s words.
+pub(crate) fn lacks_room(output: &str) -> bool {
+    const SAID: [&str; 4] = [
+        "No space left on device",
+        "Disk quota exceeded",
+        "IO failure on output stream",
+        "File too large",
+    ];
+    output.lines().any(|line| {
+        let at = line.to_ascii_lowercase().find("error:");
+        at.is_some_and(|at| !names_place(line) && SAID.iter().any(|said| line[at..].contains(said)))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_a_compiler_says_of_a_kernel_lasts() {
+    fn what_a_compiler_finds_wrong_in_a_kernel_is_the_kernels_fault() {
         for output in [
             "k.cl:1:19: error: use of undeclared identifier 'x'\n  1 | x;\n    | ^\n1 error generated.",
             "In file included from k.cpp:1:\n./a.hpp:20:21: error: instruction not supported on this \
@@ -107,15 +143,15 @@ mod tests {
             "ld.lld: error: undefined hidden symbol: f\n>>> referenced by k.o:(k)\nclang: error: \
              ld.lld command failed with exit code 1 (use -v to see invocation)",
         ] {
-            assert!(lasts(&FailureKind::Refused(1), output), "{output}");
-            assert!(!lasts(&FailureKind::Refused(139), output), "{output}");
+            assert!(is_kernels_fault(&FailureKind::Refused(1), output), "{output}");
+            assert!(!is_kernels_fault(&FailureKind::Refused(139), output), "{output}");
         }
         let (expected, found) = ("gfx906".to_owned(), "gfx908".to_owned());
-        assert!(lasts(&FailureKind::WrongTarget { expected, found }, ""));
+        assert!(is_kernels_fault(&FailureKind::WrongTarget { expected, found }, ""));
     }
 
     #[test]
-    fn what_went_wrong_around_it_does_not() {
+    fn what_went_wrong_around_a_kernel_is_not_its_fault() {
         let said = "k.cl:1:1: error: no\n";
         for more in [
             "clang: error: unable to execute command: Segmentation fault",
@@ -132,10 +168,10 @@ mod tests {
             "[more output was dropped]",
         ] {
             let output = format!("{said}{more}\n");
-            assert!(!lasts(&FailureKind::Refused(1), &output), "{output}");
+            assert!(!is_kernels_fault(&FailureKind::Refused(1), &output), "{output}");
         }
         for output in ["", "clang: error: invalid target ID 'x'", "1 error generated."] {
-            assert!(!lasts(&FailureKind::Refused(1), output), "{output}");
+            assert!(!is_kernels_fault(&FailureKind::Refused(1), output), "{output}");
         }
         for kind in [
             FailureKind::Crashed(11),
@@ -144,7 +180,36 @@ mod tests {
             FailureKind::NoOutput,
             FailureKind::NoCodeObject(String::new()),
         ] {
-            assert!(!lasts(&kind, said), "{kind}");
+            assert!(!is_kernels_fault(&kind, said), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_compiler_that_was_killed_is_told_from_one_that_refuses() {
+        let words = |name| format!("clang: error: unable to execute command: {name}\n");
+        assert_eq!(killed(&words("Killed")), Some(9));
+        assert_eq!(killed(&words("Terminated")), Some(15));
+        assert_eq!(killed(&words("Segmentation fault")), None);
+        assert_eq!(killed("k.cl:1:1: error: unknown type name\n"), None);
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_what_a_source_says() {
+        for words in [
+            "fatal error: error in backend: IO failure on output stream: No space left on device",
+            "error: unable to open output file 'x.o': 'No space left on device'",
+            "ld.lld: error: failed to write output 'x': Disk quota exceeded\n1 error generated.",
+            "LLVM ERROR: IO failure on output stream: File too large\n",
+        ] {
+            assert!(lacks_room(words), "{words}");
+        }
+        for words in [
+            "k.cl:1:2: error: No space left on device\n#error No space left on device\n",
+            "k.cl:1:2: fatal error: No space left on device",
+            "k.cl:3:5: error: use of undeclared identifier 'x'\n puts(\"No space left on device\");",
+            "",
+        ] {
+            assert!(!lacks_room(words), "{words}");
         }
     }
 }

@@ -1,30 +1,26 @@
-//! Shards' manifests as files, and what a failure comes to in one.
+//! Shards' manifests as files, and how they list jobs that failed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
+use gfxpack_compile::FailureKind;
 use gfxpack_plan::shard::{JobState, ReadError, ShardManifest};
 use gfxpack_process::write_atomic_with;
-
-use crate::job::FailureKind;
 
 /// Signals that the machine sends and a compiler's defect does not: killed,
 /// as when memory runs out, and asked to end.
 const MACHINES_SIGNALS: [i32; 2] = [9, 15];
 
-impl FailureKind {
-    /// How a job ended that failed so.
-    #[must_use]
-    pub fn state(&self) -> JobState {
-        match self {
-            Self::Crashed(signal) if MACHINES_SIGNALS.contains(signal) => JobState::Infra,
-            Self::TimedOut(_) => JobState::Timeout,
-            // Where the limits are the usual ones, the plan has no such job.
-            Self::TooLong => JobState::Infra,
-            _ => JobState::Refused,
-        }
+/// How a shard's manifest lists a job that failed for this reason.
+pub(super) fn job_state(failure: &FailureKind) -> JobState {
+    match failure {
+        FailureKind::Crashed(signal) if MACHINES_SIGNALS.contains(signal) => JobState::Infra,
+        FailureKind::TimedOut(_) => JobState::Timeout,
+        // Where the limits are the usual ones, the plan has no such job.
+        FailureKind::TooLong => JobState::Infra,
+        _ => JobState::Failed,
     }
 }
 
@@ -54,7 +50,6 @@ pub enum ManifestError {
 
 impl ManifestError {
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Io { .. } => "check the path",
@@ -74,7 +69,7 @@ impl ManifestError {
 ///
 /// # Errors
 /// [`ManifestError::Io`] where the directory can't be read.
-pub fn list_manifests(dir: &Path) -> Result<BTreeSet<PathBuf>, ManifestError> {
+pub(super) fn list_manifests(dir: &Path) -> Result<BTreeSet<PathBuf>, ManifestError> {
     let entries = fs::read_dir(dir).map_err(ManifestError::io("read", dir))?;
     let mut found = BTreeSet::new();
     for entry in entries {
@@ -91,7 +86,10 @@ pub fn list_manifests(dir: &Path) -> Result<BTreeSet<PathBuf>, ManifestError> {
 ///
 /// # Errors
 /// [`ManifestError::Io`] where it can't be written.
-pub fn write_manifest(manifest: &ShardManifest, dir: &Path) -> Result<PathBuf, ManifestError> {
+pub(super) fn write_manifest(
+    manifest: &ShardManifest,
+    dir: &Path,
+) -> Result<PathBuf, ManifestError> {
     let path = dir.join(ShardManifest::file_name(manifest.shard));
     write_atomic_with(&path, |out| manifest.write(out))
         .map_err(ManifestError::io("write", &path))?;
@@ -102,7 +100,7 @@ pub fn write_manifest(manifest: &ShardManifest, dir: &Path) -> Result<PathBuf, M
 ///
 /// # Errors
 /// [`ManifestError`] where it can't be read, or is not what was written.
-pub fn read_manifest(path: &Path) -> Result<ShardManifest, ManifestError> {
+pub(super) fn read_manifest(path: &Path) -> Result<ShardManifest, ManifestError> {
     let file = File::open(path).map_err(ManifestError::io("read", path))?;
     ShardManifest::read(&mut BufReader::new(file)).map_err(|error| match error {
         ReadError::Damaged(reason) => ManifestError::Damaged { path: path.to_owned(), reason },
@@ -141,16 +139,16 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_did_is_retried_and_what_the_compiler_said_is_not() {
+    fn what_the_machine_did_is_retried_and_what_the_compiler_did_is_not() {
         for (kind, state) in [
-            (FailureKind::Refused(1), JobState::Refused),
-            (FailureKind::Crashed(11), JobState::Refused),
+            (FailureKind::Refused(1), JobState::Failed),
+            (FailureKind::Crashed(11), JobState::Failed),
             (FailureKind::Crashed(9), JobState::Infra),
-            (FailureKind::NoOutput, JobState::Refused),
+            (FailureKind::NoOutput, JobState::Failed),
             (FailureKind::TooLong, JobState::Infra),
             (FailureKind::TimedOut(Duration::from_secs(1)), JobState::Timeout),
         ] {
-            assert_eq!(kind.state(), state);
+            assert_eq!(job_state(&kind), state);
         }
     }
 }

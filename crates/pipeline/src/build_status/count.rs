@@ -15,7 +15,7 @@ pub struct BuildCount {
     estimator: Estimator,
     /// Jobs whose objects the store has.
     pub cached: usize,
-    /// Jobs that an earlier run saw refused.
+    /// Jobs with a kept refusal.
     pub refused: usize,
     /// Jobs that have to run.
     pub to_do: usize,

@@ -12,7 +12,7 @@ const NAMED: usize = 3;
 
 /// What is wrong so far, with what helps against it.
 #[derive(Debug)]
-pub struct Verdict<R> {
+pub struct CheckedFiles<R> {
     /// Files with findings.
     unsound: Vec<String>,
     remedies: BTreeSet<R>,
@@ -20,13 +20,13 @@ pub struct Verdict<R> {
     unread: Option<Error>,
 }
 
-impl<R: Ord> Default for Verdict<R> {
+impl<R: Ord> Default for CheckedFiles<R> {
     fn default() -> Self {
         Self { unsound: Vec::new(), remedies: BTreeSet::new(), unread: None }
     }
 }
 
-impl<R: Ord> Verdict<R> {
+impl<R: Ord> CheckedFiles<R> {
     /// A file has findings.
     pub fn unsound(&mut self, path: &Path, remedies: impl IntoIterator<Item = R>) {
         self.unsound.push(format!("`{}`", path.display()));
@@ -67,23 +67,23 @@ mod tests {
 
     #[test]
     fn findings_come_before_files_that_cannot_be_read() {
-        let none: Verdict<&str> = Verdict::default();
+        let none: CheckedFiles<&str> = CheckedFiles::default();
         assert!(none.finish(|hint| hint, |_| ()).is_ok());
 
-        let mut verdict: Verdict<&str> = Verdict::default();
-        assert!(verdict.unread(usage("first", "")).is_none());
-        let before = verdict.unread(usage("second", "")).map(|error| error.to_string());
+        let mut checked: CheckedFiles<&str> = CheckedFiles::default();
+        assert!(checked.unread(usage("first", "")).is_none());
+        let before = checked.unread(usage("second", "")).map(|error| error.to_string());
         assert_eq!(before.as_deref(), Some("first"));
         let mut warned = Vec::new();
-        verdict.unsound(Path::new("a.kdb"), ["build it again"]);
-        verdict.unsound(Path::new("b.kdb"), ["build it again", "a device is wrong"]);
-        let result = verdict.finish(|hint| hint, |error| warned.push(error.to_string()));
+        checked.unsound(Path::new("a.kdb"), ["build it again"]);
+        checked.unsound(Path::new("b.kdb"), ["build it again", "a device is wrong"]);
+        let result = checked.finish(|hint| hint, |error| warned.push(error.to_string()));
         assert_eq!(warned, ["second"]);
         let error = result.unwrap_err();
         assert_eq!(error.to_string(), "failed to verify `a.kdb`, `b.kdb`");
         assert_eq!(error.hint().as_deref(), Some("a device is wrong; build it again"));
 
-        let mut unread: Verdict<&str> = Verdict::default();
+        let mut unread: CheckedFiles<&str> = CheckedFiles::default();
         unread.unread(usage("only", ""));
         let result = unread.finish(|hint| hint, |_| panic!("it is the error"));
         assert_eq!(result.unwrap_err().to_string(), "only");

@@ -46,12 +46,12 @@ pub fn messages(
             place(&mut body, run, count);
             send("job-started", body);
         }
-        Event::Finished { job, run, built } => {
+        Event::Finished { job, run, compiled } => {
             let mut body = describe(plan, *job);
-            body["size"] = built.size.into();
+            body["size"] = compiled.size.into();
             place(&mut body, run, count);
-            used(&mut body, built.duration, built.usage);
-            ended(&mut body, &built.site, count);
+            used(&mut body, compiled.duration, compiled.usage);
+            ended(&mut body, &compiled.site, count);
             send("job-finished", body);
         }
         Event::Failed { job, run, failure } => {
