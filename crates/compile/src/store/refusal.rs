@@ -1,12 +1,10 @@
 //! Kernels that a compiler refused: kept by their jobs' digests as objects
 //! are, in files of the same form, and out of date when an object would be.
 
-use std::io::BufReader;
-
 use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{About, Entry, ObjectInfo, read_header};
+use super::entry::{About, Entry, ObjectInfo, read_info};
 use super::object_store::{Now, ObjectStore};
 use super::places::refusal_path;
 use super::rests_on::RestsOn;
@@ -59,7 +57,7 @@ impl ObjectStore {
         if !self.all_hold(&info, now) {
             return None;
         }
-        let bytes = self.read_file(&refusal_path(job)).ok()?;
+        let bytes = self.read_entry(&refusal_path(job)).ok()?;
         let refusal = serde_json::from_slice(Entry::parse(&bytes)?.object).ok()?;
         let KeptRefusal { judge, reason: kind, output } = refusal;
         if judge != JUDGE {
@@ -70,8 +68,7 @@ impl ObjectStore {
 
     /// What a job's refusal rests on, were it out of date.
     pub(crate) fn refusal_info(&self, job: Digest) -> Option<ObjectInfo> {
-        let mut file = BufReader::new(self.open_file(&refusal_path(job)).ok()?);
-        read_header(&mut file).ok().map(|(info, _)| info)
+        read_info(&self.open_file(&refusal_path(job)).ok()?).ok()?
     }
 
     /// Copies what another store keeps of a job that was refused; whether it
