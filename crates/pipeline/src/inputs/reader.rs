@@ -52,7 +52,8 @@ pub(super) struct Reader {
     pub(super) excluded: Excluded,
     /// Of manifests: people write those, and a wrong path is theirs to mend.
     pub(super) missing: Vec<InputError>,
-    /// Of key lists: machines write those, and the other keys are worth it.
+    /// Of key lists, since machines write those, and of sources that can't be laid
+    /// out: the other keys are worth it.
     pub(super) key_errors: Vec<InputError>,
     pub(super) unbuildable: Unbuildable,
     pub(super) warnings: Vec<String>,
