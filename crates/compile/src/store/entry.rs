@@ -35,7 +35,7 @@ pub struct ObjectInfo {
     /// Names of the directories that its compiler read since the user had
     /// admitted them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) admitted: Vec<Digest>,
+    pub(crate) admitted: Vec<Digest>,
     /// Bytes of what stands behind the object.
     #[serde(default)]
     about: u64,

@@ -47,7 +47,7 @@ pub struct Now<'a> {
     /// What names what the job's driver would run, if that is known.
     pub(crate) driver: Option<(&'a Drivers<'a>, Command<'a>)>,
     /// Names of the directories besides the sources that compilers may read;
-    /// `None` where that is not decided yet.
+    /// `None` where that is not known.
     pub(crate) admitted: Option<&'a [Digest]>,
 }
 
@@ -56,6 +56,11 @@ impl<'a> Now<'a> {
     #[must_use]
     pub fn of_files(looks: &'a Looks<'a>) -> Self {
         Self { looks, source: None, driver: None, admitted: None }
+    }
+
+    /// Whether compilers may read the directory of that name.
+    pub(crate) fn admits(&self, dir: &Digest) -> bool {
+        self.admitted.is_none_or(|admitted| admitted.contains(dir))
     }
 
     /// What the job's driver would run, if that is known; it may have to be
@@ -285,9 +290,7 @@ impl ObjectStore {
 
     /// Whether all that an outcome rests on would be answered the same now.
     pub(super) fn all_hold(&self, info: &ObjectInfo, now: Now<'_>) -> bool {
-        let is_admitted =
-            |dir| now.admitted.is_none_or(|admitted: &[Digest]| admitted.contains(dir));
-        info.admitted.iter().all(is_admitted)
+        info.admitted.iter().all(|dir| now.admits(dir))
             && info.answers.iter().all(|name| self.holds(*name, now))
             && info.commands == now.commands()
     }
