@@ -178,6 +178,8 @@ fn with_header(project: &Project, text: Option<&str>) -> String {
     header.to_string()
 }
 
+const ADMISSION: [&str; 2] = ["--allow-read", "outside"];
+
 #[test]
 fn a_refusal_is_out_of_date_when_a_header_that_it_rests_on_is() {
     let project = Project::new();
@@ -197,9 +199,13 @@ fn a_refusal_is_out_of_date_when_a_header_that_it_rests_on_is() {
     let explain =
         "plan --manifest k/kernels.toml --target gfx906 --explain OWN --message-format json";
     let explain: Vec<&str> = explain.split_ascii_whitespace().collect();
-    let explained = project.run(&explain).expect_code(0).of_type("explained").remove(0);
-    let change = &explained["changes"][0];
-    assert_eq!((&explained["state"], &change["name"]), (&"changed".into(), &header.into()));
+    let explained = |more: &[&str]| {
+        let run = project.run(&[&explain[..], more].concat()).expect_code(0);
+        let said = run.of_type("explained").remove(0);
+        (said["state"].clone(), said["changes"].clone())
+    };
+    let (state, changes) = explained(&ADMISSION);
+    assert_eq!((state, &changes[0]["name"]), ("changed".into(), &header.into()));
     assert_eq!(started(&run(Some("#define OWN 2\n")).expect_code(0)), 1);
     assert_eq!(started(&run(Some("#define OWN 2\n")).expect_code(0)), 0);
     // Both are known by now, each with its header.
@@ -213,8 +219,20 @@ fn a_refusal_is_out_of_date_when_a_header_that_it_rests_on_is() {
     assert_eq!(started(&run(Some("#define OWN 3\n")).expect_code(0)), 1);
 
     // The object is there, but nobody admits any more what it rests on.
-    let is_admission = |word: &&&str| !["--allow-read", "outside"].contains(word);
-    let without: Vec<&str> = arguments.iter().filter(is_admission).copied().collect();
+    let without: Vec<&str> =
+        arguments.iter().filter(|word| !ADMISSION.contains(word)).copied().collect();
+    let is_cached = |arguments: &[&str]| {
+        let run = project.run(&[arguments, &["--dry-run"]].concat()).expect_code(0);
+        run.of_type("plan")[0]["cached"][0] == true
+    };
+    assert!(is_cached(&arguments) && !is_cached(&without));
+    assert_eq!(explained(&ADMISSION).0, "stored");
+    let (state, changes) = explained(&[]);
+    let outside = fs::canonicalize(project.path().join("outside")).unwrap();
+    let withdrawn = serde_json::json!([{
+        "what": "allow-read", "name": outside, "how": "removed", "from": null, "to": null,
+    }]);
+    assert_eq!((state, changes), ("changed".into(), withdrawn));
     let refused = project.run(&without).expect_code(100);
     assert_eq!(refused.of_type("job-failed")[0]["reason"], "reads-outside");
     assert_eq!(started(&project.run(&arguments).expect_code(0)), 0);

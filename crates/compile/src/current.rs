@@ -27,12 +27,13 @@ pub struct Current<'a> {
     looks: &'a Looks<'a>,
     sources: &'a SourceSet,
     drivers: Drivers<'a>,
-    admitted: Option<Vec<Digest>>,
+    admitted: Vec<Digest>,
 }
 
 impl<'a> Current<'a> {
     /// For a plan's sources and toolchains, both in its order. What drivers say
-    /// is kept in the store.
+    /// is kept in the store. Besides the sources, compilers may read the
+    /// directories `admitted`: what read others is out of date.
     #[must_use]
     pub fn new(
         looks: &'a Looks<'a>,
@@ -40,20 +41,12 @@ impl<'a> Current<'a> {
         toolchains: &'a [Toolchain],
         store: &'a ObjectStore,
         cancel: &'a Cancel,
+        admitted: &[PathBuf],
     ) -> Self {
         let kept = store.dir().join(COMMANDS);
         let drivers = Drivers::new(toolchains, kept, looks, cancel);
-        Self { looks, sources, drivers, admitted: None }
-    }
-
-    /// The same where compilers may read these directories besides the
-    /// sources: what read others is out of date.
-    #[must_use]
-    pub fn admitting(self, dirs: &[PathBuf]) -> Self {
-        Self {
-            admitted: Some(dirs.iter().map(|dir| name_of(&self.looks.real(dir))).collect()),
-            ..self
-        }
+        let admitted = admitted.iter().map(|dir| name_of(&looks.real(dir))).collect();
+        Self { looks, sources, drivers, admitted }
     }
 
     /// The same, but nothing is written.
@@ -67,7 +60,7 @@ impl<'a> Current<'a> {
     pub fn for_job<'j>(&'j self, job: &'j Job) -> Now<'j> {
         let source = Some((self.sources, job.source));
         let driver = Some((&self.drivers, command_of(job)));
-        Now { looks: self.looks, source, driver, admitted: self.admitted.as_deref() }
+        Now { looks: self.looks, source, driver, admitted: Some(&self.admitted) }
     }
 
     pub(crate) fn looks(&self) -> &'a Looks<'a> {

@@ -128,8 +128,9 @@ impl Executor<'_> {
                 CompileError::io("start", "worker threads")(std::io::Error::other(error))
             })?;
         let looks = Looks::new(self.digests);
-        let current = Current::new(&looks, self.sources, self.toolchains, self.store, self.cancel)
-            .admitting(&self.options.admitted);
+        let (sources, toolchains, store) = (self.sources, self.toolchains, self.store);
+        let admitted = &self.options.admitted;
+        let current = Current::new(&looks, sources, toolchains, store, self.cancel, admitted);
         let (summary, to_run) = self.look_up(&pool, &current, on_event);
         if to_run.is_empty() {
             return Ok(summary);

@@ -1,9 +1,9 @@
 //! Why a job would run, told by what its key was made from when it was built
 //! last.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey, Language};
@@ -11,7 +11,7 @@ use gfxpack_plan::plan::{Job, Plan, Source};
 use gfxpack_process::watch::{Answer, Answers};
 use serde::Serialize;
 
-use crate::current::Current;
+use crate::current::{Current, name_of};
 use crate::error::CompileError;
 use crate::history::{self, History, HistoryRecord};
 use crate::job::Failure;
@@ -40,6 +40,8 @@ pub enum What {
     Driver,
     /// A header of the system.
     SystemFile,
+    /// A directory that compilers may read besides the sources.
+    AllowRead,
     /// A macro given with `-D`.
     Define,
     /// Another argument.
@@ -56,6 +58,7 @@ impl fmt::Display for What {
             Self::Source => "source",
             Self::Driver => "driver",
             Self::SystemFile => "system header",
+            Self::AllowRead => "--allow-read",
             Self::Define => "define",
             Self::Argument => "argument",
         })
@@ -167,6 +170,7 @@ pub fn explain(
             if info.as_ref().is_some_and(|info| info.commands() != asked.commands()) {
                 changes.push(Change::new(What::Driver, "what it would run", How::Changed(None)));
             }
+            changes.extend(info.iter().flat_map(|info| withdrawn(info, &answers, asked)));
             State::Changed(changes)
         }
         (Err(None), Some(record)) if record.job == job.digest => State::Gone,
@@ -202,6 +206,22 @@ fn change(path: &Path, then: &Answer, asked: Now<'_>) -> Option<Change> {
     };
     let what = if path.is_relative() { What::Source } else { What::SystemFile };
     Some(Change::new(what, path.display().to_string(), how))
+}
+
+/// The directories that a compiler read as the user had admitted them, and that
+/// are admitted no more.
+fn withdrawn(info: &ObjectInfo, answers: &[Answers], asked: Now<'_>) -> Vec<Change> {
+    let read = answers.iter().flat_map(Answers::iter).map(|(path, _)| path);
+    let read = read.filter(|path| path.is_absolute()).map(|path| asked.looks.real(path));
+    let read: BTreeSet<PathBuf> =
+        read.flat_map(|path| path.ancestors().map(Path::to_owned).collect::<Vec<_>>()).collect();
+    let withdrawn = info.admitted.iter().filter(|dir| !asked.admits(dir));
+    let change = |dir: &Digest| {
+        let path = read.iter().find(|path| name_of(path) == *dir);
+        let name = path.map_or_else(|| dir.to_string(), |path| path.display().to_string());
+        Change::new(What::AllowRead, name, How::Removed)
+    };
+    withdrawn.map(change).collect()
 }
 
 /// What stands behind a name of `Toolchain::covered_files`.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use gfxpack_launch::{self as launch, Direct, Run, TemplateValues, depfile_paths, searched};
@@ -322,10 +323,17 @@ fn untold(
     };
     let asks = records.iter().flat_map(|record| &record.asks);
     let found = asks.filter(|ask| ask.file.is_some());
-    let asked: HashSet<&Path> = found.map(|ask| ask.path.as_path()).collect();
+    // Source: LLVM, `llvm/lib/Support/Path.cpp`, `native`, by which clang lists
+    // `\` in a name as `/`.
+    let listed_as = |path: &Path| {
+        let name = path.as_os_str().as_bytes().iter();
+        let name = name.map(|&byte| if byte == b'\\' { b'/' } else { byte }).collect();
+        PathBuf::from(OsString::from_vec(name))
+    };
+    let asked: HashSet<PathBuf> = found.map(|ask| listed_as(&ask.path)).collect();
     let precompiled = run.read_before.as_ref();
     let told = |path: &PathBuf| {
-        asked.contains(path.as_path())
+        asked.contains(&listed_as(path))
             || precompiled.is_some_and(|before| before.files.contains(path))
     };
     Ok(listed.into_iter().map(|path| stage.dir().join(path)).find(|path| !told(path)))

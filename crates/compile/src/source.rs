@@ -150,8 +150,8 @@ impl SourceSet {
     /// to the compiler, as its own headers are.
     ///
     /// # Errors
-    /// [`InputFault::UnreadableSource`] where a file can't be read, or two files
-    /// would have one place.
+    /// [`InputFault::UnreadableSource`] where a file can't be read,
+    /// [`InputFault::SamePlace`] where two would lie at one place.
     pub fn load(
         &mut self,
         real: &Path,
@@ -223,12 +223,9 @@ impl SourceSet {
             if let Some((other, placed)) = placed.get(&found.staged)
                 && placed.digest != file.digest
             {
-                return Err(problem(format!(
-                    "`{}` and `{}` would both be `{}`",
-                    other.display(),
-                    found.real.display(),
-                    found.staged
-                )));
+                let files = [other, &found.real].map(|file| file.display().to_string()).into();
+                let (name, place) = (staged.to_owned(), found.staged);
+                return Err(InputFault::SamePlace { name, files, place });
             }
             if !scanned.insert(found.staged.clone()) {
                 continue;

@@ -205,9 +205,13 @@ pub(crate) struct PlanCommand {
     /// command of every compile job as a line of DIR/commands
     #[arg(long, value_name = "DIR", conflicts_with = "explain")]
     pub(crate) stage: Option<PathBuf>,
+    /// A directory besides the sources that compilers may read, as in the build;
+    /// repeatable
+    #[arg(long, value_name = "DIR")]
+    pub(crate) allow_read: Vec<PathBuf>,
     /// Store the plan in DIR, for any machine with this toolchain to run with
     /// `build --plan DIR`
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "stage", "commands"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "stage", "commands", "allow_read"])]
     pub(crate) out: Option<PathBuf>,
     /// Also store files near the sources that no #include names, smallest
     /// first, up to SIZE in all; a kernel that needs one that is not stored fails

@@ -6,6 +6,7 @@ use gfxpack_model::Target;
 use gfxpack_pipeline::inputs::Inputs;
 use gfxpack_pipeline::missing_from::Share;
 use gfxpack_pipeline::unbuildable::{self, Unbuildable, Unbuilt};
+use gfxpack_plan::InputError;
 
 use crate::output::{Output, counted, message};
 
@@ -17,6 +18,8 @@ pub(crate) fn report(inputs: &Inputs, output: &Output) {
     }
     inputs.warnings.iter().for_each(|warning| output.warn(warning));
     inputs.key_errors.iter().for_each(|error| output.warn(&error.to_string()));
+    let hints: BTreeSet<String> = inputs.key_errors.iter().map(InputError::hint).collect();
+    hints.iter().filter(|_| !output.json).for_each(|hint| output.hint(hint));
     report_shares(&inputs.shares, output);
     report_skipped(&inputs.library.skipped, output);
     report_unbuildable(&inputs.unbuildable, output);

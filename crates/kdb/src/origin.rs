@@ -2,10 +2,10 @@
 
 #[cfg(feature = "tools")]
 use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
 /// What a code object was made of, and by what.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,22 +38,20 @@ pub(crate) struct Note {
     pub(crate) origin: Option<Arc<ObjectOrigin>>,
 }
 
-/// Bytes of one file's origins: a bound on what a bad file can make a reader
-/// hold. Nobody writes so many, and what is in such a file is not believed.
+/// Bytes that one file's side tables take: a bound on what a bad file can make a
+/// reader hold. Nobody writes so many, and what is in such a file is not believed.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Reads the side tables along with the rows.
+/// What the side tables say, given out along with the rows.
 #[derive(Default)]
 pub(crate) struct NoteReader {
-    origins: HashMap<i64, Arc<ObjectOrigin>>,
     now: Note,
-    /// The next entry, once it has been looked for.
-    next: Option<(i64, Note)>,
-    present: bool,
+    /// What is known from which row on, for the rows that are still to come.
+    ahead: VecDeque<(i64, Note)>,
 }
 
 impl NoteReader {
-    /// Reads the origins; a file without side tables has none.
+    /// Reads the side tables; a file without them notes nothing.
     pub(crate) fn open(connection: &Connection) -> Result<Self, rusqlite::Error> {
         let count: i64 = connection.query_row(
             "SELECT count(*) FROM sqlite_schema WHERE type = 'table' \
@@ -64,7 +62,7 @@ impl NoteReader {
         if count != 2 {
             return Ok(Self::default());
         }
-        let mut reader = Self { present: true, ..Self::default() };
+        let mut origins: HashMap<i64, Arc<ObjectOrigin>> = HashMap::new();
         let mut statement = connection.prepare(
             "SELECT id, generator, compiler, compiler_digest, source, source_digest \
              FROM kern_origins WHERE 16384 >= octet_length(generator) + octet_length(compiler) \
@@ -80,66 +78,50 @@ impl NoteReader {
             if bytes > MAX_BYTES {
                 return Ok(Self::default());
             }
-            reader.origins.insert(id, Arc::new(origin));
+            origins.insert(id, Arc::new(origin));
         }
-        reader.find_next(connection, 0)?;
-        Ok(reader)
+        // Sorted here, as SQLite would do it on disk.
+        let sql = "SELECT first_row, origin, date FROM kern_origin_runs WHERE first_row > 0";
+        let mut statement = connection.prepare(sql)?;
+        let mut rows = statement.query(())?;
+        let mut runs = Vec::new();
+        while let Some(row) = rows.next()? {
+            let integer = |index| row.get::<_, Option<i64>>(index).ok().flatten();
+            let origin = integer(1).and_then(|id| origins.get(&id).cloned());
+            runs.push((row.get(0)?, Note { date: integer(2), origin }));
+            bytes += size_of::<(i64, Note)>();
+            if bytes > MAX_BYTES {
+                return Ok(Self::default());
+            }
+        }
+        runs.sort_by_key(|(first, _)| *first);
+        Ok(Self { now: Note::default(), ahead: runs.into() })
     }
 
     /// What is known of a row. Rows must be asked for in ascending order.
-    pub(crate) fn note(
-        &mut self,
-        connection: &Connection,
-        row: u64,
-    ) -> Result<Note, rusqlite::Error> {
-        while let Some((first, note)) = self.next.take_if(|(first, _)| *first <= row as i64) {
+    pub(crate) fn note(&mut self, row: u64) -> Note {
+        while let Some((_, note)) = self.ahead.pop_front_if(|(first, _)| *first <= row as i64) {
             self.now = note;
-            self.find_next(connection, first)?;
         }
-        Ok(self.now.clone())
+        self.now.clone()
     }
 
     /// How many of a file's rows are of each origin.
     #[cfg(feature = "tools")]
-    pub(crate) fn count(
-        mut self,
-        connection: &Connection,
-        rows: u64,
-    ) -> Result<BTreeMap<Arc<ObjectOrigin>, u64>, rusqlite::Error> {
+    pub(crate) fn count(mut self, rows: u64) -> BTreeMap<Arc<ObjectOrigin>, u64> {
         let mut counts: BTreeMap<Arc<ObjectOrigin>, u64> = BTreeMap::new();
         let mut counted = 0;
         loop {
-            let next = self.next.take();
+            let next = self.ahead.pop_front();
             let first = next.as_ref().map_or(u64::MAX, |(first, _)| first.unsigned_abs());
             let until = first.saturating_sub(1).min(rows);
             if let Some(origin) = &self.now.origin {
                 *counts.entry(Arc::clone(origin)).or_default() += until - counted;
             }
             counted = until;
-            let Some((first, note)) = next else { return Ok(counts) };
+            let Some((_, note)) = next else { return counts };
             self.now = note;
-            self.find_next(connection, first)?;
         }
-    }
-
-    fn find_next(&mut self, connection: &Connection, after: i64) -> Result<(), rusqlite::Error> {
-        if !self.present {
-            return Ok(());
-        }
-        let sql = "SELECT first_row, origin, date FROM kern_origin_runs \
-                   WHERE first_row > ?1 ORDER BY first_row LIMIT 1";
-        let mut statement = connection.prepare_cached(sql)?;
-        let found = statement
-            .query_row([after], |row| {
-                let integer = |index| row.get::<_, Option<i64>>(index).ok().flatten();
-                Ok((row.get(0)?, integer(1), integer(2)))
-            })
-            .optional()?;
-        self.next = found.map(|(first, origin, date)| {
-            let origin = origin.and_then(|id| self.origins.get(&id).cloned());
-            (first, Note { date, origin })
-        });
-        Ok(())
     }
 }
 
@@ -155,4 +137,26 @@ fn origin(row: &rusqlite::Row<'_>) -> Option<(i64, ObjectOrigin)> {
         source_digest: text(5)?,
     };
     Some((row.get(0).ok()?, origin))
+}
+
+#[cfg(test)]
+mod tests {
+    use gfxpack_sqlite::StepBudget;
+
+    use super::*;
+
+    #[test]
+    fn a_table_without_an_index_is_gone_through_once_for_all_rows() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let sql = "CREATE TABLE kern_origins (id, generator, compiler, compiler_digest, source, \
+             source_digest);
+             CREATE TABLE kern_origin_runs (first_row, origin, date);
+             WITH RECURSIVE n(x) AS (SELECT 2000 UNION ALL SELECT x - 1 FROM n WHERE x > 1)
+             INSERT INTO kern_origin_runs SELECT x, NULL, 7 * x FROM n";
+        connection.execute_batch(sql).unwrap();
+        // Of a thousand instructions each: about ten for a row.
+        StepBudget::install(&mut connection, 30).unwrap();
+        let mut notes = NoteReader::open(&connection).unwrap();
+        assert!((1..=2000).all(|row| notes.note(row).date == Some(7 * row as i64)));
+    }
 }

@@ -366,13 +366,12 @@ impl Reader {
         &self,
         mut each: impl FnMut(KernelKey, Option<Arc<ObjectOrigin>>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let sqlite = |source| self.sqlite(source);
-        let mut notes = NoteReader::open(self.connection()).map_err(sqlite)?;
+        let notes = NoteReader::open(self.connection());
+        let mut notes = notes.map_err(|source| self.sqlite(source))?;
         let mut row = 0;
         self.for_each_key(|key| {
             row += 1;
-            let note = notes.note(self.connection(), row).map_err(sqlite)?;
-            each(key, note.origin)
+            each(key, notes.note(row).origin)
         })
     }
 

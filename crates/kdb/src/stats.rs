@@ -114,11 +114,10 @@ impl Reader {
     /// As [`Reader::count`].
     pub fn made_by(&self) -> Result<BTreeMap<MadeBy, u64>, ReadError> {
         let rows = self.count()?;
-        // One budget for all that is looked up.
-        let connection = self.connection();
-        let counts = NoteReader::open(connection).and_then(|it| it.count(connection, rows));
+        let notes = NoteReader::open(self.connection());
+        let notes = notes.map_err(|source| self.sqlite(source))?;
         let mut made_by: BTreeMap<MadeBy, u64> = BTreeMap::new();
-        for (origin, rows) in counts.map_err(|source| self.sqlite(source))? {
+        for (origin, rows) in notes.count(rows) {
             let by = (origin.generator.clone(), origin.compiler.clone());
             *made_by.entry(by).or_default() += rows;
         }

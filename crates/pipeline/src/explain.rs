@@ -1,10 +1,9 @@
 //! What jobs' digests cover, and why they would run.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use gfxpack_compile::{
-    Cancel, Change, Current, Explanation, History, How, Looks, State, What, explain,
-};
+use gfxpack_compile::{Cancel, Change, Explanation, History, How, Looks, State, What, explain};
 use gfxpack_plan::plan::{Job, KdbPlan, Row};
 use serde_json::{Value, json};
 
@@ -30,12 +29,14 @@ pub struct ExplainedKey<'a> {
 }
 
 /// Explains the first `most` keys that contain the text, and hands each to
-/// `each`. Says how many more contain it. Nothing is written.
+/// `each`. Says how many more contain it. Compilers may read the directories
+/// `admitted` besides the sources. Nothing is written.
 ///
 /// # Errors
 /// Where no key contains the text, or a toolchain's files can't be read.
 pub fn explain_keys(
     prepared: &Prepared,
+    admitted: &[PathBuf],
     text: &str,
     most: usize,
     mut each: impl FnMut(&ExplainedKey<'_>),
@@ -53,9 +54,8 @@ pub fn explain_keys(
     }
     let mut histories: BTreeMap<String, History> = BTreeMap::new();
     let (cancel, looks) = (Cancel::default(), Looks::new(&prepared.cache.digests));
-    let (sources, store) = (&prepared.inputs.sources, &prepared.cache.store);
-    let current = Current::new(&looks, sources, &prepared.toolchains, store, &cancel);
-    let current = current.without_writing();
+    let store = &prepared.cache.store;
+    let current = prepared.current(&looks, &cancel, admitted).without_writing();
     for (kdb, row) in found.iter().take(most) {
         let job = &plan[row.job];
         let id = kdb.target.id();

@@ -245,24 +245,31 @@ impl InputCollector {
             let problem = InputFault::MissingPath(missing.display().to_string());
             return Err(Location::new(&manifest.file, 1).error(problem).into());
         }
-        let mut indices: HashMap<PathBuf, Option<SourceId>> = HashMap::new();
+        let mut indices: HashMap<PathBuf, Result<SourceId, Reason>> = HashMap::new();
         for kernel in &manifest.kernels {
             let real = dir.join(&kernel.source);
             if !real.is_file() {
                 let problem = InputFault::MissingPath(real.display().to_string());
                 self.wrong_paths.push(kernel.location.error(problem));
-                indices.insert(kernel.source.clone(), None);
+                let text = "its source was not found".to_owned();
+                indices.insert(kernel.source.clone(), Err(Reason { no_source: true, text }));
                 continue;
             }
             let staged = kernel.source.to_str().filter(|path| !path.starts_with('/'));
             let staged = staged
                 .and_then(|path| relative_path::join("", path))
                 .unwrap_or_else(|| kernel.source_name.clone());
-            let index = self
-                .sources
-                .load(&real, &staged, kernel.language, &include_dirs, None)
-                .map_err(|problem| kernel.location.error(problem))?;
-            indices.insert(kernel.source.clone(), Some(index));
+            let loaded = self.sources.load(&real, &staged, kernel.language, &include_dirs, None);
+            let loaded = match loaded.map_err(|fault| kernel.location.error(fault)) {
+                // The other sources can be laid out.
+                Err(error) if matches!(error.problem, InputFault::SamePlace { .. }) => {
+                    let reason = Reason::from(&error.problem);
+                    self.key_errors.push(error);
+                    Err(reason)
+                }
+                loaded => Ok(loaded?),
+            };
+            indices.insert(kernel.source.clone(), loaded);
         }
         let mut expanded: HashMap<String, Vec<Arc<KeyRequest>>> = HashMap::new();
         for request in &mut self.requests {
@@ -275,16 +282,12 @@ impl InputCollector {
                 if self.excluded.has(&request.target, &key.key) {
                     continue;
                 }
-                match indices[&*key.source] {
-                    Some(index) => request.keys.push((Arc::clone(key), index)),
-                    None => {
-                        self.unbuildable.entry(request.target.clone()).or_default().push(Unbuilt {
-                            key: KernelKey::clone(&key.key),
-                            reason: Reason {
-                                no_source: true,
-                                text: "its source was not found".to_owned(),
-                            },
-                        })
+                match &indices[&*key.source] {
+                    Ok(index) => request.keys.push((Arc::clone(key), *index)),
+                    Err(reason) => {
+                        let (key, reason) = (KernelKey::clone(&key.key), reason.clone());
+                        let unbuildable = self.unbuildable.entry(request.target.clone());
+                        unbuildable.or_default().push(Unbuilt { key, reason });
                     }
                 }
             }

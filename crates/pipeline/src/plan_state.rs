@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, Current, Looks, write_atomic};
+use gfxpack_compile::{Cancel, Looks, write_atomic};
 use gfxpack_model::SourceId;
 use gfxpack_plan::plan::{Job, KdbPlan, Plan};
 use rayon::prelude::*;
@@ -24,13 +24,12 @@ pub struct PlanState {
 }
 
 impl PlanState {
-    /// Looks all jobs up. Nothing is written.
-    pub fn look_up(prepared: &Prepared) -> Self {
+    /// Looks all jobs up, whose compilers may read the directories `admitted`
+    /// besides the sources. Nothing is written.
+    pub fn look_up(prepared: &Prepared, admitted: &[PathBuf]) -> Self {
         let (plan, store) = (&prepared.plan, &prepared.cache.store);
-        let looks = Looks::new(&prepared.cache.digests);
-        let (sources, cancel) = (&prepared.inputs.sources, Cancel::default());
-        let toolchains = &prepared.toolchains;
-        let current = Current::new(&looks, sources, toolchains, store, &cancel).without_writing();
+        let (looks, cancel) = (Looks::new(&prepared.cache.digests), Cancel::default());
+        let current = prepared.current(&looks, &cancel, admitted).without_writing();
         let has = |job: &Job| store.lookup(job.digest, current.for_job(job)).is_some();
         let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
         let is_refused = |(job, cached): (&Job, &bool)| {

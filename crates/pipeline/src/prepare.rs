@@ -2,8 +2,9 @@
 //! everything checked before anything is built.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
-use gfxpack_compile::for_plan;
+use gfxpack_compile::{Cancel, Current, Looks, for_plan};
 use gfxpack_model::{Language, TargetId, ToolchainId};
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::plan::Plan;
@@ -32,6 +33,20 @@ pub struct Prepared {
     pub cache: Cache,
     /// What a library asked for, where problems or plans were given.
     pub asked: Answered,
+}
+
+impl Prepared {
+    /// Where the store is asked about the plan's jobs, whose compilers may read
+    /// the directories `admitted` besides the sources.
+    pub(crate) fn current<'a>(
+        &'a self,
+        looks: &'a Looks<'a>,
+        cancel: &'a Cancel,
+        admitted: &[PathBuf],
+    ) -> Current<'a> {
+        let (sources, store) = (&self.inputs.sources, &self.cache.store);
+        Current::new(looks, sources, &self.toolchains, store, cancel, admitted)
+    }
 }
 
 /// What there is to do for some inputs.

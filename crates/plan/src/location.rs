@@ -147,6 +147,16 @@ pub enum InputFault {
         /// The reason, in words.
         reason: String,
     },
+    /// Two files of a source that a compiler would see as one.
+    #[error("failed to lay out source `{name}`: `{}` and `{}` would both be `{place}`", .files[0], .files[1])]
+    SamePlace {
+        /// The source.
+        name: String,
+        /// The files.
+        files: Box<[String; 2]>,
+        /// Where both would lie.
+        place: String,
+    },
     /// The key is none that MIOpen can find.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -235,6 +245,10 @@ impl InputError {
                 "see that it may be read, or mend it; an #include may lead to what lies below the manifest's directory, \
                  its include-dirs, or --source-dir; assembly has to name a file literally, by its path \
                  from the manifest's directory (from the source's, for keys) or an include-dir"
+                    .to_owned()
+            }
+            InputFault::SamePlace { .. } => {
+                "give one of the two another name, or include it by a path without `..` behind a link"
                     .to_owned()
             }
             InputFault::Key(error) => error.hint().to_owned(),

@@ -36,7 +36,7 @@ impl ObjectStore {
         job: Digest,
         path: &Path,
     ) -> Result<Option<ObjectInfo>, CompileError> {
-        let raw = match from.read_file(path) {
+        let raw = match from.read_entry(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             raw => raw.map_err(CompileError::io("read", from.dir.join(path)))?,
         };

@@ -1,7 +1,8 @@
 //! A stored object's file: a header line of JSON, the object, and what it was
 //! made for.
 
-use std::io::{self, BufRead, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek};
 
 use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey, TargetId};
@@ -34,7 +35,7 @@ pub struct ObjectInfo {
     /// Names of the directories that its compiler read since the user had
     /// admitted them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) admitted: Vec<Digest>,
+    pub(crate) admitted: Vec<Digest>,
     /// Bytes of what stands behind the object.
     #[serde(default)]
     about: u64,
@@ -95,7 +96,7 @@ impl ObjectInfo {
     }
 
     /// Bytes of the file with a header of that length.
-    pub(super) fn length(&self, header: u64) -> Option<u64> {
+    fn length(&self, header: u64) -> Option<u64> {
         header.checked_add(self.size)?.checked_add(self.about)
     }
 }
@@ -110,7 +111,7 @@ pub(crate) struct Entry<'a> {
 impl<'a> Entry<'a> {
     /// `None` where the bytes are not those of a whole file.
     pub(super) fn split(bytes: &'a [u8]) -> Option<Self> {
-        let (info, header) = read_header(&mut &*bytes).ok()?;
+        let (info, header) = read_header(&mut &*bytes).ok()??;
         if info.length(header) != Some(bytes.len() as u64) {
             return None;
         }
@@ -129,12 +130,30 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The header line's content and its length with the line break.
-pub(super) fn read_header(file: &mut impl BufRead) -> io::Result<(ObjectInfo, u64)> {
+/// What the header line says; `None` where it is damaged, or the file is not as
+/// long as it says.
+pub(super) fn read_info(file: &File) -> io::Result<Option<ObjectInfo>> {
+    let length = file.metadata()?.len();
+    let read = read_header(&mut BufReader::new(file))?;
+    Ok(read.filter(|(info, header)| info.length(*header) == Some(length)).map(|(info, _)| info))
+}
+
+/// The bytes of a stored file, at its beginning. Of one that is not as long as
+/// its header says none are read, since it may be a file of any size.
+pub(super) fn read_entry(mut file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if read_info(&file)?.is_some() {
+        file.rewind()?;
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// The header line's content and its length with the line break; `None` where
+/// it is damaged.
+fn read_header(file: &mut impl BufRead) -> io::Result<Option<(ObjectInfo, u64)>> {
     let mut line = Vec::new();
     file.take(MAX_HEADER).read_until(b'\n', &mut line)?;
-    if line.last() != Some(&b'\n') {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    Ok((serde_json::from_slice(&line)?, line.len() as u64))
+    let info = serde_json::from_slice(line.strip_suffix(b"\n").unwrap_or_default()).ok();
+    Ok(info.map(|info| (info, line.len() as u64)))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use gfxpack_process::{note_use, write_atomic_by};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
-use super::entry::{About, Entry, ObjectInfo, read_header};
+use super::entry::{About, Entry, ObjectInfo, read_entry, read_info};
 use super::places::{LOCK, TEMP, VERSION, answers_path, object_path, refusal_path, sweep};
 use super::rests_on::{NEVER, RestsOn};
 use crate::error::CompileError;
@@ -47,7 +47,7 @@ pub struct Now<'a> {
     /// What names what the job's driver would run, if that is known.
     pub(crate) driver: Option<(&'a Drivers<'a>, Command<'a>)>,
     /// Names of the directories besides the sources that compilers may read;
-    /// `None` where that is not decided yet.
+    /// `None` where that is not known.
     pub(crate) admitted: Option<&'a [Digest]>,
 }
 
@@ -56,6 +56,11 @@ impl<'a> Now<'a> {
     #[must_use]
     pub fn of_files(looks: &'a Looks<'a>) -> Self {
         Self { looks, source: None, driver: None, admitted: None }
+    }
+
+    /// Whether compilers may read the directory of that name.
+    pub(crate) fn admits(&self, dir: &Digest) -> bool {
+        self.admitted.is_none_or(|admitted| admitted.contains(dir))
     }
 
     /// What the job's driver would run, if that is known; it may have to be
@@ -134,6 +139,14 @@ impl ObjectStore {
         Ok(bytes)
     }
 
+    /// The bytes of an object's or a refusal's file, which is used thereby; none
+    /// where it can be no such file.
+    pub(super) fn read_entry(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let file = self.open_file(path)?;
+        note_use(&file);
+        read_entry(file)
+    }
+
     /// What the store has of a job's object, if all that its compiler was told
     /// of files would be told again. The bytes are not read.
     #[must_use]
@@ -145,18 +158,14 @@ impl ObjectStore {
     /// What the store has of a job's object, even if that is out of date.
     #[must_use]
     pub fn info(&self, job: Digest) -> Option<ObjectInfo> {
-        let mut file = BufReader::new(self.open_file(&object_path(job)).ok()?);
-        let (info, header) = read_header(&mut file).ok()?;
-        let length = file.get_ref().metadata().ok()?.len();
-        (Some(length) == info.length(header)).then_some(info)
+        read_info(&self.open_file(&object_path(job)).ok()?).ok()?
     }
 
     /// What a stored object was made for; `None` where that can't be told.
     #[must_use]
     pub fn about(&self, job: Digest) -> Option<About> {
-        let mut bytes = Vec::new();
-        self.open_file(&object_path(job)).ok()?.read_to_end(&mut bytes).ok()?;
-        Entry::split(&bytes)?.about()
+        let file = self.open_file(&object_path(job)).ok()?;
+        Entry::split(&read_entry(file).ok()?)?.about()
     }
 
     /// What the compiler of a stored object was told: of the file system by
@@ -185,7 +194,7 @@ impl ObjectStore {
 
     pub(super) fn read_whole(&self, job: Digest) -> Result<(ObjectInfo, Vec<u8>), CompileError> {
         let path = object_path(job);
-        let bytes = match self.read_file(&path) {
+        let bytes = match self.read_entry(&path) {
             // Evicted or cleaned up since it was looked up.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(CompileError::CorruptObject(job));
@@ -281,9 +290,7 @@ impl ObjectStore {
 
     /// Whether all that an outcome rests on would be answered the same now.
     pub(super) fn all_hold(&self, info: &ObjectInfo, now: Now<'_>) -> bool {
-        let is_admitted =
-            |dir| now.admitted.is_none_or(|admitted: &[Digest]| admitted.contains(dir));
-        info.admitted.iter().all(is_admitted)
+        info.admitted.iter().all(|dir| now.admits(dir))
             && info.answers.iter().all(|name| self.holds(*name, now))
             && info.commands == now.commands()
     }

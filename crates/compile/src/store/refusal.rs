@@ -2,12 +2,10 @@
 //! their jobs' digests as objects are, in files of the same form, and are out of
 //! date when an object would be.
 
-use std::io::BufReader;
-
 use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{About, Entry, ObjectInfo, read_header};
+use super::entry::{About, Entry, ObjectInfo, read_info};
 use super::object_store::{Now, ObjectStore};
 use super::places::refusal_path;
 use super::rests_on::RestsOn;
@@ -58,7 +56,7 @@ impl ObjectStore {
         if !self.all_hold(&info, now) {
             return None;
         }
-        let bytes = self.read_file(&refusal_path(job)).ok()?;
+        let bytes = self.read_entry(&refusal_path(job)).ok()?;
         let refusal = serde_json::from_slice(Entry::parse(&bytes)?.object).ok()?;
         let KeptRefusal { judge, reason: kind, output } = refusal;
         if judge != JUDGE {
@@ -69,8 +67,7 @@ impl ObjectStore {
 
     /// What a job's kept refusal rests on, even if that is out of date.
     pub(crate) fn refusal_info(&self, job: Digest) -> Option<ObjectInfo> {
-        let mut file = BufReader::new(self.open_file(&refusal_path(job)).ok()?);
-        read_header(&mut file).ok().map(|(info, _)| info)
+        read_info(&self.open_file(&refusal_path(job)).ok()?).ok()?
     }
 
     /// Copies a job's kept refusal from another store; whether that has one.

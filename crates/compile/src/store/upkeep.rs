@@ -10,7 +10,7 @@ use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
-use super::entry::Entry;
+use super::entry::{Entry, read_entry};
 use super::object_store::ObjectStore;
 use super::places::{COMMANDS, HEADERS, LOCK, TEMP, VERSION, sweep};
 use crate::error::CompileError;
@@ -205,7 +205,7 @@ impl ObjectStore {
                 return Err(CompileError::Interrupted);
             }
             let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-            let bytes = match fs::read(&entry.path) {
+            let bytes = match File::open(&entry.path).and_then(read_entry) {
                 Err(error) if gone(&error) => return Ok(None),
                 read => read.map_err(CompileError::io("read", &entry.path))?,
             };
@@ -452,5 +452,14 @@ mod tests {
         assert!(damaged.iter().any(|one| one.key == Some(about_it().key)), "{damaged:?}");
         assert_eq!(left(dir.path(), &jobs), [false, true, false, true]);
         assert!(matches!(opened.verify(&|| false), Err(CompileError::Interrupted)));
+        // No memory has room for these.
+        let huge = |path: &Path| File::create(path).unwrap().set_len(1 << 42).unwrap();
+        let path = opened.dir.join(object_path(jobs[1]));
+        huge(&path);
+        assert_eq!(opened.about(jobs[1]), None);
+        assert!(matches!(opened.read(jobs[1]), Err(CompileError::CorruptObject(_))));
+        huge(&path);
+        huge(&opened.dir.join("objects/core"));
+        assert_eq!(opened.verify(&|| true).unwrap().1.len(), 2);
     }
 }

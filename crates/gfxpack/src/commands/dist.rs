@@ -61,7 +61,7 @@ pub(crate) fn run(
     prepared::report(&dist.prepared().inputs, output);
     let package_settings = dist.check_packages(&reporter)?;
     if args.dry_run {
-        plan::print(dist.prepared(), false, output);
+        plan::print(dist.prepared(), &args.allow_read, false, output);
         return Ok(());
     }
     let finished = dist.run(package_settings, &reporter)?;

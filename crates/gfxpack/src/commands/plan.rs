@@ -1,6 +1,6 @@
 //! `plan`: what a build would do, without doing it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_model::Digest;
 use gfxpack_pipeline::explain::explain_keys;
@@ -48,9 +48,9 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
         plan_state::stage(&prepared, dir)?;
     }
     match &args.explain {
-        Some(text) => explain(&prepared, text, output),
+        Some(text) => explain(&prepared, &args.allow_read, text, output),
         None => {
-            print(&prepared, args.commands, output);
+            print(&prepared, &args.allow_read, args.commands, output);
             Ok(())
         }
     }
@@ -58,8 +58,8 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
 
 /// Explains every key that contains the text: what its job's digest covers, and
 /// why it would run.
-fn explain(prepared: &Prepared, text: &str, output: &Output) -> Result {
-    let more = explain_keys(prepared, text, MAX_KEYS, |explained| {
+fn explain(prepared: &Prepared, admitted: &[PathBuf], text: &str, output: &Output) -> Result {
+    let more = explain_keys(prepared, admitted, text, MAX_KEYS, |explained| {
         output.message("explained", &explained.message(prepared));
         let lines = explained.in_words(prepared, output.verbose);
         lines.iter().for_each(|line| output.text(line));
@@ -95,9 +95,9 @@ struct Message<'a> {
 
 /// Prints a plan: a summary with one line a target, or with `commands` every
 /// job; as JSON the whole plan.
-pub(crate) fn print(prepared: &Prepared, commands: bool, output: &Output) {
+pub(crate) fn print(prepared: &Prepared, admitted: &[PathBuf], commands: bool, output: &Output) {
     let plan = &prepared.plan;
-    let PlanState { cached, refused } = PlanState::look_up(prepared);
+    let PlanState { cached, refused } = PlanState::look_up(prepared, admitted);
     if output.messages {
         let digest = plan.digest();
         output.message("plan", &Message { digest, plan, cached: &cached, refused: &refused });

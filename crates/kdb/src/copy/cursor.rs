@@ -82,8 +82,7 @@ impl Cursor {
         }
         self.last = Some(entry.key.clone());
         self.row += 1;
-        let note = self.notes.note(self.reader.connection(), self.row);
-        Ok(Some((entry, note.map_err(|source| self.reader.sqlite(source))?)))
+        Ok(Some((entry, self.notes.note(self.row))))
     }
 
     /// The stored content of a row that [`Cursor::next`] gave.

@@ -56,14 +56,8 @@ impl Run<'_> {
         let plan = &self.prepared.plan;
         let prepared = self.prepared;
         let looks = Looks::new(&prepared.cache.digests);
-        let current = Current::new(
-            &looks,
-            &prepared.inputs.sources,
-            &prepared.toolchains,
-            &prepared.cache.store,
-            self.progress.cancel(),
-        )
-        .admitting(&self.options.admitted);
+        let cancel = self.progress.cancel();
+        let current = prepared.current(&looks, cancel, &self.options.admitted);
         let known: Vec<Known> = plan.jobs.par_iter().map(|job| self.known(job, &current)).collect();
         let mut ended: Vec<Ended> = Vec::with_capacity(plan.jobs.len());
         let (mut there, mut to_do) = (Vec::new(), Vec::new());
