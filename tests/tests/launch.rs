@@ -152,8 +152,9 @@ fn package(kdb: &Path, kernels: u64, dir: &Path) -> Result<PathBuf> {
         maintainer: "Kernel Packagers <kernels@example.org>".to_owned(),
         licenses: [("gemm_tiled.cl".to_owned(), license)].into(),
         layout: LAYOUT,
-        reader: gfxpack_plan::consumer::Consumer::Miopen,
-        rocfft: None,
+        consumer: gfxpack_plan::consumer::Consumer::Miopen,
+        shares_file: false,
+        exact_package: None,
         name_template: gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE.to_owned(),
         source_date_epoch: 1_700_000_000,
     };

@@ -216,8 +216,9 @@ fn a_database_that_was_damaged_before_it_was_packaged_is_found() {
         maintainer: "A <a@example.org>".to_owned(),
         licenses: [("conv.cl".to_owned(), license)].into(),
         layout: InstallLayout::Rocm { version: None },
-        reader: gfxpack_plan::consumer::Consumer::Miopen,
-        rocfft: None,
+        consumer: gfxpack_plan::consumer::Consumer::Miopen,
+        shares_file: false,
+        exact_package: None,
         name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
         source_date_epoch: 1_700_000_000,
     };

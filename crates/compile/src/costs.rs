@@ -333,7 +333,7 @@ mod tests {
         };
         let request = TargetRequest {
             target: "gfx906".parse().unwrap(),
-            format: gfxpack_plan::consumer::StoreFormat::Kdb,
+            format: gfxpack_model::KernelFileFormat::Kdb,
             toolchain: ToolchainId(0),
             keys,
         };

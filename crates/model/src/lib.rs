@@ -1,6 +1,6 @@
 //! What every other crate talks about, as values: GPU targets and processors,
-//! kernel keys, languages, digests, ids, code objects, command lines, packages
-//! and where they are installed.
+//! kernel keys, languages, digests, ids, code objects, command lines, names of
+//! files with kernels, packages and where they are installed.
 //!
 //! This crate knows no file system, no process, no environment and no clock,
 //! and depends on no other crate of gfxpack. The feature `serde` makes the
@@ -19,6 +19,7 @@ pub mod date;
 pub mod digest;
 mod ids;
 mod install_layout;
+mod kernel_file_format;
 mod key;
 #[cfg(feature = "serde")]
 pub mod key_record;
@@ -33,5 +34,6 @@ mod target;
 pub use digest::Digest;
 pub use ids::{JobId, KdbId, SourceId, ToolchainId};
 pub use install_layout::InstallLayout;
+pub use kernel_file_format::KernelFileFormat;
 pub use key::{KernelKey, KeyError, Language};
 pub use target::{Target, TargetError, TargetId};

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use gfxpack_model::KernelFileFormat;
 use gfxpack_model::package::{Content, PackageSpec};
 use serde_json::{Value, json};
 use sha1::Sha1;
@@ -249,8 +250,7 @@ fn installed_files(
         relations.push(relation(PACKAGE, "CONTAINS", &id));
         // What is in memory was written by gfxpack itself, and what holds
         // no kernels was measured on a GPU.
-        let holds_kernels =
-            file.path.ends_with(".kdb") || file.path.contains("/rocfft_kernel_cache");
+        let holds_kernels = KernelFileFormat::of_file_name(Path::new(&file.path)).is_some();
         let compiled = matches!(file.content, Content::File(_)) && holds_kernels;
         let sources = 0..if compiled { making.sources.len() } else { 0 };
         relations

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::destination::try_directory;
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
+use crate::kernel_files::{self, KernelFiles, Rows};
 use crate::options::{BuildOptions, KdbForm, processes};
 use crate::origin::KdbOrigin;
 use crate::outputs::{Outputs, Recipe};
@@ -26,7 +27,6 @@ use crate::provenance::Provenance;
 use crate::refused_list::RefusedKernels;
 use crate::remote::RemoteBackends;
 use crate::report::{self, Facts};
-use crate::store::{self, KernelStore, Rows};
 use crate::text::counted;
 
 /// How often an object that turns out damaged is made again before it is
@@ -247,13 +247,13 @@ impl Assembly<'_> {
     /// Writes and verifies every kdb, but those that lie there as they would
     /// be made.
     pub(crate) fn run(&self) -> Result<Vec<MadeKdb>> {
-        let store = store::of_library(&self.prepared.inputs.library);
+        let files = kernel_files::of_library(&self.prepared.inputs.library);
         let ids = (0..self.prepared.plan.kdbs.len()).map(KdbId);
-        ids.map(|id| self.make(&*store, id)).collect()
+        ids.map(|id| self.make(&*files, id)).collect()
     }
 
     /// Makes one kdb, unless it lies there as it would be made.
-    fn make(&self, store: &dyn KernelStore, id: KdbId) -> Result<MadeKdb> {
+    fn make(&self, files: &dyn KernelFiles, id: KdbId) -> Result<MadeKdb> {
         let Self { prepared, outputs, objects, progress, .. } = *self;
         let plan = &prepared.plan;
         let kdb = &plan[id];
@@ -272,14 +272,14 @@ impl Assembly<'_> {
         }));
         missing.sort();
         let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
-        let recipe = self.recipe(store, id, &missing);
+        let recipe = self.recipe(files, id, &missing);
         let kernels = if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {
             let rows = rows.len() as u64;
             let (total, unchanged) = (rows, true);
             progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
             rows
         } else {
-            let kernels = self.write(store, id, &path, &rows)?;
+            let kernels = self.write(files, id, &path, &rows)?;
             let file = outputs.records().described(&path).map_err(error::io("read", &path))?;
             outputs.records().note_verified(&file, &kdb.target, MAX_OBJECT_BYTES, kernels);
             if let Some(recipe) = &recipe {
@@ -294,7 +294,7 @@ impl Assembly<'_> {
     /// Writes a kdb of these rows and verifies it; how many there are then.
     fn write(
         &self,
-        store: &dyn KernelStore,
+        files: &dyn KernelFiles,
         id: KdbId,
         path: &Path,
         rows: &[&plan::Row],
@@ -324,18 +324,18 @@ impl Assembly<'_> {
             object: &object,
             progress: &report,
         };
-        let kernels = store.write(path, &contents)?;
+        let kernels = files.write(path, &contents)?;
         if progress.cancel().is_cancelled() {
             return Err(CompileError::Interrupted.into());
         }
-        verify(store, path, target)?;
+        verify(files, path, target)?;
         Ok(kernels)
     }
 
     /// What decides a kdb's bytes; `None` if the inputs cannot be listed.
     fn recipe(
         &self,
-        store: &dyn KernelStore,
+        files: &dyn KernelFiles,
         kdb: KdbId,
         missing: &[MissingKernel],
     ) -> Option<Recipe> {
@@ -344,7 +344,7 @@ impl Assembly<'_> {
         }
         let plan = &self.prepared.plan;
         let slot = format!("kdb {}", plan[kdb].file_name());
-        let form = store.identity(self.form);
+        let form = files.identity(self.form);
         // A job's digest does not tell of the system's headers: the object does.
         let rows = &plan[kdb].rows;
         let made = Hasher::new("gfxpack objects of a kdb 1")
@@ -364,8 +364,8 @@ impl Assembly<'_> {
 /// Reads the kdb back as a stranger would; what is wrong with it then is a
 /// defect of gfxpack or of the disk. Such a kdb does not stay: others would
 /// take it for one that was verified.
-fn verify(store: &dyn KernelStore, path: &Path, target: &Target) -> Result<()> {
-    let verified = store.verify(path, Some(target), MAX_OBJECT_BYTES)?;
+fn verify(files: &dyn KernelFiles, path: &Path, target: &Target) -> Result<()> {
+    let verified = files.verify(path, Some(target), MAX_OBJECT_BYTES)?;
     if verified.total_findings == 0 {
         return Ok(());
     }
@@ -390,8 +390,8 @@ mod tests {
             let row = Row { key: &key, size: object.len() as u64 };
             let object = |_| Ok::<_, std::io::Error>(object.to_vec());
             gfxpack_kdb::write(&path, &[row], &WriteOptions::default(), object).unwrap();
-            let store = store::of_library(&Library::default());
-            verify(&*store, &path, &"gfx906_60".parse().unwrap()).map_err(|error| error.to_string())
+            let files = kernel_files::of_library(&Library::default());
+            verify(&*files, &path, &"gfx906_60".parse().unwrap()).map_err(|error| error.to_string())
         };
         assert!(write(b"no code object").unwrap_err().contains("gfx906_60.kdb"));
         assert!(!path.exists());

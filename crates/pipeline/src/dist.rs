@@ -7,7 +7,6 @@ use gfxpack_compile::Summary;
 use gfxpack_miopen::Library;
 use gfxpack_model::{InstallLayout, KernelKey, Target};
 use gfxpack_package::signing::Signer;
-use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
 
@@ -114,10 +113,7 @@ impl<'a> Dist<'a> {
     fn check_layout(&self, options: &PackageOptions, release: &Release, progress: &dyn Progress) {
         let library = self.prepared.asked.miopen().map(|asked| &asked.library);
         let elsewhere = !matches!(options.layout, LayoutChoice::Debian | LayoutChoice::Prefix(_));
-        if elsewhere
-            && library.is_some_and(Library::is_multiarch)
-            && release.reader == Consumer::Miopen
-        {
+        if elsewhere && library.is_some_and(Library::is_multiarch) {
             progress.warning(&format!(
                 "the libMIOpen that was asked is Debian's, which looks for kernels in {}, but the \
                  packages install into {}: say --layout debian if they are for it",

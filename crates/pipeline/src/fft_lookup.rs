@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
-use gfxpack_model::{Digest, Target};
-use gfxpack_rocfft::{CacheKey, FileNaming, Places, ReadError, Reader, check_row, verify};
+use gfxpack_model::{Digest, KernelFileFormat, Target};
+use gfxpack_rocfft::{CacheKey, Places, ReadError, Reader, check_row, verify};
 use gfxpack_stock_library::Library;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub struct FftLibrary {
     version: String,
     hip_version: i64,
     generator_sum: [u8; 32],
-    naming: FileNaming,
+    shares_file: bool,
 }
 
 /// What one file answers.
@@ -62,12 +62,9 @@ impl FftLibrary {
         let answer = rocfft::with_options(&library, target, cancel, |options| {
             gfxpack_rocfft::ask(&[plan], options, |_| Ok::<(), Error>(()))
         })?;
-        let naming = match rocfft::shares_file(&library)? {
-            true => FileNaming::Shared,
-            false => FileNaming::PerArch,
-        };
+        let shares_file = rocfft::shares_file(&library)?;
         let (hip_version, generator_sum) = (answer.hip_version, answer.generator_sum);
-        Ok(Self { library, version: answer.version, hip_version, generator_sum, naming })
+        Ok(Self { library, version: answer.version, hip_version, generator_sum, shares_file })
     }
 
     /// For messages.
@@ -88,10 +85,10 @@ impl FftLibrary {
     /// exists.
     pub fn look(&self, kernel: &str, target: &Target, variables: &FftVariables) -> Vec<FftFile> {
         let dir = self.library.file.parent().unwrap_or(Path::new("/"));
-        let arch = target.id().processor();
+        let name = KernelFileFormat::RocfftCache.file_read(target, self.shares_file);
         let FftVariables { user_file, system_file, .. } = variables;
         let (user, system) = (user_file.as_deref(), system_file.as_deref());
-        let places = Places::new(dir, self.naming, arch, user, system);
+        let places = Places::new(dir, &name, user, system);
         let mut files = Vec::new();
         let mut open = |layer, file: PathBuf, is_asked: bool| -> bool {
             let exists = file.exists();

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
 use gfxpack_model::Target;
-use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::Release;
 
 use crate::build::MadeKdb;
@@ -42,9 +41,8 @@ pub(crate) fn warn(
     max_object_bytes: u64,
     progress: &dyn Progress,
 ) {
-    // gfxpack's runtime opens all of them.
-    let of_miopen = kdbs.iter().filter(|(_, release)| release.reader == Consumer::Miopen);
-    for (kdb, release) in of_miopen {
+    let may_hide = |release: &Release| release.consumer.properties().exact_hides_device_wide;
+    for (kdb, release) in kdbs.iter().filter(|(_, release)| may_hide(release)) {
         let own = kdb.target.kdb_file_name();
         let wide = Target::new(kdb.target.id().clone(), None).kdb_file_name();
         let installed = Path::new(&release.layout.kdb_dir()).join(&wide);

@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
-use gfxpack_model::{KernelKey, SourceId, Target, ToolchainId, processors, relative_path};
-use gfxpack_plan::consumer::{Consumer, StoreFormat};
+use gfxpack_model::{
+    KernelFileFormat, KernelKey, SourceId, Target, ToolchainId, processors, relative_path,
+};
+use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::expand;
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::key_list::KeyRequest;
@@ -198,7 +200,7 @@ impl InputCollector {
         let targets = distinct(&inputs.targets)?;
         let request = |target| TargetRequest {
             target,
-            format: StoreFormat::Kdb,
+            format: KernelFileFormat::default(),
             toolchain: ToolchainId(0),
             keys: Vec::new(),
         };
@@ -320,9 +322,10 @@ impl InputCollector {
             self.library.maintainer = said.maintainer.clone();
             self.library.description = said.description.clone();
             self.library.homepage = said.homepage.clone();
-            self.library.reader = if self.for_miopen { Consumer::Miopen } else { said.reader };
-        } else if said.reader.is_miopen() {
-            self.library.reader = Consumer::Miopen;
+            self.library.consumer = if self.for_miopen { Consumer::Miopen } else { said.consumer };
+        } else if said.consumer == Consumer::Miopen {
+            // What it is to find too must be where it looks.
+            self.library.consumer = Consumer::Miopen;
         }
     }
 
@@ -410,6 +413,8 @@ impl InputCollector {
         if !self.has_input {
             self.requests.clear();
         }
+        let format = self.library.consumer.properties().format;
+        self.requests.iter_mut().for_each(|request| request.format = format);
         device_wide::add_to_exact(&mut self.requests);
         self.describe_skipped();
         let shares = self.share();

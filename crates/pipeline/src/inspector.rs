@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use gfxpack_model::KernelFileFormat;
 use gfxpack_package::read::About;
 use gfxpack_package::verify::{Inspected, Inspector};
 use gfxpack_tuning::{DatabaseName, ModelName, Severity};
 
 use crate::error::Result;
-use crate::store::KernelStore;
-use crate::{packages, store};
+use crate::{kernel_files, packages};
 
 /// Findings of a tuning database that are told one by one.
 const TUNING_FINDINGS: usize = 20;
@@ -24,14 +24,14 @@ pub struct DatabaseInspector {
 impl Inspector for DatabaseInspector {
     fn is_wanted(&self, path: &str) -> bool {
         let path = Path::new(path);
-        store::of_file_name(path).is_some()
+        KernelFileFormat::of_file_name(path).is_some()
             || DatabaseName::from_path(path).is_some()
             || ModelName::from_path(path).is_some()
     }
 
     fn inspect(&mut self, copy: &Path) -> Inspected {
-        let inspected = if let Some(store) = store::of_file_name(copy) {
-            self.kernels(store.as_ref(), copy)
+        let inspected = if let Some(format) = KernelFileFormat::of_file_name(copy) {
+            self.kernels(format, copy)
         } else if ModelName::from_path(copy).is_some() {
             let findings = gfxpack_tuning::check_model(copy).err().into_iter().collect();
             Ok(Inspected { findings, entries: 0 })
@@ -46,8 +46,8 @@ impl Inspector for DatabaseInspector {
     }
 
     fn missing(&self, about: &About, files: &[String]) -> Option<String> {
-        let has_kdb = files.iter().any(|path| store::of_file_name(Path::new(path)).is_some());
-        (is_of_kernels(about) && !has_kdb)
+        let has_kernels = |path: &String| KernelFileFormat::of_file_name(Path::new(path)).is_some();
+        (is_of_kernels(about) && !files.iter().any(has_kernels))
             .then(|| "it is a package of kernels and has no kdb".to_owned())
     }
 }
@@ -67,9 +67,10 @@ fn is_of_kernels(about: &About) -> bool {
 
 impl DatabaseInspector {
     /// What is wrong with a file of kernels, and how many it has.
-    fn kernels(self, store: &dyn KernelStore, path: &Path) -> Result<Inspected> {
-        let target = store.target_of(path).map_err(|hint| packages::unnamed(path, hint))?;
-        let verified = store.verify(path, target.as_ref(), self.max_object_bytes)?;
+    fn kernels(self, format: KernelFileFormat, path: &Path) -> Result<Inspected> {
+        let target = format.target_of(path).map_err(|_| packages::unnamed(path, &[format]))?;
+        let files = kernel_files::of_format(format);
+        let verified = files.verify(path, target.as_ref(), self.max_object_bytes)?;
         let findings = with_rest(verified.findings, verified.total_findings);
         Ok(Inspected { findings, entries: verified.rows })
     }

@@ -21,9 +21,9 @@ pub struct Library {
     pub description: Option<String>,
     /// Its home page.
     pub homepage: Option<String>,
-    /// Who reads the kdbs.
-    #[serde(default, skip_serializing_if = "Consumer::is_miopen")]
-    pub reader: Consumer,
+    /// Who looks the kernels up.
+    #[serde(default, rename = "reader", skip_serializing_if = "gfxpack_plan::is_default")]
+    pub consumer: Consumer,
     /// Licences by source.
     #[serde(default, skip_serializing_if = "Licenses::is_empty")]
     pub licenses: Licenses,
@@ -59,6 +59,15 @@ pub struct RocfftFacts {
     pub shares_file: bool,
     /// Lists of plans that it was asked for.
     pub plans: Vec<ProblemsFact>,
+}
+
+impl RocfftFacts {
+    /// The package with the library, if it is out of one: name and version.
+    pub(crate) fn package(&self) -> Option<(String, String)> {
+        // As `Debian sid, librocfft0 6.4.3-1`.
+        let (name, version) = self.origin.split_once(", ")?.1.split_once(' ')?;
+        Some((name.to_owned(), version.to_owned()))
+    }
 }
 
 /// Licences by source file name; none where no manifest says.

@@ -12,7 +12,7 @@ use gfxpack_compile::{
 use gfxpack_model::{Digest, KernelKey, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_plan::Location;
 use gfxpack_plan::clock::Clock;
-use gfxpack_plan::consumer::StoreFormat;
+use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::plan::{TargetRequest, plan};
 use gfxpack_process::temporary_dir;
@@ -110,7 +110,7 @@ fn request(processor: &TargetId, name: &str, source: SourceId) -> TargetRequest 
     };
     TargetRequest {
         target: gfxpack_model::Target::new(processor.clone(), None),
-        format: StoreFormat::RocfftCache,
+        format: Consumer::Rocfft.properties().format,
         toolchain: ToolchainId(0),
         keys: vec![(Arc::new(request), source)],
     }

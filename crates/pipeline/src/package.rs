@@ -11,6 +11,7 @@ use gfxpack_process::temporary_dir;
 
 use crate::build::MadeKdb;
 use crate::error::{self, Error, ErrorKind, Result};
+use crate::kernel_files;
 use crate::library::Licenses;
 use crate::options::{CacheOptions, LayoutChoice, PackageOptions};
 use crate::outputs::{FileRecords, Outputs};
@@ -133,8 +134,9 @@ impl PackageKdbs<'_> {
 
     /// How many rows a sound file has.
     fn verify(&self, path: &Path, target: &Target) -> Result<u64> {
-        let (store, _) = packages::store_and_target(path)?;
-        let verified = store.verify(path, Some(target), self.max_object_bytes)?;
+        let (format, _) = packages::format_and_target(path)?;
+        let verified =
+            kernel_files::of_format(format).verify(path, Some(target), self.max_object_bytes)?;
         match verified.findings.first() {
             Some(finding) => Err(Error::new(
                 ErrorKind::Unsound,
@@ -166,8 +168,8 @@ impl PackageKdbs<'_> {
     }
 
     fn sources_without_licence(&self, path: &Path) -> Result<Licenses> {
-        let (store, _) = packages::store_and_target(path)?;
-        let names = store.source_names(path, self.max_object_bytes)?;
+        let (format, _) = packages::format_and_target(path)?;
+        let names = kernel_files::of_format(format).source_names(path, self.max_object_bytes)?;
         Ok(names.into_iter().map(|name| (name, BTreeSet::new())).collect())
     }
 }

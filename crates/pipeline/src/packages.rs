@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::package::PackageSpec;
-use gfxpack_model::{InstallLayout, Target};
-use gfxpack_plan::kernel_package::{self, Contents, Family, Release, RocfftRelease, SourceLicense};
+use gfxpack_model::{InstallLayout, KernelFileFormat, Target};
+use gfxpack_plan::kernel_package::{self, Contents, Family, Release, SourceLicense};
 
 use gfxpack_process::temporary_dir;
 
 use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
+use crate::kernel_files;
 use crate::library::{Library, RocfftFacts, library_in_words};
 use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
 use crate::progress::Progress;
-use crate::store::{self, KernelStore};
 use crate::text::{counted, if_any, joined};
 use crate::tuning::Shipped;
 use crate::writers::{self, Planned};
@@ -119,7 +119,7 @@ pub(crate) fn release(
     let name_template = options
         .name_template
         .clone()
-        .unwrap_or_else(|| kernel_package::default_name_template(library.reader, &name));
+        .unwrap_or_else(|| library.consumer.default_name_template(&name));
     Ok(Release {
         library: name,
         description: description(options, library),
@@ -134,18 +134,12 @@ pub(crate) fn release(
         maintainer,
         licenses,
         layout,
-        reader: library.reader,
-        rocfft: library.rocfft.as_ref().map(rocfft_release),
+        consumer: library.consumer,
+        shares_file: library.rocfft.as_ref().is_some_and(|rocfft| rocfft.shares_file),
+        exact_package: library.rocfft.as_ref().and_then(RocfftFacts::package),
         name_template,
         source_date_epoch: options.source_date_epoch,
     })
-}
-
-fn rocfft_release(facts: &RocfftFacts) -> RocfftRelease {
-    // As `Debian sid, librocfft0 6.4.3-1`.
-    let package = facts.origin.split_once(", ").and_then(|(_, package)| package.split_once(' '));
-    let package = package.map(|(name, version)| (name.to_owned(), version.to_owned()));
-    RocfftRelease { shares_file: facts.shares_file, package }
 }
 
 /// The release of one target's package, which tells of its own kernels only.
@@ -261,14 +255,15 @@ pub(crate) fn plan<'a>(
     }
     let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
     if let Some((_, release)) = kdbs.first() {
-        let is_merged = release.shares_file() && !options.families.is_empty();
+        let is_merged = release.shares_file && !options.families.is_empty();
         let scratch = is_merged.then(temporary_dir).transpose()?;
+        let merged = kernel_files::of_format(release.consumer.properties().format);
         let merge = |family: &Family| -> Result<PathBuf> {
             let Some(scratch) = &scratch else { return Ok(PathBuf::new()) };
             let members = kdbs.iter().map(|(kdb, _)| *kdb).filter(|kdb| family.has(&kdb.target));
             let files: Vec<PathBuf> = members.map(|kdb| kdb.path.clone()).collect();
             let path = scratch.path().join(family.to_string());
-            store::merge_rocfft(&files, &path)?;
+            merged.merge(&files, &path)?;
             Ok(path)
         };
         let specs = families(release, &targets, options, &merge)?;
@@ -313,7 +308,7 @@ fn families(
 ) -> Result<Vec<PackageSpec>> {
     let families: BTreeSet<_> = options.families.iter().collect();
     let spec = |family| {
-        let spec = if release.shares_file() {
+        let spec = if release.shares_file {
             kernel_package::merged(release, family, targets, &merge(family)?)
         } else {
             kernel_package::family(release, family, targets)
@@ -335,7 +330,9 @@ pub(crate) fn check<'a>(
     targets: impl Iterator<Item = &'a Target>,
     options: &PackageOptions,
 ) -> Result<()> {
-    if options.formats.contains(&PackageFormat::Wheel) && !release.reader.is_miopen() {
+    if options.formats.contains(&PackageFormat::Wheel)
+        && !release.consumer.properties().has_wheels_and_windows
+    {
         return Err(error::usage(
             "failed to make wheels of these kernels: MIOpen does not read them",
             "choose other formats with --format",
@@ -375,7 +372,7 @@ fn check_windows(release: &Release, options: &PackageOptions) -> Result<()> {
             "choose a tarball: --format tar.gz",
         ));
     }
-    if !release.reader.is_miopen() {
+    if !release.consumer.properties().has_wheels_and_windows {
         return Err(error::usage(
             "failed to use --layout windows for these kernels: MIOpen does not read them",
             "leave it out",
@@ -384,24 +381,23 @@ fn check_windows(release: &Release, options: &PackageOptions) -> Result<()> {
     Ok(())
 }
 
-/// The target that the name of a file with kernels says, and how it is read.
+/// The format of a file with kernels, and the target, both by its name.
 ///
 /// # Errors
 /// Where it says none.
-pub(crate) fn store_and_target(path: &Path) -> Result<(Box<dyn KernelStore>, Target)> {
-    let hint = "name it as MIOpen looks for it, as gfx906_60.kdb or gfx90a.kdb, or rocFFT, as \
-                rocfft_kernel_cache_gfx90a.db";
-    let refused = |hint| match std::fs::metadata(path) {
+pub(crate) fn format_and_target(path: &Path) -> Result<(KernelFileFormat, Target)> {
+    let refused = |formats: &[KernelFileFormat]| match std::fs::metadata(path) {
         Err(source) => error::io("read", path)(source),
         Ok(metadata) if metadata.is_dir() => error::usage(
             format!("failed to read `{}`: it is a directory", path.display()),
             "name the files in it",
         ),
-        Ok(_) => unnamed(path, hint),
+        Ok(_) => unnamed(path, formats),
     };
-    let store = store::of_file_name(path).ok_or_else(|| refused(hint))?;
-    let target = store.target_of(path).map_err(refused)?;
-    Ok((store, target.ok_or_else(|| refused(hint))?))
+    let all = || refused(&KernelFileFormat::ALL);
+    let format = KernelFileFormat::of_file_name(path).ok_or_else(all)?;
+    let target = format.target_of(path).map_err(|_| refused(&[format]))?;
+    Ok((format, target.ok_or_else(all)?))
 }
 
 /// The target that the name of a file with kernels says.
@@ -409,10 +405,19 @@ pub(crate) fn store_and_target(path: &Path) -> Result<(Box<dyn KernelStore>, Tar
 /// # Errors
 /// Where it says none.
 pub fn target_of(path: &Path) -> Result<Target> {
-    store_and_target(path).map(|(_, target)| target)
+    format_and_target(path).map(|(_, target)| target)
 }
 
-/// That a file's name says no target.
-pub(crate) fn unnamed(path: &Path, hint: &str) -> Error {
-    error::usage(format!("failed to tell the target of `{}` by its name", path.display()), hint)
+/// That a file's name says no target, as it would in these formats.
+pub(crate) fn unnamed(path: &Path, formats: &[KernelFileFormat]) -> Error {
+    let (library, examples) = formats[0].expected();
+    let other = |format: &KernelFileFormat| {
+        let (library, examples) = format.expected();
+        format!(", or {library}, as {examples}")
+    };
+    let others: String = formats[1..].iter().map(other).collect();
+    error::usage(
+        format!("failed to tell the target of `{}` by its name", path.display()),
+        format!("name it as {library} looks for it, as {examples}{others}"),
+    )
 }

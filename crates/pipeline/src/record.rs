@@ -154,7 +154,7 @@ fn sign_sums(out: &Path, sums: &Written, signer: Option<&Signer>) -> Result<()> 
 type Place = (String, &'static str);
 
 fn place(entry: &KdbEntry) -> Place {
-    (entry.target.to_string(), entry.origin.library().reader.format().output_dir())
+    (entry.target.to_string(), entry.origin.library().consumer.properties().format.output_dir())
 }
 
 /// What the manifest will list.

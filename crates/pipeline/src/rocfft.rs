@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_compile::Cancel;
-use gfxpack_model::{Digest, KernelKey, Target, processors};
+use gfxpack_model::{Digest, KernelFileFormat, KernelKey, Target, processors};
 use gfxpack_process::temporary_dir;
 use gfxpack_rocfft::{
     AskOptions, FftPlan, Installed, Kernel, PlanFailure, ROCFFT, ask, check, read_plans,
@@ -28,11 +28,6 @@ const PREAMBLE: &str = "#include <hip/hip_runtime.h>\n";
 /// Options of every program, besides its own: what the generator writes is not
 /// for people to mend.
 const QUIET: &str = " -w";
-/// The name of the one file for all processors, which a library has in itself
-/// if it reads that.
-///
-/// Source: rocFFT 1.0.32, `rtc_cache.cpp`, `default_cache_filename`.
-const SHARED_FILE: &[u8] = b"rocfft_kernel_cache.db\0";
 
 /// What rocFFT asks for.
 pub struct AskedPlans {
@@ -203,11 +198,13 @@ where
     })?)
 }
 
-/// Whether a library reads one file for all processors.
+/// Whether a library reads one file for all processors: it has the name in itself.
 pub(crate) fn shares_file(library: &Library) -> Result<bool> {
     let constants = ElfFile::open(&library.file).and_then(|file| file.constants());
     let constants = constants.map_err(gfxpack_rocfft::AskError::from)?;
-    Ok(memchr::memmem::find(&constants, SHARED_FILE).is_some())
+    let shared = KernelFileFormat::RocfftCache.shared_file_name();
+    let has = |name: &str| memchr::memmem::find(&constants, format!("{name}\0").as_bytes());
+    Ok(shared.and_then(has).is_some())
 }
 
 /// rocFFT looks kernels up by the processor alone.

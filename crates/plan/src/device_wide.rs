@@ -45,7 +45,7 @@ mod tests {
         let keys = parse_keys("k", &lines.join("\n")).unwrap().requests;
         TargetRequest {
             target: target.parse().unwrap(),
-            format: crate::consumer::StoreFormat::Kdb,
+            format: gfxpack_model::KernelFileFormat::Kdb,
             toolchain: ToolchainId(0),
             keys: keys.into_iter().map(|key| (Arc::new(key), SourceId(0))).collect(),
         }

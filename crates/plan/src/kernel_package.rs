@@ -8,7 +8,6 @@ mod installed;
 mod meta;
 mod names;
 mod python;
-mod readers;
 mod release;
 
 use std::path::PathBuf;
@@ -17,13 +16,12 @@ use gfxpack_model::package::{Content, PackageFile, PackageSpec};
 use gfxpack_model::{InstallLayout, Target, processors};
 
 use self::bare::{bare, in_words};
-use self::readers::{named, reader};
+use crate::consumer::named;
 
-pub use self::release::{Release, RocfftRelease, SourceLicense};
+pub use self::release::{Release, SourceLicense};
 pub use hardware::modaliases;
 pub use installed::{Statements, statements};
 pub use meta::{Family, family, merged, unversioned};
-pub use readers::default_name_template;
 
 /// One kdb to package.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +50,7 @@ pub struct Contents {
 pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     let target = &contents.target;
     let dir = release.kdb_dir();
-    let aliases = hardware::claimed(&release.layout, release.reader, target);
+    let aliases = hardware::claimed(&release.layout, release.consumer, target);
     let place = match release.layout {
         InstallLayout::Python => "a Python package of its own".to_owned(),
         InstallLayout::Windows => "the directory of MIOpen.dll".to_owned(),
@@ -62,7 +60,7 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     spec.summary = format!("precompiled {} for {}", release.kernels(), in_words(target));
     spec.description = description(release, contents, &place);
     spec.relations = names::relations(release, target);
-    spec.relations.extend(hardware::supplements(release.reader, &aliases));
+    spec.relations.extend(hardware::supplements(release.consumer, &aliases));
     spec.deb_fields = hardware::deb_fields(&[target.id().processor()], &aliases);
     spec.files.push(PackageFile {
         path: format!("{dir}/{}", release.installed_name(target)),
@@ -75,17 +73,17 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
         mode: 0o644,
     }));
     if !contents.tuning.is_empty() {
-        spec.relations.extend(names::over_databases(&release.layout, release.reader));
+        spec.relations.extend(names::over_databases(&release.layout, release.consumer));
     }
     spec.files.extend(hardware::metainfo(&spec, &aliases));
     spec
 }
 
 /// The spec of a kdb's wheel, its paths below the Python package; none for
-/// kernels that MIOpen does not read.
+/// kernels that nothing looks for there.
 #[must_use]
 pub fn python(release: &Release, contents: &Contents) -> Option<PackageSpec> {
-    if !release.reader.is_miopen() {
+    if !release.consumer.properties().has_wheels_and_windows {
         return None;
     }
     let release = Release { layout: InstallLayout::Python, ..release.clone() };
@@ -109,8 +107,8 @@ fn description(release: &Release, contents: &Contents, place: &str) -> String {
             format!(" {these} are, among others: {}.", processor.products.join(", "))
         })
         .unwrap_or_default();
-    let reader = reader(release.reader);
-    let why = named(reader.purpose, &release.library);
+    let consumer = release.consumer.properties();
+    let why = named(consumer.purpose, &release.library);
     let mut paragraphs = vec![format!(
         "{why} This package installs {} kernels for GPUs of type {} in {place}.{products}",
         contents.kernels,
@@ -135,7 +133,7 @@ fn description(release: &Release, contents: &Contents, place: &str) -> String {
             } else {
                 format!("{} kernels", contents.missing)
             },
-            reader.missing
+            consumer.missing
         ));
     }
     if !release.description.is_empty() {
@@ -170,8 +168,9 @@ mod tests {
                 })
                 .collect(),
             layout: InstallLayout::Rocm { version: Some("6.4.1".to_owned()) },
-            reader: Consumer::Miopen,
-            rocfft: None,
+            consumer: Consumer::Miopen,
+            shares_file: false,
+            exact_package: None,
             name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
             source_date_epoch: 0,
         }
@@ -217,9 +216,9 @@ mod tests {
     fn kernels_of_programs_own_stand_apart_from_miopens() {
         let mut release = release(&[("a.cl", "MIT")]);
         release.layout = InstallLayout::Fhs;
-        release.reader = Consumer::Runtime;
+        release.consumer = Consumer::Runtime;
         release.library = "our-kernels".to_owned();
-        release.name_template = default_name_template(Consumer::Runtime, "our-kernels");
+        release.name_template = Consumer::Runtime.default_name_template("our-kernels");
         let spec = spec(&release, &contents("gfx1030"));
         assert_eq!(spec.name, "our-kernels-gfx1030");
         let paths: Vec<&str> = spec.files.iter().map(|file| file.path.as_str()).collect();

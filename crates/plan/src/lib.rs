@@ -29,3 +29,8 @@ pub mod stored;
 pub mod workers;
 
 pub use location::{InputError, InputFault, Location};
+
+/// Whether a value need not be written.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

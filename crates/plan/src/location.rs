@@ -86,7 +86,7 @@ pub enum InputFault {
         /// What is wrong with it.
         reason: String,
     },
-    /// A library that MIOpen does not read, whose name no package can have.
+    /// A library that packages are named after, whose name no package can have.
     #[error("failed to accept the library's name `{0}`: it can't be part of a package's name")]
     LibraryName(String),
     /// A define's name is no identifier.

@@ -48,9 +48,9 @@ pub struct Library {
     /// A paragraph for package descriptions.
     #[serde(default)]
     pub description: Option<String>,
-    /// Who asks for these kernels at run time.
-    #[serde(default)]
-    pub reader: Consumer,
+    /// Who looks these kernels up at run time.
+    #[serde(default, rename = "reader")]
+    pub consumer: Consumer,
     /// Include directories, relative to the manifest.
     #[serde(default)]
     pub include_dirs: Vec<PathBuf>,
@@ -205,7 +205,8 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
     let library_at = at(raw.library.span());
     let library = raw.library.into_inner();
     check_license(&library.license, &library_at)?;
-    if !library.reader.is_miopen() && !names_a_package(&library.name) {
+    let names_packages = library.consumer.properties().name_template.contains("{library}");
+    if names_packages && !names_a_package(&library.name) {
         return Err(library_at.error(InputFault::LibraryName(library.name)));
     }
     let kernels = raw

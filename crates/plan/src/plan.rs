@@ -8,13 +8,13 @@ use gfxpack_model::args::{Args, Frames};
 use gfxpack_model::compiler::{CompilerFacts, Program, SuppliedConstant};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{
-    Digest, JobId, KdbId, KernelKey, Language, SourceId, Target, TargetId, ToolchainId,
+    Digest, JobId, KdbId, KernelFileFormat, KernelKey, Language, SourceId, Target, TargetId,
+    ToolchainId,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::arguments;
 use crate::clock::Clock;
-use crate::consumer::StoreFormat;
 use crate::key_list::KeyRequest;
 use crate::location::InputError;
 use crate::workers::Workers;
@@ -122,8 +122,8 @@ pub struct KdbPlan {
     /// Which devices it serves.
     pub target: Target,
     /// The format of its file.
-    #[serde(default, skip_serializing_if = "StoreFormat::is_kdb")]
-    pub format: StoreFormat,
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub format: KernelFileFormat,
     /// Index into [`Plan::toolchains`]: what all its rows are compiled with.
     pub toolchain: ToolchainId,
     /// Keys in canonical order, each with its index into [`Plan::jobs`].
@@ -159,7 +159,7 @@ pub struct TargetRequest {
     /// Which devices.
     pub target: Target,
     /// The format of the file with their kernels.
-    pub format: StoreFormat,
+    pub format: KernelFileFormat,
     /// Index into [`Plan::toolchains`].
     pub toolchain: ToolchainId,
     /// The keys.
@@ -419,7 +419,7 @@ mod tests {
             .iter()
             .map(|target| TargetRequest {
                 target: target.parse().unwrap(),
-                format: StoreFormat::Kdb,
+                format: KernelFileFormat::Kdb,
                 toolchain: ToolchainId(0),
                 keys: keys.iter().map(|key| (Arc::new(key.clone()), SourceId(0))).collect(),
             })
@@ -442,7 +442,7 @@ mod tests {
         let keys = parse_keys("k", text).unwrap().requests;
         let request = |target: &str, toolchain| TargetRequest {
             target: target.parse().unwrap(),
-            format: StoreFormat::Kdb,
+            format: KernelFileFormat::Kdb,
             toolchain: ToolchainId(toolchain),
             keys: keys.iter().map(|key| (Arc::new(key.clone()), SourceId(0))).collect(),
         };

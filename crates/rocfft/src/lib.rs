@@ -40,7 +40,7 @@ pub use file::{
 pub use key::CacheKey;
 pub use lines::ListError;
 pub use log::{LoggedKernels, read_rtc_log};
-pub use places::{FileNaming, Places, arch_of_file_name, file_name, is_file_name};
+pub use places::Places;
 pub use plan::{
     ArrayLayout, DataLayout, Direction, FftPlan, Placement, PlanError, Precision, Transform,
 };

@@ -43,8 +43,9 @@ fn spec(dir: &Path, target: &str) -> PackageSpec {
         maintainer: "Kernel Packagers <kernels@example.org>".to_owned(),
         licenses: [("a.cpp".to_owned(), license)].into(),
         layout: InstallLayout::Rocm { version: None },
-        reader: Consumer::Miopen,
-        rocfft: None,
+        consumer: Consumer::Miopen,
+        shares_file: false,
+        exact_package: None,
         name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
         source_date_epoch: 1_700_000_000,
     };

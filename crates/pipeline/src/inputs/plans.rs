@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gfxpack_compile::SourceDirs;
 use gfxpack_model::Language;
 use gfxpack_plan::Location;
-use gfxpack_plan::consumer::{Consumer, StoreFormat};
+use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::key_list::KeyRequest;
 
@@ -22,7 +22,6 @@ impl InputCollector {
         let library: Arc<str> = format!("rocFFT {}", asked.facts.version).into();
         for position in 0..self.requests.len() {
             let target = self.requests[position].target.clone();
-            self.requests[position].format = StoreFormat::RocfftCache;
             for (line, kernel) in (1..).zip(&asked.kernels[&target]) {
                 let location = Location { file: Arc::clone(&library), line };
                 let key = key(kernel, &target);
@@ -45,7 +44,7 @@ impl InputCollector {
             }
         }
         self.own_sources.push(Arc::clone(&asked.sources));
-        self.library.reader = Consumer::Rocfft;
+        self.library.consumer = Consumer::Rocfft;
         self.library.name = Some("rocFFT kernels".to_owned());
         self.library.homepage = Some("https://github.com/ROCm/rocm-libraries".to_owned());
         self.library.version = Some(asked.facts.version.clone());

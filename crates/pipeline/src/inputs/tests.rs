@@ -10,7 +10,7 @@ fn request(target: &str, options: &str) -> TargetRequest {
     let keys = parse_keys("k", &line).unwrap().requests;
     TargetRequest {
         target: target.parse().unwrap(),
-        format: StoreFormat::Kdb,
+        format: KernelFileFormat::Kdb,
         toolchain: ToolchainId(0),
         keys: keys.into_iter().map(|key| (Arc::new(key), SourceId(0))).collect(),
     }

@@ -4,7 +4,6 @@
 use gfxpack_model::package::{Content, PackageFile, PackageSpec, Relation, RelationKind};
 use gfxpack_model::{InstallLayout, Target, processors};
 
-use super::readers::reader;
 use crate::consumer::Consumer;
 
 /// The Debian field with the gfx targets a package is for.
@@ -49,7 +48,7 @@ pub(super) fn claimed(layout: &InstallLayout, consumer: Consumer, target: &Targe
 
 /// The aliases of the devices whose owners want a target's kernels.
 pub(super) fn wanted(consumer: Consumer, target: &Target) -> Vec<String> {
-    if reader(consumer).by_hardware { modaliases(target) } else { Vec::new() }
+    if consumer.properties().by_hardware { modaliases(target) } else { Vec::new() }
 }
 
 /// Fields of a .deb: which processors, and which devices.
@@ -69,7 +68,8 @@ pub(super) fn deb_fields(processors: &[&str], aliases: &[String]) -> Vec<(String
 /// Source: libsolv, `src/namespaces`, `NAMESPACE_MODALIAS`; openSUSE,
 /// "Packaging guidelines: Supplements".
 pub(super) fn supplements(consumer: Consumer, aliases: &[String]) -> Vec<Relation> {
-    let packages = reader(consumer).packages.iter().filter(|package| !package.starts_with("lib"));
+    let packages =
+        consumer.properties().packages.iter().filter(|package| !package.starts_with("lib"));
     let one = |package: &&str, alias: &String| Relation {
         kind: RelationKind::Supplements,
         name: format!("modalias({package}:{alias})"),

@@ -2,12 +2,13 @@
 //! own recipe.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use gfxpack_model::package::Relation;
 use gfxpack_model::{InstallLayout, Target};
 
 use super::{hardware, names};
-use crate::consumer::Consumer;
+use crate::consumer::{Consumer, ConsumerProperties};
 
 /// What a package says of the kernels in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,12 +31,12 @@ pub fn statements(paths: &[&str], name: &str, version: &str) -> Statements {
     let mut relations: Vec<Relation> = Vec::new();
     let (mut processors, mut aliases) = (BTreeSet::new(), Vec::new());
     for path in paths {
-        let Some((reader, layout, target)) = kernels(path) else { continue };
-        let mut of_file = names::with_library(reader, &layout, name, version, &target);
-        let claimed = hardware::claimed(&layout, reader, &target);
-        of_file.extend(hardware::supplements(reader, &claimed));
+        let Some((consumer, layout, target)) = kernels(path) else { continue };
+        let mut of_file = names::with_consumer(consumer, &layout, name, version, &target);
+        let claimed = hardware::claimed(&layout, consumer, &target);
+        of_file.extend(hardware::supplements(consumer, &claimed));
         if paths.iter().any(|other| has_tuning_beside(path, other)) {
-            of_file.extend(names::over_databases(&layout, reader));
+            of_file.extend(names::over_databases(&layout, consumer));
         }
         for relation in of_file {
             if !relations.contains(&relation) {
@@ -54,18 +55,14 @@ pub fn statements(paths: &[&str], name: &str, version: &str) -> Statements {
     Statements { relations, deb_fields: hardware::deb_fields(&processors, &aliases) }
 }
 
-/// Who reads the file, where, and for which devices it is; none if it holds no kernels.
+/// Who looks for the file, where, and for which devices it is; none if it holds no kernels.
 fn kernels(path: &str) -> Option<(Consumer, InstallLayout, Target)> {
     let (dir, file) = path.rsplit_once('/')?;
-    if let Some(stem) = file.strip_suffix(".kdb") {
-        let target: Target = stem.parse().ok()?;
-        let (layout, library) = InstallLayout::of_dir(dir)?;
-        let reader = if library == "miopen" { Consumer::Miopen } else { Consumer::Runtime };
-        return (target.kdb_file_name() == file).then_some((reader, layout, target));
-    }
-    let processor = file.strip_prefix("rocfft_kernel_cache_")?.strip_suffix(".db")?;
-    let layout = InstallLayout::of_library_dir(dir.strip_suffix("/rocfft")?);
-    Some((Consumer::Rocfft, layout, processor.parse().ok()?))
+    Consumer::ALL.into_iter().find_map(|consumer| {
+        let ConsumerProperties { format, layout, .. } = consumer.properties();
+        let target = format.target_of(Path::new(file)).ok()??;
+        (format.file_name(&target) == file).then_some((consumer, layout(dir)?, target))
+    })
 }
 
 /// Whether the other file is one of MIOpen's performance and find databases in a kdb's directory.
@@ -79,7 +76,7 @@ fn has_tuning_beside(kdb: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{contents, release};
-    use super::super::{Contents, default_name_template, spec};
+    use super::super::{Contents, spec};
     use super::*;
 
     /// A recipe's package says what gfxpack's own would say.
@@ -103,9 +100,8 @@ mod tests {
             }
         }
         let mut release = release(&[]);
-        release.reader = Consumer::Rocfft;
-        release.rocfft = Some(super::super::RocfftRelease { shares_file: false, package: None });
-        release.name_template = default_name_template(Consumer::Rocfft, "");
+        release.consumer = Consumer::Rocfft;
+        release.name_template = Consumer::Rocfft.default_name_template("");
         for layout in
             [InstallLayout::Debian, InstallLayout::Rocm { version: Some("6.4.1".to_owned()) }]
         {

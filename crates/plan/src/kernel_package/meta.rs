@@ -67,7 +67,7 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     let rocm = release.layout.version()?;
     let name = package_name::for_target(&release.name_template, target);
     let mut spec = bare(release, name.clone(), format!("{rocm}+{}", release.version));
-    let aliases = hardware::wanted(release.reader, target);
+    let aliases = hardware::wanted(release.consumer, target);
     spec.summary =
         format!("precompiled {} for {} (metapackage)", release.kernels(), in_words(target));
     spec.description = format!(
@@ -79,8 +79,8 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     let version = format!("{}-{}", spec.version, spec.revision);
     let gfx = target.package_suffix();
     let layout = &release.layout;
-    spec.relations.extend(names::instead_of(release.reader, layout, &name, &version, &gfx, ""));
-    spec.relations.extend(hardware::supplements(release.reader, &aliases));
+    spec.relations.extend(names::instead_of(release.consumer, layout, &name, &version, &gfx, ""));
+    spec.relations.extend(hardware::supplements(release.consumer, &aliases));
     spec.deb_fields = hardware::deb_fields(&[target.id().processor()], &aliases);
     spec.files.extend(hardware::metainfo(&spec, &aliases));
     Some(spec)
@@ -118,7 +118,7 @@ pub fn family(release: &Release, family: &Family, targets: &[Target]) -> Option<
 }
 
 /// The package with the one file that serves all devices of the family, for a
-/// rocFFT that reads one file: packages for single devices exclude each other.
+/// library that reads one file: packages for single devices exclude each other.
 /// `file` has the kernels of all members. None where no target is of the family.
 #[must_use]
 pub fn merged(
@@ -138,8 +138,9 @@ pub fn merged(
     spec.summary = format!("precompiled {} for {whose}", release.kernels());
     spec.description = format!(
         "This package installs the kernels for these devices in {dir}: {}. They are in one file, \
-         since this version of rocFFT reads one for all GPUs.",
-        names.join(", ")
+         since this version of {} reads one for all GPUs.",
+        names.join(", "),
+        release.consumer.properties().name
     );
     let mut aliases: Vec<String> =
         members.iter().flat_map(|target| hardware::modaliases(target)).collect();
@@ -148,7 +149,7 @@ pub fn merged(
     let processors: BTreeSet<&str> = members.iter().map(|target| target.id().processor()).collect();
     let processors: Vec<&str> = processors.into_iter().collect();
     spec.relations = names::relations(release, first);
-    spec.relations.extend(hardware::supplements(release.reader, &aliases));
+    spec.relations.extend(hardware::supplements(release.consumer, &aliases));
     spec.deb_fields = hardware::deb_fields(&processors, &aliases);
     spec.files.push(PackageFile {
         path: format!("{dir}/{}", release.installed_name(first)),

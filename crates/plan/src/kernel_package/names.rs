@@ -5,13 +5,8 @@ use gfxpack_model::package::{Relation, RelationKind};
 use gfxpack_model::package_name::expand;
 use gfxpack_model::{InstallLayout, Target};
 
-use super::readers::reader;
-use super::release::{Release, RocfftRelease};
+use super::release::Release;
 use crate::consumer::Consumer;
-
-/// What all packages are called that install the one file of a rocFFT which
-/// has no file for each processor.
-const ROCFFT_SHARED: &str = "rocfft-kernel-cache";
 
 impl Release {
     /// The name of the package that holds a target's kdb. It bears the ROCm
@@ -50,16 +45,23 @@ fn bounded(kind: RelationKind, name: &str, operator: &str, version: &str) -> Rel
 pub(super) fn relations(release: &Release, target: &Target) -> Vec<Relation> {
     let own = release.package_name(target);
     let version = release.full_version();
-    let mut relations = with_library(release.reader, &release.layout, &own, &version, target);
-    if let Some(rocfft) = &release.rocfft {
-        narrow(&mut relations, rocfft, &version);
+    let mut relations = with_consumer(release.consumer, &release.layout, &own, &version, target);
+    if let Some((package, of)) = &release.exact_package {
+        relations = vec![bounded(RelationKind::Enhances, package, "=", of)];
+    }
+    // Where all of them install one file, one is there at a time.
+    let shared = release.consumer.properties().shared_package;
+    if let Some(shared) = shared.filter(|_| release.shares_file) {
+        relations.push(bounded(RelationKind::Provides, shared, "=", &version));
+        relations.push(any(RelationKind::Conflicts, shared));
+        relations.push(any(RelationKind::Replaces, shared));
     }
     relations
 }
 
-/// Relations of the package `own` with a target's kernels to packages of the library that looks
-/// them up, and to AMD's of the same file.
-pub(super) fn with_library(
+/// Relations of the package `own` with a target's kernels to packages of who looks them up, and to
+/// AMD's of the same file.
+pub(super) fn with_consumer(
     consumer: Consumer,
     layout: &InstallLayout,
     own: &str,
@@ -67,10 +69,10 @@ pub(super) fn with_library(
     target: &Target,
 ) -> Vec<Relation> {
     let rocm = layout.version().unwrap_or_default();
-    let reader = reader(consumer);
+    let properties = consumer.properties();
     let mut relations: Vec<Relation> =
-        reader.packages.iter().map(|package| any(RelationKind::Enhances, package)).collect();
-    if let Some(package) = reader.amds_package
+        properties.packages.iter().map(|package| any(RelationKind::Enhances, package)).collect();
+    if let Some(package) = properties.amds_package
         && !rocm.is_empty()
         && layout.is_amds()
     {
@@ -80,27 +82,13 @@ pub(super) fn with_library(
     relations
 }
 
-/// Narrows the relations of a package with rocFFT's kernels to the rocFFT that finds them. Where
-/// all of them install one file, one is there at a time.
-fn narrow(relations: &mut Vec<Relation>, rocfft: &RocfftRelease, version: &str) {
-    if let Some((package, of)) = &rocfft.package {
-        // Another version's library does not find the kernels.
-        *relations = vec![bounded(RelationKind::Enhances, package, "=", of)];
-    }
-    if rocfft.shares_file {
-        relations.push(bounded(RelationKind::Provides, ROCFFT_SHARED, "=", version));
-        relations.push(any(RelationKind::Conflicts, ROCFFT_SHARED));
-        relations.push(any(RelationKind::Replaces, ROCFFT_SHARED));
-    }
-}
-
 /// Relations of a package that holds tuning databases too, which AMD's own
 /// package of MIOpen brings for some devices: this one's stay on disk. Only
 /// Debian knows such a relation.
 ///
 /// Source: Debian Policy 4.7.0, 7.6.1.
 pub(super) fn over_databases(layout: &InstallLayout, consumer: Consumer) -> Option<Relation> {
-    let package = reader(consumer).amds_package.filter(|_| layout.is_amds())?;
+    let package = consumer.properties().amds_package.filter(|_| layout.is_amds())?;
     let rocm = layout.version().unwrap_or_default();
     Some(any(RelationKind::Replaces, &format!("{package}{rocm}")))
 }
@@ -116,7 +104,7 @@ pub(super) fn instead_of(
     rocm: &str,
 ) -> Vec<Relation> {
     let mut relations = Vec::new();
-    for template in reader(consumer).amds_templates {
+    for template in consumer.properties().amds_templates {
         let theirs = expand(template, gfx, rocm);
         if theirs == own {
             continue;
@@ -150,7 +138,8 @@ mod tests {
         let target: Target = "gfx90a@110".parse().unwrap();
         let mut release = release(&[]);
         let readers = |more: &[&str]| {
-            let mut all: Vec<String> = reader(Consumer::Miopen)
+            let mut all: Vec<String> = Consumer::Miopen
+                .properties()
                 .packages
                 .iter()
                 .map(|r| format!("Enhances: {r}"))

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use gfxpack_model::{InstallLayout, Target};
 use serde::{Deserialize, Serialize};
 
-use super::readers::{named, reader};
-use crate::consumer::Consumer;
+use crate::consumer::{Consumer, named};
 
 /// A licence with whose it is and what it covers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -38,9 +37,12 @@ pub struct Release {
     /// Where the kdb goes.
     pub layout: InstallLayout,
     /// Who asks for the kernels at run time.
-    pub reader: Consumer,
-    /// Which rocFFT it is, where that reads the files.
-    pub rocfft: Option<RocfftRelease>,
+    pub consumer: Consumer,
+    /// Whether it reads one file for all GPUs.
+    pub shares_file: bool,
+    /// The only package of the consumer that finds these kernels: name and
+    /// version. `None` if any does, or it is not known.
+    pub exact_package: Option<(String, String)>,
     /// Package name, `{gfx}` standing for the target and `{rocm}` for the
     /// layout's ROCm version, which else goes to the end.
     pub name_template: String,
@@ -48,44 +50,20 @@ pub struct Release {
     pub source_date_epoch: u64,
 }
 
-/// The one file of a rocFFT that has no file for each processor.
-///
-/// Source: rocFFT 1.0.32, `rtc_cache.cpp`, `default_cache_filename`.
-const ROCFFT_SHARED: &str = "rocfft_kernel_cache.db";
-
-/// The rocFFT that reads the files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RocfftRelease {
-    /// Whether it reads one file for all processors.
-    pub shares_file: bool,
-    /// Its package, where that is known: name and version.
-    pub package: Option<(String, String)>,
-}
-
 impl Release {
     /// The absolute directory of the kdbs.
     #[must_use]
     pub fn kdb_dir(&self) -> String {
-        (reader(self.reader).directory)(&self.layout, &self.library)
-    }
-
-    /// Whether the library reads one file for all GPUs.
-    #[must_use]
-    pub fn shares_file(&self) -> bool {
-        self.rocfft.as_ref().is_some_and(|rocfft| rocfft.shares_file)
+        (self.consumer.properties().directory)(&self.layout, &self.library)
     }
 
     /// The name under which the file with a target's kernels is installed.
     pub(super) fn installed_name(&self, target: &Target) -> String {
-        if self.shares_file() {
-            ROCFFT_SHARED.to_owned()
-        } else {
-            self.reader.format().file_name(target)
-        }
+        self.consumer.properties().format.file_read(target, self.shares_file)
     }
 
     /// What the kernels are called in a summary.
     pub(super) fn kernels(&self) -> String {
-        named(reader(self.reader).kernels, &self.library)
+        named(self.consumer.properties().kernels, &self.library)
     }
 }

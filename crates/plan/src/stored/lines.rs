@@ -2,11 +2,12 @@
 
 use gfxpack_model::args::Args;
 use gfxpack_model::compiler::Program;
-use gfxpack_model::{Digest, JobId, Language, SourceId, Target, TargetId, ToolchainId};
+use gfxpack_model::{
+    Digest, JobId, KernelFileFormat, Language, SourceId, Target, TargetId, ToolchainId,
+};
 use serde::{Deserialize, Serialize};
 
 use super::tree::{SourceTrees, Tree};
-use crate::consumer::StoreFormat;
 use crate::plan::{PlanToolchain, Source};
 
 /// The version of the format that is written, and the only one that is read.
@@ -79,8 +80,8 @@ pub struct StoredKdb {
     /// Which devices it serves.
     pub target: Target,
     /// The format of its file.
-    #[serde(default, skip_serializing_if = "StoreFormat::is_kdb")]
-    pub format: StoreFormat,
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub format: KernelFileFormat,
     /// Index into [`Header::toolchains`].
     pub toolchain: ToolchainId,
     /// Its rows, in canonical order.

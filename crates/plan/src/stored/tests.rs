@@ -67,7 +67,7 @@ fn requests(reversed: bool) -> Vec<TargetRequest> {
     };
     let request = |target: &str, gfx: &str| TargetRequest {
         target: target.parse().unwrap(),
-        format: crate::consumer::StoreFormat::Kdb,
+        format: gfxpack_model::KernelFileFormat::Kdb,
         toolchain: ToolchainId(0),
         keys: keys(gfx),
     };

@@ -5,12 +5,13 @@ use std::error::Error;
 use std::fmt;
 use std::path::Path;
 
+use gfxpack_model::KernelFileFormat;
+
 use crate::file::error::ReadError;
 use crate::file::layout::Layout;
 use crate::file::read::Reader;
 use crate::file::row::{RowError, check_row};
 use crate::key::CacheKey;
-use crate::places::arch_of_file_name;
 
 /// Findings that a [`Report`] lists; those beyond are only counted.
 const MAX_FINDINGS: usize = 1000;
@@ -72,7 +73,7 @@ impl Report {
 /// the report.
 pub fn verify(path: &Path, arch: Option<&str>) -> Result<Report, ReadError> {
     let mut report = Report::default();
-    let arch = arch.or_else(|| arch_of_file_name(path));
+    let arch = arch.or_else(|| KernelFileFormat::RocfftCache.target_part(path));
     let done = Reader::open(path).and_then(|reader| {
         // Damage that ends this check may leave the rows readable.
         if let Err(error) = integrity(&reader, &mut report) {

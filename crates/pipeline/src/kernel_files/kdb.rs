@@ -2,20 +2,23 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_compile::CompileError;
-use gfxpack_kdb::{ReadError, ReadOptions, Reader, Row, VerifyOptions, WriteError, WriteOptions};
+use gfxpack_kdb::{
+    Conflict, CopyOptions, ReadError, ReadOptions, Reader, Row, VerifyOptions, WriteError,
+    WriteOptions,
+};
 use gfxpack_model::{KernelKey, Target};
 
-use super::kernel_store::{KernelStore, Rows, Verified};
+use super::operations::{KernelFiles, Rows, Verified};
 use crate::error::{Error, Result};
 use crate::options::KdbForm;
 
 /// The format of kdbs.
 pub(super) struct Kdb;
 
-impl KernelStore for Kdb {
+impl KernelFiles for Kdb {
     fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64> {
         let names: Vec<Cow<'_, KernelKey>> = rows
             .keys
@@ -42,10 +45,9 @@ impl KernelStore for Kdb {
         Ok(written.map_err(object_error)?.rows)
     }
 
-    fn target_of(&self, path: &Path) -> Result<Option<Target>, &'static str> {
-        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        let named = stem.parse().map(Some);
-        named.map_err(|_| "name it as MIOpen looks for it, as gfx906_60.kdb or gfx90a.kdb")
+    fn merge(&self, files: &[PathBuf], out: &Path) -> Result<()> {
+        gfxpack_kdb::merge(files, out, Conflict::Error, &CopyOptions::default())?;
+        Ok(())
     }
 
     fn verify(

@@ -1,15 +1,15 @@
 //! rocFFT's kernel caches.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_compile::CompileError;
 use gfxpack_kdb::Layout;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_rocfft::{CacheKey, WriteError};
 
-use super::kernel_store::{KernelStore, Rows, Verified};
-use crate::error::{Error, Result};
+use super::operations::{KernelFiles, Rows, Verified};
+use crate::error::{self, Error, Result, in_full};
 use crate::library::RocfftFacts;
 use crate::options::KdbForm;
 use crate::rocfft::kernel_name;
@@ -39,7 +39,7 @@ impl RocfftCache {
     }
 }
 
-impl KernelStore for RocfftCache {
+impl KernelFiles for RocfftCache {
     fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64> {
         let keys = rows.keys.iter().map(|(key, _)| self.key(key, rows.target));
         // Keys of sources come in another order than names.
@@ -55,10 +55,11 @@ impl KernelStore for RocfftCache {
         Ok(keys.len() as u64)
     }
 
-    fn target_of(&self, path: &Path) -> Result<Option<Target>, &'static str> {
-        let Some(arch) = gfxpack_rocfft::arch_of_file_name(path) else { return Ok(None) };
-        let named = arch.parse().map(Some);
-        named.map_err(|_| "name it as rocFFT does, as rocfft_kernel_cache_gfx90a.db")
+    fn merge(&self, files: &[PathBuf], out: &Path) -> Result<()> {
+        let Some(first) = files.first() else { return Ok(()) };
+        let layout = gfxpack_rocfft::Reader::open(first)?.layout();
+        let merged = gfxpack_rocfft::merge(files, out, layout);
+        merged.map_err(|error| error::unsound(in_full(&error)))
     }
 
     fn verify(

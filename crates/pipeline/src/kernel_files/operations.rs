@@ -1,7 +1,7 @@
-//! What every format of files can do in which libraries look kernels up.
+//! What can be done with files in which a library looks kernels up.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_compile::CompileError;
@@ -10,8 +10,10 @@ use gfxpack_model::{KernelKey, Target};
 use crate::error::Result;
 use crate::options::KdbForm;
 
-/// A file format in which a library looks kernels up.
-pub(crate) trait KernelStore: Sync {
+/// Files of one format in which a library looks kernels up. What they are
+/// called is the matter of [`gfxpack_model::KernelFileFormat`], where they are
+/// installed that of [`gfxpack_plan::consumer::ConsumerProperties`].
+pub(crate) trait KernelFiles: Sync {
     /// Writes a file with these rows, whole or not at all, and gives their
     /// number.
     ///
@@ -19,11 +21,11 @@ pub(crate) trait KernelStore: Sync {
     /// Where an object can't be had or the file not be written.
     fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64>;
 
-    /// The target that a file's name says; none of a file for all GPUs.
+    /// Writes the rows of several files into one, laid out as the first is.
     ///
     /// # Errors
-    /// In words, what the name should be.
-    fn target_of(&self, path: &Path) -> Result<Option<Target>, &'static str>;
+    /// Where they can't be read, or the file not be written.
+    fn merge(&self, files: &[PathBuf], out: &Path) -> Result<()>;
 
     /// What is wrong with a file, read as a stranger would.
     ///

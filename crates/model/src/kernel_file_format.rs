@@ -1,0 +1,160 @@
+//! Formats of files in which libraries look kernels up, as far as names go: what the files are
+//! called. The crate of each format knows what is in them.
+
+use std::path::Path;
+
+#[cfg(feature = "serde")]
+use serde::{Deserialize, Serialize};
+
+use crate::target::{Target, TargetError};
+
+/// A format of files in which a library looks kernels up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
+pub enum KernelFileFormat {
+    /// MIOpen's kernel databases, which gfxpack's runtime reads too.
+    #[default]
+    Kdb,
+    /// rocFFT's kernel caches.
+    RocfftCache,
+}
+
+/// What the files of a format are called.
+struct Names {
+    /// The file with the kernels of a target.
+    of_target: fn(&Target) -> String,
+    /// The part of a file's name that stands for the target.
+    target: fn(&str) -> Option<&str>,
+    /// The one file for all GPUs, where a version of the library reads that instead.
+    shared: Option<&'static str>,
+    /// The directory of such files in that of a build's outputs.
+    output_dir: &'static str,
+    /// The library that looks for these names, and examples of them.
+    expected: (&'static str, &'static str),
+}
+
+const KDB: Names = Names {
+    of_target: Target::kdb_file_name,
+    target: |name| name.strip_suffix(".kdb").filter(|target| !target.is_empty()),
+    shared: None,
+    output_dir: "kdb",
+    expected: ("MIOpen", "gfx906_60.kdb or gfx90a.kdb"),
+};
+
+/// Source: rocFFT 1.0.32, `rtc_cache.cpp`, `default_cache_filename`, for the shared file; and
+/// rocm-libraries' pull request 4892, in releases after ROCm 7.2, for the others.
+const ROCFFT_CACHE: Names = Names {
+    of_target: |target| format!("rocfft_kernel_cache_{}.db", target.id().processor()),
+    target: |name| {
+        let target = name.strip_prefix("rocfft_kernel_cache_")?.strip_suffix(".db")?;
+        target.starts_with("gfx").then_some(target)
+    },
+    shared: Some("rocfft_kernel_cache.db"),
+    output_dir: "rocfft",
+    expected: ("rocFFT", "rocfft_kernel_cache_gfx90a.db"),
+};
+
+impl KernelFileFormat {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Kdb, Self::RocfftCache];
+
+    fn names(self) -> &'static Names {
+        match self {
+            Self::Kdb => &KDB,
+            Self::RocfftCache => &ROCFFT_CACHE,
+        }
+    }
+
+    /// The format of a file by its name; none if it holds no kernels.
+    #[must_use]
+    pub fn of_file_name(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let has = |format: &Self| {
+            format.shared_file_name() == Some(name) || (format.names().target)(name).is_some()
+        };
+        Self::ALL.into_iter().find(has)
+    }
+
+    /// The name of the file with the kernels of a target.
+    #[must_use]
+    pub fn file_name(self, target: &Target) -> String {
+        (self.names().of_target)(target)
+    }
+
+    /// The name of the one file for all GPUs, which some versions of the library read instead.
+    #[must_use]
+    pub fn shared_file_name(self) -> Option<&'static str> {
+        self.names().shared
+    }
+
+    /// The name of the file that a library reads for a target, if it reads one file for all GPUs
+    /// (`shares_file`) or not.
+    #[must_use]
+    pub fn file_read(self, target: &Target, shares_file: bool) -> String {
+        let shared = self.shared_file_name().filter(|_| shares_file);
+        shared.map_or_else(|| self.file_name(target), str::to_owned)
+    }
+
+    /// The part of a file's name that stands for its target, as it is spelled there; none in the
+    /// name of a shared file.
+    #[must_use]
+    pub fn target_part(self, path: &Path) -> Option<&str> {
+        (self.names().target)(path.file_name()?.to_str()?)
+    }
+
+    /// The target that a file's name says; none of a shared file.
+    ///
+    /// # Errors
+    /// Where it says something else.
+    pub fn target_of(self, path: &Path) -> Result<Option<Target>, TargetError> {
+        self.target_part(path).map(str::parse).transpose()
+    }
+
+    /// The directory of such files in that of a build's outputs.
+    #[must_use]
+    pub fn output_dir(self) -> &'static str {
+        self.names().output_dir
+    }
+
+    /// For people: the library that looks for such names, and examples of them.
+    #[must_use]
+    pub fn expected(self) -> (&'static str, &'static str) {
+        self.names().expected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_known_by_its_name() {
+        for (target, format, name) in [
+            ("gfx906@60", KernelFileFormat::Kdb, "gfx906_60.kdb"),
+            ("gfx90a:xnack+@104", KernelFileFormat::Kdb, "gfx90a_xnack68.kdb"),
+            ("gfx1201", KernelFileFormat::RocfftCache, "rocfft_kernel_cache_gfx1201.db"),
+        ] {
+            let (target, path): (Target, _) = (target.parse().unwrap(), Path::new("/a").join(name));
+            assert_eq!(format.file_name(&target), name);
+            assert_eq!(KernelFileFormat::of_file_name(&path), Some(format), "{name}");
+            assert_eq!(format.target_of(&path), Ok(Some(target)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_may_say_no_target() {
+        for format in KernelFileFormat::ALL {
+            if let Some(shared) = format.shared_file_name() {
+                assert_eq!(KernelFileFormat::of_file_name(Path::new(shared)), Some(format));
+                assert_eq!(format.target_of(Path::new(shared)), Ok(None));
+            }
+        }
+        for wrong in ["kernels.kdb", "rocfft_kernel_cache_gfxes.db"] {
+            let format = KernelFileFormat::of_file_name(Path::new(wrong)).expect(wrong);
+            assert!(format.target_of(Path::new(wrong)).is_err(), "{wrong}");
+        }
+        for other in [".kdb", "gfx906_60.db", "rocfft_kernel_cache_x.db", "kdb", ""] {
+            assert_eq!(KernelFileFormat::of_file_name(Path::new(other)), None, "{other}");
+        }
+    }
+}
