@@ -63,6 +63,7 @@ fn manifests_that_are_wrong_are_told_with_file_and_line() {
     let later = ["kernels.toml:2: failed to read manifest format 2", "use a gfxpack that knows"];
     with("format = 1", "format = 2\nnew = 1", &later);
     with("license =", "licence =", &["kernels.toml:", "unknown field `licence`"]);
+    with("license =", "reader = \"rocfft\"\nlicense =", &["unknown reader `rocfft`"]);
     with(
         "src/add.cpp",
         "src/gone.cpp",

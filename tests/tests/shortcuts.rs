@@ -337,3 +337,44 @@ fn headers_of_neither_hip_nor_the_language_are_not_precompiled() {
     made.sort_unstable();
     assert_eq!(made, [(false, false), (true, true)], "the compiler's own alone");
 }
+
+/// The kdbs of a build: paths and bytes.
+type Kdbs = Vec<(String, Vec<u8>)>;
+
+/// The kdb that each route makes of four kernels, which differ in a macro.
+fn kdbs_by_route(project: &Project, values: [&str; 4], more: &[&str]) -> [Kdbs; 3] {
+    let source = "#ifndef MORE\n#define MORE 0\n#endif\n#define TEXT(x) #x\n#define OF(x) TEXT(x)\n\
+                  extern \"C\" __global__ void k(int *x) { *x = sizeof(OF(X)) + MORE; }\n";
+    project.write("k.cpp", source);
+    project.write_manifest("k.cpp", values.into_iter().map(|value| format!("-DX={value}")));
+    let input = ["--manifest", "kernels.toml", "--target", "gfx906"];
+    [&["--via", "hipcc"][..], &["--via", "direct"], &[]].map(|route| {
+        let out = ["o", route.last().unwrap_or(&"auto")].join("-");
+        let arguments = ["build", "--out", &out, "--cache-dir", &format!("{out}/cache")];
+        project.run(&[&arguments, &input[..], route, more].concat()).expect_code(0);
+        project.tree(&format!("{out}/kdb"))
+    })
+}
+
+#[test]
+fn a_wrapper_that_looks_at_macros_is_obeyed() {
+    let project = Project::new();
+    project.add_compiler(
+        "#!/bin/sh\ncase \"$*\" in *-DX=3*) exec hipcc -DMORE=99 \"$@\" ;; esac\n\
+         exec hipcc \"$@\"\n",
+    );
+    let [by_driver, directly, by_itself] =
+        kdbs_by_route(&project, ["1", "2", "3", "4"], &["--hipcc", "bin/hipcc"]);
+    let plain = kdbs_by_route(&project, ["1", "2", "3", "4"], &[]);
+    assert!(by_driver != plain[0], "the wrapper changes nothing");
+    assert!(by_driver == directly && by_driver == by_itself);
+    assert!(plain[0] == plain[1] && plain[0] == plain[2]);
+}
+
+#[test]
+fn macros_that_hipcc_takes_for_options_make_what_hipcc_makes() {
+    let project = Project::new();
+    let values = ["1", "--genco", "a-c", "-1"];
+    let [by_driver, directly, by_itself] = kdbs_by_route(&project, values, &[]);
+    assert!(by_driver == directly && by_driver == by_itself);
+}

@@ -205,6 +205,11 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
     let library_at = at(raw.library.span());
     let library = raw.library.into_inner();
     check_license(&library.license, &library_at)?;
+    // rocFFT's kernels have names that it alone can give, by plans.
+    if library.consumer == Consumer::Rocfft {
+        let problem = "unknown reader `rocfft`, expected `miopen` or `runtime`".to_owned();
+        return Err(library_at.error(InputFault::Syntax(problem)));
+    }
     let names_packages = library.consumer.properties().name_template.contains("{library}");
     if names_packages && !names_a_package(&library.name) {
         return Err(library_at.error(InputFault::LibraryName(library.name)));
