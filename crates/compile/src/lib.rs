@@ -29,7 +29,6 @@ mod local;
 mod memory;
 mod memory_limiter;
 mod origin;
-mod planned;
 mod remote;
 mod remote_error;
 mod schedule;
@@ -55,7 +54,6 @@ pub use history::History;
 pub use job::{Compiled, Failure, FailureKind, Site};
 pub use memory::{available_memory, default_jobs};
 pub use origin::{StoredContent, Trees};
-pub use planned::for_plan;
 pub use remote::{
     Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers, ToolchainSource,
 };

@@ -6,9 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gfxpack_compile::{
-    Event, Executor, ExecutorOptions, Shortcuts, SourceDirs, SourceSet, for_plan,
-};
+use gfxpack_compile::{Event, Executor, ExecutorOptions, Shortcuts, SourceDirs, SourceSet};
 use gfxpack_model::{Digest, KernelKey, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_plan::Location;
 use gfxpack_plan::clock::Clock;
@@ -21,6 +19,7 @@ use gfxpack_toolchain::Search;
 use crate::cache::Cache;
 use crate::error::{self, Error, Result};
 use crate::options::{CacheOptions, Purpose};
+use crate::prepare::for_plan;
 use crate::progress::Progress;
 use crate::rayon_workers::RayonWorkers;
 use crate::rocfft;

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gfxpack_compile::{Cancel, Current, Looks, for_plan};
+use gfxpack_compile::{Cancel, Current, Looks};
 use gfxpack_model::{Language, TargetId, ToolchainId};
 use gfxpack_plan::clock::Clock;
-use gfxpack_plan::plan::Plan;
+use gfxpack_plan::plan::{Plan, PlanToolchain};
 use gfxpack_toolchain::{Toolchain, Toolchains};
 
 use crate::ask::{self, Answered};
@@ -192,4 +192,16 @@ pub fn prepare(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work
         Work::ToDo(gathered) => Work::ToDo(Box::new(gathered.plan()?)),
         Work::Nothing(shares) => Work::Nothing(shares),
     })
+}
+
+/// The facts of a toolchain that a plan is made with.
+pub(crate) fn for_plan(toolchain: &Toolchain) -> PlanToolchain {
+    PlanToolchain {
+        identity: toolchain.identity(),
+        digest: toolchain.digest,
+        opencl_c: toolchain.digest_for(Language::OpenclC),
+        assembly: toolchain.digest_for(Language::Assembly),
+        supplied: toolchain.supplied.clone(),
+        facts: toolchain.facts(),
+    }
 }

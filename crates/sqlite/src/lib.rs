@@ -1,5 +1,26 @@
 //! SQLite files that somebody else may have written: what lies beside them,
 //! what SQLite may not do with them, and how long a step may take it.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("a.db");
+//! # let made = rusqlite::Connection::open(&path)?;
+//! # made.execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1), (2);")?;
+//! # drop(made);
+//! use gfxpack_sqlite::{StepBudget, harden, open, unplayed_journal};
+//!
+//! assert_eq!(unplayed_journal(&path), None);
+//! let mut connection = open(&path, true)?;
+//! harden(&connection, 1 << 20)?;
+//! let budget = StepBudget::for_file(&mut connection, path.metadata()?.len())?;
+//! budget.renew();
+//! let count: i64 = connection.query_row("SELECT count(*) FROM t", (), |row| row.get(0))?;
+//! assert_eq!(count, 2);
+//! assert!(connection.execute("DELETE FROM t", ()).is_err());
+//! # Ok(())
+//! # }
+//! ```
 
 use std::fs::{self, File};
 use std::io::Read as _;

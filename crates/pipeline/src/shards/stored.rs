@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, SourceSet, StoredContent, Trees, for_plan};
+use gfxpack_compile::{Cancel, SourceSet, StoredContent, Trees};
 use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredToolchain, WriteError};
@@ -19,7 +19,7 @@ use crate::destination::replace;
 use crate::error::{self, Error, Result};
 use crate::inputs::{Inputs, LeftOut, ReadInputs};
 use crate::library::Library;
-use crate::prepare::{Gathered, Prepared};
+use crate::prepare::{Gathered, Prepared, for_plan};
 use crate::provenance::GENERATOR;
 use crate::rayon_workers::RayonWorkers;
 use crate::text::joined;
