@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use gfxpack_model::package::{Content, PackageFile, PackageSpec};
 use gfxpack_model::{InstallLayout, Target, processors};
 
-use self::bare::{bare, in_words};
+use self::bare::{bare, in_words, summary};
 use crate::consumer::named;
 
 pub use self::release::{Release, SourceLicense};
@@ -57,7 +57,7 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
         _ => dir.clone(),
     };
     let mut spec = bare(release, release.package_name(target), release.version.clone());
-    spec.summary = format!("precompiled {} for {}", release.kernels(), in_words(target));
+    spec.summary = summary(release, &in_words(target), "");
     spec.description = description(release, contents, &place);
     spec.relations = names::relations(release, target);
     spec.relations.extend(hardware::supplements(release.consumer, &aliases));
@@ -225,6 +225,13 @@ mod tests {
         assert_eq!(paths, ["/usr/share/our-kernels/db/gfx1030.kdb"]);
         assert_eq!(spec.relations, []);
         assert_eq!(spec.summary, "precompiled kernels of our-kernels for gfx1030");
+        release.library = "kernels-of-a-library-with-quite-a-long-name".to_owned();
+        let target = "gfx90a:xnack+@104".parse().unwrap();
+        let short = "precompiled kernels for gfx90a (XNACK on) with 104 compute units";
+        assert_eq!(super::spec(&release, &contents("gfx90a:xnack+@104")).summary, short);
+        release.layout = InstallLayout::Rocm { version: Some("6.4.1".to_owned()) };
+        let meta = unversioned(&release, &target).unwrap();
+        assert_eq!(meta.summary, format!("{short} (metapackage)"));
         assert!(!spec.description.contains("MIOpen"), "{}", spec.description);
     }
 

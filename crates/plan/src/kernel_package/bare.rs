@@ -34,6 +34,18 @@ pub(super) fn bare(release: &Release, name: String, version: String) -> PackageS
     }
 }
 
+/// A line about the package of kernels for these GPUs; `kind` is what is said of the package
+/// itself, or empty. Where the line would be too long for a package, it leaves out the library,
+/// which the package's name has, and then the kind.
+pub(super) fn summary(release: &Release, whose: &str, kind: &str) -> String {
+    /// What packages take.
+    const COLUMNS: usize = 79;
+    let full = format!("precompiled {} for {whose}{kind}", release.kernels());
+    let short = format!("precompiled kernels for {whose}");
+    let fits = |text: &String| text.chars().count() <= COLUMNS;
+    [full, format!("{short}{kind}")].into_iter().find(fits).unwrap_or(short)
+}
+
 /// `gfx90a with 104 compute units`.
 pub(super) fn in_words(target: &Target) -> String {
     let xnack = if target.id().xnack() == Some(true) { " (XNACK on)" } else { "" };

@@ -11,7 +11,7 @@ use gfxpack_model::package::{Content, PackageFile, PackageSpec, Relation, Relati
 use gfxpack_model::package_name::{self, expand};
 use gfxpack_model::processors::{self, PROCESSORS};
 
-use super::bare::{bare, in_words};
+use super::bare::{bare, in_words, summary};
 use super::hardware;
 use super::names;
 use super::release::Release;
@@ -68,8 +68,7 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     let name = package_name::for_target(&release.name_template, target);
     let mut spec = bare(release, name.clone(), format!("{rocm}+{}", release.version));
     let aliases = hardware::wanted(release.consumer, target);
-    spec.summary =
-        format!("precompiled {} for {} (metapackage)", release.kernels(), in_words(target));
+    spec.summary = summary(release, &in_words(target), " (metapackage)");
     spec.description = format!(
         "This metapackage depends on the kernels for the newest version of ROCm that they are \
          packaged for, which is ROCm {rocm}."
@@ -103,7 +102,7 @@ pub fn family(release: &Release, family: &Family, targets: &[Target]) -> Option<
     let name = expand(&release.name_template, &family.0, rocm);
     let mut spec = bare(release, name, release.version.clone());
     let whose = if family.0 == "all" { "all GPUs".to_owned() } else { format!("{family} GPUs") };
-    spec.summary = format!("precompiled {} for {whose} (metapackage)", release.kernels());
+    spec.summary = summary(release, &whose, " (metapackage)");
     spec.description = format!(
         "This metapackage depends on the kernels for these devices: {}.",
         members.iter().map(|target| in_words(target)).collect::<Vec<_>>().join(", ")
@@ -135,7 +134,7 @@ pub fn merged(
     let whose = if family.0 == "all" { "all GPUs".to_owned() } else { format!("{family} GPUs") };
     let dir = release.kdb_dir();
     let names: Vec<String> = members.iter().map(|target| in_words(target)).collect();
-    spec.summary = format!("precompiled {} for {whose}", release.kernels());
+    spec.summary = summary(release, &whose, "");
     spec.description = format!(
         "This package installs the kernels for these devices in {dir}: {}. They are in one file, \
          since this version of {} reads one for all GPUs.",
