@@ -1,8 +1,8 @@
 //! One library of all cases: built by gfxpack, and made by hand.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +25,7 @@ pub(crate) type Outcome = BTreeMap<String, Result<String, String>>;
 pub(crate) struct Library {
     pub(crate) kernels: Vec<Kernel>,
     compiler: Vec<String>,
+    environment: Vec<(&'static str, String)>,
     root: PathBuf,
     project: Project,
 }
@@ -41,10 +42,7 @@ impl Library {
             fs::create_dir_all(&dir).unwrap();
             format!("-isystem {}", dir.display())
         });
-        let script = format!("#!/bin/sh\nexec hipcc {} \"$@\"\n", searched.join(" "));
-        let hipcc = library.project.write("bin/hipcc", &script);
-        fs::set_permissions(&hipcc, Permissions::from_mode(0o755)).unwrap();
-        library.compiler = vec!["--hipcc".to_owned(), hipcc.display().to_string()];
+        library.environment = vec![("HIPCC_COMPILE_FLAGS_APPEND", searched.join(" "))];
         library
     }
 
@@ -55,7 +53,7 @@ impl Library {
         kernels.iter().for_each(|kernel| kernel.write(&root));
         let entries = kernels.iter().map(|kernel| kernel.manifest_entry(&root));
         project.write("lib/kernels.toml", &entries.fold(HEAD.to_owned(), |text, it| text + &it));
-        Self { kernels, compiler, root, project }
+        Self { kernels, compiler, environment: Vec::new(), root, project }
     }
 
     /// Changes what each case says.
@@ -68,6 +66,7 @@ impl Library {
         let mut command = self.project.command(words);
         command.args(["--message-format", "json"]).args(&self.compiler);
         command.current_dir(self.root.join("lib"));
+        command.envs(self.environment.iter().map(|(name, value)| (*name, value)));
         command
     }
 
@@ -164,6 +163,7 @@ impl Library {
         let arguments = job["arguments"].as_array().unwrap().iter();
         let mut driver = command(toolchain[field].as_str().unwrap());
         driver.args(arguments.map(|word| word.as_str().unwrap().replace("{device-libs}", libs)));
+        driver.envs(self.environment.iter().map(|(name, value)| (*name, value)));
         driver.arg("-o").arg(objects.join(&kernel.name)).current_dir(self.root.join("lib"));
         let run = finish(driver);
         assert_eq!(run.code, Some(0), "{}: {}", kernel.name, run.stderr);

@@ -14,6 +14,9 @@ use super::slurm;
 const TARGETS: &str = "gfx906_60,gfx906_64";
 /// How many objects that is.
 const JOBS: usize = 10;
+/// Those that are compiled without hipcc, in whose place is a script: where that
+/// may do what it likes, its jobs run here.
+const BY_CLANG: usize = 3;
 
 /// What a route made: objects by job, kdbs, and what the manifest says.
 #[derive(PartialEq)]
@@ -87,7 +90,7 @@ fn six_routes_make_the_same_bytes() {
     let casd = Casd::start(&project.path().join("casd"));
     let more = ["--plan", "plan", "--remote", &casd.address(), "--message-format", "json"];
     let run = build("remote", "cr", &more);
-    assert_eq!(run.of_type("build-finished")[0]["remote"], JOBS, "{}", run.stdout);
+    assert_eq!(run.of_type("build-finished")[0]["remote"], BY_CLANG, "{}", run.stdout);
     assert!(made(&project, &["cr"], "remote") == expected, "remote execution");
     drop(casd);
 
