@@ -1,5 +1,6 @@
 //! `refused.log`: what compilers said of the first job of each reason for
-//! failing, whole, not only of those that they refused. The terminal shows the first lines and names this file.
+//! failing, whole. Despite its name it has all failures, not only refusals. The
+//! terminal shows the first lines and names this file.
 
 use std::fs;
 use std::io::{self, Read as _};
