@@ -341,8 +341,14 @@ fn headers_of_neither_hip_nor_the_language_are_not_precompiled() {
 /// The kdbs of a build: paths and bytes.
 type Kdbs = Vec<(String, Vec<u8>)>;
 
-/// The kdb that each route makes of four kernels, which differ in a macro.
-fn kdbs_by_route(project: &Project, values: [&str; 4], more: &[&str]) -> [Kdbs; 3] {
+/// The kdb that each route makes of kernels that differ in a macro: by the
+/// driver, by direct starts alone, and by all shortcuts.
+fn kdbs_by_route(
+    project: &Project,
+    values: [&str; 4],
+    more: &[&str],
+    environment: &[(&str, &str)],
+) -> [Kdbs; 3] {
     let source = "#ifndef MORE\n#define MORE 0\n#endif\n#define TEXT(x) #x\n#define OF(x) TEXT(x)\n\
                   extern \"C\" __global__ void k(int *x) { *x = sizeof(OF(X)) + MORE; }\n";
     project.write("k.cpp", source);
@@ -350,31 +356,80 @@ fn kdbs_by_route(project: &Project, values: [&str; 4], more: &[&str]) -> [Kdbs; 
     let input = ["--manifest", "kernels.toml", "--target", "gfx906"];
     [&["--via", "hipcc"][..], &["--via", "direct"], &[]].map(|route| {
         let out = ["o", route.last().unwrap_or(&"auto")].join("-");
-        let arguments = ["build", "--out", &out, "--cache-dir", &format!("{out}/cache")];
-        project.run(&[&arguments, &input[..], route, more].concat()).expect_code(0);
-        project.tree(&format!("{out}/kdb"))
+        let cache = format!("{out}/cache");
+        let arguments = ["build", "--out", &out, "--cache-dir", &cache];
+        let mut command = project.command(&[&arguments, &input[..], route, more].concat());
+        command.envs(environment.iter().copied());
+        gfxpack_tests::project::finish(command).expect_code(0);
+        let kdbs = project.tree(&format!("{out}/kdb"));
+        std::fs::remove_dir_all(project.path().join(out)).unwrap();
+        kdbs
     })
 }
 
+/// Wrappers that add a macro where they see another one: as a script, as a
+/// program, between hipcc and clang, and inside of hipcc.
 #[test]
 fn a_wrapper_that_looks_at_macros_is_obeyed() {
+    const VALUES: [&str; 4] = ["1", "2", "3", "4"];
     let project = Project::new();
-    project.add_compiler(
-        "#!/bin/sh\ncase \"$*\" in *-DX=3*) exec hipcc -DMORE=99 \"$@\" ;; esac\n\
-         exec hipcc \"$@\"\n",
+    let bin = project.path().join("bin");
+    let bin = bin.to_str().unwrap();
+    let [plain, directly, by_itself] = kdbs_by_route(&project, VALUES, &[], &[]);
+    assert!(plain == directly && plain == by_itself);
+    let check = |what: &str, more: &[&str], environment: &[(&str, &str)]| {
+        let [by_driver, directly, by_itself] = kdbs_by_route(&project, VALUES, more, environment);
+        assert!(by_driver != plain, "{what} changes nothing");
+        assert!(by_driver == directly && by_driver == by_itself, "{what}");
+    };
+    let wrapper = |name: &str, real: &str, before: &str| {
+        let script = format!(
+            "#!/bin/bash\nmore=\ncase \"$*\" in *X=3*) more=-DMORE=99 ;; esac\n\
+             exec {before}{real} \"$@\" $more\n"
+        );
+        let path = project.write(&format!("bin/{name}"), &script);
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, executable).unwrap();
+    };
+    let by_bin = ["--hipcc", "bin/hipcc"];
+
+    wrapper("hipcc", "/usr/bin/hipcc", "");
+    check("a script", &by_bin, &[]);
+
+    project.write(
+        "wrapper.c",
+        "#include <string.h>\n#include <unistd.h>\nint main(int n, char **a) {\n\
+         char *all[n + 2];\nint count = n;\nmemcpy(all, a, n * sizeof *a);\n\
+         for (int i = 1; i < n; i++) if (!strcmp(a[i], \"-DX=3\")) all[count++] = \"-DMORE=99\";\n\
+         all[count] = 0;\nreturn execv(all[0] = \"/usr/bin/hipcc\", all);\n}\n",
     );
-    let [by_driver, directly, by_itself] =
-        kdbs_by_route(&project, ["1", "2", "3", "4"], &["--hipcc", "bin/hipcc"]);
-    let plain = kdbs_by_route(&project, ["1", "2", "3", "4"], &[]);
-    assert!(by_driver != plain[0], "the wrapper changes nothing");
-    assert!(by_driver == directly && by_driver == by_itself);
-    assert!(plain[0] == plain[1] && plain[0] == plain[2]);
+    std::fs::remove_file(format!("{bin}/hipcc")).unwrap();
+    tool("cc", &["-o", "bin/hipcc", "wrapper.c"], project.path());
+    check("a program", &by_bin, &[]);
+
+    let clang = "clang++-15";
+    let environment = [("HIP_CLANG_PATH", bin)];
+    for before in ["", "env -u LD_PRELOAD "] {
+        wrapper(clang, "/usr/lib/llvm-15/bin/clang++", before);
+        check("a script before clang", &[], &environment);
+    }
+    std::fs::remove_file(format!("{bin}/{clang}")).unwrap();
+
+    std::fs::remove_file(format!("{bin}/hipcc")).unwrap();
+    for part in ["hipcc", "hipcc.pl", "hipvars.pm"] {
+        std::fs::copy(format!("/usr/bin/{part}"), format!("{bin}/{part}")).unwrap();
+    }
+    let module = std::fs::read_to_string(format!("{bin}/hipvars.pm")).unwrap();
+    let line = "push @ARGV, '-DMORE=99' if grep { $_ eq '-DX=3' } @ARGV;\n1;\n";
+    project.write("bin/hipvars.pm", &format!("{module}\n{line}"));
+    let environment = [("HIP_PATH", "/usr"), ("ROCM_PATH", "/usr")];
+    check("a changed module of hipcc's", &by_bin, &environment);
 }
 
 #[test]
 fn macros_that_hipcc_takes_for_options_make_what_hipcc_makes() {
     let project = Project::new();
     let values = ["1", "--genco", "a-c", "-1"];
-    let [by_driver, directly, by_itself] = kdbs_by_route(&project, values, &[]);
+    let [by_driver, directly, by_itself] = kdbs_by_route(&project, values, &[], &[]);
     assert!(by_driver == directly && by_driver == by_itself);
 }

@@ -60,7 +60,7 @@ const HIPCC: Need =
 /// Without what it recommends, which is half as much again and more.
 pub(crate) const NEWER_CLANG: Need = need(
     "clang 19 with lld",
-    "compile for gfx942, gfx11xx and gfx12xx, which Debian's hipcc does not know",
+    "compile for gfx942, gfx1100 to gfx1152 and gfx12xx, which Debian's hipcc does not know",
     "clang-19 lld-19",
     "",
 )
@@ -237,7 +237,7 @@ fn complete(mut passed: Vec<OsString>, root: &Path) -> Vec<OsString> {
     let given = |flags: &[&str]| flags.iter().any(|flag| has(&passed, flag));
     let mut added: Vec<OsString> = Vec::new();
     let looks_only = given(&["--help", "-h", "--plan"]);
-    if !looks_only && !given(&["--manifest", "--keys", "--problems"]) {
+    if !looks_only && !given(&["--manifest", "--keys", "--problems", "--plans"]) {
         let lists = NETWORKS.iter().map(|network| problems(root, network));
         added.extend(lists.flat_map(|list| ["--problems".into(), list]));
         if !given(&["--miopen"]) {

@@ -1,4 +1,4 @@
-//! Runs a plan's jobs on this machine: what the store has is not made again,
+//! Runs a plan's jobs, here and on remote workers: what the store has is not made again,
 //! the rest goes longest first to a pool of workers.
 
 use std::cmp::Reverse;
@@ -44,7 +44,7 @@ pub struct ExecutorOptions {
     pub jobs: usize,
     /// How long one compiler may run.
     pub time_limit: Duration,
-    /// Where scratch directories are made.
+    /// Where scratch directories are made, and what jobs took is kept.
     pub cache_dir: PathBuf,
     /// Which shortcuts to take.
     pub shortcuts: Shortcuts,

@@ -1,6 +1,7 @@
 //! What a job's compiler asked for, judged: whether it may be kept, and what
 //! it rests on.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs;
@@ -325,12 +326,15 @@ fn untold(
     let found = asks.filter(|ask| ask.file.is_some());
     // Source: LLVM, `llvm/lib/Support/Path.cpp`, `native`, by which clang lists
     // `\` in a name as `/`.
-    let listed_as = |path: &Path| {
-        let name = path.as_os_str().as_bytes().iter();
-        let name = name.map(|&byte| if byte == b'\\' { b'/' } else { byte }).collect();
-        PathBuf::from(OsString::from_vec(name))
-    };
-    let asked: HashSet<PathBuf> = found.map(|ask| listed_as(&ask.path)).collect();
+    fn listed_as(path: &Path) -> Cow<'_, Path> {
+        let name = path.as_os_str().as_bytes();
+        if !name.contains(&b'\\') {
+            return path.into();
+        }
+        let name = name.iter().map(|&byte| if byte == b'\\' { b'/' } else { byte }).collect();
+        PathBuf::from(OsString::from_vec(name)).into()
+    }
+    let asked: HashSet<Cow<'_, Path>> = found.map(|ask| listed_as(&ask.path)).collect();
     let precompiled = run.read_before.as_ref();
     let told = |path: &PathBuf| {
         asked.contains(&listed_as(path))

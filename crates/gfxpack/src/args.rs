@@ -65,7 +65,7 @@ fn after_help() -> String {
 }
 
 const ENVIRONMENT: &str = "Environment: GFXPACK_CACHE_DIR or XDG_CACHE_HOME (where the cache is), GFXPACK_CACHE_SIZE \
-    (its limit), HIPCC, ROCM_PATH and PATH (where toolchains are searched for), \
+    (its limit), HIPCC and PATH (where toolchains are searched for), ROCM_PATH (where libMIOpen is), \
     GFXPACK_NO_LANDLOCK (compilers run without Landlock, to find faults), GFXPACK_DEBIAN_MIRROR \
     (Debian's archive), http_proxy, https_proxy and no_proxy (for downloads), \
     GITHUB_ACTIONS (annotations), NO_COLOR, SOURCE_DATE_EPOCH (time stamps), DEBFULLNAME and DEBEMAIL (the packages' maintainer), GFXPACK_LOG \
@@ -180,8 +180,8 @@ pub(crate) struct Dist {
     pub(crate) build: Build,
     #[command(flatten)]
     pub(crate) packaging: Packaging,
-    /// Check that the libMIOpen that was asked finds every kernel in the kdbs
-    /// made, as `gfxpack kdb check` does
+    /// Check that the library that was asked (libMIOpen for --problems, librocfft for --plans) finds
+    /// every kernel in the files made
     #[arg(long, requires = "problems", help_heading = "MIOpen")]
     pub(crate) check: bool,
 }

@@ -10,6 +10,9 @@ use gfxpack_plan::InputError;
 
 use crate::output::{Output, counted, message};
 
+/// Hints that are printed of as many kinds of errors.
+const MAX_HINTS: usize = 5;
+
 /// Reports what is wrong without stopping a build: sources that are left out,
 /// warnings, keys that are wrong or cannot be built, and what kdbs had already.
 pub(crate) fn report(inputs: &Inputs, output: &Output) {
@@ -19,7 +22,9 @@ pub(crate) fn report(inputs: &Inputs, output: &Output) {
     inputs.warnings.iter().for_each(|warning| output.warn(warning));
     inputs.key_errors.iter().for_each(|error| output.warn(&error.to_string()));
     let hints: BTreeSet<String> = inputs.key_errors.iter().map(InputError::hint).collect();
-    hints.iter().filter(|_| !output.json).for_each(|hint| output.hint(hint));
+    // Some name the files of one error; a few show what to do.
+    let hints = hints.iter().take(MAX_HINTS).filter(|_| !output.json);
+    hints.for_each(|hint| output.hint(hint));
     report_shares(&inputs.shares, output);
     report_skipped(&inputs.library.skipped, output);
     report_unbuildable(&inputs.unbuildable, output);

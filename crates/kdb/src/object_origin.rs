@@ -81,7 +81,8 @@ impl NoteReader {
             origins.insert(id, Arc::new(origin));
         }
         // Sorted here, as SQLite would do it on disk.
-        let sql = "SELECT first_row, origin, date FROM kern_origin_runs WHERE first_row > 0";
+        let sql = "SELECT first_row, origin, date FROM kern_origin_runs \
+                   WHERE first_row > 0 AND typeof(first_row) = 'integer'";
         let mut statement = connection.prepare(sql)?;
         let mut rows = statement.query(())?;
         let mut runs = Vec::new();

@@ -26,11 +26,11 @@ use tempfile::TempDir;
 
 use crate::arguments::deps_arguments;
 use crate::launcher::Command;
-use crate::scripts;
 use crate::template::{
     CommandKey, CommandTemplate, DEPS, Define, Defines, INPUT, OUTPUT, TemplateValues, Word, parse,
     refuses,
 };
+use crate::wrappers;
 
 /// Far longer than a driver takes to plan, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -192,9 +192,13 @@ impl<'a> Drivers<'a> {
         let since = Timestamp::now();
         let asked = self.ask(&scratch, key, &words, &slot);
         let (general, record) = asked.ok().and_then(|(list, record)| Some((list?, record)))?;
-        let program = self.toolchains[key.toolchain.0].program(key.program);
-        if let Some(script) = scripts::unknown(program, record.as_ref().ok()) {
-            tracing::debug!(script = %script.display(), "not known to pass all macros on");
+        let toolchain = &self.toolchains[key.toolchain.0];
+        let program = toolchain.program(key.program);
+        let record = record
+            .map_err(|reason| tracing::debug!(%reason, "a driver has to run every command"))
+            .ok()?;
+        if let Some(path) = wrappers::stranger(program, toolchain, &record) {
+            tracing::debug!(path = %path.display(), "not known to pass everything on");
             return None;
         }
         let kind = (key.toolchain, key.program, key.language);
@@ -205,7 +209,7 @@ impl<'a> Drivers<'a> {
         let same = *compared.get_or_init(|| {
             self.is_that_of(&general, &scratch, key, command, defines).unwrap_or(false)
         });
-        same.then(|| (general, self.answers(record, program, &scratch, since)))
+        same.then(|| (general, self.answers(&record, program, &scratch, since)))
     }
 
     /// A directory to ask a driver in. One that only looks makes none in a
@@ -225,15 +229,12 @@ impl<'a> Drivers<'a> {
     /// What a driver was told; `None` where that is not known.
     fn answers(
         &self,
-        record: Result<Record, Unwatched>,
+        record: &Record,
         program: &Path,
         scratch: &Path,
         since: Timestamp,
     ) -> Option<Answers> {
-        let record = record
-            .map_err(|reason| tracing::debug!(%reason, "a driver is asked by every build"))
-            .ok()?;
-        let settled = settle_driver(&record, program, scratch, self.looks, since);
+        let settled = settle_driver(record, program, scratch, self.looks, since);
         if let Some(path) = settled.unknown().or(settled.writes.as_deref()) {
             tracing::debug!(path = %path.display(), "a driver is asked by every build");
             return None;

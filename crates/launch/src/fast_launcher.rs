@@ -29,7 +29,7 @@ pub struct FastLauncher<'a> {
     shortcuts: Shortcuts,
     headers: HeaderOptions<'a>,
     starter: Starter<'a>,
-    /// The precompiled headers that were made, by a command's id.
+    /// The precompiled headers that were made, by the digest of its job.
     made: RwLock<HashMap<Digest, UsedHeader>>,
 }
 

@@ -24,12 +24,12 @@ mod fast_launcher;
 mod fork_server;
 mod headers;
 mod launcher;
-mod scripts;
 mod session;
 mod shortcuts;
 mod starter;
 mod template;
 mod watching;
+mod wrappers;
 
 pub use arguments::{depfile_paths, searched};
 pub use driver_launcher::DriverLauncher;

@@ -10,7 +10,7 @@ use gfxpack_model::{Language, ToolchainId};
 use serde::{Deserialize, Serialize};
 
 use crate::launcher::Command;
-use crate::scripts;
+use crate::wrappers;
 
 /// Stand for what differs; no real option looks like these.
 pub(crate) const INPUT: &str = "gfxpack_slot_input";
@@ -41,16 +41,20 @@ pub type Defines = Vec<Vec<Define>>;
 
 impl CommandKey {
     /// Parts a command's arguments into what it shares with others, and its
-    /// macros. `None` where they name no source.
+    /// macros. `None` where they name no source that the driver only passes on.
     pub(crate) fn from_command(command: &Command<'_>) -> Option<(Self, Defines)> {
         let mut arguments: Vec<&str> = command.arguments.iter().collect();
         let main = arguments.pop()?;
+        let by_hipcc = command.program == Program::Hipcc;
+        if by_hipcc && wrappers::reads_word(main) {
+            return None;
+        }
         let mut words = Vec::new();
         let mut defines: Defines = Vec::new();
         let mut running = false;
         for word in arguments {
             // A clock is the same for all commands, and in what is precompiled too.
-            let read_by_driver = command.program == Program::Hipcc && scripts::reads_macro(word);
+            let read_by_driver = by_hipcc && wrappers::reads_word(word);
             let define = define(word, command.language);
             let define = define.filter(|_| !is_of_clock(word) && !read_by_driver);
             let goes_on = running;

@@ -1,6 +1,6 @@
-//! `refused.log`: what compilers said of the first job of each reason for
-//! failing, whole. Despite its name it has all failures, not only refusals. The
-//! terminal shows the first lines and names this file.
+//! `refused.log`: for each reason for which jobs failed, all that the compiler said
+//! of the first one, also where it did not refuse it. The terminal shows the first
+//! lines and names this file.
 
 use std::fs;
 use std::io::{self, Read as _};

@@ -250,6 +250,8 @@ impl InputCollector {
             return Err(Location::new(&manifest.file, 1).error(problem).into());
         }
         let mut indices: HashMap<PathBuf, Result<SourceId, Reason>> = HashMap::new();
+        // Told once, and only if a kernel of such a source is wanted.
+        let mut faults: HashMap<PathBuf, InputError> = HashMap::new();
         for kernel in &manifest.kernels {
             let real = dir.join(&kernel.source);
             if !real.is_file() {
@@ -268,7 +270,7 @@ impl InputCollector {
                 // The other sources can be laid out.
                 Err(error) if matches!(error.problem, InputFault::SamePlace { .. }) => {
                     let reason = Reason::from(&error.problem);
-                    self.key_errors.push(error);
+                    faults.insert(kernel.source.clone(), error);
                     Err(reason)
                 }
                 loaded => Ok(loaded?),
@@ -289,6 +291,7 @@ impl InputCollector {
                 match &indices[&*key.source] {
                     Ok(index) => request.keys.push((Arc::clone(key), *index)),
                     Err(reason) => {
+                        self.key_errors.extend(faults.remove(&*key.source));
                         let (key, reason) = (KernelKey::clone(&key.key), reason.clone());
                         let unbuildable = self.unbuildable.entry(request.target.clone());
                         unbuildable.or_default().push(Unbuilt { key, reason });
@@ -431,7 +434,11 @@ impl InputCollector {
                     return Err(key.location.error(problem).into());
                 }
             }
-            if request.keys.is_empty() && !self.key_errors.is_empty() {
+            let is_told = |error: &InputError| {
+                let of_manifest = matches!(error.problem, InputFault::SamePlace { .. });
+                !of_manifest || self.unbuildable.contains_key(&request.target)
+            };
+            if request.keys.is_empty() && self.key_errors.iter().any(is_told) {
                 return Err(Error::Inputs(self.key_errors));
             }
             if request.keys.is_empty() {

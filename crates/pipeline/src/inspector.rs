@@ -48,7 +48,7 @@ impl Inspector for DatabaseInspector {
     fn missing(&self, about: &About, files: &[String]) -> Option<String> {
         let has_kernels = |path: &String| KernelFileFormat::of_file_name(Path::new(path)).is_some();
         (is_of_kernels(about) && !files.iter().any(has_kernels))
-            .then(|| "it is a package of kernels and has no kdb".to_owned())
+            .then(|| "it is a package of kernels and has no file with kernels".to_owned())
     }
 }
 

@@ -51,7 +51,7 @@ pub struct RocfftFacts {
     /// SHA-256 of the library.
     pub sha256: Digest,
     /// `HIP_VERSION` of the headers that it was built with. It finds only kernels
-    /// with this number and the next.
+    /// that have this number and this `generator_sum`.
     pub hip_version: i64,
     /// SHA-256 of the sources of its generator.
     pub generator_sum: Digest,

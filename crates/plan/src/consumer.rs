@@ -1,4 +1,5 @@
-//! Who looks kernels up: everything that differs by that stands in one table, a row for each.
+//! Who looks kernels up: what file names and packages need to know of them stands in one table, a row
+//! for each.
 
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_model::{InstallLayout, KernelFileFormat};

@@ -65,7 +65,7 @@ pub(crate) struct Rows<'a> {
     pub(crate) origin: Option<&'a OriginOf<'a>>,
     /// The object of a row.
     pub(crate) object: &'a (dyn Fn(usize) -> Result<Vec<u8>, CompileError> + Sync),
-    /// Told how many rows of how many are written.
+    /// Told how many rows of how many are written, the last time of all.
     pub(crate) progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 

@@ -47,8 +47,9 @@ impl FormatOperations for RocfftCache {
         order.sort();
         let keys: Vec<CacheKey> = order.iter().map(|(key, _)| key.clone()).collect();
         let object = |position: usize| {
-            (rows.progress)(position as u64, keys.len() as u64);
-            (rows.object)(order[position].1)
+            let object = (rows.object)(order[position].1)?;
+            (rows.progress)(position as u64 + 1, keys.len() as u64);
+            Ok::<_, CompileError>(object)
         };
         let written = gfxpack_rocfft::write(path, &keys, layout(rows.form), object);
         written.map_err(object_error)?;

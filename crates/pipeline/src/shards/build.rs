@@ -138,7 +138,9 @@ pub fn outcome(jobs: &[Ended], shard: Shard) -> Result<()> {
         let what = format!("{} of shard {shard}", counted(lost, "job"));
         return Err(Error::new(
             ErrorKind::Internal,
-            format!("failed to run {what}: their compilers were killed"),
+            format!(
+                "failed to run {what}: the machine ended their compilers, or could not start them"
+            ),
             "run the shard again, with more memory or fewer --jobs; what is compiled is kept",
         ));
     }

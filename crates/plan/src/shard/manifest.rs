@@ -22,8 +22,8 @@ pub enum JobState {
     Ok,
     /// Its object was there already.
     Cached,
-    /// It failed, and would again: not to be retried. Stored as `refused`, whatever
-    /// the reason was.
+    /// It failed, and neither for the machine nor for time: not to be retried.
+    /// Stored as `refused`, whatever the reason was.
     #[serde(rename = "refused")]
     Failed,
     /// The machine failed, and not the job: to be retried.

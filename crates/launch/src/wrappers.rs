@@ -1,0 +1,115 @@
+//! What stands in front of compilers.
+//!
+//! A driver is asked once for all commands that differ in macros and source
+//! alone. That says enough where nothing but a compiler and what is known to
+//! pass these on unread has a part in the answer. Whatever else there is may
+//! look at anything, so it has to run every command.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use gfxpack_model::Digest;
+use gfxpack_process::watch::{Record, What};
+use gfxpack_toolchain::Toolchain;
+
+/// The parts of hipcc that are scripts and pass macros and sources on unread,
+/// but for words that [`reads_word`] tells: SHA-256. From ROCm 7 on hipcc is a
+/// program.
+const KNOWN: [(&str, &str); 6] = [
+    ("Debian's 5.2.3, hipcc", "d1a2d0b635e10e4fc049d75cce68863a1262f68e58b1c8b469835b2c0a1f95ed"),
+    (
+        "Debian's 5.2.3, hipcc.pl",
+        "8f0a65ca5cd2710e21764ade7e9f9cc8a11b9b0da26087ca492a0ef692e5557b",
+    ),
+    (
+        "Debian's 5.2.3, hipvars.pm",
+        "1e5ccd58e8f141a760c8e45aa6892b66a9307688b4b85f2e567d6c5bac5d4d08",
+    ),
+    ("Debian's 5.7.1, hipcc", "e79478ef75a4bf5da4fa143dea06d051e799be2c25ce65a2df5d87666d3be254"),
+    (
+        "Debian's 5.7.1, hipcc.pl",
+        "926664cc90b17f4ac79a7a0abf1bcdf52814643a7eb96cd75e01d7d1c56bc4b7",
+    ),
+    (
+        "Debian's 5.7.1, hipvars.pm",
+        "f209946912b8e22ad37c3ffeb86f05204d122aef487ed81a97144152a836690c",
+    ),
+];
+
+/// What those are run by, and start compilers with.
+const INTERPRETERS: [&str; 2] = ["/bin/sh", "/usr/bin/perl"];
+
+/// The first file with a part in what a driver answered that is neither the
+/// toolchain's compiler nor known to pass everything on. The record is of all
+/// that ran when `program` was asked.
+pub(crate) fn stranger(program: &Path, toolchain: &Toolchain, record: &Record) -> Option<PathBuf> {
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let program = real(program);
+    let clang = real(&toolchain.clang);
+    let interpreters = INTERPRETERS.map(|path| real(Path::new(path)));
+    // A program in front of the scripts is a wrapper.
+    let is_program = is_elf(&program);
+    let is_part = |path: &PathBuf| match is_program {
+        true => *path == program || *path == clang && is_elf(path),
+        false => *path == clang && is_elf(path) || is_known(path),
+    };
+    let done = || record.asks.iter().filter(|ask| ask.error.is_none());
+    let started = done().filter(|ask| ask.what == What::Execute).map(|ask| real(&ask.path));
+    let started = started.filter(|path| !interpreters.contains(path));
+    // What lies beside a script may be a part of it.
+    let read = done().filter(|ask| matches!(ask.what, What::Open { .. }));
+    let read = read.map(|ask| real(&ask.path)).filter(|path| {
+        let module = path.extension().is_some_and(|it| ["pl", "pm"].iter().any(|end| it == *end));
+        module && path.parent() == program.parent()
+    });
+    [program.clone()].into_iter().chain(started).chain(read).find(|path| !is_part(path))
+}
+
+fn is_elf(path: &Path) -> bool {
+    let mut first = [0; 4];
+    File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok()
+        && first == *b"\x7fELF"
+}
+
+fn is_known(path: &Path) -> bool {
+    /// Longer than any of them.
+    const LONGEST: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
+    read.is_ok() && {
+        let digest = Digest::of(&bytes).to_string();
+        KNOWN.iter().any(|(_, known)| *known == digest)
+    }
+}
+
+/// Whether hipcc might take a macro or a source's name for something else: it
+/// looks for options and names of libraries anywhere in a word, and gives words
+/// to a shell, which drops line ends.
+///
+/// Source: `hipcc.pl` of the known versions; `hipBin_amd.h` of ROCm 6.0, of
+/// which later ones are made.
+pub(crate) fn reads_word(word: &str) -> bool {
+    const WITHIN: [&str; 4] = ["--", "-fopenmp-targets=", "-Wl,", "\n"];
+    const ENDS: [&str; 2] = [".a", ".lo"];
+    WITHIN.iter().any(|part| word.contains(part)) || ENDS.iter().any(|end| word.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_look_like_options_are_left_to_hipcc() {
+        for word in ["-DX=--genco", "-DX=\"-fopenmp-targets=x\"", "-DX=lib.a", "-DX=a\nb", "-UX.lo"]
+        {
+            assert!(reads_word(word), "{word}");
+        }
+        assert!(reads_word("a--genco.cpp"));
+        for word in
+            ["-DX", "-DX=1", "-DX=-1", "-DX=\"a.h\"", "-DX=(float)1.5", "-DX=a+b", "a-b.cpp"]
+        {
+            assert!(!reads_word(word), "{word}");
+        }
+    }
+}
