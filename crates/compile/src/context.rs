@@ -41,16 +41,16 @@ impl BuildContext<'_> {
         self.drivers.direct(&command_of(job))
     }
 
-    /// Groups of these jobs that are prepared together; what most wait for
-    /// first.
-    pub(crate) fn preparations(&self, jobs: &[JobId]) -> Vec<Vec<JobId>> {
+    /// Groups of these jobs for which headers are precompiled together; what most
+    /// wait for first.
+    pub(crate) fn header_groups(&self, jobs: &[JobId]) -> Vec<Vec<JobId>> {
         let commands = self.commands(jobs);
         let groups = self.launchers.iter().flat_map(|launcher| launcher.groups(&commands));
         groups.map(|group| group.into_iter().map(|place| jobs[place]).collect()).collect()
     }
 
-    /// Makes what jobs share; gives what that took.
-    pub(crate) fn prepare(&self, jobs: &[JobId]) -> Result<Usage, ToolchainError> {
+    /// Precompiles the headers that jobs share; gives what that took.
+    pub(crate) fn precompile_headers(&self, jobs: &[JobId]) -> Result<Usage, ToolchainError> {
         let commands = self.commands(jobs);
         let mut used = self.launchers.iter().map(|launcher| launcher.prepare(&commands));
         used.try_fold(Usage::default(), |sum, usage| Ok(sum.then(usage?)))

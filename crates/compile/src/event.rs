@@ -31,7 +31,7 @@ pub enum Event {
         jobs: Vec<(JobId, Duration)>,
     },
     /// HIP's headers were precompiled for several of the jobs.
-    Prepared {
+    HeadersPrecompiled {
         /// One of the jobs that it is for.
         job: JobId,
         /// Where and when; nothing else ran there meanwhile.

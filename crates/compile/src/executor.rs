@@ -306,15 +306,15 @@ impl Executor<'_> {
         let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs.max(1) };
         let elsewhere = remote.map_or(0, |remote| remote.workers.count().max(1));
         // Nobody else has a use for them.
-        let preparations = if here > 0 { context.preparations(to_run) } else { Vec::new() };
+        let header_groups = if here > 0 { context.header_groups(to_run) } else { Vec::new() };
         let queue = self.queue(to_run, &results.cost_file);
         let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
         on_event(Event::Queued { workers: here + elsewhere, jobs });
         let workers = WorkerPool {
             context,
             store,
-            schedule: Schedule::new(plan, &queue, &preparations),
-            preparations: &preparations,
+            schedule: Schedule::new(plan, &queue, &header_groups),
+            header_groups: &header_groups,
             limiter: MemoryLimiter::new(&ThisMachine, options.jobs.max(1)),
             local: &LocalContext::new(context, work, to_run),
             here,

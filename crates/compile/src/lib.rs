@@ -28,13 +28,13 @@ mod judge;
 mod local;
 mod memory;
 mod memory_limiter;
-mod origin;
 mod remote;
 mod remote_error;
 mod schedule;
 mod shared;
 mod source;
 mod source_dirs;
+mod source_surroundings;
 mod stage;
 mod store;
 mod worker_pool;
@@ -53,7 +53,6 @@ pub use gfxpack_process::{
 pub use history::History;
 pub use job::{Compiled, Failure, FailureKind, Site};
 pub use memory::{available_memory, default_jobs};
-pub use origin::{StoredContent, Trees};
 pub use remote::{
     Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers, ToolchainSource,
 };
@@ -61,6 +60,7 @@ pub use remote_error::RemoteError;
 pub use shared::{SharedCache, SharedStore, Upload};
 pub use source::SourceSet;
 pub use source_dirs::SourceDirs;
+pub use source_surroundings::{StoredContent, Trees};
 pub use store::VERSION as STORE_VERSION;
 pub use store::{
     About, Damaged, Evicted, Limits, Now, ObjectInfo, ObjectStore, OldStore, RestsOn, StoreStats,

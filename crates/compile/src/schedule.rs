@@ -1,5 +1,5 @@
 //! What a build's workers do next: jobs longest first, none before what it
-//! shares with others was prepared, and other jobs meanwhile.
+//! shares with others is precompiled, and other jobs meanwhile.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex};
@@ -17,8 +17,8 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// Something to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// A preparation, by number.
-    Prepare(usize),
+    /// Precompiling headers for a group of jobs, by the group's number.
+    PrecompileHeaders(usize),
     /// A job of the plan.
     Job(JobId),
 }
@@ -32,9 +32,9 @@ pub(crate) struct Schedule<'a> {
 
 #[derive(Default)]
 struct State {
-    /// Preparations that nobody has begun.
-    to_prepare: VecDeque<usize>,
-    /// Jobs that wait for a preparation, then those that wait for none; each
+    /// Groups whose headers nobody has begun to precompile.
+    to_precompile: VecDeque<usize>,
+    /// Jobs that wait for a group's headers, then those that wait for none; each
     /// with its place among all.
     queues: Vec<Queue>,
     /// By source: the most memory that a job of it had in this build.
@@ -63,18 +63,18 @@ impl<'a> Schedule<'a> {
     pub(crate) fn new(
         plan: &'a Plan,
         jobs: &[(JobId, Expected)],
-        preparations: &[Vec<JobId>],
+        header_groups: &[Vec<JobId>],
     ) -> Self {
         let mut waits = HashMap::new();
         let mut state = State::default();
-        for (number, preparation) in preparations.iter().enumerate() {
-            state.to_prepare.push_back(number);
+        for (number, group) in header_groups.iter().enumerate() {
+            state.to_precompile.push_back(number);
             state.queues.push(Queue::default());
-            waits.extend(preparation.iter().map(|&job| (job, number)));
+            waits.extend(group.iter().map(|&job| (job, number)));
         }
         state.queues.push(Queue { ready: true, jobs: VecDeque::new() });
         for (place, &(job, expected)) in jobs.iter().enumerate() {
-            let queue = waits.get(&job).copied().unwrap_or(preparations.len());
+            let queue = waits.get(&job).copied().unwrap_or(header_groups.len());
             state.queues[queue].jobs.push_back((place, job, expected));
         }
         Self { plan, state: Mutex::new(state), changed: Condvar::new() }
@@ -86,10 +86,10 @@ impl<'a> Schedule<'a> {
     pub(crate) fn next(&self, cancel: &Cancel) -> Option<(Task, u64)> {
         let mut state = self.state.lock().expect("no panic inside");
         loop {
-            while let Some(number) = state.to_prepare.pop_front() {
+            while let Some(number) = state.to_precompile.pop_front() {
                 // Others elsewhere may have taken all that wait for it.
                 if !state.queues[number].jobs.is_empty() {
-                    return Some((Task::Prepare(number), usual_memory(Language::Hip)));
+                    return Some((Task::PrecompileHeaders(number), usual_memory(Language::Hip)));
                 }
             }
             if let Some((job, expected)) = state.pop(|queue| queue.ready) {
@@ -106,14 +106,14 @@ impl<'a> Schedule<'a> {
     }
 
     /// The next job for somebody on another machine, who has no use for what
-    /// is prepared here. `None` where nothing is left.
+    /// is precompiled here. `None` where nothing is left.
     pub(crate) fn next_elsewhere(&self) -> Option<JobId> {
         let mut state = self.state.lock().expect("no panic inside");
         state.pop(|_| true).map(|(job, _)| job)
     }
 
-    /// A preparation is done, well or not: its jobs may start.
-    pub(crate) fn prepared(&self, number: usize) {
+    /// A group's headers are precompiled, well or not: its jobs may start.
+    pub(crate) fn precompiled(&self, number: usize) {
         self.state.lock().expect("no panic inside").queues[number].ready = true;
         self.changed.notify_all();
     }
@@ -149,9 +149,9 @@ mod tests {
         let schedule = Schedule::new(&plan, &jobs, &[vec![JobId(0), JobId(2)]]);
         let cancel = Cancel::default();
         let next = || schedule.next(&cancel).map(|(task, _)| task);
-        assert_eq!(next(), Some(Task::Prepare(0)));
+        assert_eq!(next(), Some(Task::PrecompileHeaders(0)));
         assert_eq!(next(), Some(Task::Job(JobId(1))));
-        schedule.prepared(0);
+        schedule.precompiled(0);
         assert_eq!(tasks(&schedule), [0, 2, 3, 4].map(|job| Task::Job(JobId(job))));
     }
 
@@ -161,14 +161,14 @@ mod tests {
         let jobs: Vec<_> = (0..4).map(|job| (JobId(job), expected(1, true))).collect();
         let schedule = Schedule::new(&plan, &jobs, &[vec![JobId(0), JobId(2)]]);
         assert_eq!(schedule.next_elsewhere(), Some(JobId(0)));
-        schedule.prepared(0);
+        schedule.precompiled(0);
         let [one, two, three] = [1, 2, 3].map(|job| Task::Job(JobId(job)));
-        assert_eq!(tasks(&schedule), [Task::Prepare(0), one, two, three]);
+        assert_eq!(tasks(&schedule), [Task::PrecompileHeaders(0), one, two, three]);
         assert_eq!(schedule.next_elsewhere(), None);
 
         let schedule = Schedule::new(&plan, &jobs[..1], &[vec![JobId(0)]]);
         assert_eq!(schedule.next_elsewhere(), Some(JobId(0)));
-        assert_eq!(tasks(&schedule), [], "nobody is left to prepare for");
+        assert_eq!(tasks(&schedule), [], "nobody is left to precompile for");
     }
 
     #[test]
@@ -176,10 +176,10 @@ mod tests {
         let plan = small_plan();
         let schedule = Schedule::new(&plan, &[(JobId(0), expected(1, true))], &[vec![JobId(0)]]);
         let cancel = Cancel::default();
-        assert_eq!(schedule.next(&cancel).unwrap().0, Task::Prepare(0));
+        assert_eq!(schedule.next(&cancel).unwrap().0, Task::PrecompileHeaders(0));
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| schedule.next(&cancel).map(|(task, _)| task));
-            schedule.prepared(0);
+            schedule.precompiled(0);
             assert_eq!(waiting.join().unwrap(), Some(Task::Job(JobId(0))));
         });
         let schedule = Schedule::new(&plan, &[(JobId(0), expected(1, true))], &[vec![JobId(0)]]);

@@ -18,11 +18,11 @@ use gfxpack_process::watch::{Answer, Answers};
 use gfxpack_process::{FileDigests, Identity};
 
 use crate::error::CompileError;
-use crate::origin::{
+use crate::source_dirs::SourceDirs;
+use crate::source_surroundings::{
     ClosureOrigin, FilePlace, SourceDirectories, StoredContent, StoredDirectories,
 };
-use crate::origin::{Trees, include_root};
-use crate::source_dirs::SourceDirs;
+use crate::source_surroundings::{Trees, include_root};
 
 /// The sources of a build, each file read once.
 #[derive(Debug, Default)]

@@ -30,7 +30,7 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) context: &'a BuildContext<'a>,
     pub(crate) store: &'a ObjectStore,
     pub(crate) schedule: Schedule<'a>,
-    pub(crate) preparations: &'a [Vec<JobId>],
+    pub(crate) header_groups: &'a [Vec<JobId>],
     pub(crate) limiter: MemoryLimiter<'a>,
     pub(crate) local: &'a LocalContext<'a>,
     /// Workers of this machine; those with higher numbers are elsewhere.
@@ -60,7 +60,7 @@ impl WorkerPool<'_> {
         while let Some((task, _permit)) = self.take(worker) {
             let made = match task {
                 _ if self.context.cancel.is_cancelled() => Err(CompileError::Interrupted),
-                Task::Prepare(index) => self.prepare(worker, index, sender),
+                Task::PrecompileHeaders(index) => self.precompile_headers(worker, index, sender),
                 Task::Job(job) => self.one(worker, job, sender),
             };
             if let Err(error) = made {
@@ -74,13 +74,18 @@ impl WorkerPool<'_> {
         }
     }
 
-    fn prepare(&self, worker: usize, index: usize, sender: &Sender) -> Result<(), CompileError> {
+    fn precompile_headers(
+        &self,
+        worker: usize,
+        index: usize,
+        sender: &Sender,
+    ) -> Result<(), CompileError> {
         let started = Instant::now();
-        let preparation = &self.preparations[index];
-        let usage = self.context.prepare(preparation)?;
-        self.schedule.prepared(index);
-        let event = Event::Prepared {
-            job: preparation[0],
+        let group = &self.header_groups[index];
+        let usage = self.context.precompile_headers(group)?;
+        self.schedule.precompiled(index);
+        let event = Event::HeadersPrecompiled {
+            job: group[0],
             run: JobRun { worker, started },
             duration: started.elapsed(),
             usage,

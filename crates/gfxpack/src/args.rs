@@ -189,7 +189,7 @@ pub(crate) struct Dist {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PlanCommand {
     #[command(flatten)]
-    pub(crate) inputs: Inputs,
+    pub(crate) inputs: InputArgs,
     #[command(flatten)]
     pub(crate) toolchain: ToolchainArgs,
     #[command(flatten)]
@@ -222,7 +222,7 @@ pub(crate) struct PlanCommand {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Build {
     #[command(flatten)]
-    pub(crate) inputs: Inputs,
+    pub(crate) inputs: InputArgs,
     #[command(flatten)]
     pub(crate) stored: FromPlan,
     #[command(flatten)]
@@ -322,7 +322,7 @@ impl Build {
 
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "Input")]
-pub(crate) struct Inputs {
+pub(crate) struct InputArgs {
     /// A kernel manifest (TOML)
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Vec<PathBuf>,

@@ -11,9 +11,9 @@ mod fail;
 mod options;
 mod output;
 mod overview;
-mod prepared;
 mod progress;
 mod quantity;
+mod report_inputs;
 mod tuning_findings;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

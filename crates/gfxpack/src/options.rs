@@ -12,7 +12,7 @@ use gfxpack_pipeline::shards::slurm::SlurmOptions;
 use gfxpack_toolchain::Search;
 
 use crate::args::{
-    self, Annotations, Asking, Build, CacheArgs, CacheDir, Inputs, LibraryArgs, Packaging,
+    self, Annotations, Asking, Build, CacheArgs, CacheDir, InputArgs, LibraryArgs, Packaging,
     RemoteArgs, ShardsIn, SharedCacheArgs, SlurmArgs, ToolchainArgs,
 };
 use crate::environment::Environment;
@@ -20,7 +20,7 @@ use crate::fail::Result;
 
 /// What a plan is made of, to be looked at only.
 pub(crate) fn prepare_options(
-    inputs: &Inputs,
+    inputs: &InputArgs,
     toolchain: &ToolchainArgs,
     cache: &CacheArgs,
     environment: &Environment,
@@ -39,7 +39,7 @@ pub(crate) fn prepare_options(
                 true => library_options(library, environment),
                 false => rocfft_options(library, rocfft.rocfft.as_ref(), environment),
             },
-            plans: rocfft.plans.clone(),
+            fft_plans: rocfft.plans.clone(),
             source_dirs: inputs.source_dir.clone(),
             targets: inputs.target.clone(),
             dfsg: inputs.dfsg,

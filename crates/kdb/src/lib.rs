@@ -47,9 +47,9 @@ mod holes;
 #[cfg(any(feature = "user", feature = "tools"))]
 mod key;
 mod layout;
+mod object_origin;
 mod open;
 mod opened;
-mod origin;
 #[cfg(feature = "tools")]
 mod parallel;
 #[cfg(feature = "tools")]
@@ -86,7 +86,7 @@ pub use error::{ReadError, RowError};
 pub use fault::Fault;
 pub use header::{Header, Journal};
 pub use layout::Layout;
-pub use origin::ObjectOrigin;
+pub use object_origin::ObjectOrigin;
 #[cfg(feature = "tools")]
 pub use progress::Progress;
 pub use read::{Fetched, KernelRow, ReadOptions, Reader, RowMark};

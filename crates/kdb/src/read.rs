@@ -12,9 +12,9 @@ use crate::codec::{self, Claim};
 use crate::error::{ReadError, RowError};
 use crate::header::{Header, Journal};
 use crate::layout::Layout;
+use crate::object_origin::{NoteReader, ObjectOrigin};
 use crate::open::{self, Probe};
 use crate::opened::Opened;
-use crate::origin::{NoteReader, ObjectOrigin};
 use crate::row;
 use crate::row::{RowInfo, key, key_text, row_info, shown_key};
 use crate::schema::{

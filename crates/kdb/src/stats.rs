@@ -7,7 +7,7 @@ use gfxpack_model::Language;
 use crate::error::ReadError;
 use crate::header::Header;
 use crate::layout::Layout;
-use crate::origin::NoteReader;
+use crate::object_origin::NoteReader;
 use crate::progress::Progress;
 use crate::read::Reader;
 use crate::row::RowInfo;

@@ -1,6 +1,6 @@
-//! Where the kdbs of a package are installed.
+//! Where the files of kernels in a package are installed.
 
-/// Where MIOpen looks for installed kdbs.
+/// Where files of kernels are installed, so that their library finds them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstallLayout {
     /// AMD's packages: `/opt/rocm-<version>`, or `/opt/rocm` without one.

@@ -1,13 +1,13 @@
 //! Kernel keys: the name and the arguments under which MIOpen asks for a
-//! code object, byte for byte.
+//! code object, byte for byte. Other libraries' kernels have such a key only here.
 
 use std::fmt;
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-/// What MIOpen looks a code object up by. Opaque: never trimmed, sorted or
-/// normalised. Ordered by name, then by arguments, bytewise.
+/// What MIOpen looks a code object up by; for other libraries, what their kernels
+/// are planned by. Opaque: never trimmed, sorted or normalised. Ordered by name, then by arguments, bytewise.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(deny_unknown_fields))]
 pub struct KernelKey {

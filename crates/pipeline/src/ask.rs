@@ -13,19 +13,19 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::libmiopen;
-use crate::library::{AskedFacts, FileFact, ProblemsFact};
+use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
 use crate::options::LibraryOptions;
 use crate::progress::{Event, Progress, Step, Unit};
-use crate::rocfft::AskedPlans;
+use crate::rocfft::RocfftAnswer;
+use crate::stock_library;
 use crate::text::{counted, display};
 
-/// What MIOpen asks for.
-pub struct Asked {
+/// What libMIOpen answered: the kernels that it asks for.
+pub struct MiopenAnswer {
     /// The library that was asked.
     pub library: Library,
     /// What it was asked, as manifests say it.
-    pub facts: AskedFacts,
+    pub facts: MiopenFacts,
     /// The problems, as the answers number them.
     pub problems: Vec<Problem>,
     /// Lists of problems by name, with the numbers of their problems.
@@ -36,28 +36,28 @@ pub struct Asked {
     pub failures: Vec<(Target, ProblemFailure)>,
 }
 
-/// What a stock library asked for.
-pub enum Answered {
+/// What a stock library answered.
+pub enum LibraryAnswer {
     /// No library was asked.
     Nothing,
     /// libMIOpen's kernels, for problems.
-    Problems(Box<Asked>),
+    Miopen(Box<MiopenAnswer>),
     /// librocfft's kernels, for plans.
-    Plans(Box<AskedPlans>),
+    Rocfft(Box<RocfftAnswer>),
 }
 
-impl Answered {
+impl LibraryAnswer {
     /// What libMIOpen asked for, if it was asked.
-    pub fn miopen(&self) -> Option<&Asked> {
+    pub fn miopen(&self) -> Option<&MiopenAnswer> {
         match self {
-            Self::Problems(asked) => Some(asked),
-            Self::Nothing | Self::Plans(_) => None,
+            Self::Miopen(answer) => Some(answer),
+            Self::Nothing | Self::Rocfft(_) => None,
         }
     }
 }
 
 /// Which problems, asked of which library, for which targets.
-pub struct Ask<'a> {
+pub struct AskMiopen<'a> {
     /// Lists of problems.
     pub problems: &'a [PathBuf],
     /// The library.
@@ -71,20 +71,20 @@ pub struct Ask<'a> {
     pub cache: &'a Path,
 }
 
-impl Ask<'_> {
+impl AskMiopen<'_> {
     /// Reads the problems and asks for every target.
     ///
     /// # Errors
     /// Where problems can't be read, there is no library, or it can't be asked.
-    pub fn run(&self, progress: &dyn Progress) -> Result<Asked> {
+    pub fn run(&self, progress: &dyn Progress) -> Result<MiopenAnswer> {
         let (problems, lists, problem_facts) = read(self.problems, progress)?;
-        let library = libmiopen::locate(&MIOPEN, self.library, self.cache, progress)?;
+        let library = stock_library::locate(&MIOPEN, self.library, self.cache, progress)?;
         let session = Session {
             ask: self,
             library: &library,
             problems: &problems,
-            databases: libmiopen::databases(self.library, &library)?,
-            probe: libmiopen::probe()?,
+            databases: stock_library::databases(self.library, &library)?,
+            probe: stock_library::probe()?,
             scratch: temporary_dir()?,
             progress,
         };
@@ -117,7 +117,7 @@ impl Ask<'_> {
             }
             keys.insert(target.clone(), merged.into_values().collect());
         }
-        let facts = AskedFacts {
+        let facts = MiopenFacts {
             version,
             origin: library.origin.clone(),
             sha256: library.sha256,
@@ -129,7 +129,7 @@ impl Ask<'_> {
             problems: problem_facts,
             without_source: Vec::new(),
         };
-        Ok(Asked { library, facts, problems, lists, keys, failures })
+        Ok(MiopenAnswer { library, facts, problems, lists, keys, failures })
     }
 
     /// For which of MIOpen's ways to find a kernel it is asked.
@@ -140,7 +140,7 @@ impl Ask<'_> {
 
 /// What is asked for every target.
 struct Session<'a> {
-    ask: &'a Ask<'a>,
+    ask: &'a AskMiopen<'a>,
     library: &'a Library,
     problems: &'a [Problem],
     databases: Vec<PathBuf>,
@@ -289,13 +289,13 @@ fn name_of(path: &Path) -> String {
 }
 
 /// Says which problems MIOpen failed on, once for all databases.
-pub fn report_failures(asked: &Asked, progress: &dyn Progress) {
+pub fn report_failures(answer: &MiopenAnswer, progress: &dyn Progress) {
     let mut told = HashSet::new();
-    for (target, failure) in &asked.failures {
+    for (target, failure) in &answer.failures {
         if !told.insert((target, failure.problem, &failure.failure)) {
             continue;
         }
-        let problem = &asked.problems[failure.problem as usize];
+        let problem = &answer.problems[failure.problem as usize];
         let reason = &failure.failure;
         progress.event(Event::ProblemFailed { target, problem, reason });
     }
@@ -303,11 +303,11 @@ pub fn report_failures(asked: &Asked, progress: &dyn Progress) {
 
 /// The error where problems failed, with a hint that fits most reasons; `None`
 /// where all went well.
-pub fn failed(asked: &Asked, hint: &'static str) -> Option<Error> {
-    let failed: BTreeSet<u32> = asked.failures.iter().map(|(_, one)| one.problem).collect();
-    let own = asked.failures.iter().find_map(|(_, one)| one.failure.hint());
+pub fn failed(answer: &MiopenAnswer, hint: &'static str) -> Option<Error> {
+    let failed: BTreeSet<u32> = answer.failures.iter().map(|(_, one)| one.problem).collect();
+    let own = answer.failures.iter().find_map(|(_, one)| one.failure.hint());
     let hint = own.unwrap_or(hint);
-    let (failed, total) = (failed.len(), asked.problems.len());
+    let (failed, total) = (failed.len(), answer.problems.len());
     (failed > 0).then(|| {
         let message = format!("failed to ask for {failed} of {}", counted(total, "problem"));
         Error::new(ErrorKind::Incomplete, message, hint)
@@ -332,8 +332,8 @@ pub struct Coverage {
 
 /// How much of every list the kdb of a target holds, which has these keys.
 pub fn coverage<'k>(
-    asked: &Asked,
-    facts: &AskedFacts,
+    answer: &MiopenAnswer,
+    facts: &MiopenFacts,
     target: &Target,
     built: impl Iterator<Item = &'k KernelKey>,
 ) -> Vec<Coverage> {
@@ -348,7 +348,7 @@ pub fn coverage<'k>(
             with_source: 0,
             built: 0,
         };
-        for key in asked.keys[target].iter().filter(wants) {
+        for key in answer.keys[target].iter().filter(wants) {
             let has_source = !without.contains(&key.key);
             coverage.wanted += 1;
             coverage.with_source += usize::from(has_source);
@@ -356,5 +356,5 @@ pub fn coverage<'k>(
         }
         coverage
     };
-    asked.lists.iter().map(one).collect()
+    answer.lists.iter().map(one).collect()
 }

@@ -6,7 +6,7 @@ use gfxpack_miopen::Uses;
 use gfxpack_model::KernelKey;
 use serde::Serialize;
 
-use crate::ask::Asked;
+use crate::ask::MiopenAnswer;
 
 /// One key: a line of the list.
 #[derive(Debug, Serialize)]
@@ -34,9 +34,9 @@ struct Together<'a> {
 }
 
 /// Each key once, with all targets that want it; sorted by key.
-pub fn key_lines(asked: &Asked) -> Vec<KeyLine<'_>> {
+pub fn key_lines(answer: &MiopenAnswer) -> Vec<KeyLine<'_>> {
     let mut by_key: BTreeMap<&KernelKey, Together<'_>> = BTreeMap::new();
-    for (target, keys) in &asked.keys {
+    for (target, keys) in &answer.keys {
         for key in keys {
             let together = by_key.entry(&key.key).or_default();
             together.targets.push(target.db_basename());
@@ -47,7 +47,7 @@ pub fn key_lines(asked: &Asked) -> Vec<KeyLine<'_>> {
             }
         }
     }
-    let named = |problem: u32| asked.problems[problem as usize].to_string();
+    let named = |problem: u32| answer.problems[problem as usize].to_string();
     by_key
         .into_iter()
         .map(|(key, together)| KeyLine {

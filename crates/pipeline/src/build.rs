@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use crate::destination::try_directory;
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
-use crate::kernel_files::{self, KernelFiles, Rows};
+use crate::kdb_inputs::KdbInputs;
+use crate::kernel_files::{self, FormatOperations, Rows};
 use crate::options::{BuildOptions, KdbForm, processes};
-use crate::origin::KdbOrigin;
 use crate::outputs::{Outputs, Recipe};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
@@ -52,7 +52,7 @@ pub struct MadeKdb {
     /// Kernels that should be in it and are not; sorted.
     pub missing: Vec<MissingKernel>,
     /// What it was made from.
-    pub origin: KdbOrigin,
+    pub inputs: KdbInputs,
 }
 
 /// A kernel that should be in a kdb and is not.
@@ -253,7 +253,7 @@ impl Assembly<'_> {
     }
 
     /// Makes one kdb, unless it lies there as it would be made.
-    fn make(&self, files: &dyn KernelFiles, id: KdbId) -> Result<MadeKdb> {
+    fn make(&self, files: &dyn FormatOperations, id: KdbId) -> Result<MadeKdb> {
         let Self { prepared, outputs, objects, progress, .. } = *self;
         let plan = &prepared.plan;
         let kdb = &plan[id];
@@ -287,14 +287,14 @@ impl Assembly<'_> {
             }
             kernels
         };
-        let (target, origin) = (kdb.target.clone(), KdbOrigin::of_kdb(prepared, id));
-        Ok(MadeKdb { target, path, kernels, missing, origin })
+        let (target, inputs) = (kdb.target.clone(), KdbInputs::of_kdb(prepared, id));
+        Ok(MadeKdb { target, path, kernels, missing, inputs })
     }
 
     /// Writes a kdb of these rows and verifies it; how many there are then.
     fn write(
         &self,
-        files: &dyn KernelFiles,
+        files: &dyn FormatOperations,
         id: KdbId,
         path: &Path,
         rows: &[&plan::Row],
@@ -335,7 +335,7 @@ impl Assembly<'_> {
     /// What decides a kdb's bytes; `None` if the inputs cannot be listed.
     fn recipe(
         &self,
-        files: &dyn KernelFiles,
+        files: &dyn FormatOperations,
         kdb: KdbId,
         missing: &[MissingKernel],
     ) -> Option<Recipe> {
@@ -364,7 +364,7 @@ impl Assembly<'_> {
 /// Reads the kdb back as a stranger would; what is wrong with it then is a
 /// defect of gfxpack or of the disk. Such a kdb does not stay: others would
 /// take it for one that was verified.
-fn verify(files: &dyn KernelFiles, path: &Path, target: &Target) -> Result<()> {
+fn verify(files: &dyn FormatOperations, path: &Path, target: &Target) -> Result<()> {
     let verified = files.verify(path, Some(target), MAX_OBJECT_BYTES)?;
     if verified.total_findings == 0 {
         return Ok(());
@@ -379,7 +379,7 @@ mod tests {
     use gfxpack_kdb::{Row, WriteOptions};
 
     use super::*;
-    use crate::library::Library;
+    use crate::kernel_library::KernelLibrary;
 
     #[test]
     fn a_kdb_that_does_not_pass_verification_does_not_stay() {
@@ -390,7 +390,7 @@ mod tests {
             let row = Row { key: &key, size: object.len() as u64 };
             let object = |_| Ok::<_, std::io::Error>(object.to_vec());
             gfxpack_kdb::write(&path, &[row], &WriteOptions::default(), object).unwrap();
-            let files = kernel_files::of_library(&Library::default());
+            let files = kernel_files::of_library(&KernelLibrary::default());
             verify(&*files, &path, &"gfx906_60".parse().unwrap()).map_err(|error| error.to_string())
         };
         assert!(write(b"no code object").unwrap_err().contains("gfx906_60.kdb"));

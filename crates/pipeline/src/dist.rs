@@ -10,7 +10,7 @@ use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
 
-use crate::ask::{Answered, Coverage, coverage};
+use crate::ask::{Coverage, LibraryAnswer, coverage};
 use crate::build::{self, BuiltKdbs, MadeKdb};
 use crate::cache::Cache;
 use crate::error::{self, Result};
@@ -22,8 +22,8 @@ use crate::remote::RemoteBackends;
 use crate::report;
 use crate::shards::stored::Stored;
 use crate::tuning::Shipped;
-use crate::writers::{self, MadePackages};
-use crate::{hidden, packages, record};
+use crate::write_packages::{self, MadePackages};
+use crate::{hidden_kdbs, packages, record};
 
 /// What a run is made from and makes.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl<'a> Dist<'a> {
     /// Warns where the library that was asked does not look for kernels where
     /// the packages put them.
     fn check_layout(&self, options: &PackageOptions, release: &Release, progress: &dyn Progress) {
-        let library = self.prepared.asked.miopen().map(|asked| &asked.library);
+        let library = self.prepared.answer.miopen().map(|answer| &answer.library);
         let elsewhere = !matches!(options.layout, LayoutChoice::Debian | LayoutChoice::Prefix(_));
         if elsewhere && library.is_some_and(Library::is_multiarch) {
             progress.warning(&format!(
@@ -180,10 +180,10 @@ impl<'a> Dist<'a> {
         });
         let releases: Vec<_> = releases.collect();
         let inputs = &self.options.prepare.inputs;
-        hidden::warn(&releases, &inputs.missing_from, inputs.max_object_bytes, progress);
-        let planned = packages::plan(&releases, &settings.shipped, settings.options)?;
+        hidden_kdbs::warn(&releases, &inputs.missing_from, inputs.max_object_bytes, progress);
+        let to_write = packages::to_write(&releases, &settings.shipped, settings.options)?;
         let outputs = prepared.cache.outputs(out)?;
-        writers::write(&planned, settings.options, signer, out, &outputs, progress)
+        write_packages::write(&to_write, settings.options, signer, out, &outputs, progress)
     }
 
     /// Has the library that was asked look for its kernels in the files that were
@@ -200,11 +200,12 @@ impl<'a> Dist<'a> {
         each: &mut dyn FnMut(&Checked),
     ) -> Result<()> {
         let prepared = &self.prepared;
-        if let Answered::Plans(asked) = &prepared.asked {
+        if let LibraryAnswer::Rocfft(answer) = &prepared.answer {
             let files = finished.kdbs.iter().map(|kdb| (&kdb.target, kdb.path.as_path()));
-            return asked.check(files, progress);
+            return answer.check(files, progress);
         }
-        let (Some(asked), Some(facts)) = (prepared.asked.miopen(), &prepared.inputs.library.asked)
+        let (Some(answer), Some(facts)) =
+            (prepared.answer.miopen(), &prepared.inputs.library.miopen)
         else {
             return Ok(());
         };
@@ -216,9 +217,9 @@ impl<'a> Dist<'a> {
         let mut excused: Vec<KernelKey> = may_be_missing.cloned().collect();
         excused.sort();
         let check = KdbCheck {
-            library: &asked.library,
+            library: &answer.library,
             options: &self.options.prepare.inputs.library,
-            problems: &asked.problems,
+            problems: &answer.problems,
             files: &files,
             without_source: &excused,
             jobs,
@@ -229,17 +230,18 @@ impl<'a> Dist<'a> {
 
     fn coverage(&self, kdbs: &[MadeKdb]) -> Vec<Coverage> {
         let prepared = &self.prepared;
-        let (Some(asked), Some(facts)) = (prepared.asked.miopen(), &prepared.inputs.library.asked)
+        let (Some(answer), Some(facts)) =
+            (prepared.answer.miopen(), &prepared.inputs.library.miopen)
         else {
             return Vec::new();
         };
         let mut all = Vec::new();
         for kdb in kdbs {
             let missing: HashSet<&KernelKey> = kdb.missing.iter().map(|one| &one.key).collect();
-            let planned = prepared.plan.kdbs.iter().filter(|plan| plan.target == kdb.target);
-            let rows = planned.flat_map(|plan| plan.rows.iter().map(|row| &*row.key));
+            let kdb_plans = prepared.plan.kdbs.iter().filter(|plan| plan.target == kdb.target);
+            let rows = kdb_plans.flat_map(|plan| plan.rows.iter().map(|row| &*row.key));
             let built = rows.filter(|key| !missing.contains(key));
-            all.extend(coverage(asked, facts, &kdb.target, built));
+            all.extend(coverage(answer, facts, &kdb.target, built));
         }
         all
     }

@@ -64,9 +64,9 @@ pub enum Error {
     /// Several things are wrong in the input.
     #[error("failed to accept the input: {}", counted(.0.len(), "error"))]
     Inputs(Vec<InputError>),
-    /// Lists of plans could not be read.
+    /// Lists of FFT plans could not be read.
     #[error(transparent)]
-    Plans(#[from] gfxpack_rocfft::ListError),
+    FftPlans(#[from] gfxpack_rocfft::ListError),
     /// rocFFT could not be asked.
     #[error(transparent)]
     RocfftAsk(#[from] gfxpack_rocfft::AskError),
@@ -251,7 +251,7 @@ impl Error {
             Self::Manifest(error) => with(Usage, error.hint()),
             Self::Stored(error) => with(Usage, error.hint()),
             Self::Tuning(error) => with(Usage, error.hint()),
-            Self::Plans(error) => with(Usage, error.hint()),
+            Self::FftPlans(error) => with(Usage, error.hint()),
             Self::RocfftRead(error) => with(Usage, error.hint()),
             Self::RocfftWrite(error) => with(Internal, error.hint()),
             Self::RocfftAsk(error) => (rocfft_ask_kind(error), error.hint().map(str::to_owned)),

@@ -1,4 +1,4 @@
-//! Plans out of the logs that rocFFT writes of a program's calls.
+//! FFT plans out of the logs that rocFFT writes of a program's calls.
 
 use std::collections::HashSet;
 use std::fs::File;

@@ -1,9 +1,9 @@
 //! Reads manifests and key lists, and loads the sources they name.
 
-mod asked;
 mod collector;
 mod key_list;
-mod plans;
+mod miopen;
+mod rocfft;
 mod text_file;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,9 +24,9 @@ use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault, Location, device_wide};
 use tempfile::TempDir;
 
-use crate::ask::Answered;
+use crate::ask::LibraryAnswer;
 use crate::error::{self, Error, Result};
-use crate::library::Library;
+use crate::kernel_library::KernelLibrary;
 use crate::missing_from::{Present, Share};
 use crate::options::InputOptions;
 use crate::refused_list::SkipList;
@@ -41,7 +41,7 @@ pub use collector::LeftOut;
 
 /// What the inputs come to.
 pub struct ReadInputs {
-    /// What each target wants.
+    /// What each target wants. The toolchains are not chosen yet: all are 0.
     pub requests: Vec<TargetRequest>,
     /// All else that was read.
     pub inputs: Inputs,
@@ -56,7 +56,7 @@ pub struct Inputs {
     /// a part of stored plans, so they are kept until then.
     pub(crate) _own_sources: Vec<Arc<TempDir>>,
     /// What the inputs say of themselves.
-    pub library: Library,
+    pub library: KernelLibrary,
     /// Sources that the policy on licences rejects, with the reason.
     pub left_out: LeftOut,
     /// Of each target, what kdbs had already; empty where none were named.
@@ -77,29 +77,29 @@ pub struct Inputs {
 ///
 /// # Errors
 /// Where inputs contradict each other, can't be read, or come to no kernel.
-pub fn read(inputs: &InputOptions, asked: &Answered) -> Result<ReadInputs> {
-    if let Answered::Plans(plans) = asked {
+pub fn read(inputs: &InputOptions, answer: &LibraryAnswer) -> Result<ReadInputs> {
+    if let LibraryAnswer::Rocfft(answer) = answer {
         let mut collector = InputCollector::new(inputs, true)?;
-        collector.plans(plans)?;
+        collector.rocfft(answer)?;
         return collector.finish(inputs);
     }
-    let asked = asked.miopen();
-    check_combination(inputs, asked.is_some())?;
-    let mut collector = InputCollector::new(inputs, asked.is_some())?;
+    let miopen = answer.miopen();
+    check_combination(inputs, miopen.is_some())?;
+    let mut collector = InputCollector::new(inputs, miopen.is_some())?;
     for file in &inputs.manifests {
         collector.manifest(file)?;
     }
-    if !inputs.keys.is_empty() || asked.is_some() {
+    if !inputs.keys.is_empty() || miopen.is_some() {
         let dirs = SourceDirs::list(&inputs.source_dirs)
             .map_err(|error| error::usage(error::in_full(&error), error.hint()))?;
         for file in &inputs.keys {
             collector.key_list(file, &dirs, inputs)?;
         }
-        if collector.library.version.is_none() && asked.is_none() {
+        if collector.library.version.is_none() && miopen.is_none() {
             collector.library.version = source_tree::miopen_version(&inputs.source_dirs);
         }
-        if let Some(asked) = asked {
-            collector.asked(asked, &dirs, inputs.dfsg)?;
+        if let Some(answer) = miopen {
+            collector.miopen(answer, &dirs, inputs.dfsg)?;
         }
     }
     let counts = collector.requests.iter().filter_map(|request| unknown_count(&request.target));
@@ -142,11 +142,11 @@ fn check_combination(inputs: &InputOptions, is_asked: bool) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that plans are the only input.
+/// Makes sure that FFT plans are the only input.
 ///
 /// # Errors
 /// Where there are others.
-pub(crate) fn check_plans_alone(inputs: &InputOptions) -> Result<()> {
+pub(crate) fn check_fft_plans_alone(inputs: &InputOptions) -> Result<()> {
     let others = [&inputs.manifests, &inputs.keys, &inputs.source_dirs, &inputs.missing_from];
     if others.iter().any(|others| !others.is_empty()) {
         return Err(error::usage(
@@ -200,15 +200,17 @@ impl InputCollector {
         let targets = distinct(&inputs.targets)?;
         let request = |target| TargetRequest {
             target,
+            // Until `finish` sets it.
             format: KernelFileFormat::default(),
+            // Until `prepare` has chosen one.
             toolchain: ToolchainId(0),
             keys: Vec::new(),
         };
         Ok(Self {
             requests: targets.into_iter().map(request).collect(),
-            library: Library {
+            library: KernelLibrary {
                 only_missing: !inputs.missing_from.is_empty(),
-                ..Library::default()
+                ..KernelLibrary::default()
             },
             excluded: Excluded {
                 present: Present::read(&inputs.missing_from, inputs.max_object_bytes)?,
@@ -365,10 +367,10 @@ impl InputCollector {
             };
             dropped.extend(keys.extract_if(.., of_them).map(|unbuilt| unbuilt.key));
         }
-        if let Some(asked) = &mut self.library.asked {
-            asked.without_source.append(&mut dropped);
-            asked.without_source.sort();
-            asked.without_source.dedup();
+        if let Some(facts) = &mut self.library.miopen {
+            facts.without_source.append(&mut dropped);
+            facts.without_source.sort();
+            facts.without_source.dedup();
         }
         self.library.licenses.retain(|source, _| !left_out.contains_key(source));
         Ok(left_out)

@@ -14,7 +14,7 @@ use crate::error::{self, Error, ErrorKind, Result};
 use crate::options::{CacheOptions, LibraryOptions};
 use crate::progress::{Progress, Step, Unit};
 use crate::text::joined;
-use crate::{ask, libmiopen, packages};
+use crate::{ask, packages, stock_library};
 
 /// What to do about kernels that are missing.
 const BUILD_IT: &str = "build what is missing by `dist` with the same --problems, --miopen and --miopen-db, and \
@@ -71,7 +71,7 @@ pub fn check_kdbs(
     }
     let cache = options.cache.directory()?;
     let (problems, ..) = ask::read(&options.problems, progress)?;
-    let library = libmiopen::locate(&MIOPEN, &options.library, &cache, progress)?;
+    let library = stock_library::locate(&MIOPEN, &options.library, &cache, progress)?;
     let check = KdbCheck {
         library: &library,
         options: &options.library,
@@ -103,8 +103,8 @@ impl KdbCheck<'_> {
         progress: &dyn Progress,
         each: &mut dyn FnMut(&Checked),
     ) -> Result<()> {
-        let databases = libmiopen::databases(self.options, self.library)?;
-        let (probe, scratch) = (libmiopen::probe()?, temporary_dir()?);
+        let databases = stock_library::databases(self.options, self.library)?;
+        let (probe, scratch) = (stock_library::probe()?, temporary_dir()?);
         let mut incomplete = BTreeSet::new();
         let mut hint = None;
         let exact = targets.iter().map(ask::exact).collect::<Result<Vec<_>>>()?;

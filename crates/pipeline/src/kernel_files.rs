@@ -1,25 +1,27 @@
 //! Files in which libraries look kernels up, whatever their format.
 
+mod format_operations;
 mod kdb;
-mod operations;
 mod rocfft;
 
 use gfxpack_model::KernelFileFormat;
 
-pub(crate) use self::operations::{KernelFiles, Rows};
-use crate::library::{Library, RocfftFacts};
+pub(crate) use self::format_operations::{FormatOperations, Rows};
+use crate::kernel_library::{KernelLibrary, RocfftFacts};
 
-/// The files in which these kernels are looked up.
-pub(crate) fn of_library(library: &Library) -> Box<dyn KernelFiles> {
+/// For the files in which these kernels are looked up.
+pub(crate) fn of_library(library: &KernelLibrary) -> Box<dyn FormatOperations> {
     of(library.consumer.properties().format, library.rocfft.as_ref())
 }
 
-/// Files of a format that are there: whatever library they were made for.
-pub(crate) fn of_format(format: KernelFileFormat) -> Box<dyn KernelFiles> {
+/// For files that exist, whichever library they were made for: these operations
+/// may merge, verify and list them, and must not write. The keys of a rocFFT cache
+/// need the facts of a library, which are not known here.
+pub(crate) fn of_format(format: KernelFileFormat) -> Box<dyn FormatOperations> {
     of(format, None)
 }
 
-fn of(format: KernelFileFormat, rocfft: Option<&RocfftFacts>) -> Box<dyn KernelFiles> {
+fn of(format: KernelFileFormat, rocfft: Option<&RocfftFacts>) -> Box<dyn FormatOperations> {
     match format {
         KernelFileFormat::Kdb => Box::new(kdb::Kdb),
         KernelFileFormat::RocfftCache => {

@@ -66,9 +66,9 @@ pub struct InputOptions {
     pub problems: Vec<PathBuf>,
     /// The library that is asked.
     pub library: LibraryOptions,
-    /// Lists of plans, for which librocfft is asked in place of libMIOpen; `-`
+    /// Lists of FFT plans, for which librocfft is asked in place of libMIOpen; `-`
     /// is standard input.
-    pub plans: Vec<PathBuf>,
+    pub fft_plans: Vec<PathBuf>,
     /// Where sources of keys are looked up by name.
     pub source_dirs: Vec<PathBuf>,
     /// GPUs.

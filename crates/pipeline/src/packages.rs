@@ -12,12 +12,12 @@ use gfxpack_process::temporary_dir;
 use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
 use crate::kernel_files;
-use crate::library::{Library, RocfftFacts, library_in_words};
+use crate::kernel_library::{KernelLibrary, RocfftFacts, miopen_in_words};
 use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
 use crate::progress::Progress;
 use crate::text::{counted, if_any, joined};
 use crate::tuning::Shipped;
-use crate::writers::{self, Planned};
+use crate::write_packages::{self, PackageToWrite};
 
 /// Maintainer of packages whose maker does not say who he is.
 const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@example.org>";
@@ -50,7 +50,7 @@ const NAMED_SOURCES: usize = 4;
 /// The licences of all sources, with what the user says of those that say none.
 fn licenses(
     options: &PackageOptions,
-    library: &Library,
+    library: &KernelLibrary,
     progress: &dyn Progress,
 ) -> BTreeSet<(String, SourceLicense)> {
     let unknown = || SourceLicense {
@@ -94,7 +94,7 @@ fn licenses(
 /// What all packages of this run have in common.
 pub(crate) fn release(
     options: &PackageOptions,
-    library: &Library,
+    library: &KernelLibrary,
     progress: &dyn Progress,
 ) -> Result<Release> {
     let layout = layout(options)?;
@@ -146,11 +146,11 @@ pub(crate) fn release(
 pub(crate) fn of_target(
     release: &Release,
     options: &PackageOptions,
-    library: &Library,
+    library: &KernelLibrary,
     target: &Target,
 ) -> Release {
     let processor = target.id().processor();
-    let asked = library.asked.as_ref().map(|asked| asked.of_processor(processor));
+    let miopen = library.miopen.as_ref().map(|facts| facts.of_processor(processor));
     let skipped = library.skipped.get(target);
     let skipped = skipped.map(|skipped| {
         format!(
@@ -158,43 +158,43 @@ pub(crate) fn of_target(
             counted(*skipped, "kernel")
         )
     });
-    let library = Library { asked, ..library.clone() };
+    let library = KernelLibrary { miopen, ..library.clone() };
     let paragraphs = [Some(description(options, &library)), skipped].into_iter().flatten();
     let paragraphs: Vec<String> = paragraphs.filter(|text| !text.is_empty()).collect();
     Release { description: paragraphs.join("\n\n"), ..release.clone() }
 }
 
 /// What the inputs say of the kernels, and who asks for them.
-fn description(options: &PackageOptions, library: &Library) -> String {
-    let asked = library.asked.as_ref().map(|asked| {
-        let databases = match asked.databases.len() {
+fn description(options: &PackageOptions, library: &KernelLibrary) -> String {
+    let miopen = library.miopen.as_ref().map(|facts| {
+        let databases = match facts.databases.len() {
             0 => "without performance databases".to_owned(),
             _ => {
-                format!("with and without {}", joined(asked.databases.iter().map(|one| &one.file)))
+                format!("with and without {}", joined(facts.databases.iter().map(|one| &one.file)))
             }
         };
-        let without = if_any(asked.without_source.len(), |count| {
+        let without = if_any(facts.without_source.len(), |count| {
             format!(" {count} more that it asks for have no source there.")
         });
         format!(
             "The kernels are those that {} asks for when it computes {}, {databases}.{without}",
-            library_in_words(asked),
-            joined(asked.problems.iter().map(|list| list.name()))
+            miopen_in_words(facts),
+            joined(facts.problems.iter().map(|list| list.name()))
         )
     });
-    let plans = library.rocfft.as_ref().map(|rocfft| {
+    let rocfft = library.rocfft.as_ref().map(|facts| {
         format!(
             "The kernels are those that rocFFT {} ({}) asks for when it makes the plans of {}. It \
              finds them if its generator has the SHA-256 {} and it was built with HIP {}.",
-            rocfft.version,
-            rocfft.origin,
-            joined(rocfft.plans.iter().map(|list| list.name())),
-            rocfft.generator_sum,
-            hip_version_in_words(rocfft.hip_version)
+            facts.version,
+            facts.origin,
+            joined(facts.plans.iter().map(|list| list.name())),
+            facts.generator_sum,
+            hip_version_in_words(facts.hip_version)
         )
     });
     let own = options.description.as_ref().or(library.description.as_ref()).cloned();
-    [own, asked, plans].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+    [own, miopen, rocfft].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
 /// `HIP_VERSION` as people write it: `6.4.43484` for 60443484.
@@ -224,21 +224,21 @@ fn core_version(options: &PackageOptions) -> Result<String> {
 }
 
 /// The packages of these kdbs, with the databases that are shipped in them:
-/// each its own, one without ROCm's version where
-/// the layout has one, and those of families.
-pub(crate) fn plan<'a>(
+/// each its own, one without ROCm's version where the layout has one, and those
+/// of families.
+pub(crate) fn to_write<'a>(
     kdbs: &[(&'a MadeKdb, Release)],
     shipped: &Shipped,
     options: &PackageOptions,
-) -> Result<Vec<Planned<'a>>> {
-    let mut planned = Vec::new();
+) -> Result<Vec<PackageToWrite<'a>>> {
+    let mut packages = Vec::new();
     for (kdb, release) in kdbs {
         let contents = Contents {
             target: kdb.target.clone(),
             kdb: kdb.path.clone(),
             kernels: kdb.kernels,
             missing: kdb.missing.len() as u64,
-            compiler: kdb.origin.compiler().unwrap_or_default().to_owned(),
+            compiler: kdb.inputs.compiler().unwrap_or_default().to_owned(),
             tuning: shipped.files_for(&kdb.target),
         };
         // Only what is compiled into this kdb is told in its package.
@@ -247,33 +247,33 @@ pub(crate) fn plan<'a>(
         let spec = kernel_package::spec(&release, &contents);
         let python = kernel_package::python(&release, &contents);
         let tuning = contents.tuning;
-        let bare = Planned::new(spec, target());
-        planned.push(Planned { kdb: Some(kdb), python, tuning, ..bare });
+        let bare = PackageToWrite::new(spec, target());
+        packages.push(PackageToWrite { kdb: Some(kdb), python, tuning, ..bare });
         if let Some(spec) = kernel_package::unversioned(&release, &kdb.target) {
-            planned.push(Planned::new(spec, target()));
+            packages.push(PackageToWrite::new(spec, target()));
         }
     }
     let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
     if let Some((_, release)) = kdbs.first() {
         let is_merged = release.shares_file && !options.families.is_empty();
         let scratch = is_merged.then(temporary_dir).transpose()?;
-        let merged = kernel_files::of_format(release.consumer.properties().format);
+        let operations = kernel_files::of_format(release.consumer.properties().format);
         let merge = |family: &Family| -> Result<PathBuf> {
             let Some(scratch) = &scratch else { return Ok(PathBuf::new()) };
             let members = kdbs.iter().map(|(kdb, _)| *kdb).filter(|kdb| family.has(&kdb.target));
             let files: Vec<PathBuf> = members.map(|kdb| kdb.path.clone()).collect();
             let path = scratch.path().join(family.to_string());
-            merged.merge(&files, &path)?;
+            operations.merge(&files, &path)?;
             Ok(path)
         };
         let specs = families(release, &targets, options, &merge)?;
-        planned.extend(specs.into_iter().map(|spec| Planned::new(spec, None)));
-        if let (Some(last), Some(scratch)) = (planned.last_mut(), scratch) {
+        packages.extend(specs.into_iter().map(|spec| PackageToWrite::new(spec, None)));
+        if let (Some(last), Some(scratch)) = (packages.last_mut(), scratch) {
             last.scratch = Some(scratch);
         }
     }
-    distinct(planned.iter().map(|planned| &planned.spec))?;
-    Ok(planned)
+    distinct(packages.iter().map(|package| &package.spec))?;
+    Ok(packages)
 }
 
 /// Rejects two packages of one name, which would be written over each other.
@@ -292,7 +292,7 @@ fn distinct<'a>(specs: impl Iterator<Item = &'a PackageSpec>) -> Result<()> {
 }
 
 fn of_kdb(release: &Release, kdb: &MadeKdb) -> Release {
-    let used = kdb.origin.licenses();
+    let used = kdb.inputs.licenses();
     let mut release = release.clone();
     if release.licenses.iter().any(|(source, _)| used.contains_key(source)) {
         release.licenses.retain(|(source, _)| used.contains_key(source));
@@ -358,7 +358,7 @@ pub(crate) fn check<'a>(
         pythons.extend(kernel_package::python(release, &contents));
     }
     distinct(specs.iter())?;
-    writers::check(&specs, &pythons, options)
+    write_packages::check(&specs, &pythons, options)
 }
 
 /// Rejects what nobody on Windows could use.

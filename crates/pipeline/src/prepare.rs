@@ -10,7 +10,7 @@ use gfxpack_plan::clock::Clock;
 use gfxpack_plan::plan::{Plan, PlanToolchain};
 use gfxpack_toolchain::{Toolchain, Toolchains};
 
-use crate::ask::{self, Answered};
+use crate::ask::{self, LibraryAnswer};
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::inputs::{self, Inputs, ReadInputs};
@@ -18,7 +18,7 @@ use crate::missing_from::Share;
 use crate::options::{PrepareOptions, Purpose};
 use crate::progress::Progress;
 use crate::rayon_workers::RayonWorkers;
-use crate::rocfft::{self, AskPlans};
+use crate::rocfft::{self, AskRocfft};
 
 /// All that a build needs.
 pub struct Prepared {
@@ -31,8 +31,8 @@ pub struct Prepared {
     pub toolchains: Vec<Toolchain>,
     /// The cache of objects.
     pub cache: Cache,
-    /// What a library asked for, where problems or plans were given.
-    pub asked: Answered,
+    /// What a library answered, where problems or plans were given.
+    pub answer: LibraryAnswer,
 }
 
 impl Prepared {
@@ -87,8 +87,8 @@ fn choose(toolchains: &mut Toolchains<'_>, read: &mut ReadInputs) -> Result<Vec<
 pub struct Gathered {
     /// The inputs.
     pub read: ReadInputs,
-    /// What a library asked for, where problems or plans were given.
-    pub asked: Answered,
+    /// What a library answered, where problems or plans were given.
+    pub answer: LibraryAnswer,
     /// Those of the targets.
     pub toolchains: Vec<Toolchain>,
     /// The cache of objects.
@@ -110,8 +110,8 @@ pub fn gather(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<
         ));
     }
     let clock = Clock::at(options.source_date_epoch);
-    let asked = asked(options, progress)?;
-    let mut read = inputs::read(&options.inputs, &asked)?;
+    let answer = ask_library(options, progress)?;
+    let mut read = inputs::read(&options.inputs, &answer)?;
     if read.requests.is_empty() {
         return Ok(Work::Nothing(read.inputs.shares));
     }
@@ -124,43 +124,43 @@ pub fn gather(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<
         cache.digests.save();
     }
     read.inputs.warnings.extend(cache.warning.clone());
-    Ok(Work::ToDo(Box::new(Gathered { read, asked, toolchains, cache, clock })))
+    Ok(Work::ToDo(Box::new(Gathered { read, answer, toolchains, cache, clock })))
 }
 
-/// What a library asks for, where problems or plans are given. That it fails on some is
+/// Asks a library what it looks up, where problems or plans are given. That it fails on some is
 /// reported before hours of work, and ends the run unless that is allowed.
-fn asked(options: &PrepareOptions, progress: &dyn Progress) -> Result<Answered> {
+fn ask_library(options: &PrepareOptions, progress: &dyn Progress) -> Result<LibraryAnswer> {
     let inputs = &options.inputs;
     let targets = inputs::distinct(&inputs.targets)?;
-    if !inputs.plans.is_empty() {
-        inputs::check_plans_alone(inputs)?;
+    if !inputs.fft_plans.is_empty() {
+        inputs::check_fft_plans_alone(inputs)?;
         let cache = options.cache.directory()?;
-        let (lists, library) = (&inputs.plans, &inputs.library);
-        let ask = AskPlans { lists, library, targets: &targets, cache: &cache };
-        let asked = ask.run(progress)?;
-        return match rocfft::report_failures(&asked, progress) {
+        let (lists, library) = (&inputs.fft_plans, &inputs.library);
+        let ask = AskRocfft { lists, library, targets: &targets, cache: &cache };
+        let answer = ask.run(progress)?;
+        return match rocfft::report_failures(&answer, progress) {
             Some(error) if !inputs.allow_partial => Err(error),
-            _ => Ok(Answered::Plans(Box::new(asked))),
+            _ => Ok(LibraryAnswer::Rocfft(Box::new(answer))),
         };
     }
     if inputs.problems.is_empty() {
-        return Ok(Answered::Nothing);
+        return Ok(LibraryAnswer::Nothing);
     }
     let cache = options.cache.directory()?;
-    let ask = ask::Ask {
+    let ask = ask::AskMiopen {
         problems: &inputs.problems,
         library: &inputs.library,
         targets: &targets,
         jobs: options.jobs,
         cache: &cache,
     };
-    let asked = ask.run(progress)?;
-    ask::report_failures(&asked, progress);
+    let answer = ask.run(progress)?;
+    ask::report_failures(&answer, progress);
     let hint = "each is named above; take them out of the list, or go on without their kernels by \
                 --allow-partial";
-    match ask::failed(&asked, hint) {
+    match ask::failed(&answer, hint) {
         Some(error) if !inputs.allow_partial => Err(error),
-        _ => Ok(Answered::Problems(Box::new(asked))),
+        _ => Ok(LibraryAnswer::Miopen(Box::new(answer))),
     }
 }
 
@@ -170,7 +170,7 @@ impl Gathered {
     /// # Errors
     /// Where the requests contradict each other.
     pub fn plan(self) -> Result<Prepared> {
-        let Self { read, asked, toolchains, cache, clock } = self;
+        let Self { read, answer, toolchains, cache, clock } = self;
         let sources = read.inputs.sources.sources().to_vec();
         let plan = gfxpack_plan::plan::plan(
             toolchains.iter().map(for_plan).collect(),
@@ -179,7 +179,7 @@ impl Gathered {
             &clock,
             &RayonWorkers,
         )?;
-        Ok(Prepared { plan, inputs: read.inputs, toolchains, cache, asked })
+        Ok(Prepared { plan, inputs: read.inputs, toolchains, cache, answer })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::destination::replace;
 use crate::error::{self, Result};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::{Event, Progress};
-use crate::writers::{Bill, MadePackages};
+use crate::write_packages::{Bill, MadePackages};
 pub use manifest::KdbEntry;
 use manifest::{File, Manifest, Package};
 
@@ -154,7 +154,7 @@ fn sign_sums(out: &Path, sums: &Written, signer: Option<&Signer>) -> Result<()> 
 type Place = (String, &'static str);
 
 fn place(entry: &KdbEntry) -> Place {
-    (entry.target.to_string(), entry.origin.library().consumer.properties().format.output_dir())
+    (entry.target.to_string(), entry.inputs.library().consumer.properties().format.output_dir())
 }
 
 /// What the manifest will list.
@@ -280,7 +280,7 @@ fn entry(
         target: kdb.target.clone(),
         gfx: kdb.target.id().processor().to_owned(),
         kernels: kdb.kernels,
-        origin: kdb.origin.clone(),
+        inputs: kdb.inputs.clone(),
         kdb: File { file: path.display().to_string(), ..File::new(&written) },
         packages: packages(out, made, Some(&kdb.target), files),
         beside: signatures(out, made, Some(&kdb.target), files),

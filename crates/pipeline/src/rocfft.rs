@@ -17,10 +17,10 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::libmiopen;
-use crate::library::{ProblemsFact, RocfftFacts};
+use crate::kernel_library::{ProblemsFact, RocfftFacts};
 use crate::options::LibraryOptions;
 use crate::progress::Progress;
+use crate::stock_library;
 use crate::text::{counted, display};
 
 /// What hipRTC includes by itself.
@@ -29,8 +29,8 @@ const PREAMBLE: &str = "#include <hip/hip_runtime.h>\n";
 /// for people to mend.
 const QUIET: &str = " -w";
 
-/// What rocFFT asks for.
-pub struct AskedPlans {
+/// What librocfft answered: the kernels that it asks for.
+pub struct RocfftAnswer {
     /// The library that was asked.
     pub library: Library,
     /// What was asked, as manifests say it.
@@ -56,7 +56,7 @@ pub struct AskedKernel {
 }
 
 /// Which plans, asked of which library, for which targets.
-pub struct AskPlans<'a> {
+pub struct AskRocfft<'a> {
     /// Lists of plans; `-` is standard input.
     pub lists: &'a [PathBuf],
     /// The library.
@@ -67,12 +67,12 @@ pub struct AskPlans<'a> {
     pub cache: &'a Path,
 }
 
-impl AskPlans<'_> {
+impl AskRocfft<'_> {
     /// Reads the plans and asks for every target.
     ///
     /// # Errors
     /// Where plans can't be read, there is no library, or it can't be asked.
-    pub fn run(&self, progress: &dyn Progress) -> Result<AskedPlans> {
+    pub fn run(&self, progress: &dyn Progress) -> Result<RocfftAnswer> {
         let (plans, lists) = read(self.lists)?;
         self.targets.iter().try_for_each(check_target)?;
         let library = locate(self.library, self.cache, progress)?;
@@ -101,7 +101,7 @@ impl AskPlans<'_> {
         }
         let facts = facts.expect("there is a target");
         let sources = Arc::new(sources.directory);
-        Ok(AskedPlans { library, facts, plans, kernels, sources, failures })
+        Ok(RocfftAnswer { library, facts, plans, kernels, sources, failures })
     }
 }
 
@@ -136,7 +136,7 @@ impl Sources {
     }
 }
 
-impl AskedPlans {
+impl RocfftAnswer {
     /// Has the library create all its plans with each of these files installed,
     /// and makes sure that it compiles nothing.
     ///
@@ -173,7 +173,7 @@ impl AskedPlans {
 /// # Errors
 /// Where there is none.
 pub fn locate(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -> Result<Library> {
-    libmiopen::locate(&ROCFFT, options, cache, progress)
+    stock_library::locate(&ROCFFT, options, cache, progress)
 }
 
 /// Does something with a library and the options for a target.
@@ -190,7 +190,7 @@ where
     let known = processors::by_name(arch).and_then(|known| known.compute_units.first());
     Ok(act(&AskOptions {
         library,
-        probe: &libmiopen::probe()?,
+        probe: &stock_library::probe()?,
         scratch: &std::env::temp_dir(),
         arch,
         compute_units: known.copied().unwrap_or(64),
@@ -247,12 +247,12 @@ fn read(lists: &[PathBuf]) -> Result<(Vec<FftPlan>, Vec<ProblemsFact>)> {
 
 /// Warns of plans that the library does not create, and the error for them if
 /// there are any.
-pub fn report_failures(asked: &AskedPlans, progress: &dyn Progress) -> Option<Error> {
-    for (target, plan, failure) in &asked.failures {
-        progress.warning(&format!("the plan `{}` for {target} {failure}", asked.plans[*plan]));
+pub fn report_failures(answer: &RocfftAnswer, progress: &dyn Progress) -> Option<Error> {
+    for (target, plan, failure) in &answer.failures {
+        progress.warning(&format!("the plan `{}` for {target} {failure}", answer.plans[*plan]));
     }
-    let failed: BTreeSet<usize> = asked.failures.iter().map(|(_, plan, _)| *plan).collect();
-    let total = asked.plans.len();
+    let failed: BTreeSet<usize> = answer.failures.iter().map(|(_, plan, _)| *plan).collect();
+    let total = answer.plans.len();
     let hint = "each is named above; take them out of the list, or go on without their kernels by \
                 --allow-partial";
     (!failed.is_empty()).then(|| {
@@ -275,9 +275,9 @@ pub struct KernelLine<'a> {
 }
 
 /// Each kernel once, with all targets that want it; sorted by name.
-pub fn kernel_lines(asked: &AskedPlans) -> Vec<KernelLine<'_>> {
+pub fn kernel_lines(answer: &RocfftAnswer) -> Vec<KernelLine<'_>> {
     let mut lines: BTreeMap<&str, KernelLine<'_>> = BTreeMap::new();
-    for (target, kernels) in &asked.kernels {
+    for (target, kernels) in &answer.kernels {
         for kernel in kernels {
             let line = lines.entry(&kernel.name).or_insert_with(|| KernelLine {
                 kernel_name: &kernel.name,
@@ -295,14 +295,14 @@ pub fn kernel_lines(asked: &AskedPlans) -> Vec<KernelLine<'_>> {
 ///
 /// # Errors
 /// Where one can't be written.
-pub fn write_sources(asked: &AskedPlans, dir: &Path) -> Result<()> {
+pub fn write_sources(answer: &RocfftAnswer, dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(error::io("create", dir))?;
     let names: BTreeSet<&str> =
-        asked.kernels.values().flatten().map(|kernel| kernel.name.as_str()).collect();
+        answer.kernels.values().flatten().map(|kernel| kernel.name.as_str()).collect();
     for name in names {
         let name = source_name(name);
         let path = dir.join(&name);
-        fs::copy(asked.sources.path().join(&name), &path).map_err(error::io("write", &path))?;
+        fs::copy(answer.sources.path().join(&name), &path).map_err(error::io("write", &path))?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Everything gfxpack decides before it touches anything: what MIOpen calls
-//! things, what a compiler is told, what a package contains, all as values.
+//! Everything gfxpack decides before it touches anything: what a compiler is told,
+//! which jobs and files of kernels there are, what a package contains, all as values.
 //!
 //! This crate knows no file system, no process, no environment, no clock and
 //! no SQLite. What the shell finds out comes in as a value.

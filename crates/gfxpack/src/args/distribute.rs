@@ -10,7 +10,7 @@ use gfxpack_plan::shard::Shard;
 use super::parsers::parse_timeout;
 use super::{CacheArgs, KdbForm, ToolchainArgs};
 
-/// The options of `Inputs`, which a stored plan takes the place
+/// The options of `InputArgs`, which a stored plan takes the place
 /// of: clap makes no group of a struct that others are flattened into.
 const INPUTS: [&str; 16] = [
     "manifest",

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use gfxpack_model::Target;
-use gfxpack_pipeline::ask::{self, Asked};
-use gfxpack_pipeline::library::library_in_words;
+use gfxpack_pipeline::ask::{self, MiopenAnswer};
+use gfxpack_pipeline::kernel_library::miopen_in_words;
 use gfxpack_pipeline::line_file::LineFile;
 use gfxpack_pipeline::options::processes;
-use gfxpack_pipeline::rocfft::{self, AskPlans};
+use gfxpack_pipeline::rocfft::{self, AskRocfft};
 use gfxpack_pipeline::{asked_keys, inputs};
 
 use crate::args::Ask;
@@ -36,20 +36,20 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
     }
     let targets = inputs::distinct(&args.target)?;
     if !args.asking.rocfft.plans.is_empty() {
-        return plans(args, &targets, context);
+        return ask_rocfft(args, &targets, context);
     }
     let jobs = processes(args.jobs);
     let reporter = Reporter::new(context);
-    let ask = ask::Ask {
+    let ask = ask::AskMiopen {
         problems: &args.asking.problems,
         library: &library_options(&args.asking.library, environment),
         targets: &targets,
         jobs,
         cache: &cache_dir(&args.cache, environment).directory()?,
     };
-    let asked = ask.run(&reporter)?;
-    ask::report_failures(&asked, &reporter);
-    let lines = asked_keys::key_lines(&asked);
+    let answer = ask.run(&reporter)?;
+    ask::report_failures(&answer, &reporter);
+    let lines = asked_keys::key_lines(&answer);
     match to_file(args.out.as_ref()) {
         Some(out) => LineFile::write(out, &lines)?,
         None => {
@@ -59,30 +59,30 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
             }
         }
     }
-    report(&asked, lines.len(), args.out.as_deref(), output);
+    report(&answer, lines.len(), args.out.as_deref(), output);
     let hint = "each is named above; the list has the keys of the others";
-    match ask::failed(&asked, hint) {
+    match ask::failed(&answer, hint) {
         Some(error) => Err(error),
         None => Ok(()),
     }
 }
 
 /// Asks rocFFT, and writes its kernels.
-fn plans(args: &Ask, targets: &[Target], context: &Context) -> Result {
+fn ask_rocfft(args: &Ask, targets: &[Target], context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let reporter = Reporter::new(context);
     let asking = &args.asking;
-    let ask = AskPlans {
+    let ask = AskRocfft {
         lists: &asking.rocfft.plans,
         library: &rocfft_options(&asking.library, asking.rocfft.rocfft.as_ref(), environment),
         targets,
         cache: &cache_dir(&args.cache, environment).directory()?,
     };
-    let asked = ask.run(&reporter)?;
-    let failed = rocfft::report_failures(&asked, &reporter);
-    let lines = rocfft::kernel_lines(&asked);
+    let answer = ask.run(&reporter)?;
+    let failed = rocfft::report_failures(&answer, &reporter);
+    let lines = rocfft::kernel_lines(&answer);
     if let Some(dir) = &args.sources {
-        rocfft::write_sources(&asked, dir)?;
+        rocfft::write_sources(&answer, dir)?;
     }
     match to_file(args.out.as_ref()) {
         Some(out) => LineFile::write(out, &lines)?,
@@ -94,28 +94,28 @@ fn plans(args: &Ask, targets: &[Target], context: &Context) -> Result {
         }
     }
     message!(output, "plans-asked", {
-        "kernels": lines.len(), "plans": asked.plans.len(), "failures": asked.failures.len(),
-        "file": args.out.as_deref().map(shown), "rocfft": asked.facts,
+        "kernels": lines.len(), "plans": answer.plans.len(), "failures": answer.failures.len(),
+        "file": args.out.as_deref().map(shown), "rocfft": answer.facts,
     });
     output.say(&format!(
         "rocFFT {} ({}): {} for {}",
-        asked.facts.version,
-        asked.facts.origin,
+        answer.facts.version,
+        answer.facts.origin,
         counted(lines.len(), "kernel"),
-        counted(asked.plans.len(), "plan")
+        counted(answer.plans.len(), "plan")
     ));
     failed.map_or(Ok(()), Err)
 }
 
-fn report(asked: &Asked, keys: usize, out: Option<&Path>, output: &Output) {
+fn report(answer: &MiopenAnswer, keys: usize, out: Option<&Path>, output: &Output) {
     message!(output, "asked", {
-        "keys": keys, "problems": asked.problems.len(), "failures": asked.failures.len(),
-        "file": out.map(shown), "miopen": asked.facts,
+        "keys": keys, "problems": answer.problems.len(), "failures": answer.failures.len(),
+        "file": out.map(shown), "miopen": answer.facts,
     });
-    let problems = counted(asked.problems.len(), "problem");
+    let problems = counted(answer.problems.len(), "problem");
     output.say(&format!(
         "{}: {} for {problems}",
-        library_in_words(&asked.facts),
+        miopen_in_words(&answer.facts),
         counted(keys, "key")
     ));
 }

@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
-use gfxpack_pipeline::library::library_in_words;
+use gfxpack_pipeline::kernel_library::miopen_in_words;
 use gfxpack_pipeline::options::{LayoutChoice, Purpose, processes};
 use gfxpack_pipeline::prepare::Work;
 use gfxpack_pipeline::text::brief;
-use gfxpack_pipeline::writers::MadePackage;
+use gfxpack_pipeline::write_packages::MadePackage;
 
 use super::{build_shard, kdb, plan};
 use crate::args::{Build, Packaging};
@@ -18,8 +18,8 @@ use crate::environment::Environment;
 use crate::fail::{self, Result};
 use crate::options::{build_options, package_options, prepare_options};
 use crate::output::{Output, counted, if_any, message, shown, size};
-use crate::prepared;
 use crate::progress::Reporter;
+use crate::report_inputs;
 
 /// Runs the main job; without `packaging`, up to the kdbs. With `check`, the
 /// libMIOpen that was asked looks for its kernels in them.
@@ -54,11 +54,11 @@ pub(crate) fn run(
     let dist = match Dist::prepare(&options, &reporter)? {
         Work::ToDo(dist) => dist,
         Work::Nothing(shares) => {
-            prepared::report_nothing(&shares, output);
+            report_inputs::report_nothing(&shares, output);
             return Ok(());
         }
     };
-    prepared::report(&dist.prepared().inputs, output);
+    report_inputs::report(&dist.prepared().inputs, output);
     let package_settings = dist.check_packages(&reporter)?;
     if args.dry_run {
         plan::print(dist.prepared(), &args.allow_read, false, output);
@@ -153,7 +153,7 @@ pub(super) fn report_packages(packages: &[MadePackage], output: &Output) {
 
 /// Reports how much of every list of problems the kdbs hold.
 fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, output: &Output) {
-    let Some(facts) = &dist.prepared().inputs.library.asked else { return };
+    let Some(facts) = &dist.prepared().inputs.library.miopen else { return };
     for one in &finished.coverage {
         output.message("coverage", one);
         let without = if_any(one.wanted - one.with_source, |without| {
@@ -165,7 +165,7 @@ fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, output: &Output) {
             one.target,
             one.built,
             counted(one.with_source, "kernel"),
-            library_in_words(facts)
+            miopen_in_words(facts)
         ));
     }
 }

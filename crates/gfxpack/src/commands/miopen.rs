@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN, Sources};
 use gfxpack_pipeline::source_tree::VERSION_FILE;
-use gfxpack_pipeline::{destination, libmiopen};
+use gfxpack_pipeline::{destination, stock_library};
 
 use crate::args::MiopenCommand;
 use crate::context::Context;
@@ -24,14 +24,14 @@ pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
     let mut options = library_options(&args.library, environment);
     let reporter = Reporter::new(context);
     let library = match &args.lock {
-        None => libmiopen::locate(&MIOPEN, &options, &cache, &reporter)?,
+        None => stock_library::locate(&MIOPEN, &options, &cache, &reporter)?,
         Some(file) => {
-            let lock = libmiopen::choose(&options, &cache, &reporter)?;
+            let lock = stock_library::choose(&options, &cache, &reporter)?;
             let text = lock.text(COMMENT)?;
             destination::replace(file, text)?;
             // What was written is what is used.
             options.source = Some(LibrarySource::Lock(file.clone()));
-            libmiopen::locate(&MIOPEN, &options, &cache, &reporter)?
+            stock_library::locate(&MIOPEN, &options, &cache, &reporter)?
         }
     };
     let sources = Sources::in_library(&library)?;

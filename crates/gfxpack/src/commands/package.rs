@@ -1,6 +1,6 @@
 //! `package`: packages of kdbs that exist.
 
-use gfxpack_pipeline::package::PackageKdbs;
+use gfxpack_pipeline::package_existing::PackageKdbs;
 
 use super::dist::report_packages;
 use crate::args::Package;

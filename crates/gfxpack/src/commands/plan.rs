@@ -17,8 +17,8 @@ use crate::context::Context;
 use crate::fail::Result;
 use crate::options::prepare_options;
 use crate::output::{Output, counted, if_any, joined, shown};
-use crate::prepared;
 use crate::progress::Reporter;
+use crate::report_inputs;
 
 /// Keys that are explained in one run.
 const MAX_KEYS: usize = 20;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
     let gathered = match prepare::gather(&options, &reporter)? {
         Work::ToDo(gathered) => *gathered,
         Work::Nothing(shares) => {
-            prepared::report_nothing(&shares, output);
+            report_inputs::report_nothing(&shares, output);
             return Ok(());
         }
     };
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
         return store(gathered, dir, args.carry, output);
     }
     let prepared = gathered.plan()?;
-    prepared::report(&prepared.inputs, output);
+    report_inputs::report(&prepared.inputs, output);
     if let Some(dir) = &args.stage {
         plan_state::stage(&prepared, dir)?;
     }
@@ -72,7 +72,7 @@ fn explain(prepared: &Prepared, admitted: &[PathBuf], text: &str, output: &Outpu
 
 /// Stores the plan, and says in short what it is.
 fn store(gathered: Gathered, dir: &Path, carry: u64, output: &Output) -> Result {
-    prepared::report(&gathered.read.inputs, output);
+    report_inputs::report(&gathered.read.inputs, output);
     let header = stored::write(dir, gathered, carry)?;
     let kdbs: Vec<String> =
         header.kdbs.iter().map(|kdb| kdb.format.file_name(&kdb.target)).collect();

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use gfxpack_model::code_object;
-use gfxpack_pipeline::one_kernel;
+use gfxpack_pipeline::rocfft_helper;
 
 use crate::args::RocfftHelperArgs;
 use crate::context::Context;
@@ -22,8 +22,13 @@ pub(crate) fn run(args: &RocfftHelperArgs, context: &Context) -> Result {
     read.map_err(fail::io("read", Path::new("stdin")))?;
     let cache = cache_options(&args.cache, environment)?;
     let search = search(&args.toolchain, environment);
-    let object =
-        one_kernel::compile(args.processor.id(), &text, &cache, &search, &Reporter::new(context))?;
+    let object = rocfft_helper::compile(
+        args.processor.id(),
+        &text,
+        &cache,
+        &search,
+        &Reporter::new(context),
+    )?;
     output.bytes(&object);
     Ok(())
 }

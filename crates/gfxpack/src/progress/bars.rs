@@ -149,7 +149,7 @@ impl BuildView for Bars {
             Event::Warning { message } => self.multi.suspend(|| self.output.show_warning(message)),
             // The time left runs while nothing happens.
             Event::Queued { .. } => self.all.enable_steady_tick(Duration::from_secs(1)),
-            Event::Prepared { .. } => {}
+            Event::HeadersPrecompiled { .. } => {}
             Event::Started { job, .. } => self.in_flight.push(*job),
             Event::Finished { job, .. } => self.ended(*job),
             Event::Failed { job, failure, .. } => {

@@ -68,7 +68,7 @@ impl BuildView for Lines {
                 }
             }
             Event::Queued { .. } => self.said = Instant::now(),
-            Event::Prepared { .. } | Event::Started { .. } => {}
+            Event::HeadersPrecompiled { .. } | Event::Started { .. } => {}
             Event::Warning { message } => self.output.show_warning(message),
             Event::Finished { job, .. } => {
                 if self.output.verbose {

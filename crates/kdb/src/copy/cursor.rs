@@ -11,7 +11,7 @@ use crate::copy::error::CopyError;
 use crate::copy::transfer::{CopyOptions, RowInTransit};
 use crate::encoding::Encoding;
 use crate::error::{ReadError, RowError};
-use crate::origin::{Note, NoteReader};
+use crate::object_origin::{Note, NoteReader};
 use crate::read::{ReadOptions, Reader, StoredBlob};
 use crate::row::RowInfo;
 

@@ -11,7 +11,7 @@ use crate::copy::cursor::Cursor;
 use crate::copy::error::CopyError;
 use crate::copy::transfer::{CopyOptions, RowInTransit, transfer};
 use crate::error::ReadError;
-use crate::origin::Note;
+use crate::object_origin::Note;
 use crate::read::StoredBlob;
 use crate::write::sink::{Sink, Written};
 

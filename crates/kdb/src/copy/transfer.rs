@@ -12,7 +12,7 @@ use crate::encode::{Blob, Encoded, encode_hashed};
 use crate::error::{ReadError, RowError};
 use crate::key::check_key;
 use crate::layout::Layout;
-use crate::origin::Note;
+use crate::object_origin::Note;
 use crate::parallel;
 use crate::progress::Progress;
 use crate::read::StoredBlob;

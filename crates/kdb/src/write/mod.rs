@@ -14,7 +14,7 @@ use crate::encode::{Blob, Encoded, encode};
 use crate::error::WriteError;
 use crate::key::check_key;
 use crate::layout::Layout;
-use crate::origin::{Note, ObjectOrigin};
+use crate::object_origin::{Note, ObjectOrigin};
 use crate::parallel;
 use crate::progress::Progress;
 use crate::schema::MAX_OBJECT_BYTES;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use crate::origin::{Note, ObjectOrigin};
+use crate::object_origin::{Note, ObjectOrigin};
 
 /// Each origin once, numbered in the order in which rows first have them.
 const CREATE_ORIGINS: &str = "CREATE TABLE kern_origins (\

@@ -12,7 +12,7 @@ use crate::encode::Encoded;
 use crate::error::WriteError;
 use crate::key::key_check;
 use crate::layout::{CREATE_KEYS, CREATE_OBJECTS, CREATE_VIEW, Layout};
-use crate::origin::Note;
+use crate::object_origin::Note;
 use crate::schema::{CREATE_INDEX, CREATE_TABLE, PAGE_SIZE};
 use crate::write::notes::NoteWriter;
 use crate::write::temp_file::TempFile;

@@ -56,7 +56,7 @@ impl BuildCount {
                     .map(|(job, expected)| (*job, plan[*job].language as usize, *expected));
                 self.estimator.queued(queue);
             }
-            Event::Warning { .. } | Event::Prepared { .. } => {}
+            Event::Warning { .. } | Event::HeadersPrecompiled { .. } => {}
             Event::Started { job, .. } => self.estimator.started(*job, now),
             Event::Finished { job, .. } => {
                 self.compiled += 1;

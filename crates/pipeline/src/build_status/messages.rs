@@ -32,7 +32,7 @@ pub fn messages(
                 }),
             );
         }
-        Event::Prepared { job, run, duration, usage } => {
+        Event::HeadersPrecompiled { job, run, duration, usage } => {
             let job = &plan[*job];
             let mut body = json!({
                 "what": PRECOMPILED_HEADERS, "language": job.language, "target": job.target_id,

@@ -12,7 +12,7 @@ use gfxpack_runtime::{MiopenKdb, Target};
 use super::finding::Findings;
 use super::installed::Installed;
 use super::kdb::{ABOUT, KdbCheck, check_kdb, with_pointer};
-use crate::hidden::{Hidden, hidden as compare};
+use crate::hidden_kdbs::{Hidden, hidden as compare};
 use crate::text::{counted, if_any, joined, size};
 
 /// Checks all kdbs in the directories that are asked.

@@ -10,7 +10,7 @@ use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault};
 use tempfile::TempDir;
 
-use crate::library::Library;
+use crate::kernel_library::KernelLibrary;
 use crate::missing_from::Present;
 use crate::refused_list::SkipList;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
@@ -47,7 +47,7 @@ pub(super) struct InputCollector {
     pub(super) sources: SourceSet,
     /// Directories with sources that a library gave.
     pub(super) own_sources: Vec<Arc<TempDir>>,
-    pub(super) library: Library,
+    pub(super) library: KernelLibrary,
     /// Names of sources that programs wrote.
     pub(super) generated: BTreeSet<String>,
     pub(super) excluded: Excluded,

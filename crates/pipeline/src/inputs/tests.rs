@@ -40,7 +40,7 @@ fn asked_keys_that_a_licence_forbids_are_told_as_missing() {
         "version": "3.4.0", "origin": "installed", "sha256": "0".repeat(64), "uses": "search",
         "databases": [], "problems": [],
     });
-    collector.library.asked = Some(serde_json::from_value(facts).unwrap());
+    collector.library.miopen = Some(serde_json::from_value(facts).unwrap());
     let key = |source: &str| KernelKey {
         kernel_name: format!("{source}.o"),
         kernel_args: " -mcpu=gfx906".to_owned(),
@@ -56,7 +56,7 @@ fn asked_keys_that_a_licence_forbids_are_told_as_missing() {
     let inputs = InputOptions { license_allow, ..InputOptions::default() };
     let left_out = collector.leave_out(&inputs).unwrap();
     assert_eq!(left_out.keys().collect::<Vec<_>>(), ["other.cl"]);
-    assert_eq!(collector.library.asked.unwrap().without_source, [key("other.cl")]);
+    assert_eq!(collector.library.miopen.unwrap().without_source, [key("other.cl")]);
     let stay: Vec<&KernelKey> =
         collector.unbuildable.values().flatten().map(|unbuilt| &unbuilt.key).collect();
     assert_eq!(stay, [&key("free.cl")]);

@@ -11,14 +11,14 @@ use gfxpack_kdb::{
 };
 use gfxpack_model::{KernelKey, Target};
 
-use super::operations::{KernelFiles, Rows, Verified};
+use super::format_operations::{FormatOperations, Rows, Verified};
 use crate::error::{Error, Result};
 use crate::options::KdbForm;
 
 /// The format of kdbs.
 pub(super) struct Kdb;
 
-impl KernelFiles for Kdb {
+impl FormatOperations for Kdb {
     fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64> {
         let names: Vec<Cow<'_, KernelKey>> = rows
             .keys

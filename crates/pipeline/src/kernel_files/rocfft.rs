@@ -8,9 +8,9 @@ use gfxpack_kdb::Layout;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_rocfft::{CacheKey, WriteError};
 
-use super::operations::{KernelFiles, Rows, Verified};
+use super::format_operations::{FormatOperations, Rows, Verified};
 use crate::error::{self, Error, Result, in_full};
-use crate::library::RocfftFacts;
+use crate::kernel_library::RocfftFacts;
 use crate::options::KdbForm;
 use crate::rocfft::kernel_name;
 
@@ -39,7 +39,7 @@ impl RocfftCache {
     }
 }
 
-impl KernelFiles for RocfftCache {
+impl FormatOperations for RocfftCache {
     fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64> {
         let keys = rows.keys.iter().map(|(key, _)| self.key(key, rows.target));
         // Keys of sources come in another order than names.

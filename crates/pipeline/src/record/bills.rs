@@ -8,7 +8,7 @@ use gfxpack_package::{Written, sbom};
 use super::manifest::{File, Package, lies_there};
 use crate::error::Result;
 use crate::outputs::Outputs;
-use crate::writers::{Bill, bill_checksums};
+use crate::write_packages::{Bill, bill_checksums};
 
 /// What the bill of a package is called, as [`sbom::file_name`] has it.
 pub(super) fn file_name(package: &Package) -> String {

@@ -8,7 +8,7 @@ use gfxpack_package::{Written, sbom};
 
 use super::bills;
 use super::manifest::{File, KdbEntry, Package, lies_there, within};
-use crate::writers::MadePackages;
+use crate::write_packages::MadePackages;
 
 /// What became of the files of an earlier run.
 #[derive(Default)]

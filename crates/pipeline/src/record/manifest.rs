@@ -8,8 +8,8 @@ use gfxpack_package::Written;
 use serde::{Deserialize, Serialize};
 
 use crate::build::MissingKernel;
-use crate::library::ProblemsFact;
-use crate::origin::KdbOrigin;
+use crate::kdb_inputs::KdbInputs;
+use crate::kernel_library::ProblemsFact;
 use crate::text::{counted, if_any, joined};
 
 /// What lies in a directory of packages.
@@ -36,7 +36,7 @@ pub struct KdbEntry {
     pub(super) kernels: u64,
     /// What it was made from.
     #[serde(flatten)]
-    pub(crate) origin: KdbOrigin,
+    pub(crate) inputs: KdbInputs,
     pub(super) kdb: File,
     pub(super) packages: Vec<Package>,
     /// Bills of material and signatures of the packages.
@@ -87,11 +87,11 @@ impl KdbEntry {
         let products = processors::by_name(id.processor()).map_or(&[][..], |known| known.products);
         let products = if_any(products.len(), |_| format!(": {}", joined(products)));
         let mut notes = vec![format!("for {}{products}", self.target)];
-        let library = self.origin.library();
+        let library = self.inputs.library();
         let mut lists: Vec<&ProblemsFact> = Vec::new();
-        lists.extend(library.asked.iter().flat_map(|asked| &asked.problems));
-        lists.extend(library.rocfft.iter().flat_map(|rocfft| &rocfft.plans));
-        let without = library.asked.as_ref().map_or(0, |asked| asked.without_source.len());
+        lists.extend(library.miopen.iter().flat_map(|facts| &facts.problems));
+        lists.extend(library.rocfft.iter().flat_map(|facts| &facts.plans));
+        let without = library.miopen.as_ref().map_or(0, |facts| facts.without_source.len());
         let skipped = library.skipped.get(&self.target).copied().unwrap_or_default();
         let lacking = (self.missing.len() + without) as u64 + skipped;
         if !lists.is_empty() {

@@ -127,7 +127,7 @@ impl Facts {
                 }
             }
             Event::Queued { workers, .. } => self.workers = self.workers.max(*workers),
-            Event::Prepared { job, run, duration, usage } => {
+            Event::HeadersPrecompiled { job, run, duration, usage } => {
                 self.shared.push(Shared {
                     job: *job,
                     worker: run.worker,

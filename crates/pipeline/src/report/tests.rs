@@ -279,7 +279,7 @@ fn what_kernels_share_takes_its_place_among_them() {
     let (first, then) = (run(Duration::ZERO), run(second));
     facts.event(&Event::Looked { cached: Vec::new(), refused: Vec::new() });
     facts.event(&Event::Queued { workers: 1, jobs: Vec::new() });
-    facts.event(&Event::Prepared { job: JobId(0), run: first, duration: second, usage });
+    facts.event(&Event::HeadersPrecompiled { job: JobId(0), run: first, duration: second, usage });
     let compiled = Compiled { size: 5000, duration: second, usage, site: Site::Here };
     facts.event(&Event::Finished { job: JobId(0), run: then, compiled });
     let script = "

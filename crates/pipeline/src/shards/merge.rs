@@ -19,7 +19,7 @@ use crate::failure_log::FailureFiles;
 use crate::options::{CacheOptions, KdbForm, Purpose};
 use crate::progress::{Event, Progress};
 use crate::record;
-use crate::writers::MadePackages;
+use crate::write_packages::MadePackages;
 
 /// What to do about a shard's manifest that does not fit the plan.
 const RUN_AGAIN: &str = "remove that shard's manifest and run it again: what is compiled is kept";

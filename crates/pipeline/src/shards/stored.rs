@@ -13,12 +13,12 @@ use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredToolchain, WriteErr
 use gfxpack_toolchain::{Search, Toolchain, ToolchainError, Toolchains};
 use serde::{Deserialize, Serialize};
 
-use crate::ask::Answered;
+use crate::ask::LibraryAnswer;
 use crate::cache::Cache;
 use crate::destination::replace;
 use crate::error::{self, Error, Result};
 use crate::inputs::{Inputs, LeftOut, ReadInputs};
-use crate::library::Library;
+use crate::kernel_library::KernelLibrary;
 use crate::prepare::{Gathered, Prepared, for_plan};
 use crate::provenance::GENERATOR;
 use crate::rayon_workers::RayonWorkers;
@@ -36,7 +36,7 @@ const NAMED: usize = 3;
 /// What a plan says besides its jobs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct About {
-    library: Library,
+    library: KernelLibrary,
     left_out: LeftOut,
     unbuildable: Unbuildable,
 }
@@ -230,7 +230,7 @@ impl Stored {
         let warnings = cache.warning.iter().cloned().collect();
         let inputs =
             Inputs { sources, library, left_out, unbuildable, warnings, ..Inputs::default() };
-        Ok(Prepared { plan, inputs, toolchains, cache, asked: Answered::Nothing })
+        Ok(Prepared { plan, inputs, toolchains, cache, answer: LibraryAnswer::Nothing })
     }
 
     /// The plan's toolchains as they are installed here.

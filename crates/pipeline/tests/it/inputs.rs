@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use gfxpack_pipeline::ask::Answered;
+use gfxpack_pipeline::ask::LibraryAnswer;
 use gfxpack_pipeline::error::{Error, ErrorKind};
 use gfxpack_pipeline::inputs::read;
 use gfxpack_pipeline::options::InputOptions;
@@ -12,7 +12,7 @@ use crate::project::{Project, TARGET, key};
 #[test]
 fn a_key_with_its_source_is_a_request() {
     let project = Project::with(&[("conv.s", "s_endpgm\n")]);
-    let read = read(&project.inputs(), &Answered::Nothing).expect("sound");
+    let read = read(&project.inputs(), &LibraryAnswer::Nothing).expect("sound");
     let [request] = &read.requests[..] else { panic!("one target") };
     assert_eq!(request.target.to_string(), "gfx906@60");
     let keys: Vec<_> = request.keys.iter().map(|(request, _)| (*request.key).clone()).collect();
@@ -25,7 +25,7 @@ fn a_source_that_is_nowhere_ends_the_run_as_wrong_input() {
     let project = Project::with(&[]);
     project.write("sources/other.s", "s_endpgm\n");
     project.write_keys(["conv.s"].into_iter());
-    let error = read(&project.inputs(), &Answered::Nothing).err().expect("no kernel is left");
+    let error = read(&project.inputs(), &LibraryAnswer::Nothing).err().expect("no kernel is left");
     assert_eq!(error.kind(), ErrorKind::Usage);
     let Error::Inputs(problems) = &error else { panic!("{error}") };
     assert!(problems[0].to_string().contains("conv.s"), "{}", problems[0]);
@@ -37,7 +37,7 @@ fn with_partial_results_allowed_the_others_go_on() {
     project.write_keys(["conv.s", "gone.s"].into_iter());
     let mut inputs = project.inputs();
     inputs.allow_partial = true;
-    let read = read(&inputs, &Answered::Nothing).expect("one kernel is left");
+    let read = read(&inputs, &LibraryAnswer::Nothing).expect("one kernel is left");
     assert_eq!(read.requests[0].keys.len(), 1);
     let unbuilt = &read.inputs.unbuildable[&TARGET.parse().expect("a target")];
     assert_eq!(unbuilt.iter().map(|it| &it.key).collect::<Vec<_>>(), [&key("gone.s")]);
@@ -61,7 +61,7 @@ fn a_source_that_cannot_be_laid_out_costs_its_own_kernels_alone() {
     let manifests = vec![project.path("sources/kernels.toml")];
     let targets = project.inputs().targets;
     let inputs = InputOptions { manifests, targets, ..InputOptions::default() };
-    let read = read(&inputs, &Answered::Nothing).expect("one kernel is left");
+    let read = read(&inputs, &LibraryAnswer::Nothing).expect("one kernel is left");
     let keys: Vec<_> =
         read.requests[0].keys.iter().map(|(request, _)| &request.key.kernel_name).collect();
     assert_eq!(keys, ["conv.s.o"]);
@@ -79,7 +79,7 @@ fn keys_without_a_place_for_sources_are_wrong_usage() {
     let project = Project::with(&[("conv.s", "s_endpgm\n")]);
     let mut inputs = project.inputs();
     inputs.source_dirs.clear();
-    let error = read(&inputs, &Answered::Nothing).err().expect("nowhere to look");
+    let error = read(&inputs, &LibraryAnswer::Nothing).err().expect("nowhere to look");
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.hint().is_some_and(|hint| hint.contains("--source-dir")), "{error}");
 }

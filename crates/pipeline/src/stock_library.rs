@@ -1,4 +1,5 @@
-//! The libMIOpen that is asked, its databases, and the probe that loads it.
+//! The stock library that is asked, libMIOpen or librocfft; MIOpen's databases,
+//! and the probe that loads either.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use crate::error::{self, Result};
 use crate::options::LibraryOptions;
 use crate::progress::{Progress, Step, Unit};
 
-/// The program that loads libMIOpen.
+/// The program that loads the library.
 const PROBE: &str = "gfxpack-miopen-probe";
 
 /// Finds one of the libraries that can be asked, or fetches it into `cache`.

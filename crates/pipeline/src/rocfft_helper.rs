@@ -1,4 +1,4 @@
-//! One kernel out of a text, through the store of objects: for libraries that
+//! One kernel out of a text, through the store of objects: for rocFFT, which can
 //! have another program compile.
 
 use std::fs;

@@ -12,13 +12,13 @@ use gfxpack_process::temporary_dir;
 use crate::build::MadeKdb;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_files;
-use crate::library::Licenses;
+use crate::kernel_library::Licenses;
 use crate::options::{CacheOptions, LayoutChoice, PackageOptions};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::Progress;
 use crate::text::counted;
 use crate::tuning::Shipped;
-use crate::writers::{self, MadePackages};
+use crate::write_packages::{self, MadePackages};
 use crate::{packages, record};
 
 /// Which kdbs are packaged, and how.
@@ -69,7 +69,7 @@ impl PackageKdbs<'_> {
             if self.options.layout == LayoutChoice::Windows {
                 self.check_windows_names(path)?;
             }
-            let mut library = kdb.origin.library();
+            let mut library = kdb.inputs.library();
             if library.licenses.is_empty() {
                 library.licenses = self.sources_without_licence(path)?;
             }
@@ -90,10 +90,11 @@ impl PackageKdbs<'_> {
         let signer = signer.as_ref();
         let of_kdbs: Vec<(&MadeKdb, Release)> =
             kdbs.iter().map(|(kdb, release)| (kdb, release.clone())).collect();
-        crate::hidden::warn(&of_kdbs, &[], self.max_object_bytes, progress);
-        let planned = packages::plan(&of_kdbs, &shipped, self.options)?;
+        crate::hidden_kdbs::warn(&of_kdbs, &[], self.max_object_bytes, progress);
+        let to_write = packages::to_write(&of_kdbs, &shipped, self.options)?;
         let outputs = Outputs::in_dir(self.out, records).map_err(error::io("find", self.out))?;
-        let made = writers::write(&planned, self.options, signer, self.out, &outputs, progress)?;
+        let made =
+            write_packages::write(&to_write, self.options, signer, self.out, &outputs, progress)?;
         let kdbs = kdbs.iter().map(|(kdb, _)| kdb);
         record::write(self.out, kdbs, &made, signer, &outputs, progress)?;
         Ok(made)
@@ -128,8 +129,8 @@ impl PackageKdbs<'_> {
                 "manifest.json beside it lists them; --allow-partial packages it all the same",
             ));
         }
-        let origin = entry.map(|entry| entry.origin).unwrap_or_default();
-        Ok(MadeKdb { target, path: path.to_owned(), kernels: rows, missing, origin })
+        let inputs = entry.map(|entry| entry.inputs).unwrap_or_default();
+        Ok(MadeKdb { target, path: path.to_owned(), kernels: rows, missing, inputs })
     }
 
     /// How many rows a sound file has.

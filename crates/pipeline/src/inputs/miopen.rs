@@ -12,7 +12,7 @@ use gfxpack_plan::{InputFault, Location, arguments};
 use gfxpack_process::temporary_dir;
 
 use super::collector::InputCollector;
-use crate::ask::Asked;
+use crate::ask::MiopenAnswer;
 use crate::error::{self, Result};
 use crate::licence_head::licence_of;
 use crate::text::counted;
@@ -45,9 +45,14 @@ struct SourceSearch<'a> {
 impl InputCollector {
     /// Adds the keys that libMIOpen asks for. Its own texts decide; `user`
     /// has what it does not hold, which is assembly in Debian's.
-    pub(super) fn asked(&mut self, asked: &Asked, user: &SourceDirs, dfsg: bool) -> Result<()> {
-        let own = self.write_sources(&asked.library, user)?;
-        let library = match &asked.library.version {
+    pub(super) fn miopen(
+        &mut self,
+        answer: &MiopenAnswer,
+        user: &SourceDirs,
+        dfsg: bool,
+    ) -> Result<()> {
+        let own = self.write_sources(&answer.library, user)?;
+        let library = match &answer.library.version {
             Some(version) => format!("MIOpen {version}"),
             None => "libMIOpen".to_owned(),
         };
@@ -61,7 +66,7 @@ impl InputCollector {
             let target = self.requests[position].target.clone();
             let known: HashSet<Arc<KernelKey>> =
                 self.requests[position].keys.iter().map(|(key, _)| Arc::clone(&key.key)).collect();
-            for (line, asked) in (1..).zip(&asked.keys[&target]) {
+            for (line, asked) in (1..).zip(&answer.keys[&target]) {
                 let key = &asked.key;
                 if known.contains(key) || self.excluded.has(&target, key) {
                     continue;
@@ -70,14 +75,14 @@ impl InputCollector {
                 self.add_asked(position, key, location, &mut search)?;
             }
         }
-        let mut facts = asked.facts.clone();
+        let mut facts = answer.facts.clone();
         facts.without_source.append(&mut search.without_source);
         facts.without_source.sort();
         facts.without_source.dedup();
         if self.library.version.is_none() {
-            self.library.version = asked.library.version.clone();
+            self.library.version = answer.library.version.clone();
         }
-        self.library.asked = Some(facts);
+        self.library.miopen = Some(facts);
         Ok(())
     }
 

@@ -12,17 +12,17 @@ use gfxpack_plan::key_list::KeyRequest;
 
 use super::collector::InputCollector;
 use crate::error::Result;
-use crate::rocfft::{AskedPlans, key, source_name};
+use crate::rocfft::{RocfftAnswer, key, source_name};
 
 impl InputCollector {
     /// Adds the kernels that librocfft asks for.
-    pub(super) fn plans(&mut self, asked: &AskedPlans) -> Result<()> {
-        let dir = asked.sources.path();
+    pub(super) fn rocfft(&mut self, answer: &RocfftAnswer) -> Result<()> {
+        let dir = answer.sources.path();
         let dirs = SourceDirs::list(&[dir.to_owned()])?;
-        let library: Arc<str> = format!("rocFFT {}", asked.facts.version).into();
+        let library: Arc<str> = format!("rocFFT {}", answer.facts.version).into();
         for position in 0..self.requests.len() {
             let target = self.requests[position].target.clone();
-            for (line, kernel) in (1..).zip(&asked.kernels[&target]) {
+            for (line, kernel) in (1..).zip(&answer.kernels[&target]) {
                 let location = Location { file: Arc::clone(&library), line };
                 let key = key(kernel, &target);
                 if self.excluded.has(&target, &key) {
@@ -43,12 +43,12 @@ impl InputCollector {
                 self.requests[position].keys.push((Arc::new(request), source));
             }
         }
-        self.own_sources.push(Arc::clone(&asked.sources));
+        self.own_sources.push(Arc::clone(&answer.sources));
         self.library.consumer = Consumer::Rocfft;
         self.library.name = Some("rocFFT kernels".to_owned());
         self.library.homepage = Some("https://github.com/ROCm/rocm-libraries".to_owned());
-        self.library.version = Some(asked.facts.version.clone());
-        self.library.rocfft = Some(asked.facts.clone());
+        self.library.version = Some(answer.facts.version.clone());
+        self.library.rocfft = Some(answer.facts.clone());
         Ok(())
     }
 }

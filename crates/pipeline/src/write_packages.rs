@@ -1,4 +1,4 @@
-//! Writes planned packages in every format asked for, several at once as
+//! Writes packages in every format asked for, several at once as
 //! memory allows, with the signatures beside them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ pub struct MadePackage {
 }
 
 /// A package to be written.
-pub(crate) struct Planned<'a> {
+pub(crate) struct PackageToWrite<'a> {
     pub(crate) spec: PackageSpec,
     /// The same as a Python package, for kernels that MIOpen reads.
     pub(crate) python: Option<PackageSpec>,
@@ -54,7 +54,7 @@ pub(crate) struct Planned<'a> {
     pub(crate) scratch: Option<TempDir>,
 }
 
-impl Planned<'_> {
+impl PackageToWrite<'_> {
     /// A package of nothing but the spec.
     pub(crate) fn new(spec: PackageSpec, target: Option<Target>) -> Self {
         Self { spec, python: None, kdb: None, target, tuning: Vec::new(), scratch: None }
@@ -88,11 +88,11 @@ pub struct MadePackages {
     pub tuning: Vec<(Option<Target>, Written)>,
 }
 
-/// One format of one package.
-struct Job<'p, 'k> {
-    /// Which of the planned packages.
+/// One package in one format, to be written.
+struct PackageJob<'p, 'k> {
+    /// Which of the packages.
     of: usize,
-    planned: &'p Planned<'k>,
+    package: &'p PackageToWrite<'k>,
     writer: Writer,
     /// What it is made from; none where it would never be the same.
     recipe: Option<Recipe>,
@@ -103,27 +103,28 @@ struct Job<'p, 'k> {
 /// Writes all packages into `out`, but for those that `outputs` knows to lie
 /// there already.
 pub(crate) fn write(
-    planned: &[Planned<'_>],
+    packages: &[PackageToWrite<'_>],
     options: &PackageOptions,
     signer: Option<&Signer>,
     out: &Path,
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
 ) -> Result<MadePackages> {
-    let contents = planned.iter().map(|planned| contents(&planned.spec, outputs.records()));
+    let contents = packages.iter().map(|package| contents(&package.spec, outputs.records()));
     let contents: Vec<Vec<String>> = contents.collect::<Result<_>>()?;
-    let jobs = jobs(planned, options, signer, outputs, &contents);
+    let jobs = jobs(packages, options, signer, outputs, &contents);
     let rpms = jobs.iter().any(|job| matches!(job.writer.format, Format::Rpm { .. }));
     if let Some(why) = signer.filter(|_| rpms).and_then(Signer::unknown_to_rpm) {
         progress.warning(why);
     }
-    let to_do: Vec<&Job<'_, '_>> = jobs.iter().filter(|job| job.lies_there.is_none()).collect();
+    let to_do: Vec<&PackageJob<'_, '_>> =
+        jobs.iter().filter(|job| job.lies_there.is_none()).collect();
     let (at_once, threads) = share(&to_do, options.memory);
-    let write = |job: &&Job<'_, '_>| {
+    let write = |job: &&PackageJob<'_, '_>| {
         if progress.cancel().is_cancelled() {
             return Err(Error::from(CompileError::Interrupted));
         }
-        let spec = job.writer.spec(job.planned);
+        let spec = job.writer.spec(job.package);
         let signer = signer.map(|signer| signer as &dyn Sign);
         let written = job.writer.format.write(spec, out, threads, signer)?;
         if let Some(recipe) = &job.recipe {
@@ -133,7 +134,7 @@ pub(crate) fn write(
     };
     let (written, mut checksums) = std::thread::scope(|scope| {
         // While packages are compressed, which leaves processors idle at times.
-        let checksums = scope.spawn(|| checksums(planned, &contents, &to_do, progress.cancel()));
+        let checksums = scope.spawn(|| checksums(packages, &contents, &to_do, progress.cancel()));
         let written = each(&to_do, at_once, &write);
         (written, checksums.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
@@ -144,27 +145,31 @@ pub(crate) fn write(
         let Some(written) = job.lies_there.or_else(|| written.next()) else { continue };
         let (file_name, size) = (&*written.file_name, written.size);
         progress.event(Event::Package { file_name, size, new });
-        made.packages.push(described(job.planned, &job.writer, written));
+        made.packages.push(described(job.package, &job.writer, written));
     }
-    for (of, (planned, contents)) in planned.iter().zip(contents).enumerate() {
+    for (of, (package, contents)) in packages.iter().zip(contents).enumerate() {
         if let Some(signer) = signer {
-            sign(planned, &mut made, signer, out)?;
+            sign(package, &mut made, signer, out)?;
         }
         let checksums = checksums.remove(&of).transpose()?;
-        made.bills.push(bill(planned, contents, checksums));
-        for (name, path) in &planned.tuning {
+        made.bills.push(bill(package, contents, checksums));
+        for (name, path) in &package.tuning {
             let written = Written { file_name: name.clone(), ..sums::digest_file(path)? };
-            made.tuning.push((planned.target.clone(), written));
+            made.tuning.push((package.target.clone(), written));
         }
     }
     Ok(made)
 }
 
-fn bill(planned: &Planned<'_>, contents: Vec<String>, checksums: Option<Vec<Checksums>>) -> Bill {
+fn bill(
+    package: &PackageToWrite<'_>,
+    contents: Vec<String>,
+    checksums: Option<Vec<Checksums>>,
+) -> Bill {
     Bill {
-        target: planned.target.clone(),
-        spec: planned.spec.clone(),
-        making: planned.kdb.map(|kdb| kdb.origin.making()).unwrap_or_default(),
+        target: package.target.clone(),
+        spec: package.spec.clone(),
+        making: package.kdb.map(|kdb| kdb.inputs.making()).unwrap_or_default(),
         contents,
         checksums,
     }
@@ -172,20 +177,20 @@ fn bill(planned: &Planned<'_>, contents: Vec<String>, checksums: Option<Vec<Chec
 
 /// Every format of every package, with what is known of it.
 fn jobs<'p, 'k>(
-    planned: &'p [Planned<'k>],
+    packages: &'p [PackageToWrite<'k>],
     options: &PackageOptions,
     signer: Option<&Signer>,
     outputs: &Outputs<'_>,
     contents: &[Vec<String>],
-) -> Vec<Job<'p, 'k>> {
+) -> Vec<PackageJob<'p, 'k>> {
     let mut jobs = Vec::new();
-    for (of, planned) in planned.iter().enumerate() {
-        for writer in writers(planned, options) {
+    for (of, package) in packages.iter().enumerate() {
+        for writer in writers(package, options) {
             // A signature has the time in it.
             let recipe = signer.is_none();
-            let recipe = recipe.then(|| recipe_of(outputs, planned, &writer, &contents[of]));
+            let recipe = recipe.then(|| recipe_of(outputs, package, &writer, &contents[of]));
             let lies_there = recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe));
-            jobs.push(Job { of, planned, writer, recipe, lies_there });
+            jobs.push(PackageJob { of, package, writer, recipe, lies_there });
         }
     }
     jobs
@@ -244,23 +249,23 @@ pub(crate) fn bill_checksums(spec: &PackageSpec, contents: &[String]) -> Result<
 /// The checksums of the files in those packages that have something to do, by
 /// the number of the package.
 fn checksums(
-    planned: &[Planned<'_>],
+    packages: &[PackageToWrite<'_>],
     contents: &[Vec<String>],
-    to_do: &[&Job<'_, '_>],
+    to_do: &[&PackageJob<'_, '_>],
     cancel: &Cancel,
 ) -> BTreeMap<usize, Result<Vec<Checksums>>> {
-    let packages: BTreeSet<usize> = to_do.iter().map(|job| job.of).collect();
-    let packages = packages.into_iter().take_while(|_| !cancel.is_cancelled());
-    packages.map(|of| (of, bill_checksums(&planned[of].spec, &contents[of]))).collect()
+    let numbers: BTreeSet<usize> = to_do.iter().map(|job| job.of).collect();
+    let numbers = numbers.into_iter().take_while(|_| !cancel.is_cancelled());
+    numbers.map(|of| (of, bill_checksums(&packages[of].spec, &contents[of]))).collect()
 }
 
 /// A package that was written, or lies there.
-fn described(planned: &Planned<'_>, writer: &Writer, written: Written) -> MadePackage {
-    let spec = writer.spec(planned);
+fn described(package: &PackageToWrite<'_>, writer: &Writer, written: Written) -> MadePackage {
+    let spec = writer.spec(package);
     let shipped = spec.files.iter().filter(|file| matches!(file.content, Content::File(_)));
     let needed = spec.relations.iter().filter(|it| it.kind == RelationKind::Depends);
     MadePackage {
-        target: planned.target.clone(),
+        target: package.target.clone(),
         name: spec.name.clone(),
         version: format!("{}-{}", spec.version, spec.revision),
         format: writer.name,
@@ -274,20 +279,21 @@ fn described(planned: &Planned<'_>, writer: &Writer, written: Written) -> MadePa
 /// paths, so their contents stand beside it.
 fn recipe_of(
     outputs: &Outputs<'_>,
-    planned: &Planned<'_>,
+    package: &PackageToWrite<'_>,
     writer: &Writer,
     contents: &[String],
 ) -> Recipe {
-    let slot = format!("{} {}", writer.name, planned.spec.name);
-    let decides = format!("{writer:?} {:?}", writer.spec(planned));
+    let slot = format!("{} {}", writer.name, package.spec.name);
+    let decides = format!("{writer:?} {:?}", writer.spec(package));
     let fields = contents.iter().map(String::as_bytes);
     outputs.recipe(&slot, std::iter::once(decides.as_bytes()).chain(fields))
 }
 
 /// How many packages are written at once, and with how many threads each.
-fn share(jobs: &[&Job<'_, '_>], memory: u64) -> (usize, usize) {
+fn share(jobs: &[&PackageJob<'_, '_>], memory: u64) -> (usize, usize) {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let memory_of = |job: &&Job<'_, '_>, threads| job.writer.format.compression().memory(threads);
+    let memory_of =
+        |job: &&PackageJob<'_, '_>, threads| job.writer.format.compression().memory(threads);
     let largest = |threads| jobs.iter().map(|job| memory_of(job, threads)).max().unwrap_or(1);
     // A package at a time ends with one thread at work on its last block, so
     // several packages of few threads each are faster.
@@ -303,15 +309,18 @@ fn share(jobs: &[&Job<'_, '_>], memory: u64) -> (usize, usize) {
 
 /// The signatures that lie beside one package: of the formats that have no
 /// place for one.
-fn sign(planned: &Planned<'_>, made: &mut MadePackages, signer: &Signer, out: &Path) -> Result<()> {
-    let own = |package: &&MadePackage| {
-        package.name == planned.spec.name && package.target == planned.target
-    };
-    for package in made.packages.iter().filter(own).filter(|package| package.format != "rpm") {
-        let signature = signer.armoured_file(&package.written.path)?;
-        let path = out.join(format!("{}.asc", package.written.file_name));
+fn sign(
+    package: &PackageToWrite<'_>,
+    made: &mut MadePackages,
+    signer: &Signer,
+    out: &Path,
+) -> Result<()> {
+    let own = |made: &&MadePackage| made.name == package.spec.name && made.target == package.target;
+    for file in made.packages.iter().filter(own).filter(|made| made.format != "rpm") {
+        let signature = signer.armoured_file(&file.written.path)?;
+        let path = out.join(format!("{}.asc", file.written.file_name));
         destination::replace(&path, &signature)?;
-        made.signatures.push((planned.target.clone(), sums::digest_file(&path)?));
+        made.signatures.push((package.target.clone(), sums::digest_file(&path)?));
     }
     Ok(())
 }
@@ -338,9 +347,9 @@ struct Writer {
 }
 
 /// The writers of a package, each once.
-fn writers(planned: &Planned<'_>, options: &PackageOptions) -> Vec<Writer> {
+fn writers(package: &PackageToWrite<'_>, options: &PackageOptions) -> Vec<Writer> {
     let fits = |writer: &Writer| {
-        writer.fits(&planned.spec) && (writer.format != Format::Wheel || planned.python.is_some())
+        writer.fits(&package.spec) && (writer.format != Format::Wheel || package.python.is_some())
     };
     formats(options).into_iter().filter(fits).collect()
 }
@@ -384,10 +393,10 @@ impl Writer {
     }
 
     /// What is written of a package.
-    fn spec<'p>(&self, planned: &'p Planned<'_>) -> &'p PackageSpec {
-        match (self.format, &planned.python) {
+    fn spec<'p>(&self, package: &'p PackageToWrite<'_>) -> &'p PackageSpec {
+        match (self.format, &package.python) {
             (Format::Wheel, Some(python)) => python,
-            _ => &planned.spec,
+            _ => &package.spec,
         }
     }
 }

@@ -10,12 +10,16 @@ use gfxpack_model::{KernelKey, Target};
 use crate::error::Result;
 use crate::options::KdbForm;
 
-/// Files of one format in which a library looks kernels up. What they are
+/// What can be done with files of one format. What they are
 /// called is the matter of [`gfxpack_model::KernelFileFormat`], where they are
 /// installed that of [`gfxpack_plan::consumer::ConsumerProperties`].
-pub(crate) trait KernelFiles: Sync {
+///
+/// Parameters are those of kdbs, the first format. A format that has other keys
+/// makes them of the [`KernelKey`], which is a stand-in for these; it may ignore
+/// the [`KdbForm`], origins and `max_object_bytes` where its files have no such thing.
+pub(crate) trait FormatOperations: Sync {
     /// Writes a file with these rows, whole or not at all, and gives their
-    /// number.
+    /// number. Not for operations of a format alone ([`super::of_format`]).
     ///
     /// # Errors
     /// Where an object can't be had or the file not be written.

@@ -9,18 +9,18 @@ use gfxpack_plan::plan::{Plan, Row};
 use serde::{Deserialize, Serialize};
 use sha1::{Digest as _, Sha1};
 
-use crate::library::{Library, Licenses};
+use crate::kernel_library::{KernelLibrary, Licenses};
 use crate::prepare::Prepared;
 
 /// What a kdb was made from.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct KdbOrigin {
+pub struct KdbInputs {
     /// Digest of the kdb's part of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Digest>,
     /// What packages say of the kernels, without their licences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    library: Option<Library>,
+    library: Option<KernelLibrary>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     compiler: Option<Compiler>,
     #[serde(default)]
@@ -73,16 +73,16 @@ struct SourceFile {
 }
 
 /// What is said of the kernels of a target, without their licences.
-fn library_of(prepared: &Prepared, target: &Target) -> Library {
+fn library_of(prepared: &Prepared, target: &Target) -> KernelLibrary {
     let library = &prepared.inputs.library;
     let processor = target.id().processor();
-    let asked = library.asked.as_ref().map(|asked| asked.of_processor(processor));
+    let miopen = library.miopen.as_ref().map(|facts| facts.of_processor(processor));
     let mut skipped = library.skipped.clone();
     skipped.retain(|other, _| other == target);
-    Library { licenses: Licenses::new(), asked, skipped, ..library.clone() }
+    KernelLibrary { licenses: Licenses::new(), miopen, skipped, ..library.clone() }
 }
 
-impl KdbOrigin {
+impl KdbInputs {
     /// What is known of one of the plan's kdbs before it is built.
     pub fn of_kdb(prepared: &Prepared, kdb: KdbId) -> Self {
         let (plan, licenses) = (&prepared.plan, &prepared.inputs.library.licenses);
@@ -105,7 +105,7 @@ impl KdbOrigin {
         Self {
             plan: Some(plan.kdb_digest(kdb)),
             library: Some(library_of(prepared, &plan[kdb].target))
-                .filter(|library| *library != Library::default()),
+                .filter(|library| *library != KernelLibrary::default()),
             compiler: Some(Compiler {
                 identity: toolchain.identity.clone(),
                 digest: toolchain.digest,
@@ -122,8 +122,8 @@ impl KdbOrigin {
     }
 
     /// What its packages say of the kernels.
-    pub fn library(&self) -> Library {
-        Library { licenses: self.licenses(), ..self.library.clone().unwrap_or_default() }
+    pub fn library(&self) -> KernelLibrary {
+        KernelLibrary { licenses: self.licenses(), ..self.library.clone().unwrap_or_default() }
     }
 
     /// The compiler in words, if it is known.

@@ -1,5 +1,5 @@
 //! What the inputs say of the kernels as a whole: names, licences, and which
-//! library asked for them.
+//! stock library asked for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::SourceLicense;
 use serde::{Deserialize, Serialize};
 
-/// What the packages say of the kernels.
+/// The kernels as a whole, as the inputs describe them and packages repeat it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Library {
+pub struct KernelLibrary {
     /// The library's name.
     pub name: Option<String>,
     /// Its version.
@@ -37,8 +37,8 @@ pub struct Library {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rocfft: Option<RocfftFacts>,
     /// Which libMIOpen asked for the kernels, and for what.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<AskedFacts>,
+    #[serde(default, rename = "asked", skip_serializing_if = "Option::is_none")]
+    pub miopen: Option<MiopenFacts>,
 }
 
 /// The librocfft that asked for the kernels, as manifests and packages say it.
@@ -75,7 +75,7 @@ pub type Licenses = BTreeMap<String, BTreeSet<SourceLicense>>;
 
 /// What libMIOpen was asked, as manifests and packages say it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskedFacts {
+pub struct MiopenFacts {
     /// MIOpen's version; empty where the library does not tell it.
     pub version: String,
     /// Where the library comes from.
@@ -121,7 +121,7 @@ impl ProblemsFact {
     }
 }
 
-impl AskedFacts {
+impl MiopenFacts {
     /// The part that concerns one processor's kernels.
     pub fn of_processor(&self, processor: &str) -> Self {
         let is_its =
@@ -132,7 +132,7 @@ impl AskedFacts {
 }
 
 /// `MIOpen 3.4.0 (Debian sid, libmiopen1 6.4.3+dfsg-1; sha256 0123456789ab)`.
-pub fn library_in_words(facts: &AskedFacts) -> String {
+pub fn miopen_in_words(facts: &MiopenFacts) -> String {
     let sha256 = facts.sha256.to_string();
     let version = if facts.version.is_empty() { "of unknown version" } else { &facts.version };
     format!("MIOpen {version} ({}; sha256 {})", facts.origin, &sha256[..12])
