@@ -24,8 +24,6 @@ pub(crate) fn of_format(format: KernelFileFormat) -> Box<dyn FormatOperations> {
 fn of(format: KernelFileFormat, rocfft: Option<&RocfftFacts>) -> Box<dyn FormatOperations> {
     match format {
         KernelFileFormat::Kdb => Box::new(kdb::Kdb),
-        KernelFileFormat::RocfftCache => {
-            Box::new(rocfft.map(rocfft::RocfftCache::from_facts).unwrap_or_default())
-        }
+        KernelFileFormat::RocfftCache => Box::new(rocfft::RocfftCache(rocfft.cloned())),
     }
 }

@@ -14,34 +14,30 @@ use crate::kernel_library::RocfftFacts;
 use crate::options::KdbForm;
 use crate::rocfft::kernel_name;
 
-/// The format of the caches of one library.
-#[derive(Debug, Default)]
-pub(super) struct RocfftCache {
-    hip_version: i64,
-    generator_sum: [u8; 32],
-}
+/// The format of the caches of one library, which must be known to write one.
+pub(super) struct RocfftCache(pub(super) Option<RocfftFacts>);
 
-impl RocfftCache {
-    /// That of this library.
-    pub(super) fn from_facts(facts: &RocfftFacts) -> Self {
-        let mut generator_sum = [0; 32];
-        generator_sum.copy_from_slice(facts.generator_sum.as_ref());
-        Self { hip_version: facts.hip_version, generator_sum }
-    }
-
-    fn key(&self, key: &KernelKey, target: &Target) -> CacheKey {
-        CacheKey {
-            kernel_name: kernel_name(key).to_owned(),
-            arch: target.id().processor().to_owned(),
-            hip_version: self.hip_version,
-            generator_sum: self.generator_sum,
-        }
+/// The key of a kernel in a library's cache.
+fn cache_key(facts: &RocfftFacts, key: &KernelKey, target: &Target) -> CacheKey {
+    let mut generator_sum = [0; 32];
+    generator_sum.copy_from_slice(facts.generator_sum.as_ref());
+    CacheKey {
+        kernel_name: kernel_name(key).to_owned(),
+        arch: target.id().processor().to_owned(),
+        hip_version: facts.hip_version,
+        generator_sum,
     }
 }
 
 impl FormatOperations for RocfftCache {
     fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64> {
-        let keys = rows.keys.iter().map(|(key, _)| self.key(key, rows.target));
+        let Some(facts) = &self.0 else {
+            return Err(error::usage(
+                "failed to tell which rocFFT looks these kernels up",
+                "make the plan again, with --plans",
+            ));
+        };
+        let keys = rows.keys.iter().map(|(key, _)| cache_key(facts, key, rows.target));
         // Keys of sources come in another order than names.
         let mut order: Vec<(CacheKey, usize)> = keys.zip(0..).collect();
         order.sort();
@@ -87,8 +83,8 @@ impl FormatOperations for RocfftCache {
     }
 
     fn identity(&self, form: KdbForm) -> String {
-        let Self { hip_version, generator_sum } = self;
-        format!("{:?} {hip_version} {generator_sum:?}", layout(form))
+        let facts = self.0.as_ref().map(|facts| (facts.hip_version, facts.generator_sum));
+        format!("{:?} {facts:?}", layout(form))
     }
 }
 
