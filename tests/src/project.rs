@@ -188,6 +188,24 @@ impl Project {
         fs::set_permissions(&stand_in, executable).expect("one's own file");
     }
 
+    /// Puts a copy of a clang that reads configuration files (`clang.cfg` beside
+    /// it) into newer/bin.
+    ///
+    /// # Panics
+    /// Where there is none, or it can't be copied.
+    pub fn add_newer_clang(&self) {
+        let find = "command -v clang-19 || command -v clang-20 || command -v clang-21";
+        let clang = fs::canonicalize(tool("sh", &["-c", find], Path::new("/")).trim());
+        let clang = clang.expect("a newer clang");
+        let from = clang.parent().expect("a program's directory");
+        let at = |name: &str| self.path().join("newer").join(name);
+        fs::create_dir_all(at("bin")).expect("one's own directory");
+        fs::copy(&clang, at("bin/clang")).expect("a copy");
+        fs::copy(from.join("lld"), at("bin/lld")).expect("a copy");
+        std::os::unix::fs::symlink("lld", at("bin/ld.lld")).expect("a link");
+        std::os::unix::fs::symlink(from.join("../lib"), at("lib")).expect("a link");
+    }
+
     /// One with a stand-in for hipcc in bin, and a HIP kernel for each of
     /// these texts of defines, which `-DBROKEN` breaks.
     ///

@@ -212,26 +212,39 @@ const UNWATCHED: &str = "#!/bin/sh\nunset LD_PRELOAD\nexec hipcc \"$@\"\n";
 const SAYS_OTHERWISE: &str = "#!/bin/sh\ncase \" $* \" in\n *' -### '*) ;;\n\
                               *) set -- \"$@\" -DMORE ;;\nesac\nexec hipcc \"$@\"\n";
 
+/// Builds two kernels with a stand-in for hipcc twice; gives how many were
+/// compiled each time, and the warnings.
+fn compiled_twice(compiler: &str) -> [(u64, Vec<String>); 2] {
+    let project = Project::with_compiler(compiler, &["", ""]);
+    let build = "build --manifest kernels.toml --target gfx906 --via hipcc --hipcc bin/hipcc \
+                 --message-format json --out o";
+    let build: Vec<&str> = build.split_ascii_whitespace().collect();
+    let mut kdbs = Vec::new();
+    let twice = [(), ()].map(|()| {
+        let run = project.run(&build).expect_code(0);
+        kdbs.push(project.tree("o/kdb"));
+        let text = |warning: &serde_json::Value| warning["message"].as_str().unwrap().to_owned();
+        let compiled = run.of_type("build-finished")[0]["compiled"].as_u64().unwrap();
+        (compiled, run.of_type("warning").iter().map(text).collect())
+    });
+    assert!(kdbs[0] == kdbs[1] && kdbs[0].len() == 1);
+    twice
+}
+
 #[test]
 fn what_a_compiler_makes_that_cant_be_watched_is_for_one_build_and_that_is_said_once() {
-    for compiler in [UNWATCHED, SAYS_OTHERWISE] {
-        let project = Project::with_compiler(compiler, &["", ""]);
-        let build = "build --manifest kernels.toml --target gfx906 --via hipcc --hipcc bin/hipcc \
-                     --message-format json --out o";
-        let build: Vec<&str> = build.split_ascii_whitespace().collect();
-        let mut trees = Vec::new();
-        for _ in 0..2 {
-            let run = project.run(&build).expect_code(0);
-            assert_eq!(run.of_type("build-finished")[0]["compiled"], 2);
-            let warnings = run.of_type("warning");
-            assert_eq!(warnings.len(), 1, "{warnings:?}");
-            let told = warnings[0]["message"].as_str().unwrap();
-            assert!(
-                told.contains("2 kernels") && told.contains("the next build compiles them again"),
-                "{told}"
-            );
-            trees.push(project.tree("o/kdb"));
-        }
-        assert!(trees[0] == trees[1] && trees[0].len() == 1);
+    for (compiled, warnings) in compiled_twice(UNWATCHED) {
+        assert_eq!((compiled, warnings.len()), (2, 1), "{warnings:?}");
+        let told = &warnings[0];
+        assert!(
+            told.contains("2 kernels") && told.contains("the next build compiles them again"),
+            "{told}"
+        );
     }
+}
+
+#[test]
+fn what_a_wrapper_makes_is_kept_though_it_says_otherwise_when_it_is_asked() {
+    let [(first, warnings), (second, _)] = compiled_twice(SAYS_OTHERWISE);
+    assert_eq!((first, second), (2, 0), "{warnings:?}");
 }

@@ -448,17 +448,16 @@ fn what_a_killed_build_asked_a_driver_in_is_swept_away() {
 fn a_new_header_in_front_of_the_one_that_was_read_is_read() {
     let project = Project::new();
     let root = project.path().display().to_string();
-    let first_and_second = format!("-isystem {root}/first -isystem {root}/second");
+    let first_and_second = format!("-isystem '{root}/first' -isystem '{root}/second'");
+    project.add_compiler(&format!("#!/bin/sh\nexec hipcc {first_and_second} \"$@\"\n"));
     project
         .write("k.cpp", "#include <zqv.h>\nextern \"C\" __global__ void k(int* x) { *x = ZQV; }\n");
     project.write_manifest("k.cpp", ["-DX=1".to_owned()].into_iter());
     project.write("first/other.h", "");
     project.write("second/zqv.h", "#define ZQV 3\n");
     let run = |arguments: &[&str]| {
-        let more = ["--message-format", "json"];
-        let mut command = project.command(&[arguments, &INPUT, &more].concat());
-        command.env("HIPCC_COMPILE_FLAGS_APPEND", &first_and_second);
-        finish(command).expect_code(0)
+        let more = ["--hipcc", "bin/hipcc", "--message-format", "json"];
+        project.run(&[arguments, &INPUT, &more].concat()).expect_code(0)
     };
     let compiled = || {
         let run = run(&["build", "--out", "o"]);
@@ -484,7 +483,8 @@ fn a_new_header_in_front_of_the_one_that_was_read_is_read() {
 fn a_file_that_a_header_only_asks_for_is_noticed_when_it_comes() {
     let project = Project::new();
     let root = project.path().display().to_string();
-    let first_and_second = format!("-isystem {root}/first -isystem {root}/second");
+    let first_and_second = format!("-isystem '{root}/first' -isystem '{root}/second'");
+    project.add_compiler(&format!("#!/bin/sh\nexec hipcc {first_and_second} \"$@\"\n"));
     let source = "#include <sub/zqv.h>\n#if __has_include(<option.h>)\n#define O 1\n#else\n\
                   #define O 2\n#endif\nextern \"C\" __global__ void k(int* x) { *x = ZQV + O; }\n";
     project.write("k.cpp", source);
@@ -501,11 +501,9 @@ fn a_file_that_a_header_only_asks_for_is_noticed_when_it_comes() {
             project.write(change, "#define ZQV 40\n");
         }
         for compiled in [1, 0] {
-            let more = ["--message-format", "json"];
-            let mut command =
-                project.command(&[&["build", "--out", "o"], &INPUT[..], &more].concat());
-            command.env("HIPCC_COMPILE_FLAGS_APPEND", &first_and_second);
-            let run = finish(command).expect_code(0);
+            let more = ["--hipcc", "bin/hipcc", "--message-format", "json"];
+            let arguments = [&["build", "--out", "o"], &INPUT[..], &more].concat();
+            let run = project.run(&arguments).expect_code(0);
             assert_eq!(run.of_type("build-finished")[0]["compiled"], compiled, "{change}");
         }
         let now = project.tree("o/kdb");
@@ -514,22 +512,10 @@ fn a_file_that_a_header_only_asks_for_is_noticed_when_it_comes() {
     }
 }
 
-/// A copy of a clang that reads configuration files, in a prefix of its own.
-fn newer_clang(project: &Project) {
-    let find = "command -v clang-19 || command -v clang-20 || command -v clang-21";
-    let clang = fs::canonicalize(tool("sh", &["-c", find], Path::new("/")).trim()).unwrap();
-    let from = clang.parent().unwrap();
-    let at = |name: &str| project.path().join("newer").join(name);
-    copy(&clang, &at("bin/clang"));
-    copy(&from.join("lld"), &at("bin/lld"));
-    std::os::unix::fs::symlink("lld", at("bin/ld.lld")).unwrap();
-    std::os::unix::fs::symlink(from.join("../lib"), at("lib")).unwrap();
-}
-
 #[test]
 fn clangs_configuration_files_are_part_of_the_toolchain() {
     let project = Project::new();
-    newer_clang(&project);
+    project.add_newer_clang();
     project.write(
         "k.cl",
         "#ifndef V\n#define V 1\n#endif\n__kernel void k(__global int* x) { *x = V; }\n",

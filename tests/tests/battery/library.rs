@@ -25,35 +25,38 @@ pub(crate) type Outcome = BTreeMap<String, Result<String, String>>;
 pub(crate) struct Library {
     pub(crate) kernels: Vec<Kernel>,
     compiler: Vec<String>,
-    environment: Vec<(&'static str, String)>,
     root: PathBuf,
     project: Project,
 }
 
-/// Where `hipcc` searches for headers of its own, in this order.
+/// Where the newer clang searches for headers of its own, in this order.
 const SEARCHED: [&str; 2] = ["system/first", "system/second"];
 
 impl Library {
-    /// For a hipcc that searches two directories more.
-    pub(crate) fn of_hipcc(kernels: Vec<Kernel>) -> Self {
-        let mut library = Self::of_compiler(kernels, Vec::new());
+    /// For a newer clang, whose configuration file names two directories more.
+    pub(crate) fn of_newer_clang(kernels: Vec<Kernel>) -> Self {
+        let mut library = Self::of_hipcc(kernels);
+        library.project.add_newer_clang();
         let searched = SEARCHED.map(|dir| {
             let dir = library.root.join(dir);
             fs::create_dir_all(&dir).unwrap();
-            format!("-isystem {}", dir.display())
+            format!("-isystem {}\n", dir.display())
         });
-        library.environment = vec![("HIPCC_COMPILE_FLAGS_APPEND", searched.join(" "))];
+        library.project.write("newer/bin/clang.cfg", &searched.concat());
+        let clang = library.root.join("newer/bin/clang");
+        library.compiler = vec!["--clang".to_owned(), clang.display().to_string()];
         library
     }
 
-    pub(crate) fn of_compiler(kernels: Vec<Kernel>, compiler: Vec<String>) -> Self {
+    /// For the usual compilers.
+    pub(crate) fn of_hipcc(kernels: Vec<Kernel>) -> Self {
         let project = Project::new();
         let root = project.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("lib/shared")).unwrap();
         kernels.iter().for_each(|kernel| kernel.write(&root));
         let entries = kernels.iter().map(|kernel| kernel.manifest_entry(&root));
         project.write("lib/kernels.toml", &entries.fold(HEAD.to_owned(), |text, it| text + &it));
-        Self { kernels, compiler, environment: Vec::new(), root, project }
+        Self { kernels, compiler: Vec::new(), root, project }
     }
 
     /// Changes what each case says.
@@ -66,7 +69,6 @@ impl Library {
         let mut command = self.project.command(words);
         command.args(["--message-format", "json"]).args(&self.compiler);
         command.current_dir(self.root.join("lib"));
-        command.envs(self.environment.iter().map(|(name, value)| (*name, value)));
         command
     }
 
@@ -163,7 +165,6 @@ impl Library {
         let arguments = job["arguments"].as_array().unwrap().iter();
         let mut driver = command(toolchain[field].as_str().unwrap());
         driver.args(arguments.map(|word| word.as_str().unwrap().replace("{device-libs}", libs)));
-        driver.envs(self.environment.iter().map(|(name, value)| (*name, value)));
         driver.arg("-o").arg(objects.join(&kernel.name)).current_dir(self.root.join("lib"));
         let run = finish(driver);
         assert_eq!(run.code, Some(0), "{}: {}", kernel.name, run.stderr);

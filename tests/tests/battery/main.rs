@@ -48,8 +48,7 @@ fn what_changed_decides_and_nothing_else_is_read_or_written() {
 fn what_a_newer_clang_alone_reads_decides_too() {
     let newer = |kernel: &Kernel| kernel.case.clang == Some(19);
     let kernels: Vec<_> = cases::kernels().into_iter().filter(newer).collect();
-    let compiler = ["--clang", "clang-19"].map(str::to_owned).to_vec();
-    let library = Library::of_compiler(kernels, compiler);
+    let library = Library::of_newer_clang(kernels);
     let before = [("before".to_owned(), library.build(("auto", "2"), "cache").0)];
     library.change();
     let after = [
