@@ -161,10 +161,11 @@ impl Library {
         let mut jobs = jobs.as_array().unwrap().iter();
         let job = jobs.find(|job| job["key"]["kernel_name"] == file.as_str()).unwrap();
         let field = if job["program"] == "clang" { "clang" } else { "program" };
-        let libs = toolchain["device_libs"].as_str().unwrap();
+        let [libs, rocm] = ["device_libs", "rocm"].map(|field| toolchain[field].as_str().unwrap());
         let arguments = job["arguments"].as_array().unwrap().iter();
         let mut driver = command(toolchain[field].as_str().unwrap());
-        driver.args(arguments.map(|word| word.as_str().unwrap().replace("{device-libs}", libs)));
+        let filled = |word: &str| word.replace("{device-libs}", libs).replace("{rocm}", rocm);
+        driver.args(arguments.map(|word| filled(word.as_str().unwrap())));
         driver.arg("-o").arg(objects.join(&kernel.name)).current_dir(self.root.join("lib"));
         let run = finish(driver);
         assert_eq!(run.code, Some(0), "{}: {}", kernel.name, run.stderr);
