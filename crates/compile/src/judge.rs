@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use gfxpack_launch::{self as launch, Direct, Run, TemplateValues, depfile_paths, searched};
@@ -327,12 +326,10 @@ fn untold(
     // Source: LLVM, `llvm/lib/Support/Path.cpp`, `native`, by which clang lists
     // `\` in a name as `/`.
     fn listed_as(path: &Path) -> Cow<'_, Path> {
-        let name = path.as_os_str().as_bytes();
-        if !name.contains(&b'\\') {
-            return path.into();
+        match path.to_str() {
+            Some(name) if name.contains('\\') => PathBuf::from(name.replace('\\', "/")).into(),
+            _ => path.into(),
         }
-        let name = name.iter().map(|&byte| if byte == b'\\' { b'/' } else { byte }).collect();
-        PathBuf::from(OsString::from_vec(name)).into()
     }
     let asked: HashSet<Cow<'_, Path>> = found.map(|ask| listed_as(&ask.path)).collect();
     let precompiled = run.read_before.as_ref();
