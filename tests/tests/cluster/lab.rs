@@ -13,7 +13,6 @@ case " $* " in *" -### "*) exec hipcc "$@" ;; esac
 waits_at() { [ -p "$here/$1" ] && { read -r word < "$here/$1"; true; }; }
 for word in "$@"; do
     case $word in
-        -DN=*) if [ -e "$here/kill-all" ]; then kill -KILL $$; fi ;;
         -DFAULT=hang-once) if waits_at hang; then sleep 100000; fi ;;
         -DFAULT=kill-once) if waits_at kill-once; then kill -KILL $$; fi ;;
         -DFAULT=kill) if [ -e "$here/kill" ]; then kill -KILL $$; fi ;;

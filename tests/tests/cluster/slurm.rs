@@ -110,12 +110,12 @@ pub(crate) fn run_what_is_missing_alone(project: &Project, slurm: &mut Slurm, ou
     let error = &run.of_type("error")[0];
     assert_eq!(error["exit_code"], 1);
     assert!(error["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{error}");
-    // Whatever were compiled would be killed.
-    project.write("bin/kill-all", "");
     let run = submit(project, slurm, out, "3", &[]).expect_code(0);
     assert!(run.stderr.contains(&format!("submitted shards {shard} of 3")), "{}", run.stderr);
     let run = wait(project, slurm, out, &[]).expect_code(0);
     assert!(run.stdout.contains("3 of 3 shards are done"), "{}", run.stdout);
+    let states = project.text(&manifest);
+    assert!(!states.contains("\"ok\""), "something was compiled again: {states}");
 }
 
 /// A shard with refused kernels is done, and whoever waits hears of them.
