@@ -42,7 +42,8 @@ const INTERPRETERS: [&str; 2] = ["/bin/sh", "/usr/bin/perl"];
 
 /// The first file with a part in what a driver answered that is neither the
 /// toolchain's compiler nor known to pass everything on. The record is of all
-/// that ran when `program` was asked.
+/// that ran when `program` was asked. A program that starts that compiler itself
+/// is taken for hipcc, which does the same.
 pub(crate) fn stranger(program: &Path, toolchain: &Toolchain, record: &Record) -> Option<PathBuf> {
     let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let program = real(program);
