@@ -3,7 +3,7 @@
 //! .debs; with `--source`, the source tarball that distributions build from;
 //! with `--recipes`, what they build from it.
 
-mod clean_root;
+pub(crate) mod clean_root;
 mod library;
 mod lintian;
 mod recipes;

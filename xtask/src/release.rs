@@ -14,10 +14,13 @@ use xshell::{Shell, cmd};
 use self::key::Key;
 use crate::ci::Ci;
 use crate::crates::Crates;
-use crate::dist;
+use crate::dist::{self, clean_root};
 use crate::files::files;
 use crate::root::{VERSION, root};
 use crate::say::say;
+
+/// The suite of Debian whose tools build gfxpack's own source package.
+const SUITE: &str = "sid";
 
 /// Make everything that a release consists of, in one directory, and check it
 ///
@@ -39,7 +42,8 @@ pub(crate) struct Release {
     /// Who builds, for the provenance: an address that names this machine or service
     #[arg(long, value_name = "URL", default_value = concat!(env!("CARGO_PKG_REPOSITORY"), "/xtask/release"))]
     builder: String,
-    /// Leave out `cargo xtask ci` and `cargo xtask crates`, which were run for this commit
+    /// Leave out `cargo xtask ci`, `cargo xtask crates` and `cargo xtask dist --clean-root`, which
+    /// were run for this commit
     #[arg(long)]
     skip_tests: bool,
     /// Install what is missing from the system's packages, saying first what and why
@@ -57,6 +61,9 @@ impl Release {
         self.check_commit(sh)?;
         judges::ensure_tools(sh, self.setup)?;
         dist::ensure_tools(sh, self.setup)?;
+        if !self.skip_tests {
+            clean_root::ensure_possible(sh, self.setup)?;
+        }
         sh.remove_path(&out)?;
         sh.create_dir(&out)?;
         let key = Key::new(sh, self.sign_key.as_deref())?;
@@ -66,6 +73,7 @@ impl Release {
         } else {
             Ci { setup: self.setup }.run(sh)?;
             Crates { no_test: false }.run(sh)?;
+            clean_root::build(sh, &root, SUITE, self.setup)?;
         }
         self.own_packages(sh, &root, &out)?;
         kernels(sh, &out, &key, self.setup)?;

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, Once, OnceLock};
 use std::time::Duration;
 
 use gfxpack_model::compiler::Program;
@@ -66,6 +66,8 @@ pub struct Drivers<'a> {
     cancel: &'a Cancel,
     /// Where they are asked, swept by a later build if this one is killed.
     scratch: OnceLock<Option<WorkDir>>,
+    /// Whether it was said that a driver has to run every command.
+    told_of: Once,
     /// Whose answers were compared with those for a whole command.
     compared: Mutex<HashMap<Kind, Arc<OnceLock<bool>>>>,
     known: Mutex<HashMap<CommandKey, Arc<OnceLock<Answer>>>>,
@@ -92,8 +94,8 @@ impl<'a> Drivers<'a> {
         cancel: &'a Cancel,
     ) -> Self {
         let (compared, known) = (Mutex::default(), Mutex::default());
-        let scratch = OnceLock::new();
-        Self { toolchains, kept, keeps: true, looks, cancel, scratch, compared, known }
+        let (scratch, told_of) = (OnceLock::new(), Once::new());
+        Self { toolchains, kept, keeps: true, looks, cancel, scratch, told_of, compared, known }
     }
 
     /// The same, but nothing is written.
@@ -198,7 +200,14 @@ impl<'a> Drivers<'a> {
             .map_err(|reason| tracing::debug!(%reason, "a driver has to run every command"))
             .ok()?;
         if let Some(path) = wrappers::stranger(program, toolchain, &record) {
-            tracing::debug!(path = %path.display(), "not known to pass everything on");
+            let program = toolchain.program(key.program).display();
+            self.told_of.call_once(|| {
+                tracing::warn!(
+                    "{program} is started for every kernel, which takes longer, since {} may look \
+                     at what it is given",
+                    path.display()
+                );
+            });
             return None;
         }
         let kind = (key.toolchain, key.program, key.language);

@@ -331,7 +331,7 @@ pub(crate) fn check<'a>(
     options: &PackageOptions,
 ) -> Result<()> {
     if options.formats.contains(&PackageFormat::Wheel)
-        && !release.consumer.properties().has_wheels_and_windows
+        && !release.consumer.properties().supports_wheels_and_windows
     {
         return Err(error::usage(
             "failed to make wheels of these kernels: MIOpen does not read them",
@@ -372,7 +372,7 @@ fn check_windows(release: &Release, options: &PackageOptions) -> Result<()> {
             "choose a tarball: --format tar.gz",
         ));
     }
-    if !release.consumer.properties().has_wheels_and_windows {
+    if !release.consumer.properties().supports_wheels_and_windows {
         return Err(error::usage(
             "failed to use --layout windows for these kernels: MIOpen does not read them",
             "leave it out",

@@ -26,7 +26,7 @@ pub struct ConsumerProperties {
     /// Whether the file for exactly a GPU's compute units keeps it from the one for any number.
     pub exact_hides_device_wide: bool,
     /// Whether it looks into Python packages, and in ROCm's directory on Windows.
-    pub has_wheels_and_windows: bool,
+    pub supports_wheels_and_windows: bool,
     /// Where the files are installed.
     pub(crate) directory: fn(&InstallLayout, library: &str) -> String,
     /// The other way round: the layout that has its files in this directory.
@@ -58,7 +58,7 @@ pub struct ConsumerProperties {
 const MIOPEN: ConsumerProperties = ConsumerProperties {
     format: KernelFileFormat::Kdb,
     exact_hides_device_wide: true,
-    has_wheels_and_windows: true,
+    supports_wheels_and_windows: true,
     directory: |layout, _| layout.kdb_dir(),
     layout: |directory| {
         let (layout, library) = InstallLayout::of_dir(directory)?;
@@ -80,7 +80,7 @@ const MIOPEN: ConsumerProperties = ConsumerProperties {
 const RUNTIME: ConsumerProperties = ConsumerProperties {
     format: KernelFileFormat::Kdb,
     exact_hides_device_wide: false,
-    has_wheels_and_windows: false,
+    supports_wheels_and_windows: false,
     directory: |layout, library| layout.dir_of(library),
     layout: |directory| Some(InstallLayout::of_dir(directory)?.0),
     name_template: "{library}-{gfx}",
@@ -99,7 +99,7 @@ const RUNTIME: ConsumerProperties = ConsumerProperties {
 const ROCFFT: ConsumerProperties = ConsumerProperties {
     format: KernelFileFormat::RocfftCache,
     exact_hides_device_wide: false,
-    has_wheels_and_windows: false,
+    supports_wheels_and_windows: false,
     directory: |layout, _| format!("{}/rocfft", layout.library_dir()),
     layout: |directory| Some(InstallLayout::of_library_dir(directory.strip_suffix("/rocfft")?)),
     name_template: "rocfft-kernels-{gfx}",

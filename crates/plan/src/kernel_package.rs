@@ -83,7 +83,7 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
 /// kernels that nothing looks for there.
 #[must_use]
 pub fn python(release: &Release, contents: &Contents) -> Option<PackageSpec> {
-    if !release.consumer.properties().has_wheels_and_windows {
+    if !release.consumer.properties().supports_wheels_and_windows {
         return None;
     }
     let release = Release { layout: InstallLayout::Python, ..release.clone() };

@@ -17,16 +17,23 @@ const NEEDS: &[Need] = &[
     need("autopkgtest", "test the installed package", "autopkgtest", ""),
 ];
 
-/// Leaves the source package and the .debs in `target/dist/SUITE`.
-///
 /// # Errors
-/// Where the build, lintian or a test of the package fails, and for anyone but root.
-pub(super) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyhow::Result<()> {
+/// Where a tool is missing, and for anyone but root.
+pub(crate) fn ensure_possible(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, NEEDS, install)?;
     ensure!(
         cmd!(sh, "id -u").quiet().read()? == "0",
         "a clean root is made and entered by root only\nhint: run it in a container, or with sudo"
     );
+    Ok(())
+}
+
+/// Leaves the source package and the .debs in `target/dist/SUITE`.
+///
+/// # Errors
+/// Where the build, lintian or a test of the package fails, and for anyone but root.
+pub(crate) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyhow::Result<()> {
+    ensure_possible(sh, install)?;
     let tarball = source::write(sh, root)?;
     let stage = root.join("target/clean-root");
     sh.remove_path(&stage)?;
