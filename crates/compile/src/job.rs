@@ -1,6 +1,6 @@
 //! One job: a compiler started, its result checked.
 //!
-//! A job ends with an `Outcome`: an `Object` or a `FailedJob`, each with what it
+//! A job ends with an `Outcome`: an `Object` or a `Failure`, each with what it
 //! rests on, for the worker that stores it. Whoever follows a build by its events
 //! gets [`Compiled`] or [`Failure`] instead, which say what making the object, or
 //! trying to, took.
@@ -92,23 +92,21 @@ pub(crate) struct Object {
     pub(crate) site: Site,
 }
 
-/// A failure that is not stored yet.
-pub(crate) struct FailedJob {
-    pub(crate) failure: Failure,
-    /// What it rests on, as an object does; `None` where it is not to be
-    /// kept, since the next run might end otherwise.
-    pub(crate) rests_on: Option<RestsOn>,
+/// How a job ended.
+pub(crate) enum Outcome {
+    /// With an object that is not stored yet.
+    Object(Object),
+    /// With none. What that rests on, as an object does; `None` where it is
+    /// not to be kept, since the next run might end otherwise.
+    Failed(Failure, Option<RestsOn>),
 }
 
-impl From<Failure> for FailedJob {
+impl From<Failure> for Outcome {
     /// One that is not to be kept.
     fn from(failure: Failure) -> Self {
-        Self { failure, rests_on: None }
+        Self::Failed(failure, None)
     }
 }
-
-/// How a job ended.
-pub(crate) type Outcome = Result<Object, FailedJob>;
 
 /// How often a compiler is started again because it looked for files that
 /// lie among the sources and had not been laid out, or because files had just
@@ -137,25 +135,24 @@ pub(crate) fn run(
         };
         match done {
             None => {}
-            Some(Ok(mut object)) => {
+            Some(Outcome::Object(mut object)) => {
                 (object.duration, object.usage) = (started.elapsed(), spent);
-                return Ok(Ok(object));
+                return Ok(Outcome::Object(object));
             }
-            Some(Err(mut failed)) => {
-                let failure = &mut failed.failure;
+            Some(Outcome::Failed(mut failure, rests_on)) => {
                 (failure.duration, failure.usage) = (started.elapsed(), spent);
                 let is_last = at + 1 == context.launchers.len();
                 if is_last || matches!(failure.kind, FailureKind::TimedOut(_)) {
-                    return Ok(Err(failed));
+                    return Ok(Outcome::Failed(failure, rests_on));
                 }
                 // Whatever failed by a shortcut is for the driver to say.
-                let Failure { kind, output, .. } = &failed.failure;
+                let Failure { kind, output, .. } = &failure;
                 tracing::debug!(%kind, output, "a shortcut failed");
             }
         }
     }
     let endless = Failure::new(FailureKind::Endless(ROUNDS), String::new());
-    Ok(Err(Failure { duration: started.elapsed(), usage: spent, ..endless }.into()))
+    Ok(Failure { duration: started.elapsed(), usage: spent, ..endless }.into())
 }
 
 /// What came of starting a job's compiler once.
@@ -195,7 +192,7 @@ fn attempt(
             if source.kind() == io::ErrorKind::ArgumentListTooLong =>
         {
             let failure = Failure::new(FailureKind::TooLong, String::new());
-            return Ok(Attempt::Done(Box::new(Err(failure.into()))));
+            return Ok(Attempt::Done(Box::new(failure.into())));
         }
         Err(error) => return Err(error.into()),
     };
@@ -220,7 +217,7 @@ fn attempt(
         }
     };
     let done = ended(context, job, run, rests_on, &place)?;
-    if let (Ok(_), Some(reason)) = (&done, unknown) {
+    if let (Outcome::Object(_), Some(reason)) = (&done, unknown) {
         context.unwatched(job, &reason);
     }
     Ok(Attempt::Done(Box::new(done)))
@@ -239,10 +236,10 @@ fn ended(
     let (kind, rests_on) = match (run.end, rests_on) {
         (End::Cancelled, _) => return Err(CompileError::Interrupted),
         (_, Err(kind)) => (kind, None),
-        (End::Exited(0), Ok(rests_on)) => match checked_object(job, place.output)? {
+        (End::Exited(0), Ok(rests_on)) => match checked(job, read_output(place.output)?) {
             Ok(bytes) => {
                 let rests_on = rests_on.unwrap_or_else(RestsOn::nothing_known);
-                return Ok(Ok(Object { bytes, rests_on, duration, usage, site }));
+                return Ok(Outcome::Object(Object { bytes, rests_on, duration, usage, site }));
             }
             Err(kind) => (kind, rests_on),
         },
@@ -261,15 +258,15 @@ fn ended(
     let failure = Failure::new(kind, run.output);
     // The driver's word is the one that is told.
     let keep = run.by_driver && failure.is_kernels_fault();
-    Ok(Err(FailedJob { failure, rests_on: rests_on.filter(|_| keep) }))
+    Ok(Outcome::Failed(failure, rests_on.filter(|_| keep)))
 }
 
-fn checked_object(job: &Job, file: &Path) -> Result<Result<Vec<u8>, FailureKind>, CompileError> {
-    match fs::read(file) {
-        Ok(bytes) => Ok(checked(job, bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Err(FailureKind::NoOutput)),
-        Err(error) => Err(CompileError::io("read", file)(error)),
-    }
+/// What a compiler wrote; nothing where it made no file.
+fn read_output(file: &Path) -> Result<Vec<u8>, CompileError> {
+    fs::read(file).or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(Vec::new()),
+        _ => Err(CompileError::io("read", file)(error)),
+    })
 }
 
 /// The bytes, if they are an object that a kdb of the job's target takes.

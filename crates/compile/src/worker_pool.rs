@@ -10,7 +10,7 @@ use crate::context::BuildContext;
 use crate::costs::usual_memory;
 use crate::error::CompileError;
 use crate::event::{Event, JobRun};
-use crate::job::{Compiled, FailedJob, Object, Outcome, Site};
+use crate::job::{Compiled, Object, Outcome, Site};
 use crate::local::LocalContext;
 use crate::memory_limiter::{MemoryLimiter, Permit};
 use crate::remote::{RemoteContext, RemoteOutcome};
@@ -120,7 +120,7 @@ impl WorkerPool<'_> {
         // compiler that it is kept for.
         let check = || self.context.toolchains[job.toolchain.0].check_identity(job.language);
         match self.run(worker, index, sender)? {
-            Ok(Object { bytes, rests_on, duration, usage, site }) => {
+            Outcome::Object(Object { bytes, rests_on, duration, usage, site }) => {
                 check()?;
                 let about = About::from_job(job);
                 let info = self.store.insert(job.digest, &bytes, &about, &rests_on)?;
@@ -130,7 +130,7 @@ impl WorkerPool<'_> {
                 let compiled = Compiled { size: info.size, duration, usage, site };
                 report(sender, Event::Finished { job: index, run, compiled }, Some(info));
             }
-            Err(FailedJob { failure, rests_on }) => {
+            Outcome::Failed(failure, rests_on) => {
                 if let Some(rests_on) = rests_on {
                     check()?;
                     let about = About::from_job(job);

@@ -110,8 +110,8 @@ impl<'a> Toolchains<'a> {
                     continue;
                 }
                 match self.fits(index, &toolchain, languages)? {
-                    Ok(()) => return Ok(toolchain),
-                    Err(words) => *refusal = Some(words),
+                    Verdict::Fits => return Ok(toolchain),
+                    Verdict::Fails(words) => *refusal = Some(words),
                 }
             }
         }
@@ -135,7 +135,7 @@ impl<'a> Toolchains<'a> {
                 let Some(toolchain) = variant.filter(|variant| variant.digest == digest) else {
                     continue;
                 };
-                if self.fits(index, &toolchain, languages)?.is_ok() {
+                if let Verdict::Fits = self.fits(index, &toolchain, languages)? {
                     return Ok(Some(toolchain));
                 }
             }
@@ -215,8 +215,8 @@ impl<'a> Toolchains<'a> {
                     continue;
                 }
                 match self.fits(index, toolchain, &only)? {
-                    Ok(()) => builds.extend(new.into_iter().map(|name| (name, supplied))),
-                    Err(words) => {
+                    Verdict::Fits => builds.extend(new.into_iter().map(|name| (name, supplied))),
+                    Verdict::Fails(words) => {
                         listed.refused.push((language, words));
                         break;
                     }
@@ -294,7 +294,7 @@ impl<'a> Toolchains<'a> {
             toolchain.supply(&ask)?;
         }
         if toolchain.hipcc.is_some() {
-            return Ok(Ok(()));
+            return Ok(Verdict::Fits);
         }
         for language in languages {
             let Some(trial) = Trial::new(toolchain, *language, self.trial) else { continue };
@@ -305,18 +305,18 @@ impl<'a> Toolchains<'a> {
                     let here = if self.keep { toolchain } else { &here };
                     here.supply(&ask)?;
                     let run = Trial::new(here, *language, self.trial).map(|trial| trial.run(&ask));
-                    let verdict = run.unwrap_or(Ok(Ok(())))?;
+                    let verdict = run.unwrap_or(Ok(Verdict::Fits))?;
                     if self.keep {
                         trial.remember(self.cache, &verdict);
                     }
                     verdict
                 }
             };
-            if verdict.is_err() {
+            if let Verdict::Fails(_) = verdict {
                 return Ok(verdict);
             }
         }
-        Ok(Ok(()))
+        Ok(Verdict::Fits)
     }
 
     fn unbuildable(

@@ -43,8 +43,13 @@ const PASSING: &str = "file not found";
 /// output. The name is that of the source, in the directory that it runs in.
 pub type TrialArguments = fn(Language, &TargetId, &CompilerFacts, &str) -> (Program, Args);
 
-/// How a trial went: nothing to say, or the compiler's words.
-pub(crate) type Verdict = Result<(), String>;
+/// How a trial went.
+pub(crate) enum Verdict {
+    /// The parts fit together.
+    Fits,
+    /// They do not: the compiler's words.
+    Fails(String),
+}
 
 /// A trial as it would be run.
 pub(crate) struct Trial<'a> {
@@ -91,13 +96,18 @@ impl<'a> Trial<'a> {
     /// The verdict of an earlier run, if `cache` has it.
     pub(crate) fn known(&self, cache: &Path) -> Option<Verdict> {
         let text = fs::read(self.file_in(cache)).ok()?;
-        serde_json::from_slice::<Option<String>>(&text).ok().map(|words| words.map_or(Ok(()), Err))
+        serde_json::from_slice::<Option<String>>(&text)
+            .ok()
+            .map(|words| words.map_or(Verdict::Fits, Verdict::Fails))
     }
 
     /// Keeps a verdict for later runs; where that is impossible, they try
     /// again.
     pub(crate) fn remember(&self, cache: &Path, verdict: &Verdict) {
-        let words = verdict.as_ref().err();
+        let words = match verdict {
+            Verdict::Fits => None,
+            Verdict::Fails(words) => Some(words),
+        };
         if !words.is_some_and(|words| words.contains(PASSING)) {
             let text = serde_json::to_vec(&words).expect("plain data");
             write_atomic(&self.file_in(cache), &[&text]).ok();
@@ -119,16 +129,16 @@ impl<'a> Trial<'a> {
         let verdict = if output.ok() {
             let bytes = fs::read(&made).unwrap_or_default();
             match code_object::check_for_kdb(&bytes, &self.target) {
-                Ok(()) => Ok(()),
+                Ok(()) => Verdict::Fits,
                 Err(UnfitError::OtherTarget { .. }) => {
-                    Err("it makes objects for other targets than asked".to_owned())
+                    Verdict::Fails("it makes objects for other targets than asked".to_owned())
                 }
-                Err(error) => Err(error.to_string()),
+                Err(error) => Verdict::Fails(error.to_string()),
             }
         } else {
             let told = output.stderr.lines().find(|line| line.contains("error:"));
             let told = told.or(output.stderr.lines().last()).unwrap_or("it says nothing");
-            Err(told.trim().to_owned())
+            Verdict::Fails(told.trim().to_owned())
         };
         fs::remove_file(&made).ok();
         Ok(verdict)

@@ -122,7 +122,7 @@ impl<'a> RemoteContext<'a> {
             usage: Usage::default(),
             site: Site::Remote { worker: outcome.worker, cached: outcome.cached },
         };
-        Ok(RemoteOutcome::Done(Box::new(Ok(object))))
+        Ok(RemoteOutcome::Done(Box::new(Outcome::Object(object))))
     }
 }
 
@@ -141,7 +141,7 @@ fn without_answer(
                 site: Site::Remote { worker: String::new(), cached: false },
                 ..Failure::new(FailureKind::TimedOut(time_limit), String::new())
             };
-            Ok(RemoteOutcome::Done(Box::new(Err(failure.into()))))
+            Ok(RemoteOutcome::Done(Box::new(failure.into())))
         }
         RemoteError::Lost { .. } => {
             Ok(RemoteOutcome::Here(Some(format!("{error}; it is compiled here"))))

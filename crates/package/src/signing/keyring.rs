@@ -19,6 +19,15 @@ const GPGCONF: SystemTool =
 /// What gpg writes besides the keys that it imports, in bytes.
 const ROOM: usize = 64 << 10;
 
+/// What came of a clear-signed file.
+#[derive(Debug)]
+pub(crate) enum ClearSigned {
+    /// What was signed.
+    Text(Vec<u8>),
+    /// Why the signature does not count.
+    Refused(Finding),
+}
+
 /// Public keys whose signatures are trusted, and no others.
 #[derive(Debug)]
 pub struct Keyring {
@@ -84,23 +93,20 @@ impl Keyring {
         self.check_file(signature, &path)
     }
 
-    /// The text of a clear-signed file, or why its signature does not count.
+    /// Whether the signature within a clear-signed file counts.
     ///
     /// # Errors
     /// [`SigningError::File`] and [`SigningError::Tool`].
-    pub(crate) fn check_clear_signed(
-        &self,
-        signed: &[u8],
-    ) -> Result<Result<Vec<u8>, Finding>, SigningError> {
+    pub(crate) fn check_clear_signed(&self, signed: &[u8]) -> Result<ClearSigned, SigningError> {
         if let Err(why) = clear_text(signed) {
-            return Ok(Err(why.into()));
+            return Ok(ClearSigned::Refused(why.into()));
         }
         let ran = self.run(&["--output", "-", "--decrypt"], signed)?;
         let texts = ran.status.lines().filter(|line| word(line) == Some("PLAINTEXT")).count();
         Ok(match refused(&ran.status, &ran.stderr) {
-            None if texts == 1 => Ok(ran.stdout),
-            None => Err("it is not of the one text".to_owned().into()),
-            Some(why) => Err(why),
+            None if texts == 1 => ClearSigned::Text(ran.stdout),
+            None => ClearSigned::Refused("it is not of the one text".to_owned().into()),
+            Some(why) => ClearSigned::Refused(why),
         })
     }
 

@@ -8,7 +8,7 @@ use gfxpack_model::Digest;
 use super::error::VerifyError;
 use super::listed::{check_file, optional, read, within};
 use crate::finding::Finding;
-use crate::signing::{Keyring, clear_text};
+use crate::signing::{ClearSigned, Keyring, clear_text};
 
 /// A suite: apt takes `InRelease`, and `Release` with `Release.gpg` where it
 /// finds none.
@@ -32,15 +32,22 @@ pub(super) fn check(
     let (plain, inline, detached) = (found("Release"), found("InRelease"), found("Release.gpg"));
     let within = match (&inline, keyring) {
         (Some(signed), Some(keyring)) => Some(keyring.check_clear_signed(signed)?),
-        (Some(signed), None) => Some(clear_text(signed).map_err(Finding::from)),
+        (Some(signed), None) => Some(match clear_text(signed) {
+            Ok(text) => ClearSigned::Text(text),
+            Err(why) => ClearSigned::Refused(why.into()),
+        }),
         (None, _) => None,
     };
-    match (&within, &plain) {
-        (Some(Ok(text)), Some(plain)) if text != plain => {
-            findings.push("`InRelease` says something else".to_owned().into());
+    let within = match within {
+        Some(ClearSigned::Text(text)) => Some(text),
+        Some(ClearSigned::Refused(why)) => {
+            findings.push(why.in_part("the signature of `InRelease`"));
+            None
         }
-        (Some(Err(why)), _) => findings.push(why.clone().in_part("the signature of `InRelease`")),
-        (Some(Ok(_)) | None, _) => {}
+        None => None,
+    };
+    if within.is_some() && plain.is_some() && within != plain {
+        findings.push("`InRelease` says something else".to_owned().into());
     }
     match (keyring, &plain, &detached) {
         (Some(keyring), Some(_), Some(signature)) => {
@@ -48,15 +55,15 @@ pub(super) fn check(
             findings.extend(refused.map(|why| why.in_part("its signature")));
         }
         // apt needs one of the two.
-        (Some(_), Some(_), None) if within.is_none() => {
+        (Some(_), Some(_), None) if inline.is_none() => {
             let why = "it is not signed: there is neither `InRelease` nor `Release.gpg`";
             findings.push(Finding::unsigned(why));
         }
         _ => {}
     }
-    let (index, bytes) = match (plain, within) {
+    let (index, bytes) = match (plain, inline) {
         (Some(plain), _) => (release, plain),
-        (None, Some(text)) => (top.join("InRelease"), text.unwrap_or_default()),
+        (None, Some(_)) => (top.join("InRelease"), within.unwrap_or_default()),
         (None, None) => {
             findings.push("there is neither `Release` nor `InRelease` in it".to_owned().into());
             return Ok((top.to_owned(), findings));

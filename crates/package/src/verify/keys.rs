@@ -9,7 +9,7 @@ use super::error::VerifyError;
 use super::listed::optional;
 use crate::finding::{Finding, Remedy};
 use crate::repository::{KEY_FILE, RPM_KEY_FILE};
-use crate::signing::{Keyring, SigningError};
+use crate::signing::{ClearSigned, Keyring, SigningError};
 
 /// The keys of a directory that did not make the signatures there, each with
 /// what is wrong.
@@ -45,7 +45,10 @@ fn one(key: &Path, signed: &[Signed]) -> Result<Option<Finding>, VerifyError> {
         let Some(signature) = optional(signature).unwrap_or_default() else { continue };
         let refused = match file {
             Some(file) => keyring.check_file(&signature, file)?,
-            None => keyring.check_clear_signed(&signature)?.err(),
+            None => match keyring.check_clear_signed(&signature)? {
+                ClearSigned::Text(_) => None,
+                ClearSigned::Refused(why) => Some(why),
+            },
         };
         // A damaged signature is not the key's fault.
         if let Some(why) = refused.filter(|why| why.remedy == Remedy::Sign) {
