@@ -2,7 +2,7 @@
 //! it rests on.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use gfxpack_launch::{self as launch, Direct, Run, TemplateValues, depfile_paths,
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
-    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, driver_places,
-    settle, tidy_below,
+    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What,
+    driver_places, settle, tidy_below,
 };
 use gfxpack_process::{End, Timestamp};
 use gfxpack_toolchain::Toolchain;
@@ -20,6 +20,7 @@ use gfxpack_toolchain::Toolchain;
 use crate::context::BuildContext;
 use crate::current::name_of;
 use crate::error::CompileError;
+use crate::source_surroundings::place_of;
 use crate::stage::Stage;
 use crate::store::RestsOn;
 
@@ -91,6 +92,9 @@ pub(crate) fn judge(
         return Ok(Judged::Unknown(format!(
             "the compiler lists `{name}`, and was not seen to read it"
         )));
+    }
+    if let Some(judged) = same_elsewhere(context, stage, &asked.sources, run, &records) {
+        return Ok(judged);
     }
     let shared = run.read_before.iter().flat_map(|before| before.answers.iter().cloned()).collect();
     let commands = direct.map(|(_, commands)| commands.digest);
@@ -165,9 +169,9 @@ impl Asked {
         for (below, asked) in asked {
             let laid_out = || stage.found(context.sources, &below);
             if let Some(answer) = asked.found.then(laid_out).flatten() {
-                // By way of `..`, another file may lie there.
-                let digests = context.looks.digests();
-                if context.sources.is_other(stage.source(), &below, &answer, digests) {
+                // By way of `..`, another file may lie there. A directory is
+                // judged by what it holds.
+                if !answer.is_directory() && stage.is_other(context.sources, &below) {
                     self.reads.get_or_insert(below.clone());
                 }
                 self.sources.insert((below.clone(), answer));
@@ -202,10 +206,8 @@ impl Asked {
                     self.reads.get_or_insert(tidy);
                 }
             }
-            _ => {
-                stage.add(context.sources, &below)?;
-                self.again = true;
-            }
+            _ if stage.add(context.sources, &below)? => self.again = true,
+            _ => drop(self.reads.get_or_insert(below)),
         }
         Ok(())
     }
@@ -300,6 +302,44 @@ fn places(
         }
     }
     places
+}
+
+/// Where a file elsewhere was read that has the content of one of the sources.
+/// Whether they are one file decides what `#pragma once` does, and is laid out
+/// and remembered of files among the sources alone.
+fn same_elsewhere(
+    context: &BuildContext<'_>,
+    stage: &Stage,
+    asked: &BTreeSet<(PathBuf, Answer)>,
+    run: &Run,
+    records: &[&Record],
+) -> Option<Judged> {
+    let planned = &context.sources.sources()[stage.source().0].files;
+    let planned = planned.iter().map(|file| (Path::new(&file.path), file.digest));
+    let looked_for = asked.iter().filter_map(|(below, answer)| Some((&**below, answer.digest()?)));
+    let mut by_size: HashMap<u64, Vec<(&Path, Digest)>> = HashMap::new();
+    for (below, digest) in planned.chain(looked_for) {
+        let size = fs::metadata(stage.dir().join(below)).map_or(0, |meta| meta.len());
+        by_size.entry(size).or_default().push((below, digest));
+    }
+    by_size.remove(&0);
+    let asks = records.iter().flat_map(|record| &record.asks);
+    let opened = asks.filter(|ask| matches!(ask.what, What::Open { .. }) && ask.error.is_none());
+    let before = run.read_before.iter().flat_map(|before| before.files.iter());
+    let mut read = opened.map(|ask| &ask.path).chain(before);
+    read.find_map(|path| {
+        let elsewhere = !path.starts_with(stage.dir());
+        let size = fs::metadata(path).ok().filter(|_| elsewhere)?.len();
+        let candidates = by_size.get(&size)?;
+        let digest = context.looks.digests().digest(path).ok()?;
+        let (below, _) = candidates.iter().find(|(_, own)| *own == digest)?;
+        if context.sources.place(stage.source(), below) == place_of(path) {
+            return Some(Judged::Reads(path.clone()));
+        }
+        let (below, path) = (below.display(), path.display());
+        let reason = format!("`{below}` has the content of `{path}`, and could become that file");
+        Some(Judged::Unknown(reason))
+    })
 }
 
 /// A file that the compiler lists as read, but was not seen to ask for, neither

@@ -60,7 +60,7 @@ pub use remote_error::RemoteError;
 pub use shared::{SharedCache, SharedStore, Upload};
 pub use source::SourceSet;
 pub use source_dirs::SourceDirs;
-pub use source_surroundings::{StoredContent, Trees};
+pub use source_surroundings::{SourceDirectories, StoredContent};
 pub use store::VERSION as STORE_VERSION;
 pub use store::{
     About, Damaged, Evicted, Limits, Now, ObjectInfo, ObjectStore, OldStore, RestsOn, StoreStats,

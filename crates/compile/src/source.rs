@@ -14,15 +14,15 @@ use gfxpack_plan::InputFault;
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
 use gfxpack_plan::stored::{SourceTrees, Tree};
-use gfxpack_process::watch::{Answer, Answers};
-use gfxpack_process::{FileDigests, Identity};
+use gfxpack_process::FileDigests;
+use gfxpack_process::watch::{Answer, Answers, tidy_below};
 
 use crate::error::CompileError;
 use crate::source_dirs::SourceDirs;
 use crate::source_surroundings::{
-    ClosureOrigin, FilePlace, SourceDirectories, StoredContent, StoredDirectories,
+    ClosureOrigin, FilePlace, SourceDirectories, StoredContent, StoredDirectories, include_root,
+    place_of,
 };
-use crate::source_surroundings::{Trees, include_root};
 
 /// The sources of a build, each file read once.
 #[derive(Debug, Default)]
@@ -114,16 +114,13 @@ impl SourceSet {
         Ok(Self { closures, origins, sources: sources.to_vec(), ..Self::default() })
     }
 
-    /// What lies below the directories that the sources come from, for a plan
-    /// that is stored: of what lies in a directory of `apart`, nothing; of the
-    /// files, the smallest with their contents, so many bytes in all.
-    #[must_use]
-    pub fn trees(&self, apart: &[PathBuf], bytes: u64) -> Trees {
-        let here = self.origins.iter().filter_map(|origin| match origin {
+    /// The directories that the sources come from, in their order; none of a
+    /// source that comes with a stored plan.
+    pub fn directories(&self) -> impl Iterator<Item = &SourceDirectories> {
+        self.origins.iter().filter_map(|origin| match origin {
             ClosureOrigin::Here(dirs) => Some(dirs),
             ClosureOrigin::Stored(_) => None,
-        });
-        Trees::below(here, apart, bytes)
+        })
     }
 
     /// Whether a source comes with a stored plan.
@@ -180,8 +177,10 @@ impl SourceSet {
             );
             return Err(InputFault::UnreadableSource { name: staged.to_owned(), reason });
         }
-        let placed = self.closure(real, staged, language, include_dirs, dirs)?;
-        let mut search = search_dirs(staged, language, include_dirs);
+        let include_dirs = include_dirs.to_vec();
+        let mut here = SourceDirectories { root, include_dirs, files: BTreeMap::new() };
+        let placed = self.closure(real, staged, language, &here, dirs)?;
+        let mut search = search_dirs(staged, language, &here.include_dirs);
         if dirs.is_some() {
             // Files found by name lie flat, whoever includes them.
             search.insert(0, ".".to_owned());
@@ -192,10 +191,9 @@ impl SourceSet {
             include_dirs: search,
             files: staged_files(&placed),
         });
-        let files = placed.iter().map(|(path, (real, _))| (path.clone(), real.clone())).collect();
+        here.files = placed.iter().map(|(path, (real, _))| (path.clone(), real.clone())).collect();
         self.closures.push(placed.into_iter().map(|(path, (_, file))| (path, file)).collect());
-        let include_dirs = include_dirs.to_vec();
-        self.origins.push(ClosureOrigin::Here(SourceDirectories { root, include_dirs, files }));
+        self.origins.push(ClosureOrigin::Here(here));
         let index = SourceId(self.sources.len() - 1);
         self.loaded.insert(request, index);
         Ok(index)
@@ -207,7 +205,7 @@ impl SourceSet {
         real: &Path,
         staged: &str,
         language: Language,
-        include_dirs: &[PathBuf],
+        here: &SourceDirectories,
         dirs: Option<&SourceDirs>,
     ) -> Result<Closure, InputFault> {
         let problem =
@@ -230,8 +228,7 @@ impl SourceSet {
             if !scanned.insert(found.staged.clone()) {
                 continue;
             }
-            let next =
-                file.includes.iter().filter_map(|it| resolve(it, &found, include_dirs, dirs));
+            let next = file.includes.iter().filter_map(|it| resolve(it, &found, here, dirs));
             queue.extend(next);
             placed.entry(found.staged).or_insert((found.real, file));
         }
@@ -271,21 +268,31 @@ impl SourceSet {
 
     /// Whether a source's includes are found by name, so that they are laid out
     /// as they name each other.
-    fn is_by_name(&self, source: SourceId) -> bool {
+    pub(crate) fn is_by_name(&self, source: SourceId) -> bool {
         self.sources[source.0].include_dirs.iter().any(|dir| dir == ".")
     }
 
-    /// Whether what is laid out at a path with `..` in it is not what lies
-    /// there among the sources.
-    pub(crate) fn is_other(
-        &self,
-        source: SourceId,
-        below: &Path,
-        laid_out: &Answer,
-        digests: &FileDigests,
-    ) -> bool {
-        let leads_back = below.components().any(|part| part == Component::ParentDir);
-        leads_back && !self.is_by_name(source) && self.answer(source, below, digests) != *laid_out
+    /// Where a directory lies among the sources, without links and `..`.
+    pub(crate) fn real_dir(&self, source: SourceId, below: &Path) -> Option<PathBuf> {
+        if self.is_by_name(source) { None } else { self.origins[source.0].real_dir(below) }
+    }
+
+    /// The path without `..` of what lies at a path among the sources; `None`
+    /// outside of them. Files that are found by name lie as they are named.
+    pub(crate) fn without_parents(&self, source: SourceId, below: &Path) -> Option<PathBuf> {
+        if !leads_back(below) || self.is_by_name(source) {
+            return Some(below.to_owned());
+        }
+        let place = self.place(source, below)?;
+        let tidy = tidy_below(below);
+        if self.place(source, &tidy) == Some(place) {
+            return Some(tidy);
+        }
+        // A link is on the way.
+        match (below.parent(), below.file_name()) {
+            (Some(dir), Some(name)) => Some(self.real_dir(source, dir)?.join(name)),
+            _ => self.real_dir(source, below),
+        }
     }
 
     /// The file of a closure that is laid out at a path.
@@ -347,10 +354,9 @@ impl SourceFiles for SourceSet {
 
 /// The files of a closure, those that are one file under several names told.
 fn staged_files(placed: &Closure) -> Vec<StagedFile> {
-    let mut first: HashMap<(u64, u64), &str> = HashMap::new();
+    let mut first: HashMap<FilePlace, &str> = HashMap::new();
     let files = placed.iter().map(|(path, (real, file))| {
-        let identity = fs::metadata(real).ok().map(|meta| Identity::from_metadata(&meta).place());
-        let same_as = identity.and_then(|identity| match first.entry(identity) {
+        let same_as = place_of(real).and_then(|place| match first.entry(place) {
             Entry::Occupied(other) => Some((*other.get()).to_owned()),
             Entry::Vacant(entry) => {
                 entry.insert(path);
@@ -360,6 +366,11 @@ fn staged_files(placed: &Closure) -> Vec<StagedFile> {
         StagedFile { path: path.clone(), digest: file.digest, same_as }
     });
     files.collect()
+}
+
+/// Whether `..` is in a path.
+pub(crate) fn leads_back(path: &Path) -> bool {
+    path.components().any(|part| part == Component::ParentDir)
 }
 
 /// Where includes are searched for in the staged directory.
@@ -382,28 +393,34 @@ fn is_below(path: &str) -> bool {
 fn resolve(
     include: &Include,
     includer: &PendingFile,
-    include_dirs: &[PathBuf],
+    here: &SourceDirectories,
     dirs: Option<&SourceDirs>,
 ) -> Option<PendingFile> {
     if include.path.starts_with('/') {
         return None;
     }
-    let place = |dir: &str| relative_path::join(dir, &include.path);
+    let laid_out = |real: PathBuf, dir: &str| {
+        let staged = relative_path::join(dir, &include.path)?;
+        // Behind a link, `..` does not lead where the text says.
+        let is_there = dirs.is_some()
+            || !leads_back(Path::new(&include.path))
+            || place_of(&real) == place_of(&here.path(Path::new(&staged)));
+        is_there.then_some(PendingFile { real, staged })
+    };
     if include.quoted
         && let Some(parent) = includer.real.parent()
         && parent.join(&include.path).is_file()
     {
         let staged_dir = includer.staged.rsplit_once('/').map_or("", |(dir, _)| dir);
-        return Some(PendingFile { real: parent.join(&include.path), staged: place(staged_dir)? });
+        return laid_out(parent.join(&include.path), staged_dir);
     }
-    for (number, dir) in include_dirs.iter().enumerate() {
+    for (number, dir) in here.include_dirs.iter().enumerate() {
         let real = dir.join(&include.path);
         if real.is_file() {
-            return Some(PendingFile { real, staged: place(&include_root(number))? });
+            return laid_out(real, &include_root(number));
         }
     }
-    let real = dirs?.nearest(&include.path, &includer.real)?.to_owned();
-    Some(PendingFile { real, staged: place("")? })
+    laid_out(dirs?.nearest(&include.path, &includer.real)?.to_owned(), "")
 }
 
 #[cfg(test)]
@@ -482,18 +499,20 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_followed_where_it_leads_and_cycles_end() {
+    fn cycles_end_and_the_way_up_from_a_link_is_left_to_the_compiler() {
         let dir = tree(&[
             ("other/deep/k.cl", "#include \"../c.h\"\n"),
-            ("other/c.h", "#include \"c.h\"\n#include \"./k/../c.h\"\n"),
-            ("proj/c.h", "#error not this one\n"),
+            ("other/c.h", ""),
+            ("proj/c.h", "#include \"c.h\"\n#include \"./d/../c.h\"\n"),
+            ("proj/d/k.cl", "#include \"../c.h\"\n"),
         ]);
         std::os::unix::fs::symlink("../other/deep", dir.path().join("proj/k")).unwrap();
         let mut set = SourceSet::default();
-        let real = dir.path().join("proj/k/k.cl");
-        let index = set.load(&real, "k/k.cl", Language::OpenclC, &[], None).unwrap();
-        let c = set.sources()[index.0].files.iter().find(|file| file.path == "c.h").unwrap();
-        assert_eq!(c.digest, Digest::of(&fs::read(dir.path().join("other/c.h")).unwrap()));
+        for (name, expected) in [("d/k.cl", &["c.h", "d/k.cl"][..]), ("k/k.cl", &["k/k.cl"])] {
+            let real = dir.path().join("proj").join(name);
+            let index = set.load(&real, name, Language::OpenclC, &[], None).unwrap();
+            assert_eq!(paths(&set, index), expected);
+        }
     }
 
     #[test]
@@ -553,8 +572,8 @@ mod tests {
         for (_, text) in set.files(index) {
             fs::write(file(stored.path(), Digest::of(text)), text).unwrap();
         }
-        let trees = set.trees(&[], 1 << 20);
-        let trees = (&trees.trees[..], &trees.sources[..]);
+        let trees = [Tree::default(), Tree::default()];
+        let trees = (&trees[..], &[SourceTrees { root: 0, include_dirs: vec![1] }][..]);
         let content = StoredContent { dir: stored.path().to_owned(), file };
         let again = SourceSet::of_stored(set.sources(), trees, |_| true, &content).unwrap();
         assert_eq!(again.files(index), set.files(index));
@@ -589,26 +608,6 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_elsewhere_by_way_of_the_directory_above_is_another_file() {
-        let dir = tree(&[
-            ("a.cl", "#include \"x.h\"\n"),
-            ("x.h", "1"),
-            ("deep/x.h", "2"),
-            ("deep/inc/y.h", ""),
-            ("sub/y.h", ""),
-        ]);
-        let mut set = SourceSet::default();
-        let include = [dir.path().join("deep/inc")];
-        let real = dir.path().join("a.cl");
-        let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
-        let digests = FileDigests::in_memory();
-        let laid_out = set.staged(index, Path::new("x.h")).unwrap();
-        let is_other = |below: &str| set.is_other(index, Path::new(below), &laid_out, &digests);
-        assert!(is_other("i0/../x.h"));
-        assert!(!is_other("sub/../x.h"));
-    }
-
-    #[test]
     fn one_file_under_two_names_stays_one() {
         let dir = tree(&[
             ("a.cl", "#include \"x.h\"\n#include \"y.h\"\n#include \"z.h\"\n"),
@@ -624,9 +623,7 @@ mod tests {
         assert_eq!(same, [None, None, Some("x.h"), None]);
         let stage = tempfile::tempdir().unwrap();
         set.stage(index, stage.path()).unwrap();
-        let place = |name: &str| {
-            Identity::from_metadata(&fs::metadata(stage.path().join(name)).unwrap()).place()
-        };
+        let place = |name: &str| place_of(&stage.path().join(name)).unwrap();
         assert!(place("x.h") == place("y.h") && place("x.h") != place("z.h"));
     }
 

@@ -9,10 +9,11 @@ use std::sync::Mutex;
 
 use gfxpack_model::{Digest, SourceId};
 use gfxpack_process::watch::{Answer, Answers, tidy_below};
-use gfxpack_process::{Identity, write_atomic};
+use gfxpack_process::write_atomic;
 
 use crate::error::CompileError;
-use crate::source::SourceSet;
+use crate::source::{SourceSet, leads_back};
+use crate::source_surroundings::place_of;
 
 /// How many directories deep a source is laid out: so many times `..` leads to
 /// nothing but what is laid out there too.
@@ -115,24 +116,49 @@ impl Stage {
         Ok(true)
     }
 
-    /// Lays out what a compiler looked for, if it is there still.
+    /// Whether what lies at a path with `..` in it is not what lies there among
+    /// the sources.
+    pub(crate) fn is_other(&self, sources: &SourceSet, below: &Path) -> bool {
+        let laid_out = || {
+            let real = fs::canonicalize(self.dir.join(below)).ok()?;
+            sources.place(self.source, real.strip_prefix(&self.dir).ok()?)
+        };
+        leads_back(below) && !sources.is_by_name(self.source) && {
+            let place = sources.place(self.source, below);
+            place.is_none() || place != laid_out()
+        }
+    }
+
+    /// Lays out what a compiler looked for, if it is there still; whether it
+    /// may be: `..` must not lead out of the sources.
     ///
     /// # Errors
     /// [`CompileError::Io`] where it can't be read or written.
-    pub(crate) fn add(&self, sources: &SourceSet, below: &Path) -> Result<(), CompileError> {
+    pub(crate) fn add(&self, sources: &SourceSet, below: &Path) -> Result<bool, CompileError> {
         let origin = sources.origin(self.source);
+        let mut way: Vec<&Path> = below.ancestors().collect();
+        way.reverse();
+        let way = way.into_iter().map(|path| sources.without_parents(self.source, path));
+        let Some(way) = way.collect::<Option<Vec<PathBuf>>>() else {
+            // Unless it went meanwhile.
+            return Ok(sources.place(self.source, below).is_none());
+        };
+        let Some((tidy, dirs)) = way.split_last() else { return Ok(true) };
         // Held so that each file is read once, whoever asks.
         let mut layout = self.layout.lock().expect("no panic inside");
+        for dir in dirs {
+            self.add_dir(&mut layout, sources, dir)?;
+        }
         let answer = if origin.is_dir(below) {
-            self.add_dir(&mut layout, sources, below)?;
+            self.add_dir(&mut layout, sources, tidy)?;
             Answer::Directory
         } else if let Some(bytes) = origin.read(below)? {
-            self.add_file(&mut layout, sources, below, &bytes)?
+            self.add_file(&mut layout, sources, tidy, &bytes)?
         } else {
-            return Ok(());
+            return Ok(true);
         };
         layout.more.entry(below.to_owned()).or_insert(answer);
-        Ok(())
+        Ok(!self.is_other(sources, below))
     }
 
     fn add_file(
@@ -171,6 +197,14 @@ impl Stage {
             if path.is_dir() {
                 continue;
             }
+            // Where a link or an include directory leads to, if that is among the sources.
+            let real = sources.real_dir(self.source, &dir).filter(|real| *real != dir);
+            if let Some(real) = real {
+                self.add_dir(layout, sources, &real)?;
+                if path.is_dir() {
+                    continue;
+                }
+            }
             let place = sources.place(self.source, &dir);
             match place.and_then(|place| layout.places.get(&place)) {
                 Some(other) => symlink(self.dir.join(other), &path),
@@ -195,10 +229,59 @@ impl Stage {
         asked.extend(own.iter().filter(|file| digests.contains(&file.digest)).map(|file| {
             (PathBuf::from(&file.path), Answer::File { digest: file.digest, real: None })
         }));
-        Answers::of_relative(asked, |below| {
-            fs::metadata(self.dir.join(below))
-                .ok()
-                .map(|meta| Identity::from_metadata(&meta).place())
-        })
+        Answers::of_relative(asked, |below| place_of(&self.dir.join(below)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gfxpack_model::Language;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_above_is_the_one_that_a_link_or_an_include_directory_has() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for (name, text) in [
+            ("proj/k.cl", "#include \"l/a.h\"\n#include \"out/sub/b.h\"\n#include <c.h>\n"),
+            ("proj/deep/one/a.h", "#include \"../x.h\"\n"),
+            ("proj/deep/x.h", "1"),
+            ("proj/deep/inc/c.h", "#include \"../x.h\"\n"),
+            ("far/inc/d.h", ""),
+            ("far/x.h", "2"),
+            ("other/sub/b.h", ""),
+            ("other/y.h", "3"),
+            ("z.h", "4"),
+        ] {
+            fs::create_dir_all(path(name).parent().unwrap()).unwrap();
+            fs::write(path(name), text).unwrap();
+        }
+        symlink("deep/one", path("proj/l")).unwrap();
+        symlink("../other", path("proj/out")).unwrap();
+        let mut sources = SourceSet::default();
+        let include = [path("proj/deep/inc"), path("far/inc")];
+        let main = path("proj/k.cl");
+        let source = sources.load(&main, "k.cl", Language::OpenclC, &include, None).unwrap();
+        let stage = Stage::new(&sources, source, path("stage")).unwrap();
+        let laid_out = |name: &str| fs::read_to_string(stage.dir().join(name)).ok();
+
+        for (below, expected) in [
+            ("l/../x.h", "1"),
+            ("i0/../x.h", "1"),
+            ("out/sub/../y.h", "3"),
+            ("l/../one/../x.h", "1"),
+        ] {
+            assert!(stage.add(&sources, Path::new(below)).unwrap(), "{below}");
+            assert_eq!(laid_out(below).as_deref(), Some(expected), "{below}");
+            assert!(!stage.is_other(&sources, Path::new(below)), "{below}");
+        }
+        // What lies above directories outside of the sources is none of them.
+        for below in ["i1/../x.h", "out/../z.h"] {
+            assert!(!stage.add(&sources, Path::new(below)).unwrap(), "{below}");
+        }
+        assert_eq!([laid_out("x.h"), laid_out("z.h")], [None, None]);
+        fs::write(stage.dir().join("x.h"), "1").unwrap();
+        assert!(stage.is_other(&sources, Path::new("i1/../x.h")));
     }
 }

@@ -6,13 +6,14 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, SourceSet, StoredContent, Trees};
+use gfxpack_compile::{Cancel, SourceSet, StoredContent};
 use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredToolchain, WriteError};
 use gfxpack_toolchain::{Search, Toolchain, ToolchainError, Toolchains};
 use serde::{Deserialize, Serialize};
 
+use super::source_trees::Trees;
 use crate::ask::LibraryAnswer;
 use crate::cache::Cache;
 use crate::destination::replace;
@@ -134,7 +135,7 @@ fn write_trees(dir: &Path, sources: &SourceSet, cache: &Cache, carry: u64) -> Re
     // What gfxpack writes itself is no source.
     let apart: Vec<PathBuf> =
         [dir, &cache.dir].into_iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
-    let trees = sources.trees(&apart, carry);
+    let trees = Trees::below(sources.directories(), &apart, carry);
     for (digest, from) in &trees.files {
         let path = file(dir, *digest);
         if !path.exists() {

@@ -73,9 +73,13 @@ impl Tree {
             match (part, entry.kind) {
                 (Component::CurDir, _) => continue,
                 (_, TreeKind::File(_) | TreeKind::Unknown) => return Told::Nothing,
-                // Above a link lies what is above what it leads to.
-                (Component::ParentDir, _) if !at.is_empty() && !entry.is_link => {
-                    at.truncate(at.rfind('/').unwrap_or(0));
+                (Component::ParentDir, _) => {
+                    // Above a link lies what is above what it leads to.
+                    let real = if entry.is_link { self.path_of(entry.number) } else { Some(&*at) };
+                    let Some(real) = real.filter(|real| !real.is_empty()) else {
+                        return Told::Nothing;
+                    };
+                    at = real[..real.rfind('/').unwrap_or(0)].to_owned();
                 }
                 (Component::Normal(name), kind) => {
                     let Some(name) = name.to_str() else { return Told::Nothing };
@@ -94,6 +98,17 @@ impl Tree {
         }
         Told::Found(entry)
     }
+
+    /// The path of a directory, by its number, that passes no link.
+    #[must_use]
+    pub fn path_of(&self, number: u64) -> Option<&str> {
+        let has_link = |path: &str| {
+            let ancestors = Path::new(path).ancestors().filter_map(Path::to_str);
+            ancestors.filter_map(|path| self.entries.get(path)).any(|entry| entry.is_link)
+        };
+        let mut named = self.entries.iter().filter(|(_, entry)| entry.number == number);
+        named.find(|(path, _)| !has_link(path)).map(|(path, _)| path.as_str())
+    }
 }
 
 #[cfg(test)]
@@ -102,26 +117,32 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_never_taken_for_absent() {
-        let entry = |kind, is_link| TreeEntry { number: 0, kind, is_link };
         let file = TreeKind::File(Digest::of(b""));
+        // `link` leads to `sub/deep`, and `out` out of the tree.
         let entries = [
-            ("", TreeKind::Directory, false),
-            ("a.h", file, false),
-            ("big", TreeKind::Unknown, false),
-            ("link", TreeKind::Directory, true),
-            ("sub", TreeKind::Partial, false),
-            ("sub/b.h", file, false),
+            ("", 1, TreeKind::Directory, false),
+            ("a.h", 2, file, false),
+            ("big", 3, TreeKind::Unknown, false),
+            ("link", 4, TreeKind::Directory, true),
+            ("out", 5, TreeKind::Directory, true),
+            ("sub", 6, TreeKind::Partial, false),
+            ("sub/b.h", 7, file, false),
+            ("sub/deep", 4, TreeKind::Directory, false),
         ];
-        let entries = entries.map(|(path, kind, is_link)| (path.to_owned(), entry(kind, is_link)));
+        let entries = entries.map(|(path, number, kind, is_link)| {
+            (path.to_owned(), TreeEntry { number, kind, is_link })
+        });
         let tree = Tree { entries: entries.into() };
         let find = |path: &str| tree.find(Path::new(path));
-        for path in ["a.h", "./a.h", "sub/../a.h", "sub/b.h", "big", ""] {
+        for path in ["a.h", "./a.h", "sub/../a.h", "sub/b.h", "link/../b.h", "big", ""] {
             assert!(matches!(find(path), Told::Found(_)), "{path}");
         }
         for path in ["x.h", "link/x.h", "sub/../x.h", "x/y/z.h"] {
             assert_eq!(find(path), Told::Absent, "{path}");
         }
-        for path in ["../x.h", "sub/x.h", "link/../a.h", "big/x.h", "a.h/x", "sub/../../x.h"] {
+        for path in
+            ["../x.h", "sub/x.h", "link/../a.h", "out/../a.h", "big/x.h", "a.h/x", "sub/../../x.h"]
+        {
             assert_eq!(find(path), Told::Nothing, "{path}");
         }
     }

@@ -1,0 +1,178 @@
+//! What lies below the directories of sources, for a plan that is stored: a
+//! compiler may look for files there that no source's text names.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use gfxpack_compile::SourceDirectories;
+use gfxpack_model::Digest;
+use gfxpack_plan::stored::{SourceTrees, Tree, TreeEntry, TreeKind};
+use gfxpack_process::Identity;
+
+/// Most names that a plan's trees have in all.
+const MAX_NAMES: usize = 50_000;
+
+/// What lies below directories, for a plan that is to be stored.
+#[derive(Debug, Default)]
+pub(super) struct Trees {
+    /// What is told.
+    pub(super) trees: Vec<Tree>,
+    /// By source, in their order.
+    pub(super) sources: Vec<SourceTrees>,
+    /// The files whose contents come with it.
+    pub(super) files: Vec<(Digest, PathBuf)>,
+    by_dir: HashMap<PathBuf, usize>,
+    /// By device and inode.
+    numbers: HashMap<(u64, u64), u64>,
+    /// Files in the trees, with their sizes.
+    found: Vec<(u64, usize, String, PathBuf)>,
+    names: usize,
+}
+
+impl Trees {
+    /// What is below the directories of sources. Of the files, the smallest
+    /// come with the plan, so many bytes in all. What lies in one of the
+    /// directories `apart` is not told.
+    pub(super) fn below<'o>(
+        origins: impl Iterator<Item = &'o SourceDirectories>,
+        apart: &[PathBuf],
+        bytes: u64,
+    ) -> Self {
+        let mut all = Self::default();
+        for origin in origins {
+            let root = all.tree(&origin.root, apart);
+            let dirs = origin.include_dirs.iter();
+            let include_dirs = dirs.map(|dir| all.tree(dir, apart)).collect();
+            all.sources.push(SourceTrees { root, include_dirs });
+        }
+        all.carry(bytes);
+        all
+    }
+
+    /// The place of a directory's tree in the list.
+    fn tree(&mut self, dir: &Path, apart: &[PathBuf]) -> usize {
+        if let Some(known) = self.by_dir.get(dir) {
+            return *known;
+        }
+        let at = self.trees.len();
+        self.by_dir.insert(dir.to_owned(), at);
+        let tree = self.walk(dir, at, apart);
+        self.trees.push(tree);
+        at
+    }
+
+    /// What is below a directory, which is `at` this place in the list.
+    fn walk(&mut self, dir: &Path, at: usize, apart: &[PathBuf]) -> Tree {
+        let mut tree = Tree::default();
+        let mut partial: Vec<String> = Vec::new();
+        let mut walk =
+            walkdir::WalkDir::new(dir).follow_links(true).sort_by_file_name().into_iter();
+        while let Some(entry) = walk.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                // A link to nothing.
+                Err(error) if error.io_error().is_some_and(is_not_found) => continue,
+                // A link to a directory above it, or one that may not be read.
+                Err(error) => {
+                    let path = error.path().and_then(|path| name(dir, path));
+                    partial.extend(path.map(|path| self.add_unknown(&mut tree, path)));
+                    continue;
+                }
+            };
+            let Some(path) = name(dir, entry.path()) else {
+                partial.extend(entry.path().parent().and_then(|parent| name(dir, parent)));
+                if entry.file_type().is_dir() {
+                    walk.skip_current_dir();
+                }
+                continue;
+            };
+            if self.names >= MAX_NAMES {
+                partial.extend(tree.entries.keys().cloned());
+                break;
+            }
+            self.names += 1;
+            let Ok(meta) = entry.metadata() else {
+                partial.extend(entry.path().parent().and_then(|parent| name(dir, parent)));
+                continue;
+            };
+            let number = self.number(&meta);
+            let kind = if !meta.is_dir() {
+                if meta.is_file() {
+                    self.found.push((meta.len(), at, path.clone(), entry.path().to_owned()));
+                }
+                TreeKind::Unknown
+            } else if is_left_out(&entry, apart) {
+                walk.skip_current_dir();
+                TreeKind::Partial
+            } else {
+                TreeKind::Directory
+            };
+            let is_link = entry.depth() > 0 && entry.path_is_symlink();
+            tree.entries.insert(path, TreeEntry { number, kind, is_link });
+        }
+        for path in partial {
+            let entry = tree.entries.get_mut(&path);
+            if let Some(entry) = entry.filter(|entry| entry.kind == TreeKind::Directory) {
+                entry.kind = TreeKind::Partial;
+            }
+        }
+        tree
+    }
+
+    /// The number of a file or directory.
+    fn number(&mut self, meta: &fs::Metadata) -> u64 {
+        let next = self.numbers.len() as u64;
+        *self.numbers.entry(Identity::from_metadata(meta).place()).or_insert(next)
+    }
+
+    /// Notes a path of which nothing is known.
+    fn add_unknown(&mut self, tree: &mut Tree, path: String) -> String {
+        let number = u64::MAX - self.names as u64;
+        let entry = TreeEntry { number, kind: TreeKind::Unknown, is_link: true };
+        tree.entries.entry(path.clone()).or_insert(entry);
+        self.names += 1;
+        path
+    }
+
+    /// Has the smallest files come with the plan.
+    fn carry(&mut self, bytes: u64) {
+        self.found.sort();
+        let mut left = bytes;
+        for (size, tree, name, path) in std::mem::take(&mut self.found) {
+            if size > left {
+                break;
+            }
+            // One that is gone or changes now is not known.
+            let Some(content) = fs::read(&path).ok().filter(|it| it.len() as u64 == size) else {
+                continue;
+            };
+            left -= size;
+            let digest = Digest::of(&content);
+            if let Some(entry) = self.trees[tree].entries.get_mut(&name) {
+                entry.kind = TreeKind::File(digest);
+            }
+            self.files.push((digest, path));
+        }
+    }
+}
+
+/// Whether nothing in a directory is told.
+fn is_left_out(entry: &walkdir::DirEntry, apart: &[PathBuf]) -> bool {
+    let is_apart = || fs::canonicalize(entry.path()).map(|path| apart.contains(&path));
+    entry.depth() > 0
+        && entry.file_type().is_dir()
+        && (entry.file_name() == ".git" || is_apart().unwrap_or(false))
+}
+
+fn is_not_found(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+
+    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
+}
+
+/// A path below a directory as text.
+fn name(dir: &Path, path: &Path) -> Option<String> {
+    path.strip_prefix(dir).ok()?.to_str().map(str::to_owned)
+}
