@@ -9,7 +9,7 @@ use gfxpack_compile::{
 use gfxpack_kdb::MAX_OBJECT_BYTES;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
-use gfxpack_plan::plan;
+use gfxpack_plan::plan::{self, Plan};
 use gfxpack_plan::shard::Shard;
 use gfxpack_toolchain::ToolchainError;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ use crate::kdb_inputs::KdbInputs;
 use crate::kernel_files::{self, FormatOperations, Rows};
 use crate::options::{BuildOptions, KdbForm, processes};
 use crate::outputs::{Outputs, Recipe};
+use crate::own_objects::{self, OwnObjects};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::provenance::Provenance;
@@ -142,25 +143,17 @@ fn run(
     progress: &dyn Progress,
     facts: &mut Facts,
 ) -> Result<BuiltKdbs> {
-    let executor_options = executor_options(prepared, options, remote);
     let plan = &prepared.plan;
-    let mut repairs = REPAIRS;
-    let mut refused = RefusedKernels::default();
-    loop {
-        let summary = compile(prepared, &executor_options, progress.cancel(), &mut |event| {
-            facts.event(&event);
-            refused.event(&event);
-            progress.event(Event::Job { plan, event: &event });
-        })?;
-        // Another build with other files beside its sources may have put an
-        // object of its own into the same place.
-        let read = |job: JobId| {
-            let (store, digest) = (&prepared.cache.store, plan[job].digest);
-            match &summary.objects[job.0] {
-                Some(object) => store.read_known(digest, object.sha256),
-                None => store.read(digest),
-            }
-        };
+    let mut runs = Runs {
+        prepared,
+        options: executor_options(prepared, options, remote),
+        listeners: Listeners { plan, progress, facts, refused: RefusedKernels::default() },
+        own: OwnObjects::new(prepared),
+        repairs: REPAIRS,
+    };
+    let mut summary = runs.run_all()?;
+    let kdbs = loop {
+        let read = |job: JobId| runs.own.read(&summary, job);
         let failures = summary.failures.iter();
         let objects = Objects {
             known: summary
@@ -174,21 +167,84 @@ fn run(
         let (out, form, objects) = (&*options.out, options.form, &objects);
         let assembly = Assembly { prepared, out, form, outputs, objects, progress };
         match assembly.run() {
-            Err(error) if repairs > 0 && is_corrupt_object(&error) => {
-                repairs -= 1;
-                // Where one is damaged there may be more: all are found at once.
-                let jobs: Vec<Digest> = plan.jobs.iter().map(|job| job.digest).collect();
-                prepared.cache.store.drop_damaged(&jobs);
-            }
-            other => {
-                let kdbs = other?;
-                if let Some(path) = &options.write_refused {
-                    let count = counted(refused.write(plan, path)?, "refused kernel");
-                    progress.note(&format!("{count} listed in {}", path.display()));
-                }
-                return Ok(BuiltKdbs { kdbs, summary });
-            }
+            Err(error) if is_corrupt_object(&error) => runs.repair(error, &mut summary)?,
+            made => break made?,
         }
+    };
+    if let Some(path) = &options.write_refused {
+        let refused = runs.listeners.refused.write(plan, path)?;
+        let count = counted(refused, "refused kernel");
+        progress.note(&format!("{count} listed in {}", path.display()));
+    }
+    Ok(BuiltKdbs { kdbs, summary })
+}
+
+/// Who is told what happens to jobs.
+struct Listeners<'a> {
+    plan: &'a Plan,
+    progress: &'a dyn Progress,
+    facts: &'a mut Facts,
+    refused: RefusedKernels,
+}
+
+impl Listeners<'_> {
+    fn event(&mut self, event: &JobEvent) {
+        self.facts.event(event);
+        self.refused.event(event);
+        self.progress.event(Event::Job { plan: self.plan, event });
+    }
+}
+
+/// The runs of a build's jobs: one, and others for objects that were lost since.
+struct Runs<'a> {
+    prepared: &'a Prepared,
+    options: ExecutorOptions,
+    listeners: Listeners<'a>,
+    own: OwnObjects<'a>,
+    /// How often damaged objects may still be made again.
+    repairs: u32,
+}
+
+impl Runs<'_> {
+    /// Runs all jobs whose objects the cache does not have.
+    fn run_all(&mut self) -> Result<Summary> {
+        let Self { prepared, options, listeners, .. } = self;
+        let cancel = listeners.progress.cancel();
+        compile(prepared, options, cancel, &mut |event| listeners.event(&event))
+    }
+
+    /// Makes objects again that other builds replaced; else those that are
+    /// damaged or gone. `error` is what assembling ended with.
+    fn repair(&mut self, error: Error, summary: &mut Summary) -> Result<()> {
+        let replaced = self.own.replaced(summary);
+        if !replaced.is_empty() {
+            return self.run_again(&replaced, summary);
+        }
+        if self.repairs == 0 {
+            return Err(error);
+        }
+        self.repairs -= 1;
+        let Prepared { plan, cache, .. } = self.prepared;
+        // Where one is damaged there may be more: all are found at once.
+        let jobs: Vec<Digest> = plan.jobs.iter().map(|job| job.digest).collect();
+        cache.store.drop_damaged(&jobs);
+        self.own.forget();
+        *summary = self.run_all()?;
+        Ok(())
+    }
+
+    /// Compiles jobs again whose objects other builds replaced.
+    fn run_again(&mut self, jobs: &[JobId], summary: &mut Summary) -> Result<()> {
+        let Self { options, listeners, own, .. } = self;
+        let cancel = listeners.progress.cancel();
+        let cached = jobs.iter().filter(|job| listeners.facts.cached.contains_key(job)).count();
+        let again = own.compile(jobs, options, cancel, &mut |event, _| match event {
+            // What the first run found is told already.
+            JobEvent::Looked { .. } => {}
+            event => listeners.event(&event),
+        })?;
+        own_objects::update(summary, jobs, cached, again);
+        Ok(())
     }
 }
 

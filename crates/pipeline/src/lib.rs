@@ -49,6 +49,7 @@ pub mod missing_from;
 pub mod model;
 pub mod options;
 mod outputs;
+mod own_objects;
 pub mod package_existing;
 pub mod packages;
 pub mod plan_state;

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use gfxpack_compile::{
-    CompileError, Current, Event, Executor, ExecutorOptions, Failure, Looks, Now,
+    Cancel, CompileError, Current, Event, Executor, ExecutorOptions, Failure, Looks, Now,
+    ObjectStore, Summary,
 };
 use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Job;
@@ -17,6 +18,7 @@ use super::manifest_files::job_state;
 use super::outbox::{Note, Outbox};
 use crate::build::REPAIRS;
 use crate::error::{Error, Result};
+use crate::own_objects::OwnObjects;
 use crate::prepare::Prepared;
 use crate::progress::{Event as ProgressEvent, Progress};
 use crate::report::Facts;
@@ -124,9 +126,9 @@ impl Run<'_> {
         note.state == JobState::Timeout || self.outbox.store.refusal(job, now).is_some()
     }
 
-    /// Notes a failure, and takes over the kept refusal, if there is one, so that
-    /// the next run need not start the compiler.
-    fn note(&self, id: JobId, failure: &Failure) -> Result<()> {
+    /// Notes a failure, and takes over the refusal that `from` keeps, if there is
+    /// one, so that the next run need not start the compiler.
+    fn note(&self, id: JobId, failure: &Failure, from: &ObjectStore) -> Result<()> {
         let job = &self.prepared.plan[id];
         let note = Note {
             state: job_state(&failure.kind),
@@ -135,7 +137,7 @@ impl Run<'_> {
             output: failure.output.clone(),
         };
         self.outbox.write_note(job.digest, &note)?;
-        self.outbox.store.adopt_refusal(&self.prepared.cache.store, job.digest)?;
+        self.outbox.store.adopt_refusal(from, job.digest)?;
         Ok(())
     }
 
@@ -156,11 +158,11 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the objects of an event over from the cache. Those that are damaged
-    /// there, which the cache has dropped, are `lost`.
-    fn adopt(&self, event: &Event, lost: &mut HashSet<JobId>) -> Result<()> {
-        let Prepared { plan, cache, .. } = self.prepared;
-        let adopt = |job: JobId| self.outbox.store.adopt(&cache.store, plan[job].digest);
+    /// Takes the objects of an event over from a store. Those that are damaged
+    /// there, which the store has dropped, are `lost`.
+    fn adopt(&self, event: &Event, from: &ObjectStore, lost: &mut HashSet<JobId>) -> Result<()> {
+        let plan = &self.prepared.plan;
+        let adopt = |job: JobId| self.outbox.store.adopt(from, plan[job].digest);
         let adopted: Vec<(JobId, _)> = match event {
             Event::Looked { cached, .. } => {
                 cached.par_iter().map(|(job, _)| (*job, adopt(*job))).collect()
@@ -176,49 +178,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Notes what an event says, and passes it on, but for a failure that will
-    /// be tried again.
-    fn take(
-        &self,
-        event: Event,
-        retries: bool,
-        there: Option<&[JobId]>,
-        pass: &mut Pass,
-        facts: &mut Facts,
-    ) -> Result<()> {
-        let plan = &self.prepared.plan;
-        let event = match event {
-            Event::Looked { cached, refused } => {
-                pass.cached.extend(cached.iter().map(|(job, _)| *job));
-                for (job, failure) in &refused {
-                    self.note(*job, failure)?;
-                    pass.failed.insert(*job, failure.clone());
-                }
-                let Some(there) = there else { return Ok(()) };
-                let store = &self.outbox.store;
-                let size = |job: JobId| store.info(plan[job].digest).map_or(0, |info| info.size);
-                let there = there.iter().map(|job| (*job, size(*job)));
-                Event::Looked { cached: cached.into_iter().chain(there).collect(), refused }
-            }
-            Event::Failed { job, failure, .. } if retries && is_tried_again(&failure) => {
-                pass.failed.insert(job, failure);
-                return Ok(());
-            }
-            event => event,
-        };
-        match &event {
-            Event::Finished { job, .. } => pass.compiled.push(*job),
-            Event::Failed { job, failure, .. } => {
-                self.note(*job, failure)?;
-                pass.failed.insert(*job, failure.clone());
-            }
-            _ => {}
-        }
-        facts.event(&event);
-        self.progress.event(ProgressEvent::Job { plan, event: &event });
-        Ok(())
-    }
-
     /// Runs some jobs. With `there`, jobs that need no run, failures that are
     /// tried again are not told yet.
     fn pass(
@@ -229,7 +188,7 @@ impl Run<'_> {
         facts: &mut Facts,
     ) -> Result<Pass> {
         let Prepared { plan, inputs, toolchains, cache, .. } = self.prepared;
-        let cancel = self.progress.cancel().child();
+        let cancel = &self.progress.cancel().child();
         let mut pass = Pass::default();
         let mut left: Vec<JobId> = jobs.to_vec();
         let time_limit = self.options.time_limit.saturating_mul(more_time);
@@ -243,39 +202,149 @@ impl Run<'_> {
                 store: &cache.store,
                 digests: &cache.digests,
                 options: &options,
-                cancel: &cancel,
+                cancel,
             };
-            let mut lost: HashSet<JobId> = HashSet::new();
-            let mut error: Option<Error> = None;
-            // A repair goes on with what was told before.
-            let there_before = there.filter(|_| turn == 0);
-            let summary = executor.run(&mut |event| {
-                let done = self.adopt(&event, &mut lost).and_then(|()| {
-                    self.take(event, there.is_some(), there_before, &mut pass, facts)
-                });
-                // Ends the run, and the first one is told.
-                if let Err(io) = done {
-                    error.get_or_insert(io);
-                    cancel.cancel();
-                }
-            });
-            if let Some(error) = error {
-                return Err(error);
-            }
-            if let Err(CompileError::Toolchain(ToolchainError::Changed { .. })) = &summary {
-                self.disown(&pass);
-            }
-            summary?;
+            let mut listener = Listener {
+                run: self,
+                cancel,
+                retries: there.is_some(),
+                // A repair goes on with what was told before.
+                there: there.filter(|_| turn == 0),
+                pass: &mut pass,
+                facts: &mut *facts,
+                lost: HashSet::new(),
+                error: None,
+            };
+            let ran = executor.run(&mut |event| listener.event(event, &cache.store));
+            let summary = listener.ended(ran.map_err(Error::from))?;
             cache.digests.save();
+            let lost = std::mem::take(&mut listener.lost);
+            self.make_own(&left, &lost, &summary, &options, listener)?;
             if lost.is_empty() {
                 return Ok(pass);
             }
-            pass.cached.retain(|job| !lost.contains(job));
-            pass.compiled.retain(|job| !lost.contains(job));
+            pass.forget(|job| lost.contains(&job));
             left = lost.into_iter().collect();
             left.sort_unstable();
         }
         Err(CompileError::CorruptObject(plan[left[0]].digest).into())
+    }
+
+    /// Compiles those of `jobs` again of which another build's object was taken
+    /// over: it may have replaced this one's in the cache before that was read.
+    fn make_own(
+        &self,
+        jobs: &[JobId],
+        lost: &HashSet<JobId>,
+        summary: &Summary,
+        options: &ExecutorOptions,
+        mut listener: Listener<'_, '_>,
+    ) -> Result<()> {
+        let is_other = |job: &JobId| {
+            let made = &summary.objects[job.0];
+            made.is_some() && self.outbox.store.info(self.prepared.plan[*job].digest) != *made
+        };
+        let others: HashSet<JobId> =
+            jobs.iter().copied().filter(|job| !lost.contains(job) && is_other(job)).collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        listener.pass.forget(|job| others.contains(&job));
+        listener.there = None;
+        let mut others: Vec<JobId> = others.into_iter().collect();
+        others.sort_unstable();
+        let (mut own, cancel) = (OwnObjects::new(self.prepared), listener.cancel);
+        let ran = own.compile(&others, options, cancel, &mut |event, store| {
+            listener.event(event, store);
+        });
+        listener.ended(ran)?;
+        match listener.lost.iter().next() {
+            None => Ok(()),
+            Some(job) => Err(CompileError::CorruptObject(self.prepared.plan[*job].digest).into()),
+        }
+    }
+}
+
+impl Pass {
+    /// These jobs are run again.
+    fn forget(&mut self, these: impl Fn(JobId) -> bool) {
+        self.cached.retain(|job| !these(*job));
+        self.compiled.retain(|job| !these(*job));
+    }
+}
+
+/// Takes over and notes what a run of jobs makes, and passes its events on.
+struct Listener<'a, 'r> {
+    run: &'a Run<'r>,
+    cancel: &'a Cancel,
+    /// Whether jobs that the machine failed will be tried again.
+    retries: bool,
+    /// Jobs that need no run, where they are to be told.
+    there: Option<&'a [JobId]>,
+    pass: &'a mut Pass,
+    facts: &'a mut Facts,
+    /// Jobs whose objects were damaged.
+    lost: HashSet<JobId>,
+    error: Option<Error>,
+}
+
+impl Listener<'_, '_> {
+    /// Takes an event of a run whose objects are in the store `from`.
+    fn event(&mut self, event: Event, from: &ObjectStore) {
+        let adopted = self.run.adopt(&event, from, &mut self.lost);
+        // Ends the run, and the first one is told.
+        if let Err(error) = adopted.and_then(|()| self.take(event, from)) {
+            self.error.get_or_insert(error);
+            self.cancel.cancel();
+        }
+    }
+
+    /// How the run ended, which an error of taking over may have ended.
+    fn ended(&mut self, ran: Result<Summary>) -> Result<Summary> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        if let Err(Error::Compile(CompileError::Toolchain(ToolchainError::Changed { .. }))) = &ran {
+            self.run.disown(self.pass);
+        }
+        ran
+    }
+
+    /// Notes what an event says, and passes it on, but for a failure that will
+    /// be tried again.
+    fn take(&mut self, event: Event, from: &ObjectStore) -> Result<()> {
+        let Self { run, pass, .. } = self;
+        let plan = &run.prepared.plan;
+        let event = match event {
+            Event::Looked { cached, refused } => {
+                pass.cached.extend(cached.iter().map(|(job, _)| *job));
+                for (job, failure) in &refused {
+                    run.note(*job, failure, from)?;
+                    pass.failed.insert(*job, failure.clone());
+                }
+                let Some(there) = self.there else { return Ok(()) };
+                let store = &run.outbox.store;
+                let size = |job: JobId| store.info(plan[job].digest).map_or(0, |info| info.size);
+                let there = there.iter().map(|job| (*job, size(*job)));
+                Event::Looked { cached: cached.into_iter().chain(there).collect(), refused }
+            }
+            Event::Failed { job, failure, .. } if self.retries && is_tried_again(&failure) => {
+                pass.failed.insert(job, failure);
+                return Ok(());
+            }
+            event => event,
+        };
+        match &event {
+            Event::Finished { job, .. } => pass.compiled.push(*job),
+            Event::Failed { job, failure, .. } => {
+                run.note(*job, failure, from)?;
+                pass.failed.insert(*job, failure.clone());
+            }
+            _ => {}
+        }
+        self.facts.event(&event);
+        run.progress.event(ProgressEvent::Job { plan, event: &event });
+        Ok(())
     }
 }
 

@@ -1,9 +1,57 @@
 //! Keys become rows.
 
-use gfxpack_kdb::Reader;
-use gfxpack_pipeline::error::ErrorKind;
+use std::collections::HashSet;
+use std::sync::Mutex;
 
-use crate::project::{Project, has, key};
+use gfxpack_compile::{About, Cancel, Event as JobEvent, ObjectStore, RestsOn};
+use gfxpack_kdb::Reader;
+use gfxpack_model::JobId;
+use gfxpack_pipeline::error::ErrorKind;
+use gfxpack_pipeline::options::ShardOptions;
+use gfxpack_pipeline::prepare::{self, Work};
+use gfxpack_pipeline::progress::{Event, Progress};
+use gfxpack_pipeline::shards;
+
+use crate::project::{Project, Silent, has, key};
+
+/// Another build on the same cache, which puts objects of its own into the place of
+/// all that it finds there: as soon as a kernel is compiled for the first time, and
+/// when kernels are found there.
+struct Rival {
+    cancel: Cancel,
+    store: ObjectStore,
+    started: Mutex<HashSet<JobId>>,
+}
+
+impl Rival {
+    fn new(project: &Project) -> Self {
+        let store = ObjectStore::open(&project.path("cache")).unwrap();
+        Self { cancel: Cancel::default(), store, started: Mutex::default() }
+    }
+}
+
+impl Progress for Rival {
+    fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    fn event(&self, event: Event<'_>) {
+        let Event::Job { plan, event } = event else { return };
+        match event {
+            JobEvent::Started { job, .. } if self.started.lock().unwrap().insert(*job) => {
+                while self.store.info(plan[*job].digest).is_none() {
+                    std::thread::yield_now();
+                }
+            }
+            JobEvent::Looked { .. } => {}
+            _ => return,
+        }
+        for job in plan.jobs.iter().filter(|job| self.store.info(job.digest).is_some()) {
+            let about = About::from_job(job);
+            self.store.insert(job.digest, b"another", &about, &RestsOn::default()).unwrap();
+        }
+    }
+}
 
 #[test]
 fn a_key_becomes_a_row() {
@@ -33,6 +81,50 @@ fn what_changed_is_compiled_and_nothing_else() {
     project.write("sources/a.s", "s_nop 1\n");
     let summary = project.build().summary;
     assert_eq!((summary.compiled, summary.cached), (1, 1));
+}
+
+#[test]
+fn what_another_build_replaces_in_the_cache_is_compiled_again() {
+    let project = Project::with(&[("a.s", "s_endpgm\n"), ("b.s", "s_nop 0\n"), ("c.s", "")]);
+    project.build();
+    let undisturbed = std::fs::read(project.kdb()).unwrap();
+    // First those that it compiles, then those that the cache has.
+    for is_cached in [false, true] {
+        std::fs::remove_dir_all(project.path("cache")).unwrap();
+        if is_cached {
+            project.build();
+        }
+        std::fs::remove_dir_all(project.path("out")).unwrap();
+        let rival = Rival::new(&project);
+        let built = project.run_with(&project.options(), &rival).unwrap();
+        assert_eq!(rival.started.lock().unwrap().len(), 3);
+        assert_eq!((built.summary.compiled, built.summary.cached), (3, 0));
+        assert!(std::fs::read(project.kdb()).unwrap() == undisturbed);
+        let work = std::fs::read_dir(project.path("cache/work")).unwrap();
+        let left = work.filter(|entry| entry.as_ref().unwrap().path().is_dir()).count();
+        assert_eq!(left, 0, "nothing stays of what was compiled for this build alone");
+    }
+}
+
+#[test]
+fn no_shard_hands_on_what_another_build_put_into_the_cache() {
+    let project = Project::with(&[("a.s", "s_endpgm\n"), ("b.s", "s_nop 0\n")]);
+    let options = project.options();
+    let gathered = prepare::gather(&options.prepare, &Silent::default()).unwrap();
+    let Work::ToDo(gathered) = gathered else { panic!("there is nothing to do") };
+    let plan = project.path("plan");
+    shards::stored::write(&plan, *gathered, 1 << 20).unwrap();
+    let shard = ShardOptions { plan, shard: "1/1".parse().unwrap(), costs: None };
+    let (cache, search) = (&options.prepare.cache, &options.prepare.search);
+    let rival = Rival::new(&project);
+    let built = shards::build::run(&shard, cache, search, &options.build, &rival).unwrap();
+    assert_eq!(rival.started.lock().unwrap().len(), 2);
+    let made = ObjectStore::open_to_look(&project.path("out"));
+    assert_eq!(built.manifest.jobs.len(), 2);
+    for ended in &built.manifest.jobs {
+        let (sha256, _) = *ended.result.as_ref().unwrap();
+        assert!(made.read_known(ended.job, sha256).unwrap().starts_with(b"\x7fELF"));
+    }
 }
 
 #[test]

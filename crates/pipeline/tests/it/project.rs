@@ -150,8 +150,17 @@ impl Project {
 
     /// Builds with these options.
     pub(crate) fn run(&self, options: &DistOptions) -> Result<FinishedDist, Error> {
-        match Dist::prepare(options, &Silent::default())? {
-            Work::ToDo(dist) => dist.run(None, &Silent::default()),
+        self.run_with(options, &Silent::default())
+    }
+
+    /// Builds with these options, and somebody who listens.
+    pub(crate) fn run_with(
+        &self,
+        options: &DistOptions,
+        progress: &dyn Progress,
+    ) -> Result<FinishedDist, Error> {
+        match Dist::prepare(options, progress)? {
+            Work::ToDo(dist) => dist.run(None, progress),
             Work::Nothing(_) => panic!("there is nothing to do"),
         }
     }

@@ -1,0 +1,116 @@
+//! Objects that other builds replaced in the cache. It has one object for each
+//! job, and the sources of two checkouts may differ in a file that no job's digest
+//! covers. Such objects are compiled again into a store that no other build uses,
+//! so that each is lost once at most.
+
+use std::collections::HashSet;
+
+use gfxpack_compile::{
+    Cancel, CompileError, Event, Executor, ExecutorOptions, ObjectStore, Summary,
+};
+use gfxpack_model::JobId;
+use gfxpack_process::WorkDir;
+
+use crate::error::{self, Result};
+use crate::prepare::Prepared;
+
+/// The objects of a build, where other builds may have replaced some.
+pub(crate) struct OwnObjects<'a> {
+    prepared: &'a Prepared,
+    /// Made when it is needed, and removed with the build's other scratch files.
+    store: Option<(ObjectStore, WorkDir)>,
+    /// Jobs whose objects it has.
+    jobs: HashSet<JobId>,
+}
+
+impl<'a> OwnObjects<'a> {
+    /// All objects are in the cache so far.
+    pub(crate) fn new(prepared: &'a Prepared) -> Self {
+        Self { prepared, store: None, jobs: HashSet::new() }
+    }
+
+    /// The store with the object of a job.
+    fn store_of(&self, job: JobId) -> &ObjectStore {
+        match &self.store {
+            Some((store, _)) if self.jobs.contains(&job) => store,
+            _ => &self.prepared.cache.store,
+        }
+    }
+
+    /// Reads a job's object, which must be the one that the summary tells of.
+    pub(crate) fn read(&self, summary: &Summary, job: JobId) -> Result<Vec<u8>, CompileError> {
+        let (store, digest) = (self.store_of(job), self.prepared.plan[job].digest);
+        match &summary.objects[job.0] {
+            Some(object) => store.read_known(digest, object.sha256),
+            None => store.read(digest),
+        }
+    }
+
+    /// Jobs whose objects in the cache are whole, and others than the summary
+    /// tells of.
+    pub(crate) fn replaced(&self, summary: &Summary) -> Vec<JobId> {
+        let Prepared { plan, cache, .. } = self.prepared;
+        let is_replaced = |job: &JobId| {
+            let made = summary.objects[job.0].as_ref().map(|object| object.sha256);
+            let there = cache.store.info(plan[*job].digest).map(|object| object.sha256);
+            made.is_some() && there.is_some() && made != there && !self.jobs.contains(job)
+        };
+        plan.job_ids().filter(is_replaced).collect()
+    }
+
+    /// All objects that the summary of a new run tells of are in the cache.
+    pub(crate) fn forget(&mut self) {
+        self.jobs.clear();
+    }
+
+    /// Compiles jobs again. `event` gets the store that the objects are put into.
+    ///
+    /// # Errors
+    /// As [`Executor::run`], or where the store can't be made.
+    pub(crate) fn compile(
+        &mut self,
+        jobs: &[JobId],
+        options: &ExecutorOptions,
+        cancel: &Cancel,
+        event: &mut dyn FnMut(Event, &ObjectStore),
+    ) -> Result<Summary> {
+        let Prepared { plan, inputs, toolchains, cache, .. } = self.prepared;
+        let (store, _) = match &mut self.store {
+            Some(made) => made,
+            none => {
+                let dir = WorkDir::create(&cache.scratch);
+                let dir = dir.map_err(error::io("create", &cache.scratch))?;
+                none.insert((ObjectStore::open(dir.path())?, dir))
+            }
+        };
+        let executor = Executor {
+            plan,
+            only: Some(jobs),
+            sources: &inputs.sources,
+            toolchains,
+            store,
+            digests: &cache.digests,
+            options,
+            cancel,
+        };
+        let summary = executor.run(&mut |told| event(told, store))?;
+        cache.digests.save();
+        self.jobs.extend(jobs);
+        Ok(summary)
+    }
+}
+
+/// Takes what came of jobs that were compiled again into the summary of the first
+/// run. `cached` of them had not been compiled then.
+pub(crate) fn update(first: &mut Summary, jobs: &[JobId], cached: usize, again: Summary) {
+    let total = first.cached + first.compiled + first.failures.len();
+    for job in jobs {
+        first.objects[job.0].clone_from(&again.objects[job.0]);
+    }
+    first.failures.extend(again.failures);
+    first.failures.sort_by_key(|(job, _)| *job);
+    first.cached = first.cached - cached + again.cached;
+    first.compiled = total - first.cached - first.failures.len();
+    first.shared = (first.shared + again.shared).min(first.cached);
+    first.remote = (first.remote + again.remote).min(first.compiled);
+}
