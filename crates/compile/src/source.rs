@@ -304,7 +304,7 @@ impl SourceSet {
 
     /// The first answer about the sources, seen from the staged directory, that
     /// would be another one now.
-    pub(crate) fn first_change<'a>(
+    pub fn first_change<'a>(
         &self,
         source: SourceId,
         answers: &'a Answers,

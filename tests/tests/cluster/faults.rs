@@ -121,6 +121,68 @@ fn a_damaged_object_of_the_cache_is_made_again_and_what_was_refused_stays_told()
 }
 
 #[test]
+fn what_was_made_of_other_sources_is_not_merged_although_the_plan_has_the_same_digest() {
+    let project = Project::new();
+    project.write(
+        "k.cl",
+        "#define NAME \"a.h\"\n#include NAME\n__kernel void k(__global int *x) { *x = V; }\n",
+    );
+    project.write("other.cl", "__kernel void other(__global int *x) { *x = 1; }\n");
+    project.write(
+        "kernels.toml",
+        "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+         [[kernel]]\nsource = \"k.cl\"\n[[kernel]]\nsource = \"other.cl\"\n",
+    );
+    let plan_with = |header: &str| {
+        project.write("a.h", header);
+        plan(&project, &["--target", "gfx906_60"]);
+        let text = project.text("plan/plan.json");
+        text.split("\"digest\":\"").nth(1).unwrap()[..64].to_owned()
+    };
+    let shard = |code| {
+        let words = "build --plan plan --shard 1/1 --out s --message-format json";
+        started(&project.run(&words.split(' ').collect::<Vec<_>>()).expect_code(code))
+    };
+    let refused = || {
+        let run = merge(&project, &["s"], &[]).expect_code(2);
+        for words in ["shard 1/1", "`k.cl.o", "`a.h` differs", "hint: run `gfxpack build --shard"] {
+            assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+        }
+        assert!(!project.path().join("merged/kdb").exists(), "nothing is made of it");
+        let run = merge(&project, &["s"], &["--allow-partial"]).expect_code(0);
+        assert!(run.stderr.contains("`a.h` differs"), "{}", run.stderr);
+        let manifest = project.text("merged/manifest.json");
+        assert!(manifest.contains("another `a.h`"), "{manifest}");
+        fs::remove_dir_all(project.path().join("merged")).unwrap();
+    };
+    let digest = plan_with("#define V 1\n");
+    assert_eq!(shard(0), 2);
+    merge(&project, &["s"], &[]).expect_code(0);
+    let first = project.tree("merged/kdb");
+    fs::remove_dir_all(project.path().join("merged")).unwrap();
+
+    assert_eq!(plan_with("#define V 2\n"), digest);
+    refused();
+    assert_eq!(shard(0), 1, "only what differs");
+    merge(&project, &["s"], &[]).expect_code(0);
+    assert!(project.tree("merged/kdb") != first);
+    fs::remove_dir_all(project.path().join("merged")).unwrap();
+
+    assert_eq!(plan_with("#error no\n"), digest);
+    refused();
+    assert_eq!(shard(42), 1);
+    merge(&project, &["s"], &[]).expect_code(100);
+    fs::remove_dir_all(project.path().join("merged")).unwrap();
+
+    assert_eq!(plan_with("#define V 1\n"), digest);
+    // What was refused with another header is not told of this plan.
+    refused();
+    assert_eq!(shard(0), 1);
+    merge(&project, &["s"], &[]).expect_code(0);
+    assert!(project.tree("merged/kdb") == first);
+}
+
+#[test]
 fn two_objects_of_one_job_are_both_shown() {
     let project = three_shards();
     // Shard 1 as another machine might have made it, of other headers.

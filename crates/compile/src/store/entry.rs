@@ -28,7 +28,7 @@ pub struct ObjectInfo {
     /// toolchain covers: the C++ library's headers, and those that were not
     /// there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) answers: Vec<Digest>,
+    pub answers: Vec<Digest>,
     /// What its driver would have run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) commands: Option<Digest>,

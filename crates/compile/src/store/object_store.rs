@@ -284,7 +284,8 @@ impl ObjectStore {
         write_atomic_by(&path, &self.dir.join(TEMP), parts).map_err(CompileError::io("write", path))
     }
 
-    pub(super) fn read_answers(&self, name: Digest) -> Option<Answers> {
+    /// A set of answers by its name; `None` where it is gone or damaged.
+    pub fn read_answers(&self, name: Digest) -> Option<Answers> {
         Answers::from_text(name, &self.read_file(&answers_path(name)).ok()?)
     }
 

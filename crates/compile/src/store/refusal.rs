@@ -66,7 +66,7 @@ impl ObjectStore {
     }
 
     /// What a job's kept refusal rests on, even if that is out of date.
-    pub(crate) fn refusal_info(&self, job: Digest) -> Option<ObjectInfo> {
+    pub fn refusal_info(&self, job: Digest) -> Option<ObjectInfo> {
         read_info(&self.open_file(&refusal_path(job)).ok()?).ok()?
     }
 

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{CompileError, ObjectStore};
 use gfxpack_model::{Digest, JobId};
-use gfxpack_plan::plan::Plan;
+use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_plan::shard::{Ended, JobState, Shard, ranges};
 use gfxpack_plan::stored::Jobs;
+use rayon::prelude::*;
 
+use super::source_check::{Made, SourceCheck};
 use super::state::{self, FoundShard};
 use super::stored::Stored;
 use crate::build::{Assembly, MadeKdb, Objects};
@@ -17,8 +19,10 @@ use crate::cache::Cache;
 use crate::error::{self, Error, ErrorKind, Result, usage};
 use crate::failure_log::FailureFiles;
 use crate::options::{CacheOptions, KdbForm, Purpose};
+use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::record;
+use crate::text::if_any;
 use crate::write_packages::MadePackages;
 
 /// What to do about a shard's manifest that does not fit the plan.
@@ -29,6 +33,8 @@ pub struct Merged {
     shards: Vec<(Shard, PathBuf, ObjectStore)>,
     /// By job: the shard that has it, with the object's SHA-256 and size.
     jobs: Vec<Option<(u32, Digest, u64)>>,
+    /// Jobs that a compiler refused: the shard that says so.
+    refused: HashMap<JobId, u32>,
     /// Jobs without an object, with the reason.
     pub failed: HashMap<JobId, String>,
     /// What was passed over, in words.
@@ -154,13 +160,17 @@ impl Merged {
         let complete = are_complete(&shards, &mut faults)?;
         let by_job = differ(plan, shards.values())?;
         let (mut jobs, mut failed) = (vec![None; plan.jobs.len()], HashMap::new());
+        let mut refused = HashMap::new();
         let mut nowhere = Vec::new();
         for (index, job) in by_job.iter().enumerate() {
             match job {
                 Some((place, Ended { result: Ok((sha256, size)), .. })) => {
                     jobs[index] = Some((*place, *sha256, *size));
                 }
-                Some((_, Ended { result: Err(reason), .. })) => {
+                Some((place, Ended { result: Err(reason), state, .. })) => {
+                    if *state == JobState::Failed {
+                        refused.insert(JobId(index), *place);
+                    }
                     failed.insert(JobId(index), reason.clone());
                 }
                 None => {
@@ -182,7 +192,69 @@ impl Merged {
         let shards = shards.values().map(|found| {
             (found.manifest.shard, found.dir.clone(), ObjectStore::open_to_look(&found.dir))
         });
-        Ok(Self { shards: shards.collect(), jobs, failed, warnings: faults.warnings })
+        Ok(Self { shards: shards.collect(), jobs, refused, failed, warnings: faults.warnings })
+    }
+
+    /// Holds what shards made against the plan's sources. With `allow_partial`,
+    /// what was made of others is passed over, and told in words.
+    fn check_sources(&mut self, prepared: &Prepared, allow_partial: bool) -> Result<Vec<String>> {
+        let plan = &prepared.plan;
+        let check = SourceCheck::new(&prepared.inputs.sources, &prepared.cache.digests);
+        let numbers: Vec<JobId> = plan.job_ids().collect();
+        let made = |job: &JobId| self.made_of(plan, *job, &check);
+        let made: Vec<Made> = numbers.par_iter().map(made).collect();
+        let mut faults = Faults { allowed: allow_partial, warnings: Vec::new() };
+        let mut others: BTreeMap<usize, Vec<(JobId, PathBuf)>> = BTreeMap::new();
+        for (job, made) in numbers.into_iter().zip(made) {
+            match made {
+                Made::OfThese => {}
+                Made::OfOthers(file) => {
+                    others.entry(self.place(job)).or_default().push((job, file))
+                }
+                Made::Unknown => return Err(self.damaged(plan, plan[job].digest)),
+            }
+        }
+        for (place, jobs) in others {
+            let (shard, (first, file)) = (self.shards[place].0, &jobs[0]);
+            let (key, file) = (&plan[*first].key, file.display());
+            let others = if_any(jobs.len() - 1, |_| format!(" (the first of {})", jobs.len()));
+            faults.pass(usage(
+                format!(
+                    "failed to merge shard {shard}: `{key}`{others} was compiled from other \
+                     sources than this plan's: `{file}` differs"
+                ),
+                format!("run `gfxpack build --shard {shard}` again: it compiles what differs"),
+            ))?;
+            for (job, file) in jobs {
+                self.jobs[job.0] = None;
+                let reason = format!("its shard compiled it with another `{}`", file.display());
+                self.failed.insert(job, reason);
+            }
+        }
+        Ok(faults.warnings)
+    }
+
+    /// Which sources a job's object was made of, or its kept refusal. Of a failure
+    /// that is not kept, no shard says so.
+    fn made_of(&self, plan: &Plan, job: JobId, check: &SourceCheck<'_>) -> Made {
+        let Job { digest, source, .. } = plan[job];
+        let store = &self.shards[self.place(job)].2;
+        match (&self.jobs[job.0], self.refused.contains_key(&job)) {
+            (Some((_, sha256, _)), _) => match store.info(digest) {
+                Some(info) if info.sha256 == *sha256 => check.made_of(store, &info, source),
+                _ => Made::Unknown,
+            },
+            (None, true) => store
+                .refusal_info(digest)
+                .map_or(Made::OfThese, |info| check.made_of(store, &info, source)),
+            (None, false) => Made::OfThese,
+        }
+    }
+
+    /// The place of the shard that tells how a job ended.
+    fn place(&self, job: JobId) -> usize {
+        let made = self.jobs[job.0].map(|(place, ..)| place);
+        made.or_else(|| self.refused.get(&job).copied()).unwrap_or_default() as usize
     }
 
     /// By job: SHA-256 and size of its object.
@@ -200,8 +272,7 @@ impl Merged {
     /// What is told of an object that could not be read.
     pub fn damaged(&self, plan: &Plan, digest: Digest) -> Error {
         let job = plan.jobs.iter().position(|job| job.digest == digest).unwrap_or_default();
-        let place = self.jobs[job].map_or(0, |(place, ..)| place as usize);
-        let (shard, dir, _) = &self.shards[place];
+        let (shard, dir, _) = &self.shards[self.place(JobId(job))];
         let (key, dir) = (&plan.jobs[job].key, dir.display());
         Error::new(
             ErrorKind::Unsound,
@@ -319,10 +390,12 @@ impl MergeShards<'_> {
             progress.warning(&error::in_full(&error));
         }
         let (digest, plan) = (stored.digest(), stored.load(&Jobs::All)?);
-        let merged = Merged::new(&plan, digest, found, self.allow_partial)?;
+        let mut merged = Merged::new(&plan, digest, found, self.allow_partial)?;
         merged.warnings.iter().for_each(|warning| progress.warning(warning));
         let cache = Cache::open_for(self.cache, Purpose::Build)?;
         let prepared = stored.prepared(plan, Vec::new(), cache)?;
+        let passed_over = merged.check_sources(&prepared, self.allow_partial)?;
+        passed_over.iter().for_each(|warning| progress.warning(warning));
         std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
         let outputs = prepared.cache.outputs(self.out)?;
         let plan = &prepared.plan;

@@ -10,6 +10,7 @@ mod outbox;
 mod run;
 mod script_args;
 pub mod slurm;
+mod source_check;
 mod source_trees;
 pub mod state;
 pub mod stored;

@@ -1,0 +1,62 @@
+//! Whether what a shard made rests on the sources of the plan that it is merged
+//! for. A plan's digest covers the files that sources name; what a compiler finds
+//! or does not find beside them otherwise is told by the answers that are stored
+//! with what it made.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use gfxpack_compile::{FileDigests, ObjectInfo, ObjectStore, SourceSet};
+use gfxpack_model::{Digest, SourceId};
+
+/// Which sources an object or a refusal was made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Made {
+    /// The plan's.
+    OfThese,
+    /// Others, in which this file is another one.
+    OfOthers(PathBuf),
+    /// That can't be told: what says so is damaged or gone.
+    Unknown,
+}
+
+/// Judges each set of answers once for each source: many objects share them.
+pub(super) struct SourceCheck<'a> {
+    sources: &'a SourceSet,
+    digests: &'a FileDigests,
+    /// By set; with a source where it is about sources.
+    known: Mutex<HashMap<(Digest, Option<SourceId>), Made>>,
+}
+
+impl<'a> SourceCheck<'a> {
+    /// For the sources of a stored plan.
+    pub(super) fn new(sources: &'a SourceSet, digests: &'a FileDigests) -> Self {
+        Self { sources, digests, known: Mutex::default() }
+    }
+
+    /// Which sources something in a shard's store was made of, for a job with this
+    /// source. Answers about the system are those of the machine that it was made
+    /// on, and are not checked.
+    pub(super) fn made_of(&self, store: &ObjectStore, info: &ObjectInfo, source: SourceId) -> Made {
+        let sets = info.answers.iter().map(|name| self.set(store, *name, source));
+        sets.into_iter().find(|made| *made != Made::OfThese).unwrap_or(Made::OfThese)
+    }
+
+    fn set(&self, store: &ObjectStore, name: Digest, source: SourceId) -> Made {
+        let known = || self.known.lock().expect("no panic inside");
+        let keys = [(name, None), (name, Some(source))];
+        if let Some(made) = keys.iter().find_map(|key| known().get(key).cloned()) {
+            return made;
+        }
+        // Another shard may have it.
+        let Some(answers) = store.read_answers(name) else { return Made::Unknown };
+        let (key, change) = match answers.are_relative() {
+            true => (keys[1], self.sources.first_change(source, &answers, self.digests)),
+            false => (keys[0], None),
+        };
+        let made = change.map_or(Made::OfThese, |(file, _)| Made::OfOthers(file.to_owned()));
+        known().insert(key, made.clone());
+        made
+    }
+}
