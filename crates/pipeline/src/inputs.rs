@@ -249,33 +249,25 @@ impl InputCollector {
             let problem = InputFault::MissingPath(missing.display().to_string());
             return Err(Location::new(&manifest.file, 1).error(problem).into());
         }
-        let mut indices: HashMap<PathBuf, Result<SourceId, Reason>> = HashMap::new();
+        let mut indices: HashMap<PathBuf, Option<SourceId>> = HashMap::new();
         // Told once, and only if a kernel of such a source is wanted.
-        let mut faults: HashMap<PathBuf, InputError> = HashMap::new();
         for kernel in &manifest.kernels {
             let real = dir.join(&kernel.source);
             if !real.is_file() {
                 let problem = InputFault::MissingPath(real.display().to_string());
                 self.wrong_paths.push(kernel.location.error(problem));
-                let text = "its source was not found".to_owned();
-                indices.insert(kernel.source.clone(), Err(Reason { no_source: true, text }));
+                indices.insert(kernel.source.clone(), None);
                 continue;
             }
             let staged = kernel.source.to_str().filter(|path| !path.starts_with('/'));
             let staged = staged
                 .and_then(|path| relative_path::join("", path))
                 .unwrap_or_else(|| kernel.source_name.clone());
-            let loaded = self.sources.load(&real, &staged, kernel.language, &include_dirs, None);
-            let loaded = match loaded.map_err(|fault| kernel.location.error(fault)) {
-                // The other sources can be laid out.
-                Err(error) if matches!(error.problem, InputFault::SamePlace { .. }) => {
-                    let reason = Reason::from(&error.problem);
-                    faults.insert(kernel.source.clone(), error);
-                    Err(reason)
-                }
-                loaded => Ok(loaded?),
-            };
-            indices.insert(kernel.source.clone(), loaded);
+            let index = self
+                .sources
+                .load(&real, &staged, kernel.language, &include_dirs, None)
+                .map_err(|problem| kernel.location.error(problem))?;
+            indices.insert(kernel.source.clone(), Some(index));
         }
         let mut expanded: HashMap<String, Vec<Arc<KeyRequest>>> = HashMap::new();
         for request in &mut self.requests {
@@ -288,11 +280,12 @@ impl InputCollector {
                 if self.excluded.has(&request.target, &key.key) {
                     continue;
                 }
-                match &indices[&*key.source] {
-                    Ok(index) => request.keys.push((Arc::clone(key), *index)),
-                    Err(reason) => {
-                        self.key_errors.extend(faults.remove(&*key.source));
-                        let (key, reason) = (KernelKey::clone(&key.key), reason.clone());
+                match indices[&*key.source] {
+                    Some(index) => request.keys.push((Arc::clone(key), index)),
+                    None => {
+                        let text = "its source was not found".to_owned();
+                        let reason = Reason { no_source: true, text };
+                        let key = KernelKey::clone(&key.key);
                         let unbuildable = self.unbuildable.entry(request.target.clone());
                         unbuildable.or_default().push(Unbuilt { key, reason });
                     }
@@ -434,11 +427,7 @@ impl InputCollector {
                     return Err(key.location.error(problem).into());
                 }
             }
-            let is_told = |error: &InputError| {
-                let of_manifest = matches!(error.problem, InputFault::SamePlace { .. });
-                !of_manifest || self.unbuildable.contains_key(&request.target)
-            };
-            if request.keys.is_empty() && self.key_errors.iter().any(is_told) {
+            if request.keys.is_empty() && !self.key_errors.is_empty() {
                 return Err(Error::Inputs(self.key_errors));
             }
             if request.keys.is_empty() {

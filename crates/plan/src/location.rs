@@ -248,8 +248,7 @@ impl InputError {
                     .to_owned()
             }
             InputFault::SamePlace { .. } => {
-                "give one of the two another name, or include it by a path without `..` behind a link"
-                    .to_owned()
+                "give one of the two another name".to_owned()
             }
             InputFault::Key(error) => error.hint().to_owned(),
             InputFault::Options(_) => "close the quote; a word can't begin with #".to_owned(),

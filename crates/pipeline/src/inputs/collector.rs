@@ -54,8 +54,8 @@ pub(super) struct InputCollector {
     /// Paths in manifests at which nothing is: people write those, and have to mend
     /// them.
     pub(super) wrong_paths: Vec<InputError>,
-    /// What is wrong with keys of lists, since machines write those, and sources
-    /// that can't be laid out: the other keys are built.
+    /// What is wrong with keys of lists: machines write those, so the other keys are
+    /// built.
     pub(super) key_errors: Vec<InputError>,
     pub(super) unbuildable: Unbuildable,
     pub(super) warnings: Vec<String>,

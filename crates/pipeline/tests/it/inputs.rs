@@ -1,11 +1,8 @@
 //! What is read before anything runs.
 
-use std::os::unix::fs::symlink;
-
 use gfxpack_pipeline::ask::LibraryAnswer;
 use gfxpack_pipeline::error::{Error, ErrorKind};
 use gfxpack_pipeline::inputs::read;
-use gfxpack_pipeline::options::InputOptions;
 
 use crate::project::{Project, TARGET, key};
 
@@ -41,37 +38,6 @@ fn with_partial_results_allowed_the_others_go_on() {
     assert_eq!(read.requests[0].keys.len(), 1);
     let unbuilt = &read.inputs.unbuildable[&TARGET.parse().expect("a target")];
     assert_eq!(unbuilt.iter().map(|it| &it.key).collect::<Vec<_>>(), [&key("gone.s")]);
-}
-
-#[test]
-fn a_source_that_cannot_be_laid_out_costs_its_own_kernels_alone() {
-    let project = Project::with(&[("conv.s", "s_endpgm\n")]);
-    let includes = ".include \"x.inc\"\n.include \"link/../x.inc\"\n";
-    project.write("sources/two.s", includes);
-    project.write("sources/x.inc", "s_nop 1\n");
-    project.write("elsewhere/x.inc", "s_nop 2\n");
-    project.write("elsewhere/deep/y.inc", "");
-    symlink("../elsewhere/deep", project.path("sources/link")).expect("linked");
-    let kernel = |source: &str| format!("[[kernel]]\nsource = \"{source}\"\n");
-    let library = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n";
-    project.write(
-        "sources/kernels.toml",
-        &format!("{library}{}{}", kernel("two.s"), kernel("conv.s")),
-    );
-    let manifests = vec![project.path("sources/kernels.toml")];
-    let targets = project.inputs().targets;
-    let inputs = InputOptions { manifests, targets, ..InputOptions::default() };
-    let read = read(&inputs, &LibraryAnswer::Nothing).expect("one kernel is left");
-    let keys: Vec<_> =
-        read.requests[0].keys.iter().map(|(request, _)| &request.key.kernel_name).collect();
-    assert_eq!(keys, ["conv.s.o"]);
-    let unbuilt = &read.inputs.unbuildable[&TARGET.parse().expect("a target")];
-    let [unbuilt] = &unbuilt[..] else { panic!("{unbuilt:?}") };
-    assert_eq!(unbuilt.key.kernel_name, "two.s.o");
-    let [error] = &read.inputs.key_errors[..] else { panic!("{:?}", read.inputs.key_errors) };
-    let says = error.to_string();
-    assert!(says.contains("/sources/x.inc` and `") && says.contains("/link/../x.inc`"), "{says}");
-    assert!(error.hint().contains("another name"), "{}", error.hint());
 }
 
 #[test]
