@@ -1,5 +1,7 @@
 //! Which compiler made a code object, by what it wrote into it.
 
+use std::collections::BTreeSet;
+
 use gfxpack_model::code_object;
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection};
@@ -11,23 +13,22 @@ const COMMENT: &str = ".comment";
 /// Longest name that is believed: no compiler's is near it.
 const MAX_NAME_BYTES: usize = 1024;
 
-/// The clang that made a code object or a bundle of them, in its own words:
-/// `AMD clang version 19.0.0git (…)`. `None` where none named itself, as in
+/// The clangs that made a code object or a bundle of them, in their own words:
+/// `AMD clang version 19.0.0git (…)`. Several where device libraries are linked
+/// in that another one made, in no order. None where none named itself, as in
 /// objects of assembly, or where the bytes can't be read.
 #[must_use]
-pub fn made_by(bytes: &[u8]) -> Option<String> {
-    let files = code_object::elf_files(bytes).ok()?;
-    files.into_iter().find_map(|(_, elf)| in_comment(elf))
+pub fn made_by(bytes: &[u8]) -> BTreeSet<String> {
+    let files = code_object::elf_files(bytes).unwrap_or_default();
+    files.into_iter().filter_map(|(_, elf)| in_comment(elf)).flatten().collect()
 }
 
-fn in_comment(elf: &[u8]) -> Option<String> {
+fn in_comment(elf: &[u8]) -> Option<Vec<String>> {
     let file = ElfFile64::<LittleEndian>::parse(elf).ok()?;
     let comment = file.section_by_name(COMMENT)?.data().ok()?;
     let names = comment.split(|byte| *byte == 0).filter(|name| name.len() <= MAX_NAME_BYTES);
-    names
-        .filter_map(|name| std::str::from_utf8(name).ok())
-        .find(|name| clang_version(name).is_some())
-        .map(str::to_owned)
+    let names = names.filter_map(|name| std::str::from_utf8(name).ok());
+    Some(names.filter(|name| clang_version(name).is_some()).map(str::to_owned).collect())
 }
 
 /// `15.0.6` out of `Debian clang version 15.0.6`.
@@ -59,7 +60,7 @@ mod tests {
     #[test]
     fn what_is_no_code_object_was_made_by_nobody() {
         for bytes in [&b""[..], b"\x7fELF", b"__CLANG_OFFLOAD_BUNDLE__"] {
-            assert_eq!(made_by(bytes), None);
+            assert_eq!(made_by(bytes), BTreeSet::new());
         }
     }
 }

@@ -136,10 +136,10 @@ fn verify(dir: &Path, context: &Context) -> Result {
         output.text(&format!("{}: sound, {}", dir.display(), counted(objects, "object")));
         return Ok(());
     }
-    let count = counted(damaged.len(), "object");
+    let count = counted(damaged.len(), "damaged object");
     Err(Error::new(
         ErrorKind::Unsound,
-        format!("failed to verify the cache: {count} were damaged, and are removed"),
+        format!("failed to verify the cache: found and removed {count}"),
         "the next build compiles them anew; if it happens again, check the disk",
     ))
 }

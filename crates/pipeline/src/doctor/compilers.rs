@@ -1,6 +1,6 @@
 //! The compilers that made the kernels of the user's cache.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gfxpack_compile::Cancel;
@@ -46,9 +46,10 @@ pub fn check_compilers(
         Ok(_) => return,
         Err(error) => return findings.note(ABOUT, in_full(&error)),
     };
-    for (compiler, count) in not_installed(&made_by_any, &versions) {
+    for (compilers, count) in not_installed(&made_by_any, &versions) {
+        let names = Vec::from_iter(compilers).join("` and `");
         let what = format!(
-            "{} made by `{compiler}`; installed: clang {}. `gfxpack caches clear miopen` has them \
+            "{} made by `{names}`; installed: clang {}. `gfxpack caches clear miopen` has them \
              compiled anew",
             counted(count, "kernel"),
             versions.join(", ")
@@ -57,8 +58,9 @@ pub fn check_compilers(
     }
 }
 
-/// How many kernels each compiler made, by its own words about itself.
-type Compilers = BTreeMap<String, u64>;
+/// How many kernels were made by each compiler, by its own words about itself,
+/// with those that made what is linked in.
+type Compilers = BTreeMap<BTreeSet<String>, u64>;
 
 /// Why a kdb is not read to its end.
 enum Stop {
@@ -91,8 +93,9 @@ fn compilers(kdb: &Path, max_object_bytes: u64, rows: u64) -> Result<Compilers, 
             return Err(Stop::Enough);
         }
         seen += 1;
-        if let Some(compiler) = made_by(&row.code_object) {
-            *compilers.entry(compiler).or_default() += 1;
+        let names = made_by(&row.code_object);
+        if !names.is_empty() {
+            *compilers.entry(names).or_default() += 1;
         }
         Ok(())
     });
@@ -102,16 +105,15 @@ fn compilers(kdb: &Path, max_object_bytes: u64, rows: u64) -> Result<Compilers, 
     }
 }
 
-/// Those compilers that are none of the installed ones, whose versions are
-/// these: `15.0.6`.
+/// Those of which none is an installed one, whose versions are these: `15.0.6`.
 fn not_installed(compilers: &Compilers, installed: &[String]) -> Compilers {
     let is_installed = |name: &str| {
         clang_version(name).is_some_and(|version| installed.iter().any(|one| one == version))
     };
     compilers
         .iter()
-        .filter(|(name, _)| !is_installed(name))
-        .map(|(name, count)| (name.clone(), *count))
+        .filter(|(names, _)| !names.iter().any(|name| is_installed(name)))
+        .map(|(names, count)| (names.clone(), *count))
         .collect()
 }
 
@@ -121,9 +123,10 @@ mod tests {
 
     #[test]
     fn compilers_are_told_by_their_versions() {
+        let names = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
         let compilers = Compilers::from([
-            ("AMD clang version 17.0.0 (https://github.com/x roc-6.0.0 1)".to_owned(), 3),
-            ("Debian clang version 15.0.6".to_owned(), 2),
+            (names(&["AMD clang version 17.0.0 (https://github.com/x roc-6.0.0 1)"]), 3),
+            (names(&["Debian clang version 15.0.5", "Debian clang version 15.0.6"]), 2),
         ]);
         let others = |installed: &[&str]| {
             let installed: Vec<String> = installed.iter().map(|one| (*one).to_owned()).collect();
@@ -131,6 +134,7 @@ mod tests {
         };
         assert_eq!(others(&["15.0.6"]), [3]);
         assert_eq!(others(&["15.0.6", "17.0.0"]), [0; 0]);
+        assert_eq!(others(&["15.0.5"]), [3]);
         assert_eq!(others(&["17.0.0-1"]), [3, 2]);
         assert_eq!(others(&[]), [3, 2]);
     }
