@@ -198,7 +198,10 @@ impl Asked {
             // What is no file can't be laid out.
             Answer::Other => drop(self.reads.get_or_insert(below)),
             // A directory on the way there is judged by what it holds.
-            answer if tidy_below(&below).starts_with("..") => {
+            answer
+                if tidy_below(&below).starts_with("..")
+                    && context.sources.without_parents(stage.source(), &below).is_none() =>
+            {
                 let tidy = tidy_below(&below);
                 if answer == Answer::Directory && stage.add_above(&tidy)? {
                     self.again = true;
@@ -314,26 +317,30 @@ fn same_elsewhere(
     run: &Run,
     records: &[&Record],
 ) -> Option<Judged> {
-    let planned = &context.sources.sources()[stage.source().0].files;
-    let planned = planned.iter().map(|file| (Path::new(&file.path), file.digest));
-    let looked_for = asked.iter().filter_map(|(below, answer)| Some((&**below, answer.digest()?)));
+    let (all, source) = (context.sources, stage.source());
+    let digests = all.sources()[source.0].files.iter().map(|file| file.digest);
+    let planned = all.files(source).into_iter().zip(digests);
+    let planned = planned.map(|((path, bytes), it)| (Path::new(path), it, bytes.len() as u64));
+    let looked_for = asked.iter().filter_map(|(below, answer)| {
+        let size = fs::metadata(stage.dir().join(below)).ok()?.len();
+        Some((&**below, answer.digest()?, size))
+    });
     let mut by_size: HashMap<u64, Vec<(&Path, Digest)>> = HashMap::new();
-    for (below, digest) in planned.chain(looked_for) {
-        let size = fs::metadata(stage.dir().join(below)).map_or(0, |meta| meta.len());
+    for (below, digest, size) in planned.chain(looked_for) {
         by_size.entry(size).or_default().push((below, digest));
     }
     by_size.remove(&0);
     let asks = records.iter().flat_map(|record| &record.asks);
     let opened = asks.filter(|ask| matches!(ask.what, What::Open { .. }) && ask.error.is_none());
     let before = run.read_before.iter().flat_map(|before| before.files.iter());
-    let mut read = opened.map(|ask| &ask.path).chain(before);
-    read.find_map(|path| {
-        let elsewhere = !path.starts_with(stage.dir());
-        let size = fs::metadata(path).ok().filter(|_| elsewhere)?.len();
+    let read: BTreeSet<&PathBuf> = opened.map(|ask| &ask.path).chain(before).collect();
+    let mut elsewhere = read.into_iter().filter(|path| !path.starts_with(stage.dir()));
+    elsewhere.find_map(|path| {
+        let size = fs::metadata(path).ok()?.len();
         let candidates = by_size.get(&size)?;
         let digest = context.looks.digests().digest(path).ok()?;
         let (below, _) = candidates.iter().find(|(_, own)| *own == digest)?;
-        if context.sources.place(stage.source(), below) == place_of(path) {
+        if all.place(source, below) == place_of(path) {
             return Some(Judged::Reads(path.clone()));
         }
         let (below, path) = (below.display(), path.display());

@@ -148,7 +148,7 @@ impl SourceSet {
     ///
     /// # Errors
     /// [`InputFault::UnreadableSource`] where a file can't be read,
-    /// [`InputFault::SamePlace`] where two would lie at one place.
+    /// [`InputFault::SamePlace`] where two that are found by name have the same.
     pub fn load(
         &mut self,
         real: &Path,
@@ -277,18 +277,25 @@ impl SourceSet {
         if self.is_by_name(source) { None } else { self.origins[source.0].real_dir(below) }
     }
 
+    /// Whether a path leads where its text says, though `..` is in it.
+    pub(crate) fn leads_by_text(&self, source: SourceId, below: &Path) -> bool {
+        let place = || self.place(source, below);
+        !leads_back(below)
+            || self.is_by_name(source)
+            || place().is_some_and(|place| self.place(source, &tidy_below(below)) == Some(place))
+    }
+
     /// The path without `..` of what lies at a path among the sources; `None`
     /// outside of them. Files that are found by name lie as they are named.
     pub(crate) fn without_parents(&self, source: SourceId, below: &Path) -> Option<PathBuf> {
         if !leads_back(below) || self.is_by_name(source) {
             return Some(below.to_owned());
         }
-        let place = self.place(source, below)?;
-        let tidy = tidy_below(below);
-        if self.place(source, &tidy) == Some(place) {
-            return Some(tidy);
+        if self.leads_by_text(source, below) {
+            return Some(tidy_below(below));
         }
         // A link is on the way.
+        self.place(source, below)?;
         match (below.parent(), below.file_name()) {
             (Some(dir), Some(name)) => Some(self.real_dir(source, dir)?.join(name)),
             _ => self.real_dir(source, below),
@@ -349,6 +356,10 @@ impl SourceFiles for SourceSet {
 
     fn is_absent(&self, source: SourceId, below: &Path) -> bool {
         self.origins[source.0].is_absent(below)
+    }
+
+    fn leads_by_text(&self, source: SourceId, below: &Path) -> bool {
+        self.leads_by_text(source, below)
     }
 }
 

@@ -105,11 +105,50 @@ impl SourceDirectories {
 
 impl StoredDirectories {
     fn find(&self, below: &Path) -> Told<'_> {
+        let mut at = PathBuf::new();
+        for step in below.components() {
+            if step != Component::ParentDir {
+                at.push(step);
+                continue;
+            }
+            // Above a link or an include directory lies what is above what it leads to.
+            let found = match self.find_plain(&at) {
+                Told::Found(entry) => self.path_of(entry.number),
+                told => return told,
+            };
+            // It is not told what lies above the topmost.
+            let is_top = |dir: &PathBuf| part(dir, self.include_dirs.len()).1 == Path::new("");
+            let Some(real) = found.filter(|dir| !is_top(dir)) else { return Told::Nothing };
+            at = real.parent().unwrap_or(Path::new("")).to_owned();
+        }
+        self.find_plain(&at)
+    }
+
+    /// What is told of a path without `..`.
+    fn find_plain(&self, below: &Path) -> Told<'_> {
         match part(below, self.include_dirs.len()) {
             (Some(number), rest) => self.include_dirs[number].find(rest),
             (None, rest) => self.root.find(rest),
         }
     }
+
+    /// Where the directory of a number lies, without links.
+    fn path_of(&self, number: u64) -> Option<PathBuf> {
+        let trees = self.include_dirs.iter().map(|tree| tree.path_of(number));
+        innermost(self.root.path_of(number), trees)
+    }
+}
+
+/// A path below the staged directory, of that which is below the root, else of
+/// the longest of those which are below the include directories.
+fn innermost<P: AsRef<Path>>(
+    root: Option<P>,
+    include_dirs: impl Iterator<Item = Option<P>>,
+) -> Option<PathBuf> {
+    let found = include_dirs.enumerate().filter_map(|(number, below)| Some((number, below?)));
+    let longest = || found.max_by_key(|(_, below)| below.as_ref().components().count());
+    let laid_out = |(number, below)| Path::new(&include_root(number)).join(below);
+    root.map(|below| below.as_ref().to_owned()).or_else(|| longest().map(laid_out))
 }
 
 impl ClosureOrigin {
@@ -154,23 +193,19 @@ impl ClosureOrigin {
     /// Where a directory lies among the sources, by a path without links and
     /// `..`; `None` outside of them.
     pub(crate) fn real_dir(&self, below: &Path) -> Option<PathBuf> {
-        let prefixes = |count| [String::new()].into_iter().chain((0..count).map(include_root));
         match self {
             Self::Here(dirs) => {
                 let real = fs::canonicalize(dirs.path(below)).ok()?;
-                let all = [&dirs.root].into_iter().chain(&dirs.include_dirs);
-                prefixes(dirs.include_dirs.len()).zip(all).find_map(|(prefix, dir)| {
+                let below = |dir: &PathBuf| {
                     let dir = fs::canonicalize(dir).ok()?;
-                    Some(Path::new(&prefix).join(real.strip_prefix(dir).ok()?))
-                })
+                    real.strip_prefix(dir).ok().map(Path::to_owned)
+                };
+                innermost(below(&dirs.root), dirs.include_dirs.iter().map(below))
             }
-            Self::Stored(stored) => {
-                let Told::Found(entry) = stored.find(below) else { return None };
-                let all = [&stored.root].into_iter().chain(&stored.include_dirs);
-                prefixes(stored.include_dirs.len()).zip(all).find_map(|(prefix, tree)| {
-                    Some(Path::new(&prefix).join(tree.path_of(entry.number)?))
-                })
-            }
+            Self::Stored(stored) => match stored.find(below) {
+                Told::Found(entry) => stored.path_of(entry.number),
+                _ => None,
+            },
         }
     }
 

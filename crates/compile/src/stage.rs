@@ -136,24 +136,21 @@ impl Stage {
     /// [`CompileError::Io`] where it can't be read or written.
     pub(crate) fn add(&self, sources: &SourceSet, below: &Path) -> Result<bool, CompileError> {
         let origin = sources.origin(self.source);
-        let mut way: Vec<&Path> = below.ancestors().collect();
-        way.reverse();
-        let way = way.into_iter().map(|path| sources.without_parents(self.source, path));
+        let way = below.ancestors().map(|path| sources.without_parents(self.source, path));
         let Some(way) = way.collect::<Option<Vec<PathBuf>>>() else {
             // Unless it went meanwhile.
             return Ok(sources.place(self.source, below).is_none());
         };
-        let Some((tidy, dirs)) = way.split_last() else { return Ok(true) };
         // Held so that each file is read once, whoever asks.
         let mut layout = self.layout.lock().expect("no panic inside");
-        for dir in dirs {
+        for dir in way.iter().skip(1).rev() {
             self.add_dir(&mut layout, sources, dir)?;
         }
         let answer = if origin.is_dir(below) {
-            self.add_dir(&mut layout, sources, tidy)?;
+            self.add_dir(&mut layout, sources, &way[0])?;
             Answer::Directory
         } else if let Some(bytes) = origin.read(below)? {
-            self.add_file(&mut layout, sources, tidy, &bytes)?
+            self.add_file(&mut layout, sources, &way[0], &bytes)?
         } else {
             return Ok(true);
         };
@@ -253,6 +250,7 @@ mod tests {
             ("other/sub/b.h", ""),
             ("other/y.h", "3"),
             ("z.h", "4"),
+            ("proj/t.h", "5"),
         ] {
             fs::create_dir_all(path(name).parent().unwrap()).unwrap();
             fs::write(path(name), text).unwrap();
@@ -269,6 +267,7 @@ mod tests {
         for (below, expected) in [
             ("l/../x.h", "1"),
             ("i0/../x.h", "1"),
+            ("i0/../../t.h", "5"),
             ("out/sub/../y.h", "3"),
             ("l/../one/../x.h", "1"),
         ] {
@@ -283,5 +282,10 @@ mod tests {
         assert_eq!([laid_out("x.h"), laid_out("z.h")], [None, None]);
         fs::write(stage.dir().join("x.h"), "1").unwrap();
         assert!(stage.is_other(&sources, Path::new("i1/../x.h")));
+
+        let include = [path("far/inc"), path("far")];
+        let source = sources.load(&main, "k.cl", Language::OpenclC, &include, None).unwrap();
+        let stage = Stage::new(&sources, source, path("other stage")).unwrap();
+        assert!(stage.add(&sources, Path::new("i0/../x.h")).unwrap());
     }
 }

@@ -250,7 +250,6 @@ impl InputCollector {
             return Err(Location::new(&manifest.file, 1).error(problem).into());
         }
         let mut indices: HashMap<PathBuf, Option<SourceId>> = HashMap::new();
-        // Told once, and only if a kernel of such a source is wanted.
         for kernel in &manifest.kernels {
             let real = dir.join(&kernel.source);
             if !real.is_file() {

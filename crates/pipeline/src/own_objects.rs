@@ -109,8 +109,8 @@ pub(crate) fn update(first: &mut Summary, jobs: &[JobId], cached: usize, again: 
     }
     first.failures.extend(again.failures);
     first.failures.sort_by_key(|(job, _)| *job);
-    first.cached = first.cached - cached + again.cached;
-    first.compiled = total - first.cached - first.failures.len();
+    first.cached = first.cached.saturating_sub(cached) + again.cached;
+    first.compiled = total.saturating_sub(first.cached + first.failures.len());
     first.shared = (first.shared + again.shared).min(first.cached);
     first.remote = (first.remote + again.remote).min(first.compiled);
 }

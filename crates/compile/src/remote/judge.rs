@@ -121,6 +121,10 @@ impl Elsewhere<'_> {
             Judgement::Nothing => {}
             Judgement::InStage(below) => {
                 let (all, source) = (self.context.sources, self.job.source);
+                // Links among directories are not sent.
+                if !all.leads_by_text(source, &below) {
+                    return Err(told(&below, "was another file there"));
+                }
                 if all.staged(source, &below).is_none() && all.origin(source).is_dir(&below) {
                     sources.insert((below, Answer::Directory));
                 }

@@ -185,8 +185,17 @@ impl<'a> Headers<'a> {
         let resolve = |path: &str, quoted: bool, includer: &str| {
             let beside = includer.rsplit_once('/').map_or("", |(dir, _)| dir);
             let places = quoted.then_some(beside).into_iter().chain(dirs.iter().copied());
-            let mut paths = places.filter_map(|dir| relative_path::join(dir, path));
-            paths.find(|path| file(path).is_some())
+            for dir in places {
+                let named = Path::new(dir).join(path);
+                if !self.options.sources.leads_by_text(command.source, &named) {
+                    return None;
+                }
+                let staged = relative_path::join(dir, path).filter(|it| file(it).is_some());
+                if staged.is_some() {
+                    return staged;
+                }
+            }
+            None
         };
         let mut defined = BTreeSet::new();
         for define in defines {

@@ -211,6 +211,8 @@ impl Merged {
                 Made::OfOthers(file) => {
                     others.entry(self.place(job)).or_default().push((job, file))
                 }
+                // What failed has nothing to read.
+                Made::Unknown if self.jobs[job.0].is_none() => {}
                 Made::Unknown => return Err(self.damaged(plan, plan[job].digest)),
             }
         }

@@ -157,7 +157,10 @@ impl Places {
             && !(opened && self.below_stage(real).is_none())
         {
             let tidy = tidy_below(&below);
-            let leaves = tidy.starts_with("..");
+            // By text, unless a link is on the way that leads back.
+            let leads_back =
+                self.below_stage(real).is_some_and(|it| !tidy_below(&it).starts_with(".."));
+            let leaves = tidy.starts_with("..") && !leads_back;
             return match () {
                 () if ask.is_absent() => Judgement::AbsentInStage(below),
                 () if listed => Judgement::ListsStage(below),
