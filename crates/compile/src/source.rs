@@ -279,10 +279,11 @@ impl SourceSet {
 
     /// Whether a path leads where its text says, though `..` is in it.
     pub(crate) fn leads_by_text(&self, source: SourceId, below: &Path) -> bool {
-        let place = || self.place(source, below);
-        !leads_back(below)
-            || self.is_by_name(source)
-            || place().is_some_and(|place| self.place(source, &tidy_below(below)) == Some(place))
+        if !leads_back(below) || self.is_by_name(source) {
+            return true;
+        }
+        let (place, tidy) = (self.place(source, below), tidy_below(below));
+        place.is_some() && !tidy.starts_with("..") && self.place(source, &tidy) == place
     }
 
     /// The path without `..` of what lies at a path among the sources; `None`
