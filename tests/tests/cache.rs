@@ -60,7 +60,7 @@ fn the_cache_is_counted_limited_and_checked() {
     let full = stats(&project);
     assert_eq!((&full["objects"], &full["limit"]), (&5.into(), &Value::Null));
     let kinds =
-        ["objects", "answers", "history", "headers", "commands"].map(|kind| format!("v3/{kind}"));
+        ["objects", "answers", "history", "headers", "commands"].map(|kind| format!("v4/{kind}"));
     let bytes: u64 = kinds
         .into_iter()
         .chain(["answers".to_owned(), "outputs".to_owned()])
@@ -92,10 +92,10 @@ fn the_cache_is_counted_limited_and_checked() {
 
     let sound = cache(&project, &["verify"]).expect_code(0);
     assert_eq!(message(&sound, "cache-verified")["objects"], 5);
-    let (name, mut object) = project.tree("cache/v3/objects").remove(2);
+    let (name, mut object) = project.tree("cache/v4/objects").remove(2);
     let middle = object.len() / 2;
     object[middle] ^= 0x10;
-    fs::write(project.path().join("cache/v3/objects").join(name), object).unwrap();
+    fs::write(project.path().join("cache/v4/objects").join(name), object).unwrap();
     let damaged = cache(&project, &["verify"]).expect_code(101);
     let named = message(&damaged, "damaged");
     assert!(named["key"]["kernel_name"].as_str().is_some_and(|name| name.ends_with(".o")));
@@ -169,8 +169,8 @@ fn a_store_that_cannot_be_written_is_read() {
     build(&project, &[]).expect_code(0);
     let expected = project.tree("o/kdb");
     // One object less, so that there is something to compile.
-    let (name, _) = project.tree("cache/v3/objects").remove(0);
-    fs::remove_file(project.path().join("cache/v3/objects").join(name)).unwrap();
+    let (name, _) = project.tree("cache/v4/objects").remove(0);
+    fs::remove_file(project.path().join("cache/v4/objects").join(name)).unwrap();
     let before = project.tree("cache");
     let mount = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\"";
     let namespace = |script: &str| {
@@ -204,7 +204,7 @@ fn no_flipped_bit_gets_into_a_kdb() {
     let project = Project::small();
     build(&project, &[]).expect_code(0);
     let expected = project.tree("o/kdb");
-    let root = project.path().join("cache/v3");
+    let root = project.path().join("cache/v4");
     let flip = |path: &Path, part: usize| {
         let mut bytes = fs::read(path).unwrap();
         let at = (bytes.len() - 1) * part / 16;
@@ -213,7 +213,7 @@ fn no_flipped_bit_gets_into_a_kdb() {
     };
     // In every file: objects, what they are for, what they were made from.
     for part in [0, 6, 11, 16] {
-        for (name, bytes) in project.tree("cache/v3") {
+        for (name, bytes) in project.tree("cache/v4") {
             if !bytes.is_empty() {
                 flip(&root.join(name), part);
             }

@@ -170,7 +170,7 @@ fn an_interrupt_stops_compilers_and_says_how_to_go_on() {
     // In a shell, since the test has no safe way to send SIGINT itself.
     shell
         .args(["-c", "exec 2> \"$0\"; \"$@\" & pid=$!; \
-                while [ \"$(find cache/v3/objects -type f 2> /dev/null | wc -l)\" -lt 1 ]; do kill -0 $pid || exit 1; sleep 0.05; done; \
+                while [ \"$(find cache/v4/objects -type f 2> /dev/null | wc -l)\" -lt 1 ]; do kill -0 $pid || exit 1; sleep 0.05; done; \
                 kill -TERM $pid; wait $pid"])
         .arg(project.path().join("stderr"))
         .arg(gfxpack_tests::project::binary())
@@ -194,7 +194,7 @@ child, terminal = pty.fork()
 if child == 0:
     os.execv(command[0], command)
 def stored():
-    objects = glob.glob("cache/v3/objects/**/*", recursive=True)
+    objects = glob.glob("cache/v4/objects/**/*", recursive=True)
     return any(os.path.isfile(path) for path in objects)
 shown = b""
 while True:
@@ -335,10 +335,10 @@ fn a_damaged_object_in_the_cache_is_compiled_again() {
     let project = project(&["", "-DX"]);
     dist(&project, &[]).expect_code(0);
     let before = project.tree("o");
-    let (name, mut bytes) = project.tree("cache/v3/objects").remove(0);
+    let (name, mut bytes) = project.tree("cache/v4/objects").remove(0);
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
-    fs::write(project.path().join("cache/v3/objects").join(name), bytes).unwrap();
+    fs::write(project.path().join("cache/v4/objects").join(name), bytes).unwrap();
     fs::remove_dir_all(project.path().join("o")).unwrap();
     dist(&project, &[]).expect_code(0);
     assert!(project.tree("o") == before);

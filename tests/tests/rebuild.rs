@@ -177,7 +177,7 @@ fn one_byte_rebuilds_exactly_what_depends_on_it() {
     assert!(compiled(&project).is_empty());
 
     let job = explained(&project, "fill.s")["job"].as_str().unwrap().to_owned();
-    fs::remove_file(project.path().join("cache/v3/objects").join(&job[..2]).join(&job)).unwrap();
+    fs::remove_file(project.path().join("cache/v4/objects").join(&job[..2]).join(&job)).unwrap();
     assert_eq!(explained(&project, "fill.s")["state"], "gone");
     assert_eq!(compiled(&project), [ASSEMBLY]);
 }
@@ -400,7 +400,7 @@ fn no_kernel_reads_precompiled_headers() {
         project.run(&[&["build", "--out", "o"], &INPUT[..]].concat()).expect_code(code).stderr
     };
     build(0);
-    let headers = fs::read_dir(project.path().join("cache/v3/headers")).unwrap();
+    let headers = fs::read_dir(project.path().join("cache/v4/headers")).unwrap();
     let headers: Vec<_> = headers.map(|entry| entry.unwrap().path()).collect();
     let header = |extension: &str| {
         let mut found = headers.iter().filter(|path| path.extension().unwrap() == extension);
@@ -605,7 +605,7 @@ fn kernels_that_ask_for_the_time_are_told_source_date_epoch() {
     let (compiled, kdb) = build(None, "cache", &[]);
     assert_eq!(compiled, count as u64);
     assert_eq!(says(&kdb, "Jan  1 2025, 00:00:00, Wed Jan  1 00:00:00 2025\0"), count);
-    let headers = project.tree("cache/v3/headers");
+    let headers = project.tree("cache/v4/headers");
     assert!(headers.iter().any(|(name, _)| name.ends_with(".pch")), "one was precompiled");
     for via in ["hipcc", "direct"] {
         assert!(build(None, via, &["--via", via]).1 == kdb, "{via}");

@@ -163,7 +163,7 @@ fn what_took_longest_last_time_is_started_first() {
     let json = ["--jobs", "1", "--message-format", "json"];
     let first = dist(&project, &json).expect_code(0);
     assert_eq!(order(&first), ["scale.cl.o", "scale.cl.o", "fill.s.o"], "by language at first");
-    let costs = project.path().join("cache/v3/costs.jsonl");
+    let costs = project.path().join("cache/v4/costs.jsonl");
     let text = fs::read_to_string(&costs).unwrap();
     assert_eq!(text.lines().count(), 3, "{text}");
     // As if the assembly had taken an hour and OpenCL C no time.
@@ -176,7 +176,7 @@ fn what_took_longest_last_time_is_started_first() {
         })
         .collect();
     let again = |costs_file: &[u8]| {
-        fs::remove_dir_all(project.path().join("cache/v3/objects")).unwrap();
+        fs::remove_dir_all(project.path().join("cache/v4/objects")).unwrap();
         fs::write(&costs, costs_file).unwrap();
         dist(&project, &json).expect_code(0)
     };

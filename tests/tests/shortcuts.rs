@@ -104,17 +104,17 @@ fn a_sample_of_the_built_in_library_is_what_hipcc_makes() {
     ];
     let short = same_both_ways(&project, &arguments);
     assert_no_setback(&short);
-    assert_eq!(files(&project, "short-cache/v3/headers", ".pch"), 3, "one for each target");
-    assert_eq!(files(&project, "driver-cache/v3", ".pch"), 0);
+    assert_eq!(files(&project, "short-cache/v4/headers", ".pch"), 3, "one for each target");
+    assert_eq!(files(&project, "driver-cache/v4", ".pch"), 0);
 
     // Headers are used again, and looked at before.
-    for (name, bytes) in project.tree("short-cache/v3/headers") {
+    for (name, bytes) in project.tree("short-cache/v4/headers") {
         if name.ends_with(".pch") {
-            let path = project.path().join("short-cache/v3/headers").join(name);
+            let path = project.path().join("short-cache/v4/headers").join(name);
             std::fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
         }
     }
-    std::fs::remove_dir_all(project.path().join("short-cache/v3/objects")).unwrap();
+    std::fs::remove_dir_all(project.path().join("short-cache/v4/objects")).unwrap();
     let again = build(&project, "again", "short-cache", &arguments).expect_code(0);
     assert_no_setback(&again);
     assert!(project.tree("driver/kdb") == project.tree("again/kdb"), "the kdbs differ");
@@ -193,7 +193,7 @@ fn what_the_headers_could_depend_on_is_compiled_as_it_stands() {
     let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
     let short = same_both_ways(&project, &arguments);
     assert_no_setback(&short);
-    let headers = files(&project, "short-cache/v3/headers", ".pch");
+    let headers = files(&project, "short-cache/v4/headers", ".pch");
     assert!(headers >= 2, "one of its own for those that begin with <limits>: {headers}");
     let compiled = short.of_type("build-finished")[0]["compiled"].as_u64().unwrap();
     assert!(compiled >= 18, "NDEBUG counts where the source does not define it: {compiled}");
@@ -315,7 +315,7 @@ fn what_only_a_driver_understands_is_left_to_it() {
     assert_eq!(driver.len(), refused.len(), "{driver:?}");
     assert_eq!(words_of(&[], "short"), driver);
     assert!(project.tree("driver/kdb") == project.tree("short/kdb"), "the kdbs differ");
-    assert_eq!(files(&project, "short-cache/v3/headers", ".pch"), 1);
+    assert_eq!(files(&project, "short-cache/v4/headers", ".pch"), 1);
 }
 
 /// Others' templates may look for what a source says later.
@@ -327,7 +327,7 @@ fn headers_of_neither_hip_nor_the_language_are_not_precompiled() {
     project.write("kernels.toml", &manifest(&["k.cpp"], "FACTOR = [2, 3, 4]"));
     let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
     assert_no_setback(&same_both_ways(&project, &arguments));
-    let kept = project.tree("short-cache/v3/headers");
+    let kept = project.tree("short-cache/v4/headers");
     let made = kept.iter().filter(|(name, _)| name.ends_with(".hip")).map(|(name, text)| {
         let header = name.replace(".hip", ".pch");
         let (_, bytes) = kept.iter().find(|(name, _)| **name == header).unwrap();

@@ -14,7 +14,7 @@ use gfxpack_process::watch::Answers;
 
 use crate::current::Current;
 use crate::job;
-use crate::store::{About, Entry, ObjectInfo, ObjectStore};
+use crate::store::{Entry, ObjectInfo, ObjectStore};
 
 /// Reads and writes at once: they wait for the network, not for a processor.
 const AT_ONCE: usize = 32;
@@ -189,12 +189,8 @@ impl SharedCache {
     ) -> Option<ObjectInfo> {
         let name = ObjectStore::entry_name(job.digest);
         let bytes = self.read(&name)?;
-        let sound = |entry: &Entry<'_>| {
-            let is_of_job =
-                |about: About| about.target_id == job.target_id && about.arguments == job.arguments;
-            entry.about().is_some_and(is_of_job) && job::checked(job, entry.object.to_vec()).is_ok()
-        };
-        let Some(entry) = Entry::parse(&bytes).filter(sound) else {
+        let is_fit = |entry: &Entry<'_>| job::checked(job, entry.object.to_vec()).is_ok();
+        let Some(entry) = Entry::parse(&bytes, job.digest).filter(is_fit) else {
             self.found_damaged(&name);
             return None;
         };
@@ -275,8 +271,7 @@ impl SharedCache {
         let name = ObjectStore::entry_name(job.digest);
         let Ok(bytes) = store.read_file(name.as_ref()) else { return };
         // A damaged object is nobody else's trouble.
-        let entry = Entry::parse(&bytes).filter(|entry| entry.about().is_some());
-        let Some(entry) = entry else { return };
+        let Some(entry) = Entry::parse(&bytes, job.digest) else { return };
         for (_, file) in entry.info.answer_files() {
             if !self.lock().sets.insert(file.clone()) {
                 continue;

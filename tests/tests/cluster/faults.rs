@@ -24,12 +24,12 @@ fn run_three(project: &Project) -> usize {
 
 /// The shard with a job, and the file of its object.
 fn some_object(project: &Project) -> (String, String) {
-    let (name, _) = project.tree("s/v3/objects").remove(0);
+    let (name, _) = project.tree("s/v4/objects").remove(0);
     let job = name.rsplit('/').next().unwrap().to_owned();
     let shard = (1..=3)
         .find(|index| project.text(&format!("s/shard-{index}-of-3.manifest")).contains(&job))
         .expect("some shard has it");
-    (format!("{shard}/3"), format!("s/v3/objects/{name}"))
+    (format!("{shard}/3"), format!("s/v4/objects/{name}"))
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn a_damaged_object_of_the_cache_is_made_again_and_what_was_refused_stays_told()
         project.run(&arguments.collect::<Vec<_>>()).expect_code(42)
     };
     run("first");
-    let (name, object) = project.tree("cache/v3/objects").remove(0);
-    let path = project.path().join("cache/v3/objects").join(name);
+    let (name, object) = project.tree("cache/v4/objects").remove(0);
+    let path = project.path().join("cache/v4/objects").join(name);
     let mut bytes = object;
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -117,7 +117,7 @@ fn a_damaged_object_of_the_cache_is_made_again_and_what_was_refused_stays_told()
     assert_eq!([&report["compiled"], &report["cached"], &report["failed"]], [1, 1, 1]);
     assert!(project.text("first.html").contains(words), "a report names what was refused");
     assert!(project.text("second.html").contains(words), "and so after a repair");
-    assert!(project.tree("first/v3/objects") == project.tree("second/v3/objects"));
+    assert!(project.tree("first/v4/objects") == project.tree("second/v4/objects"));
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_killed_shard_goes_on_where_it_stopped() {
     let mut child =
         project.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let objects =
-        || project.tree("s/v3/objects").iter().filter(|(name, _)| !name.contains("/.")).count();
+        || project.tree("s/v4/objects").iter().filter(|(name, _)| !name.contains("/.")).count();
     while objects() < 3 || !gate.was_reached() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
         std::thread::yield_now();

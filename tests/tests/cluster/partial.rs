@@ -62,10 +62,10 @@ fn ninja_stops_at_a_refused_kernel_or_goes_on_as_it_is_told() {
     let turns = [&["-j", "1"][..], &["-k", "0"], &["-k", "0"], &[]];
     for (number, more) in turns.into_iter().enumerate() {
         let run = ninja(more).expect_code(1);
-        assert!(run.stdout.contains("FAILED: v3/objects/"), "{}", run.stdout);
+        assert!(run.stdout.contains("FAILED: v4/objects/"), "{}", run.stdout);
         assert!(run.stdout.contains(words), "{}", run.stdout);
         assert!(run.stdout.contains("do not run it again"), "{}", run.stdout);
-        assert_eq!(project.tree("n/v3/objects").len(), made(number), "run {number}");
+        assert_eq!(project.tree("n/v4/objects").len(), made(number), "run {number}");
         assert!(!project.path().join("n/merged").exists());
         assert!(!project.path().join("n/shard-1-of-1.manifest").exists());
     }

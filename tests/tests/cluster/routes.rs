@@ -28,7 +28,7 @@ struct Made {
 
 /// Reads the objects in some directories, and what was made of them.
 fn made(project: &Project, objects: &[&str], out: &str) -> Made {
-    let files = objects.iter().flat_map(|dir| project.tree(&format!("{dir}/v3/objects")));
+    let files = objects.iter().flat_map(|dir| project.tree(&format!("{dir}/v4/objects")));
     let mut objects = BTreeMap::new();
     for (name, file) in files {
         let twice = objects.insert(name.clone(), object(&file));
@@ -78,7 +78,7 @@ fn six_routes_make_the_same_bytes() {
 
     // In one directory, parted by what the first build took.
     for shard in ["2/2", "1/2"] {
-        let costs = "c1/v3/costs.jsonl";
+        let costs = "c1/v4/costs.jsonl";
         build("b", "cb", &["--plan", "plan", "--shard", shard, "--costs", costs]);
     }
     let status = project.run(&["status", "b", "--missing"]).expect_code(0);

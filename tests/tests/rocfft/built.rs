@@ -135,7 +135,7 @@ fn equal_plans_give_equal_bytes_by_every_route() {
         fs::read(project.path().join(out).join("rocfft/rocfft_kernel_cache_gfx906.db")).unwrap()
     };
     let first = file("one");
-    fs::remove_dir_all(project.path().join("cache/v3")).unwrap();
+    fs::remove_dir_all(project.path().join("cache/v4")).unwrap();
     dist(&project, "turned.txt", "two", &[&target[..], &["--jobs", "2"]].concat()).expect_code(0);
     assert!(file("two") == first, "another order of plans, and two jobs");
 
@@ -145,7 +145,7 @@ fn equal_plans_give_equal_bytes_by_every_route() {
 
     let store = ["plan", "--plans", "plans.txt", "--rocfft", "debian:sid", "--out", "stored"];
     project.run(&[&store[..], &target].concat()).expect_code(0);
-    fs::remove_dir_all(project.path().join("cache/v3")).unwrap();
+    fs::remove_dir_all(project.path().join("cache/v4")).unwrap();
     for shard in ["1/2", "2/2"] {
         let out = format!("shard-{}", &shard[..1]);
         project.run(&["build", "--plan", "stored", "--shard", shard, "--out", &out]).expect_code(0);
@@ -157,7 +157,7 @@ fn equal_plans_give_equal_bytes_by_every_route() {
 
     let export = ["export", "ninja", "--plan", "stored", "--out", "ninja"];
     project.run(&export).expect_code(0);
-    fs::remove_dir_all(project.path().join("cache/v3")).unwrap();
+    fs::remove_dir_all(project.path().join("cache/v4")).unwrap();
     let mut ninja = gfxpack_tests::project::command("ninja");
     ninja.args(["-C", "ninja"]).current_dir(project.path());
     ninja.env("GFXPACK_CACHE_DIR", project.path().join("cache"));

@@ -40,7 +40,7 @@ impl ObjectStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             raw => raw.map_err(CompileError::io("read", from.dir.join(path)))?,
         };
-        let Some(Entry { info, .. }) = Entry::parse(&raw) else {
+        let Some(Entry { info, .. }) = Entry::parse(&raw, job) else {
             from.drop_one(job, path)?;
             return Ok(None);
         };

@@ -20,6 +20,8 @@ const MAX_HEADER: u64 = 64 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectInfo {
+    /// The job that made it.
+    pub(super) job: Digest,
     /// SHA-256 of the object's bytes.
     pub sha256: Digest,
     /// Bytes.
@@ -29,9 +31,9 @@ pub struct ObjectInfo {
     /// there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Digest>,
-    /// What its driver would have run.
+    /// Names what its driver would have run, if that was known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) commands: Option<Digest>,
+    pub(crate) commands: Option<Digest>,
     /// Names of the directories that its compiler read since the user had
     /// admitted them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -64,6 +66,7 @@ impl About {
 impl ObjectInfo {
     /// For an object, and the bytes of what stands before and behind it.
     pub(super) fn for_object(
+        job: Digest,
         bytes: &[u8],
         about: &About,
         answers: Vec<Digest>,
@@ -71,6 +74,7 @@ impl ObjectInfo {
     ) -> (Self, Vec<u8>, Vec<u8>) {
         let about = serde_json::to_vec(about).expect("plain data");
         let info = Self {
+            job,
             sha256: Digest::of(bytes),
             size: bytes.len() as u64,
             answers,
@@ -81,12 +85,6 @@ impl ObjectInfo {
         let mut header = serde_json::to_vec(&info).expect("plain data");
         header.push(b'\n');
         (info, header, about)
-    }
-
-    /// Names what its driver would have run, if that was known.
-    #[must_use]
-    pub fn commands(&self) -> Option<Digest> {
-        self.commands
     }
 
     /// The sets of answers that it rests on, and the names of their files.
@@ -105,7 +103,8 @@ impl ObjectInfo {
 pub(crate) struct Entry<'a> {
     pub(crate) info: ObjectInfo,
     pub(crate) object: &'a [u8],
-    about: &'a [u8],
+    /// What it says that its object was made for.
+    pub(crate) about: About,
 }
 
 impl<'a> Entry<'a> {
@@ -116,17 +115,14 @@ impl<'a> Entry<'a> {
             return None;
         }
         let (object, about) = bytes[header as usize..].split_at_checked(info.size as usize)?;
-        Some(Self { info, object, about })
+        Some(Self { info, object, about: serde_json::from_slice(about).ok()? })
     }
 
-    /// Likewise, and where the object is another one than was stored.
-    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
-        Self::split(bytes).filter(|entry| Digest::of(entry.object) == entry.info.sha256)
-    }
-
-    /// What it says that its object was made for.
-    pub(crate) fn about(&self) -> Option<About> {
-        serde_json::from_slice(self.about).ok()
+    /// Likewise, and where the object is another one than was stored, or another
+    /// job's.
+    pub(crate) fn parse(bytes: &'a [u8], job: Digest) -> Option<Self> {
+        let is_whole = |entry: &Self| Digest::of(entry.object) == entry.info.sha256;
+        Self::split(bytes).filter(|entry| entry.info.job == job && is_whole(entry))
     }
 }
 

@@ -158,14 +158,19 @@ impl ObjectStore {
     /// What the store has of a job's object, even if that is out of date.
     #[must_use]
     pub fn info(&self, job: Digest) -> Option<ObjectInfo> {
-        read_info(&self.open_file(&object_path(job)).ok()?).ok()?
+        self.info_at(&object_path(job), job)
+    }
+
+    /// What a job's file says of what it holds; `None` where it is another job's.
+    pub(super) fn info_at(&self, path: &Path, job: Digest) -> Option<ObjectInfo> {
+        read_info(&self.open_file(path).ok()?).ok()?.filter(|info| info.job == job)
     }
 
     /// What a stored object was made for; `None` where that can't be told.
     #[must_use]
     pub fn about(&self, job: Digest) -> Option<About> {
         let file = self.open_file(&object_path(job)).ok()?;
-        Entry::split(&read_entry(file).ok()?)?.about()
+        Some(Entry::split(&read_entry(file).ok()?)?.about)
     }
 
     /// What the compiler of a stored object was told: of the file system by
@@ -201,7 +206,7 @@ impl ObjectStore {
             }
             read => read.map_err(CompileError::io("read", self.dir.join(&path)))?,
         };
-        match Entry::parse(&bytes) {
+        match Entry::parse(&bytes, job) {
             Some(Entry { info, object, .. }) => Ok((info, object.to_vec())),
             None => {
                 self.drop_one(job, &path)?;
@@ -256,7 +261,7 @@ impl ObjectStore {
         rests_on: &RestsOn,
     ) -> Result<ObjectInfo, CompileError> {
         let answers = self.insert_answers(rests_on)?;
-        let (info, header, about) = ObjectInfo::for_object(bytes, about, answers, rests_on);
+        let (info, header, about) = ObjectInfo::for_object(job, bytes, about, answers, rests_on);
         self.write(&object_path(job), &[&header, bytes, &about])?;
         Ok(info)
     }
@@ -413,6 +418,18 @@ mod tests {
                 Err(other) => panic!("{other}"),
             }
         }
+    }
+
+    #[test]
+    fn another_jobs_file_is_a_miss() {
+        let (f, other) = (fixture(), Digest::of(b"another job"));
+        f.store.insert(other, b"another object", &about_it(), &RestsOn::default()).unwrap();
+        let path = |job| f.store.dir.join(object_path(job));
+        fs::create_dir_all(path(f.job).parent().unwrap()).unwrap();
+        fs::copy(path(other), path(f.job)).unwrap();
+        assert_eq!(found(&f.store, f.job), None);
+        assert!(matches!(f.store.read(f.job), Err(CompileError::CorruptObject(_))));
+        assert!(!path(f.job).exists() && found(&f.store, other).is_some());
     }
 
     #[test]

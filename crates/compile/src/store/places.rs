@@ -9,7 +9,7 @@ use gfxpack_model::Digest;
 /// The directory of the store below a cache, a shard's output or a shared
 /// cache. The number goes up with the layout of its files, and where what
 /// earlier versions kept may be wrong.
-pub const VERSION: &str = "v3";
+pub const VERSION: &str = "v4";
 
 /// Where precompiled headers are kept.
 pub(crate) const HEADERS: &str = "headers";

@@ -5,7 +5,7 @@
 use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{About, Entry, ObjectInfo, read_info};
+use super::entry::{About, Entry, ObjectInfo};
 use super::object_store::{Now, ObjectStore};
 use super::places::refusal_path;
 use super::rests_on::RestsOn;
@@ -44,7 +44,7 @@ impl ObjectStore {
         let refusal = KeptRefusal { judge: JUDGE.to_owned(), reason: kind, output };
         let bytes = serde_json::to_vec(&refusal).expect("plain data");
         let answers = self.insert_answers(rests_on)?;
-        let (_, header, about) = ObjectInfo::for_object(&bytes, about, answers, rests_on);
+        let (_, header, about) = ObjectInfo::for_object(job, &bytes, about, answers, rests_on);
         self.write(&refusal_path(job), &[&header, &bytes, &about])
     }
 
@@ -57,7 +57,7 @@ impl ObjectStore {
             return None;
         }
         let bytes = self.read_entry(&refusal_path(job)).ok()?;
-        let refusal = serde_json::from_slice(Entry::parse(&bytes)?.object).ok()?;
+        let refusal = serde_json::from_slice(Entry::parse(&bytes, job)?.object).ok()?;
         let KeptRefusal { judge, reason: kind, output } = refusal;
         if judge != JUDGE {
             return None;
@@ -67,7 +67,7 @@ impl ObjectStore {
 
     /// What a job's kept refusal rests on, even if that is out of date.
     pub fn refusal_info(&self, job: Digest) -> Option<ObjectInfo> {
-        read_info(&self.open_file(&refusal_path(job)).ok()?).ok()?
+        self.info_at(&refusal_path(job), job)
     }
 
     /// Copies a job's kept refusal from another store; whether that has one.
@@ -183,7 +183,8 @@ mod tests {
         };
         let bytes = serde_json::to_vec(&refusal).unwrap();
         let rests_on = RestsOn::default();
-        let (_, header, about) = ObjectInfo::for_object(&bytes, &about_it(), Vec::new(), &rests_on);
+        let (_, header, about) =
+            ObjectInfo::for_object(f.job, &bytes, &about_it(), Vec::new(), &rests_on);
         f.store.write(&refusal_path(f.job), &[&header, &bytes, &about]).unwrap();
         assert_eq!(f.kept(), None);
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use gfxpack_model::{Digest, KernelKey};
+use gfxpack_model::KernelKey;
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
@@ -210,11 +210,11 @@ impl ObjectStore {
                 read => read.map_err(CompileError::io("read", &entry.path))?,
             };
             let name = entry.path.file_name().and_then(|name| name.to_str());
-            let is_named = name.is_some_and(|name| name.parse::<Digest>().is_ok());
-            if is_named && Entry::parse(&bytes).is_some() {
+            let job = name.and_then(|name| name.parse().ok());
+            if job.is_some_and(|job| Entry::parse(&bytes, job).is_some()) {
                 return Ok(None);
             }
-            let key = Entry::split(&bytes).and_then(|entry| Some(entry.about()?.key));
+            let key = Entry::split(&bytes).map(|entry| entry.about.key);
             match fs::remove_file(&entry.path) {
                 Err(error) if !gone(&error) => Err(CompileError::io("remove", &entry.path)(error)),
                 _ => Ok(Some(Damaged { path: entry.path.clone(), key })),
@@ -283,6 +283,7 @@ fn files(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 #[cfg(test)]
 mod tests {
+    use gfxpack_model::Digest;
     use gfxpack_process::FileDigests;
     use std::fs::FileTimes;
 
