@@ -61,6 +61,7 @@ pub use shared::{SharedCache, SharedStore, Upload};
 pub use source::SourceSet;
 pub use source_dirs::SourceDirs;
 pub use source_surroundings::{SourceDirectories, StoredContent};
+pub use stage::lay_out;
 pub use store::VERSION as STORE_VERSION;
 pub use store::{
     About, Damaged, Evicted, Limits, Now, ObjectInfo, ObjectStore, OldStore, RestsOn, StoreStats,

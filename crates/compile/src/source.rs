@@ -327,7 +327,7 @@ impl SourceSet {
     ///
     /// # Errors
     /// [`CompileError::Io`] where they can't be written.
-    pub fn stage(&self, source: SourceId, dir: &Path) -> Result<(), CompileError> {
+    pub(crate) fn stage(&self, source: SourceId, dir: &Path) -> Result<(), CompileError> {
         let planned = &self.sources[source.0];
         let same = planned.files.iter().map(|file| file.same_as.as_deref());
         for ((staged, file), same) in self.closures[source.0].iter().zip(same) {
@@ -412,12 +412,15 @@ fn resolve(
         return None;
     }
     let laid_out = |real: PathBuf, dir: &str| {
-        let staged = relative_path::join(dir, &include.path)?;
-        // Behind a link, `..` does not lead where the text says.
-        let is_there = dirs.is_some()
-            || !leads_back(Path::new(&include.path))
-            || place_of(&real) == place_of(&here.path(Path::new(&staged)));
-        is_there.then_some(PendingFile { real, staged })
+        let by_text = relative_path::join(dir, &include.path);
+        let is_there = |staged: &String| place_of(&real) == place_of(&here.path(Path::new(staged)));
+        let staged = match by_text {
+            staged if dirs.is_some() || !leads_back(Path::new(&include.path)) => staged?,
+            Some(staged) if is_there(&staged) => staged,
+            // A link or an include directory is on the way.
+            _ => here.laid_out(real.parent()?)?.join(real.file_name()?).to_str()?.to_owned(),
+        };
+        Some(PendingFile { real, staged })
     };
     if include.quoted
         && let Some(parent) = includer.real.parent()

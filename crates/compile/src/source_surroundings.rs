@@ -101,6 +101,22 @@ impl SourceDirectories {
             (None, rest) => self.root.join(rest),
         }
     }
+
+    /// The files that the source's text names.
+    pub fn named_files(&self) -> impl Iterator<Item = &Path> {
+        self.files.values().map(PathBuf::as_path)
+    }
+
+    /// Where a directory of this machine is laid out, by a path without links
+    /// and `..`; `None` outside of the sources.
+    pub(crate) fn laid_out(&self, dir: &Path) -> Option<PathBuf> {
+        let real = fs::canonicalize(dir).ok()?;
+        let below = |dir: &PathBuf| {
+            let dir = fs::canonicalize(dir).ok()?;
+            real.strip_prefix(dir).ok().map(Path::to_owned)
+        };
+        innermost(below(&self.root), self.include_dirs.iter().map(below))
+    }
 }
 
 impl StoredDirectories {
@@ -194,14 +210,7 @@ impl ClosureOrigin {
     /// `..`; `None` outside of them.
     pub(crate) fn real_dir(&self, below: &Path) -> Option<PathBuf> {
         match self {
-            Self::Here(dirs) => {
-                let real = fs::canonicalize(dirs.path(below)).ok()?;
-                let below = |dir: &PathBuf| {
-                    let dir = fs::canonicalize(dir).ok()?;
-                    real.strip_prefix(dir).ok().map(Path::to_owned)
-                };
-                innermost(below(&dirs.root), dirs.include_dirs.iter().map(below))
-            }
+            Self::Here(dirs) => dirs.laid_out(&dirs.path(below)),
             Self::Stored(stored) => match stored.find(below) {
                 Told::Found(entry) => stored.path_of(entry.number),
                 _ => None,

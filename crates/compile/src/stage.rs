@@ -49,9 +49,13 @@ impl Stage {
         top: PathBuf,
     ) -> Result<Self, CompileError> {
         fs::create_dir(&top).map_err(CompileError::io("create", &top))?;
-        let top = fs::canonicalize(&top).map_err(CompileError::io("read", &top))?;
-        let dir = (0..DEPTH).fold(top.clone(), |dir, _| dir.join("s"));
+        Self::lay_out(sources, source, (0..DEPTH).fold(top, |dir, _| dir.join("s")))
+    }
+
+    /// Lays out a source in a directory, which is made if need be.
+    fn lay_out(sources: &SourceSet, source: SourceId, dir: PathBuf) -> Result<Self, CompileError> {
         fs::create_dir_all(&dir).map_err(CompileError::io("create", &dir))?;
+        let dir = fs::canonicalize(&dir).map_err(CompileError::io("read", &dir))?;
         let mut layout = Layout::default();
         let top = sources.place(source, Path::new(""));
         layout.places.extend(top.map(|place| (place, PathBuf::new())));
@@ -228,6 +232,15 @@ impl Stage {
         }));
         Answers::of_relative(asked, |below| place_of(&self.dir.join(below)))
     }
+}
+
+/// Lays out a source in a directory, which is made if need be, as its compiler
+/// finds it.
+///
+/// # Errors
+/// [`CompileError::Io`] where it can't be written.
+pub fn lay_out(sources: &SourceSet, source: SourceId, dir: &Path) -> Result<(), CompileError> {
+    Stage::lay_out(sources, source, dir.to_owned()).map(drop)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What lies below the directories of sources, for a plan that is stored: a
 //! compiler may look for files there that no source's text names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,13 +28,15 @@ pub(super) struct Trees {
     numbers: HashMap<(u64, u64), u64>,
     /// Files in the trees, with their sizes.
     found: Vec<(u64, usize, String, PathBuf)>,
+    /// The numbers of files that sources name, which come with the plan anyway.
+    named: HashSet<u64>,
     names: usize,
 }
 
 impl Trees {
     /// What is below the directories of sources. Of the files, the smallest
-    /// come with the plan, so many bytes in all. What lies in one of the
-    /// directories `apart` is not told.
+    /// come with the plan, so many bytes in all, besides those that the sources
+    /// name. What lies in one of the directories `apart` is not told.
     pub(super) fn below<'o>(
         origins: impl Iterator<Item = &'o SourceDirectories>,
         apart: &[PathBuf],
@@ -46,6 +48,12 @@ impl Trees {
             let dirs = origin.include_dirs.iter();
             let include_dirs = dirs.map(|dir| all.tree(dir, apart)).collect();
             all.sources.push(SourceTrees { root, include_dirs });
+            let named: Vec<_> =
+                origin.named_files().filter_map(|file| file.metadata().ok()).collect();
+            for meta in named {
+                let number = all.number(&meta);
+                all.named.insert(number);
+            }
         }
         all.carry(bytes);
         all
@@ -141,14 +149,19 @@ impl Trees {
         self.found.sort();
         let mut left = bytes;
         for (size, tree, name, path) in std::mem::take(&mut self.found) {
-            if size > left {
-                break;
+            let is_named = |entry: &TreeEntry| self.named.contains(&entry.number);
+            let costs = match self.trees[tree].entries.get(&name) {
+                Some(entry) if is_named(entry) => 0,
+                _ => size,
+            };
+            if costs > left {
+                continue;
             }
             // One that is gone or changes now is not known.
             let Some(content) = fs::read(&path).ok().filter(|it| it.len() as u64 == size) else {
                 continue;
             };
-            left -= size;
+            left -= costs;
             let digest = Digest::of(&content);
             if let Some(entry) = self.trees[tree].entries.get_mut(&name) {
                 entry.kind = TreeKind::File(digest);

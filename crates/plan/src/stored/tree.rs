@@ -91,15 +91,17 @@ impl Tree {
         Told::Found(entry)
     }
 
-    /// The path of a directory, by its number, that passes no link.
+    /// The path of a directory, by its number: one that passes no link, else one
+    /// that is no link itself, so that its parent is what `..` leads to.
     #[must_use]
     pub fn path_of(&self, number: u64) -> Option<&str> {
         let has_link = |path: &str| {
             let ancestors = Path::new(path).ancestors().filter_map(Path::to_str);
             ancestors.filter_map(|path| self.entries.get(path)).any(|entry| entry.is_link)
         };
-        let mut named = self.entries.iter().filter(|(_, entry)| entry.number == number);
-        named.find(|(path, _)| !has_link(path)).map(|(path, _)| path.as_str())
+        let mut named = self.entries.iter().filter(|(_, it)| it.number == number && !it.is_link);
+        let first = named.clone().next();
+        named.find(|(path, _)| !has_link(path)).or(first).map(|(path, _)| path.as_str())
     }
 }
 
@@ -117,6 +119,7 @@ mod tests {
             ("big", 3, TreeKind::Unknown, false),
             ("link", 4, TreeKind::Directory, true),
             ("out", 5, TreeKind::Directory, true),
+            ("out/in", 8, TreeKind::Directory, false),
             ("sub", 6, TreeKind::Partial, false),
             ("sub/b.h", 7, file, false),
             ("sub/deep", 4, TreeKind::Directory, false),
@@ -125,7 +128,8 @@ mod tests {
             (path.to_owned(), TreeEntry { number, kind, is_link })
         });
         let tree = Tree { entries: entries.into() };
-        assert_eq!([4, 5].map(|number| tree.path_of(number)), [Some("sub/deep"), None]);
+        let path_of = [4, 5, 8].map(|number| tree.path_of(number));
+        assert_eq!(path_of, [Some("sub/deep"), None, Some("out/in")]);
         let find = |path: &str| tree.find(Path::new(path));
         for path in ["a.h", "./a.h", "sub/b.h", "big", ""] {
             assert!(matches!(find(path), Told::Found(_)), "{path}");
