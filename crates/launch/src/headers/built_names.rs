@@ -46,7 +46,7 @@ pub(super) fn built_names(
             .enumerate()
             .map(|(number, name)| ["-D".to_owned(), format!("{name}={}", value(number))])
             .collect();
-        let Some(words) = recipe.preprocess(scratch.path(), &macros, &file)? else {
+        let Some(words) = recipe.preprocess(scratch.path(), macros, &file)? else {
             return Ok(None);
         };
         let text = run(words, scratch.path())?.then(|| fs::read(&file).ok()).flatten();

@@ -2,7 +2,7 @@
 //! is tried on a small kernel both ways before a command may use it.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,8 +47,6 @@ pub struct HeaderOptions<'a> {
 /// Fewest commands that pay for a precompiled header: it costs as much as the
 /// headers cost one or two of them.
 const MIN_HEADER_COMMANDS: usize = 3;
-/// Fewest that pay for a header made with macros of theirs.
-const MIN_SPECIAL_HEADER_COMMANDS: usize = 12;
 
 /// Says a little of what kernels say, and nothing that needs a header.
 const PROBE: &str = "
@@ -208,31 +206,15 @@ impl<'a> Headers<'a> {
     }
 
     /// Headers for as many of a group's commands as can be: one for those that
-    /// define nothing the headers know, one for every other set of such
-    /// macros, and for the rest one of the driver's own header alone.
+    /// define nothing the headers know, and for the rest one of the driver's
+    /// own header alone.
     fn headers_of(&mut self, group: Group) -> Result<Vec<(Digest, UsedHeader)>, ToolchainError> {
         let mut served = Vec::new();
         let mut rest = group.members;
         for headers in [group.headers.as_slice(), &[]] {
-            let mut tried: HashSet<Vec<Define>> = HashSet::new();
-            let mut wanted = Vec::new();
-            loop {
-                tried.insert(wanted.clone());
-                let recipe = (group.commands.list.as_slice(), headers);
-                let made = self.header(group.toolchain, recipe, wanted, &rest)?;
-                let Some(made) = made.map(Arc::new) else { break };
-                rest = self.serve(&made, rest, &mut served);
-                // The largest set of commands that agree in what the headers know.
-                let mut sets: HashMap<Vec<Define>, usize> = HashMap::new();
-                for member in &rest {
-                    *sets.entry(made.conflicts(&member.defines)).or_default() += 1;
-                }
-                sets.retain(|set, _| !tried.contains(set));
-                let next = sets.into_iter().max_by(|a, b| (a.1, &b.0).cmp(&(b.1, &a.0)));
-                match next {
-                    Some((set, count)) if count >= MIN_SPECIAL_HEADER_COMMANDS => wanted = set,
-                    _ => break,
-                }
+            let recipe = (group.commands.list.as_slice(), headers);
+            if let Some(made) = self.header(group.toolchain, recipe, &rest)? {
+                rest = self.serve(&Arc::new(made), rest, &mut served);
             }
         }
         Ok(served)
@@ -291,17 +273,12 @@ impl<'a> Headers<'a> {
         &mut self,
         index: ToolchainId,
         (commands, headers): (&[CommandTemplate], &[String]),
-        defines: Vec<Define>,
         members: &[Member],
     ) -> Result<Option<PrecompiledHeader>, ToolchainError> {
         let toolchain = self.session.toolchain(index);
         let dir = &self.options.kept;
-        let Some(recipe) = commands
-            .first()
-            .and_then(|command| Recipe::new(command, headers, defines, toolchain, dir))
-        else {
-            return Ok(None);
-        };
+        let recipe = commands.first().and_then(|it| Recipe::new(it, headers, toolchain, dir));
+        let Some(recipe) = recipe else { return Ok(None) };
         let mut header = match recipe.found(toolchain, self.options.looks) {
             Some(CacheEntry::Header(header)) => *header,
             Some(CacheEntry::Unfit) => return Ok(None),
@@ -385,10 +362,9 @@ impl<'a> Headers<'a> {
         let source = dir.join(input);
         let text = format!("{}{PROBE}", recipe.text);
         fs::write(&source, text).map_err(ToolchainError::io("write", &source))?;
-        let defines = std::slice::from_ref(&recipe.defines);
         let deps_file = &dir.join("d");
         let mut build = |output: &Path, with: bool| -> Result<Option<Vec<u8>>, ToolchainError> {
-            let values = TemplateValues { input, defines, output, deps_file, scratch: dir };
+            let values = TemplateValues { input, defines: &[], output, deps_file, scratch: dir };
             for command in commands {
                 let with_header = Some(header).filter(|_| with).and_then(|it| it.apply(command));
                 let words = with_header.as_ref().unwrap_or(command).fill(&values);

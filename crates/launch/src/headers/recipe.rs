@@ -82,17 +82,15 @@ pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplat
 pub(crate) struct Recipe {
     command: CommandTemplate,
     pub(crate) text: String,
-    pub(crate) defines: Vec<Define>,
     file: PathBuf,
 }
 
 impl Recipe {
-    /// For a command, the headers its source begins with, and
-    /// macros to make it with. `None` where the command is not of the kind.
+    /// For a command and the headers its source begins with. `None` where the
+    /// command is not of the kind.
     pub(crate) fn new(
         command: &CommandTemplate,
         headers: &[String],
-        defines: Vec<Define>,
         toolchain: &Toolchain,
         dir: &Path,
     ) -> Option<Self> {
@@ -100,14 +98,13 @@ impl Recipe {
         let words = &command.words;
         let text: String = headers.iter().map(|header| format!("#include <{header}>\n")).collect();
         let named: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-        let key = Hasher::new("gfxpack precompiled header 3")
+        let key = Hasher::new("gfxpack precompiled header 4")
             .field(toolchain.digest.as_ref())
             .list(named.iter().map(String::as_bytes))
-            .list(defines.iter().map(|define| define.concat()))
             .field(text.as_bytes())
             .finish();
         let file = dir.join(format!("{key}.pch"));
-        Some(Self { command, text, defines, file })
+        Some(Self { command, text, file })
     }
 
     /// One that was made before and still holds.
@@ -160,10 +157,10 @@ impl Recipe {
         if FROZEN.iter().any(|&name| identifiers.contains(name)) {
             return Some(CacheEntry::Unfit);
         }
-        let (file, defines) = (self.file.clone(), self.defines.clone());
+        let file = self.file.clone();
         let HeaderRecord { files, answers, names, built, .. } = record;
         let (kept, files) = (Arc::new(answers.to_kept()), Arc::new(files));
-        let header = PrecompiledHeader { file, files, kept, identifiers, built, names, defines };
+        let header = PrecompiledHeader { file, files, kept, identifiers, built, names };
         Some(CacheEntry::Header(Box::new(header)))
     }
 
@@ -180,19 +177,19 @@ impl Recipe {
         self.write_record(&record)
     }
 
-    /// The words that preprocess its headers in a scratch directory with more
+    /// The words that preprocess its headers in a scratch directory with
     /// macros, into `file`.
     pub(crate) fn preprocess(
         &self,
         scratch: &Path,
-        more: &[Define],
+        defines: Vec<Define>,
         file: &Path,
     ) -> Result<Option<Vec<OsString>>, ToolchainError> {
         let source = scratch.join("k.hip");
         fs::write(&source, &self.text).map_err(ToolchainError::io("write", &source))?;
         let words = self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
-            defines: &[[self.defines.as_slice(), more].concat()],
+            defines: &[defines],
             output: file,
             deps_file: &scratch.join("d"),
             scratch,
@@ -212,7 +209,7 @@ impl Recipe {
             .map_err(ToolchainError::io("write", &source))?;
         Ok(self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
-            defines: std::slice::from_ref(&self.defines),
+            defines: &[],
             output: &scratch.join("pch"),
             deps_file: &scratch.join("d"),
             scratch,
