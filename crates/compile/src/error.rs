@@ -1,10 +1,8 @@
 //! What can stop a build as a whole. A job that fails does not: that is data, see
 //! [`crate::Failure`].
 
-use std::io;
-use std::path::PathBuf;
-
-use gfxpack_toolchain::{ToolchainError, io_hint};
+use gfxpack_process::FileError;
+use gfxpack_toolchain::ToolchainError;
 
 use crate::remote_error::RemoteError;
 
@@ -16,15 +14,8 @@ pub enum CompileError {
     #[error(transparent)]
     Toolchain(ToolchainError),
     /// A file could not be read or written.
-    #[error("failed to {action} `{path}`")]
-    Io {
-        /// `read`, `write`, `create`.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// An object of the store was found damaged; it has been dropped.
     #[error("failed to use stored object `{0}`: its bytes are not those that were stored")]
     CorruptObject(gfxpack_model::Digest),
@@ -55,7 +46,7 @@ impl CompileError {
     pub fn hint(&self) -> String {
         let hint = match self {
             Self::Toolchain(error) => return error.hint(),
-            Self::Io { action, source, .. } => io_hint(action, source),
+            Self::File(error) => error.hint(),
             Self::CorruptObject(_) => "run again: it is compiled anew",
             Self::Remote(RemoteError::Service { hint, .. }) => hint,
             Self::ForeignSource(_) => {
@@ -66,13 +57,5 @@ impl CompileError {
             }
         };
         hint.to_owned()
-    }
-
-    pub(crate) fn io(
-        action: &'static str,
-        path: impl Into<PathBuf>,
-    ) -> impl FnOnce(io::Error) -> Self {
-        let path = path.into();
-        move |source| Self::Io { action, path, source }
     }
 }

@@ -13,7 +13,7 @@ use gfxpack_launch::{
 use gfxpack_model::{JobId, Language, ToolchainId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::watch::Looks;
-use gfxpack_process::{Cancel, FileDigests, WorkDir};
+use gfxpack_process::{Cancel, FileDigests, FileError, WorkDir};
 use gfxpack_toolchain::{Toolchain, ToolchainError};
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -125,7 +125,7 @@ impl Executor<'_> {
             .thread_name(|index| format!("worker-{index}"))
             .build()
             .map_err(|error| {
-                CompileError::io("start", "worker threads")(std::io::Error::other(error))
+                FileError::io("start", "worker threads")(std::io::Error::other(error))
             })?;
         let looks = Looks::new(self.digests);
         let (sources, toolchains, store) = (self.sources, self.toolchains, self.store);
@@ -252,7 +252,7 @@ impl Executor<'_> {
         let Self { plan, sources, toolchains, options, .. } = *self;
         let (cancel, looks) = (&self.cancel.child(), current.looks());
         let work = WorkDir::create(&options.cache_dir)
-            .map_err(CompileError::io("create", options.cache_dir.join("work")))?;
+            .map_err(FileError::io("create", options.cache_dir.join("work")))?;
         let kept = self.store.dir().join(HEADERS);
         let places_with = |admitted: &[PathBuf]| -> Vec<ToolchainPlaces> {
             toolchains.iter().map(|it| ToolchainPlaces::new(it, admitted, &kept, looks)).collect()

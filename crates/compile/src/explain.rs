@@ -138,7 +138,7 @@ pub struct Explanation {
 /// Explains one job for the key that asks for it.
 ///
 /// # Errors
-/// [`CompileError::Io`] where the toolchain's files can't be read.
+/// [`CompileError::File`] where the toolchain's files can't be read.
 pub fn explain(
     plan: &Plan,
     job: &Job,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::{Plan, Source};
-use gfxpack_process::{FileDigests, touch, write_atomic};
+use gfxpack_process::{FileDigests, FileError, touch, write_atomic};
 use gfxpack_toolchain::Toolchain;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
@@ -154,7 +154,7 @@ impl History {
             let path = store.dir().join(file(target_id));
             let text = new.text();
             if fs::read(&path).ok().is_none_or(|known| known != text.as_bytes()) {
-                write_atomic(&path, &[text.as_bytes()]).map_err(CompileError::io("write", path))?;
+                write_atomic(&path, &[text.as_bytes()]).map_err(FileError::io("write", path))?;
             }
         }
         Ok(())
@@ -232,7 +232,7 @@ fn keep(
     if touch(&path) {
         return Ok(());
     }
-    write_atomic(&path, &[&bytes()?]).map_err(CompileError::io("write", &path))
+    Ok(write_atomic(&path, &[&bytes()?]).map_err(FileError::io("write", &path))?)
 }
 
 fn file(target_id: &TargetId) -> PathBuf {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use gfxpack_launch::{Launcher, Place, Run};
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
-use gfxpack_process::{End, Timestamp, Usage};
+use gfxpack_process::{End, FileError, Timestamp, Usage};
 use gfxpack_toolchain::ToolchainError;
 
 use crate::context::{BuildContext, command_of};
@@ -177,7 +177,7 @@ fn attempt(
     for file in [output, deps_file] {
         match fs::remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(CompileError::io("remove", file)(error));
+                return Err(FileError::io("remove", file)(error).into());
             }
             _ => {}
         }
@@ -246,7 +246,7 @@ fn ended(
         (End::Exited(_), _) if diagnostics::lacks_room(&run.output) => {
             tracing::debug!(run.output, "the compiler could not write");
             let full = io::ErrorKind::StorageFull.into();
-            return Err(CompileError::io("write", place.scratch)(full));
+            return Err(FileError::io("write", place.scratch)(full).into());
         }
         (End::Exited(code), Ok(rests_on)) => match diagnostics::killed(&run.output) {
             Some(signal) => (FailureKind::Crashed(signal), None),
@@ -262,10 +262,10 @@ fn ended(
 }
 
 /// What a compiler wrote; nothing where it made no file.
-fn read_output(file: &Path) -> Result<Vec<u8>, CompileError> {
+fn read_output(file: &Path) -> Result<Vec<u8>, FileError> {
     fs::read(file).or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => Ok(Vec::new()),
-        _ => Err(CompileError::io("read", file)(error)),
+        _ => Err(FileError::io("read", file)(error)),
     })
 }
 

@@ -14,7 +14,7 @@ use gfxpack_process::watch::{
     Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What,
     driver_places, settle, tidy_below,
 };
-use gfxpack_process::{End, Timestamp};
+use gfxpack_process::{End, FileError, Timestamp};
 use gfxpack_toolchain::Toolchain;
 
 use crate::context::BuildContext;
@@ -366,7 +366,7 @@ fn untold(
         // A name that is no text is none that was seen, either.
         Ok(text) => depfile_paths(&String::from_utf8_lossy(&text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(CompileError::io("read", place.deps_file)(error)),
+        Err(error) => return Err(FileError::io("read", place.deps_file)(error).into()),
     };
     let asks = records.iter().flat_map(|record| &record.asks);
     let found = asks.filter(|ask| ask.file.is_some());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use gfxpack_model::{JobId, SourceId};
-use gfxpack_process::WorkDir;
+use gfxpack_process::{FileError, WorkDir};
 
 use crate::context::BuildContext;
 use crate::error::CompileError;
@@ -47,7 +47,7 @@ impl<'a> LocalContext<'a> {
         let scratch = tempfile::Builder::new()
             .prefix("job-")
             .tempdir_in(self.work.path())
-            .map_err(CompileError::io("create", self.work.path()))?;
+            .map_err(FileError::io("create", self.work.path()))?;
         job::run(self.context, job, stage, scratch.path())
     }
 }

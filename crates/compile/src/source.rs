@@ -14,8 +14,8 @@ use gfxpack_plan::InputFault;
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
 use gfxpack_plan::stored::{SourceTrees, Tree};
-use gfxpack_process::FileDigests;
 use gfxpack_process::watch::{Answer, Answers, tidy_below};
+use gfxpack_process::{FileDigests, FileError};
 
 use crate::error::CompileError;
 use crate::source_dirs::SourceDirs;
@@ -326,25 +326,25 @@ impl SourceSet {
     /// a file edited meanwhile can't get under a wrong digest.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where they can't be written.
+    /// [`CompileError::File`] where they can't be written.
     pub(crate) fn stage(&self, source: SourceId, dir: &Path) -> Result<(), CompileError> {
         let planned = &self.sources[source.0];
         let same = planned.files.iter().map(|file| file.same_as.as_deref());
         for ((staged, file), same) in self.closures[source.0].iter().zip(same) {
             let path = dir.join(staged);
             let parent = path.parent().unwrap_or(dir);
-            fs::create_dir_all(parent).map_err(CompileError::io("create", parent))?;
+            fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
             match same {
                 // Its directory may be that of the other one.
                 Some(_) if path.exists() => Ok(()),
                 Some(other) => fs::hard_link(dir.join(other), &path),
                 None => fs::write(&path, &file.bytes),
             }
-            .map_err(CompileError::io("write", &path))?;
+            .map_err(FileError::io("write", &path))?;
         }
         for searched in &planned.include_dirs {
             let path = dir.join(searched);
-            fs::create_dir_all(&path).map_err(CompileError::io("create", path))?;
+            fs::create_dir_all(&path).map_err(FileError::io("create", path))?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_plan::InputFault;
 
 use crate::error::CompileError;
+use gfxpack_process::FileError;
 
 /// All files below some directories, by name: where the sources of bare
 /// kernel names and their includes are looked up.
@@ -19,7 +20,7 @@ impl SourceDirs {
     /// Lists every file below the directories, but for `.git`.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where a directory can't be read.
+    /// [`CompileError::File`] where a directory can't be read.
     pub fn list(dirs: &[PathBuf]) -> Result<Self, CompileError> {
         let mut by_name: HashMap<String, Vec<PathBuf>> = HashMap::new();
         for dir in dirs {
@@ -40,7 +41,7 @@ impl SourceDirs {
                         tracing::debug!(%error, "passed over while listing sources");
                     }
                     Err(error) => {
-                        return Err(CompileError::io("read", dir)(error.into()));
+                        return Err(FileError::io("read", dir)(error.into()).into());
                     }
                 }
             }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use gfxpack_model::Digest;
 use gfxpack_plan::stored::{Told, Tree, TreeEntry, TreeKind};
 use gfxpack_process::watch::Answer;
-use gfxpack_process::{FileDigests, Identity};
+use gfxpack_process::{FileDigests, FileError, Identity};
 
 use crate::error::CompileError;
 
@@ -59,7 +59,7 @@ impl StoredContent {
     /// The bytes of that digest.
     pub(crate) fn read(&self, digest: Digest, name: &str) -> Result<Vec<u8>, CompileError> {
         let path = (self.file)(&self.dir, digest);
-        let bytes = fs::read(&path).map_err(CompileError::io("read", path))?;
+        let bytes = fs::read(&path).map_err(FileError::io("read", path))?;
         if Digest::of(&bytes) == digest {
             Ok(bytes)
         } else {
@@ -247,7 +247,7 @@ impl ClosureOrigin {
                 if !path.is_file() {
                     return Ok(None);
                 }
-                fs::read(&path).map(Some).map_err(CompileError::io("read", path))
+                Ok(Some(fs::read(&path).map_err(FileError::io("read", path))?))
             }
             Self::Stored(stored) => match stored.find(below) {
                 Told::Found(TreeEntry { kind: TreeKind::File(digest), .. }) => {

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use gfxpack_model::{Digest, SourceId};
 use gfxpack_process::watch::{Answer, Answers, tidy_below};
-use gfxpack_process::write_atomic;
+use gfxpack_process::{FileError, write_atomic};
 
 use crate::error::CompileError;
 use crate::source::{SourceSet, leads_back};
@@ -48,14 +48,14 @@ impl Stage {
         source: SourceId,
         top: PathBuf,
     ) -> Result<Self, CompileError> {
-        fs::create_dir(&top).map_err(CompileError::io("create", &top))?;
+        fs::create_dir(&top).map_err(FileError::io("create", &top))?;
         Self::lay_out(sources, source, (0..DEPTH).fold(top, |dir, _| dir.join("s")))
     }
 
     /// Lays out a source in a directory, which is made if need be.
     fn lay_out(sources: &SourceSet, source: SourceId, dir: PathBuf) -> Result<Self, CompileError> {
-        fs::create_dir_all(&dir).map_err(CompileError::io("create", &dir))?;
-        let dir = fs::canonicalize(&dir).map_err(CompileError::io("read", &dir))?;
+        fs::create_dir_all(&dir).map_err(FileError::io("create", &dir))?;
+        let dir = fs::canonicalize(&dir).map_err(FileError::io("read", &dir))?;
         let mut layout = Layout::default();
         let top = sources.place(source, Path::new(""));
         layout.places.extend(top.map(|place| (place, PathBuf::new())));
@@ -116,7 +116,7 @@ impl Stage {
         if dir.exists() {
             return Ok(false);
         }
-        fs::create_dir_all(&dir).map_err(CompileError::io("create", dir))?;
+        fs::create_dir_all(&dir).map_err(FileError::io("create", dir))?;
         Ok(true)
     }
 
@@ -137,7 +137,7 @@ impl Stage {
     /// may be: `..` must not lead out of the sources.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where it can't be read or written.
+    /// [`CompileError::File`] where it can't be read or written.
     pub(crate) fn add(&self, sources: &SourceSet, below: &Path) -> Result<bool, CompileError> {
         let origin = sources.origin(self.source);
         let way = below.ancestors().map(|path| sources.without_parents(self.source, path));
@@ -177,10 +177,10 @@ impl Stage {
                 Some(other) => fs::hard_link(self.dir.join(other), &staged),
                 None => write_atomic(&staged, &[bytes]),
             }
-            .map_err(CompileError::io("write", &staged))?;
+            .map_err(FileError::io("write", &staged))?;
             layout.places.extend(place.map(|place| (place, below.to_owned())));
         }
-        let bytes = fs::read(&staged).map_err(CompileError::io("read", &staged))?;
+        let bytes = fs::read(&staged).map_err(FileError::io("read", &staged))?;
         Ok(Answer::File { digest: Digest::of(&bytes), real: None })
     }
 
@@ -211,7 +211,7 @@ impl Stage {
                 Some(other) => symlink(self.dir.join(other), &path),
                 None => fs::create_dir(&path),
             }
-            .map_err(CompileError::io("create", &path))?;
+            .map_err(FileError::io("create", &path))?;
             layout.places.extend(place.map(|place| (place, dir.clone())));
         }
         Ok(())
@@ -238,7 +238,7 @@ impl Stage {
 /// finds it.
 ///
 /// # Errors
-/// [`CompileError::Io`] where it can't be written.
+/// [`CompileError::File`] where it can't be written.
 pub fn lay_out(sources: &SourceSet, source: SourceId, dir: &Path) -> Result<(), CompileError> {
     Stage::lay_out(sources, source, dir.to_owned()).map(drop)
 }

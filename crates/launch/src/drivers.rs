@@ -19,7 +19,9 @@ use gfxpack_model::{Digest, Language, ToolchainId};
 use gfxpack_process::watch::{
     Answers, Looks, Record, Recorder, Unwatched, recorded, settle_driver,
 };
-use gfxpack_process::{Cancel, End, Timestamp, WorkDir, read_sealed, run, touch, write_sealed};
+use gfxpack_process::{
+    Cancel, End, FileError, Timestamp, WorkDir, read_sealed, run, touch, write_sealed,
+};
 use gfxpack_toolchain::{Toolchain, ToolchainError};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -287,8 +289,8 @@ impl<'a> Drivers<'a> {
         let toolchain = &self.toolchains[key.toolchain.0];
         let file = scratch.join(input);
         let parent = file.parent().unwrap_or(scratch);
-        fs::create_dir_all(parent).map_err(ToolchainError::io("create", parent))?;
-        fs::write(&file, "").map_err(ToolchainError::io("write", &file))?;
+        fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
+        fs::write(&file, "").map_err(FileError::io("write", &file))?;
         let mut arguments = vec![OsString::from("-###")];
         arguments.extend(words.iter().map(|word| toolchain.fill(word)));
         arguments.extend([input.into()]);

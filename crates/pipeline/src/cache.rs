@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{Cancel, CompileError, FileDigests, Limits, ObjectStore};
 use gfxpack_plan::arguments;
-use gfxpack_process::temporary_dir;
+use gfxpack_process::{FileError, temporary_dir};
 use gfxpack_toolchain::{Search, ToolchainError, Toolchains};
 use tempfile::TempDir;
 
@@ -114,5 +114,5 @@ impl Cache {
 fn is_read_only(error: &CompileError) -> bool {
     let read_only =
         |kind| matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem);
-    matches!(error, CompileError::Io { source, .. } if read_only(source.kind()))
+    matches!(error, CompileError::File(FileError::Io { source, .. }) if read_only(source.kind()))
 }

@@ -39,8 +39,8 @@ pub enum FileError {
 
 impl FileError {
     /// Makes the error of an `action`, a verb, on `path`.
-    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io { action, path: path.to_owned(), source }
+    pub fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.as_ref().to_owned(), source }
     }
 
     /// Makes the error of writing a temporary file.
@@ -109,7 +109,7 @@ pub fn io_hint(error: &io::Error) -> &'static str {
             "make room on that disk, or choose another directory; what is compiled already is kept"
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            "choose a path that you may use"
+            "check its permissions, or choose a path that you may use"
         }
         ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
             "a file, or a link to nothing, stands where a directory is meant: name another path"

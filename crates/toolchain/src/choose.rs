@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::compiler::SuppliedConstant;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{Digest, Language, TargetId};
-use gfxpack_process::{Cancel, FileDigests, WorkDir};
+use gfxpack_process::{Cancel, FileDigests, FileError, WorkDir};
 
 use crate::discover::{self, Candidate, Driver, Search};
 use crate::error::ToolchainError;
@@ -81,7 +81,7 @@ impl<'a> Toolchains<'a> {
         };
         let entries = entries.into_iter().map(entry).collect();
         let scratch =
-            WorkDir::create(scratch).map_err(ToolchainError::io("create", scratch.join("work")))?;
+            WorkDir::create(scratch).map_err(FileError::io("create", scratch.join("work")))?;
         Ok(Self { search, digests, cancel, cache, keep, trial, scratch, entries })
     }
 

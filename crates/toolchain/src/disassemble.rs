@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gfxpack_process::watch::Recorder;
-use gfxpack_process::{self as process, Cancel, End, Program, find_in_path};
+use gfxpack_process::{self as process, Cancel, End, FileError, Program, find_in_path};
 
 use crate::discover::Search;
 use crate::error::ToolchainError;
@@ -54,9 +54,9 @@ impl Disassembler {
         processor: &str,
         cancel: &Cancel,
     ) -> Result<File, ToolchainError> {
-        let scratch = tempfile::tempdir().map_err(ToolchainError::io("create", "."))?;
+        let scratch = process::temporary_dir()?;
         let name = scratch.path().join("kernel.o");
-        let io = |source| ToolchainError::io("write", &name)(source);
+        let io = |source| FileError::io("write", &name)(source);
         File::create(&name).and_then(|mut file| file.write_all(code_object)).map_err(io)?;
         let mut text = tempfile::tempfile().map_err(io)?;
         let mcpu = format!("--mcpu={processor}");

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_process::find_in_path;
+use gfxpack_process::{FileError, find_in_path};
 
 use crate::error::ToolchainError;
 
@@ -91,7 +91,7 @@ fn holds_bitcode(dir: &Path) -> bool {
 
 /// Compilers run in other directories than we do.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, ToolchainError> {
-    std::path::absolute(path).map_err(ToolchainError::io("find", path))
+    Ok(std::path::absolute(path).map_err(FileError::io("find", path))?)
 }
 
 impl Search {

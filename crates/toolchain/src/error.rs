@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use gfxpack_model::Language;
-use gfxpack_process::StartError;
+use gfxpack_process::{FileError, StartError};
 
 /// Why there is no toolchain to compile with, or it could not be run. That a
 /// compiler refuses a source is no such thing.
@@ -73,15 +73,8 @@ pub enum ToolchainError {
         remedy: String,
     },
     /// A file could not be read or written.
-    #[error("failed to {action} `{path}`")]
-    Io {
-        /// `read`, `write`, `create`.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Someone asked to stop.
     #[error("failed to finish: interrupted")]
     Interrupted,
@@ -131,46 +124,9 @@ impl ToolchainError {
                  run is thrown away"
             }
             Self::Unbuildable { remedy, .. } => remedy,
-            Self::Io { action, source, .. } => io_hint(action, source),
+            Self::File(error) => error.hint(),
             Self::Interrupted => "run the same command again: what is built already is kept",
         };
         hint.to_owned()
-    }
-
-    /// Makes the error of an `action`, a verb, on `path`.
-    pub fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
-        let path = path.into();
-        move |source| Self::Io { action, path, source }
-    }
-}
-
-/// What the user can do about a file of a build that can't be read or written;
-/// `action` is the verb for it.
-#[must_use]
-pub fn io_hint(action: &str, source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            "make room on that disk, or choose another directory (--cache-dir, --out); what is \
-             built already is kept"
-        }
-        io::ErrorKind::PermissionDenied if matches!(action, "read" | "find") => {
-            "check its permissions: whoever builds must be able to read it"
-        }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "choose a directory that you may write to (--cache-dir, --out)"
-        }
-        _ => "check that the path exists and may be used",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_may_not_be_read_needs_no_other_directory() {
-        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
-        assert!(io_hint("read", &denied).contains("read it"));
-        assert!(io_hint("create", &denied).contains("--cache-dir"));
     }
 }

@@ -12,6 +12,7 @@ use gfxpack_model::processors::PROCESSORS;
 
 use crate::error::ToolchainError;
 use crate::probe::Asker;
+use gfxpack_process::FileError;
 
 /// Lists the content of what was made, so that damage is found.
 const SUMS: &str = "supplied.json";
@@ -115,25 +116,23 @@ pub(crate) fn make(
         return Ok(());
     }
     let parent = dir.parent().unwrap_or(dir);
-    fs::create_dir_all(parent).map_err(ToolchainError::io("create", parent))?;
+    fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
     let new = tempfile::Builder::new()
         .prefix("new-")
         .tempdir_in(ask.scratch())
-        .map_err(ToolchainError::io("create", parent))?;
+        .map_err(FileError::io("create", parent))?;
     fill(new.path(), device_libs, clang, constants, ask)?;
     // Readable by all, as everything else in a cache that several users share.
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(new.path(), readable).map_err(ToolchainError::io("create", new.path()))?;
+    fs::set_permissions(new.path(), readable).map_err(FileError::io("create", new.path()))?;
     if dir.exists() {
         // Damaged, or just made by another build: whoever comes last has a
         // sound one.
         if is_sound(dir, device_libs, constants) {
             return Ok(());
         }
-        let aside =
-            tempfile::tempdir_in(ask.scratch()).map_err(ToolchainError::io("create", parent))?;
-        fs::rename(dir, aside.path().join("damaged"))
-            .map_err(ToolchainError::io("replace", dir))?;
+        let aside = tempfile::tempdir_in(ask.scratch()).map_err(FileError::io("create", parent))?;
+        fs::rename(dir, aside.path().join("damaged")).map_err(FileError::io("replace", dir))?;
     }
     match fs::rename(new.path(), dir) {
         Ok(()) => {
@@ -142,7 +141,7 @@ pub(crate) fn make(
             Ok(())
         }
         Err(_) if is_sound(dir, device_libs, constants) => Ok(()),
-        Err(error) => Err(ToolchainError::io("create", dir)(error)),
+        Err(error) => Err(FileError::io("create", dir)(error).into()),
     }
 }
 
@@ -156,23 +155,23 @@ fn fill(
     for name in names(device_libs)? {
         let link = dir.join(&name);
         let make = std::os::unix::fs::symlink(device_libs.join(&name), &link);
-        make.map_err(ToolchainError::io("create", link))?;
+        make.map_err(FileError::io("create", link))?;
     }
     let mut sums: Vec<(String, Digest)> = Vec::new();
     for constant in constants {
         let bytes = ask.bitcode(clang, &module(constant))?;
         let file = dir.join(&constant.file);
-        fs::write(&file, &bytes).map_err(ToolchainError::io("write", &file))?;
+        fs::write(&file, &bytes).map_err(FileError::io("write", &file))?;
         sums.push((constant.file.clone(), Digest::of(&bytes)));
     }
     let file = dir.join(SUMS);
     let text = serde_json::to_vec(&sums).expect("plain data");
-    fs::write(&file, text).map_err(ToolchainError::io("write", &file))
+    Ok(fs::write(&file, text).map_err(FileError::io("write", &file))?)
 }
 
 /// The bitcode files of a directory.
-fn names(device_libs: &Path) -> Result<BTreeSet<String>, ToolchainError> {
-    let entries = fs::read_dir(device_libs).map_err(ToolchainError::io("read", device_libs))?;
+fn names(device_libs: &Path) -> Result<BTreeSet<String>, FileError> {
+    let entries = fs::read_dir(device_libs).map_err(FileError::io("read", device_libs))?;
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     Ok(names.filter(|name| name.ends_with(".bc")).collect())
 }

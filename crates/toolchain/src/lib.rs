@@ -29,7 +29,7 @@ mod trial;
 pub use choose::{Listed, Toolchains};
 pub use disassemble::Disassembler;
 pub use discover::Search;
-pub use error::{ToolchainError, io_hint};
+pub use error::ToolchainError;
 pub use made_by::{clang_version, made_by};
 pub use object_info::{ObjectInfo, ObjectInfoError, Symbol};
 pub use support::Buildable;

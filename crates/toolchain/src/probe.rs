@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gfxpack_process::watch::{Recorder, recorded};
-use gfxpack_process::{self as process, Cancel, End, Output, Program};
+use gfxpack_process::{self as process, Cancel, End, FileError, Output, Program};
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache};
@@ -223,16 +223,16 @@ impl<'a> Asker<'a> {
     /// A module's text as clang's bitcode.
     pub(crate) fn bitcode(&self, clang: &Path, module: &str) -> Result<Vec<u8>, ToolchainError> {
         let (text, made) = (self.scratch.join("module.ll"), self.scratch.join("module.bc"));
-        fs::write(&text, module).map_err(ToolchainError::io("write", &text))?;
+        fs::write(&text, module).map_err(FileError::io("write", &text))?;
         let target = "--target=amdgcn-amd-amdhsa";
         let arguments = ["-x", "ir", target, "-nogpulib", "-emit-llvm", "-c", "module.ll"];
         self.ask(clang, &[&arguments[..], &["-o", "module.bc"]].concat())?;
-        fs::read(&made).map_err(ToolchainError::io("read", made))
+        Ok(fs::read(&made).map_err(FileError::io("read", made))?)
     }
 
     /// The program behind all links, and every shared library it loads.
     pub(crate) fn with_libraries(&self, program: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
-        let real = fs::canonicalize(program).map_err(ToolchainError::io("read", program))?;
+        let real = fs::canonicalize(program).map_err(FileError::io("read", program))?;
         let libraries = self.libraries(&real)?;
         Ok([vec![real], libraries].concat())
     }
@@ -274,7 +274,7 @@ fn ask_hipcc(
     hipcc: &Path,
 ) -> Result<(FoundParts, BTreeSet<PathBuf>), ToolchainError> {
     let source = ask.scratch.join("probe.hip");
-    fs::write(&source, "").map_err(ToolchainError::io("write", &source))?;
+    fs::write(&source, "").map_err(FileError::io("write", &source))?;
     let arch = |processor: &str| format!("--offload-arch={processor}");
     let commands = || {
         let mut last = None;
@@ -388,7 +388,7 @@ pub(crate) fn header_version(rocm: &Path) -> Option<[u32; 3]> {
 
 /// The ISA versions that the device libraries in a directory know.
 pub(crate) fn isas(device_libs: &Path) -> Result<BTreeSet<String>, ToolchainError> {
-    let entries = fs::read_dir(device_libs).map_err(ToolchainError::io("read", device_libs))?;
+    let entries = fs::read_dir(device_libs).map_err(FileError::io("read", device_libs))?;
     let isas: BTreeSet<String> = entries
         .flatten()
         .filter_map(|entry| {

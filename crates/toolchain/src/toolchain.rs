@@ -11,7 +11,7 @@ use gfxpack_model::args::Args;
 use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM, SuppliedConstant};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
-use gfxpack_process::{FileDigests, Identity};
+use gfxpack_process::{FileDigests, FileError, Identity};
 use rayon::prelude::*;
 
 use crate::discover::{Candidate, Driver};
@@ -238,8 +238,10 @@ impl Toolchain {
         let changed = |file: String| Err(ToolchainError::Changed { file });
         let now = match self.covered_files(digests) {
             Ok(now) => now,
-            Err(ToolchainError::Io { path, .. }) => return changed(path.display().to_string()),
-            Err(other) => return Err(other),
+            Err(FileError::Io { path, .. }) => {
+                return changed(path.display().to_string());
+            }
+            Err(other) => return Err(other.into()),
         };
         if let Some(file) = first_difference(&self.closure_files, &now) {
             return changed(file.to_owned());
@@ -256,11 +258,8 @@ impl Toolchain {
     /// `directory/file`.
     ///
     /// # Errors
-    /// [`ToolchainError::Io`] where one can't be read.
-    pub fn covered_files(
-        &self,
-        digests: &FileDigests,
-    ) -> Result<Vec<(String, Digest)>, ToolchainError> {
+    /// [`FileError`] where one can't be read.
+    pub fn covered_files(&self, digests: &FileDigests) -> Result<Vec<(String, Digest)>, FileError> {
         closure(&self.files, &self.covered, digests)
     }
 
@@ -397,10 +396,7 @@ fn first_difference<'a>(
 
 /// Files, directories and all below them, with what tells them from what they
 /// may be later.
-fn identities(
-    files: &[PathBuf],
-    dirs: &[PathBuf],
-) -> Result<Vec<(PathBuf, Identity)>, ToolchainError> {
+fn identities(files: &[PathBuf], dirs: &[PathBuf]) -> Result<Vec<(PathBuf, Identity)>, FileError> {
     let mut paths: BTreeSet<PathBuf> = files.iter().cloned().collect();
     for dir in dirs {
         // What can't be read is the digest's to say.
@@ -409,7 +405,7 @@ fn identities(
     }
     let identity = |path: PathBuf| match fs::metadata(&path) {
         Ok(meta) => Ok((path, Identity::from_metadata(&meta))),
-        Err(error) => Err(ToolchainError::io("read", path)(error)),
+        Err(error) => Err(FileError::io("read", path)(error)),
     };
     paths.into_iter().map(identity).collect()
 }
@@ -419,7 +415,7 @@ fn closure(
     files: &[PathBuf],
     dirs: &[PathBuf],
     digests: &FileDigests,
-) -> Result<Vec<(String, Digest)>, ToolchainError> {
+) -> Result<Vec<(String, Digest)>, FileError> {
     let mut named = Vec::new();
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -429,7 +425,7 @@ fn closure(
         for entry in walkdir::WalkDir::new(dir).follow_links(true).sort_by_file_name() {
             let entry = entry.map_err(|error| {
                 let path = error.path().unwrap_or(dir).to_owned();
-                ToolchainError::io("read", path)(error.into())
+                FileError::io("read", path)(error.into())
             })?;
             if entry.file_type().is_file() {
                 let relative = entry.path().strip_prefix(dir).unwrap_or(entry.path());
@@ -443,11 +439,11 @@ fn closure(
         }
     }
     let digest = |(name, file): (String, PathBuf)| {
-        let digest = digests.digest(&file).map_err(ToolchainError::io("read", &file))?;
+        let digest = digests.digest(&file).map_err(FileError::io("read", &file))?;
         Ok((name, digest))
     };
     let mut entries: Vec<_> =
-        named.into_par_iter().map(digest).collect::<Result<_, ToolchainError>>()?;
+        named.into_par_iter().map(digest).collect::<Result<_, FileError>>()?;
     entries.sort();
     entries.dedup();
     Ok(entries)

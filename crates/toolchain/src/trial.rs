@@ -10,7 +10,7 @@ use gfxpack_model::compiler::{CompilerFacts, Program};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{Digest, Language, TargetId};
-use gfxpack_process::write_atomic;
+use gfxpack_process::{FileError, write_atomic};
 
 use crate::error::ToolchainError;
 use crate::probe::Asker;
@@ -121,7 +121,7 @@ impl<'a> Trial<'a> {
     /// Compiles the kernel. The toolchain's device libraries must be there.
     pub(crate) fn run(&self, ask: &Asker<'_>) -> Result<Verdict, ToolchainError> {
         let source = ask.scratch().join(self.file);
-        fs::write(&source, self.source).map_err(ToolchainError::io("write", &source))?;
+        fs::write(&source, self.source).map_err(FileError::io("write", &source))?;
         let made = ask.scratch().join("trial.o");
         let filled = self.words.iter().map(|word| self.toolchain.fill(word));
         let arguments: Vec<_> = filled.chain(["-o".into(), made.clone().into()]).collect();

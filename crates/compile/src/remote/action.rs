@@ -23,6 +23,7 @@ use gfxpack_launch::{CommandTemplate, Defines, TemplateValues, Word, searched};
 use gfxpack_model::{Digest, Language, relative_path};
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Job, StagedFile};
+use gfxpack_process::FileError;
 use gfxpack_process::preload::{self, RECORD_VARIABLE};
 use gfxpack_toolchain::Toolchain;
 
@@ -341,8 +342,8 @@ impl<'a> InputTree<'a> {
         Ok(Some(format!("../{path}")))
     }
 
-    fn digest(&self, file: &Path) -> Result<Digest, CompileError> {
-        self.context.looks.digests().digest(file).map_err(CompileError::io("read", file))
+    fn digest(&self, file: &Path) -> Result<Digest, FileError> {
+        self.context.looks.digests().digest(file).map_err(FileError::io("read", file))
     }
 
     /// Puts a header where its includers find it; whether that can be done.
@@ -362,7 +363,7 @@ impl<'a> InputTree<'a> {
         if self.files.contains_key(&path) {
             return Ok(());
         }
-        let meta = fs::metadata(file).map_err(CompileError::io("read", file))?;
+        let meta = fs::metadata(file).map_err(FileError::io("read", file))?;
         let input = InputFile {
             path: path.clone(),
             digest: self.digest(file)?,

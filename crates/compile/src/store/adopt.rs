@@ -10,6 +10,7 @@ use super::entry::{Entry, ObjectInfo};
 use super::object_store::ObjectStore;
 use super::places::object_path;
 use crate::error::CompileError;
+use gfxpack_process::FileError;
 
 impl ObjectStore {
     /// Copies a job's object from another store, unless that very one is here
@@ -18,7 +19,7 @@ impl ObjectStore {
     /// not have it, or has it no more because it was damaged.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where it can't be read or written.
+    /// [`CompileError::File`] where it can't be read or written.
     pub fn adopt(&self, from: &Self, job: Digest) -> Result<Option<ObjectInfo>, CompileError> {
         // What is here may have been made of other headers of the system.
         if let Some(info) = self.info(job)
@@ -38,7 +39,7 @@ impl ObjectStore {
     ) -> Result<Option<ObjectInfo>, CompileError> {
         let raw = match from.read_entry(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            raw => raw.map_err(CompileError::io("read", from.dir.join(path)))?,
+            raw => raw.map_err(FileError::io("read", from.dir.join(path)))?,
         };
         let Some(Entry { info, .. }) = Entry::parse(&raw, job) else {
             from.drop_one(job, path)?;
@@ -47,7 +48,7 @@ impl ObjectStore {
         for (name, file) in info.answer_files() {
             if !self.has_answers(name) {
                 let text = from.read_file(file.as_ref());
-                let text = text.map_err(CompileError::io("read", from.dir.join(&file)))?;
+                let text = text.map_err(FileError::io("read", from.dir.join(&file)))?;
                 self.write(file.as_ref(), &[&text])?;
             }
         }

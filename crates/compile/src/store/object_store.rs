@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use gfxpack_launch::{Command, Drivers};
 use gfxpack_model::{Digest, SourceId};
 use gfxpack_process::watch::{Answer, Answers, KeptAnswers, Looks};
-use gfxpack_process::{note_use, write_atomic_by};
+use gfxpack_process::{FileError, note_use, write_atomic_by};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
@@ -75,14 +75,14 @@ impl ObjectStore {
     /// this value lives, nobody evicts from it.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where the directory can't be made or written.
+    /// [`CompileError::File`] where the directory can't be made or written.
     pub fn open(cache_dir: &Path) -> Result<Self, CompileError> {
         let mut store = Self::open_to_look(cache_dir);
         let temp = store.dir.join(TEMP);
-        fs::create_dir_all(&temp).map_err(CompileError::io("create", &temp))?;
+        fs::create_dir_all(&temp).map_err(FileError::io("create", &temp))?;
         let path = store.dir.join(LOCK);
         let lock = File::options().create(true).append(true).open(&path);
-        let lock = lock.map_err(CompileError::io("write", &path))?;
+        let lock = lock.map_err(FileError::io("write", &path))?;
         // Waits for whoever evicts. Where locks are not to be had, what goes
         // too early is compiled again.
         flock(&lock, FlockOperation::LockShared).ok();
@@ -95,7 +95,7 @@ impl ObjectStore {
     /// it that takes what is made.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where the one above can't be made.
+    /// [`CompileError::File`] where the one above can't be made.
     pub fn open_above(cache_dir: &Path, above: &Path) -> Result<Self, CompileError> {
         let mut store = Self::open(above)?;
         store.below = Some(cache_dir.join(VERSION));
@@ -192,7 +192,7 @@ impl ObjectStore {
     /// # Errors
     /// [`CompileError::CorruptObject`] where the bytes are not those that
     /// were stored, or are gone; the entry is removed then, so that the next
-    /// build makes it anew. [`CompileError::Io`] where it can't be read.
+    /// build makes it anew. [`CompileError::File`] where it can't be read.
     pub fn read(&self, job: Digest) -> Result<Vec<u8>, CompileError> {
         self.read_whole(job).map(|(_, bytes)| bytes)
     }
@@ -204,7 +204,7 @@ impl ObjectStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(CompileError::CorruptObject(job));
             }
-            read => read.map_err(CompileError::io("read", self.dir.join(&path)))?,
+            read => read.map_err(FileError::io("read", self.dir.join(&path)))?,
         };
         match Entry::parse(&bytes, job) {
             Some(Entry { info, object, .. }) => Ok((info, object.to_vec())),
@@ -236,7 +236,7 @@ impl ObjectStore {
 
     /// Removes a damaged object; what can't be removed, because it lies in a
     /// store that is only read, is hidden by what is made in its place.
-    pub(super) fn drop_one(&self, job: Digest, path: &Path) -> Result<(), CompileError> {
+    pub(super) fn drop_one(&self, job: Digest, path: &Path) -> Result<(), FileError> {
         tracing::warn!(%job, "dropping a damaged object");
         match fs::remove_file(self.dir.join(path)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.below.is_some() => {
@@ -244,14 +244,14 @@ impl ObjectStore {
                 self.write(path, &[b"damaged below\n"])
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed.map_err(CompileError::io("remove", self.dir.join(path))),
+            removed => removed.map_err(FileError::io("remove", self.dir.join(path))),
         }
     }
 
     /// Stores the job's object, with what it rests on besides its digest.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where it can't be written; nothing half-written
+    /// [`CompileError::File`] where it can't be written; nothing half-written
     /// stays.
     pub fn insert(
         &self,
@@ -284,9 +284,9 @@ impl ObjectStore {
         Ok(names)
     }
 
-    pub(crate) fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), CompileError> {
+    pub(crate) fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), FileError> {
         let path = self.dir.join(path);
-        write_atomic_by(&path, &self.dir.join(TEMP), parts).map_err(CompileError::io("write", path))
+        write_atomic_by(&path, &self.dir.join(TEMP), parts).map_err(FileError::io("write", path))
     }
 
     /// A set of answers by its name; `None` where it is gone or damaged.

@@ -29,7 +29,7 @@ impl ObjectStore {
     /// Failures that are not the kernel's fault are not kept.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where it can't be written.
+    /// [`CompileError::File`] where it can't be written.
     pub(crate) fn insert_refusal(
         &self,
         job: Digest,
@@ -45,7 +45,7 @@ impl ObjectStore {
         let bytes = serde_json::to_vec(&refusal).expect("plain data");
         let answers = self.insert_answers(rests_on)?;
         let (_, header, about) = ObjectInfo::for_object(job, &bytes, about, answers, rests_on);
-        self.write(&refusal_path(job), &[&header, &bytes, &about])
+        Ok(self.write(&refusal_path(job), &[&header, &bytes, &about])?)
     }
 
     /// The failure that is kept of a job, if all that the compiler was told of
@@ -73,7 +73,7 @@ impl ObjectStore {
     /// Copies a job's kept refusal from another store; whether that has one.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where it can't be read or written.
+    /// [`CompileError::File`] where it can't be read or written.
     pub fn adopt_refusal(&self, from: &Self, job: Digest) -> Result<bool, CompileError> {
         self.adopt_file(from, job, &refusal_path(job)).map(|info| info.is_some())
     }

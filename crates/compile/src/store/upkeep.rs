@@ -14,6 +14,7 @@ use super::entry::{Entry, read_entry};
 use super::object_store::ObjectStore;
 use super::places::{COMMANDS, HEADERS, LOCK, TEMP, VERSION, sweep};
 use crate::error::CompileError;
+use gfxpack_process::FileError;
 
 /// Directories whose files may go: each can be made again.
 const KINDS: [&str; 6] = ["objects", "refusals", "answers", "history", HEADERS, COMMANDS];
@@ -93,7 +94,7 @@ impl OldStore {
     /// Removes it, unless a build of that version uses it; whether it is gone.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where it can't be removed.
+    /// [`CompileError::File`] where it can't be removed.
     pub fn remove(&self) -> Result<bool, CompileError> {
         // Held until all is gone.
         let lock = File::options().append(true).open(self.dir.join(LOCK));
@@ -101,7 +102,7 @@ impl OldStore {
         if lock.as_ref().is_ok_and(used) {
             return Ok(false);
         }
-        fs::remove_dir_all(&self.dir).map_err(CompileError::io("remove", &self.dir))?;
+        fs::remove_dir_all(&self.dir).map_err(FileError::io("remove", &self.dir))?;
         Ok(true)
     }
 }
@@ -137,7 +138,7 @@ impl ObjectStore {
     /// value gave out may go too, so that it should not be used afterwards.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where the store can't be written.
+    /// [`CompileError::File`] where the store can't be written.
     pub fn evict(&self, limits: &Limits) -> Result<Option<Evicted>, CompileError> {
         let path = self.dir.join(LOCK);
         if !path.exists() {
@@ -149,7 +150,7 @@ impl ObjectStore {
             Some(lock) => lock,
             None => {
                 let options = File::options().append(true).open(&path);
-                opened = options.map_err(CompileError::io("write", &path))?;
+                opened = options.map_err(FileError::io("write", &path))?;
                 &opened
             }
         };
@@ -174,7 +175,7 @@ impl ObjectStore {
                 break;
             }
             if !limits.dry_run {
-                fs::remove_file(&entry.path).map_err(CompileError::io("remove", &entry.path))?;
+                fs::remove_file(&entry.path).map_err(FileError::io("remove", &entry.path))?;
             }
             left.files += 1;
             left.bytes += entry.bytes;
@@ -192,7 +193,7 @@ impl ObjectStore {
     /// objects there were.
     ///
     /// # Errors
-    /// [`CompileError::Io`] where one can't be read or removed,
+    /// [`CompileError::File`] where one can't be read or removed,
     /// [`CompileError::Interrupted`].
     pub fn verify(
         &self,
@@ -207,7 +208,7 @@ impl ObjectStore {
             let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
             let bytes = match File::open(&entry.path).and_then(read_entry) {
                 Err(error) if gone(&error) => return Ok(None),
-                read => read.map_err(CompileError::io("read", &entry.path))?,
+                read => read.map_err(FileError::io("read", &entry.path))?,
             };
             let name = entry.path.file_name().and_then(|name| name.to_str());
             let job = name.and_then(|name| name.parse().ok());
@@ -216,7 +217,9 @@ impl ObjectStore {
             }
             let key = Entry::split(&bytes).map(|entry| entry.about.key);
             match fs::remove_file(&entry.path) {
-                Err(error) if !gone(&error) => Err(CompileError::io("remove", &entry.path)(error)),
+                Err(error) if !gone(&error) => {
+                    Err(FileError::io("remove", &entry.path)(error).into())
+                }
                 _ => Ok(Some(Damaged { path: entry.path.clone(), key })),
             }
         };

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use gfxpack_process::FileError;
 use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
@@ -35,7 +36,7 @@ type RunIn<'r> = &'r mut dyn FnMut(Vec<OsString>, &Path) -> Result<bool, Toolcha
 pub(super) fn built_names(
     recipe: &Recipe,
     names: &[String],
-    scratch: &dyn Fn() -> Result<TempDir, ToolchainError>,
+    scratch: &dyn Fn() -> Result<TempDir, FileError>,
     run: RunIn<'_>,
 ) -> Result<BTreeMap<String, bool>, ToolchainError> {
     tell(names, &mut |names| {

@@ -13,7 +13,7 @@ use gfxpack_process::watch::{
     Answer, Answers, KeptAnswers, Looks, Place, Record, Recorder, Unwatched, recorded, settle,
     tidy_below,
 };
-use gfxpack_process::{Output, Timestamp, Usage};
+use gfxpack_process::{FileError, Output, Timestamp, Usage};
 use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
@@ -361,7 +361,7 @@ impl<'a> Headers<'a> {
         let input = "probe.hip";
         let source = dir.join(input);
         let text = format!("{}{PROBE}", recipe.text);
-        fs::write(&source, text).map_err(ToolchainError::io("write", &source))?;
+        fs::write(&source, text).map_err(FileError::io("write", &source))?;
         let deps_file = &dir.join("d");
         let mut build = |output: &Path, with: bool| -> Result<Option<Vec<u8>>, ToolchainError> {
             let values = TemplateValues { input, defines: &[], output, deps_file, scratch: dir };
@@ -401,9 +401,9 @@ impl<'a> Headers<'a> {
     }
 }
 
-fn scratch(work: &Path, prefix: &str) -> Result<TempDir, ToolchainError> {
+fn scratch(work: &Path, prefix: &str) -> Result<TempDir, FileError> {
     let made = tempfile::Builder::new().prefix(prefix).tempdir_in(work);
-    made.map_err(ToolchainError::io("create", work))
+    made.map_err(FileError::io("create", work))
 }
 
 /// The directories of its own sources that a command searches.

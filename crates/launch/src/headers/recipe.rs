@@ -10,8 +10,8 @@ use std::sync::Arc;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
 use gfxpack_process::watch::{self, Answer, Answers, Looks, Settled, What};
-use gfxpack_process::{touch, write_atomic};
-use gfxpack_toolchain::{Toolchain, ToolchainError};
+use gfxpack_process::{FileError, touch, write_atomic};
+use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 
 use super::exposed_names::exposed_names;
@@ -128,10 +128,10 @@ impl Recipe {
         serde_json::from_slice(&fs::read(self.record()).ok()?).ok()
     }
 
-    fn write_record(&self, record: &HeaderRecord) -> Result<(), ToolchainError> {
+    fn write_record(&self, record: &HeaderRecord) -> Result<(), FileError> {
         // With a path that is no text, it is made anew by the next build.
         let (path, Ok(bytes)) = (self.record(), serde_json::to_vec(record)) else { return Ok(()) };
-        write_atomic(&path, &[&bytes]).map_err(ToolchainError::io("write", &path))
+        write_atomic(&path, &[&bytes]).map_err(FileError::io("write", &path))
     }
 
     fn header(&self, record: HeaderRecord, toolchain: &Toolchain) -> Option<CacheEntry> {
@@ -170,7 +170,7 @@ impl Recipe {
         &self,
         header: &mut PrecompiledHeader,
         told: BTreeMap<String, bool>,
-    ) -> Result<(), ToolchainError> {
+    ) -> Result<(), FileError> {
         header.built.extend(told);
         let Some(mut record) = self.read_record() else { return Ok(()) };
         record.built.clone_from(&header.built);
@@ -184,9 +184,9 @@ impl Recipe {
         scratch: &Path,
         defines: Vec<Define>,
         file: &Path,
-    ) -> Result<Option<Vec<OsString>>, ToolchainError> {
+    ) -> Result<Option<Vec<OsString>>, FileError> {
         let source = scratch.join("k.hip");
-        fs::write(&source, &self.text).map_err(ToolchainError::io("write", &source))?;
+        fs::write(&source, &self.text).map_err(FileError::io("write", &source))?;
         let words = self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: &[defines],
@@ -203,10 +203,9 @@ impl Recipe {
     }
 
     /// The words that make it in a scratch directory.
-    pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, ToolchainError> {
+    pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, FileError> {
         let source = self.source();
-        write_atomic(&source, &[self.text.as_bytes()])
-            .map_err(ToolchainError::io("write", &source))?;
+        write_atomic(&source, &[self.text.as_bytes()]).map_err(FileError::io("write", &source))?;
         Ok(self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: &[],
@@ -225,7 +224,7 @@ impl Recipe {
         asked: &watch::Record,
         settled: Settled,
         looks: &Looks<'_>,
-    ) -> Result<Option<CacheEntry>, ToolchainError> {
+    ) -> Result<Option<CacheEntry>, FileError> {
         let fresh = settled.fresh.into_iter().next().map(|(path, _)| path);
         let unknown = settled.reads.or(settled.writes).or(settled.changed).or(fresh);
         if let Some(path) = unknown {
@@ -261,7 +260,7 @@ impl Recipe {
             built: BTreeMap::new(),
         };
         let keep = |bytes: &[u8], record: &HeaderRecord| {
-            write_atomic(&self.file, &[bytes]).map_err(ToolchainError::io("write", &self.file))?;
+            write_atomic(&self.file, &[bytes]).map_err(FileError::io("write", &self.file))?;
             self.write_record(record)
         };
         let kept = self.header(record.clone(), toolchain);
