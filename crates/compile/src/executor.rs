@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use gfxpack_launch::{
@@ -24,7 +24,6 @@ use crate::current::Current;
 use crate::error::CompileError;
 use crate::event::Event;
 use crate::job::{Failure, FailureKind, Site};
-use crate::local::LocalContext;
 use crate::memory_limiter::{MemoryLimiter, ThisMachine};
 use crate::remote::{RemoteContext, RemoteWorkers};
 use crate::schedule::Schedule;
@@ -316,7 +315,8 @@ impl Executor<'_> {
             schedule: Schedule::new(plan, &queue, &header_groups),
             header_groups: &header_groups,
             limiter: MemoryLimiter::new(&ThisMachine, options.jobs.max(1)),
-            local: &LocalContext::new(context, work, to_run),
+            work,
+            stages: to_run.iter().map(|job| (plan[*job].source, OnceLock::new())).collect(),
             here,
             remote: remote.map(|remote| RemoteContext::new(&*remote.workers, context)),
         };

@@ -25,7 +25,6 @@ mod failure_kind;
 mod history;
 mod job;
 mod judge;
-mod local;
 mod memory;
 mod memory_limiter;
 mod remote;

@@ -1,20 +1,22 @@
 //! The workers of a build: they share a schedule, and run its jobs on this
 //! machine or elsewhere.
 
-use std::sync::mpsc;
+use std::collections::HashMap;
+use std::sync::{OnceLock, mpsc};
 use std::time::Instant;
 
-use gfxpack_model::JobId;
+use gfxpack_model::{JobId, SourceId};
+use gfxpack_process::{FileError, WorkDir};
 
 use crate::context::BuildContext;
 use crate::costs::usual_memory;
 use crate::error::CompileError;
 use crate::event::{Event, JobRun};
-use crate::job::{Compiled, Object, Outcome, Site};
-use crate::local::LocalContext;
+use crate::job::{self, Compiled, Object, Outcome, Site};
 use crate::memory_limiter::{MemoryLimiter, Permit};
 use crate::remote::{RemoteContext, RemoteOutcome};
 use crate::schedule::{Schedule, Task};
+use crate::stage::Stage;
 use crate::store::{About, ObjectInfo, ObjectStore};
 
 /// What a worker reports.
@@ -32,7 +34,9 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) schedule: Schedule<'a>,
     pub(crate) header_groups: &'a [Vec<JobId>],
     pub(crate) limiter: MemoryLimiter<'a>,
-    pub(crate) local: &'a LocalContext<'a>,
+    pub(crate) work: &'a WorkDir,
+    /// The staged sources of all jobs.
+    pub(crate) stages: HashMap<SourceId, OnceLock<Result<Stage, ()>>>,
     /// Workers of this machine; those with higher numbers are elsewhere.
     pub(crate) here: usize,
     pub(crate) remote: Option<RemoteContext<'a>>,
@@ -96,7 +100,7 @@ impl WorkerPool<'_> {
 
     /// Runs a job wherever it can be run.
     fn run(&self, worker: usize, job: JobId, sender: &Sender) -> Result<Outcome, CompileError> {
-        let Some(remote) = self.elsewhere(worker) else { return self.local.run(job) };
+        let Some(remote) = self.elsewhere(worker) else { return self.run_here(job) };
         match remote.run(job)? {
             RemoteOutcome::Done(outcome) => Ok(*outcome),
             RemoteOutcome::Here(warning) => {
@@ -106,8 +110,33 @@ impl WorkerPool<'_> {
                 let memory = usual_memory(self.context.plan[job].language);
                 let permit = self.limiter.acquire(self.context.cancel, || Some(((), memory)));
                 let _permit = permit.ok_or(CompileError::Interrupted)?;
-                self.local.run(job)
+                self.run_here(job)
             }
+        }
+    }
+
+    fn run_here(&self, job: JobId) -> Result<Outcome, CompileError> {
+        let job = &self.context.plan[job];
+        let stage = self.stage(job.source)?;
+        let scratch = tempfile::Builder::new()
+            .prefix("job-")
+            .tempdir_in(self.work.path())
+            .map_err(FileError::io("create", self.work.path()))?;
+        job::run(self.context, job, stage, scratch.path())
+    }
+
+    /// A staged source, made by whoever needs it first.
+    fn stage(&self, source: SourceId) -> Result<&Stage, CompileError> {
+        let mut error = None;
+        let staged = self.stages[&source].get_or_init(|| {
+            let dir = self.work.path().join(format!("source-{}", source.0));
+            let made = Stage::new(self.context.sources, source, dir);
+            made.map_err(|fatal| error = Some(fatal))
+        });
+        match (staged, error) {
+            (Ok(stage), _) => Ok(stage),
+            (Err(()), Some(error)) => Err(error),
+            (Err(()), None) => Err(CompileError::Interrupted),
         }
     }
 
