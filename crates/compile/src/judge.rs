@@ -12,7 +12,7 @@ use gfxpack_model::{Digest, Language};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
     Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What,
-    driver_places, settle, tidy_below,
+    driver_places, settle, tidy_path,
 };
 use gfxpack_process::{End, FileError, Timestamp};
 use gfxpack_toolchain::Toolchain;
@@ -199,10 +199,10 @@ impl Asked {
             Answer::Other => drop(self.reads.get_or_insert(below)),
             // A directory on the way there is judged by what it holds.
             answer
-                if tidy_below(&below).starts_with("..")
+                if tidy_path(&below).starts_with("..")
                     && context.sources.without_parents(stage.source(), &below).is_none() =>
             {
-                let tidy = tidy_below(&below);
+                let tidy = tidy_path(&below);
                 if answer == Answer::Directory && stage.add_above(&tidy)? {
                     self.again = true;
                 } else {

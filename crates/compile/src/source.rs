@@ -14,7 +14,7 @@ use gfxpack_plan::InputFault;
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
 use gfxpack_plan::stored::{SourceTrees, Tree};
-use gfxpack_process::watch::{Answer, Answers, tidy_below};
+use gfxpack_process::watch::{Answer, Answers, tidy_path};
 use gfxpack_process::{FileDigests, FileError};
 
 use crate::error::CompileError;
@@ -282,8 +282,11 @@ impl SourceSet {
         if !leads_back(below) || self.is_by_name(source) {
             return true;
         }
-        let (place, tidy) = (self.place(source, below), tidy_below(below));
-        place.is_some() && !tidy.starts_with("..") && self.place(source, &tidy) == place
+        let (place, tidy) = (self.place(source, below), tidy_path(below));
+        place.is_some()
+            && tidy.is_relative()
+            && !tidy.starts_with("..")
+            && self.place(source, &tidy) == place
     }
 
     /// The path without `..` of what lies at a path among the sources; `None`
@@ -293,7 +296,7 @@ impl SourceSet {
             return Some(below.to_owned());
         }
         if self.leads_by_text(source, below) {
-            return Some(tidy_below(below));
+            return Some(tidy_path(below));
         }
         // A link is on the way.
         self.place(source, below)?;

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 
 use gfxpack_model::{Digest, SourceId};
-use gfxpack_process::watch::{Answer, Answers, tidy_below};
+use gfxpack_process::watch::{Answer, Answers, tidy_path};
 use gfxpack_process::{FileError, write_atomic};
 
 use crate::error::CompileError;
@@ -99,7 +99,7 @@ impl Stage {
                 return Some(Answer::File { digest: Digest::of(&bytes), real: None });
             }
             // Sources that are found by name have directories of their own.
-            let counts = tidy_below(below) != below || sources.origin(self.source).is_dir(below);
+            let counts = tidy_path(below) != below || sources.origin(self.source).is_dir(below);
             (path.is_dir() && counts).then_some(Answer::Directory)
         };
         found.entry(below.to_owned()).or_insert_with(look).clone()

@@ -12,7 +12,7 @@ use gfxpack_model::Digest;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::Timestamp;
 use gfxpack_process::watch::{
-    Answer, Answers, Ask, Class, Judgement, Place, Places, Query, RECORD_LIMIT, Record, tidy_below,
+    Answer, Answers, Ask, Class, Judgement, Place, Places, Query, RECORD_LIMIT, Record, tidy_path,
 };
 
 use super::action::{SCRATCH, SYSTEM};
@@ -54,7 +54,7 @@ impl Elsewhere<'_> {
         let (mut system, mut sources) = (BTreeSet::new(), BTreeSet::new());
         for ask in &record.asks {
             // What was sent lies beside the staged directory.
-            let below = ask.path.strip_prefix(stage).ok().map(tidy_below);
+            let below = ask.path.strip_prefix(stage).ok().map(tidy_path);
             let left = below.filter(|below| below.starts_with(".."));
             let ask = match left {
                 // There is nothing there of what lies above the sources here.
@@ -63,7 +63,7 @@ impl Elsewhere<'_> {
                     self.take(absent, stage, &sent, &mut system, &mut sources)?;
                     continue;
                 }
-                Some(below) => Ask { path: tidy(stage, &below), ..ask.clone() },
+                Some(_) => Ask { path: tidy_path(&ask.path), ..ask.clone() },
                 None => ask.clone(),
             };
             let real = ask.path.clone();
@@ -82,10 +82,10 @@ impl Elsewhere<'_> {
 
     /// Where everything lies there.
     fn places(&self, stage: &Path, record: &Record) -> Places {
-        let beside = |name: &str| tidy(stage, &Path::new("..").join(name));
+        let beside = |name: &str| tidy_path(&stage.join("..").join(name));
         let mut places = Places::new(stage.to_owned())
             .with(Place::Scratch, stage.join(SCRATCH))
-            .with(Place::Readable, tidy(stage, Path::new(SYSTEM)));
+            .with(Place::Readable, tidy_path(&stage.join(SYSTEM)));
         for name in COVERED {
             places = places.with(Place::Covered, beside(name));
         }
@@ -111,7 +111,7 @@ impl Elsewhere<'_> {
         sources: &mut BTreeSet<(PathBuf, Answer)>,
     ) -> Result<(), Reason> {
         let looks = self.context.looks;
-        let top = tidy(stage, Path::new(SYSTEM));
+        let top = tidy_path(&stage.join(SYSTEM));
         // The path here, and whether it was sent.
         let here = |path: &Path| match path.strip_prefix(&top) {
             Ok(below) => (Path::new("/").join(below), true),
@@ -193,17 +193,4 @@ fn told(path: &Path, what: &str) -> Reason {
 fn is_sent(below: &Path) -> bool {
     let covered = |name: &&str| below.starts_with(Path::new("..").join(name));
     below.starts_with(SYSTEM) || COVERED.iter().any(covered)
-}
-
-/// A path seen from a directory, with the steps up taken.
-fn tidy(dir: &Path, below: &Path) -> PathBuf {
-    let mut path = dir.to_owned();
-    for part in below {
-        if part == ".." {
-            path.pop();
-        } else {
-            path.push(part);
-        }
-    }
-    path
 }

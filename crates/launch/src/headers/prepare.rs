@@ -11,7 +11,7 @@ use std::sync::Arc;
 use gfxpack_model::{Digest, Language, SourceId, ToolchainId, relative_path};
 use gfxpack_process::watch::{
     Answer, Answers, KeptAnswers, Looks, Place, Record, Recorder, Unwatched, recorded, settle,
-    tidy_below,
+    tidy_path,
 };
 use gfxpack_process::{FileError, Output, Timestamp, Usage};
 use gfxpack_toolchain::ToolchainError;
@@ -260,7 +260,7 @@ impl<'a> Headers<'a> {
         let paths: Vec<PathBuf> = header.hiding(dirs).collect();
         let staged = sources.files(source);
         let is_staged = |path: &PathBuf| {
-            let path = tidy_below(path);
+            let path = tidy_path(path);
             staged.iter().any(|(name, _)| path == Path::new(name))
         };
         let none = paths.iter().all(|path| sources.is_absent(source, path) && !is_staged(path));

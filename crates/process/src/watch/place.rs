@@ -131,7 +131,7 @@ impl Places {
             match &ask.what {
                 // What is written by one name of a file is written to all.
                 What::Rename(other) | What::Link(other) => {
-                    written.push(self.written(other, &tidy(other)));
+                    written.push(self.written(other, &tidy_path(other)));
                 }
                 _ => {}
             }
@@ -156,10 +156,10 @@ impl Places {
         if let Some(below) = self.below_stage(&ask.path)
             && !(opened && self.below_stage(real).is_none())
         {
-            let tidy = tidy_below(&below);
+            let tidy = tidy_path(&below);
             // By text, unless a link is on the way that leads back.
             let leads_back =
-                self.below_stage(real).is_some_and(|it| !tidy_below(&it).starts_with(".."));
+                self.below_stage(real).is_some_and(|it| !tidy_path(&it).starts_with(".."));
             let leaves = tidy.starts_with("..") && !leads_back;
             return match () {
                 () if ask.is_absent() => Judgement::AbsentInStage(below),
@@ -228,38 +228,17 @@ fn looks(what: &What) -> bool {
     matches!(what, What::Access(_) | What::Stat | What::Lstat)
 }
 
-/// A relative path with `..` taken back by text, as far as it goes: what is
-/// left begins with `..` where it leads out of the directory.
+/// A path with `.` and `..` taken back by text, as if it had no links. What is
+/// left of a relative one begins with `..` where it leads out of its directory.
 #[must_use]
-pub fn tidy_below(below: &Path) -> PathBuf {
-    let mut tidy = PathBuf::new();
-    let mut depth = 0;
-    for part in below.components() {
-        match part {
-            Component::ParentDir if depth > 0 => {
-                tidy.pop();
-                depth -= 1;
-            }
-            Component::ParentDir => tidy.push(".."),
-            Component::Normal(name) => {
-                tidy.push(name);
-                depth += 1;
-            }
-            _ => {}
-        }
-    }
-    tidy
-}
-
-/// A path with `.` and `..` taken back by text, for one without links.
-fn tidy(path: &Path) -> PathBuf {
+pub fn tidy_path(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for part in path.components() {
+        let is_below = matches!(tidy.components().next_back(), Some(Component::Normal(_)));
         match part {
             Component::CurDir => {}
-            Component::ParentDir => {
-                tidy.pop();
-            }
+            Component::ParentDir if is_below => drop(tidy.pop()),
+            Component::ParentDir if tidy.has_root() => {}
             other => tidy.push(other),
         }
     }

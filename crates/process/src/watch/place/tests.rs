@@ -162,3 +162,16 @@ fn nothing_is_written_but_scratch_and_output() {
     // A link in scratch that leads out of it.
     assert_eq!(judged(inside, "/elsewhere/x", open(WRITE), NO_ENTRY), [Writes(inside.into())]);
 }
+
+#[test]
+fn steps_up_are_taken_as_far_as_they_go() {
+    for (path, tidy) in [
+        ("./a/../b/./c", "b/c"),
+        ("a/../../b", "../b"),
+        ("../../a/..", "../.."),
+        ("/a/../../b", "/b"),
+        ("a/..", ""),
+    ] {
+        assert_eq!(tidy_path(Path::new(path)), Path::new(tidy), "{path}");
+    }
+}
