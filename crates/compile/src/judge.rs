@@ -74,7 +74,7 @@ pub(crate) fn judge(
     let of_class = |class| if class == Class::Other { &driver } else { &places };
     let mut asked = Asked::default();
     for record in &records {
-        let mut settled = settle(record, of_class, context.looks, since.seconds());
+        let mut settled = settle(record, of_class, context.looks, since);
         // Nobody knows what it would run, so its object rests on all of it.
         if direct.is_none() && run.by_driver {
             let program = toolchain.program(job.program);

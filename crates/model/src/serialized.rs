@@ -1,8 +1,6 @@
 //! How serde reads and writes values whose form is no matter of their fields.
 
-use std::fmt;
-
-use serde::de::{Error, SeqAccess, Visitor};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::args::Args;
@@ -34,23 +32,8 @@ impl Serialize for Args {
 
 impl<'de> Deserialize<'de> for Args {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct List;
-        impl<'de> Visitor<'de> for List {
-            type Value = Args;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of words")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Args, A::Error> {
-                let mut words = Args::default();
-                while let Some(word) = list.next_element::<String>()? {
-                    words.push(&word);
-                }
-                Ok(words)
-            }
-        }
-        deserializer.deserialize_seq(List)
+        let words = Vec::<String>::deserialize(deserializer)?;
+        Ok(words.iter().map(String::as_str).collect())
     }
 }
 

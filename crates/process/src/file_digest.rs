@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 
+use crate::Timestamp;
 use crate::atomic::write_atomic;
 
 const NANOSECONDS: i64 = 1_000_000_000;
@@ -65,10 +66,10 @@ impl Identity {
         changed.elapsed().is_ok_and(|age| age > SETTLED)
     }
 
-    /// The same for a change from some seconds after 1970 on.
+    /// The same for a change from then on.
     #[must_use]
-    pub fn was_settled(&self, seconds: u64) -> bool {
-        self.changed.0.unsigned_abs() + SETTLED.as_secs() < seconds
+    pub fn was_settled(&self, since: Timestamp) -> bool {
+        self.changed.0.unsigned_abs() + SETTLED.as_secs() < since.0
     }
 
     /// Device and inode.

@@ -4,26 +4,14 @@ use std::time::SystemTime;
 
 /// Seconds since 1970.
 #[derive(Debug, Clone, Copy)]
-pub struct Timestamp(u64);
+pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// So many seconds after 1970.
-    #[must_use]
-    pub const fn at(seconds: u64) -> Self {
-        Self(seconds)
-    }
-
     /// This one.
     #[must_use]
     pub fn now() -> Self {
         #[expect(clippy::disallowed_methods, reason = "compared with the times of files alone")]
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Self(now.map_or(0, |since| since.as_secs()))
-    }
-
-    /// Seconds since 1970.
-    #[must_use]
-    pub const fn seconds(self) -> u64 {
-        self.0
     }
 }

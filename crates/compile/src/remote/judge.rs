@@ -175,9 +175,7 @@ impl Elsewhere<'_> {
             return Err(told(path, "is not here"));
         };
         let name = format!("gfxpack/sys{}", path.display());
-        if was_sent && sent.get(name.as_str()) != Some(&digest)
-            || !looks.rested(path, self.since.seconds())
-        {
+        if was_sent && sent.get(name.as_str()) != Some(&digest) || !looks.rested(path, self.since) {
             return Err(told(path, "has changed"));
         }
         Ok(answer)

@@ -328,7 +328,7 @@ impl<'a> Headers<'a> {
                     .fold(places, |places, dir| places.with(Place::Readable, looks.real(dir)));
                 let places = places.with(Place::Scratch, dir);
                 let places = places.with(Place::Covered, looks.real(&recipe.source()));
-                let settled = settle(&record, |_| &places, looks, since.seconds());
+                let settled = settle(&record, |_| &places, looks, since);
                 recipe.keep(scratch.path(), toolchain, &record, settled, looks)?
             }
             Ok(_) => None,

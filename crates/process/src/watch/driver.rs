@@ -47,7 +47,7 @@ pub fn settle_driver(
     since: Timestamp,
 ) -> Settled {
     let places = driver_places(scratch.to_owned(), scratch);
-    let mut settled = settle(record, |_| &places, looks, since.seconds());
+    let mut settled = settle(record, |_| &places, looks, since);
     settled.add_programs(record, program, looks, since, |path| !path.starts_with(scratch));
     settled
 }
@@ -77,7 +77,7 @@ impl Settled {
                 Some(answer @ Answer::File { .. }) => {
                     // Nobody tells which file it was, so it must have been this
                     // one all the time.
-                    if !looks.rested(&path, since.seconds()) {
+                    if !looks.rested(&path, since) {
                         self.fresh.insert((path.clone(), answer.clone()));
                     }
                     self.answers.insert((path, answer));

@@ -13,6 +13,7 @@ use gfxpack_model::digest::Hasher;
 
 use super::FileState;
 use super::answer::{Answer, Query};
+use crate::Timestamp;
 use crate::file_digest::{FileDigests, Identity};
 
 /// What the file system says of paths. Each path is asked once, and again
@@ -89,14 +90,14 @@ impl<'a> Looks<'a> {
     /// The same of a file or directory that somebody found in this state;
     /// `None` where it is another one by now. With the answer comes whether it
     /// surely was the same all the time: it may not have been where it changed
-    /// after `since`, in seconds since 1970, or shortly before.
+    /// after `since`, or shortly before.
     #[must_use]
     pub fn same(
         &self,
         path: &Path,
         query: Query,
         state: &FileState,
-        since: u64,
+        since: Timestamp,
     ) -> Option<(Answer, bool)> {
         let rested = {
             let mut known = self.lock();
@@ -128,10 +129,9 @@ impl<'a> Looks<'a> {
         absent
     }
 
-    /// Whether a path surely was before `since`, in seconds since 1970, what it
-    /// is now.
+    /// Whether a path surely was before `since` what it is now.
     #[must_use]
-    pub fn rested(&self, path: &Path, since: u64) -> bool {
+    pub fn rested(&self, path: &Path, since: Timestamp) -> bool {
         let look = Look::at(path);
         look.identity.is_none_or(|identity| identity.was_settled(since))
     }

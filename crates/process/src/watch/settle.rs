@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{Answer, Ask, Class, FileState, Judgement, Looks, Places, Query, Record, What};
+use crate::Timestamp;
 
 /// What a run rests on besides its own sources and the toolchain.
 #[derive(Debug, Default)]
@@ -48,13 +49,13 @@ pub struct InStage {
 
 /// Judges a record by where everything lies for each class of programs. What is remembered of a file is
 /// what it is now, so it must be the very one that was looked at. `since` is
-/// when the run began, in seconds since 1970.
+/// when the run began.
 #[must_use]
 pub fn settle<'p>(
     record: &Record,
     places: impl Fn(Class) -> &'p Places,
     looks: &Looks<'_>,
-    since: u64,
+    since: Timestamp,
 ) -> Settled {
     let mut settled = Settled::default();
     let mut seen = BTreeSet::new();
@@ -74,7 +75,7 @@ impl Settled {
         judgement: Judgement,
         ask: &Ask,
         looks: &Looks<'_>,
-        since: u64,
+        since: Timestamp,
         seen: &mut BTreeSet<(PathBuf, bool)>,
     ) {
         match judgement {
@@ -124,7 +125,14 @@ impl Settled {
         }
     }
 
-    fn found(&mut self, path: PathBuf, query: Query, ask: &Ask, looks: &Looks<'_>, since: u64) {
+    fn found(
+        &mut self,
+        path: PathBuf,
+        query: Query,
+        ask: &Ask,
+        looks: &Looks<'_>,
+        since: Timestamp,
+    ) {
         // What a link holds is compared as it is. Directories change whenever
         // something is put into them.
         let state = ask.file.filter(|state| match query {

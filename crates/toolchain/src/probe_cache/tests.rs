@@ -7,7 +7,7 @@ use gfxpack_process::{Cancel, write_atomic};
 use super::*;
 
 /// Long after the files of a test were made.
-const LATER: Timestamp = Timestamp::at(u64::MAX);
+const LATER: Timestamp = Timestamp(u64::MAX);
 
 /// A machine of scripts: a hipcc that looks around, and what it names.
 struct Machine {

@@ -10,7 +10,7 @@ use crate::watch::Place;
 use crate::{FileDigests, Identity};
 
 /// Long after all files of a test were made.
-const LATER: u64 = u64::MAX / 2;
+const LATER: Timestamp = Timestamp(u64::MAX / 2);
 
 struct Fixture {
     _dir: tempfile::TempDir,
@@ -46,7 +46,7 @@ impl Fixture {
         self.ask(path, What::Open { flags: 0, real }, None)
     }
 
-    fn settle(&self, asks: Vec<Ask>, since: u64) -> Settled {
+    fn settle(&self, asks: Vec<Ask>, since: Timestamp) -> Settled {
         let process = Process {
             pid: 1,
             program: "/usr/bin/clang".into(),
@@ -101,9 +101,10 @@ fn a_file_that_is_another_one_by_now_makes_it_unknown() {
     let asks = || vec![f.open("system/x.h")];
     let now = fs::metadata(f.root.join("system/x.h")).unwrap().ctime();
     let now = u64::try_from(now).unwrap();
-    let just_made: Vec<_> = f.settle(asks(), now).fresh.into_iter().map(|(path, _)| path).collect();
+    let just_made: Vec<_> =
+        f.settle(asks(), Timestamp(now)).fresh.into_iter().map(|(path, _)| path).collect();
     assert_eq!(just_made, [f.path("system/x.h")]);
-    assert!(f.settle(asks(), now + 10).fresh.is_empty());
+    assert!(f.settle(asks(), Timestamp(now + 10)).fresh.is_empty());
     let before = asks();
     fs::write(f.path("system/new"), "1").unwrap();
     fs::rename(f.path("system/new"), f.path("system/x.h")).unwrap();
