@@ -239,6 +239,18 @@ fn a_refusal_is_out_of_date_when_a_header_that_it_rests_on_is() {
 }
 
 #[test]
+fn an_include_directory_that_the_compiler_searches_anyway_is_refused_by_name() {
+    let project = Project::new();
+    let manifest = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+                    include-dirs = [\"/usr/include\"]\n[[kernel]]\nsource = \"k.cl\"\n";
+    project.write("kernels.toml", manifest);
+    project.write("k.cl", "__kernel void k(__global int *x) { *x = 1; }\n");
+    let build = ["build", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"];
+    let run = project.run(&build).expect_code(100);
+    assert_eq!(run.of_type("job-failed")[0]["reason"], "include-dir-of-compiler");
+}
+
+#[test]
 fn a_damaged_refusal_is_asked_again() {
     let project = project();
     build(&project, &["--out", "o"]).expect_code(100);

@@ -167,7 +167,7 @@ pub fn explain(
             let all = answers.iter().flat_map(Answers::iter);
             let mut changes: Vec<Change> =
                 all.filter_map(|(path, then)| change(path, then, asked)).collect();
-            if info.as_ref().is_some_and(|info| info.commands != asked.commands()) {
+            if info.as_ref().is_some_and(|info| !asked.runs(info.commands)) {
                 changes.push(Change::new(What::Driver, "what it would run", How::Changed(None)));
             }
             changes.extend(info.iter().flat_map(|info| withdrawn(info, &answers, asked)));

@@ -27,6 +27,8 @@ pub enum FailureKind {
     /// It read this file, which is not among the sources; seen from their
     /// directory if it is relative.
     Reads(PathBuf),
+    /// Its compiler searches this include directory by itself, too.
+    Searches(PathBuf),
     /// It looked for this path, of which its stored plan does not tell all.
     NotInPlan(PathBuf),
     /// It wrote to this path, or tried to, where nothing of its own lies.
@@ -55,6 +57,7 @@ impl FailureKind {
             Self::NoOutput => "no-output",
             Self::NoCodeObject(_) => "no-code-object",
             Self::Reads(_) => "reads-outside",
+            Self::Searches(_) => "include-dir-of-compiler",
             Self::NotInPlan(_) => "not-in-plan",
             Self::Writes(_) => "writes-outside",
             Self::Endless(_) => "unsettled",
@@ -80,6 +83,14 @@ impl fmt::Display for FailureKind {
             }
             Self::Reads(path) => {
                 write!(f, "it reads `{}`, which is not among the sources", path.display())
+            }
+            Self::Searches(dir) => {
+                write!(
+                    f,
+                    "the compiler searches `{}` by itself, after other directories than as an \
+                     include directory: leave it out",
+                    dir.display()
+                )
             }
             Self::NotInPlan(path) => {
                 write!(

@@ -209,6 +209,7 @@ fn attempt(
             Err(FailureKind::NotInPlan(path))
         }
         Judged::Reads(path) => Err(FailureKind::Reads(path)),
+        Judged::Searches(dir) => Err(FailureKind::Searches(dir)),
         Judged::Writes(path) => Err(FailureKind::Writes(path)),
         Judged::RestsOn(rests_on) => Ok(Some(rests_on)),
         Judged::Unknown(reason) => {

@@ -11,13 +11,13 @@ use gfxpack_launch::{self as launch, Direct, Run, TemplateValues, depfile_paths,
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
-    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What,
-    driver_places, settle, tidy_path,
+    Answer, Answers, Ask, Class, FileState, Place, Places, Process, Record, Settled, Unwatched,
+    What, driver_places, settle, tidy_path,
 };
 use gfxpack_process::{End, FileError, Timestamp};
 use gfxpack_toolchain::Toolchain;
 
-use crate::context::BuildContext;
+use crate::context::{BuildContext, command_of};
 use crate::current::name_of;
 use crate::error::CompileError;
 use crate::source_surroundings::place_of;
@@ -35,6 +35,9 @@ pub(crate) enum Judged {
     AgainAfter(Fresh),
     /// It read a file that is not among the sources.
     Reads(PathBuf),
+    /// It searches this directory by itself and as one of the sources: they are
+    /// one to the compiler that a user starts, and two here.
+    Searches(PathBuf),
     /// It wrote, or tried to, where it may not.
     Writes(PathBuf),
     /// All that it rests on is known.
@@ -58,9 +61,12 @@ pub(crate) fn judge(
         Err(reason) => return Ok(Judged::Unknown(reason.to_string())),
     };
     let toolchain = &context.toolchains[job.toolchain.0];
-    if let Some(unknown) = unknown_library(context, toolchain, &records) {
+    if let Some(unknown) = unknown_program(context, toolchain, &records) {
         let name = unknown.display();
-        return Ok(Judged::Unknown(format!("the compiler loaded `{name}` besides its libraries")));
+        return Ok(Judged::Unknown(format!("`{name}` ran, which is not of its toolchain")));
+    }
+    if let Some(dir) = searched_twice(context, job, stage, &records) {
+        return Ok(Judged::Searches(dir));
     }
     let direct = context.direct(job);
     if let Some(direct) = direct.as_ref().filter(|_| run.by_driver)
@@ -97,7 +103,8 @@ pub(crate) fn judge(
         return Ok(judged);
     }
     let shared = run.read_before.iter().flat_map(|before| before.answers.iter().cloned()).collect();
-    let commands = direct.map(|(_, commands)| commands.digest);
+    let object = fs::read(place.output).unwrap_or_default();
+    let commands = Some(context.drivers.names(&command_of(job)).of_object(&object, toolchain));
     let admitted = admitted(context, &asked.system);
     let system = Answers::new(asked.system, context.looks);
     let sources = stage.answers(context.sources, asked.sources);
@@ -229,21 +236,49 @@ fn watched(run: &Run) -> Result<Vec<&Record>, Unwatched> {
     if watched { Ok(records) } else { Err(Unwatched::Nothing) }
 }
 
-/// A library that a compiler loaded and that no digest covers.
-fn unknown_library(
+/// A compiler, linker or library of theirs that ran and that no digest covers.
+fn unknown_program(
     context: &BuildContext<'_>,
     toolchain: &Toolchain,
     records: &[&Record],
 ) -> Option<PathBuf> {
     let known: HashSet<&Path> = toolchain.files().iter().map(PathBuf::as_path).collect();
-    let is_known = |library: &PathBuf| {
-        known.contains(library.as_path()) || known.contains(context.looks.real(library).as_path())
+    let is_known = |file: &PathBuf| {
+        known.contains(file.as_path()) || known.contains(context.looks.real(file).as_path())
     };
     let compilers = records.iter().flat_map(|record| &record.processes);
-    let mut loaded = compilers
+    let mut ran = compilers
         .filter(|process| process.class != Class::Other)
-        .flat_map(|process| &process.libraries);
-    loaded.find(|library| !is_known(library)).cloned()
+        .flat_map(|process| process.libraries.iter().chain([&process.program]));
+    ran.find(|file| !is_known(file)).cloned()
+}
+
+/// A directory that a compiler searches for headers by itself, where it is an
+/// include directory of the sources, too.
+fn searched_twice(
+    context: &BuildContext<'_>,
+    job: &Job,
+    stage: &Stage,
+    records: &[&Record],
+) -> Option<PathBuf> {
+    records.iter().find_map(|record| {
+        let compiler = record.processes.iter().position(|it| it.class == Class::Compiler)?;
+        let dirs = searched(&record.processes[compiler].arguments);
+        let own: HashSet<_> = dirs
+            .filter(|dir| dir.is_relative())
+            .filter_map(|dir| context.sources.place(job.source, dir))
+            .collect();
+        // It looks at all that it searches before it opens a source.
+        let is_source =
+            |ask: &Ask| matches!(ask.what, What::Open { .. }) && ask.path.starts_with(stage.dir());
+        let asks = record.asks.iter().filter(|ask| ask.process == compiler);
+        let mut looks = asks.take_while(|ask| !is_source(ask));
+        let is_own = |ask: &&Ask| {
+            let place = ask.file.filter(FileState::is_dir).map(|file| file.identity.place());
+            place.is_some_and(|place| own.contains(&place))
+        };
+        looks.find(is_own).map(|ask| ask.path.clone())
+    })
 }
 
 /// Whether a driver ran other commands than those that it says it would run.

@@ -42,8 +42,29 @@ const TIME_LIMIT: Duration = Duration::from_secs(300);
 pub struct DriverCommands {
     /// One after the other; each begins when the one before it has succeeded.
     pub list: Vec<CommandTemplate>,
-    /// Names them, wherever the toolchain lies.
-    pub digest: Digest,
+    /// What names them.
+    pub names: CommandNames,
+}
+
+/// What names the commands of a driver, for whoever keeps what they made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandNames {
+    /// Wherever the toolchain lies.
+    pub anywhere: Digest,
+    /// Where it lies now.
+    pub here: Digest,
+}
+
+impl CommandNames {
+    /// What an object rests on: debug information and `__FILE__` in headers have
+    /// the toolchain's paths in it.
+    #[must_use]
+    pub fn of_object(&self, object: &[u8], toolchain: &Toolchain) -> Digest {
+        let own = toolchain.own_paths();
+        let mut own = own.iter().filter(|path| !path.is_empty());
+        let shows = own.any(|path| memchr::memmem::find(object, path.as_bytes()).is_some());
+        if shows { self.here } else { self.anywhere }
+    }
 }
 
 /// A command's macros and what its driver would run.
@@ -128,6 +149,20 @@ impl<'a> Drivers<'a> {
         Some((defines, commands))
     }
 
+    /// What names the commands of a command's driver; where only the driver knows
+    /// them, what it is and its environment.
+    #[must_use]
+    pub fn names(&self, command: &Command<'_>) -> CommandNames {
+        if let Some((_, commands)) = self.direct(command) {
+            return commands.names;
+        }
+        let toolchain = &self.toolchains[command.toolchain.0];
+        let program = toolchain.program(command.program).as_os_str().as_encoded_bytes();
+        let hasher = Hasher::new("gfxpack driver 1").field(program);
+        let driver = of_environment(hasher, toolchain).finish();
+        CommandNames { anywhere: driver, here: driver }
+    }
+
     fn commands_of(
         &self,
         key: &CommandKey,
@@ -150,18 +185,19 @@ impl<'a> Drivers<'a> {
         if list.is_none() && !self.cancel.is_cancelled() {
             tracing::debug!(?key, "the driver runs these commands itself");
         }
-        list.map(|list| Arc::new(DriverCommands { digest: digest(&list, toolchain), list }))
+        list.map(|list| {
+            let (anywhere, here) = (digest(&list, &toolchain.own_paths()), digest(&list, &[]));
+            Arc::new(DriverCommands { names: CommandNames { anywhere, here }, list })
+        })
     }
 
     fn file(&self, toolchain: &Toolchain, key: &CommandKey) -> PathBuf {
         let program = toolchain.program(key.program);
-        let environment = &toolchain.environment;
         let name = Hasher::new("gfxpack commands 3")
             .field(toolchain.digest.as_ref())
             .field(program.as_os_str().as_encoded_bytes())
-            .field(toolchain.device_libs.as_os_str().as_encoded_bytes())
-            .list(environment.iter().map(|(name, _)| name.as_encoded_bytes()))
-            .list(environment.iter().map(|(_, value)| value.as_encoded_bytes()))
+            .field(toolchain.device_libs.as_os_str().as_encoded_bytes());
+        let name = of_environment(name, toolchain)
             .field(key.language.to_string().as_bytes())
             .field(key.extension.as_bytes())
             .list(key.words.iter().map(String::as_bytes))
@@ -317,10 +353,17 @@ impl<'a> Drivers<'a> {
     }
 }
 
-/// Names commands, wherever the toolchain lies: what lies there is named by the
-/// toolchain's own digest.
-fn digest(commands: &[CommandTemplate], toolchain: &Toolchain) -> Digest {
-    let own = toolchain.own_paths();
+/// Adds what a driver's environment is.
+fn of_environment(hasher: Hasher, toolchain: &Toolchain) -> Hasher {
+    let environment = &toolchain.environment;
+    hasher
+        .list(environment.iter().map(|(name, _)| name.as_encoded_bytes()))
+        .list(environment.iter().map(|(_, value)| value.as_encoded_bytes()))
+}
+
+/// Names commands, wherever these paths of a toolchain are: what lies there is
+/// named by the toolchain's own digest.
+fn digest(commands: &[CommandTemplate], own: &[String]) -> Digest {
     let word = |word: &Word| match word {
         Word::Text(text) => {
             let text = own.iter().enumerate().fold(text.clone(), |text, (at, path)| {

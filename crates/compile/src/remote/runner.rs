@@ -113,7 +113,8 @@ impl<'a> RemoteContext<'a> {
                 return Ok(RemoteOutcome::Here(None));
             }
         };
-        let commands = Some(commands.digest);
+        let toolchain = &context.toolchains[job.toolchain.0];
+        let commands = Some(commands.names.of_object(&bytes, toolchain));
         let rests_on = RestsOn { commands, system, sources, ..RestsOn::default() };
         let object = Object {
             bytes,

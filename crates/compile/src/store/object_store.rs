@@ -63,10 +63,11 @@ impl<'a> Now<'a> {
         self.admitted.is_none_or(|admitted| admitted.contains(dir))
     }
 
-    /// What the job's driver would run, if that is known; it may have to be
-    /// asked.
-    pub(crate) fn commands(&self) -> Option<Digest> {
-        self.driver.and_then(|(drivers, command)| Some(drivers.direct(&command)?.1.digest))
+    /// Whether the job's driver, which may have to be asked, would run what has
+    /// this name; none where no driver is at hand.
+    pub(crate) fn runs(&self, commands: Option<Digest>) -> bool {
+        let names = self.driver.map(|(drivers, command)| drivers.names(&command));
+        commands.is_none_or(|name| names.is_some_and(|it| name == it.anywhere || name == it.here))
     }
 }
 
@@ -298,7 +299,7 @@ impl ObjectStore {
     pub(super) fn all_hold(&self, info: &ObjectInfo, now: Now<'_>) -> bool {
         info.admitted.iter().all(|dir| now.admits(dir))
             && info.answers.iter().all(|name| self.holds(*name, now))
-            && info.commands == now.commands()
+            && now.runs(info.commands)
     }
 
     pub(super) fn holds(&self, name: Digest, now: Now<'_>) -> bool {

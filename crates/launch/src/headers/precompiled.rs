@@ -94,7 +94,7 @@ impl PrecompiledHeader {
 
     /// What it was made of, which compilers want to see again where it was.
     pub(crate) fn source(&self) -> PathBuf {
-        self.file.with_extension("hip")
+        self.file.with_extension("").with_extension("hip")
     }
 
     /// The command with this instead of the header that the driver includes.

@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
 use gfxpack_process::watch::{self, Answer, Answers, Looks, Settled, What};
-use gfxpack_process::{FileError, touch, write_atomic};
+use gfxpack_process::{FileError, read_sealed, touch, write_atomic, write_sealed};
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 
@@ -65,7 +66,9 @@ pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplat
                 rest.next();
             }
             Word::Text(text) if text == "-emit-obj" => {
-                let instead = ["-emit-pch", "-fpch-instantiate-templates"];
+                // Else clang tells its headers by their times, too.
+                let timeless = "-fno-pch-timestamp";
+                let instead = ["-emit-pch", timeless, "-fpch-instantiate-templates"];
                 words.extend(instead.map(|word| Word::Text(word.into())));
                 words.push(Word::Defines(0));
             }
@@ -82,7 +85,8 @@ pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplat
 pub(crate) struct Recipe {
     command: CommandTemplate,
     pub(crate) text: String,
-    file: PathBuf,
+    /// Its files have this path and an ending.
+    path: PathBuf,
 }
 
 impl Recipe {
@@ -98,40 +102,49 @@ impl Recipe {
         let words = &command.words;
         let text: String = headers.iter().map(|header| format!("#include <{header}>\n")).collect();
         let named: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-        let key = Hasher::new("gfxpack precompiled header 4")
+        let key = Hasher::new("gfxpack precompiled header 5")
             .field(toolchain.digest.as_ref())
             .list(named.iter().map(String::as_bytes))
             .field(text.as_bytes())
             .finish();
-        let file = dir.join(format!("{key}.pch"));
-        Some(Self { command, text, file })
+        Some(Self { command, text, path: dir.join(key.to_string()) })
     }
 
     /// One that was made before and still holds.
     pub(crate) fn found(&self, toolchain: &Toolchain, looks: &Looks<'_>) -> Option<CacheEntry> {
         let record = self.read_record()?;
-        let is_whole = looks.digests().digest(&self.file).is_ok_and(|it| it == record.sha256);
+        let file = self.file(record.sha256);
+        let is_whole = looks.digests().digest(&file).is_ok_and(|it| it == record.sha256);
         if !is_whole || !record.answers.hold(looks) {
             return None;
         }
-        [self.record(), self.source(), self.file.clone()].iter().for_each(|file| {
+        [self.record(), self.source(), file].iter().for_each(|file| {
             touch(file);
         });
         self.header(record, toolchain)
     }
 
+    /// The header with this SHA-256: one that another build makes in its place,
+    /// of other files, lies beside it.
+    fn file(&self, sha256: Digest) -> PathBuf {
+        self.path.with_extension(format!("{sha256}.pch"))
+    }
+
     fn record(&self) -> PathBuf {
-        self.file.with_extension("json")
+        self.path.with_extension("json")
     }
 
     fn read_record(&self) -> Option<HeaderRecord> {
-        serde_json::from_slice(&fs::read(self.record()).ok()?).ok()
+        read_sealed(&self.record())
     }
 
     fn write_record(&self, record: &HeaderRecord) -> Result<(), FileError> {
-        // With a path that is no text, it is made anew by the next build.
-        let (path, Ok(bytes)) = (self.record(), serde_json::to_vec(record)) else { return Ok(()) };
-        write_atomic(&path, &[&bytes]).map_err(FileError::io("write", &path))
+        let path = self.record();
+        match write_sealed(&path, record) {
+            // With a path that is no text, it is made anew by the next build.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(()),
+            written => written.map_err(FileError::io("write", &path)),
+        }
     }
 
     fn header(&self, record: HeaderRecord, toolchain: &Toolchain) -> Option<CacheEntry> {
@@ -157,7 +170,7 @@ impl Recipe {
         if FROZEN.iter().any(|&name| identifiers.contains(name)) {
             return Some(CacheEntry::Unfit);
         }
-        let file = self.file.clone();
+        let file = self.file(record.sha256);
         let HeaderRecord { files, answers, names, built, .. } = record;
         let (kept, files) = (Arc::new(answers.to_kept()), Arc::new(files));
         let header = PrecompiledHeader { file, files, kept, identifiers, built, names };
@@ -199,7 +212,7 @@ impl Recipe {
 
     /// What it is made of, which compilers want to see again where it was.
     pub(crate) fn source(&self) -> PathBuf {
-        self.file.with_extension("hip")
+        self.path.with_extension("hip")
     }
 
     /// The words that make it in a scratch directory.
@@ -260,7 +273,8 @@ impl Recipe {
             built: BTreeMap::new(),
         };
         let keep = |bytes: &[u8], record: &HeaderRecord| {
-            write_atomic(&self.file, &[bytes]).map_err(FileError::io("write", &self.file))?;
+            let file = self.file(record.sha256);
+            write_atomic(&file, &[bytes]).map_err(FileError::io("write", &file))?;
             self.write_record(record)
         };
         let kept = self.header(record.clone(), toolchain);
@@ -276,7 +290,8 @@ impl Recipe {
 
     /// Forgets it: it does not give the same bytes.
     pub(crate) fn forget(&self) {
-        for file in [self.record(), self.source(), self.file.clone()] {
+        let header = self.read_record().map(|record| self.file(record.sha256));
+        for file in [self.record(), self.source()].into_iter().chain(header) {
             fs::remove_file(file).ok();
         }
     }
