@@ -331,7 +331,7 @@ fn places(
     let scratch = context.looks.real(place.scratch);
     let mut places = base.with_stage(stage.dir()).with(Place::Scratch, scratch);
     for file in run.read_before.iter().flat_map(|before| &before.own) {
-        places = places.with(Place::Covered, context.looks.real(file));
+        places = places.with_linked(Place::Covered, file, context.looks);
     }
     let compilers = records.iter().flat_map(|record| &record.processes);
     for process in compilers.filter(|process| process.class == Class::Compiler) {

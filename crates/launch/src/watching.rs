@@ -25,8 +25,8 @@ impl ToolchainPlaces {
         let of = |language| {
             let places = Places::default().with(Place::Passed, &headers);
             let covered = toolchain.covered_paths(language);
-            let places =
-                covered.iter().fold(places, |all, path| all.with(Place::Covered, looks.real(path)));
+            let cover = |all: Places, path: &PathBuf| all.with_linked(Place::Covered, path, looks);
+            let places = covered.iter().fold(places, cover);
             admitted.iter().fold(places, |all, dir| all.with(Place::Readable, looks.real(dir)))
         };
         let languages = [Language::Hip, Language::OpenclC, Language::Assembly];

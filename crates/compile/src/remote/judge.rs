@@ -92,7 +92,7 @@ impl Elsewhere<'_> {
         if self.toolchain == ToolchainSource::Installed {
             let toolchain = &self.context.toolchains[self.job.toolchain.0];
             for path in toolchain.covered_paths(self.job.language) {
-                places = places.with(Place::Covered, path);
+                places = places.with_linked(Place::Covered, &path, self.context.looks);
             }
             let dirs = record.processes.iter().flat_map(|process| searched(&process.arguments));
             for dir in dirs.filter(|dir| dir.is_absolute()) {

@@ -327,7 +327,7 @@ impl<'a> Headers<'a> {
                     .filter(|dir| dir.is_absolute())
                     .fold(places, |places, dir| places.with(Place::Readable, looks.real(dir)));
                 let places = places.with(Place::Scratch, dir);
-                let places = places.with(Place::Covered, looks.real(&recipe.source()));
+                let places = places.with_linked(Place::Covered, &recipe.source(), looks);
                 let settled = settle(&record, |_| &places, looks, since);
                 recipe.keep(scratch.path(), toolchain, &record, settled, looks)?
             }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-use super::{Ask, What};
+use super::{Ask, Looks, What};
 
 /// Where things lie, for one run. Directories are absolute and without links;
 /// what lies deeper decides.
@@ -112,6 +112,12 @@ impl Places {
         self
     }
 
+    /// Likewise, by its name and by what that is without links.
+    #[must_use]
+    pub fn with_linked(self, place: Place, path: &Path, looks: &Looks<'_>) -> Self {
+        self.with(place, path).with(place, looks.real(path))
+    }
+
     /// What an ask means. `real` is what its path leads to without links, by
     /// whoever can look: for a path that is absent, the name below what is
     /// there of it.
@@ -173,6 +179,8 @@ impl Places {
         let place = match self.place(real) {
             Place::Passed if is_dir && !listed && self.dirs.contains_key(real) => Place::Covered,
             Place::Passed => Place::Outside,
+            // By a link that no digest covers.
+            Place::Covered if !self.is_covered_name(&ask.path) => Place::Readable,
             place => place,
         };
         match place {
@@ -198,7 +206,20 @@ impl Places {
 
     /// Where a path lies that has no links: in whatever holds it most closely.
     fn place(&self, real: &Path) -> Place {
-        real.ancestors().find_map(|dir| self.dirs.get(dir)).copied().unwrap_or(Place::Outside)
+        self.closest(real).map_or(Place::Outside, |(_, place)| place)
+    }
+
+    /// Whether a path is one of those that a digest covers by its own name:
+    /// links in it are then among what was hashed.
+    fn is_covered_name(&self, path: &Path) -> bool {
+        self.closest(path).is_some_and(|(below, place)| {
+            place == Place::Covered && !below.components().any(|part| part == Component::ParentDir)
+        })
+    }
+
+    /// What holds a path most closely, and the path as seen from there.
+    fn closest<'p>(&self, path: &'p Path) -> Option<(&'p Path, Place)> {
+        path.ancestors().find_map(|dir| Some((path.strip_prefix(dir).ok()?, *self.dirs.get(dir)?)))
     }
 }
 

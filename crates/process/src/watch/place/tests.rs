@@ -102,6 +102,31 @@ fn links_lead_to_where_they_lead() {
 }
 
 #[test]
+fn links_from_elsewhere_into_the_toolchain_are_remembered() {
+    let header = "/usr/include/hip/hip_version.h";
+    let (link, dir) = (|| "/data/l.h".into(), || "/home/hip".into());
+    let cases: Vec<(&str, &str, What, End, Judgement)> = vec![
+        ("/data/l.h", header, open(READ), File, Present(link())),
+        ("/data/l.h", "/usr/include/hip/none.h", What::Stat, NO_ENTRY, Absent(link())),
+        ("/home/hip", "/usr/include/hip", What::Stat, Dir, Directory(dir())),
+        ("/home/hip", "/usr/include/hip", What::List, Dir, Listing(dir())),
+        // Steps up may be taken behind a link.
+        (
+            "/usr/include/hip/../l.h",
+            header,
+            open(READ),
+            File,
+            Present("/usr/include/hip/../l.h".into()),
+        ),
+        ("/usr/include/hip/l.h", header, open(READ), File, Nothing),
+        ("/usr/lib/llvm-15/l.h", header, open(READ), File, Nothing),
+    ];
+    for (path, real, what, end, expected) in cases {
+        assert_eq!(judged(path, real, what.clone(), end), [expected], "{what:?} {path}");
+    }
+}
+
+#[test]
 fn what_leaves_the_stage_is_told_as_seen_from_the_sources() {
     let up = "/cache/work/1/src/a/../../../../../etc/hostname";
     let below = PathBuf::from("a/../../../../../etc/hostname");

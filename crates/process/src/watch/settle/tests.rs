@@ -1,12 +1,12 @@
 //! Records are judged as a whole.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
 use super::super::{Class, Process};
 use super::*;
-use crate::watch::Place;
+use crate::watch::{Answers, Place};
 use crate::{FileDigests, Identity};
 
 /// Long after all files of a test were made.
@@ -83,6 +83,39 @@ fn what_was_found_and_what_was_not_are_both_remembered() {
     let asked = |found, absent| InStage { found, absent };
     assert_eq!(stage, [("".into(), asked(true, false)), ("x.h".into(), asked(false, true))]);
     assert_eq!((settled.reads, settled.writes, settled.changed), (None, None, None));
+}
+
+#[test]
+fn a_link_into_the_toolchain_counts_by_where_it_leads() {
+    let mut f = fixture();
+    let root = f.root.clone();
+    for dir in ["one", "two"] {
+        fs::create_dir_all(f.path("toolchain").join(dir)).unwrap();
+        fs::write(f.path("toolchain").join(dir).join("a.h"), dir).unwrap();
+    }
+    let link = |name: &str, to: &str| {
+        fs::remove_file(root.join(name)).ok();
+        symlink(root.join(to), root.join(name)).unwrap();
+    };
+    link("system/dir", "toolchain/one");
+    link("installed", "toolchain");
+    let digests = FileDigests::in_memory();
+    let looks = Looks::new(&digests);
+    // The toolchain's own names are covered, whatever links are in them.
+    f.places = f.places.clone().with_linked(Place::Covered, &f.path("installed"), &looks);
+    let open =
+        |path: &str, to: &str| f.ask(path, What::Open { flags: 0, real: Some(f.path(to)) }, None);
+    let own = vec![open("installed/one/a.h", "toolchain/one/a.h"), f.open("toolchain/one/a.h")];
+    assert!(f.settle(own, LATER).answers.is_empty());
+    let asks = vec![
+        open("system/dir/a.h", "toolchain/one/a.h"),
+        f.ask("system/dir/none.h", What::Stat, Some(2)),
+    ];
+    let answers = Answers::new(f.settle(asks, LATER).answers, &looks);
+    assert!(answers.hold(&Looks::new(&digests)));
+    link("system/dir", "toolchain/two");
+    let (changed, _) = answers.first_change(&Looks::new(&digests)).unwrap();
+    assert_eq!(changed, f.path("system/dir/a.h"));
 }
 
 #[test]
