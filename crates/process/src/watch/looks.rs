@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 use gfxpack_model::Digest;
@@ -13,8 +13,14 @@ use gfxpack_model::digest::Hasher;
 
 use super::FileState;
 use super::answer::{Answer, Query};
+use super::place::PROC;
 use crate::Timestamp;
 use crate::file_digest::{FileDigests, Identity};
+
+/// So many links are followed in a path.
+///
+/// Source: Linux, `include/linux/namei.h`, `MAXSYMLINKS`.
+const MAX_LINKS: usize = 40;
 
 /// What the file system says of paths. Each path is asked once, and again
 /// where somebody was told otherwise.
@@ -28,6 +34,8 @@ pub struct Looks<'a> {
 struct Known {
     paths: HashMap<PathBuf, Look>,
     real: HashMap<PathBuf, PathBuf>,
+    /// Of directories, whether they lead to /proc.
+    to_proc: HashMap<PathBuf, bool>,
 }
 
 /// One path, as it was found.
@@ -159,6 +167,22 @@ impl<'a> Looks<'a> {
         real
     }
 
+    /// Whether a path leads to or through /proc, where every process finds
+    /// something else: this one can't say where another one got from there.
+    #[must_use]
+    pub fn leads_to_proc(&self, path: &Path) -> bool {
+        let Some(dir) = path.parent() else { return false };
+        let known = self.lock().to_proc.get(dir).copied();
+        let dir_leads = known.unwrap_or_else(|| {
+            let leads = leads_to_proc(dir, MAX_LINKS);
+            self.lock().to_proc.insert(dir.to_owned(), leads);
+            leads
+        });
+        // Nothing but a link can lead there from elsewhere.
+        let may_lead = || path == Path::new(PROC) || fs::read_link(path).is_ok();
+        dir_leads || may_lead() && leads_to_proc(path, MAX_LINKS)
+    }
+
     /// Which file it is: device and inode; `None` for what is none.
     pub(super) fn place(&self, path: &Path) -> Option<(u64, u64)> {
         let mut known = self.lock();
@@ -213,6 +237,28 @@ impl Look {
 
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Whether one of a path's links, or the path itself, leads to /proc.
+fn leads_to_proc(path: &Path, links: usize) -> bool {
+    let mut at = PathBuf::new();
+    let mut parts = path.components();
+    while let Some(part) = parts.next() {
+        if part == Component::ParentDir {
+            at.pop();
+            continue;
+        }
+        at.push(part);
+        if at == Path::new(PROC) {
+            return true;
+        }
+        if let Ok(link) = fs::read_link(&at) {
+            at.pop();
+            let path = at.join(link).join(parts.as_path());
+            return links > 0 && leads_to_proc(&path, links - 1);
+        }
+    }
+    false
 }
 
 /// A path without links, as far as it is there.

@@ -43,12 +43,15 @@ pub enum Judgement {
     Writes(PathBuf),
 }
 
+/// What shows each process what is its own.
+pub(super) const PROC: &str = "/proc";
+
 /// Which asks of a path of the system's own are of no matter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Harmless {
     /// Whether it is there.
     Look,
-    /// That, and what a link holds.
+    /// What a link holds.
     Readlink,
     /// Anything that fails.
     Failure,
@@ -57,16 +60,18 @@ enum Harmless {
 }
 
 /// Paths below /proc, /sys and /dev that compilers look at, and what of it
-/// says nothing that could reach an object. All else there is a file like any
-/// other, and what the loader and the C library ask for themselves is not in a
-/// record at all.
+/// says nothing that could reach an object. All else below /proc is each
+/// process's own, and may not be asked for; the rest is files like any other.
+/// What the loader and the C library ask for themselves is not in a record at
+/// all.
 ///
 /// Source: llvm-project, `llvm/lib/Support/Unix/Path.inc`: `getMainExecutable`
 /// reads `/proc/self/exe`, `openFileForRead` where a descriptor leads.
-const HARMLESS: [(&str, Harmless); 6] = [
+const HARMLESS: [(&str, Harmless); 7] = [
     ("/dev/null", Harmless::Any),
     // Tried by every bash, which may well have no terminal.
     ("/dev/tty", Harmless::Failure),
+    ("/proc/self/exe", Harmless::Look),
     ("/proc/self/exe", Harmless::Readlink),
     ("/proc/self/fd", Harmless::Look),
     ("/proc/self/fd/*", Harmless::Readlink),
@@ -120,13 +125,16 @@ impl Places {
 
     /// What an ask means. `real` is what its path leads to without links, by
     /// whoever can look: for a path that is absent, the name below what is
-    /// there of it.
+    /// there of it; for one that leads through [`PROC`], anything in that.
     ///
     /// A file that was opened tells itself where it lies, and is believed.
     #[must_use]
     pub fn judge(&self, ask: &Ask, real: &Path) -> Vec<Judgement> {
         if is_harmless(ask) {
             return vec![Judgement::Nothing];
+        }
+        if real.starts_with(PROC) && self.place(real) != Place::Covered && !ask.what.writes() {
+            return vec![Judgement::Reads(ask.path.clone())];
         }
         let real = match &ask.what {
             What::Open { real: Some(opened), .. } => opened,
@@ -240,7 +248,7 @@ fn is_harmless(ask: &Ask) -> bool {
                 Harmless::Any => true,
                 Harmless::Failure => ask.error.is_some(),
                 Harmless::Look => looks(&ask.what),
-                Harmless::Readlink => looks(&ask.what) || matches!(ask.what, What::Readlink(_)),
+                Harmless::Readlink => matches!(ask.what, What::Readlink(_)),
             }
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::place::PROC;
 use super::{Answer, Ask, Class, FileState, Judgement, Looks, Places, Query, Record, What};
 use crate::Timestamp;
 
@@ -61,7 +62,8 @@ pub fn settle<'p>(
     let mut seen = BTreeSet::new();
     for ask in &record.asks {
         let places = places(record.processes[ask.process].class);
-        let real = looks.real(&ask.path);
+        let in_proc = looks.leads_to_proc(&ask.path);
+        let real = if in_proc { PROC.into() } else { looks.real(&ask.path) };
         for judgement in places.judge(ask, &real) {
             settled.take(judgement, ask, looks, since, &mut seen);
         }

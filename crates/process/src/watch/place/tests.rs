@@ -148,7 +148,9 @@ fn of_the_systems_own_files_only_those_of_the_table_are_harmless() {
         ("/proc/self/exe", open(READ), false),
         ("/proc/self/fd", What::Access(4), true),
         ("/proc/self/fd", What::List, false),
+        ("/proc/self/exe", What::Stat, true),
         ("/proc/self/fd/12", What::Readlink(None), true),
+        ("/proc/self/fd/12", What::Stat, false),
         ("/proc/self/fd/12", open(READ), false),
         ("/proc/self/fd/12/x", What::Readlink(None), false),
         ("/proc/self/cmdline", open(READ), false),
@@ -163,6 +165,10 @@ fn of_the_systems_own_files_only_those_of_the_table_are_harmless() {
     for (path, what, harmless) in cases {
         let expected = if harmless { Nothing } else { Reads(path.into()) };
         assert_eq!(judged(path, path, what.clone(), File), [expected], "{what:?} {path}");
+    }
+    // Each process finds something else in /proc, or nothing.
+    for path in ["/proc/self/cwd/a.h", "/data/link/cwd/a.h"] {
+        assert_eq!(judged(path, "/proc", What::Stat, NO_ENTRY), [Reads(path.into())]);
     }
 }
 

@@ -119,6 +119,26 @@ fn a_link_into_the_toolchain_counts_by_where_it_leads() {
 }
 
 #[test]
+fn what_leads_through_proc_is_each_process_s_own() {
+    let f = fixture();
+    symlink("/proc/self", f.path("system/self")).unwrap();
+    symlink("self/cwd", f.path("system/cwd")).unwrap();
+    symlink("/proc/self/fd", f.path("system/fd")).unwrap();
+    let reads = |path: &str, error| {
+        let asks = vec![f.ask(path, What::Stat, error)];
+        f.settle(asks, LATER).reads
+    };
+    for name in ["/proc/self/cwd/a.h", "system/cwd/a.h", "system/self/cwd/../a.h", "/dev/fd/99"] {
+        assert_eq!(reads(name, Some(2)), Some(f.path(name)), "{name}");
+    }
+    assert_eq!(reads("system/fd", None), Some(f.path("system/fd")));
+    for name in ["/proc", "/proc/self/exe", "system"] {
+        assert_eq!(reads(name, None), None, "{name}");
+    }
+    assert_eq!(reads("system/none/../a.h", Some(2)), None);
+}
+
+#[test]
 fn what_may_not_be_is_told() {
     let f = fixture();
     fs::write(f.path("secret"), "").unwrap();
