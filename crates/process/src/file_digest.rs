@@ -1,15 +1,17 @@
 //! Digests of files on this machine, remembered while a file's identity
-//! (device, inode, size, times) stays the same.
+//! (device, inode, size, times) stays the same. Between runs they are kept only
+//! where that tells contents apart: [`keeps`].
 
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use gfxpack_model::Digest;
+use rustix::fs::{StatVfsMountFlags, statvfs};
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
@@ -97,10 +99,43 @@ pub fn state_of(path: &Path) -> Option<Digest> {
 
 type Known = HashMap<PathBuf, (Identity, Digest)>;
 
+#[derive(Debug, Default)]
+struct Remembered {
+    /// What is kept between runs.
+    kept: Known,
+    /// What is known in this run alone.
+    passing: Known,
+    /// Whether `kept` has something new.
+    changed: bool,
+    /// What [`keeps`] says, by device.
+    devices: HashMap<u64, bool>,
+}
+
+impl Remembered {
+    /// Where a file's digest is to be looked for and put.
+    fn known(&mut self, path: &Path, device: u64) -> (&mut Known, bool) {
+        match *self.devices.entry(device).or_insert_with(|| keeps(path)) {
+            true => (&mut self.kept, true),
+            false => (&mut self.passing, false),
+        }
+    }
+}
+
+/// Whether a file's identity tells its content from another one's in another
+/// run. An image's files have whatever inodes and times it was packed with, so
+/// that those of two images that are mounted one after the other may be the
+/// same; and a file that the system makes up has no times of its own. Such file
+/// systems can't be written to, and have no blocks.
+fn keeps(path: &Path) -> bool {
+    statvfs(path).is_ok_and(|system| {
+        !system.f_flag.contains(StatVfsMountFlags::RDONLY) && system.f_blocks > 0
+    })
+}
+
 /// A cache of file digests, kept in a file between runs where one is given.
 #[derive(Debug, Default)]
 pub struct FileDigests {
-    known: Mutex<(Known, bool)>,
+    remembered: Mutex<Remembered>,
     /// Files that this process wrote, or has begun to pack.
     outputs: Mutex<HashMap<Identity, Digest>>,
     file: Option<PathBuf>,
@@ -116,11 +151,12 @@ impl FileDigests {
     /// Remembers in `file`. One that is missing or damaged is an empty one.
     #[must_use]
     pub fn open(file: &Path) -> Self {
-        let known = fs::read(file)
+        let kept = fs::read(file)
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
-        Self { known: Mutex::new((known, false)), file: Some(file.to_owned()), ..Self::default() }
+        let remembered = Mutex::new(Remembered { kept, ..Remembered::default() });
+        Self { remembered, file: Some(file.to_owned()), ..Self::default() }
     }
 
     /// Reads every file anew, and remembers in `file` what that gives.
@@ -136,7 +172,7 @@ impl FileDigests {
     pub fn digest(&self, path: &Path) -> io::Result<Digest> {
         let meta = fs::metadata(path)?;
         let identity = Identity::from_metadata(&meta);
-        if let Some((known, digest)) = self.known.lock().expect("no panic inside").0.get(path)
+        if let Some((known, digest)) = self.lock().known(path, identity.device).0.get(path)
             && *known == identity
         {
             return Ok(*digest);
@@ -147,9 +183,10 @@ impl FileDigests {
         if !unchanged || !identity.is_settled() {
             return Ok(digest);
         }
-        let mut known = self.known.lock().expect("no panic inside");
-        known.0.insert(path.to_owned(), (identity, digest));
-        known.1 = true;
+        let mut remembered = self.lock();
+        let (known, is_kept) = remembered.known(path, identity.device);
+        known.insert(path.to_owned(), (identity, digest));
+        remembered.changed |= is_kept;
         Ok(digest)
     }
 
@@ -179,15 +216,19 @@ impl FileDigests {
     /// Writes what was learnt to the file, if there is one. A failure costs
     /// the next run some hashing, so it is not an error.
     pub fn save(&self) {
-        let mut known = self.known.lock().expect("no panic inside");
-        let (Some(file), true) = (&self.file, known.1) else { return };
-        let written = serde_json::to_vec(&known.0)
+        let mut remembered = self.lock();
+        let (Some(file), true) = (&self.file, remembered.changed) else { return };
+        let written = serde_json::to_vec(&remembered.kept)
             .map_err(io::Error::from)
             .and_then(|bytes| write_atomic(file, &[&bytes]));
         match written {
-            Ok(()) => known.1 = false,
+            Ok(()) => remembered.changed = false,
             Err(error) => tracing::debug!(%error, file = %file.display(), "digest cache not saved"),
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
+        self.remembered.lock().expect("no panic inside")
     }
 }
 
@@ -233,6 +274,19 @@ mod tests {
         }
         fs::write(&cache, "no json").unwrap();
         assert_eq!(FileDigests::open(&cache).digest(&file).unwrap(), actual);
+    }
+
+    #[test]
+    fn a_file_without_times_of_its_own_is_remembered_in_one_run_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path().join("cache");
+        let file = Path::new("/proc/version");
+        let identity = Identity::from_metadata(&fs::metadata(file).unwrap());
+        let known = Known::from([(file.to_owned(), (identity, Digest::of(b"before")))]);
+        fs::write(&cache, serde_json::to_vec(&known).unwrap()).unwrap();
+        let digests = FileDigests::open(&cache);
+        assert_eq!(digests.digest(file).unwrap(), hash_file(file).unwrap());
+        assert!(!digests.lock().changed);
     }
 
     #[test]
