@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::{Cancel, SourceSet, StoredContent};
 use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_plan::plan::Plan;
-use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredToolchain, WriteError};
+use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredError, StoredToolchain, WriteError};
 use gfxpack_toolchain::{Search, Toolchain, ToolchainError, Toolchains};
 use serde::{Deserialize, Serialize};
 
@@ -111,9 +111,7 @@ pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>
     let head = dir.join(HEADER);
     fs::remove_file(&head).ok();
     temporary.persist(&path).map_err(|error| error::io("write", &path)(error.error))?;
-    let mut text = serde_json::to_vec(&header)?;
-    text.push(b'\n');
-    replace(&head, &text)?;
+    replace(&head, &header.to_text()?)?;
     Ok(header)
 }
 
@@ -161,23 +159,13 @@ impl Stored {
                 "give the directory that `gfxpack plan --out` wrote",
             )
         })?;
-        let wrong = |reason: String| {
-            error::usage(
+        let header = Header::from_text(&text).map_err(|error| match &error {
+            StoredError::Damaged(reason) => error::usage(
                 format!("failed to read the plan `{}`: {reason}", path.display()),
-                "copy it again, or make it anew with `gfxpack plan --out`",
-            )
-        };
-        // Another format may look quite different.
-        #[derive(Deserialize)]
-        struct Version {
-            format: u32,
-        }
-        let version: Version =
-            serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
-        if version.format != FORMAT {
-            return Err(stored::StoredError::Format(version.format).into());
-        }
-        let header = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+                error.hint(),
+            ),
+            _ => error.into(),
+        })?;
         Ok(Self { dir: dir.to_owned(), header })
     }
 

@@ -5,13 +5,14 @@ use gfxpack_model::compiler::Program;
 use gfxpack_model::{
     Digest, JobId, KernelFileFormat, Language, SourceId, Target, TargetId, ToolchainId,
 };
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::tree::{SourceTrees, Tree};
 use crate::plan::{PlanToolchain, Source};
 
 /// The version of the format that is written, and the only one that is read.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// What jobs have in common; `A` is what whoever stores the plan says of it
 /// besides.
@@ -41,6 +42,46 @@ pub struct Header<A> {
     pub kdbs: Vec<StoredKdb>,
     /// What else is known of the plan.
     pub about: A,
+}
+
+impl<A: Serialize + DeserializeOwned> Header<A> {
+    /// The text that is stored, which ends with its own SHA-256.
+    ///
+    /// # Errors
+    /// Where `A` can't be written.
+    pub fn to_text(&self) -> serde_json::Result<Vec<u8>> {
+        let mut text = serde_json::to_vec(self)?;
+        text.pop();
+        text.extend(ending(&text));
+        Ok(text)
+    }
+
+    /// The header that a text is of.
+    ///
+    /// # Errors
+    /// [`StoredError`] where it has another format, or is damaged.
+    pub fn from_text(text: &[u8]) -> Result<Self, StoredError> {
+        // Another format may look quite different.
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let wrong = |error: serde_json::Error| StoredError::Damaged(error.to_string());
+        let version: Version = serde_json::from_slice(text).map_err(wrong)?;
+        if version.format != FORMAT {
+            return Err(StoredError::Format(version.format));
+        }
+        let (before, end) = text.split_at(text.len().saturating_sub(ending(b"").len()));
+        if end != ending(before) {
+            return Err(StoredError::Damaged("its header is not what was written".to_owned()));
+        }
+        serde_json::from_slice(text).map_err(wrong)
+    }
+}
+
+/// What follows the fields of a header.
+fn ending(before: &[u8]) -> Vec<u8> {
+    format!(",\"sha256\":\"{}\"}}\n", Digest::of(before)).into_bytes()
 }
 
 /// A compiler, with all that its digest covers.

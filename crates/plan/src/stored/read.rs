@@ -7,7 +7,7 @@ use gfxpack_model::args::{Args, SharedArgs};
 use gfxpack_model::{Digest, JobId, KernelKey};
 use sha2::{Digest as _, Sha256};
 
-use super::lines::{FORMAT, Group, Header, Rows, StoredError, StoredToolchain};
+use super::lines::{Group, Header, Rows, StoredError, StoredToolchain};
 use crate::arguments;
 use crate::plan::{self, Job, KEYS_AT_ONCE, KdbPlan, Plan, Row, Source};
 use crate::workers::Workers;
@@ -32,17 +32,14 @@ const DIGEST: std::ops::Range<usize> = 2..66;
 /// the lines' digest, each job's, and the plan's where all of it is read.
 ///
 /// # Errors
-/// [`StoredError`] where the format is another one, the lines can't be read,
-/// or anything is not what its digest says.
+/// [`StoredError`] where the lines can't be read, or anything is not what its
+/// digest says.
 pub fn read<A>(
     header: &Header<A>,
     lines: &mut dyn BufRead,
     wanted: &Jobs<'_>,
     workers: &impl Workers,
 ) -> Result<Plan, StoredError> {
-    if header.format != FORMAT {
-        return Err(StoredError::Format(header.format));
-    }
     check_indices(header)?;
     let reader = Reader::new(header);
     if let Jobs::One(digest) = wanted {
