@@ -298,22 +298,17 @@ impl<'a> Toolchains<'a> {
         }
         for language in languages {
             let Some(trial) = Trial::new(toolchain, *language, self.trial) else { continue };
-            let verdict = match trial.known(self.cache) {
-                Some(known) => known,
-                None => {
-                    let here = toolchain.with_libraries_in(self.scratch.path());
-                    let here = if self.keep { toolchain } else { &here };
-                    here.supply(&ask)?;
-                    let run = Trial::new(here, *language, self.trial).map(|trial| trial.run(&ask));
-                    let verdict = run.unwrap_or(Ok(Verdict::Fits))?;
-                    if self.keep {
-                        trial.remember(self.cache, &verdict);
-                    }
-                    verdict
-                }
-            };
-            if let Verdict::Fails(_) = verdict {
-                return Ok(verdict);
+            if trial.is_passed(self.cache) {
+                continue;
+            }
+            let here = toolchain.with_libraries_in(self.scratch.path());
+            let here = if self.keep { toolchain } else { &here };
+            here.supply(&ask)?;
+            let run = Trial::new(here, *language, self.trial).map(|trial| trial.run(&ask));
+            match run.unwrap_or(Ok(Verdict::Fits))? {
+                Verdict::Fits if self.keep => trial.keep_passed(self.cache),
+                Verdict::Fits => {}
+                fails => return Ok(fails),
             }
         }
         Ok(Verdict::Fits)
@@ -374,3 +369,6 @@ fn environment_of(search: &Search, candidate: &Candidate) -> Vec<(OsString, OsSt
     }
     environment
 }
+
+#[cfg(test)]
+mod tests;

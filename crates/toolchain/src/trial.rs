@@ -34,9 +34,6 @@ const OPENCL_C: &str = "__kernel void trial(__global float* x, int n)
         x[i] = sin(x[i]) + exp(x[i]);
 }
 ";
-/// Words of a compiler that an installation mends without changing anything
-/// that the toolchain's digest covers.
-const PASSING: &str = "file not found";
 
 /// Gives the command of a kernel without options: the program, and its
 /// arguments with placeholders for the toolchain's directories, without the
@@ -86,32 +83,23 @@ impl<'a> Trial<'a> {
 
     /// What the verdict depends on.
     fn digest(&self) -> Digest {
-        Hasher::new("gfxpack trial 1")
+        Hasher::new("gfxpack trial 2")
             .field(self.toolchain.digest.as_ref())
             .list(self.words.iter().map(str::as_bytes))
             .field(self.source.as_bytes())
             .finish()
     }
 
-    /// The verdict of an earlier run, if `cache` has it.
-    pub(crate) fn known(&self, cache: &Path) -> Option<Verdict> {
-        let text = fs::read(self.file_in(cache)).ok()?;
-        serde_json::from_slice::<Option<String>>(&text)
-            .ok()
-            .map(|words| words.map_or(Verdict::Fits, Verdict::Fails))
+    /// Whether an earlier run found that the parts fit together.
+    pub(crate) fn is_passed(&self, cache: &Path) -> bool {
+        self.file_in(cache).is_file()
     }
 
-    /// Keeps a verdict for later runs; where that is impossible, they try
-    /// again.
-    pub(crate) fn remember(&self, cache: &Path, verdict: &Verdict) {
-        let words = match verdict {
-            Verdict::Fits => None,
-            Verdict::Fails(words) => Some(words),
-        };
-        if !words.is_some_and(|words| words.contains(PASSING)) {
-            let text = serde_json::to_vec(&words).expect("plain data");
-            write_atomic(&self.file_in(cache), &[&text]).ok();
-        }
+    /// Keeps for later runs that the parts fit together; where that is
+    /// impossible, they try again. That they do not is never kept: it may be
+    /// due to a full disk, or to a file that no digest covers.
+    pub(crate) fn keep_passed(&self, cache: &Path) {
+        write_atomic(&self.file_in(cache), &[]).ok();
     }
 
     fn file_in(&self, cache: &Path) -> std::path::PathBuf {

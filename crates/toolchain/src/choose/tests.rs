@@ -1,0 +1,88 @@
+//! A clang that is a shell script, tried and identified.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use gfxpack_model::args::Args;
+use gfxpack_model::compiler::{CompilerFacts, Program};
+
+use super::*;
+
+/// `ROOT` is the machine's directory. An empty program makes the smallest code
+/// object there is, unless `ROOT/full` is there.
+const CLANG: &str = r#"#!/bin/sh
+case " $* " in
+    *" --version "*) echo 'clang version 17.0.0'; exit ;;
+    *" -print-resource-dir "*) echo ROOT/llvm/lib/clang/17; exit ;;
+    *" -print-prog-name=ld.lld "*) echo ROOT/llvm/bin/ld.lld; exit ;;
+    *" --print-supported-cpus "*) echo gfx906; exit ;;
+    *" -v "*) exit ;;
+esac
+[ -e ROOT/full ] && echo 'error: no space left' >&2 && exit 1
+for out in "$@"; do :; done
+zeros='\000\000\000\000\000\000\000\000'
+head="\177ELF\002\001\001\100\003\000\000\000\000\000\000\000\003\000\340\000\001\000\000\000"
+tail="\057\005\000\000\100\000\070\000\000\000\100\000\000\000\000\000"
+printf "$head$zeros$zeros$zeros$tail" > "$out"
+"#;
+
+struct Machine {
+    dir: tempfile::TempDir,
+    search: Search,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        let search = Search {
+            clang: vec![root.join("llvm/bin/clang")],
+            device_libs: vec![root.join("bitcode")],
+            rocm_path: vec![root.join("rocm")],
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            ..Search::default()
+        };
+        let machine = Self { dir, search };
+        machine.put("llvm/bin/clang", &CLANG.replace("ROOT", root.to_str().unwrap()));
+        machine.put("llvm/bin/ld.lld", "");
+        machine.put("llvm/lib/clang/17/include/stddef.h", "");
+        machine.put("bitcode/oclc_isa_version_906.bc", "");
+        machine.put("rocm/include/hip/hip_runtime.h", "");
+        fs::create_dir(root.join("cache")).unwrap();
+        machine
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        fs::canonicalize(self.dir.path()).unwrap().join(name)
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        let path = self.at(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
+    fn listed(&self) -> Listed {
+        let trial = |_, _: &TargetId, _: &CompilerFacts, _: &str| (Program::Clang, Args::default());
+        let (cache, cancel, digests) =
+            (self.at("cache"), Cancel::default(), FileDigests::in_memory());
+        let mut found =
+            Toolchains::find(&self.search, &digests, (&cache, true), &cache, trial, &cancel)
+                .unwrap();
+        found.list().unwrap().remove(0)
+    }
+}
+
+#[test]
+fn a_compiler_that_failed_when_it_was_tried_is_tried_again() {
+    let machine = Machine::new();
+    machine.put("full", "");
+    let full = machine.listed();
+    assert_eq!(full.refused.len(), 2, "{full:?}");
+    fs::remove_file(machine.at("full")).unwrap();
+    let listed = machine.listed();
+    assert_eq!(listed.refused, []);
+    machine.put("full", "");
+    assert_eq!(machine.listed().refused, [], "what passed is not tried again");
+}
