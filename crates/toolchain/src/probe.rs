@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_process::watch::{Recorder, recorded};
+use gfxpack_process::watch::{Class, Recorder, recorded};
 use gfxpack_process::{self as process, Cancel, End, FileError, Output, Program};
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -22,6 +22,12 @@ use crate::probe_watch::Watch;
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 /// Processors that some release of every toolchain in use can build for.
 const PROBE_PROCESSORS: [&str; 3] = ["gfx906", "gfx1030", "gfx942"];
+/// What clang is told of an empty source in HIP, OpenCL C and assembly.
+const LANGUAGES: [&[&str]; 3] = [
+    &["-x", "hip", "--offload-arch=gfx906", "--cuda-device-only", "-nogpuinc", "-c"],
+    &["-x", "cl", "-target", "amdgcn-amd-amdhsa"],
+    &["-x", "assembler", "-target", "amdgcn--amdhsa"],
+];
 
 /// Asks programs questions in a scratch directory.
 pub(crate) struct Asker<'a> {
@@ -56,11 +62,13 @@ impl Probed {
             }
         };
         let clang = &found.clang;
-        let (clang_version, (processors, own)) = rayon::join(
+        let (clang_version, (processors, own, programs)) = rayon::join(
             || ask.clang_version(clang),
-            || (ask.processors(clang), ask.configuration(clang)),
+            || (ask.processors(clang), ask.configuration(clang), ask.programs(clang)),
         );
         configuration.extend(own?);
+        let mut found = found;
+        found.programs.extend(programs?);
         Ok(Self { clang_version: clang_version?, processors: processors?, configuration, found })
     }
 }
@@ -69,7 +77,8 @@ impl Probed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FoundParts {
     pub(crate) clang: PathBuf,
-    pub(crate) lld: Option<PathBuf>,
+    /// Compilers, assemblers and linkers that are run for a source.
+    pub(crate) programs: BTreeSet<PathBuf>,
     pub(crate) resource_dir: PathBuf,
     pub(crate) device_libs: PathBuf,
     pub(crate) rocm: PathBuf,
@@ -129,6 +138,18 @@ impl<'a> Asker<'a> {
             let arguments = [target, &["-v"]].concat();
             let (output, read) = self.attempt(clang, &arguments)?;
             found.extend(self.configured(clang, &arguments, &output, read)?);
+        }
+        Ok(found)
+    }
+
+    /// What clang would run in each language: one may be linked by another
+    /// linker than the others.
+    fn programs(&self, clang: &Path) -> Result<BTreeSet<PathBuf>, ToolchainError> {
+        let mut found = BTreeSet::new();
+        for language in LANGUAGES {
+            let words = [language, &["-###", "-nogpulib", "/dev/null", "-o", "probe.o"]].concat();
+            let (output, _) = self.attempt(clang, &words)?;
+            found.extend(programs(&output.stderr));
         }
         Ok(found)
     }
@@ -316,17 +337,28 @@ fn numbers(dotted: &str) -> Option<[u32; 3]> {
     Some([parts.next()??, parts.next()??, parts.next().unwrap_or(Some(0))?])
 }
 
-/// Reads the quoted commands that `-###` prints.
-fn parse_commands(text: &str) -> Option<FoundParts> {
-    let mut commands = text
-        .lines()
+/// The quoted commands that `-###` prints.
+fn commands(text: &str) -> impl Iterator<Item = Vec<String>> {
+    text.lines()
         .filter(|line| line.trim_start().starts_with('"'))
-        .filter_map(|line| shlex::split(line.trim()));
-    let cc1 = commands.find(|words| words.get(1).is_some_and(|word| word == "-cc1"))?;
-    let lld = commands.find_map(|words| {
-        let program = PathBuf::from(words.first()?);
-        program.file_name()?.to_str()?.contains("lld").then_some(program)
-    });
+        .filter_map(|line| shlex::split(line.trim()))
+}
+
+/// The compilers, assemblers and linkers of the commands that `-###` prints.
+fn programs(text: &str) -> BTreeSet<PathBuf> {
+    let class = |words: &[String]| {
+        Class::from_arguments(&words.iter().map(OsString::from).collect::<Vec<_>>())
+    };
+    let decide = commands(text).filter(|words| class(words) != Class::Other);
+    let programs = decide.filter_map(|words| Some(PathBuf::from(words.first()?)));
+    // One that is not found is named without its directory.
+    programs.filter(|program| program.is_absolute()).collect()
+}
+
+/// Reads what hipcc would run.
+fn parse_commands(text: &str) -> Option<FoundParts> {
+    let is_compiler = |words: &Vec<String>| words.get(1).is_some_and(|word| word == "-cc1");
+    let cc1 = commands(text).find(is_compiler)?;
     let after = |option: &str| {
         let mut pairs = cc1.windows(2).filter(|pair| pair[0] == option);
         pairs.next().map(|pair| PathBuf::from(&pair[1]))
@@ -338,7 +370,7 @@ fn parse_commands(text: &str) -> Option<FoundParts> {
     });
     Some(FoundParts {
         clang: PathBuf::from(&cc1[0]),
-        lld,
+        programs: programs(text),
         resource_dir: after("-resource-dir")?,
         device_libs: after("-mlink-builtin-bitcode")?.parent()?.to_owned(),
         rocm: include
@@ -364,7 +396,7 @@ fn ask_clang(
     }
     Ok(FoundParts {
         clang: clang.to_owned(),
-        lld: Some(lld),
+        programs: BTreeSet::from([lld]),
         resource_dir: PathBuf::from(resource_dir.trim()),
         device_libs: device_libs.to_owned(),
         hip_version: None,
@@ -433,10 +465,12 @@ mod tests {
             "\"/opt/r/amdgcn/bitcode/hip.bc\" \"-resource-dir\" \"/opt/r/lib/clang/17\" ",
             "\"-idirafter\" \"/opt/r/include\" \"-x\" \"hip\" \"a b.hip\"\n",
             " \"/opt/r/lib/llvm/bin/lld\" \"-flavor\" \"gnu\"\n",
+            " \"/opt/r/lib/llvm/bin/clang-offload-bundler\" \"-type=o\"\n \"ld.lld\"\n",
         );
         let found = parse_commands(text).unwrap();
         assert_eq!(found.clang, Path::new("/opt/r/lib/llvm/bin/clang-17"));
-        assert_eq!(found.lld.as_deref(), Some(Path::new("/opt/r/lib/llvm/bin/lld")));
+        let programs = ["/opt/r/lib/llvm/bin/clang-17", "/opt/r/lib/llvm/bin/lld"];
+        assert_eq!(found.programs, programs.map(PathBuf::from).into());
         assert_eq!(found.device_libs, Path::new("/opt/r/amdgcn/bitcode"));
         assert_eq!(found.resource_dir, Path::new("/opt/r/lib/clang/17"));
         assert_eq!(found.rocm, Path::new("/opt/r"));

@@ -80,12 +80,11 @@ impl Toolchain {
     ) -> Result<Self, ToolchainError> {
         let known = ProbeCache::new(cache, candidate, environment, digests);
         let Probed { found, clang_version, processors, configuration } = known.probe(ask, keep)?;
-        let (clang, lld) = rayon::join(
-            || ask.with_libraries(&found.clang),
-            || found.lld.as_ref().map(|lld| ask.with_libraries(lld)).transpose(),
-        );
-        let programs = [clang?, lld?.unwrap_or_default(), configuration.into_iter().collect()];
-        let programs = programs.concat();
+        let programs: BTreeSet<&PathBuf> = found.programs.iter().chain([&found.clang]).collect();
+        let programs = programs.into_par_iter().map(|program| ask.with_libraries(program));
+        let programs: Vec<Vec<PathBuf>> = programs.collect::<Result<_, _>>()?;
+        let programs: BTreeSet<_> = programs.into_iter().flatten().chain(configuration).collect();
+        let programs: Vec<PathBuf> = programs.into_iter().collect();
         let (hipcc, hip_version) = match &candidate.driver {
             Driver::Hipcc(hipcc) => (Some(hipcc.clone()), found.hip_version),
             Driver::Clang(_) => (None, probe::header_version(&found.rocm)),

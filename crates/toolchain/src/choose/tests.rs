@@ -8,7 +8,7 @@ use gfxpack_model::compiler::{CompilerFacts, Program};
 
 use super::*;
 
-/// `ROOT` is the machine's directory. An empty program makes the smallest code
+/// `ROOT` is the machine's directory. It makes the smallest code
 /// object there is, unless `ROOT/full` is there.
 const CLANG: &str = r#"#!/bin/sh
 case " $* " in
@@ -17,6 +17,8 @@ case " $* " in
     *" -print-prog-name=ld.lld "*) echo ROOT/llvm/bin/ld.lld; exit ;;
     *" --print-supported-cpus "*) echo gfx906; exit ;;
     *" -v "*) exit ;;
+    *" hip "*" -### "*) echo ' "ROOT/llvm/bin/lld" "-flavor" "gnu"' >&2; exit ;;
+    *" -### "*) echo ' "ROOT/llvm/bin/ld.lld" "-shared"' >&2; exit ;;
 esac
 [ -e ROOT/full ] && echo 'error: no space left' >&2 && exit 1
 for out in "$@"; do :; done
@@ -45,6 +47,7 @@ impl Machine {
         let machine = Self { dir, search };
         machine.put("llvm/bin/clang", &CLANG.replace("ROOT", root.to_str().unwrap()));
         machine.put("llvm/bin/ld.lld", "");
+        machine.put("llvm/bin/lld", "");
         machine.put("llvm/lib/clang/17/include/stddef.h", "");
         machine.put("bitcode/oclc_isa_version_906.bc", "");
         machine.put("rocm/include/hip/hip_runtime.h", "");
@@ -61,6 +64,10 @@ impl Machine {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
+    fn digest(&self) -> Digest {
+        self.listed().toolchain.unwrap().digest
     }
 
     fn listed(&self) -> Listed {
@@ -85,4 +92,15 @@ fn a_compiler_that_failed_when_it_was_tried_is_tried_again() {
     assert_eq!(listed.refused, []);
     machine.put("full", "");
     assert_eq!(machine.listed().refused, [], "what passed is not tried again");
+}
+
+#[test]
+fn every_linker_that_a_command_names_is_part_of_the_toolchain() {
+    let machine = Machine::new();
+    let mut digests = BTreeSet::from([machine.digest()]);
+    for linker in ["llvm/bin/lld", "llvm/bin/ld.lld"] {
+        machine.put(linker, "#!/bin/sh\n");
+        assert!(digests.insert(machine.digest()), "{linker}");
+        assert!(machine.listed().toolchain.unwrap().files().contains(&machine.at(linker)));
+    }
 }
