@@ -285,9 +285,9 @@ impl Toolchain {
         let dirs = self.covered.iter().chain([&self.device_libs]);
         let dirs: Vec<&PathBuf> = dirs.filter(|dir| dir_decides(dir, language)).collect();
         // What links lead to was hashed by their names.
-        let linked = dirs.iter().flat_map(walkdir::WalkDir::new).flatten();
-        let linked = linked.filter(|entry| entry.path_is_symlink());
-        let linked = linked.filter_map(|entry| std::fs::canonicalize(entry.path()).ok());
+        let linked = dirs.iter().flat_map(|dir| walk(dir)).flatten();
+        let linked = linked.filter(|path| path.is_symlink());
+        let linked = linked.filter_map(|path| fs::canonicalize(path).ok());
         self.files.iter().cloned().chain(linked).chain(dirs.iter().copied().cloned()).collect()
     }
 
@@ -399,14 +399,25 @@ fn identities(files: &[PathBuf], dirs: &[PathBuf]) -> Result<Vec<(PathBuf, Ident
     let mut paths: BTreeSet<PathBuf> = files.iter().cloned().collect();
     for dir in dirs {
         // What can't be read is the digest's to say.
-        let entries = walkdir::WalkDir::new(dir).follow_links(true).into_iter().flatten();
-        paths.extend(entries.map(walkdir::DirEntry::into_path));
+        paths.extend(walk(dir).flatten());
     }
     let identity = |path: PathBuf| match fs::metadata(&path) {
         Ok(meta) => Ok((path, Identity::from_metadata(&meta))),
         Err(error) => Err(FileError::io("read", path)(error)),
     };
     paths.into_iter().map(identity).collect()
+}
+
+/// A directory and all below it, links followed, in the order of names.
+fn walk(dir: &Path) -> impl Iterator<Item = Result<PathBuf, FileError>> {
+    let entries = walkdir::WalkDir::new(dir).follow_links(true).sort_by_file_name();
+    entries.into_iter().map(move |entry| match entry {
+        Ok(entry) => Ok(entry.into_path()),
+        Err(error) => {
+            let path = error.path().unwrap_or(dir).to_owned();
+            Err(FileError::io("read", path)(error.into()))
+        }
+    })
 }
 
 /// Every file with the digest of its content.
@@ -421,19 +432,16 @@ fn closure(
         named.push((name, file.clone()));
     }
     for dir in dirs {
-        for entry in walkdir::WalkDir::new(dir).follow_links(true).sort_by_file_name() {
-            let entry = entry.map_err(|error| {
-                let path = error.path().unwrap_or(dir).to_owned();
-                FileError::io("read", path)(error.into())
-            })?;
-            if entry.file_type().is_file() {
-                let relative = entry.path().strip_prefix(dir).unwrap_or(entry.path());
+        for path in walk(dir) {
+            let path = path?;
+            if path.is_file() {
+                let relative = path.strip_prefix(dir).unwrap_or(&path);
                 let name = format!(
                     "{}/{}",
                     dir.file_name().unwrap_or_default().to_string_lossy(),
                     relative.display()
                 );
-                named.push((name, entry.into_path()));
+                named.push((name, path));
             }
         }
     }

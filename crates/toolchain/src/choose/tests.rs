@@ -1,7 +1,7 @@
 //! A clang that is a shell script, tried and identified.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use gfxpack_model::args::Args;
 use gfxpack_model::compiler::{CompilerFacts, Program};
@@ -103,4 +103,15 @@ fn every_linker_that_a_command_names_is_part_of_the_toolchain() {
         assert!(digests.insert(machine.digest()), "{linker}");
         assert!(machine.listed().toolchain.unwrap().files().contains(&machine.at(linker)));
     }
+}
+
+#[test]
+fn a_file_behind_two_links_is_covered() {
+    let machine = Machine::new();
+    machine.put("far/x.h", "");
+    fs::create_dir(machine.at("near")).unwrap();
+    symlink("../far/x.h", machine.at("near/x.h")).unwrap();
+    symlink(machine.at("near"), machine.at("llvm/lib/clang/17/include/ext")).unwrap();
+    let toolchain = machine.listed().toolchain.unwrap();
+    assert!(toolchain.covered_paths(Language::OpenclC).contains(&machine.at("far/x.h")));
 }
