@@ -63,7 +63,7 @@ pub struct Toolchain {
     files: Vec<PathBuf>,
     /// What told the files and directories behind the digest from what they
     /// may be later, before they were digested.
-    identities: Arc<[(PathBuf, Identity)]>,
+    identities: Arc<[(PathBuf, Option<Identity>)]>,
     /// The whole environment of its programs.
     pub environment: Vec<(OsString, OsString)>,
 }
@@ -100,7 +100,7 @@ impl Toolchain {
         let of_opencl_c: Vec<PathBuf> = covered.iter().filter(decides).cloned().collect();
         let mut files = programs.clone();
         files.extend(hipcc.iter().flat_map(|hipcc| probe::wrapper_files(hipcc)));
-        let identities = identities(&files, &covered)?;
+        let identities = identities(&files, &covered);
         let assembly = digest_of(&closure(&programs, &[], digests)?);
         let opencl_c = digest_of(&closure(&programs, &of_opencl_c, digests)?);
         let closure_files = closure(&files, &covered, digests)?;
@@ -206,11 +206,9 @@ impl Toolchain {
     pub fn check_identity(&self, language: Language) -> Result<(), ToolchainError> {
         let is_covered = |path: &Path| self.covered.iter().any(|dir| path.starts_with(dir));
         let decides = |path: &Path| !is_covered(path) || self.covers(path, language);
-        let same = |path: &Path, identity: &Identity| {
-            fs::metadata(path).is_ok_and(|meta| Identity::from_metadata(&meta) == *identity)
+        let changed = |(path, before): &&(PathBuf, Option<Identity>)| {
+            decides(path) && identity(path) != *before
         };
-        let changed =
-            |(path, identity): &&(PathBuf, Identity)| decides(path) && !same(path, identity);
         if !self.identities.iter().any(|one| changed(&one)) {
             return Ok(());
         }
@@ -395,27 +393,37 @@ fn first_difference<'a>(
 
 /// Files, directories and all below them, with what tells them from what they
 /// may be later.
-fn identities(files: &[PathBuf], dirs: &[PathBuf]) -> Result<Vec<(PathBuf, Identity)>, FileError> {
-    let mut paths: BTreeSet<PathBuf> = files.iter().cloned().collect();
-    for dir in dirs {
-        // What can't be read is the digest's to say.
-        paths.extend(walk(dir).flatten());
-    }
-    let identity = |path: PathBuf| match fs::metadata(&path) {
-        Ok(meta) => Ok((path, Identity::from_metadata(&meta))),
-        Err(error) => Err(FileError::io("read", path)(error)),
+fn identities(files: &[PathBuf], dirs: &[PathBuf]) -> Vec<(PathBuf, Option<Identity>)> {
+    // What can't be read is the digest's to say.
+    let below = dirs.iter().flat_map(|dir| walk(dir)).flatten();
+    let paths: BTreeSet<PathBuf> = files.iter().cloned().chain(below).collect();
+    let with_identity = |path: PathBuf| {
+        let identity = identity(&path);
+        (path, identity)
     };
-    paths.into_iter().map(identity).collect()
+    paths.into_iter().map(with_identity).collect()
 }
 
-/// A directory and all below it, links followed, in the order of names.
+/// None of a link that leads nowhere.
+fn identity(path: &Path) -> Option<Identity> {
+    fs::metadata(path).ok().map(|meta| Identity::from_metadata(&meta))
+}
+
+/// A directory and all below it, links followed, in the order of names. A link
+/// that leads nowhere, or to a directory that it lies in, is a path as others
+/// are, with nothing below it.
 fn walk(dir: &Path) -> impl Iterator<Item = Result<PathBuf, FileError>> {
     let entries = walkdir::WalkDir::new(dir).follow_links(true).sort_by_file_name();
     entries.into_iter().map(move |entry| match entry {
         Ok(entry) => Ok(entry.into_path()),
         Err(error) => {
             let path = error.path().unwrap_or(dir).to_owned();
-            Err(FileError::io("read", path)(error.into()))
+            let is_end = error.loop_ancestor().is_some() || fs::metadata(&path).is_err();
+            if is_end && path.is_symlink() {
+                Ok(path)
+            } else {
+                Err(FileError::io("read", path)(error.into()))
+            }
         }
     })
 }
@@ -454,4 +462,45 @@ fn closure(
     entries.sort();
     entries.dedup();
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// The digest of a directory of headers.
+    fn digest(dir: &Path) -> Digest {
+        let digests = FileDigests::in_memory();
+        digest_of(&closure(&[], &[dir.join("include")], &digests).unwrap())
+    }
+
+    /// A directory with such files in `include`, each with its text.
+    fn headers(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = dir.path().join("include").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_or_in_a_circle_are_no_errors() {
+        let dir = headers(&[("a.h", ""), ("sub/b.h", "")]);
+        let at = |name: &str| dir.path().join("include").join(name);
+        symlink("../nowhere.h", at("x.h")).unwrap();
+        symlink("itself.h", at("itself.h")).unwrap();
+        symlink(".", at("self")).unwrap();
+        symlink("..", at("sub/up")).unwrap();
+        let before = digest(dir.path());
+        let identities = identities(&[], &[dir.path().join("include")]);
+        let nowhere = identities.iter().find(|(path, _)| path.ends_with("x.h")).unwrap();
+        assert_eq!(nowhere.1, None);
+        fs::write(dir.path().join("nowhere.h"), "").unwrap();
+        assert_ne!(digest(dir.path()), before);
+        assert_ne!(identity(&nowhere.0), None);
+    }
 }
