@@ -1,9 +1,10 @@
 //! A toolchain: probed once, and identified by the bytes of everything that
 //! can decide what an object looks like.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +23,9 @@ use crate::probe_cache::ProbeCache;
 
 /// Below a ROCm prefix.
 const HIP_HEADERS: &str = "include/hip";
+
+/// The bits of a mode that say what a file is.
+const FILE_TYPE: u32 = 0o170_000;
 
 /// A probed toolchain.
 #[derive(Debug, Clone)]
@@ -252,7 +256,8 @@ impl Toolchain {
 
     /// Every file that the digest covers, with the digest of its content:
     /// programs and their libraries by their names, others as
-    /// `directory/file`.
+    /// `directory/file`; and as `directory/` which of the directories and files
+    /// in it are one, and where its links lead.
     ///
     /// # Errors
     /// [`FileError`] where one can't be read.
@@ -372,7 +377,7 @@ fn dir_decides(dir: &Path, language: Language) -> bool {
     }
 }
 
-/// Digest over the content of all files, under names that do not depend on
+/// Digest over the content of all files and their layout, under names that do not depend on
 /// where the toolchain is installed.
 fn digest_of(entries: &[(String, Digest)]) -> Digest {
     Hasher::new("gfxpack toolchain 1")
@@ -428,30 +433,49 @@ fn walk(dir: &Path) -> impl Iterator<Item = Result<PathBuf, FileError>> {
     })
 }
 
-/// Every file with the digest of its content.
+/// Every file with the digest of its content, and as `directory/` how each
+/// directory is laid out: the directories in it, links that lead nowhere, and
+/// what is one file or directory with another. `#pragma once` and `..` depend on
+/// that. Nothing of it depends on where the toolchain lies.
 fn closure(
     files: &[PathBuf],
     dirs: &[PathBuf],
     digests: &FileDigests,
 ) -> Result<Vec<(String, Digest)>, FileError> {
-    let mut named = Vec::new();
-    for file in files {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        named.push((name, file.clone()));
-    }
+    let name_of = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut named: Vec<_> = files.iter().map(|file| (name_of(file), file.clone())).collect();
+    let mut layouts = Vec::new();
+    // What was found first where something lies, by device and inode.
+    let mut first_names: HashMap<(u64, u64), String> = HashMap::new();
     for dir in dirs {
+        let mut layout = Vec::new();
         for path in walk(dir) {
             let path = path?;
-            if path.is_file() {
-                let relative = path.strip_prefix(dir).unwrap_or(&path);
-                let name = format!(
-                    "{}/{}",
-                    dir.file_name().unwrap_or_default().to_string_lossy(),
-                    relative.display()
-                );
-                named.push((name, path));
-            }
+            let relative = path.strip_prefix(dir).unwrap_or(&path);
+            let name = format!("{}/{}", name_of(dir), relative.display());
+            let what = match fs::metadata(&path) {
+                Err(error) => format!("{:?}", error.raw_os_error()),
+                Ok(meta) => {
+                    let first = first_names.entry((meta.dev(), meta.ino())).or_insert(name.clone());
+                    if meta.is_file() {
+                        named.push((name.clone(), path));
+                    }
+                    if *first != name {
+                        first.clone()
+                    } else if meta.is_file() {
+                        continue;
+                    } else {
+                        (meta.mode() & FILE_TYPE).to_string()
+                    }
+                }
+            };
+            layout.push((name, what));
         }
+        let digest = Hasher::new("gfxpack toolchain directory 1")
+            .list(layout.iter().map(|(name, _)| name))
+            .list(layout.iter().map(|(_, what)| what))
+            .finish();
+        layouts.push((format!("{}/", name_of(dir)), digest));
     }
     let digest = |(name, file): (String, PathBuf)| {
         let digest = digests.digest(&file).map_err(FileError::io("read", &file))?;
@@ -459,6 +483,7 @@ fn closure(
     };
     let mut entries: Vec<_> =
         named.into_par_iter().map(digest).collect::<Result<_, FileError>>()?;
+    entries.extend(layouts);
     entries.sort();
     entries.dedup();
     Ok(entries)
@@ -502,5 +527,41 @@ mod tests {
         fs::write(dir.path().join("nowhere.h"), "").unwrap();
         assert_ne!(digest(dir.path()), before);
         assert_ne!(identity(&nowhere.0), None);
+    }
+
+    #[test]
+    fn what_is_one_file_or_directory_is_part_of_the_digest() {
+        let files = [
+            ("a.h", "#pragma once\n"),
+            ("b.h", "#pragma once\n"),
+            ("1/x/y.h", "#include \"../z.h\"\n"),
+            ("2/x/y.h", "#include \"../z.h\"\n"),
+            ("1/z.h", "1\n"),
+            ("2/z.h", "2\n"),
+        ];
+        let (here, elsewhere) = (headers(&files), headers(&files));
+        let mut digests = BTreeSet::from([digest(here.path())]);
+        let mut changed = |by: &dyn Fn(&Path)| {
+            [&here, &elsewhere].into_iter().for_each(|dir| by(&dir.path().join("include")));
+            assert_eq!(digest(here.path()), digest(elsewhere.path()));
+            digests.insert(digest(here.path()))
+        };
+        let one_by_link = |dir: &Path| {
+            fs::remove_file(dir.join("b.h")).unwrap();
+            symlink("a.h", dir.join("b.h")).unwrap();
+        };
+        assert!(changed(&one_by_link));
+        let one_by_hard_link = |dir: &Path| {
+            fs::remove_file(dir.join("b.h")).unwrap();
+            fs::hard_link(dir.join("a.h"), dir.join("b.h")).unwrap();
+        };
+        assert!(!changed(&one_by_hard_link), "it still is one file");
+        assert!(changed(&|dir| symlink("1/x", dir.join("x")).unwrap()));
+        let elsewhere_led = |dir: &Path| {
+            fs::remove_file(dir.join("x")).unwrap();
+            symlink("2/x", dir.join("x")).unwrap();
+        };
+        assert!(changed(&elsewhere_led));
+        assert!(changed(&|dir| fs::create_dir(dir.join("empty")).unwrap()));
     }
 }
