@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_launch::{self as launch, Direct, Run, TemplateValues, depfile_paths, searched};
+use gfxpack_launch::{self as launch, Direct, Run, TemplateValues, depfile_paths, with_searched};
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
@@ -334,12 +334,8 @@ fn places(
         places = places.with_linked(Place::Covered, file, context.looks);
     }
     let compilers = records.iter().flat_map(|record| &record.processes);
-    for process in compilers.filter(|process| process.class == Class::Compiler) {
-        for dir in searched(&process.arguments).filter(|dir| dir.is_absolute()) {
-            places = places.with(Place::Readable, context.looks.real(dir));
-        }
-    }
-    places
+    let compilers = compilers.filter(|process| process.class == Class::Compiler);
+    with_searched(places, compilers, context.looks)
 }
 
 /// Where a file elsewhere was read that has the content of one of the sources.

@@ -4,14 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_model::Digest;
 use gfxpack_plan::stored::{Told, Tree, TreeEntry, TreeKind};
 use gfxpack_process::watch::Answer;
-use gfxpack_process::{FileDigests, FileError, Identity};
+use gfxpack_process::{FileDigests, FileError, Identity, is_not_found};
 
 use crate::error::CompileError;
 
@@ -257,10 +256,4 @@ impl ClosureOrigin {
             },
         }
     }
-}
-
-fn is_not_found(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
-
-    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
 }

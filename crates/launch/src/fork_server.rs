@@ -7,8 +7,7 @@
 //! the bytes are too.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,6 +24,8 @@ use gfxpack_process::{
     Cancel, Capture, End, Group, Output, Program, TICK, Usage, ended, fixed, preload, wait_readable,
 };
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+use crate::wrappers::is_elf;
 
 /// What is spoken is described in `preload/fork_server.c` of
 /// gfxpack-process.
@@ -65,10 +66,8 @@ impl Loaded {
         environment: &[(OsString, OsString)],
         cancel: &Cancel,
     ) -> io::Result<Arc<Self>> {
-        let mut magic = [0; 4];
-        File::open(program)?.read_exact(&mut magic)?;
-        if magic != *b"\x7fELF" {
-            return Err(io::Error::other("it is a script"));
+        if !is_elf(program) {
+            return Err(io::Error::other("it is a script, or can't be read"));
         }
         let mut environment = environment.to_vec();
         preload::fork_server_into(&mut environment)?;

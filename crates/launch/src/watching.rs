@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Language;
-use gfxpack_process::watch::{Looks, Place, Places};
+use gfxpack_process::watch::{Looks, Place, Places, Process};
 use gfxpack_toolchain::Toolchain;
+
+use crate::arguments::searched;
 
 /// What a toolchain's programs may read, by language.
 #[derive(Debug)]
@@ -39,4 +41,17 @@ impl ToolchainPlaces {
     pub fn for_language(&self, language: Language) -> &Places {
         &self.0[&language]
     }
+}
+
+/// The places with the directories too that these compilers search for headers,
+/// which they may read.
+#[must_use]
+pub fn with_searched<'r>(
+    places: Places,
+    compilers: impl IntoIterator<Item = &'r Process>,
+    looks: &Looks<'_>,
+) -> Places {
+    let dirs = compilers.into_iter().flat_map(|process| searched(&process.arguments));
+    dirs.filter(|dir| dir.is_absolute())
+        .fold(places, |places, dir| places.with(Place::Readable, looks.real(dir)))
 }

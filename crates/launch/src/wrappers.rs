@@ -67,7 +67,7 @@ pub(crate) fn stranger(program: &Path, toolchain: &Toolchain, record: &Record) -
     [program.clone()].into_iter().chain(started).chain(read).find(|path| !is_part(path))
 }
 
-fn is_elf(path: &Path) -> bool {
+pub(crate) fn is_elf(path: &Path) -> bool {
     let mut first = [0; 4];
     File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok()
         && first == *b"\x7fELF"

@@ -100,6 +100,16 @@ pub fn is_no_such_path(error: &io::Error) -> bool {
     )
 }
 
+/// Whether nothing can be at the path: a name that is too long for the file
+/// system is none that something there has. A compiler may be told otherwise of
+/// such a name than of one that is not taken.
+#[must_use]
+pub fn is_not_found(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+
+    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
+}
+
 /// What the user can do about a file that could not be read or written.
 #[must_use]
 pub fn io_hint(error: &io::Error) -> &'static str {

@@ -33,7 +33,7 @@ mod work;
 pub use atomic::{write_atomic, write_atomic_by, write_atomic_with};
 pub use children::kill_children;
 pub use file_digest::{FileDigests, Identity, state_of};
-pub use file_error::{FileError, io_hint, is_no_such_path, temporary_dir};
+pub use file_error::{FileError, io_hint, is_no_such_path, is_not_found, temporary_dir};
 pub use foreground::Foreground;
 pub use layout::fixed;
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};

@@ -11,6 +11,7 @@ use gfxpack_process::{self as process, Cancel, End, FileError, Program, find_in_
 
 use crate::discover::Search;
 use crate::error::ToolchainError;
+use crate::probe::successful;
 use crate::toolchain::Toolchain;
 
 const PROGRAM: &str = "llvm-objdump";
@@ -75,15 +76,10 @@ impl Disassembler {
             },
             cancel,
         )?;
-        match output.end {
-            End::Exited(0) => {}
-            End::Cancelled => return Err(ToolchainError::Interrupted),
-            _ => {
-                let words = output.stderr.lines().last().unwrap_or("no output").trim().to_owned();
-                let reason = format!("`{}`: {words}", arguments.join(" "));
-                return Err(ToolchainError::Probe { program: self.program.clone(), reason });
-            }
+        if matches!(output.end, End::Cancelled) {
+            return Err(ToolchainError::Interrupted);
         }
+        successful(&self.program, &arguments, output)?;
         text.seek(SeekFrom::Start(0)).map_err(io)?;
         Ok(text)
     }

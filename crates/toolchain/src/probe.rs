@@ -102,20 +102,7 @@ impl<'a> Asker<'a> {
 
     fn ask(&self, program: &Path, arguments: &[&str]) -> Result<Output, ToolchainError> {
         let (output, _) = self.attempt(program, arguments)?;
-        self.successful(program, arguments, output)
-    }
-
-    fn successful(
-        &self,
-        program: &Path,
-        arguments: &[&str],
-        output: Output,
-    ) -> Result<Output, ToolchainError> {
-        if output.ok() {
-            return Ok(output);
-        }
-        let words = output.stderr.lines().last().unwrap_or("no output").trim().to_owned();
-        Err(self.nonsense(program, &format!("`{}`: {words}", arguments.join(" "))))
+        successful(program, arguments, output)
     }
 
     fn nonsense(&self, program: &Path, reason: &str) -> ToolchainError {
@@ -317,13 +304,27 @@ fn ask_hipcc(
     let arguments = ["--version", &arch];
     let version = || -> Result<_, ToolchainError> {
         let (output, read) = ask.attempt(hipcc, &arguments)?;
-        let output = ask.successful(hipcc, &arguments, output)?;
+        let output = successful(hipcc, &arguments, output)?;
         let configuration = ask.configured(hipcc, &arguments, &output, read)?;
         Ok((hip_version(&output.stdout), configuration))
     };
     let (found, version) = rayon::join(commands, version);
     let (hip_version, configuration) = version?;
     Ok((FoundParts { hip_version, ..found? }, configuration))
+}
+
+/// The output of a program that succeeded.
+pub(crate) fn successful(
+    program: &Path,
+    arguments: &[&str],
+    output: Output,
+) -> Result<Output, ToolchainError> {
+    if output.ok() {
+        return Ok(output);
+    }
+    let words = output.stderr.lines().last().unwrap_or("no output").trim();
+    let reason = format!("`{}`: {words}", arguments.join(" "));
+    Err(ToolchainError::Probe { program: program.to_owned(), reason })
 }
 
 /// `HIP version: 5.2.21153-0`.

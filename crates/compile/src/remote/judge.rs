@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use gfxpack_launch::searched;
+use gfxpack_launch::with_searched;
 use gfxpack_model::Digest;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::Timestamp;
@@ -94,10 +94,7 @@ impl Elsewhere<'_> {
             for path in toolchain.covered_paths(self.job.language) {
                 places = places.with_linked(Place::Covered, &path, self.context.looks);
             }
-            let dirs = record.processes.iter().flat_map(|process| searched(&process.arguments));
-            for dir in dirs.filter(|dir| dir.is_absolute()) {
-                places = places.with(Place::Readable, self.context.looks.real(dir));
-            }
+            places = with_searched(places, &record.processes, self.context.looks);
         }
         places
     }

@@ -27,7 +27,7 @@ use crate::launcher::{Command, ReadBefore, SourceFiles};
 use crate::session::Session;
 use crate::starter::Starter;
 use crate::template::{CommandTemplate, Define, TemplateValues};
-use crate::watching::ToolchainPlaces;
+use crate::watching::{ToolchainPlaces, with_searched};
 
 /// What making precompiled headers takes.
 #[derive(Debug)]
@@ -322,10 +322,7 @@ impl<'a> Headers<'a> {
             Ok(record) if output.ok() => {
                 let dir = looks.real(scratch.path());
                 let places = places[index.0].for_language(Language::Hip).with_stage(&dir);
-                let dirs = record.processes.iter().flat_map(|process| searched(&process.arguments));
-                let places = dirs
-                    .filter(|dir| dir.is_absolute())
-                    .fold(places, |places, dir| places.with(Place::Readable, looks.real(dir)));
+                let places = with_searched(places, &record.processes, looks);
                 let places = places.with(Place::Scratch, dir);
                 let places = places.with_linked(Place::Covered, &recipe.source(), looks);
                 let settled = settle(&record, |_| &places, looks, since);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
-use gfxpack_process::watch::{self, Answer, Answers, Looks, Settled, What};
+use gfxpack_process::watch::{self, Answer, Answers, Looks, Settled};
 use gfxpack_process::{FileError, read_sealed, touch, write_atomic, write_sealed};
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
@@ -238,19 +238,12 @@ impl Recipe {
         settled: Settled,
         looks: &Looks<'_>,
     ) -> Result<Option<CacheEntry>, FileError> {
-        let fresh = settled.fresh.into_iter().next().map(|(path, _)| path);
-        let unknown = settled.reads.or(settled.writes).or(settled.changed).or(fresh);
-        if let Some(path) = unknown {
+        if let Some(path) = settled.unknown().or(settled.writes.as_deref()) {
             tracing::debug!(path = %path.display(), "no precompiled header that rests on this");
             return Ok(None);
         }
         let Ok(bytes) = fs::read(scratch.join("pch")) else { return Ok(None) };
-        let opened = asked.asks.iter().filter(|ask| {
-            matches!(ask.what, What::Open { real: Some(_), .. })
-                && !ask.what.writes()
-                && ask.file.is_some_and(|file| !file.is_dir())
-        });
-        let read: BTreeSet<PathBuf> = opened.map(|ask| ask.path.clone()).collect();
+        let read: BTreeSet<PathBuf> = asked.read().collect();
         let listed = fs::read_to_string(scratch.join("d")).map_err(|_| ());
         let Ok(listed) = listed.map(|text| depfile_paths(&text)) else { return Ok(None) };
         let files: BTreeSet<PathBuf> = listed.iter().map(|path| scratch.join(path)).collect();

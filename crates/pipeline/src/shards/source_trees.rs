@@ -3,13 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::SourceDirectories;
 use gfxpack_model::Digest;
 use gfxpack_plan::stored::{SourceTrees, Tree, TreeEntry, TreeKind};
-use gfxpack_process::Identity;
+use gfxpack_process::{Identity, is_not_found};
 
 /// Most names that a plan's trees have in all.
 const MAX_NAMES: usize = 50_000;
@@ -177,12 +176,6 @@ fn is_left_out(entry: &walkdir::DirEntry, apart: &[PathBuf]) -> bool {
     entry.depth() > 0
         && entry.file_type().is_dir()
         && (entry.file_name() == ".git" || is_apart().unwrap_or(false))
-}
-
-fn is_not_found(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
-
-    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
 }
 
 /// A path below a directory as text.
