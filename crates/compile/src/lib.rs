@@ -51,7 +51,7 @@ pub use gfxpack_process::{
 };
 pub use history::History;
 pub use job::{Compiled, Failure, FailureKind, Site};
-pub use memory::{available_memory, default_jobs};
+pub use memory::default_jobs;
 pub use remote::{
     Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers, ToolchainSource,
 };

@@ -8,8 +8,7 @@ use gfxpack_process::children;
 /// Bytes of memory that new processes can have: what the kernel calls
 /// available, or what the control group leaves if that is less. `None` where
 /// neither is known.
-#[must_use]
-pub fn available_memory() -> Option<u64> {
+pub(crate) fn available_memory() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(mem_available);
     let group = fs::read_to_string("/proc/self/cgroup")
         .ok()

@@ -129,8 +129,7 @@ impl SourceSet {
     }
 
     /// Bytes of a source with all it includes.
-    #[must_use]
-    pub fn closure_size(&self, source: SourceId) -> usize {
+    pub(crate) fn closure_size(&self, source: SourceId) -> usize {
         self.closures[source.0].iter().map(|(_, file)| file.bytes.len()).sum()
     }
 

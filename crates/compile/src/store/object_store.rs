@@ -53,8 +53,8 @@ pub struct Now<'a> {
 
 impl<'a> Now<'a> {
     /// Where no sources and no drivers are at hand.
-    #[must_use]
-    pub fn of_files(looks: &'a Looks<'a>) -> Self {
+    #[cfg(test)]
+    pub(crate) fn of_files(looks: &'a Looks<'a>) -> Self {
         Self { looks, source: None, driver: None, admitted: None }
     }
 

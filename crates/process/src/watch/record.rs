@@ -229,9 +229,4 @@ impl Record {
         });
         opened.map(|ask| ask.path.clone())
     }
-
-    /// The asks of processes of a class.
-    pub fn asks_of(&self, class: Class) -> impl Iterator<Item = &Ask> {
-        self.asks.iter().filter(move |ask| self.processes[ask.process].class == class)
-    }
 }
