@@ -146,8 +146,8 @@ impl SourceSet {
     /// to the compiler, as its own headers are.
     ///
     /// # Errors
-    /// [`InputFault::UnreadableSource`] where a file can't be read,
-    /// [`InputFault::SamePlace`] where two that are found by name have the same.
+    /// [`InputFault`] where a file can't be read, or two that are found by name
+    /// have the same.
     pub fn load(
         &mut self,
         real: &Path,
@@ -174,7 +174,7 @@ impl SourceSet {
                 "`{}` has the name that gfxpack lays an include directory out under: rename it",
                 root.join(name).display()
             );
-            return Err(InputFault::UnreadableSource { name: staged.to_owned(), reason });
+            return Err(unreadable(staged, &reason));
         }
         let include_dirs = include_dirs.to_vec();
         let mut here = SourceDirectories { root, include_dirs, files: BTreeMap::new() };
@@ -207,22 +207,25 @@ impl SourceSet {
         here: &SourceDirectories,
         dirs: Option<&SourceDirs>,
     ) -> Result<Closure, InputFault> {
-        let problem =
-            |reason: String| InputFault::UnreadableSource { name: staged.to_owned(), reason };
         let mut placed = Closure::new();
         let mut queue =
             VecDeque::from([PendingFile { real: real.to_owned(), staged: staged.to_owned() }]);
         let mut scanned: HashSet<String> = HashSet::new();
         while let Some(found) = queue.pop_front() {
-            let file = self
-                .read(&found.real, language)
-                .map_err(|error| problem(format!("`{}`: {error}", found.real.display())))?;
+            let file = self.read(&found.real, language).map_err(|error| {
+                unreadable(staged, &format!("`{}`: {error}", found.real.display()))
+            })?;
             if let Some((other, placed)) = placed.get(&found.staged)
                 && placed.digest != file.digest
             {
-                let files = [other, &found.real].map(|file| file.display().to_string()).into();
-                let (name, place) = (staged.to_owned(), found.staged);
-                return Err(InputFault::SamePlace { name, files, place });
+                let (other, this, place) = (other.display(), found.real.display(), found.staged);
+                return Err(InputFault::new(
+                    format!(
+                        "failed to lay out source `{staged}`: `{other}` and `{this}` would both \
+                         be `{place}`"
+                    ),
+                    "give one of the two another name",
+                ));
             }
             if !scanned.insert(found.staged.clone()) {
                 continue;
@@ -364,6 +367,16 @@ impl SourceFiles for SourceSet {
     fn leads_by_text(&self, source: SourceId, below: &Path) -> bool {
         self.leads_by_text(source, below)
     }
+}
+
+fn unreadable(name: &str, reason: &str) -> InputFault {
+    InputFault::new(
+        format!("failed to read source `{name}`: {reason}"),
+        "see that it may be read, or mend it; an #include may lead to what lies below the \
+         manifest's directory, its include-dirs, or --source-dir; assembly has to name a file \
+         literally, by its path from the manifest's directory (from the source's, for keys) or an \
+         include-dir",
+    )
 }
 
 /// The files of a closure, those that are one file under several names told.
@@ -512,7 +525,7 @@ mod tests {
         let nearer = &set.sources()[index.0].files[2];
         assert_eq!(nearer.digest, Digest::of(b"2"), "the nearer of two is taken");
         assert_eq!(dirs.find("none.cl").unwrap(), None);
-        assert!(matches!(dirs.find("v.hpp"), Err(InputFault::AmbiguousSource { .. })));
+        assert!(matches!(dirs.find("v.hpp"), Err(fault) if fault.no_source));
     }
 
     #[test]

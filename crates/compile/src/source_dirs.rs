@@ -53,7 +53,7 @@ impl SourceDirs {
     /// bytes agree.
     ///
     /// # Errors
-    /// [`InputFault::AmbiguousSource`] for several that differ.
+    /// [`InputFault`] for several that differ.
     pub fn find(&self, name: &str) -> Result<Option<&Path>, InputFault> {
         let Some(candidates) = self.by_name.get(name) else { return Ok(None) };
         let contents: Vec<Option<Vec<u8>>> = if candidates.len() > 1 {
@@ -62,10 +62,15 @@ impl SourceDirs {
             Vec::new()
         };
         if contents.windows(2).any(|pair| pair[0] != pair[1]) {
-            return Err(InputFault::AmbiguousSource {
-                name: name.to_owned(),
-                candidates: candidates.iter().map(|path| path.display().to_string()).collect(),
-            });
+            let count = candidates.len();
+            let files: Vec<String> =
+                candidates.iter().map(|path| path.display().to_string()).collect();
+            return Err(InputFault::no_source(
+                format!(
+                    "failed to choose a source for `{name}`: {count} different files have that name"
+                ),
+                format!("give a --source-dir that holds only one of: {}", files.join(", ")),
+            ));
         }
         Ok(candidates.first().map(PathBuf::as_path))
     }

@@ -246,15 +246,13 @@ impl InputCollector {
         let include_dirs: Vec<PathBuf> =
             manifest.library.include_dirs.iter().map(|include| dir.join(include)).collect();
         if let Some(missing) = include_dirs.iter().find(|dir| !dir.is_dir()) {
-            let problem = InputFault::MissingPath(missing.display().to_string());
-            return Err(Location::new(&manifest.file, 1).error(problem).into());
+            return Err(missing_path(&Location::new(&manifest.file, 1), missing).into());
         }
         let mut indices: HashMap<PathBuf, Option<SourceId>> = HashMap::new();
         for kernel in &manifest.kernels {
             let real = dir.join(&kernel.source);
             if !real.is_file() {
-                let problem = InputFault::MissingPath(real.display().to_string());
-                self.wrong_paths.push(kernel.location.error(problem));
+                self.wrong_paths.push(missing_path(&kernel.location, &real));
                 indices.insert(kernel.source.clone(), None);
                 continue;
             }
@@ -421,9 +419,7 @@ impl InputCollector {
             let keys = if self.files > 1 { &request.keys[..] } else { &[] };
             for (key, _) in keys {
                 if let Some(first) = seen.insert(&key.key, &key.location) {
-                    let problem =
-                        InputFault::DuplicateKey { key: key.key.to_string(), first: first.clone() };
-                    return Err(key.location.error(problem).into());
+                    return Err(key.location.error(InputFault::duplicate(&key.key, first)).into());
                 }
             }
             if request.keys.is_empty() && !self.key_errors.is_empty() {
@@ -450,6 +446,14 @@ impl InputCollector {
         };
         Ok(ReadInputs { requests: self.requests, inputs })
     }
+}
+
+/// That a path is not there which a manifest names.
+fn missing_path(at: &Location, path: &Path) -> InputError {
+    at.fault(
+        format!("failed to find `{}`", path.display()),
+        "check the path: sources and include-dirs are relative to the manifest's directory",
+    )
 }
 
 #[cfg(test)]

@@ -31,9 +31,7 @@ pub struct Reason {
 
 impl From<&InputFault> for Reason {
     fn from(problem: &InputFault) -> Self {
-        let no_source =
-            matches!(problem, InputFault::MissingSource(_) | InputFault::AmbiguousSource { .. });
-        Self { no_source, text: problem.to_string() }
+        Self { no_source: problem.no_source, text: problem.to_string() }
     }
 }
 

@@ -33,18 +33,21 @@ const PLACE_OF_WORD: usize = 16;
 /// the data type twice, which are the same object.
 ///
 /// # Errors
-/// [`InputFault::Options`] for an unclosed quote, [`InputFault::ForbiddenOption`]
-/// for an option that is not one of those that keys may carry,
-/// [`InputFault::LongOption`] and [`InputFault::LongOptions`] for more than a
-/// program can be given.
+/// [`InputFault`] for an unclosed quote, for an option that is not one of those
+/// that keys may carry, and for more than a program can be given.
 pub fn parse(language: Language, options: &str) -> Result<Args, InputFault> {
-    let words = split(options).ok_or_else(|| InputFault::Options(options.to_owned()))?;
+    let words = split(options).ok_or_else(|| {
+        InputFault::new(
+            format!("failed to split options `{options}` into words"),
+            "close the quote; a word can't begin with #",
+        )
+    })?;
     let all: Vec<&str> = words.iter().collect();
     let mut rest = &all[..];
     while !rest.is_empty() {
         let count = options::known(rest).ok_or_else(|| {
             let named = rest[..options::rejected(rest)].join(" ");
-            InputFault::ForbiddenOption(shortened(&named))
+            forbidden(&shortened(&named))
         })?;
         rest = &rest[count..];
     }
@@ -78,12 +81,12 @@ fn without_repetitions<'a>(words: &[&'a str]) -> Vec<&'a str> {
 /// which it is.
 fn check_length(language: Language, words: &[&str]) -> Result<(), InputFault> {
     if let Some(word) = words.iter().find(|word| word.len() > MAX_WORD) {
-        let (option, size) = (shortened(word), word.len());
-        return Err(InputFault::LongOption { option, size, limit: MAX_WORD });
+        let what = format!("option `{}`: it has", shortened(word));
+        return Err(too_long(&what, word.len(), MAX_WORD));
     }
     // Source: hipcc.pl, which puts a backslash before all other characters.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=+,./".contains(&byte);
-    let (size, limit) = match language {
+    let (size, limit): (usize, _) = match language {
         Language::Hip => {
             let escaped = |byte: u8| if plain(byte) { 1 } else { 2 };
             let size = |word: &&str| 1 + word.bytes().map(escaped).sum::<usize>();
@@ -93,7 +96,23 @@ fn check_length(language: Language, words: &[&str]) -> Result<(), InputFault> {
             (words.iter().map(|word| word.len() + PLACE_OF_WORD).sum(), MAX_WORDS)
         }
     };
-    if size > limit { Err(InputFault::LongOptions { size, limit }) } else { Ok(()) }
+    if size > limit { Err(too_long("the options: they take", size, limit)) } else { Ok(()) }
+}
+
+fn too_long(what: &str, size: usize, limit: usize) -> InputFault {
+    InputFault::new(
+        format!("failed to accept {what} {size} bytes, the limit is {limit}"),
+        "no program can be started with so much; put it into a header",
+    )
+}
+
+fn forbidden(option: &str) -> InputFault {
+    InputFault::new(
+        format!("failed to accept option `{option}`: it is not one of those that a key may carry"),
+        "take it out: options may set macros, include directories below the source's, warnings \
+         and code generation, as docs/options.md lists them; target, output and other files are \
+         gfxpack's to choose",
+    )
 }
 
 /// The beginning of a text that may be of any length.
@@ -114,7 +133,7 @@ pub(crate) fn check_written(language: Language, options: &str) -> Result<(), Inp
     parse(language, options)?;
     let all = split(options).unwrap_or_default();
     match all.iter().find(|word| word.starts_with("-mcpu")) {
-        Some(word) => Err(InputFault::ForbiddenOption(word.to_owned())),
+        Some(word) => Err(forbidden(word)),
         None => Ok(()),
     }
 }
@@ -346,14 +365,12 @@ mod tests {
         for (options, named) in
             [("-o x", "-o"), ("-DA=1 # x", "#"), ("-DA -mllvm -stats", "-mllvm -stats")]
         {
-            assert_eq!(
-                parse(options),
-                Err(InputFault::ForbiddenOption(named.to_owned())),
-                "{options}"
-            );
+            assert_eq!(parse(options), Err(forbidden(named)), "{options}");
         }
-        assert!(matches!(parse("-DA=\"x"), Err(InputFault::Options(_))));
-        assert!(matches!(parse("-DA=\"x\" #-DB"), Err(InputFault::Options(_))));
+        for options in ["-DA=\"x", "-DA=\"x\" #-DB"] {
+            let fault = parse(options).unwrap_err().to_string();
+            assert_eq!(fault, format!("failed to split options `{options}` into words"));
+        }
         assert_eq!(parse(" -DA=\"x y\" -mcpu=gfx906").unwrap(), Args::from_iter(["-DA=x y"]));
         let taken = "-O3 -mllvm --amdgpu-spill-vgpr-to-agpr=0 -DB=#C";
         let all: Vec<&str> = taken.split_whitespace().collect();
@@ -364,25 +381,24 @@ mod tests {
     fn what_no_program_can_be_started_with_is_refused() {
         let define = |letter: &str, size: usize| format!(" -DA={}", letter.repeat(size - 4));
         let check = |language, options: &str| parse(language, options).map(|args| args.len());
-        let long = check(Language::OpenclC, &define("x", MAX_WORD + 1)).unwrap_err();
-        assert!(
-            matches!(&long, InputFault::LongOption { option, size, .. }
-                if option.starts_with("-DA=xx") && option.len() < 1000 && *size == MAX_WORD + 1),
-            "{long}"
-        );
+        let long = check(Language::OpenclC, &define("x", MAX_WORD + 1)).unwrap_err().to_string();
+        assert!(long.starts_with("failed to accept option `-DA=xx") && long.len() < 1000, "{long}");
+        assert!(long.contains(&format!("it has {} bytes", MAX_WORD + 1)), "{long}");
+        let are_too_long = |checked: Result<usize, InputFault>| {
+            let fault = checked.unwrap_err().to_string();
+            assert!(fault.starts_with("failed to accept the options: they take "), "{fault}");
+        };
         assert_eq!(check(Language::OpenclC, &define("x", MAX_WORD)), Ok(1));
         let many = |count| -> String {
             ["x", "y", "x", "y", "x", "y"][..count].iter().map(|x| define(x, 100_000)).collect()
         };
         assert_eq!(check(Language::Assembly, " -DA=x -UA"), Ok(2));
         assert_eq!(check(Language::OpenclC, &many(5)), Ok(5));
-        assert!(matches!(check(Language::OpenclC, &many(6)), Err(InputFault::LongOptions { .. })));
+        are_too_long(check(Language::OpenclC, &many(6)));
         assert_eq!(check(Language::Hip, &many(1)), Ok(1));
-        assert!(matches!(check(Language::Hip, &many(2)), Err(InputFault::LongOptions { .. })));
+        are_too_long(check(Language::Hip, &many(2)));
         // hipcc puts a backslash before each of them.
-        let escaped = check(Language::Hip, &define("(", 80_000));
-        assert!(matches!(escaped, Err(InputFault::LongOptions { .. })));
-        let short = check(Language::OpenclC, &" -D1".repeat(100_000));
-        assert!(matches!(short, Err(InputFault::ForbiddenOption(_))));
+        are_too_long(check(Language::Hip, &define("(", 80_000)));
+        assert_eq!(check(Language::OpenclC, &" -D1".repeat(100_000)), Err(forbidden("-D1")));
     }
 }

@@ -25,10 +25,11 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
         if let Some(other) = by_name.insert(&kernel.source_name, kernel)
             && other.source != kernel.source
         {
-            return Err(kernel.location.error(InputFault::SameName {
-                source_path: kernel.source.display().to_string(),
-                other: other.source.display().to_string(),
-            }));
+            let (source, other) = (kernel.source.display(), other.source.display());
+            return Err(kernel.location.fault(
+                format!("failed to accept source `{source}`: `{other}` has the same file name"),
+                "rename one: a kernel's name is its source's file name",
+            ));
         }
         let included = kernel.targets.matches(processor);
         let source: Arc<Path> = kernel.source.as_path().into();
@@ -41,8 +42,7 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
                 continue;
             }
             if let Some(first) = seen.insert(Arc::clone(&key), location.clone()) {
-                let key = key.to_string();
-                return Err(location.error(InputFault::DuplicateKey { key, first }));
+                return Err(location.error(InputFault::duplicate(&key, &first)));
             }
             requests.push(KeyRequest {
                 key,
@@ -66,8 +66,10 @@ fn option_sets(kernel: &Kernel) -> Result<Vec<OptionSet<'_>>, InputError> {
     for variant in &kernel.variants {
         let matrix = combinations(variant, kernel.language);
         if matrix.is_empty() {
-            let name = kernel.source_name.clone();
-            return Err(variant.location.error(InputFault::EmptyExpansion(name)));
+            return Err(variant.location.fault(
+                format!("failed to expand `{}`: no combination is left", kernel.source_name),
+                "loosen `exclude`, or take the variant out",
+            ));
         }
         let none = [String::new()];
         let literal = if variant.options.is_empty() { &none[..] } else { &variant.options };

@@ -109,20 +109,24 @@ impl KeyReader {
 
     fn one(&mut self, key: serde_json::Result<KernelKey>) -> Result<(), InputError> {
         let location = Location { file: Arc::clone(&self.file), line: self.lines };
-        let key =
-            key.map_err(|error| location.error(InputFault::KeySyntax(in_its_line(&error))))?;
-        let key = Arc::new(key);
+        let key = Arc::new(key.map_err(|error| {
+            location.fault(
+                format!("failed to parse: {}", in_its_line(&error)),
+                "write one key a line, as {\"kernel_name\": \"NAME.cl.o\", \"kernel_args\": \
+                 \" -DX=1 -mcpu=gfx906\"}; docs/manifest.md has more",
+            )
+        })?);
         if let Some(line) = self.seen.insert(Arc::clone(&key), self.lines) {
             let first = Location { file: Arc::clone(&self.file), line };
-            return Err(location.error(InputFault::DuplicateKey { key: key.to_string(), first }));
+            return Err(location.error(InputFault::duplicate(&key, &first)));
         }
         if let Err(error) = key.check() {
             self.list.unusable.push((KernelKey::clone(&key), location.error(error.into())));
             return Ok(());
         }
         let source_name = key.source_name().unwrap_or_default();
-        let language = Language::of_source(source_name)
-            .ok_or_else(|| location.error(InputFault::Language(source_name.to_owned())))?;
+        let language = InputFault::language_of(source_name, source_name)
+            .map_err(|problem| location.error(problem))?;
         let source = match self.sources.get(source_name) {
             Some(source) => Arc::clone(source),
             None => {
@@ -147,7 +151,10 @@ impl KeyReader {
     /// [`InputError`] where there are none.
     pub fn finish(self) -> Result<KeyList, InputError> {
         if self.is_empty() {
-            return Err(Location::new(&self.file, 1).error(InputFault::NoKeys));
+            return Err(Location::new(&self.file, 1).fault(
+                "failed to find any kernel",
+                "add a line with a key; if there may be none, --if-empty=ok makes that no error",
+            ));
         }
         Ok(self.list)
     }

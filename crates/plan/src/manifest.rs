@@ -196,23 +196,32 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
     if let Ok(RawFormat { format }) = toml::from_str(text)
         && *format.get_ref() != FORMAT
     {
-        return Err(at(format.span()).error(InputFault::Format(*format.get_ref())));
+        return Err(at(format.span()).fault(
+            format!("failed to read manifest format {}: only format 1 is known", format.get_ref()),
+            "use a gfxpack that knows this format, or write `format = 1`",
+        ));
     }
     let raw: RawManifest = toml::from_str(text).map_err(|error| {
         let location = at(error.span().unwrap_or(0..0));
-        location.error(InputFault::Syntax(error.message().trim().replace('\n', ", ")))
+        syntax(&location, &error.message().trim().replace('\n', ", "))
     })?;
     let library_at = at(raw.library.span());
     let library = raw.library.into_inner();
     check_license(&library.license, &library_at)?;
     // rocFFT's kernels have names that it alone can give, by plans.
     if library.consumer == Consumer::Rocfft {
-        let problem = "unknown reader `rocfft`, expected `miopen` or `runtime`".to_owned();
-        return Err(library_at.error(InputFault::Syntax(problem)));
+        let problem = "unknown reader `rocfft`, expected `miopen` or `runtime`";
+        return Err(syntax(&library_at, problem));
     }
     let names_packages = library.consumer.properties().name_template.contains("{library}");
     if names_packages && !names_a_package(&library.name) {
-        return Err(library_at.error(InputFault::LibraryName(library.name)));
+        let name = &library.name;
+        return Err(library_at.fault(
+            format!(
+                "failed to accept the library's name `{name}`: it can't be part of a package's name"
+            ),
+            "use lowercase letters, digits, +, - and .; or leave out `reader`",
+        ));
     }
     let kernels = raw
         .kernel
@@ -220,17 +229,21 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
         .map(|kernel| checked_kernel(kernel, &at))
         .collect::<Result<Vec<_>, InputError>>()?;
     if kernels.is_empty() {
-        return Err(Location::new(file, 1).error(InputFault::NoKernels));
+        let hint = "add a [[kernel]] with its source";
+        return Err(Location::new(file, 1).fault("failed to find any kernel", hint));
     }
     Ok(Manifest { file: file.to_owned(), library, kernels })
+}
+
+fn syntax(at: &Location, problem: &str) -> InputError {
+    at.fault(format!("failed to parse: {problem}"), "the format is described in docs/manifest.md")
 }
 
 type At<'a> = dyn Fn(std::ops::Range<usize>) -> Location + 'a;
 
 fn check_license(license: &str, at: &Location) -> Result<(), InputError> {
     license::check(license).map_err(|reason| {
-        let license = license.to_owned();
-        at.error(InputFault::License { license, reason })
+        at.fault(format!("failed to accept licence `{license}`: {reason}"), license::HINT)
     })
 }
 
@@ -242,8 +255,8 @@ fn checked_kernel(kernel: Spanned<RawKernel>, at: &At<'_>) -> Result<Kernel, Inp
     let source = kernel.source.into_inner();
     let source_name =
         source.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-    let language = Language::of_source(&source_name)
-        .ok_or_else(|| source_at.error(InputFault::Language(source.display().to_string())))?;
+    let language = InputFault::language_of(&source_name, source.display())
+        .map_err(|problem| source_at.error(problem))?;
     let variants = kernel
         .variant
         .into_iter()
@@ -276,7 +289,11 @@ fn checked_filter(
     for pattern in &patterns {
         let plain = pattern.strip_prefix('!').unwrap_or(pattern);
         if !PROCESSORS.iter().any(|processor| glob(plain, processor.name)) {
-            return Err(location.error(InputFault::TargetPattern(pattern.clone())));
+            return Err(location.fault(
+                format!("failed to match target pattern `{pattern}`: no known processor fits it"),
+                "`gfxpack targets` lists the processors; patterns look like gfx90a, gfx11* or \
+                 !gfx90c",
+            ));
         }
     }
     Ok(TargetFilter(patterns))
@@ -301,7 +318,10 @@ fn checked_variant(
                 .map(|value| checked_value(&name, value, language, &here))
                 .collect::<Result<Vec<_>, _>>()?;
             if values.is_empty() {
-                return Err(here.error(InputFault::NoValues(name)));
+                return Err(here.fault(
+                    format!("failed to expand define `{name}`: it has no values"),
+                    "give it values, or take it out",
+                ));
             }
             defines.push((name, values));
         }
@@ -312,7 +332,10 @@ fn checked_variant(
         let mut pairs = Vec::new();
         for (name, value) in table.into_inner() {
             if !defines.iter().any(|(define, _)| *define == name) {
-                return Err(here.error(InputFault::UnknownDefine(name)));
+                return Err(here.fault(
+                    format!("failed to exclude by `{name}`: the variant defines no such name"),
+                    "spell it as in `defines` of the same variant",
+                ));
             }
             let value = checked_value(&name, value, language, &here)?;
             pairs.push((name, value));
@@ -337,7 +360,8 @@ fn checked_value(
     let identifier = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !identifier {
-        return Err(here.error(InputFault::DefineName(name.to_owned())));
+        let message = format!("failed to accept define `{name}`: it is no identifier");
+        return Err(here.fault(message, "use letters, digits and _"));
     }
     match value {
         toml::Value::Integer(number) => Ok(Value::Integer(number)),
@@ -349,6 +373,15 @@ fn checked_value(
         {
             Ok(Value::Text(text))
         }
-        _ => Err(here.error(InputFault::DefineValue { name: name.to_owned(), language })),
+        _ => Err(here.fault(
+            format!("failed to accept the value of define `{name}`"),
+            match language {
+                Language::Assembly => "assembly symbols (-defsym) take integers",
+                Language::Hip | Language::OpenclC => {
+                    "values are integers, true, false, or text without blanks and quotes; \
+                     anything else can stand in `options`"
+                }
+            },
+        )),
     }
 }

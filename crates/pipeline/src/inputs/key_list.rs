@@ -248,7 +248,12 @@ impl InputCollector {
         let is_left_out = checks.dfsg && self.leave_out_by_debian(&name);
         let licences = self.library.licenses.entry(name.clone()).or_default();
         let mut load = |sources: &mut SourceSet| {
-            let real = dirs.find(&name)?.ok_or_else(|| InputFault::MissingSource(name.clone()))?;
+            let real = dirs.find(&name)?.ok_or_else(|| {
+                InputFault::no_source(
+                    format!("failed to find source `{name}`"),
+                    "check the path, or give the directory that holds it (--source-dir)",
+                )
+            })?;
             licences.extend(std::fs::read(real).ok().as_deref().and_then(licence_of));
             sources.load(real, &name, key.language, &[], Some(dirs))
         };

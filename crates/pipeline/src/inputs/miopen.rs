@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
 use gfxpack_miopen::{Library, Sources, is_left_out_by_debian};
-use gfxpack_model::{KernelKey, Language, SourceId};
+use gfxpack_model::{KernelKey, SourceId};
 use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::{InputFault, Location, arguments};
 use gfxpack_process::temporary_dir;
@@ -197,8 +197,7 @@ fn licence(path: &Path) -> Result<Option<gfxpack_plan::kernel_package::SourceLic
 fn request(key: &KernelKey, location: Location) -> Result<KeyRequest, InputFault> {
     key.check()?;
     let name = key.source_name().unwrap_or_default();
-    let language =
-        Language::of_source(name).ok_or_else(|| InputFault::Language(name.to_owned()))?;
+    let language = InputFault::language_of(name, name)?;
     let source: Arc<Path> = Path::new(name).into();
     let request = KeyRequest { language, source, location, key: Arc::new(key.clone()) };
     arguments::parse(request.language, request.options())?;
