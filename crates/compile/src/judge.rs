@@ -7,7 +7,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_launch::{self as launch, Direct, Run, TemplateValues, depfile_paths, with_searched};
+use gfxpack_launch::{
+    self as launch, Direct, Run, TemplateValues, depfile_paths, searched, with_searched,
+};
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
