@@ -246,7 +246,7 @@ fn an_include_directory_that_the_compiler_searches_anyway_is_refused_by_name() {
     project.write("kernels.toml", manifest);
     project.write("k.cl", "__kernel void k(__global int *x) { *x = 1; }\n");
     let build = ["build", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"];
-    let run = project.run(&build).expect_code(100);
+    let run = project.run(&[&build[..], &["--message-format", "json"]].concat()).expect_code(100);
     assert_eq!(run.of_type("job-failed")[0]["reason"], "include-dir-of-compiler");
 }
 
