@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{
-    Cancel, CompileError, Event as JobEvent, Executor, ExecutorOptions, History, Summary,
-};
+use gfxpack_compile::{Cancel, CompileError, Event as JobEvent, ExecutorOptions, History, Summary};
 use gfxpack_kdb::MAX_OBJECT_BYTES;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
@@ -255,19 +253,9 @@ fn compile(
     cancel: &Cancel,
     event: &mut dyn FnMut(JobEvent),
 ) -> Result<Summary> {
-    let Prepared { plan, toolchains, .. } = prepared;
-    let (store, digests) = (&prepared.cache.store, &prepared.cache.digests);
-    let executor = Executor {
-        plan,
-        only: None,
-        sources: &prepared.inputs.sources,
-        toolchains,
-        store,
-        digests,
-        options,
-        cancel,
-    };
-    let summary = executor.run(event)?;
+    let Prepared { plan, toolchains, cache, .. } = prepared;
+    let (store, digests) = (&cache.store, &cache.digests);
+    let summary = prepared.executor(store, None, options, cancel).run(event)?;
     digests.save();
     History::record(plan, toolchains, store, digests, &summary);
     Ok(summary)

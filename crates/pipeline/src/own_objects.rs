@@ -5,9 +5,7 @@
 
 use std::collections::HashSet;
 
-use gfxpack_compile::{
-    Cancel, CompileError, Event, Executor, ExecutorOptions, ObjectStore, Summary,
-};
+use gfxpack_compile::{Cancel, CompileError, Event, ExecutorOptions, ObjectStore, Summary};
 use gfxpack_model::JobId;
 use gfxpack_process::WorkDir;
 
@@ -66,7 +64,7 @@ impl<'a> OwnObjects<'a> {
     /// Compiles jobs again. `event` gets the store that the objects are put into.
     ///
     /// # Errors
-    /// As [`Executor::run`], or where the store can't be made.
+    /// As [`gfxpack_compile::Executor::run`], or where the store can't be made.
     pub(crate) fn compile(
         &mut self,
         jobs: &[JobId],
@@ -74,7 +72,7 @@ impl<'a> OwnObjects<'a> {
         cancel: &Cancel,
         event: &mut dyn FnMut(Event, &ObjectStore),
     ) -> Result<Summary> {
-        let Prepared { plan, inputs, toolchains, cache, .. } = self.prepared;
+        let Prepared { cache, .. } = self.prepared;
         let (store, _) = match &mut self.store {
             Some(made) => made,
             none => {
@@ -83,16 +81,7 @@ impl<'a> OwnObjects<'a> {
                 none.insert((ObjectStore::open(dir.path())?, dir))
             }
         };
-        let executor = Executor {
-            plan,
-            only: Some(jobs),
-            sources: &inputs.sources,
-            toolchains,
-            store,
-            digests: &cache.digests,
-            options,
-            cancel,
-        };
+        let executor = self.prepared.executor(store, Some(jobs), options, cancel);
         let summary = executor.run(&mut |told| event(told, store))?;
         cache.digests.save();
         self.jobs.extend(jobs);

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gfxpack_compile::{Cancel, Current, Looks};
-use gfxpack_model::{Language, TargetId, ToolchainId};
+use gfxpack_compile::{Cancel, Current, Executor, ExecutorOptions, Looks, ObjectStore};
+use gfxpack_model::{JobId, Language, TargetId, ToolchainId};
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::plan::{Plan, PlanToolchain};
 use gfxpack_toolchain::{Toolchain, Toolchains};
@@ -46,6 +46,26 @@ impl Prepared {
     ) -> Current<'a> {
         let (sources, store) = (&self.inputs.sources, &self.cache.store);
         Current::new(looks, sources, &self.toolchains, store, cancel, admitted)
+    }
+
+    /// What runs the plan's jobs, or `only` these, and puts objects into `store`.
+    pub(crate) fn executor<'a>(
+        &'a self,
+        store: &'a ObjectStore,
+        only: Option<&'a [JobId]>,
+        options: &'a ExecutorOptions,
+        cancel: &'a Cancel,
+    ) -> Executor<'a> {
+        Executor {
+            plan: &self.plan,
+            only,
+            sources: &self.inputs.sources,
+            toolchains: &self.toolchains,
+            store,
+            digests: &self.cache.digests,
+            options,
+            cancel,
+        }
     }
 }
 

@@ -6,22 +6,25 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gfxpack_compile::{Event, Executor, ExecutorOptions, Shortcuts, SourceDirs, SourceSet};
+use gfxpack_compile::{Event, SourceDirs, SourceSet};
 use gfxpack_model::{Digest, KernelKey, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_plan::Location;
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::key_list::KeyRequest;
-use gfxpack_plan::plan::{TargetRequest, plan};
+use gfxpack_plan::plan::TargetRequest;
 use gfxpack_process::temporary_dir;
 use gfxpack_toolchain::Search;
 
+use crate::ask::LibraryAnswer;
+use crate::build::executor_options;
 use crate::cache::Cache;
 use crate::error::{self, Error, Result};
-use crate::options::{CacheOptions, Purpose};
-use crate::prepare::for_plan;
+use crate::inputs::{Inputs, ReadInputs};
+use crate::options::{BuildOptions, CacheOptions, Purpose};
+use crate::prepare::{Gathered, Prepared};
 use crate::progress::Progress;
-use crate::rayon_workers::RayonWorkers;
+use crate::remote::RemoteBackends;
 use crate::rocfft;
 
 /// Longer than any kernel takes.
@@ -57,31 +60,16 @@ pub fn compile(
     let name = format!("rocfft_{}.cpp", &Digest::of(text.as_bytes()).to_string()[..16]);
     let (sources, source) = source(temporary.path(), &name, &text)?;
     let request = request(processor, &name, source);
-    let toolchains = [toolchain];
-    let compilers = toolchains.iter().map(for_plan).collect();
-    let files = sources.sources().to_vec();
-    let plan = plan(compilers, files, &[request], &Clock::at(0), &RayonWorkers)?;
-    let options = ExecutorOptions {
-        jobs: 1,
-        time_limit: TIME_LIMIT,
-        cache_dir: cache.scratch.clone(),
-        shortcuts: Shortcuts::default(),
-        remote: None,
-        shared: None,
-        retry_refused: false,
-        admitted: Vec::new(),
-    };
-    let executor = Executor {
-        plan: &plan,
-        only: None,
-        sources: &sources,
-        toolchains: &toolchains,
-        store: &cache.store,
-        digests: &cache.digests,
-        options: &options,
-        cancel: progress.cancel(),
-    };
+    let read =
+        ReadInputs { requests: vec![request], inputs: Inputs { sources, ..Inputs::default() } };
+    let (toolchains, clock) = (vec![toolchain], Clock::at(0));
+    let gathered = Gathered { read, answer: LibraryAnswer::Nothing, toolchains, cache, clock };
+    let prepared = gathered.plan()?;
+    let Prepared { plan, cache, .. } = &prepared;
+    let build = BuildOptions { jobs: Some(1), timeout: TIME_LIMIT, ..BuildOptions::default() };
+    let options = executor_options(&prepared, &build, &RemoteBackends::default());
     let mut said = String::new();
+    let executor = prepared.executor(&cache.store, None, &options, progress.cancel());
     let summary = executor.run(&mut |event| {
         if let Event::Failed { failure, .. } = event {
             said = failure.output;

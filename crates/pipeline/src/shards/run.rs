@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use gfxpack_compile::{
-    Cancel, CompileError, Current, Event, Executor, ExecutorOptions, Failure, Looks, Now,
-    ObjectStore, Summary,
+    Cancel, CompileError, Current, Event, ExecutorOptions, Failure, Looks, Now, ObjectStore,
+    Summary,
 };
 use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Job;
@@ -191,23 +191,14 @@ impl Run<'_> {
         there: Option<&[JobId]>,
         facts: &mut Facts,
     ) -> Result<Pass> {
-        let Prepared { plan, inputs, toolchains, cache, .. } = self.prepared;
+        let Prepared { plan, cache, .. } = self.prepared;
         let cancel = &self.progress.cancel().child();
         let mut pass = Pass::default();
         let mut left: Vec<JobId> = jobs.to_vec();
         let time_limit = self.options.time_limit.saturating_mul(more_time);
         let options = ExecutorOptions { time_limit, ..self.options.clone() };
         for turn in 0..=REPAIRS {
-            let executor = Executor {
-                plan,
-                only: Some(&left),
-                sources: &inputs.sources,
-                toolchains,
-                store: &cache.store,
-                digests: &cache.digests,
-                options: &options,
-                cancel,
-            };
+            let executor = self.prepared.executor(&cache.store, Some(&left), &options, cancel);
             let mut listener = Listener {
                 run: self,
                 cancel,
