@@ -17,7 +17,6 @@ use gfxpack_plan::stored::{StoredError, WriteError as PlanWriteError};
 use gfxpack_process::{FileError, io_hint};
 use gfxpack_toolchain::ToolchainError;
 
-use crate::shards::manifest_files::ManifestError;
 use crate::text::counted;
 
 /// The result of a step of the pipeline.
@@ -106,9 +105,6 @@ pub enum Error {
     /// A plan could not be stored.
     #[error(transparent)]
     PlanWrite(#[from] PlanWriteError),
-    /// A shard's manifest is wrong.
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
     /// A stored plan is wrong.
     #[error(transparent)]
     Stored(#[from] StoredError),
@@ -248,7 +244,6 @@ impl Error {
             Self::Message { kind, hint, .. } => (*kind, hint.clone()),
             Self::Inputs(errors) => (Usage, errors.first().map(InputError::hint)),
             Self::Input(error) => with(Usage, error.hint()),
-            Self::Manifest(error) => with(Usage, error.hint()),
             Self::Stored(error) => with(Usage, error.hint()),
             Self::Tuning(error) => with(Usage, error.hint()),
             Self::FftPlans(error) => with(Usage, error.hint()),

@@ -9,6 +9,8 @@ use gfxpack_compile::FailureKind;
 use gfxpack_plan::shard::{JobState, ReadError, ShardManifest};
 use gfxpack_process::write_atomic_with;
 
+use crate::error::{self, Error, Result};
+
 /// Signals that the machine sends and a compiler's defect does not: killed,
 /// as when memory runs out, and asked to end.
 const MACHINES_SIGNALS: [i32; 2] = [9, 15];
@@ -24,56 +26,31 @@ pub(super) fn job_state(failure: &FailureKind) -> JobState {
     }
 }
 
-/// Why a manifest can't be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ManifestError {
-    /// It could not be read or written.
-    #[error("failed to {action} `{path}`")]
-    Io {
-        /// `read` or `write`.
-        action: &'static str,
-        /// The file or directory.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// It is cut off, or not what was written.
-    #[error("failed to trust `{path}`: {reason}")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: &'static str,
-    },
+/// A manifest or a directory of such that could not be read or written.
+fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |cause| {
+        let message = format!("failed to {action} `{}`: {cause}", path.display());
+        error::usage(message, "check the path")
+    }
 }
 
-impl ManifestError {
-    /// What the user can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Io { .. } => "check the path",
-            Self::Damaged { .. } => {
-                "copy it again, or remove it and run that shard again: what is compiled is kept"
-            }
-        }
-    }
-
-    fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Io { action, path, source }
-    }
+/// A manifest that is cut off, or not what was written.
+fn damaged(path: &Path, reason: &str) -> Error {
+    error::usage(
+        format!("failed to trust `{}`: {reason}", path.display()),
+        "copy it again, or remove it and run that shard again: what is compiled is kept",
+    )
 }
 
 /// The manifests in a directory, sorted by name.
 ///
 /// # Errors
-/// [`ManifestError::Io`] where the directory can't be read.
-pub(super) fn list_manifests(dir: &Path) -> Result<BTreeSet<PathBuf>, ManifestError> {
-    let entries = fs::read_dir(dir).map_err(ManifestError::io("read", dir))?;
+/// Where the directory can't be read.
+pub(super) fn list_manifests(dir: &Path) -> Result<BTreeSet<PathBuf>> {
+    let entries = fs::read_dir(dir).map_err(io("read", dir))?;
     let mut found = BTreeSet::new();
     for entry in entries {
-        let path = entry.map_err(ManifestError::io("read", dir))?.path();
+        let path = entry.map_err(io("read", dir))?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if name.starts_with("shard-") && name.ends_with(".manifest") {
             found.insert(path);
@@ -85,27 +62,23 @@ pub(super) fn list_manifests(dir: &Path) -> Result<BTreeSet<PathBuf>, ManifestEr
 /// Writes a manifest into `dir`, whole or not at all.
 ///
 /// # Errors
-/// [`ManifestError::Io`] where it can't be written.
-pub(super) fn write_manifest(
-    manifest: &ShardManifest,
-    dir: &Path,
-) -> Result<PathBuf, ManifestError> {
+/// Where it can't be written.
+pub(super) fn write_manifest(manifest: &ShardManifest, dir: &Path) -> Result<PathBuf> {
     let path = dir.join(ShardManifest::file_name(manifest.shard));
-    write_atomic_with(&path, |out| manifest.write(out))
-        .map_err(ManifestError::io("write", &path))?;
+    write_atomic_with(&path, |out| manifest.write(out)).map_err(io("write", &path))?;
     Ok(path)
 }
 
 /// Reads a manifest.
 ///
 /// # Errors
-/// [`ManifestError`] where it can't be read, or is not what was written.
-pub(super) fn read_manifest(path: &Path) -> Result<ShardManifest, ManifestError> {
-    let file = File::open(path).map_err(ManifestError::io("read", path))?;
+/// Where it can't be read, or is not what was written.
+pub(super) fn read_manifest(path: &Path) -> Result<ShardManifest> {
+    let file = File::open(path).map_err(io("read", path))?;
     ShardManifest::read(&mut BufReader::new(file)).map_err(|error| match error {
-        ReadError::Damaged(reason) => ManifestError::Damaged { path: path.to_owned(), reason },
-        ReadError::Io(source) => ManifestError::io("read", path)(source),
-        _ => ManifestError::Damaged { path: path.to_owned(), reason: "nobody knows why" },
+        ReadError::Damaged(reason) => damaged(path, reason),
+        ReadError::Io(cause) => io("read", path)(cause),
+        _ => damaged(path, "nobody knows why"),
     })
 }
 
@@ -133,9 +106,10 @@ mod tests {
         assert_eq!(list_manifests(dir.path()).unwrap(), BTreeSet::from([path.clone()]));
         assert_eq!(read_manifest(&path).unwrap(), manifest);
         fs::write(&path, "").unwrap();
-        assert!(matches!(read_manifest(&path), Err(ManifestError::Damaged { .. })));
-        let gone = dir.path().join("gone");
-        assert!(matches!(read_manifest(&gone), Err(ManifestError::Io { .. })));
+        let told = |path: &Path| read_manifest(path).unwrap_err().to_string();
+        assert!(told(&path).starts_with("failed to trust"), "{}", told(&path));
+        let gone = told(&dir.path().join("gone"));
+        assert!(gone.contains("gone`: No such file"), "{gone}");
     }
 
     #[test]

@@ -387,9 +387,9 @@ impl MergeShards<'_> {
         let (found, wrong) = state::find(self.dirs)?;
         for error in wrong {
             if !self.allow_partial {
-                return Err(error.into());
+                return Err(error);
             }
-            progress.warning(&error::in_full(&error));
+            progress.warning(&error.to_string());
         }
         let (digest, plan) = (stored.digest(), stored.load(&Jobs::All)?);
         let mut merged = Merged::new(&plan, digest, found, self.allow_partial)?;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::Digest;
 use gfxpack_plan::shard::{JobState, Shard, ShardManifest};
 
-use super::manifest_files::{ManifestError, list_manifests, read_manifest};
+use super::manifest_files::{list_manifests, read_manifest};
 use super::slurm;
 use super::stored::Stored;
-use crate::error::{self, Result};
+use crate::error::{self, Error, Result};
 use crate::options::ShardDirs;
 use crate::text::counted;
 
@@ -26,12 +26,11 @@ pub struct FoundShard {
 }
 
 /// The manifests in these directories, and what is wrong with others.
-pub fn find(dirs: &[PathBuf]) -> Result<(Vec<FoundShard>, Vec<ManifestError>)> {
+pub fn find(dirs: &[PathBuf]) -> Result<(Vec<FoundShard>, Vec<Error>)> {
     let (mut found, mut wrong) = (Vec::new(), Vec::new());
     for dir in dirs {
-        let listed = list_manifests(dir).map_err(|error| {
-            error::usage(error::in_full(&error), "give directories that shards were built into")
-        })?;
+        let listed = list_manifests(dir)
+            .map_err(|error| error::usage(error, "give directories that shards were built into"))?;
         for path in listed {
             match read_manifest(&path) {
                 Ok(manifest) => found.push(FoundShard { manifest, path, dir: dir.clone() }),
@@ -58,7 +57,7 @@ impl State {
     /// Looks at the manifests.
     pub fn read(shards: &ShardDirs) -> Result<Self> {
         let (found, wrong) = find(&existing(&shards.dirs))?;
-        let mut strange: Vec<String> = wrong.iter().map(|error| error::in_full(error)).collect();
+        let mut strange: Vec<String> = wrong.iter().map(Error::to_string).collect();
         let submitted = shards.dirs.iter().find_map(|dir| slurm::submitted(dir));
         let plan = match &shards.plan {
             Some(plan) => Some(Stored::open(plan)?.digest()),
