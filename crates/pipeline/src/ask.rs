@@ -7,18 +7,18 @@ use gfxpack_miopen::{
     Answers, AskEvent, AskOptions, AskedKey, DatabaseFile, Library, MIOPEN, Problem,
     ProblemFailure, ReadOptions, Uses, Wanted, ask, read_problems,
 };
-use gfxpack_model::{Digest, KernelKey, Target, processors};
+use gfxpack_model::{KernelKey, Target, processors};
 use gfxpack_process::temporary_dir;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::error::{self, Error, ErrorKind, Result};
+use crate::error::{self, Result};
 use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
 use crate::options::LibraryOptions;
 use crate::progress::{Event, Progress, Step, Unit};
 use crate::rocfft::RocfftAnswer;
 use crate::stock_library;
-use crate::text::{counted, display};
+use crate::text::{counted, file_name};
 
 /// What libMIOpen answered: the kernels that it asks for.
 pub struct MiopenAnswer {
@@ -124,7 +124,7 @@ impl AskMiopen<'_> {
             uses: self.uses().to_string(),
             databases: used
                 .into_iter()
-                .map(|one| FileFact { file: name_of(&one.path), sha256: one.sha256 })
+                .map(|one| FileFact { file: file_name(&one.path), sha256: one.sha256 })
                 .collect(),
             problems: problem_facts,
             without_source: Vec::new(),
@@ -264,32 +264,24 @@ pub fn read(paths: &[PathBuf], progress: &dyn Progress) -> Result<Lists> {
             }
         }
         all.extend(read.problems.iter().cloned());
-        by_list.push((name_of(path), read.problems));
+        by_list.push((path, read.problems));
     }
     let all: Vec<Problem> = all.into_iter().collect();
     let number = |problem: &Problem| all.binary_search(problem).expect("all have it") as u32;
-    let facts = by_list
-        .iter()
-        .map(|(file, problems)| {
-            let text: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
-            let sha256 = Digest::of(text.as_bytes());
-            ProblemsFact { file: file.clone(), problems: problems.len(), sha256 }
-        })
-        .collect();
+    let facts =
+        by_list.iter().map(|(path, problems)| ProblemsFact::of_list(path, problems)).collect();
     let lists = by_list
         .into_iter()
-        .map(|(name, problems)| (name, problems.iter().map(number).collect()))
+        .map(|(path, problems)| (file_name(path), problems.iter().map(number).collect()))
         .collect();
     Ok((all, lists, facts))
 }
 
-/// The file's name; a list's directory is nobody's business.
-fn name_of(path: &Path) -> String {
-    path.file_name().map_or_else(|| display(path), display)
-}
-
 /// Says which problems MIOpen failed on, once for all databases.
-pub fn report_failures(answer: &MiopenAnswer, progress: &dyn Progress) {
+///
+/// # Errors
+/// Where there are some, with a hint that fits most reasons.
+pub fn report_failures(answer: &MiopenAnswer, hint: &str, progress: &dyn Progress) -> Result<()> {
     let mut told = HashSet::new();
     for (target, failure) in &answer.failures {
         if !told.insert((target, failure.problem, &failure.failure)) {
@@ -299,19 +291,10 @@ pub fn report_failures(answer: &MiopenAnswer, progress: &dyn Progress) {
         let reason = &failure.failure;
         progress.event(Event::ProblemFailed { target, problem, reason });
     }
-}
-
-/// The error where problems failed, with a hint that fits most reasons; `None`
-/// where all went well.
-pub fn failed(answer: &MiopenAnswer, hint: &'static str) -> Option<Error> {
     let failed: BTreeSet<u32> = answer.failures.iter().map(|(_, one)| one.problem).collect();
     let own = answer.failures.iter().find_map(|(_, one)| one.failure.hint());
-    let hint = own.unwrap_or(hint);
-    let (failed, total) = (failed.len(), answer.problems.len());
-    (failed > 0).then(|| {
-        let message = format!("failed to ask for {failed} of {}", counted(total, "problem"));
-        Error::new(ErrorKind::Incomplete, message, hint)
-    })
+    let total = counted(answer.problems.len(), "problem");
+    error::all_asked(failed.len(), &total, own.unwrap_or(hint))
 }
 
 /// Of a list's kernels on a target: how many there are, and how many a build

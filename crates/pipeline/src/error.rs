@@ -188,6 +188,15 @@ pub fn incomplete(failed: usize, total: usize, reasons: &str, packages: bool) ->
     Error::new(ErrorKind::Incomplete, message, hint)
 }
 
+/// Makes sure that a library could be asked for all problems or plans; `total`
+/// is how many there are, in words.
+pub(crate) fn all_asked(failed: usize, total: &str, hint: &str) -> Result {
+    if failed == 0 {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Incomplete, format!("failed to ask for {failed} of {total}"), hint))
+}
+
 /// A panic, which has reported itself already.
 pub fn defect() -> Error {
     let hint = "please report it with the output above";

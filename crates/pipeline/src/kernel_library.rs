@@ -2,11 +2,15 @@
 //! stock library asked for them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::path::Path;
 
 use gfxpack_model::{Digest, KernelKey, Target};
 use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::SourceLicense;
 use serde::{Deserialize, Serialize};
+
+use crate::text::file_name;
 
 /// The kernels as a whole, as the inputs describe them and packages repeat it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +119,16 @@ pub struct ProblemsFact {
 }
 
 impl ProblemsFact {
+    /// What is said of a list of these problems or plans, which are sorted.
+    pub(crate) fn of_list(path: &Path, problems: &BTreeSet<impl Display>) -> Self {
+        let text: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
+        Self {
+            file: file_name(path),
+            problems: problems.len(),
+            sha256: Digest::of(text.as_bytes()),
+        }
+    }
+
     /// The list's name, for people.
     pub fn name(&self) -> &str {
         self.file.trim_end_matches(".txt")

@@ -20,6 +20,10 @@ use crate::progress::Progress;
 use crate::rayon_workers::RayonWorkers;
 use crate::rocfft::{self, AskRocfft};
 
+/// What to do about problems or plans that a library failed on.
+const WITHOUT_FAILED: &str = "each is named above; take them out of the list, or go on without \
+                              their kernels by --allow-partial";
+
 /// All that a build needs.
 pub struct Prepared {
     /// What will be done.
@@ -158,8 +162,8 @@ fn ask_library(options: &PrepareOptions, progress: &dyn Progress) -> Result<Libr
         let (lists, library) = (&inputs.fft_plans, &inputs.library);
         let ask = AskRocfft { lists, library, targets: &targets, cache: &cache };
         let answer = ask.run(progress)?;
-        return match rocfft::report_failures(&answer, progress) {
-            Some(error) if !inputs.allow_partial => Err(error),
+        return match rocfft::report_failures(&answer, WITHOUT_FAILED, progress) {
+            Err(error) if !inputs.allow_partial => Err(error),
             _ => Ok(LibraryAnswer::Rocfft(Box::new(answer))),
         };
     }
@@ -175,11 +179,8 @@ fn ask_library(options: &PrepareOptions, progress: &dyn Progress) -> Result<Libr
         cache: &cache,
     };
     let answer = ask.run(progress)?;
-    ask::report_failures(&answer, progress);
-    let hint = "each is named above; take them out of the list, or go on without their kernels by \
-                --allow-partial";
-    match ask::failed(&answer, hint) {
-        Some(error) if !inputs.allow_partial => Err(error),
+    match ask::report_failures(&answer, WITHOUT_FAILED, progress) {
+        Err(error) if !inputs.allow_partial => Err(error),
         _ => Ok(LibraryAnswer::Miopen(Box::new(answer))),
     }
 }

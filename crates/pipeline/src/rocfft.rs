@@ -16,7 +16,7 @@ use gfxpack_stock_library::{ElfFile, Library};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::error::{self, Error, ErrorKind, Result};
+use crate::error::{self, Error, Result};
 use crate::kernel_library::{ProblemsFact, RocfftFacts};
 use crate::options::LibraryOptions;
 use crate::progress::Progress;
@@ -232,33 +232,24 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
 fn read(lists: &[PathBuf]) -> Result<(Vec<FftPlan>, Vec<ProblemsFact>)> {
     let (mut all, mut facts) = (BTreeSet::new(), Vec::new());
     for path in lists {
-        let name = display(path);
-        let own: BTreeSet<FftPlan> = read_plans(&name, open(path)?)?.into_iter().collect();
-        let text: String = own.iter().map(|plan| format!("{plan}\n")).collect();
-        facts.push(ProblemsFact {
-            file: path.file_name().map_or(name, display),
-            problems: own.len(),
-            sha256: Digest::of(text.as_bytes()),
-        });
+        let own = read_plans(&display(path), open(path)?)?;
+        let own: BTreeSet<FftPlan> = own.into_iter().collect();
+        facts.push(ProblemsFact::of_list(path, &own));
         all.extend(own);
     }
     Ok((all.into_iter().collect(), facts))
 }
 
-/// Warns of plans that the library does not create, and the error for them if
-/// there are any.
-pub fn report_failures(answer: &RocfftAnswer, progress: &dyn Progress) -> Option<Error> {
+/// Warns of plans that the library does not create.
+///
+/// # Errors
+/// Where there are any.
+pub fn report_failures(answer: &RocfftAnswer, hint: &str, progress: &dyn Progress) -> Result<()> {
     for (target, plan, failure) in &answer.failures {
         progress.warning(&format!("the plan `{}` for {target} {failure}", answer.plans[*plan]));
     }
     let failed: BTreeSet<usize> = answer.failures.iter().map(|(_, plan, _)| *plan).collect();
-    let total = answer.plans.len();
-    let hint = "each is named above; take them out of the list, or go on without their kernels by \
-                --allow-partial";
-    (!failed.is_empty()).then(|| {
-        let message = format!("failed to ask for {} of {}", failed.len(), counted(total, "plan"));
-        Error::new(ErrorKind::Incomplete, message, hint)
-    })
+    error::all_asked(failed.len(), &counted(answer.plans.len(), "plan"), hint)
 }
 
 /// A kernel that rocFFT looks up.

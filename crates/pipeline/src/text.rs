@@ -122,6 +122,11 @@ pub fn display(path: impl AsRef<Path>) -> String {
     path.as_ref().display().to_string()
 }
 
+/// The name of a file without its directory, which is nobody's business.
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| display(path), display)
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

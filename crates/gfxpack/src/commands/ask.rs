@@ -1,6 +1,6 @@
 //! `ask`: the keys that problems want, as a list for `--keys`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_model::Target;
 use gfxpack_pipeline::ask::{self, MiopenAnswer};
@@ -9,6 +9,7 @@ use gfxpack_pipeline::line_file::LineFile;
 use gfxpack_pipeline::options::processes;
 use gfxpack_pipeline::rocfft::{self, AskRocfft};
 use gfxpack_pipeline::{asked_keys, inputs};
+use serde::Serialize;
 
 use crate::args::Ask;
 use crate::context::Context;
@@ -48,23 +49,24 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
         cache: &cache_dir(&args.cache, environment).directory()?,
     };
     let answer = ask.run(&reporter)?;
-    ask::report_failures(&answer, &reporter);
-    let lines = asked_keys::key_lines(&answer);
-    match to_file(args.out.as_ref()) {
-        Some(out) => LineFile::write(out, &lines)?,
-        None => {
-            for line in &lines {
-                output.message("key", line);
-                output.text(&serde_json::to_string(line)?);
-            }
-        }
-    }
-    report(&answer, lines.len(), args.out.as_deref(), output);
     let hint = "each is named above; the list has the keys of the others";
-    match ask::failed(&answer, hint) {
-        Some(error) => Err(error),
-        None => Ok(()),
+    let all_asked = ask::report_failures(&answer, hint, &reporter);
+    let lines = asked_keys::key_lines(&answer);
+    write("key", &lines, args.out.as_ref(), output)?;
+    report(&answer, lines.len(), args.out.as_deref(), output);
+    all_asked
+}
+
+/// Writes lines to a file, or prints each as a message of this kind.
+fn write(kind: &str, lines: &[impl Serialize], out: Option<&PathBuf>, output: &Output) -> Result {
+    if let Some(out) = to_file(out) {
+        return LineFile::write(out, lines);
     }
+    for line in lines {
+        output.message(kind, line);
+        output.text(&serde_json::to_string(line)?);
+    }
+    Ok(())
 }
 
 /// Asks rocFFT, and writes its kernels.
@@ -79,20 +81,13 @@ fn ask_rocfft(args: &Ask, targets: &[Target], context: &Context) -> Result {
         cache: &cache_dir(&args.cache, environment).directory()?,
     };
     let answer = ask.run(&reporter)?;
-    let failed = rocfft::report_failures(&answer, &reporter);
+    let hint = "each is named above; the list has the kernels of the others";
+    let all_asked = rocfft::report_failures(&answer, hint, &reporter);
     let lines = rocfft::kernel_lines(&answer);
     if let Some(dir) = &args.sources {
         rocfft::write_sources(&answer, dir)?;
     }
-    match to_file(args.out.as_ref()) {
-        Some(out) => LineFile::write(out, &lines)?,
-        None => {
-            for line in &lines {
-                output.message("rocfft-kernel", line);
-                output.text(&serde_json::to_string(line)?);
-            }
-        }
-    }
+    write("rocfft-kernel", &lines, args.out.as_ref(), output)?;
     message!(output, "plans-asked", {
         "kernels": lines.len(), "plans": answer.plans.len(), "failures": answer.failures.len(),
         "file": args.out.as_deref().map(shown), "rocfft": answer.facts,
@@ -104,7 +99,7 @@ fn ask_rocfft(args: &Ask, targets: &[Target], context: &Context) -> Result {
         counted(lines.len(), "kernel"),
         counted(answer.plans.len(), "plan")
     ));
-    failed.map_or(Ok(()), Err)
+    all_asked
 }
 
 fn report(answer: &MiopenAnswer, keys: usize, out: Option<&Path>, output: &Output) {
