@@ -35,6 +35,7 @@ mod oci;
 mod output;
 pub mod read;
 pub mod recipe;
+mod repomd;
 pub mod repository;
 mod rpm;
 pub mod sbom;

@@ -11,6 +11,7 @@ use rustix::io::FdFlags;
 use super::error::RepositoryError;
 use super::files::{put, remove};
 use crate::read::{self, INDEX_MAX};
+use crate::repomd;
 use crate::signing::Signer;
 
 const CREATEREPO: SystemTool = SystemTool {
@@ -82,8 +83,6 @@ pub(super) fn index(
 }
 
 /// The packages that an index lists.
-///
-/// Source: createrepo_c, "Repository metadata"; `repomd.xml` and `primary.xml`.
 fn listed(dir: &Path, index: &Path) -> Result<BTreeSet<PathBuf>, RepositoryError> {
     let text = std::fs::read_to_string(index).map_err(FileError::io("read", index))?;
     let mut packages = BTreeSet::new();
@@ -104,15 +103,8 @@ fn locations(
     element: &str,
     kind: &str,
 ) -> Result<Vec<PathBuf>, RepositoryError> {
-    let document = roxmltree::Document::parse(text)
+    let entries = repomd::entries(text, element)
         .map_err(|source| RepositoryError::Xml { path: path.to_owned(), source })?;
-    let of_kind = document
-        .root_element()
-        .children()
-        .filter(|node| node.tag_name().name() == element && node.attribute("type") == Some(kind));
-    let location = of_kind.filter_map(|node| {
-        let place = node.children().find(|child| child.tag_name().name() == "location")?;
-        place.attribute("href").map(PathBuf::from)
-    });
-    Ok(location.collect())
+    let of_kind = entries.into_iter().filter(|it| it.kind == kind && !it.location.is_empty());
+    Ok(of_kind.map(|entry| entry.location.into()).collect())
 }

@@ -8,14 +8,10 @@ use super::error::VerifyError;
 use super::listed::{check_file, read, unlisted, within};
 use crate::finding::Finding;
 use crate::read::{INDEX_MAX, unpacked_text};
+use crate::repomd::{self, Entry};
 use crate::signing::Keyring;
 
-/// So many nodes are a gigabyte.
-const NODES_MAX: u32 = 1 << 24;
-
 /// What is wrong with the index that dnf and zypper read.
-///
-/// Source: createrepo_c, "Repository metadata"; `repomd.xml` and `primary.xml`.
 pub(super) fn check(
     dir: &Path,
     repomd: &Path,
@@ -42,22 +38,21 @@ pub(super) fn check(
             }
         }
     }
-    let index = match parsed(&text) {
-        Ok(index) => index,
+    let entries = match repomd::entries(&text, "data") {
+        Ok(entries) => entries,
         Err(error) => {
             findings.push(format!("it is no XML: {error}").into());
             return Ok(findings);
         }
     };
-    for data in children(index.root_element(), "data") {
-        let (name, sum) = location_and_sum(data);
+    for Entry { kind, location: name, checksum } in entries {
         let Some(path) = within(dir, &name) else {
             findings.push(format!("`{name}` leads out of the repository").into());
             continue;
         };
-        if let Some(finding) = check_file(&path, &name, None, &sum, "the index") {
+        if let Some(finding) = check_file(&path, &name, None, &checksum, "the index") {
             findings.push(finding.into());
-        } else if data.attribute("type") == Some("primary") {
+        } else if kind == "primary" {
             findings.extend(primary(dir, &path, listed).into_iter().map(Finding::from));
         }
     }
@@ -72,39 +67,18 @@ fn primary(dir: &Path, path: &Path, listed: &mut BTreeSet<PathBuf>) -> Vec<Strin
         Ok(text) => text,
         Err(error) => return vec![format!("`{}`: {error}", path.display())],
     };
-    let document = match parsed(&text) {
-        Ok(document) => document,
+    let packages = match repomd::entries(&text, "package") {
+        Ok(packages) => packages,
         Err(error) => return vec![format!("`{}` is no XML: {error}", path.display())],
     };
     let mut findings = Vec::new();
-    for package in children(document.root_element(), "package") {
-        let (name, sum) = location_and_sum(package);
+    for Entry { location: name, checksum, .. } in packages {
         let Some(path) = within(dir, &name) else {
             findings.push(format!("`{name}` leads out of the repository"));
             continue;
         };
-        findings.extend(check_file(&path, &name, None, &sum, "the index"));
+        findings.extend(check_file(&path, &name, None, &checksum, "the index"));
         listed.insert(path);
     }
     findings
-}
-
-fn parsed(text: &str) -> Result<roxmltree::Document<'_>, roxmltree::Error> {
-    let options = roxmltree::ParsingOptions { nodes_limit: NODES_MAX, ..Default::default() };
-    roxmltree::Document::parse_with_options(text, options)
-}
-
-fn children<'a>(
-    node: roxmltree::Node<'a, 'a>,
-    name: &'a str,
-) -> impl Iterator<Item = roxmltree::Node<'a, 'a>> {
-    node.children().filter(move |child| child.has_tag_name(name) || child.tag_name().name() == name)
-}
-
-/// What `location` and `checksum` of an entry say.
-fn location_and_sum(node: roxmltree::Node<'_, '_>) -> (String, String) {
-    let child = |name: &str| node.children().find(|child| child.tag_name().name() == name);
-    let location = child("location").and_then(|node| node.attribute("href")).unwrap_or_default();
-    let sum = child("checksum").and_then(|node| node.text()).unwrap_or_default();
-    (location.to_owned(), sum.trim().to_owned())
 }

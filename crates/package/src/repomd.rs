@@ -1,0 +1,37 @@
+//! The XML of `repodata`, `repomd.xml` and `primary.xml`: the files that it lists.
+//!
+//! Source: createrepo_c, "Repository metadata".
+
+use roxmltree::{Document, Error, ParsingOptions};
+
+/// So many nodes are a gigabyte.
+const NODES_MAX: u32 = 1 << 24;
+
+/// An entry: an index of `repomd.xml`, or a package of `primary.xml`.
+pub(crate) struct Entry {
+    /// `primary` of the index that lists packages, `rpm` of a package.
+    pub(crate) kind: String,
+    /// Where the file lies, below the repository's directory; empty if it is not
+    /// said.
+    pub(crate) location: String,
+    /// The file's digest; likewise.
+    pub(crate) checksum: String,
+}
+
+/// The entries that are called `element`, in their order.
+pub(crate) fn entries(text: &str, element: &str) -> Result<Vec<Entry>, Error> {
+    let options = ParsingOptions { nodes_limit: NODES_MAX, ..Default::default() };
+    let document = Document::parse_with_options(text, options)?;
+    let nodes = document.root_element().children();
+    let entries = nodes.filter(|node| node.tag_name().name() == element).map(|node| {
+        let child = |name: &str| node.children().find(|child| child.tag_name().name() == name);
+        let location = child("location").and_then(|node| node.attribute("href"));
+        let checksum = child("checksum").and_then(|node| node.text());
+        Entry {
+            kind: node.attribute("type").unwrap_or_default().to_owned(),
+            location: location.unwrap_or_default().to_owned(),
+            checksum: checksum.unwrap_or_default().trim().to_owned(),
+        }
+    });
+    Ok(entries.collect())
+}
