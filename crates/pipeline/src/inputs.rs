@@ -6,11 +6,11 @@ mod miopen;
 mod rocfft;
 mod text_file;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_compile::{SourceDirs, SourceSet};
+use gfxpack_compile::SourceDirs;
 use gfxpack_model::{
     KernelFileFormat, KernelKey, SourceId, Target, ToolchainId, processors, relative_path,
 };
@@ -21,8 +21,7 @@ use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::license::LicensePolicy;
 use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{InputError, InputFault, Location, device_wide};
-use tempfile::TempDir;
+use gfxpack_plan::{InputFault, Location, device_wide};
 
 use crate::ask::LibraryAnswer;
 use crate::error::{self, Error, Result};
@@ -32,45 +31,12 @@ use crate::options::InputOptions;
 use crate::refused_list::SkipList;
 use crate::source_tree;
 use crate::text::{counted, joined};
-use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
+use crate::unbuildable::{Reason, Unbuilt};
 use collector::{Excluded, InputCollector};
 use key_list::read_keys;
 use text_file::read_text;
 
-pub use collector::LeftOut;
-
-/// What the inputs come to.
-pub struct ReadInputs {
-    /// What each target wants. The toolchains are not chosen yet: all are 0.
-    pub requests: Vec<TargetRequest>,
-    /// All else that was read.
-    pub inputs: Inputs,
-}
-
-/// What was read of the inputs, but for the keys that are compiled.
-#[derive(Default)]
-pub struct Inputs {
-    /// The sources, with their bytes.
-    pub sources: SourceSet,
-    /// Directories with sources that a library gave. What lies beside sources is
-    /// a part of stored plans, so they are kept until then.
-    pub(crate) _own_sources: Vec<Arc<TempDir>>,
-    /// What the inputs say of themselves.
-    pub library: KernelLibrary,
-    /// Sources that the policy on licences rejects, with the reason.
-    pub left_out: LeftOut,
-    /// Of each target, what kdbs had already; empty where none were named.
-    pub shares: Vec<Share>,
-    /// Keys that can't be compiled.
-    pub unbuildable: Unbuildable,
-    /// What is wrong with those keys, where it stands.
-    pub key_errors: Vec<InputError>,
-    /// What the user should hear before anything runs.
-    pub warnings: Vec<String>,
-    /// Of each target, the kernels that are left out because compilers refuse
-    /// them.
-    pub skipped: BTreeMap<Target, BTreeSet<KernelKey>>,
-}
+pub use collector::{Inputs, LeftOut, ReadInputs};
 
 /// Reads all inputs for all targets. A target whose keys are all in the kdbs of
 /// `missing_from` gets no request; if lists are empty and may be, none does.
@@ -95,15 +61,15 @@ pub fn read(inputs: &InputOptions, answer: &LibraryAnswer) -> Result<ReadInputs>
         for file in &inputs.keys {
             collector.key_list(file, &dirs, inputs)?;
         }
-        if collector.library.version.is_none() && miopen.is_none() {
-            collector.library.version = source_tree::miopen_version(&inputs.source_dirs);
+        if collector.inputs.library.version.is_none() && miopen.is_none() {
+            collector.inputs.library.version = source_tree::miopen_version(&inputs.source_dirs);
         }
         if let Some(answer) = miopen {
             collector.miopen(answer, &dirs, inputs.dfsg)?;
         }
     }
     let counts = collector.requests.iter().filter_map(|request| unknown_count(&request.target));
-    collector.warnings.extend(counts);
+    collector.inputs.warnings.extend(counts);
     collector.finish(inputs)
 }
 
@@ -208,9 +174,12 @@ impl InputCollector {
         };
         Ok(Self {
             requests: targets.into_iter().map(request).collect(),
-            library: KernelLibrary {
-                only_missing: !inputs.missing_from.is_empty(),
-                ..KernelLibrary::default()
+            inputs: Inputs {
+                library: KernelLibrary {
+                    only_missing: !inputs.missing_from.is_empty(),
+                    ..KernelLibrary::default()
+                },
+                ..Inputs::default()
             },
             excluded: Excluded {
                 present: Present::read(&inputs.missing_from, inputs.max_object_bytes)?,
@@ -261,6 +230,7 @@ impl InputCollector {
                 .and_then(|path| relative_path::join("", path))
                 .unwrap_or_else(|| kernel.source_name.clone());
             let index = self
+                .inputs
                 .sources
                 .load(&real, &staged, kernel.language, &include_dirs, None)
                 .map_err(|problem| kernel.location.error(problem))?;
@@ -283,7 +253,7 @@ impl InputCollector {
                         let text = "its source was not found".to_owned();
                         let reason = Reason { no_source: true, text };
                         let key = KernelKey::clone(&key.key);
-                        let unbuildable = self.unbuildable.entry(request.target.clone());
+                        let unbuildable = self.inputs.unbuildable.entry(request.target.clone());
                         unbuildable.or_default().push(Unbuilt { key, reason });
                     }
                 }
@@ -306,44 +276,50 @@ impl InputCollector {
                     .cloned()
                     .unwrap_or_else(|| format!("the authors of {}", said.name)),
             };
-            self.library.licenses.entry(kernel.source_name.clone()).or_default().insert(license);
+            self.inputs
+                .library
+                .licenses
+                .entry(kernel.source_name.clone())
+                .or_default()
+                .insert(license);
             if kernel.generated {
                 self.generated.insert(kernel.source_name.clone());
             }
         }
-        if self.library.name.is_none() {
-            self.library.name = Some(said.name.clone());
-            self.library.version = Some(said.version.clone());
-            self.library.maintainer = said.maintainer.clone();
-            self.library.description = said.description.clone();
-            self.library.homepage = said.homepage.clone();
-            self.library.consumer = if self.for_miopen { Consumer::Miopen } else { said.consumer };
+        if self.inputs.library.name.is_none() {
+            self.inputs.library.name = Some(said.name.clone());
+            self.inputs.library.version = Some(said.version.clone());
+            self.inputs.library.maintainer = said.maintainer.clone();
+            self.inputs.library.description = said.description.clone();
+            self.inputs.library.homepage = said.homepage.clone();
+            self.inputs.library.consumer =
+                if self.for_miopen { Consumer::Miopen } else { said.consumer };
         } else if said.consumer == Consumer::Miopen {
             // What it is to find too must be where it looks.
-            self.library.consumer = Consumer::Miopen;
+            self.inputs.library.consumer = Consumer::Miopen;
         }
     }
 
     /// Drops the keys of sources whose licences the policy rejects.
-    fn leave_out(&mut self, inputs: &InputOptions) -> Result<LeftOut> {
-        let policy = LicensePolicy { dfsg: inputs.dfsg, allow: inputs.license_allow.clone() };
-        let stated = inputs.stated_license.as_ref();
-        let mut left_out = std::mem::take(&mut self.left_out_by_debian);
-        for (source, known) in &self.library.licenses {
+    fn leave_out(&mut self, options: &InputOptions) -> Result<()> {
+        let policy = LicensePolicy { dfsg: options.dfsg, allow: options.license_allow.clone() };
+        let stated = options.stated_license.as_ref();
+        let left_out = &mut self.inputs.left_out;
+        for (source, known) in &self.inputs.library.licenses {
             let stated = stated.filter(|_| known.is_empty());
             let licenses = known.iter().chain(stated);
             if let Some(reason) = policy.rejection(licenses, self.generated.contains(source)) {
                 left_out.insert(source.clone(), reason);
             }
         }
-        let Some((source, reason)) = left_out.first_key_value() else { return Ok(left_out) };
-        if self.library.licenses.keys().all(|source| left_out.contains_key(source)) {
+        let Some((source, reason)) = left_out.first_key_value() else { return Ok(()) };
+        if self.inputs.library.licenses.keys().all(|source| left_out.contains_key(source)) {
             return Err(error::usage(
                 format!("failed to find a source that may be compiled: `{source}`: {reason}"),
                 "allow its licence with --license-allow, or say it with --license",
             ));
         }
-        let sources = self.sources.sources();
+        let sources = self.inputs.sources.sources();
         let mut dropped: Vec<KernelKey> = Vec::new();
         for request in &mut self.requests {
             let of_them =
@@ -351,19 +327,19 @@ impl InputCollector {
             let gone = request.keys.extract_if(.., of_them);
             dropped.extend(gone.map(|(key, _)| KernelKey::clone(&key.key)));
         }
-        for keys in self.unbuildable.values_mut() {
+        for keys in self.inputs.unbuildable.values_mut() {
             let of_them = |Unbuilt { key, .. }: &mut Unbuilt| {
                 key.source_name().is_some_and(|source| left_out.contains_key(source))
             };
             dropped.extend(keys.extract_if(.., of_them).map(|unbuilt| unbuilt.key));
         }
-        if let Some(facts) = &mut self.library.miopen {
+        if let Some(facts) = &mut self.inputs.library.miopen {
             facts.without_source.append(&mut dropped);
             facts.without_source.sort();
             facts.without_source.dedup();
         }
-        self.library.licenses.retain(|source, _| !left_out.contains_key(source));
-        Ok(left_out)
+        self.inputs.library.licenses.retain(|source, _| !left_out.contains_key(source));
+        Ok(())
     }
 
     /// What kdbs had and lack of each target; targets of which they had
@@ -376,7 +352,7 @@ impl InputCollector {
         self.requests.retain(|request| {
             let target = request.target.clone();
             let present = self.excluded.had.get(&target).copied().unwrap_or_default();
-            let unbuilt = self.unbuildable.get(&target).map_or(0, Vec::len);
+            let unbuilt = self.inputs.unbuildable.get(&target).map_or(0, Vec::len);
             let missing = request.keys.len() + unbuilt;
             shares.push(Share { target, present, missing });
             missing > 0 || present == 0
@@ -387,32 +363,32 @@ impl InputCollector {
     /// What is left out by `--skip-refused`, for the packages and the user.
     fn describe_skipped(&mut self) {
         let skipped = &self.excluded.skip_list;
-        self.library.skipped =
+        self.inputs.library.skipped =
             skipped.used.iter().map(|(target, keys)| (target.clone(), keys.len() as u64)).collect();
         let targets: Vec<&Target> = self.requests.iter().map(|request| &request.target).collect();
         let unused = skipped.unused(&targets);
         if unused > 0 {
-            self.warnings.push(format!(
+            self.inputs.warnings.push(format!(
                 "{} of --skip-refused are not among the keys: is the list of another release?",
                 counted(unused, "kernel")
             ));
         }
     }
 
-    fn finish(mut self, inputs: &InputOptions) -> Result<ReadInputs> {
-        let left_out = self.leave_out(inputs)?;
-        if !self.wrong_paths.is_empty() && !inputs.allow_partial {
+    fn finish(mut self, options: &InputOptions) -> Result<ReadInputs> {
+        self.leave_out(options)?;
+        if !self.wrong_paths.is_empty() && !options.allow_partial {
             return Err(Error::Inputs(self.wrong_paths));
         }
-        self.warnings.extend(self.wrong_paths.iter().map(ToString::to_string));
+        self.inputs.warnings.extend(self.wrong_paths.iter().map(ToString::to_string));
         if !self.has_input {
             self.requests.clear();
         }
-        let format = self.library.consumer.properties().format;
+        let format = self.inputs.library.consumer.properties().format;
         self.requests.iter_mut().for_each(|request| request.format = format);
         device_wide::add_to_exact(&mut self.requests);
         self.describe_skipped();
-        let shares = self.share();
+        self.inputs.shares = self.share();
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
             // What one file says twice was found when it was read.
@@ -422,8 +398,8 @@ impl InputCollector {
                     return Err(key.location.error(InputFault::duplicate(&key.key, first)).into());
                 }
             }
-            if request.keys.is_empty() && !self.key_errors.is_empty() {
-                return Err(Error::Inputs(self.key_errors));
+            if request.keys.is_empty() && !self.inputs.key_errors.is_empty() {
+                return Err(Error::Inputs(self.inputs.key_errors));
             }
             if request.keys.is_empty() {
                 return Err(error::usage(
@@ -433,18 +409,8 @@ impl InputCollector {
                 ));
             }
         }
-        let inputs = Inputs {
-            sources: self.sources,
-            _own_sources: self.own_sources,
-            library: self.library,
-            left_out,
-            shares,
-            unbuildable: self.unbuildable,
-            key_errors: self.key_errors,
-            warnings: self.warnings,
-            skipped: self.excluded.skip_list.used,
-        };
-        Ok(ReadInputs { requests: self.requests, inputs })
+        self.inputs.skipped = self.excluded.skip_list.used;
+        Ok(ReadInputs { requests: self.requests, inputs: self.inputs })
     }
 }
 

@@ -1,6 +1,6 @@
 //! `ask`: the keys that problems want, as a list for `--keys`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gfxpack_model::Target;
 use gfxpack_pipeline::ask::{self, MiopenAnswer};
@@ -52,18 +52,18 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
     let hint = "each is named above; the list has the keys of the others";
     let all_asked = ask::report_failures(&answer, hint, &reporter);
     let lines = asked_keys::key_lines(&answer);
-    write("key", &lines, args.out.as_ref(), output)?;
+    write(&lines, args, output, |line| output.message("key", line))?;
     report(&answer, lines.len(), args.out.as_deref(), output);
     all_asked
 }
 
-/// Writes lines to a file, or prints each as a message of this kind.
-fn write(kind: &str, lines: &[impl Serialize], out: Option<&PathBuf>, output: &Output) -> Result {
-    if let Some(out) = to_file(out) {
+/// Writes lines to a file, or prints each.
+fn write<L: Serialize>(lines: &[L], args: &Ask, output: &Output, message: impl Fn(&L)) -> Result {
+    if let Some(out) = to_file(args.out.as_ref()) {
         return LineFile::write(out, lines);
     }
     for line in lines {
-        output.message(kind, line);
+        message(line);
         output.text(&serde_json::to_string(line)?);
     }
     Ok(())
@@ -87,7 +87,7 @@ fn ask_rocfft(args: &Ask, targets: &[Target], context: &Context) -> Result {
     if let Some(dir) = &args.sources {
         rocfft::write_sources(&answer, dir)?;
     }
-    write("rocfft-kernel", &lines, args.out.as_ref(), output)?;
+    write(&lines, args, output, |line| output.message("rocfft-kernel", line))?;
     message!(output, "plans-asked", {
         "kernels": lines.len(), "plans": answer.plans.len(), "failures": answer.failures.len(),
         "file": args.out.as_deref().map(shown), "rocfft": answer.facts,

@@ -193,7 +193,7 @@ impl InputCollector {
                 continue;
             }
             if !std::mem::replace(reported, true) {
-                self.key_errors.push(error.clone());
+                self.inputs.key_errors.push(error.clone());
             }
             self.add_unbuildable(&target, key, Reason::from(&error.problem));
         }
@@ -205,7 +205,7 @@ impl InputCollector {
             self.requests.iter().map(|request| request.target.id().processor()).collect();
         let others = devices.iter().filter(|device| !processors.contains(*device)).count();
         if others > 0 {
-            self.warnings.push(format!(
+            self.inputs.warnings.push(format!(
                 "{name}: keys for {others} other devices are left out; only {} is built",
                 joined(processors)
             ));
@@ -246,7 +246,7 @@ impl InputCollector {
         let name = key.source.display().to_string();
         // Debian's own tree lacks these, so that they are missing is no fault.
         let is_left_out = checks.dfsg && self.leave_out_by_debian(&name);
-        let licences = self.library.licenses.entry(name.clone()).or_default();
+        let licences = self.inputs.library.licenses.entry(name.clone()).or_default();
         let mut load = |sources: &mut SourceSet| {
             let real = dirs.find(&name)?.ok_or_else(|| {
                 InputFault::no_source(
@@ -257,7 +257,7 @@ impl InputCollector {
             licences.extend(std::fs::read(real).ok().as_deref().and_then(licence_of));
             sources.load(real, &name, key.language, &[], Some(dirs))
         };
-        let loaded = load(&mut self.sources);
+        let loaded = load(&mut self.inputs.sources);
         let loaded = loaded.map_err(|fault: InputFault| match is_left_out {
             true => Reason::from(&fault),
             false => self.note_unusable(key, fault),

@@ -79,10 +79,10 @@ impl InputCollector {
         facts.without_source.append(&mut search.without_source);
         facts.without_source.sort();
         facts.without_source.dedup();
-        if self.library.version.is_none() {
-            self.library.version = answer.library.version.clone();
+        if self.inputs.library.version.is_none() {
+            self.inputs.library.version = answer.library.version.clone();
         }
-        self.library.miopen = Some(facts);
+        self.inputs.library.miopen = Some(facts);
         Ok(())
     }
 
@@ -93,10 +93,10 @@ impl InputCollector {
         let dir = temporary_dir()?;
         texts.write_to_compile(dir.path())?;
         let own = SourceDirs::list(&[dir.path().to_owned()])?;
-        self.own_sources.push(Arc::new(dir));
+        self.inputs.own_sources.push(Arc::new(dir));
         let differing = texts.differing(|name| std::fs::read(user.find(name).ok()??).ok());
         if let Some(first) = differing.first() {
-            self.warnings.push(format!(
+            self.inputs.warnings.push(format!(
                 "{} of --source-dir differ from those in the library, which are compiled: {first}{}",
                 counted(differing.len(), "file"),
                 if differing.len() > 1 { ", …" } else { "" }
@@ -119,7 +119,7 @@ impl InputCollector {
             Ok(request) => request,
             Err(problem) => {
                 let reason = Reason::from(&problem);
-                self.key_errors.push(location.error(problem));
+                self.inputs.key_errors.push(location.error(problem));
                 self.add_unbuildable(&target, key, reason);
                 return Ok(());
             }
@@ -148,7 +148,7 @@ impl InputCollector {
         let is_left_out = is_left_out_by_debian(name);
         if is_left_out {
             let reason = "Debian leaves it out: it is not what its authors edit".to_owned();
-            self.left_out_by_debian.insert(name.to_owned(), reason);
+            self.inputs.left_out.insert(name.to_owned(), reason);
         }
         is_left_out
     }
@@ -177,11 +177,11 @@ impl InputCollector {
         if search.dfsg && self.leave_out_by_debian(name) {
             return Ok(Place::LeftOut);
         }
-        let licences = self.library.licenses.entry(name.to_owned()).or_default();
+        let licences = self.inputs.library.licenses.entry(name.to_owned()).or_default();
         licences.extend(licence(path)?);
         let load =
             |sources: &mut SourceSet| sources.load(path, name, request.language, &[], Some(dirs));
-        Ok(match load(&mut self.sources) {
+        Ok(match load(&mut self.inputs.sources) {
             Ok(index) => Place::Loaded(index),
             Err(problem) => Place::Unbuildable(self.note_unusable(request, problem)),
         })

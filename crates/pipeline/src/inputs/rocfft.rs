@@ -30,9 +30,10 @@ impl InputCollector {
                 }
                 let name = source_name(&kernel.name);
                 let path = dir.join(&name);
-                let source = self.sources.load(&path, &name, Language::Hip, &[], Some(&dirs));
+                let source =
+                    self.inputs.sources.load(&path, &name, Language::Hip, &[], Some(&dirs));
                 let source = source.map_err(|fault| location.error(fault))?;
-                self.library.licenses.entry(name.clone()).or_default().insert(licence());
+                self.inputs.library.licenses.entry(name.clone()).or_default().insert(licence());
                 self.generated.insert(name.clone());
                 let request = KeyRequest {
                     key: Arc::new(key),
@@ -43,12 +44,12 @@ impl InputCollector {
                 self.requests[position].keys.push((Arc::new(request), source));
             }
         }
-        self.own_sources.push(Arc::clone(&answer.sources));
-        self.library.consumer = Consumer::Rocfft;
-        self.library.name = Some("rocFFT kernels".to_owned());
-        self.library.homepage = Some("https://github.com/ROCm/rocm-libraries".to_owned());
-        self.library.version = Some(answer.facts.version.clone());
-        self.library.rocfft = Some(answer.facts.clone());
+        self.inputs.own_sources.push(Arc::clone(&answer.sources));
+        self.inputs.library.consumer = Consumer::Rocfft;
+        self.inputs.library.name = Some("rocFFT kernels".to_owned());
+        self.inputs.library.homepage = Some("https://github.com/ROCm/rocm-libraries".to_owned());
+        self.inputs.library.version = Some(answer.facts.version.clone());
+        self.inputs.library.rocfft = Some(answer.facts.clone());
         Ok(())
     }
 }

@@ -40,24 +40,24 @@ fn asked_keys_that_a_licence_forbids_are_told_as_missing() {
         "version": "3.4.0", "origin": "installed", "sha256": "0".repeat(64), "uses": "search",
         "databases": [], "problems": [],
     });
-    collector.library.miopen = Some(serde_json::from_value(facts).unwrap());
+    collector.inputs.library.miopen = Some(serde_json::from_value(facts).unwrap());
     let key = |source: &str| KernelKey {
         kernel_name: format!("{source}.o"),
         kernel_args: " -mcpu=gfx906".to_owned(),
     };
     for (source, license) in [("free.cl", "MIT"), ("other.cl", "Proprietary")] {
         let license = SourceLicense { license: license.to_owned(), copyright: String::new() };
-        collector.library.licenses.insert(source.to_owned(), [license].into());
+        collector.inputs.library.licenses.insert(source.to_owned(), [license].into());
         let reason = Reason { no_source: true, text: String::new() };
         let unbuilt = Unbuilt { key: key(source), reason };
-        collector.unbuildable.entry("gfx906".parse().unwrap()).or_default().push(unbuilt);
+        collector.inputs.unbuildable.entry("gfx906".parse().unwrap()).or_default().push(unbuilt);
     }
     let license_allow = vec!["MIT".parse().unwrap()];
     let inputs = InputOptions { license_allow, ..InputOptions::default() };
-    let left_out = collector.leave_out(&inputs).unwrap();
-    assert_eq!(left_out.keys().collect::<Vec<_>>(), ["other.cl"]);
-    assert_eq!(collector.library.miopen.unwrap().without_source, [key("other.cl")]);
+    collector.leave_out(&inputs).unwrap();
+    assert_eq!(collector.inputs.left_out.keys().collect::<Vec<_>>(), ["other.cl"]);
+    assert_eq!(collector.inputs.library.miopen.unwrap().without_source, [key("other.cl")]);
     let stay: Vec<&KernelKey> =
-        collector.unbuildable.values().flatten().map(|unbuilt| &unbuilt.key).collect();
+        collector.inputs.unbuildable.values().flatten().map(|unbuilt| &unbuilt.key).collect();
     assert_eq!(stay, [&key("free.cl")]);
 }
