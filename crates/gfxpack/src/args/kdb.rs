@@ -7,7 +7,8 @@ use gfxpack_kdb::{Blob, Conflict, CopyOptions, Layout, SplitBy};
 use gfxpack_model::Target;
 
 use super::{
-    Asking, CacheArgs, CacheDir, Choice, MaxObject, ToolchainArgs, one_of, parse_target, whole_file,
+    CacheArgs, CacheDir, Choice, LibraryArgs, MaxObject, ToolchainArgs, one_of, parse_target,
+    whole_file,
 };
 use crate::quantity::parse_size;
 
@@ -25,8 +26,12 @@ pub(crate) struct CheckKdb {
     /// The kdbs, called as MIOpen looks for them
     #[arg(required = true, value_name = "KDB")]
     pub(crate) files: Vec<PathBuf>,
+    /// What programs compute: MIOpenDriver commands, one a line, logs that
+    /// have some, or performance and find databases. - reads stdin; repeatable
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    pub(crate) problems: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) library: LibraryArgs,
     /// The GPU that MIOpen is told it runs on; repeatable, or with commas
     /// [default: as the kdbs' names say, with every known compute-unit count]
     #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]

@@ -26,8 +26,8 @@ pub(super) fn run(args: &CheckKdb, max_object: MaxObject, context: &Context) -> 
     let Context { environment, output, .. } = context;
     let options = KdbCheckOptions {
         files: args.files.clone(),
-        problems: args.asking.problems.clone(),
-        library: library_options(&args.asking.library, environment),
+        problems: args.problems.clone(),
+        library: library_options(&args.library, environment),
         targets: args.target.clone(),
         jobs: processes(args.jobs),
         cache: cache_dir(&args.cache, environment),
