@@ -58,4 +58,4 @@ pub use format::Format;
 pub use manager::PackageManager;
 pub use output::Written;
 pub use signature::Sign;
-pub use text::rfc2822;
+pub use text::{escaped, rfc2822, size};

@@ -1,5 +1,5 @@
 //! Knows how running text is laid out in control data: wrapping, Debian's
-//! extended description, RFC 2822 dates.
+//! extended description, RFC 2822 dates; and how pages show text and sizes.
 
 use gfxpack_model::date::Date;
 
@@ -125,6 +125,36 @@ fn cut(word: &str, width: usize) -> Vec<String> {
     letters.chunks(width).map(|piece| piece.iter().collect()).collect()
 }
 
+/// A number of bytes as `1.2 MB`, in powers of ten.
+pub fn size(bytes: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.95 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", units[unit])
+}
+
+/// As text between tags of a page, and in quotes.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,5 +241,11 @@ mod tests {
             assert!(rpm.lines().all(|line| columns(line) <= COLUMNS));
             assert_eq!(letters(&rpm), letters(&text));
         }
+    }
+
+    #[test]
+    fn sizes_have_one_decimal_place_and_the_largest_unit_that_fits() {
+        let sizes = [0, 999, 1000, 999_949, 999_999, 2_500_000_000].map(size);
+        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "2.5 GB"]);
     }
 }

@@ -230,10 +230,8 @@ pub struct PackageOptions {
     pub name_template: Option<String>,
     /// Families that get a package which brings those of their GPUs.
     pub families: Vec<Family>,
-    /// `NAME <MAIL>` from the command line.
+    /// `NAME <MAIL>`, if it is another than the inputs say.
     pub maintainer: Option<String>,
-    /// `NAME <MAIL>` from the environment.
-    pub environment_maintainer: Option<String>,
     /// SPDX licence of kernels whose inputs name none.
     pub license: Option<String>,
     /// Who holds their copyright.

@@ -99,8 +99,8 @@ pub(crate) fn release(
 ) -> Result<Release> {
     let layout = layout(options)?;
     let licenses = licenses(options, library, progress);
-    let maintainer = [&options.maintainer, &options.environment_maintainer, &library.maintainer];
-    let maintainer = maintainer.into_iter().flatten().next().cloned().unwrap_or_else(|| {
+    let maintainer = options.maintainer.as_ref().or(library.maintainer.as_ref());
+    let maintainer = maintainer.cloned().unwrap_or_else(|| {
         progress.warning(
             "nobody is named as maintainer of the packages: say it with --maintainer 'NAME <MAIL>'",
         );

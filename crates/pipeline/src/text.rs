@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use gfxpack_model::{KernelKey, Language};
+pub use gfxpack_package::size;
 
 /// Words between differences that [`elided`] leaves.
 const WORDS_LEFT: usize = 3;
@@ -24,21 +25,6 @@ pub fn joined(items: impl IntoIterator<Item = impl ToString>) -> String {
 /// Words about a number; nothing where it is 0.
 pub fn if_any<N: Copy + Default + PartialEq>(number: N, words: impl FnOnce(N) -> String) -> String {
     if number == N::default() { String::new() } else { words(number) }
-}
-
-/// A number of bytes as `1.2 MB`, in powers of ten.
-pub fn size(bytes: u64) -> String {
-    let units = ["kB", "MB", "GB", "TB"];
-    if bytes < 1000 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1000.0;
-    let mut unit = 0;
-    while value >= 999.95 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", units[unit])
 }
 
 /// A number with its thousands apart: `6,923`.
@@ -139,12 +125,6 @@ mod tests {
     fn thousands_are_apart() {
         let numbers = [0, 999, 1000, 6923, 1_234_567].map(super::grouped);
         assert_eq!(numbers, ["0", "999", "1,000", "6,923", "1,234,567"]);
-    }
-
-    #[test]
-    fn sizes_have_one_decimal_place_and_the_largest_unit_that_fits() {
-        let sizes = [0, 999, 1000, 999_949, 999_999, 2_500_000_000].map(super::size);
-        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "2.5 GB"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use gfxpack_process::SystemToolError;
 use super::address::{Address, SetupFiles};
 use super::apt::Suite;
 use super::package_info::PackageInfo;
+use crate::text::{escaped, size};
 use crate::url::encoded;
 
 const STYLE: &str = include_str!("page.css");
@@ -137,29 +138,6 @@ fn commands(address: &Address, files: &SetupFiles, example: &str) -> Vec<(&'stat
         all.push(("openSUSE", format!("{zypper}\nsudo zypper install {example}")));
     }
     all
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..=999 => format!("{bytes} B"),
-        1_000..=999_999 => format!("{:.1} kB", bytes as f64 / 1e3),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
-}
-
-/// As text between tags, and in quotes.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -4,10 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_process::FileError;
-
 use super::error::VerifyError;
-use super::listed::unlisted;
+use super::listed::{suites, unlisted};
 use super::{apt, rpm};
 use crate::finding::Finding;
 use crate::signing::Keyring;
@@ -18,21 +16,15 @@ type Checked = (Vec<(PathBuf, Vec<Finding>)>, BTreeSet<PathBuf>);
 /// Every index below `dir`.
 pub(super) fn check(dir: &Path, keyring: Option<&Keyring>) -> Result<Checked, VerifyError> {
     let (mut indexes, mut listed) = Checked::default();
-    let suites = dir.join("dists");
-    if suites.is_dir() {
-        let mut tops = Vec::new();
-        for entry in std::fs::read_dir(&suites).map_err(FileError::io("read", &suites))? {
-            tops.push(entry.map_err(FileError::io("read", &suites))?.path());
-        }
-        tops.retain(|top| top.is_dir());
-        tops.sort();
-        for top in &tops {
-            indexes.push(apt::check(dir, top, keyring, &mut listed)?);
+    let dists = dir.join("dists");
+    if dists.is_dir() {
+        for suite in suites(dir)? {
+            indexes.push(apt::check(dir, &suite, keyring, &mut listed)?);
         }
         match indexes.first_mut() {
             // Suites share what lies below.
             Some((_, findings)) => findings.extend(unlisted(dir, "deb", &listed)?),
-            None => indexes.push((suites, vec!["there is no suite in it".to_owned().into()])),
+            None => indexes.push((dists, vec!["there is no suite in it".to_owned().into()])),
         }
     }
     if dir.join("repodata").is_dir() {

@@ -3,10 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_process::FileError;
-
 use super::error::VerifyError;
-use super::listed::optional;
+use super::listed::{optional, suites};
 use crate::finding::{Finding, Remedy};
 use crate::repository::{KEY_FILE, RPM_KEY_FILE};
 use crate::signing::{ClearSigned, Keyring, SigningError};
@@ -15,7 +13,7 @@ use crate::signing::{ClearSigned, Keyring, SigningError};
 /// what is wrong.
 pub(super) fn check(dir: &Path) -> Result<Vec<(PathBuf, Finding)>, VerifyError> {
     let repomd = dir.join("repodata/repomd.xml");
-    let mut indexes = suites(dir)?;
+    let mut indexes = of_suites(dir)?;
     indexes.extend(Signed::detached(&repomd, "repodata/repomd.xml.asc", dir));
     let mut sums = Vec::new();
     sums.extend(Signed::detached(&dir.join(crate::sums::FILE_NAME), "SHA256SUMS.asc", dir));
@@ -77,24 +75,18 @@ impl Signed {
     }
 }
 
-/// The signatures of the suites below `dists`.
-fn suites(dir: &Path) -> Result<Vec<Signed>, VerifyError> {
-    let dists = dir.join("dists");
+/// The signatures of the suites.
+fn of_suites(dir: &Path) -> Result<Vec<Signed>, VerifyError> {
     let mut signed = Vec::new();
-    if !dists.is_dir() {
-        return Ok(signed);
-    }
-    for entry in std::fs::read_dir(&dists).map_err(FileError::io("read", &dists))? {
-        let entry = entry.map_err(FileError::io("read", &dists))?;
-        let suite = entry.file_name().to_string_lossy().into_owned();
+    for path in suites(dir)? {
+        let suite = path.file_name().unwrap_or_default().display();
         let name = format!("dists/{suite}/InRelease");
         let inline = dir.join(&name);
         if inline.is_file() {
             signed.push(Signed { name, signature: inline, file: None });
         }
-        let release = entry.path().join("Release");
-        signed.extend(Signed::detached(&release, &format!("dists/{suite}/Release.gpg"), dir));
+        let name = format!("dists/{suite}/Release.gpg");
+        signed.extend(Signed::detached(&path.join("Release"), &name, dir));
     }
-    signed.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(signed)
 }

@@ -35,6 +35,20 @@ pub(super) fn within(dir: &Path, name: &str) -> Option<PathBuf> {
     (!name.is_empty() && Path::new(name).components().all(plain)).then(|| dir.join(name))
 }
 
+/// The suites of a repository: the directories below `dists`, sorted.
+pub(super) fn suites(dir: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let dists = dir.join("dists");
+    let entries = match dists.is_dir() {
+        true => std::fs::read_dir(&dists).map_err(FileError::io("read", &dists))?,
+        false => return Ok(Vec::new()),
+    };
+    let suites = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>();
+    let mut suites = suites.map_err(FileError::io("read", &dists))?;
+    suites.retain(|suite| suite.is_dir());
+    suites.sort();
+    Ok(suites)
+}
+
 /// What is wrong with a file that `index` lists.
 pub(super) fn check_file(
     path: &Path,

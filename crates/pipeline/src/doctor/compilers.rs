@@ -6,11 +6,10 @@ use std::path::Path;
 use gfxpack_compile::Cancel;
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
 use gfxpack_runtime::UserPlace;
-use gfxpack_runtime::explain::entries;
 use gfxpack_toolchain::{Search, clang_version, made_by};
 
 use super::finding::Findings;
-use super::installed::Installed;
+use super::installed::{Installed, files_with_extension};
 use crate::error::in_full;
 use crate::options::CacheOptions;
 use crate::text::counted;
@@ -31,7 +30,7 @@ pub fn check_compilers(
     let UserPlace::Dir(directory) = &installed.places.user else { return };
     let rows = if installed.deep { u64::MAX } else { ROWS };
     let mut made_by_any = Compilers::new();
-    for file in entries(directory).filter(|file| file.extension().is_some_and(|e| e == "ukdb")) {
+    for file in files_with_extension(directory, "ukdb") {
         // What can't be read was told of before.
         let found = compilers(&file, installed.max_object_bytes, rows);
         for (compiler, count) in found.unwrap_or_default() {

@@ -1,5 +1,8 @@
 //! What is installed on a machine, to be checked.
 
+use std::path::{Path, PathBuf};
+
+use gfxpack_runtime::explain::entries;
 use gfxpack_runtime::{Environment, Places, Target};
 
 /// What is checked, and how.
@@ -15,4 +18,13 @@ pub struct Installed<'a> {
     pub max_object_bytes: u64,
     /// Whether every kernel of the devices' kdbs is decoded and hashed.
     pub deep: bool,
+}
+
+/// The files in a directory whose names end so, sorted.
+pub(super) fn files_with_extension(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let files = entries(directory);
+    let mut files: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|own| own == extension)).collect();
+    files.sort();
+    files
 }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{ReadOptions, Reader};
 use gfxpack_model::package_name;
-use gfxpack_runtime::explain::{entries, target_of};
+use gfxpack_runtime::explain::target_of;
 use gfxpack_runtime::{MiopenKdb, Target};
 
 use super::finding::Findings;
-use super::installed::Installed;
+use super::installed::{Installed, files_with_extension};
 use super::kdb::{ABOUT, KdbCheck, check_kdb, with_pointer};
 use crate::hidden_kdbs::{Hidden, hidden as compare};
 use crate::text::{counted, if_any, joined, size};
@@ -23,9 +23,7 @@ pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
     }
     let mut kdbs: Vec<PathBuf> = Vec::new();
     for directory in places.system_dirs() {
-        let mut here: Vec<PathBuf> = entries(directory).filter(|path| is_kdb(path)).collect();
-        here.sort();
-        kdbs.append(&mut here);
+        kdbs.extend(files_with_extension(directory, "kdb"));
     }
     let mut foreign = Vec::new();
     for file in &kdbs {
@@ -67,10 +65,6 @@ fn names(target: &Target) -> Vec<String> {
 /// Whether a kdb has one of a device's names.
 fn is_for(kdb: &Path, target: &Target) -> bool {
     names(target).iter().any(|name| kdb.file_name().is_some_and(|file| **name == *file))
-}
-
-fn is_kdb(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "kdb")
 }
 
 /// What MIOpen does not find since it opens the kdb for exactly the device's

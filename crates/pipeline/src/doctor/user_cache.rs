@@ -10,6 +10,7 @@ use gfxpack_runtime::{Places, UserPlace};
 use walkdir::WalkDir;
 
 use super::finding::Findings;
+use super::installed::files_with_extension;
 use crate::error::in_full;
 use crate::text::size;
 
@@ -65,8 +66,7 @@ fn cache(directory: &Path, max_object_bytes: u64, findings: &mut Findings<'_>) {
         let what = format!("{shown} is open to other users (mode {:o})", metadata.mode() & 0o777);
         findings.warning(ABOUT, what, "`chmod 700` it");
     }
-    let mut files: Vec<PathBuf> = entries(directory).filter(|path| is_ukdb(path)).collect();
-    files.sort();
+    let files = files_with_extension(directory, "ukdb");
     let mut kernels = 0;
     for file in &files {
         let options = ReadOptions::with_max_object_bytes(max_object_bytes);
@@ -91,10 +91,6 @@ fn cache(directory: &Path, max_object_bytes: u64, findings: &mut Findings<'_>) {
     old_versions(directory, findings);
 }
 
-fn is_ukdb(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "ukdb")
-}
-
 /// Directories of other versions beside this one, which hold ukdbs.
 fn old_versions(directory: &Path, findings: &mut Findings<'_>) {
     let Some(versions) = directory.parent() else { return };
@@ -104,7 +100,7 @@ fn old_versions(directory: &Path, findings: &mut Findings<'_>) {
     };
     let mut others: Vec<PathBuf> = entries(versions)
         .filter(|path| path != directory && begins_with_digit(path) && path.is_dir())
-        .filter(|path| entries(path).any(|file| is_ukdb(&file)))
+        .filter(|path| !files_with_extension(path, "ukdb").is_empty())
         .collect();
     others.sort();
     for other in others {

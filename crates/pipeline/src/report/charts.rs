@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use gfxpack_package::escaped;
+
 /// One of several horizontal bars.
 pub(super) struct Bar {
     /// What stands above it.
@@ -27,9 +29,9 @@ pub(super) fn bars(page: &mut String, bars: &[Bar], unit: fn(u64) -> String) {
              <rect class=\"back\" x=\"0\" y=\"{4}\" width=\"640\" height=\"10\" rx=\"2\"/>\
              <rect class=\"bar\" x=\"0\" y=\"{4}\" width=\"{width:.1}\" height=\"10\" rx=\"2\"/>\
              <text x=\"650\" y=\"{5}\">{1}</text></g>",
-            escape(&shortened(name)),
+            escaped(&shortened(name)),
             unit(*value),
-            escape(note),
+            escaped(note),
             top + 13,
             top + 18,
             top + 27,
@@ -71,19 +73,4 @@ fn shortened(name: &str) -> String {
         return name.to_owned();
     }
     name.chars().take(59).chain(['…']).collect()
-}
-
-/// Text that is only text in a page.
-pub(super) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }

@@ -5,8 +5,9 @@
 use std::fmt::Write as _;
 
 use gfxpack_kdb::{Layout, Stats, Sums};
+use gfxpack_package::escaped;
 
-use super::charts::{Bar, bars, columns, escape};
+use super::charts::{Bar, bars, columns};
 use crate::text::{counted, size};
 
 /// Bars of the plot of kernels.
@@ -60,7 +61,7 @@ pub fn ratio(sums: &Sums) -> String {
 
 /// The page of a kdb, which is called `file`.
 pub fn page(file: &str, stats: &Stats) -> String {
-    let title = escape(file);
+    let title = escaped(file);
     let layout = stats.layout.name();
     let kernels = stats.largest_first();
     let mut page = format!(
@@ -116,7 +117,7 @@ fn table(page: &mut String, kernels: &[(&str, &Sums)]) {
             size(sums.object_bytes),
             ratio(sums),
             sums.repeated_rows,
-            escape(name)
+            escaped(name)
         )
         .expect("a String takes all");
     }
