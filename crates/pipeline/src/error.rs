@@ -5,18 +5,21 @@ use std::io;
 use std::path::Path;
 
 use gfxpack_compile::CompileError;
-use gfxpack_debian::DebianError;
+use gfxpack_debian::{DebianError, SignatureError};
 use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
-use gfxpack_miopen::{AskError, LibraryError, NetworkError, ProblemsError, SourcesError};
+use gfxpack_miopen::{
+    AskError, ElfError, LibraryError, NetworkError, ProblemError, ProblemsError, SourcesError,
+};
 use gfxpack_package::repository::RepositoryError;
 use gfxpack_package::signing::SigningError;
 use gfxpack_package::verify::VerifyError;
 use gfxpack_plan::InputError;
 use gfxpack_plan::stored::{StoredError, WriteError as PlanWriteError};
-use gfxpack_process::{FileError, io_hint};
+use gfxpack_process::{FileError, SystemToolError, io_hint};
 use gfxpack_toolchain::ToolchainError;
 
+use self::ErrorKind::{Internal, Interrupted, Usage};
 use crate::text::counted;
 
 /// The result of a step of the pipeline.
@@ -63,103 +66,27 @@ pub enum Error {
     /// Several things are wrong in the input.
     #[error("failed to accept the input: {}", counted(.0.len(), "error"))]
     Inputs(Vec<InputError>),
-    /// Lists of FFT plans could not be read.
-    #[error(transparent)]
-    FftPlans(#[from] gfxpack_rocfft::ListError),
-    /// rocFFT could not be asked.
-    #[error(transparent)]
-    RocfftAsk(#[from] gfxpack_rocfft::AskError),
-    /// rocFFT's kernel cache could not be read.
-    #[error(transparent)]
-    RocfftRead(#[from] gfxpack_rocfft::ReadError),
-    /// rocFFT's kernel cache could not be written.
-    #[error(transparent)]
-    RocfftWrite(#[from] gfxpack_rocfft::WriteError),
-    /// A file could not be read or written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// An input is wrong.
-    #[error(transparent)]
-    Input(#[from] InputError),
     /// Compiling failed as a whole.
     #[error(transparent)]
     Compile(#[from] CompileError),
     /// No toolchain, or one that fails.
     #[error(transparent)]
     Toolchain(#[from] ToolchainError),
-    /// Lists of problems could not be read.
-    #[error(transparent)]
-    Problems(#[from] ProblemsError),
-    /// MIOpen could not be asked.
-    #[error(transparent)]
-    Ask(#[from] AskError),
-    /// No libMIOpen to ask.
-    #[error(transparent)]
-    Library(#[from] LibraryError),
-    /// The keys of Debian's archive are wrong.
-    #[error(transparent)]
-    Keyring(#[from] gfxpack_debian::SignatureError),
-    /// The library's sources could not be read or written.
-    #[error(transparent)]
-    Sources(#[from] SourcesError),
-    /// A plan could not be stored.
-    #[error(transparent)]
-    PlanWrite(#[from] PlanWriteError),
-    /// A stored plan is wrong.
-    #[error(transparent)]
-    Stored(#[from] StoredError),
-    /// A kdb could not be read.
-    #[error(transparent)]
-    KdbRead(#[from] ReadError),
-    /// A kdb could not be written.
-    #[error(transparent)]
-    KdbWrite(#[from] WriteError),
-    /// A tuning database could not be read.
-    #[error(transparent)]
-    Tuning(#[from] gfxpack_tuning::ReadError),
-    /// A package could not be made.
-    #[error(transparent)]
-    Package(#[from] gfxpack_package::Error),
-    /// Nothing could be signed.
-    #[error(transparent)]
-    Signing(#[from] SigningError),
-    /// A program of the system failed.
-    #[error(transparent)]
-    Tool(#[from] gfxpack_process::SystemToolError),
-    /// A network is not known, or its table is wrong.
-    #[error(transparent)]
-    Network(#[from] NetworkError),
-    /// Logs or databases could not be read.
-    #[error(transparent)]
-    Harvest(#[from] HarvestError),
-    /// kdbs could not be copied or merged.
-    #[error(transparent)]
-    KdbCopy(#[from] CopyError),
-    /// A repository could not be made.
-    #[error(transparent)]
-    Repository(#[from] RepositoryError),
-    /// Packages or repositories could not be looked at.
-    #[error(transparent)]
-    Verify(#[from] VerifyError),
-    /// Tuning databases could not be merged.
-    #[error(transparent)]
-    TuningMerge(#[from] gfxpack_tuning::MergeError),
-    /// The pins of Debian's packages could not be written.
-    #[error(transparent)]
-    Debian(#[from] DebianError),
-    /// A libMIOpen is no library that can be read.
-    #[error(transparent)]
-    Elf(#[from] gfxpack_miopen::ElfError),
-    /// A process of our own said what is no problem.
-    #[error(transparent)]
-    Problem(#[from] gfxpack_miopen::ProblemError),
-    /// A path has a character that no script can hold.
-    #[error("failed to write an argument into a script")]
-    Script(#[from] shlex::QuoteError),
-    /// Facts could not be written as JSON.
-    #[error("failed to write JSON")]
-    Json(#[from] serde_json::Error),
+    /// What another crate found, judged when it came from there.
+    #[error("{error}")]
+    Other {
+        /// Whose fault it is.
+        kind: ErrorKind,
+        /// What the user can do about it.
+        hint: Option<String>,
+        /// What is wrong, with its causes.
+        #[source]
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
 }
+
+/// Whose fault an error is, and what the user can do about it.
+type Verdict = (ErrorKind, Option<String>);
 
 /// An error in the command line or an input.
 pub fn usage(message: impl ToString, hint: impl ToString) -> Error {
@@ -232,67 +159,24 @@ impl Error {
 
     /// Whose fault it is.
     pub fn kind(&self) -> ErrorKind {
-        self.judge().0
+        match self {
+            Self::Message { kind, .. } | Self::Other { kind, .. } => *kind,
+            Self::Inputs(_) => Usage,
+            Self::Compile(CompileError::Interrupted) => Interrupted,
+            Self::Toolchain(error) | Self::Compile(CompileError::Toolchain(error)) => {
+                toolchain_kind(error)
+            }
+            Self::Compile(_) => Internal,
+        }
     }
 
     /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
-        self.judge().1
-    }
-
-    /// Whose fault it is, and what the user can do about it.
-    fn judge(&self) -> (ErrorKind, Option<String>) {
-        use ErrorKind::{Internal, Usage};
-
-        fn with(kind: ErrorKind, hint: impl ToString) -> (ErrorKind, Option<String>) {
-            (kind, Some(hint.to_string()))
-        }
-
-        let usage_if = |is_usage| if is_usage { Usage } else { Internal };
         match self {
-            Self::Message { kind, hint, .. } => (*kind, hint.clone()),
-            Self::Inputs(errors) => (Usage, errors.first().map(InputError::hint)),
-            Self::Input(error) => with(Usage, error.hint()),
-            Self::Stored(error) => with(Usage, error.hint()),
-            Self::Tuning(error) => with(Usage, error.hint()),
-            Self::FftPlans(error) => with(Usage, error.hint()),
-            Self::RocfftRead(error) => with(Usage, error.hint()),
-            Self::RocfftWrite(error) => with(Internal, error.hint()),
-            Self::RocfftAsk(error) => (rocfft_ask_kind(error), error.hint().map(str::to_owned)),
-            Self::Network(error) => with(Usage, error.hint()),
-            Self::Harvest(error) => with(harvest_kind(error), error.hint()),
-            Self::KdbCopy(error) => with(copy_kind(error), error.hint()),
-            Self::KdbRead(error) => with(read_kind(error), error.hint()),
-            Self::KdbWrite(error) => with(Internal, error.hint()),
-            Self::TuningMerge(error) => with(tuning_merge_kind(error), error.hint()),
-            Self::Repository(error) => with(usage_if(error.is_usage()), error.hint()),
-            Self::Verify(error) => with(usage_if(error.is_usage()), error.hint()),
-            Self::File(error) => with(usage_if(error.is_usage()), error.hint()),
-            Self::Signing(error) => with(usage_if(error.is_usage()), error.hint()),
-            Self::Tool(error) => with(usage_if(error.is_usage()), error.hint()),
-            Self::Compile(error) => with(compile_kind(error), error.hint()),
-            Self::Toolchain(error) => with(toolchain_kind(error), error.hint()),
-            Self::Problems(error) => with(problems_kind(error), error.hint()),
-            Self::Ask(error) => (ask_kind(error), error.hint()),
-            Self::Library(error) => with(library_kind(error), error.hint()),
-            Self::Package(error) => {
-                let hint = signing_error(error).map_or(error.hint(), SigningError::hint);
-                with(package_kind(error), hint)
-            }
-            Self::Keyring(_) => with(Internal, "please report it: the keys are a part of gfxpack"),
-            Self::Sources(SourcesError::Write { source, .. }) => with(Internal, io_hint(source)),
-            Self::Sources(_) | Self::Elf(_) => with(
-                Internal,
-                "check that the libMIOpen is undamaged and may be read, or fetch it again",
-            ),
-            Self::PlanWrite(PlanWriteError::Input(error)) => with(Internal, error.hint()),
-            Self::PlanWrite(PlanWriteError::Io(source)) => with(Internal, io_hint(source)),
-            Self::Script(_) => {
-                with(Internal, "a shell script can't hold a NUL byte: take it out of the options")
-            }
-            Self::Debian(error) => with(Internal, error.hint()),
-            Self::Problem(error) => with(Internal, error.hint()),
-            Self::PlanWrite(_) | Self::Json(_) => (Internal, None),
+            Self::Message { hint, .. } | Self::Other { hint, .. } => hint.clone(),
+            Self::Inputs(errors) => errors.first().map(InputError::hint),
+            Self::Compile(error) => Some(error.hint().to_string()),
+            Self::Toolchain(error) => Some(error.hint()),
         }
     }
 }
@@ -301,62 +185,121 @@ impl Error {
 pub const SHARD_INCOMPLETE_HINT: &str = "do not run it again: the compiler's output is below `failed` in --out; \
      `gfxpack merge --allow-partial` makes kdbs without these kernels";
 
-fn compile_kind(error: &CompileError) -> ErrorKind {
-    match error {
-        CompileError::Interrupted => ErrorKind::Interrupted,
-        CompileError::Toolchain(error) => toolchain_kind(error),
-        _ => ErrorKind::Internal,
-    }
+/// A verdict with a hint.
+fn with(kind: ErrorKind, hint: impl ToString) -> Verdict {
+    (kind, Some(hint.to_string()))
 }
+
+fn usage_if(is_usage: bool) -> ErrorKind {
+    if is_usage { Usage } else { Internal }
+}
+
+/// The errors of other crates that end a run, each with its verdict.
+macro_rules! others {
+    ($($error:ty, |$it:ident| $verdict:expr;)*) => {
+        $(impl From<$error> for Error {
+            fn from($it: $error) -> Self {
+                let (kind, hint): Verdict = $verdict;
+                Self::Other { kind, hint, error: Box::new($it) }
+            }
+        })*
+    };
+}
+
+others! {
+    InputError, |error| with(Usage, error.hint());
+    FileError, |error| with(usage_if(error.is_usage()), error.hint());
+    SystemToolError, |error| with(usage_if(error.is_usage()), error.hint());
+    HarvestError, |error| with(harvest_kind(&error), error.hint());
+
+    // Asking libraries.
+    LibraryError, |error| with(library_kind(&error), error.hint());
+    DebianError, |error| with(Internal, error.hint());
+    SignatureError, |_error| with(Internal, "please report it: the keys are a part of gfxpack");
+    ElfError, |_error| with(Internal, UNREADABLE_LIBRARY);
+    SourcesError, |error| match &error {
+        SourcesError::Write { source, .. } => with(Internal, io_hint(source)),
+        _ => with(Internal, UNREADABLE_LIBRARY),
+    };
+    NetworkError, |error| with(Usage, error.hint());
+    ProblemError, |error| with(Internal, error.hint());
+    ProblemsError, |error| with(problems_kind(&error), error.hint());
+    AskError, |error| (ask_kind(&error), error.hint());
+    gfxpack_rocfft::ListError, |error| with(Usage, error.hint());
+    gfxpack_rocfft::AskError, |error| {
+        let is_cancelled = matches!(error, gfxpack_rocfft::AskError::Cancelled);
+        (if is_cancelled { Interrupted } else { Internal }, error.hint().map(str::to_owned))
+    };
+
+    // Stored plans.
+    StoredError, |error| with(Usage, error.hint());
+    PlanWriteError, |error| match &error {
+        PlanWriteError::Input(error) => with(Internal, error.hint()),
+        PlanWriteError::Io(error) => with(Internal, io_hint(error)),
+        _ => (Internal, None),
+    };
+    shlex::QuoteError, |_error| {
+        with(Internal, "a shell script can't hold a NUL byte: take it out of the options")
+    };
+    serde_json::Error, |_error| (Internal, None);
+
+    // Files of kernels and of parameters.
+    ReadError, |error| with(read_kind(&error), error.hint());
+    WriteError, |error| with(Internal, error.hint());
+    CopyError, |error| with(copy_kind(&error), error.hint());
+    gfxpack_rocfft::ReadError, |error| with(Usage, error.hint());
+    gfxpack_rocfft::WriteError, |error| with(Internal, error.hint());
+    gfxpack_tuning::ReadError, |error| with(Usage, error.hint());
+    gfxpack_tuning::MergeError, |error| {
+        let is_usage = !matches!(error, gfxpack_tuning::MergeError::Write(_));
+        with(usage_if(is_usage), error.hint())
+    };
+
+    // Packages.
+    SigningError, |error| with(usage_if(error.is_usage()), error.hint());
+    RepositoryError, |error| with(usage_if(error.is_usage()), error.hint());
+    VerifyError, |error| with(usage_if(error.is_usage()), error.hint());
+    gfxpack_package::Error, |error| package_verdict(&error);
+}
+
+/// What to do about a libMIOpen whose parts can't be read.
+const UNREADABLE_LIBRARY: &str =
+    "check that the libMIOpen is undamaged and may be read, or fetch it again";
 
 fn toolchain_kind(error: &ToolchainError) -> ErrorKind {
     match error {
-        ToolchainError::Interrupted => ErrorKind::Interrupted,
+        ToolchainError::Interrupted => Interrupted,
         ToolchainError::NoHipcc
         | ToolchainError::NoProgram(_)
         | ToolchainError::NoPreferredHipcc(_)
         | ToolchainError::NoRocm(_)
         | ToolchainError::NoBitcode(_)
         | ToolchainError::NoDeviceLibs
-        | ToolchainError::Unbuildable { .. } => ErrorKind::Usage,
-        _ => ErrorKind::Internal,
-    }
-}
-
-fn rocfft_ask_kind(error: &gfxpack_rocfft::AskError) -> ErrorKind {
-    match error {
-        gfxpack_rocfft::AskError::Cancelled => ErrorKind::Interrupted,
-        _ => ErrorKind::Internal,
-    }
-}
-
-fn tuning_merge_kind(error: &gfxpack_tuning::MergeError) -> ErrorKind {
-    match error {
-        gfxpack_tuning::MergeError::Write(_) => ErrorKind::Internal,
-        _ => ErrorKind::Usage,
+        | ToolchainError::Unbuildable { .. } => Usage,
+        _ => Internal,
     }
 }
 
 fn problems_kind(error: &ProblemsError) -> ErrorKind {
     match error {
-        ProblemsError::File(HarvestError::Interrupted) => ErrorKind::Interrupted,
-        _ => ErrorKind::Usage,
+        ProblemsError::File(HarvestError::Interrupted) => Interrupted,
+        _ => Usage,
     }
 }
 
 fn ask_kind(error: &AskError) -> ErrorKind {
     match error {
-        AskError::Cancelled => ErrorKind::Interrupted,
+        AskError::Cancelled => Interrupted,
         AskError::ComputeUnits(_)
         | AskError::NoKernelDatabase { .. }
-        | AskError::NoPreload { .. } => ErrorKind::Usage,
-        _ => ErrorKind::Internal,
+        | AskError::NoPreload { .. } => Usage,
+        _ => Internal,
     }
 }
 
 fn library_kind(error: &LibraryError) -> ErrorKind {
     match error {
-        LibraryError::Debian(DebianError::Interrupted) => ErrorKind::Interrupted,
+        LibraryError::Debian(DebianError::Interrupted) => Interrupted,
         LibraryError::Debian(DebianError::Signature { .. } | DebianError::Digest { .. }) => {
             ErrorKind::Unsound
         }
@@ -365,51 +308,45 @@ fn library_kind(error: &LibraryError) -> ErrorKind {
             | DebianError::NotFound { .. }
             | DebianError::NoPackage { .. }
             | DebianError::Lock { .. },
-        ) => ErrorKind::Usage,
-        LibraryError::Debian(_) | LibraryError::NoDependency { .. } => ErrorKind::Internal,
-        _ => ErrorKind::Usage,
+        ) => Usage,
+        LibraryError::Debian(_) | LibraryError::NoDependency { .. } => Internal,
+        _ => Usage,
     }
 }
 
 fn harvest_kind(error: &HarvestError) -> ErrorKind {
     match error {
-        HarvestError::Temporary { .. } => ErrorKind::Internal,
-        HarvestError::Interrupted => ErrorKind::Interrupted,
-        _ => ErrorKind::Usage,
+        HarvestError::Temporary { .. } => Internal,
+        HarvestError::Interrupted => Interrupted,
+        _ => Usage,
     }
 }
 
 fn read_kind(error: &ReadError) -> ErrorKind {
     match error {
-        ReadError::Interrupted { .. } => ErrorKind::Interrupted,
-        _ => ErrorKind::Usage,
+        ReadError::Interrupted { .. } => Interrupted,
+        _ => Usage,
     }
 }
 
 fn copy_kind(error: &CopyError) -> ErrorKind {
     match error {
-        CopyError::Write(_) => ErrorKind::Internal,
+        CopyError::Write(_) => Internal,
         CopyError::Read(error) => read_kind(error),
-        _ => ErrorKind::Usage,
+        _ => Usage,
     }
 }
 
-/// What the signer said where a package could not be signed.
-fn signing_error(error: &gfxpack_package::Error) -> Option<&SigningError> {
-    match error {
-        gfxpack_package::Error::Sign(cause) => cause.downcast_ref(),
-        _ => None,
-    }
-}
-
-fn package_kind(error: &gfxpack_package::Error) -> ErrorKind {
+/// A package that could not be signed fails as the signer did.
+fn package_verdict(error: &gfxpack_package::Error) -> Verdict {
     use gfxpack_package::Error as Package;
     match error {
-        Package::Sign(_) if signing_error(error).is_some_and(SigningError::is_usage) => {
-            ErrorKind::Usage
-        }
-        Package::Sign(_) | Package::Read { .. } | Package::Write { .. } => ErrorKind::Internal,
-        _ => ErrorKind::Usage,
+        Package::Sign(cause) => match cause.downcast_ref::<SigningError>() {
+            Some(cause) => with(usage_if(cause.is_usage()), cause.hint()),
+            None => with(Internal, error.hint()),
+        },
+        Package::Read { .. } | Package::Write { .. } => with(Internal, error.hint()),
+        _ => with(Usage, error.hint()),
     }
 }
 
