@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 use xshell::{Shell, cmd};
 
 use self::same::Same;
 use super::built;
-use super::measure::{Sample, cores, run, run_to_any_end};
-use super::table::{Row, Table, median};
+use super::measure::{self, Sample, cores, run, run_to_any_end};
+use super::table::{Table, median};
 use crate::root::root;
 use crate::say::say;
 
@@ -48,9 +48,8 @@ pub(crate) struct Build {
 
 /// A way to get the objects, or to find that they are there.
 struct Way {
-    name: &'static str,
+    way: measure::Way,
     run: Run,
-    measured: Vec<Measured>,
 }
 
 enum Run {
@@ -63,22 +62,6 @@ enum Run {
     Warm,
     /// Planning only.
     Plan,
-}
-
-#[derive(Debug, Default, Clone)]
-struct Measured {
-    seconds: f64,
-    cpu: f64,
-    /// CPU seconds by language.
-    languages: BTreeMap<String, f64>,
-    /// CPU seconds of what several kernels share.
-    shared: BTreeMap<String, f64>,
-}
-
-impl From<Sample> for Measured {
-    fn from(sample: Sample) -> Self {
-        Self { seconds: sample.seconds, cpu: sample.cpu, ..Self::default() }
-    }
 }
 
 const LANGUAGES: [&str; 3] = ["hip", "opencl-c", "assembly"];
@@ -99,11 +82,11 @@ impl Build {
         ways.retain(|way| self.only.is_empty() || self.only.iter().any(|text| named(way, text)));
         ensure!(!ways.is_empty(), "no way is of that name");
         for round in 1..=self.rounds {
-            for way in &mut ways {
-                let measured = ground.measure(sh, &way.run)?;
-                let Measured { seconds, cpu, .. } = measured;
+            for Way { way, run } in &mut ways {
+                let sample = ground.measure(sh, run)?;
+                let Sample { seconds, cpu, .. } = sample;
                 say(&format!("round {round}, {}: {seconds:.2} s, CPU {cpu:.2} s", way.name));
-                way.measured.push(measured);
+                way.samples.push(sample);
             }
         }
         let same = ground.compare(sh)?;
@@ -131,15 +114,9 @@ impl Build {
     }
 
     fn text(&self, ways: &[Way], jobs: usize, cores: &str, same: Option<Same>) -> String {
-        let rows = ways.iter().map(|way| Row {
-            name: way.name.to_owned(),
-            seconds: way.measured.iter().map(|one| one.seconds).collect(),
-            more: {
-                let cpu = |way: &Way| {
-                    median(&way.measured.iter().map(|one| one.cpu).collect::<Vec<f64>>())
-                };
-                vec![format!("{:.2}", cpu(way)), format!("{:.2}", cpu(&ways[0]) / cpu(way))]
-            },
+        let rows = ways.iter().map(|Way { way, .. }| {
+            let (cpu, first) = (way.cpu(), ways[0].way.cpu());
+            way.row(vec![format!("{cpu:.2}"), format!("{:.2}", first / cpu)])
         });
         let table = Table {
             title: format!("{jobs} objects for {}", self.target),
@@ -172,15 +149,15 @@ impl Build {
 
 /// `gfxpack` is a way of its own and part of the names of others.
 fn named(way: &Way, text: &str) -> bool {
-    if ways().iter().any(|way| way.name == text) {
-        way.name == text
+    if ways().iter().any(|one| one.way.name == text) {
+        way.way.name == text
     } else {
-        way.name.contains(text)
+        way.way.name.contains(text)
     }
 }
 
 fn ways() -> Vec<Way> {
-    let way = |name, run| Way { name, run, measured: Vec::new() };
+    let way = |name: &str, run| Way { way: measure::Way::new(name, Path::new("."), &[]), run };
     vec![
         way("xargs, hipcc and clang", Run::Xargs),
         way("make, hipcc and clang", Run::Make),
@@ -197,11 +174,30 @@ fn ways() -> Vec<Way> {
     ]
 }
 
+/// CPU seconds that messages of these types tell of, summed by what they say
+/// as `field`.
+fn told(sample: &Sample, types: &[&str], field: &str) -> BTreeMap<String, f64> {
+    let mut sums = BTreeMap::new();
+    for message in sample.output.lines().filter_map(|line| line.parse::<Value>().ok()) {
+        let word = |name: &str| message[name].as_str().unwrap_or_default();
+        if types.contains(&word("type")) {
+            let cpu = message["cpu_milliseconds"].as_f64().unwrap_or_default() / 1000.0;
+            *sums.entry(word(field).to_owned()).or_default() += cpu;
+        }
+    }
+    sums
+}
+
+/// CPU seconds by language.
+fn languages(sample: &Sample) -> BTreeMap<String, f64> {
+    told(sample, &["job-finished", "job-failed"], "language")
+}
+
 /// CPU seconds of each language's compilers.
 fn by_language(ways: &[Way]) -> String {
     let of = |name: &str, language: &str| -> Option<f64> {
-        let way = ways.iter().find(|way| way.name == name)?;
-        let all = way.measured.iter().map(|one| one.languages.get(language).copied());
+        let Way { way, .. } = ways.iter().find(|one| one.way.name == name)?;
+        let all = way.samples.iter().map(|sample| languages(sample).get(language).copied());
         Some(median(&all.collect::<Option<Vec<f64>>>()?))
     };
     let mut text = "\n| language | hipcc and clang | gfxpack | times less CPU |\n\
@@ -220,28 +216,30 @@ fn by_language(ways: &[Way]) -> String {
 
 /// Where a cold build's CPU time goes.
 fn profile(ways: &[Way]) -> String {
-    let Some(way) = ways.iter().find(|way| way.name == "gfxpack") else { return String::new() };
+    let Some(Way { way, .. }) = ways.iter().find(|one| one.way.name == "gfxpack") else {
+        return String::new();
+    };
     let part =
-        |of: &dyn Fn(&Measured) -> f64| median(&way.measured.iter().map(of).collect::<Vec<f64>>());
-    let whole = part(&|one| one.cpu);
-    let kernels = |one: &Measured| one.languages.values().sum::<f64>();
-    let shared = |one: &Measured| one.shared.values().sum::<f64>();
+        |of: &dyn Fn(&Sample) -> f64| median(&way.samples.iter().map(of).collect::<Vec<f64>>());
+    let whole = way.cpu();
+    let kernels = |one: &Sample| languages(one).values().sum::<f64>();
+    let shared = |one: &Sample| told(one, &["prepared"], "what");
     let mut text =
         "\n| part of a cold build | CPU seconds | share |\n| --- | ---: | ---: |\n".to_owned();
     let mut row = |name: &str, seconds: f64| {
         text.push_str(&format!("| {name} | {seconds:.2} | {:.1} % |\n", 100.0 * seconds / whole));
     };
     for (language, name) in [("hip", "HIP"), ("opencl-c", "OpenCL C"), ("assembly", "assembly")] {
-        let of = |one: &Measured| one.languages.get(language).copied().unwrap_or_default();
+        let of = |one: &Sample| languages(one).get(language).copied().unwrap_or_default();
         row(&format!("the compiler on kernels in {name}"), part(&of));
     }
     row(
         "precompiling headers, and trying that",
-        part(&|one| one.shared.get("precompiled-headers").copied().unwrap_or_default()),
+        part(&|one| shared(one).get("precompiled-headers").copied().unwrap_or_default()),
     );
     row(
         "the rest: asking drivers, digests, staging, storing, assembling, verifying",
-        part(&|one| one.cpu - kernels(one) - shared(one)),
+        part(&|one| one.cpu - kernels(one) - shared(one).values().sum::<f64>()),
     );
     row("above the compiler's work on kernels", part(&|one| one.cpu - kernels(one)));
     text
@@ -277,7 +275,7 @@ impl Ground {
         Ok(commands.lines().count())
     }
 
-    fn measure(&self, sh: &Shell, way: &Run) -> anyhow::Result<Measured> {
+    fn measure(&self, sh: &Shell, way: &Run) -> anyhow::Result<Sample> {
         let (stage, cores) = (self.dir.join("stage"), &self.cores);
         let (cache, objects) = (self.dir.join("cache"), stage.join("objects"));
         if matches!(way, Run::Xargs | Run::Make) {
@@ -286,20 +284,26 @@ impl Ground {
         }
         match way {
             Run::Xargs => {
-                let mut all = Measured::default();
+                let mut all = Sample::default();
                 for language in LANGUAGES.iter().filter(|language| stage.join(language).is_file()) {
                     let _in_stage = sh.push_dir(&stage);
                     let xargs = "xargs -a \"$0\" -d '\\n' -n 1 -P \"$1\" sh -c";
                     let one = run_to_any_end(cmd!(sh, "sh -c {xargs} {language} {cores}"))?;
                     all.seconds += one.seconds;
                     all.cpu += one.cpu;
-                    all.languages.insert((*language).to_owned(), one.cpu);
+                    // As gfxpack tells it.
+                    let milliseconds = 1000.0 * one.cpu;
+                    let message = json!({
+                        "type": "job-finished", "language": language,
+                        "cpu_milliseconds": milliseconds,
+                    });
+                    all.output.push_str(&format!("{message}\n"));
                 }
                 Ok(all)
             }
             Run::Make => {
                 let _in_stage = sh.push_dir(&stage);
-                Ok(run_to_any_end(cmd!(sh, "make -k -s -j {cores}"))?.into())
+                run_to_any_end(cmd!(sh, "make -k -s -j {cores}"))
             }
             Run::Cold(options) => {
                 sh.remove_path(&cache)?;
@@ -308,35 +312,20 @@ impl Ground {
             Run::Warm => self.build(sh, &[]),
             Run::Plan => {
                 let (gfxpack, inputs) = (&self.gfxpack, &self.inputs);
-                Ok(run(cmd!(sh, "{gfxpack} plan {inputs...} --cache-dir {cache}"))?.into())
+                run(cmd!(sh, "{gfxpack} plan {inputs...} --cache-dir {cache}"))
             }
         }
     }
 
-    fn build(&self, sh: &Shell, options: &[&str]) -> anyhow::Result<Measured> {
+    fn build(&self, sh: &Shell, options: &[&str]) -> anyhow::Result<Sample> {
         let (gfxpack, inputs, cache) = (&self.gfxpack, &self.inputs, self.dir.join("cache"));
         let out = self.dir.join("out");
         sh.remove_path(&out)?;
-        let sample = run(cmd!(
+        run(cmd!(
             sh,
             "{gfxpack} build {inputs...} {options...} --cache-dir {cache} --out {out}
              --allow-partial --message-format json"
-        ))?;
-        let said = sample.output.clone();
-        let mut measured = Measured::from(sample);
-        for line in said.lines() {
-            let message: Value = serde_json::from_str(line)?;
-            let cpu = message["cpu_milliseconds"].as_f64().unwrap_or_default() / 1000.0;
-            let word = |name: &str| message[name].as_str().unwrap_or_default().to_owned();
-            match message["type"].as_str() {
-                Some("job-finished" | "job-failed") => {
-                    *measured.languages.entry(word("language")).or_default() += cpu;
-                }
-                Some("prepared") => *measured.shared.entry(word("what")).or_default() += cpu,
-                _ => {}
-            }
-        }
-        Ok(measured)
+        ))
     }
 
     /// Compares what xargs or make left with the rows of gfxpack's kdb.
