@@ -134,7 +134,8 @@ impl<'a> Dist<'a> {
         progress: &dyn Progress,
     ) -> Result<FinishedDist> {
         let (prepared, options) = (&self.prepared, &self.options.build);
-        let signer = settings.as_ref().map(PackageSettings::signer).transpose()?.flatten();
+        let packaging = settings.as_ref().map(|settings| settings.options);
+        let signer = packaging.map(packages::signer).transpose()?.flatten();
         report::check(options)?;
         let remote = RemoteBackends::connect(options)?;
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
@@ -252,13 +253,6 @@ pub struct PackageSettings<'a> {
     options: &'a PackageOptions,
     release: Release,
     shipped: Shipped,
-}
-
-impl PackageSettings<'_> {
-    fn signer(&self) -> Result<Option<Signer>> {
-        let key = self.options.sign_key.as_deref();
-        Ok(key.map(|key| Signer::new(key, self.release.source_date_epoch)).transpose()?)
-    }
 }
 
 impl FinishedDist {

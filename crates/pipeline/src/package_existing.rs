@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
 use gfxpack_model::Target;
-use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_process::temporary_dir;
 
@@ -83,10 +82,7 @@ impl PackageKdbs<'_> {
         }
         let shipped = Shipped::find(&self.options.tuning, &targets, progress)?;
         std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
-        let signer = match (&self.options.sign_key, kdbs.first()) {
-            (Some(key), Some((_, release))) => Some(Signer::new(key, release.source_date_epoch)?),
-            _ => None,
-        };
+        let signer = packages::signer(self.options)?;
         let signer = signer.as_ref();
         let of_kdbs: Vec<(&MadeKdb, Release)> =
             kdbs.iter().map(|(kdb, release)| (kdb, release.clone())).collect();

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_model::package::PackageSpec;
 use gfxpack_model::{InstallLayout, KernelFileFormat, Target};
+use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::{self, Contents, Family, Release, SourceLicense};
-
 use gfxpack_process::temporary_dir;
 
 use crate::build::MadeKdb;
@@ -89,6 +89,12 @@ fn licenses(
         ));
     }
     licenses
+}
+
+/// What signs the packages, if they are to be signed.
+pub(crate) fn signer(options: &PackageOptions) -> Result<Option<Signer>> {
+    let key = options.sign_key.as_deref();
+    Ok(key.map(|key| Signer::new(key, options.source_date_epoch)).transpose()?)
 }
 
 /// What all packages of this run have in common.
