@@ -30,8 +30,6 @@ pub(crate) struct CheckKdb {
     /// have some, or performance and find databases. - reads stdin; repeatable
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub(crate) problems: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) library: LibraryArgs,
     /// The GPU that MIOpen is told it runs on; repeatable, or with commas
     /// [default: as the kdbs' names say, with every known compute-unit count]
     #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
@@ -39,6 +37,8 @@ pub(crate) struct CheckKdb {
     /// Processes at once [default: one per processor]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) library: LibraryArgs,
     #[command(flatten)]
     pub(crate) cache: CacheDir,
 }
