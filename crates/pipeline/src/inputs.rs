@@ -21,7 +21,7 @@ use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::license::LicensePolicy;
 use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{InputFault, Location, device_wide};
+use gfxpack_plan::{InputError, InputFault, Location, device_wide};
 
 use crate::ask::LibraryAnswer;
 use crate::error::{self, Error, Result};

@@ -13,9 +13,11 @@ use gfxpack_model::digest::Hasher;
 
 use super::FileState;
 use super::answer::{Answer, Query};
-use super::place::PROC;
 use crate::Timestamp;
 use crate::file_digest::{FileDigests, Identity};
+
+/// What shows each process what is its own.
+pub(super) const PROC: &str = "/proc";
 
 /// So many links are followed in a path.
 ///

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
+use super::looks::PROC;
 use super::{Ask, Looks, What};
 
 /// Where things lie, for one run. Directories are absolute and without links;
@@ -42,9 +43,6 @@ pub enum Judgement {
     /// The run wrote, or tried to, where it may not.
     Writes(PathBuf),
 }
-
-/// What shows each process what is its own.
-pub(super) const PROC: &str = "/proc";
 
 /// Which asks of a path of the system's own are of no matter.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::place::PROC;
+use super::looks::PROC;
 use super::{Answer, Ask, Class, FileState, Judgement, Looks, Places, Query, Record, What};
 use crate::Timestamp;
 

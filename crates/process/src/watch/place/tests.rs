@@ -104,12 +104,12 @@ fn links_lead_to_where_they_lead() {
 #[test]
 fn links_from_elsewhere_into_the_toolchain_are_remembered() {
     let header = "/usr/include/hip/hip_version.h";
-    let (link, dir) = (|| "/data/l.h".into(), || "/home/hip".into());
+    let (link, dir) = (|| "/data/l.h".into(), || "/opt/hip".into());
     let cases: Vec<(&str, &str, What, End, Judgement)> = vec![
         ("/data/l.h", header, open(READ), File, Present(link())),
         ("/data/l.h", "/usr/include/hip/none.h", What::Stat, NO_ENTRY, Absent(link())),
-        ("/home/hip", "/usr/include/hip", What::Stat, Dir, Directory(dir())),
-        ("/home/hip", "/usr/include/hip", What::List, Dir, Listing(dir())),
+        ("/opt/hip", "/usr/include/hip", What::Stat, Dir, Directory(dir())),
+        ("/opt/hip", "/usr/include/hip", What::List, Dir, Listing(dir())),
         // Steps up may be taken behind a link.
         (
             "/usr/include/hip/../l.h",
