@@ -8,13 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_launch::{
-    self as launch, Direct, Run, TemplateValues, depfile_paths, searched, with_searched,
+    self as launch, Direct, Run, TemplateValues, depfile_paths, searched_twice, with_searched,
 };
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
-    Answer, Answers, Ask, Class, FileState, Place, Places, Process, Record, Settled, Unwatched,
-    What, driver_places, settle, tidy_path,
+    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What,
+    driver_places, settle, tidy_path,
 };
 use gfxpack_process::{End, FileError, Timestamp};
 use gfxpack_toolchain::Toolchain;
@@ -67,7 +67,9 @@ pub(crate) fn judge(
         let name = unknown.display();
         return Ok(Judged::Unknown(format!("`{name}` ran, which is not of its toolchain")));
     }
-    if let Some(dir) = searched_twice(context, job, stage, &records) {
+    let own_place = |dir: &Path| context.sources.place(job.source, dir);
+    let twice = records.iter().find_map(|record| searched_twice(record, stage.dir(), own_place));
+    if let Some(dir) = twice {
         return Ok(Judged::Searches(dir));
     }
     let direct = context.direct(job);
@@ -253,34 +255,6 @@ fn unknown_program(
         .filter(|process| process.class != Class::Other)
         .flat_map(|process| process.libraries.iter().chain([&process.program]));
     ran.find(|file| !is_known(file)).cloned()
-}
-
-/// A directory that a compiler searches for headers by itself, where it is an
-/// include directory of the sources, too.
-fn searched_twice(
-    context: &BuildContext<'_>,
-    job: &Job,
-    stage: &Stage,
-    records: &[&Record],
-) -> Option<PathBuf> {
-    records.iter().find_map(|record| {
-        let compiler = record.processes.iter().position(|it| it.class == Class::Compiler)?;
-        let dirs = searched(&record.processes[compiler].arguments);
-        let own: HashSet<_> = dirs
-            .filter(|dir| dir.is_relative())
-            .filter_map(|dir| context.sources.place(job.source, dir))
-            .collect();
-        // It looks at all that it searches before it opens a source.
-        let is_source =
-            |ask: &Ask| matches!(ask.what, What::Open { .. }) && ask.path.starts_with(stage.dir());
-        let asks = record.asks.iter().filter(|ask| ask.process == compiler);
-        let mut looks = asks.take_while(|ask| !is_source(ask));
-        let is_own = |ask: &&Ask| {
-            let place = ask.file.filter(FileState::is_dir).map(|file| file.identity.place());
-            place.is_some_and(|place| own.contains(&place))
-        };
-        looks.find(is_own).map(|ask| ask.path.clone())
-    })
 }
 
 /// Whether a driver ran other commands than those that it says it would run.

@@ -40,4 +40,4 @@ pub use launcher::{Command, Launcher, Place, ReadBefore, Run, SourceFiles};
 pub use session::Session;
 pub use shortcuts::{Shortcut, Shortcuts};
 pub use template::{CommandTemplate, Define, Defines, TemplateValues, Word};
-pub use watching::{ToolchainPlaces, with_searched};
+pub use watching::{ToolchainPlaces, searched_twice, with_searched};

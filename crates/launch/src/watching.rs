@@ -1,10 +1,10 @@
 //! What a toolchain's programs may read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Language;
-use gfxpack_process::watch::{Looks, Place, Places, Process};
+use gfxpack_process::watch::{Ask, Class, FileState, Looks, Place, Places, Process, Record, What};
 use gfxpack_toolchain::Toolchain;
 
 use crate::arguments::searched;
@@ -54,4 +54,28 @@ pub fn with_searched<'r>(
     let dirs = compilers.into_iter().flat_map(|process| searched(&process.arguments));
     dirs.filter(|dir| dir.is_absolute())
         .fold(places, |places, dir| places.with(Place::Readable, looks.real(dir)))
+}
+
+/// A directory that a compiler searches for headers by itself, where an include
+/// directory of its sources is the same one. The sources lie in the directory
+/// `stage`; `place` gives device and inode of what its directories stand for.
+#[must_use]
+pub fn searched_twice(
+    record: &Record,
+    stage: &Path,
+    place: impl Fn(&Path) -> Option<(u64, u64)>,
+) -> Option<PathBuf> {
+    let compiler = record.processes.iter().position(|it| it.class == Class::Compiler)?;
+    let dirs = searched(&record.processes[compiler].arguments).filter(|dir| dir.is_relative());
+    let own: HashSet<(u64, u64)> = dirs.filter_map(place).collect();
+    // It looks at all that it searches before it opens a source.
+    let is_source =
+        |ask: &Ask| matches!(ask.what, What::Open { .. }) && ask.path.starts_with(stage);
+    let asks = record.asks.iter().filter(|ask| ask.process == compiler);
+    let mut looks = asks.take_while(|ask| !is_source(ask));
+    let is_own = |ask: &&Ask| {
+        let place = ask.file.filter(FileState::is_dir).map(|file| file.identity.place());
+        place.is_some_and(|place| own.contains(&place))
+    };
+    looks.find(is_own).map(|ask| ask.path.clone())
 }
