@@ -140,6 +140,8 @@ mod tests {
         assert!(error(io::ErrorKind::IsADirectory).is_usage());
         let full = error(io::ErrorKind::StorageFull);
         assert!(!full.is_usage() && full.hint().starts_with("make room"));
+        let denied = error(io::ErrorKind::PermissionDenied).hint();
+        assert!(denied.starts_with("check its permissions"), "no other directory helps: {denied}");
         assert_eq!(full.to_string(), "failed to read `/p`");
         assert!(!FileError::scratch(path)(io::ErrorKind::NotFound.into()).is_usage());
     }
