@@ -8,7 +8,7 @@ use gfxpack_tests::casd::Casd;
 use gfxpack_tests::project::{Project, tool};
 use serde_json::Value;
 
-use super::lab::{every_language, merge, plan};
+use super::lab::{every_language, merge, plan, started};
 use super::slurm;
 
 const TARGETS: &str = "gfx906_60,gfx906_64";
@@ -134,4 +134,38 @@ fn a_stored_plan_is_the_same_whatever_the_order_of_keys() {
     }
     assert!(plans[0] == plans[1]);
     assert!(plans[0].iter().any(|(name, _)| name == "jobs.jsonl"));
+}
+
+/// Files above a directory of headers, and above a source.
+#[test]
+fn plans_name_what_is_included_by_way_of_parent_directories() {
+    let project = Project::new();
+    let manifest = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+                    include-dirs = [\"deep/inc\"]\n[[kernel]]\nsource = \"sub/k.cl\"\n";
+    project.write("kernels.toml", manifest);
+    project.write("sub/k.cl", "#include \"../x.h\"\n#include <y.h>\n__kernel void k() {}\n");
+    project.write("x.h", "// above the source\n");
+    project.write("deep/inc/y.h", "#include \"../z.h\"\n");
+    project.write("deep/z.h", "// above the directory of headers\n");
+    let target = ["--target", "gfx906"];
+
+    // However little is carried, what sources name is told.
+    plan(&project, &[&target[..], &["--carry", "0"]].concat());
+    let json = ["--message-format", "json", "--plan", "plan"];
+    let build = |more: &[&str]| {
+        let run = project.run(&[&["build"][..], &json, more].concat()).expect_code(0);
+        started(&run)
+    };
+    assert_eq!(build(&["--shard", "1/1", "--out", "s", "--cache-dir", "c"]), 1);
+    merge(&project, &["s"], &[]).expect_code(0);
+    assert_eq!(build(&["--out", "o", "--cache-dir", "c"]), 0, "it is kept");
+
+    let inputs = ["plan", "--manifest", "kernels.toml", "--target", "gfx906"];
+    project.run(&[&inputs[..], &["--stage", "staged"]].concat()).expect_code(0);
+    let objects = || project.tree("staged/objects").len();
+    assert_eq!(objects(), 0);
+    tool("sh", &["commands"], &project.path().join("staged"));
+    assert_eq!(objects(), 1);
+    let source = project.tree("staged/source-0");
+    assert!(source.iter().any(|(name, _)| name == "deep/z.h"), "{source:?}");
 }
