@@ -123,7 +123,7 @@ impl Places {
 
     /// What an ask means. `real` is what its path leads to without links, by
     /// whoever can look: for a path that is absent, the name below what is
-    /// there of it; for one that leads through [`PROC`], anything in that.
+    /// there of it; for one that leads through `/proc`, anything in that.
     ///
     /// A file that was opened tells itself where it lies, and is believed.
     #[must_use]

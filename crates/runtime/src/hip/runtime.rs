@@ -3,7 +3,9 @@
 use std::ffi::{CStr, c_int};
 use std::path::Path;
 
-use super::error::{HipError, LIBRARY_NAMES};
+use super::error::HipError;
+#[cfg(not(feature = "hip-sys"))]
+use super::error::LIBRARY_NAMES;
 use super::library::{self, Functions, GetText, Layout};
 use crate::device::kinds::{Device, Source};
 use crate::device::name::parse_name;
