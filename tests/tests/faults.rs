@@ -189,10 +189,11 @@ fn an_interrupt_stops_compilers_and_says_how_to_go_on() {
 /// that is wanted, and prints what was shown.
 const ON_A_TERMINAL: &str = r#"
 import glob, os, pty, signal, sys
-interrupt, command = sys.argv[1] == "interrupt", sys.argv[2:]
+interrupt, path, command = sys.argv[1] == "interrupt", sys.argv[2], sys.argv[3:]
 child, terminal = pty.fork()
 if child == 0:
-    os.execv(command[0], command)
+    # Python's own launcher may have put another PATH there.
+    os.execve(command[0], command, {**os.environ, "PATH": path})
 def stored():
     objects = glob.glob("cache/v4/objects/**/*", recursive=True)
     return any(os.path.isfile(path) for path in objects)
@@ -218,6 +219,7 @@ fn on_a_terminal(project: &Project, term: &str, how: &str, arguments: &[&str]) -
     let mut python = command("python3");
     python
         .args(["-c", ON_A_TERMINAL, how])
+        .arg(std::env::var_os("PATH").expect("where hipcc is"))
         .arg(gfxpack_tests::project::binary())
         .args(arguments)
         .env("GFXPACK_CACHE_DIR", project.path().join("cache"))

@@ -116,7 +116,8 @@ pub fn io_hint(error: &io::Error) -> &'static str {
     use io::ErrorKind;
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            "make room on that disk, or choose another directory; what is compiled already is kept"
+            "make room on that disk, or choose another directory (--cache-dir, --out); what is \
+             compiled already is kept"
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "check its permissions, or choose a path that you may use"

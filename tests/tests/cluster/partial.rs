@@ -131,9 +131,11 @@ fn a_missing_shard_is_marked_and_blocks_packages() {
     for index in &shards {
         shard(&project, &format!("{index}/4"), "s", &[]).expect_code(0);
     }
-    let has_jobs =
-        |index: &&u32| project.text(&format!("s/shard-{index}-of-4.manifest")).contains("\"ok\"");
-    let gone = shards.iter().find(has_jobs).expect("some shard has jobs");
+    let jobs = |index: u32| {
+        project.text(&format!("s/shard-{index}-of-4.manifest")).matches("\"ok\"").count()
+    };
+    let gone = shards.into_iter().find(|index| jobs(*index) > 0).expect("some shard has jobs");
+    let lost = jobs(gone);
     fs::remove_file(project.path().join(format!("s/shard-{gone}-of-4.manifest"))).unwrap();
     merge(&project, &["s"], &[]).expect_code(2);
     let run = merge(&project, &["s"], &["--allow-partial"]).expect_code(0);
@@ -143,5 +145,5 @@ fn a_missing_shard_is_marked_and_blocks_packages() {
     let package =
         ["package", "merged/kdb/gfx906_60.kdb", "--out", "packages", "--format", "tar.gz"];
     let refused = project.run(&package).expect_code(100);
-    assert!(refused.stderr.contains("it lacks 1 kernel"), "{}", refused.stderr);
+    assert!(refused.stderr.contains(&format!("it lacks {lost} kernel")), "{}", refused.stderr);
 }
