@@ -339,6 +339,25 @@ fn headers_of_neither_hip_nor_the_language_are_not_precompiled() {
     assert_eq!(made, [(false, false), (true, true)], "the compiler's own alone");
 }
 
+/// No other build may use it meanwhile, nor try it again.
+#[test]
+fn a_precompiled_header_that_failed_its_trial_is_kept_as_one_that_is_not_to_be_used() {
+    let project = Project::new();
+    project.write("k.cpp", &format!("#include <hip/hip_runtime.h>\n{KERNEL}"));
+    let keys = (2..5).map(|factor| {
+        // Debug information differs with a header.
+        let args = format!(" -DFACTOR={factor} -g -mcpu=gfx906");
+        format!("{}\n", json!({ "kernel_name": "k.cpp.o", "kernel_args": args }))
+    });
+    project.write("keys.jsonl", &keys.collect::<String>());
+    let arguments = ["--keys", "keys.jsonl", "--source-dir", ".", "--target", "gfx906"];
+    same_both_ways(&project, &arguments);
+    let kept = project.tree("short-cache/v4/headers");
+    let mut headers = kept.iter().filter(|(name, _)| name.ends_with(".pch"));
+    assert!(files(&project, "short-cache/v4/headers", ".pch") > 0);
+    assert!(headers.all(|(_, bytes)| bytes.is_empty()));
+}
+
 /// The kdbs of a build: paths and bytes.
 type Kdbs = Vec<(String, Vec<u8>)>;
 

@@ -71,14 +71,14 @@ impl BuildContext<'_> {
     /// What the user should hear of compilers that could not be watched.
     pub(crate) fn unwatched_warning(&self) -> Option<String> {
         let (count, reason) = &*self.unwatched.lock().expect("no panic inside");
-        let (kernels, they_were, them) = match count {
-            1 => ("1 kernel".to_owned(), "it was", "it"),
-            _ => (format!("{count} kernels"), "they were", "them"),
+        let (kernels_rest, them) = match count {
+            1 => ("1 kernel rests".to_owned(), "it"),
+            _ => (format!("{count} kernels rest"), "them"),
         };
         reason.as_ref().map(|reason| {
             format!(
-                "{kernels} could not be watched while {they_were} compiled, so the next build \
-                 compiles {them} again: {reason}"
+                "it is not known what {kernels_rest} on, so the next build compiles {them} again: \
+                 {reason}"
             )
         })
     }

@@ -158,7 +158,8 @@ impl<'a> Drivers<'a> {
         }
         let toolchain = &self.toolchains[command.toolchain.0];
         let program = toolchain.program(command.program).as_os_str().as_encoded_bytes();
-        let hasher = Hasher::new("gfxpack driver 1").field(program);
+        let rocm = toolchain.rocm.as_os_str().as_encoded_bytes();
+        let hasher = Hasher::new("gfxpack driver 2").field(program).field(rocm);
         let driver = of_environment(hasher, toolchain).finish();
         CommandNames { anywhere: driver, here: driver }
     }

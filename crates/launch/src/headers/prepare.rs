@@ -334,14 +334,16 @@ impl<'a> Headers<'a> {
                 None
             }
         };
-        let Some(CacheEntry::Header(made)) = made else {
+        let Some((made, record)) = made else {
             tracing::debug!(output = output.stderr, "no precompiled header");
             return Ok(None);
         };
         if self.same_both_ways(index, commands, recipe, &made)? {
-            return Ok(Some(*made));
+            recipe.write_record(&record)?;
+            return Ok(Some(made));
         }
-        recipe.forget();
+        fs::remove_file(&made.file).ok();
+        recipe.keep_unfit(record)?;
         Ok(None)
     }
 

@@ -34,7 +34,7 @@ pub(crate) enum CacheEntry {
 
 /// What is written beside a precompiled header.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct HeaderRecord {
+pub(crate) struct HeaderRecord {
     sha256: Digest,
     files: BTreeSet<PathBuf>,
     answers: Answers,
@@ -121,6 +121,9 @@ impl Recipe {
         [self.record(), self.source(), file].iter().for_each(|file| {
             touch(file);
         });
+        if record.sha256 == Digest::of(&[]) {
+            return Some(CacheEntry::Unfit);
+        }
         self.header(record, toolchain)
     }
 
@@ -138,7 +141,8 @@ impl Recipe {
         read_sealed(&self.record())
     }
 
-    fn write_record(&self, record: &HeaderRecord) -> Result<(), FileError> {
+    /// Has other builds find the header of that record, which was tried.
+    pub(crate) fn write_record(&self, record: &HeaderRecord) -> Result<(), FileError> {
         let path = self.record();
         match write_sealed(&path, record) {
             // With a path that is no text, it is made anew by the next build.
@@ -185,7 +189,9 @@ impl Recipe {
         told: BTreeMap<String, bool>,
     ) -> Result<(), FileError> {
         header.built.extend(told);
-        let Some(mut record) = self.read_record() else { return Ok(()) };
+        // Another build may have put that of its header there.
+        let own = self.read_record().filter(|record| self.file(record.sha256) == header.file);
+        let Some(mut record) = own else { return Ok(()) };
         record.built.clone_from(&header.built);
         self.write_record(&record)
     }
@@ -228,8 +234,9 @@ impl Recipe {
         }))
     }
 
-    /// Takes what was made in the scratch directory to its place; `None` where
-    /// it is not known what that rests on.
+    /// Takes what was made in the scratch directory to its place, where no build
+    /// finds it before its record is written; `None` where it can't stand for its
+    /// headers, or it is not known what it rests on.
     pub(crate) fn keep(
         &self,
         scratch: &Path,
@@ -237,7 +244,7 @@ impl Recipe {
         asked: &watch::Record,
         settled: Settled,
         looks: &Looks<'_>,
-    ) -> Result<Option<CacheEntry>, FileError> {
+    ) -> Result<Option<(PrecompiledHeader, HeaderRecord)>, FileError> {
         if let Some(path) = settled.unknown().or(settled.writes.as_deref()) {
             tracing::debug!(path = %path.display(), "no precompiled header that rests on this");
             return Ok(None);
@@ -265,28 +272,23 @@ impl Recipe {
             names,
             built: BTreeMap::new(),
         };
-        let keep = |bytes: &[u8], record: &HeaderRecord| {
-            let file = self.file(record.sha256);
-            write_atomic(&file, &[bytes]).map_err(FileError::io("write", &file))?;
-            self.write_record(record)
-        };
-        let kept = self.header(record.clone(), toolchain);
-        match &kept {
-            Some(CacheEntry::Header(_)) => keep(&bytes, &record)?,
-            Some(CacheEntry::Unfit) => {
-                keep(&[], &HeaderRecord { sha256: Digest::of(&[]), ..record })?
+        match self.header(record.clone(), toolchain) {
+            Some(CacheEntry::Header(header)) => {
+                write_atomic(&header.file, &[&bytes])
+                    .map_err(FileError::io("write", &header.file))?;
+                Ok(Some((*header, record)))
             }
-            None => {}
+            Some(CacheEntry::Unfit) => self.keep_unfit(record).map(|()| None),
+            None => Ok(None),
         }
-        Ok(kept)
     }
 
-    /// Forgets it: it does not give the same bytes.
-    pub(crate) fn forget(&self) {
-        let header = self.read_record().map(|record| self.file(record.sha256));
-        for file in [self.record(), self.source()].into_iter().chain(header) {
-            fs::remove_file(file).ok();
-        }
+    /// Keeps that it can't stand for its headers.
+    pub(crate) fn keep_unfit(&self, record: HeaderRecord) -> Result<(), FileError> {
+        let record = HeaderRecord { sha256: Digest::of(&[]), ..record };
+        let file = self.file(record.sha256);
+        write_atomic(&file, &[]).map_err(FileError::io("write", &file))?;
+        self.write_record(&record)
     }
 }
 
