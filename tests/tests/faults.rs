@@ -216,10 +216,11 @@ sys.exit(os.waitstatus_to_exitcode(status))
 "#;
 
 fn on_a_terminal(project: &Project, term: &str, how: &str, arguments: &[&str]) -> Run {
+    let (_, path) = std::env::vars_os().find(|(name, _)| name == "PATH").expect("where hipcc is");
     let mut python = command("python3");
     python
         .args(["-c", ON_A_TERMINAL, how])
-        .arg(std::env::var_os("PATH").expect("where hipcc is"))
+        .arg(path)
         .arg(gfxpack_tests::project::binary())
         .args(arguments)
         .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
