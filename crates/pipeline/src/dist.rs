@@ -265,10 +265,7 @@ impl FinishedDist {
             return Ok(());
         }
         let kernels: u64 = self.kdbs.iter().map(|kdb| kdb.kernels).sum();
-        let reasons = match self.summary.failures.len() {
-            0 => "what they lack is told above",
-            _ => "see the compiler's output above",
-        };
+        let reasons = "the reasons are told above";
         let total = kernels as usize + self.missing;
         Err(error::incomplete(self.missing, total, reasons, packages))
     }
