@@ -107,8 +107,7 @@ pub(crate) fn judge(
         return Ok(judged);
     }
     let shared = run.read_before.iter().flat_map(|before| before.answers.iter().cloned()).collect();
-    let object = fs::read(place.output).unwrap_or_default();
-    let commands = Some(context.drivers.names(&command_of(job)).of_object(&object, toolchain));
+    let commands = Some(context.drivers.name(&command_of(job)));
     let admitted = admitted(context, &asked.system);
     let system = Answers::new(asked.system, context.looks);
     let sources = stage.answers(context.sources, asked.sources);
@@ -145,21 +144,18 @@ struct Asked {
 impl Asked {
     /// What a run means of which nothing can be kept.
     fn without_object(&mut self) -> Option<Judged> {
-        if self.again {
-            return Some(Judged::Again);
-        }
-        if let Some(path) = self.writes.take() {
-            return Some(Judged::Writes(path));
-        }
-        if let Some(path) = self.reads.take() {
-            return Some(Judged::Reads(path));
-        }
-        if !self.fresh.is_empty() {
-            return Some(Judged::AgainAfter(std::mem::take(&mut self.fresh)));
-        }
-        let path = self.changed.take()?;
-        let name = path.display();
-        Some(Judged::Unknown(format!("`{name}` changed while it was compiled, or just before")))
+        let fresh = std::mem::take(&mut self.fresh);
+        self.again
+            .then_some(Judged::Again)
+            .or_else(|| self.writes.take().map(Judged::Writes))
+            .or_else(|| self.reads.take().map(Judged::Reads))
+            .or_else(|| (!fresh.is_empty()).then_some(Judged::AgainAfter(fresh)))
+            .or_else(|| {
+                let changed = self.changed.take()?;
+                let name = changed.display();
+                let reason = format!("`{name}` changed while it was compiled, or just before");
+                Some(Judged::Unknown(reason))
+            })
     }
 
     fn take(
@@ -305,13 +301,12 @@ fn places(
 ) -> Places {
     let base = context.places[job.toolchain.0].for_language(job.language);
     let scratch = context.looks.real(place.scratch);
-    let mut places = base.with_stage(stage.dir()).with(Place::Scratch, scratch);
-    for file in run.read_before.iter().flat_map(|before| &before.own) {
-        places = places.with_linked(Place::Covered, file, context.looks);
-    }
+    let places = base.with_stage(stage.dir()).with(Place::Scratch, scratch);
+    let headers = run.read_before.iter().flat_map(|before| &before.own);
+    let cover = |all: Places, file: &PathBuf| all.with_linked(Place::Covered, file, context.looks);
     let compilers = records.iter().flat_map(|record| &record.processes);
     let compilers = compilers.filter(|process| process.class == Class::Compiler);
-    with_searched(places, compilers, context.looks)
+    with_searched(headers.fold(places, cover), compilers, context.looks)
 }
 
 /// Where a file elsewhere was read that has the content of one of the sources.

@@ -49,7 +49,8 @@ pub fn depfile_paths(text: &str) -> Vec<PathBuf> {
                 letters.next();
                 current.push('$');
             }
-            c if c.is_whitespace() => {
+            // Other white space is part of a name.
+            ' ' | '\n' => {
                 if !current.is_empty() {
                     paths.push(PathBuf::from(std::mem::take(&mut current)));
                 }
@@ -69,8 +70,8 @@ mod tests {
 
     #[test]
     fn depfiles_are_read_with_their_escapes() {
-        let text = "/w/o: a.cpp /usr/include/x.h \\\n  /opt/a\\ b/c$$.h\n";
-        let expected = ["a.cpp", "/usr/include/x.h", "/opt/a b/c$.h"].map(PathBuf::from);
+        let text = "/w/o: a.cpp /usr/include/x.h \\\n  /opt/a\\ b/c$$.h a\tb.h\n";
+        let expected = ["a.cpp", "/usr/include/x.h", "/opt/a b/c$.h", "a\tb.h"].map(PathBuf::from);
         assert_eq!(depfile_paths(text), expected);
         assert!(depfile_paths("").is_empty());
     }

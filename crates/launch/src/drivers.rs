@@ -42,29 +42,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(300);
 pub struct DriverCommands {
     /// One after the other; each begins when the one before it has succeeded.
     pub list: Vec<CommandTemplate>,
-    /// What names them.
-    pub names: CommandNames,
-}
-
-/// What names the commands of a driver, for whoever keeps what they made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CommandNames {
-    /// Wherever the toolchain lies.
-    pub anywhere: Digest,
-    /// Where it lies now.
-    pub here: Digest,
-}
-
-impl CommandNames {
-    /// What an object rests on: debug information and `__FILE__` in headers have
-    /// the toolchain's paths in it.
-    #[must_use]
-    pub fn of_object(&self, object: &[u8], toolchain: &Toolchain) -> Digest {
-        let own = toolchain.own_paths();
-        let mut own = own.iter().filter(|path| !path.is_empty());
-        let shows = own.any(|path| memchr::memmem::find(object, path.as_bytes()).is_some());
-        if shows { self.here } else { self.anywhere }
-    }
+    /// What names them, for whoever keeps what they made.
+    pub name: Digest,
 }
 
 /// A command's macros and what its driver would run.
@@ -152,16 +131,15 @@ impl<'a> Drivers<'a> {
     /// What names the commands of a command's driver; where only the driver knows
     /// them, what it is and its environment.
     #[must_use]
-    pub fn names(&self, command: &Command<'_>) -> CommandNames {
+    pub fn name(&self, command: &Command<'_>) -> Digest {
         if let Some((_, commands)) = self.direct(command) {
-            return commands.names;
+            return commands.name;
         }
         let toolchain = &self.toolchains[command.toolchain.0];
         let program = toolchain.program(command.program).as_os_str().as_encoded_bytes();
         let rocm = toolchain.rocm.as_os_str().as_encoded_bytes();
         let hasher = Hasher::new("gfxpack driver 2").field(program).field(rocm);
-        let driver = of_environment(hasher, toolchain).finish();
-        CommandNames { anywhere: driver, here: driver }
+        of_environment(hasher, toolchain).finish()
     }
 
     fn commands_of(
@@ -187,8 +165,8 @@ impl<'a> Drivers<'a> {
             tracing::debug!(?key, "the driver runs these commands itself");
         }
         list.map(|list| {
-            let (anywhere, here) = (digest(&list, &toolchain.own_paths()), digest(&list, &[]));
-            Arc::new(DriverCommands { names: CommandNames { anywhere, here }, list })
+            let name = digest(&list, toolchain.supplied_libs());
+            Arc::new(DriverCommands { list, name })
         })
     }
 
@@ -362,21 +340,20 @@ fn of_environment(hasher: Hasher, toolchain: &Toolchain) -> Hasher {
         .list(environment.iter().map(|(_, value)| value.as_encoded_bytes()))
 }
 
-/// Names commands, wherever these paths of a toolchain are: what lies there is
-/// named by the toolchain's own digest.
-fn digest(commands: &[CommandTemplate], own: &[String]) -> Digest {
-    let word = |word: &Word| match word {
-        Word::Text(text) => {
-            let text = own.iter().enumerate().fold(text.clone(), |text, (at, path)| {
-                if path.is_empty() { text } else { text.replace(path, &format!("{{{at}}}")) }
-            });
-            format!("{text:?}")
-        }
-        other => format!("{other:?}"),
+/// Names commands, wherever the directory of device libraries is that gfxpack
+/// made for them: the toolchain's digest names what lies there. All other paths
+/// count, since debug information shows them and sources can name them.
+fn digest(commands: &[CommandTemplate], supplied_libs: Option<&Path>) -> Digest {
+    let word = |word: &Word| match (word, supplied_libs) {
+        (Word::Text(text), Some(libs)) => match Path::new(text).strip_prefix(libs) {
+            Ok(below) => format!("{{}}{below:?}"),
+            Err(_) => format!("{word:?}"),
+        },
+        _ => format!("{word:?}"),
     };
     let lists = commands.iter().map(|command| {
         let words: Vec<String> = command.words.iter().map(word).collect();
-        Hasher::new("gfxpack command 1").list(words.iter().map(String::as_bytes)).finish()
+        Hasher::new("gfxpack command 2").list(words.iter().map(String::as_bytes)).finish()
     });
     Hasher::new("gfxpack commands of a driver 1").list(lists).finish()
 }

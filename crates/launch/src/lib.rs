@@ -33,7 +33,7 @@ mod wrappers;
 
 pub use arguments::{depfile_paths, searched};
 pub use driver_launcher::DriverLauncher;
-pub use drivers::{CommandNames, Direct, DriverCommands, Drivers};
+pub use drivers::{Direct, DriverCommands, Drivers};
 pub use fast_launcher::FastLauncher;
 pub use headers::HeaderOptions;
 pub use launcher::{Command, Launcher, Place, ReadBefore, Run, SourceFiles};

@@ -46,7 +46,8 @@ impl CommandKey {
         let mut arguments: Vec<&str> = command.arguments.iter().collect();
         let main = arguments.pop()?;
         let by_hipcc = command.program == Program::Hipcc;
-        if by_hipcc && wrappers::reads_word(main) {
+        // What looks like an option says nothing of other sources.
+        if main.starts_with('-') || by_hipcc && wrappers::reads_word(main) {
             return None;
         }
         let mut words = Vec::new();

@@ -271,14 +271,11 @@ impl Toolchain {
         &self.files
     }
 
-    /// Paths of its own that stand in commands, the longest first where one is
-    /// within another.
+    /// The directory of its device libraries with what is supplied, which lies
+    /// in the cache; none where nothing is.
     #[must_use]
-    pub fn own_paths(&self) -> [String; 4] {
-        let resource_dir = self.covered.iter().find(|dir| dir.ends_with("include"));
-        let resource_dir = resource_dir.and_then(|dir| dir.parent()).unwrap_or(Path::new(""));
-        [&self.clang, self.device_libs.as_path(), resource_dir, &self.installed_libs]
-            .map(|path| path.display().to_string())
+    pub fn supplied_libs(&self) -> Option<&Path> {
+        (!self.supplied.is_empty()).then_some(&*self.device_libs)
     }
 
     /// The files and directories of the digest that decides a language's

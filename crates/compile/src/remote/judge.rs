@@ -4,7 +4,7 @@
 //! same: each file that it read is here, with the content that was sent, and
 //! what it looked for in vain is not here either.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_launch::with_searched;
@@ -12,7 +12,8 @@ use gfxpack_model::Digest;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::Timestamp;
 use gfxpack_process::watch::{
-    Answer, Answers, Ask, Class, Judgement, Place, Places, Query, RECORD_LIMIT, Record, tidy_path,
+    Answer, Answers, Ask, Class, Judgement, Place, Places, Process, Query, RECORD_LIMIT, Record,
+    tidy_path,
 };
 
 use super::action::{SCRATCH, SYSTEM};
@@ -33,20 +34,16 @@ pub(crate) struct Elsewhere<'a> {
 /// What is sent beside the sources and named by the toolchain's digest.
 const COVERED: [&str; 3] = ["bin", "lib", "files"];
 
-/// Answers about the system, and about the sources.
-type Both = (Answers, Answers);
-
 /// Why an object is not taken, in words.
 type Reason = String;
 
 impl Elsewhere<'_> {
-    /// What the object rests on here.
-    pub(crate) fn judge(&self, record: &[u8]) -> Result<Both, Reason> {
+    /// What the object rests on here: answers about the system, and about the
+    /// sources.
+    pub(crate) fn judge(&self, record: &[u8]) -> Result<(Answers, Answers), Reason> {
         let record = Record::parse(record, RECORD_LIMIT).map_err(|reason| reason.to_string())?;
-        let mut compilers = record
-            .processes
-            .iter()
-            .filter(|process| matches!(process.class, Class::Compiler | Class::Assembler));
+        let compiles = |it: &&Process| matches!(it.class, Class::Compiler | Class::Assembler);
+        let mut compilers = record.processes.iter().filter(compiles);
         let stage = &compilers.next().ok_or("no compiler told what it asked for")?.directory;
         let places = self.places(stage, &record);
         let sent: HashMap<&str, Digest> =
@@ -71,11 +68,17 @@ impl Elsewhere<'_> {
                 self.take(judgement, stage, &sent, &mut system, &mut sources)?;
             }
         }
+        let read: HashSet<Digest> = system.iter().filter_map(|(_, it)| it.digest()).collect();
         let system = Answers::new(system, self.context.looks);
         let place = |below: &Path| self.context.sources.place(self.job.source, below);
         let sources = Answers::of_relative(sources, place);
-        if sources.have_same() {
-            return Err("directories that are one here were two there".to_owned());
+        let is_sent = self.toolchain == ToolchainSource::Sent;
+        let mut own = self.context.plan[self.job.source].files.iter().map(|file| file.digest);
+        if sources.have_same()
+            || is_sent && system.have_same()
+            || own.any(|own| read.contains(&own))
+        {
+            return Err("which of the files are one or alike is not known there".to_owned());
         }
         Ok((system, sources))
     }
@@ -83,20 +86,20 @@ impl Elsewhere<'_> {
     /// Where everything lies there.
     fn places(&self, stage: &Path, record: &Record) -> Places {
         let beside = |name: &str| tidy_path(&stage.join("..").join(name));
-        let mut places = Places::new(stage.to_owned())
+        let places = Places::new(stage.to_owned())
             .with(Place::Scratch, stage.join(SCRATCH))
             .with(Place::Readable, tidy_path(&stage.join(SYSTEM)));
-        for name in COVERED {
-            places = places.with(Place::Covered, beside(name));
+        let cover = |all: Places, name| all.with(Place::Covered, beside(name));
+        let places = COVERED.into_iter().fold(places, cover);
+        if self.toolchain == ToolchainSource::Sent {
+            return places;
         }
-        if self.toolchain == ToolchainSource::Installed {
-            let toolchain = &self.context.toolchains[self.job.toolchain.0];
-            for path in toolchain.covered_paths(self.job.language) {
-                places = places.with_linked(Place::Covered, &path, self.context.looks);
-            }
-            places = with_searched(places, &record.processes, self.context.looks);
-        }
-        places
+        let looks = self.context.looks;
+        let covered =
+            self.context.toolchains[self.job.toolchain.0].covered_paths(self.job.language);
+        let cover = |all: Places, path: &PathBuf| all.with_linked(Place::Covered, path, looks);
+        let places = covered.iter().fold(places, cover);
+        with_searched(places, &record.processes, looks)
     }
 
     fn take(

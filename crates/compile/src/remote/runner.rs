@@ -99,13 +99,8 @@ impl<'a> RemoteContext<'a> {
                 return Ok(RemoteOutcome::Here(None));
             }
         };
-        let elsewhere = Elsewhere {
-            context,
-            job,
-            root: &recipe.root,
-            toolchain: workers.toolchain(),
-            since: self.since,
-        };
+        let (root, toolchain, since) = (&recipe.root, workers.toolchain(), self.since);
+        let elsewhere = Elsewhere { context, job, root, toolchain, since };
         let (system, sources) = match elsewhere.judge(&record.unwrap_or_default()) {
             Ok(answers) => answers,
             Err(reason) => {
@@ -113,9 +108,8 @@ impl<'a> RemoteContext<'a> {
                 return Ok(RemoteOutcome::Here(None));
             }
         };
-        let toolchain = &context.toolchains[job.toolchain.0];
-        let commands = Some(commands.names.of_object(&bytes, toolchain));
-        let rests_on = RestsOn { commands, system, sources, ..RestsOn::default() };
+        let rests_on =
+            RestsOn { commands: Some(commands.name), system, sources, ..RestsOn::default() };
         let object = Object {
             bytes,
             rests_on,

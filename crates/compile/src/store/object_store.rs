@@ -66,8 +66,8 @@ impl<'a> Now<'a> {
     /// Whether the job's driver, which may have to be asked, would run what has
     /// this name; none where no driver is at hand.
     pub(crate) fn runs(&self, commands: Option<Digest>) -> bool {
-        let names = self.driver.map(|(drivers, command)| drivers.names(&command));
-        commands.is_none_or(|name| names.is_some_and(|it| name == it.anywhere || name == it.here))
+        let name = self.driver.map(|(drivers, command)| drivers.name(&command));
+        commands.is_none_or(|commands| name == Some(commands))
     }
 }
 

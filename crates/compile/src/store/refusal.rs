@@ -59,10 +59,7 @@ impl ObjectStore {
         let bytes = self.read_entry(&refusal_path(job)).ok()?;
         let refusal = serde_json::from_slice(Entry::parse(&bytes, job)?.object).ok()?;
         let KeptRefusal { judge, reason: kind, output } = refusal;
-        if judge != JUDGE {
-            return None;
-        }
-        Some(Failure::new(kind, output))
+        (judge == JUDGE).then(|| Failure::new(kind, output))
     }
 
     /// What a job's kept refusal rests on, even if that is out of date.
