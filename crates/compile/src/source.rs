@@ -363,10 +363,6 @@ impl SourceFiles for SourceSet {
     fn is_absent(&self, source: SourceId, below: &Path) -> bool {
         self.origins[source.0].is_absent(below)
     }
-
-    fn leads_by_text(&self, source: SourceId, below: &Path) -> bool {
-        self.leads_by_text(source, below)
-    }
 }
 
 fn unreadable(name: &str, reason: &str) -> InputFault {

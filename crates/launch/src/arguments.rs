@@ -9,8 +9,20 @@ use gfxpack_model::Language;
 ///
 /// Source: llvm-project, clang/lib/Frontend/CompilerInvocation.cpp,
 /// `ParseHeaderSearchArgs`.
-const SEARCHING: [&str; 6] =
-    ["-internal-isystem", "-internal-externc-isystem", "-isystem", "-idirafter", "-iquote", "-I"];
+const SEARCHING: [&str; 12] = [
+    "-internal-isystem",
+    "-internal-externc-isystem",
+    "-isystem",
+    "-c-isystem",
+    "-cxx-isystem",
+    "-idirafter",
+    "-iframework",
+    "-iquote",
+    "-iwithprefix",
+    "-iwithprefixbefore",
+    "-iwithsysroot",
+    "-I",
+];
 
 /// The directories that a compiler (`-cc1`, not a driver) searches for
 /// headers, by its arguments, in their order.

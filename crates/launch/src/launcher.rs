@@ -141,8 +141,4 @@ pub trait SourceFiles: Sync + fmt::Debug {
     /// Whether nothing is at a path, as seen from the stage, in the directories
     /// that the source was staged from.
     fn is_absent(&self, source: SourceId, path: &Path) -> bool;
-
-    /// Whether something is at a path as seen from the stage, and `..` in it
-    /// leads there by text: no link is on the way.
-    fn leads_by_text(&self, source: SourceId, path: &Path) -> bool;
 }

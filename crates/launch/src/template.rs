@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::launcher::Command;
 use crate::wrappers;
 
-/// Stand for what differs; no real option looks like these.
+/// What the words begin with that stand for what differs.
+const SLOT: &str = "gfxpack_slot_";
 pub(crate) const INPUT: &str = "gfxpack_slot_input";
 pub(crate) const OUTPUT: &str = "gfxpack_slot_output";
 pub(crate) const DEPS: &str = "gfxpack_slot_deps";
@@ -46,8 +47,14 @@ impl CommandKey {
         let mut arguments: Vec<&str> = command.arguments.iter().collect();
         let main = arguments.pop()?;
         let by_hipcc = command.program == Program::Hipcc;
-        // What looks like an option says nothing of other sources.
-        if main.starts_with('-') || by_hipcc && wrappers::reads_word(main) {
+        // What looks like an option says nothing of other sources, and what looks
+        // like a slot can't be told from one.
+        let is_slot = |word: &str| word.to_ascii_lowercase().contains(SLOT);
+        if main.starts_with('-')
+            || is_slot(main)
+            || arguments.iter().any(|word| is_slot(word))
+            || by_hipcc && wrappers::reads_word(main)
+        {
             return None;
         }
         let mut words = Vec::new();

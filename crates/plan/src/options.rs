@@ -287,8 +287,9 @@ impl Form {
             }),
             // `=` and `-` before a directory have a meaning of their own.
             Self::Directory => {
+                // A compiler reads further arguments from the file of `@file`.
                 !value.is_empty()
-                    && !value.starts_with(['/', '=', '-'])
+                    && !value.starts_with(['/', '=', '-', '@'])
                     && relative_path::join("", value).is_some()
             }
             Self::Feature => is_feature(value),
@@ -385,6 +386,7 @@ mod tests {
             ("-I/usr", "-I/usr"),
             ("-I -DA", "-I"),
             ("-I=usr", "-I=usr"),
+            ("-I@usr", "-I@usr"),
             ("-Wa,-I/usr", "-Wa,-I/usr"),
             ("-Wa,-defsym,A=1,-I,/usr", "-Wa,-defsym,A=1,-I,/usr"),
             ("-Wa,-defsym,A", "-Wa,-defsym,A"),

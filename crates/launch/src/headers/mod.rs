@@ -2,12 +2,9 @@
 
 mod built_names;
 mod exposed_names;
-mod library_headers;
-mod preamble;
 mod precompiled;
 mod prepare;
 mod recipe;
-mod source_text;
 
 pub use prepare::HeaderOptions;
 pub(crate) use prepare::{Headers, UsedHeader, groups};

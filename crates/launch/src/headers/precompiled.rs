@@ -1,10 +1,8 @@
-//! Precompiled headers: the headers that every HIP source begins with, parsed
-//! once for all commands of a target.
+//! Precompiled headers: the header that clang's HIP driver includes before every
+//! source, parsed once for all commands of a target.
 //!
-//! A command may use one only if its source surely begins with those headers,
-//! and nothing in the headers depends on what the command alone defines.
-//! Templates are instantiated when the header is made, which spares every
-//! command that work.
+//! A command may use one only if nothing in that header, and in what it includes,
+//! depends on what the command alone defines or searches.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -74,13 +72,9 @@ impl PrecompiledHeader {
         unknown.into_iter().map(str::to_owned).collect()
     }
 
-    /// Whether the object of a command with these macros is the same with it;
-    /// `touched` are those that its source touches before the last header.
-    pub(crate) fn serves(&self, defines: &[Define], touched: &BTreeSet<String>) -> bool {
-        let defined = defines.iter().map(macro_name);
-        defined
-            .chain(touched.iter().map(String::as_str))
-            .all(|name| self.knows(name) == Some(false))
+    /// Whether the object of a command with these macros is the same with it.
+    pub(crate) fn serves(&self, defines: &[Define]) -> bool {
+        defines.iter().map(macro_name).all(|name| self.knows(name) == Some(false))
     }
 
     /// Paths that hide one of its headers if they are there, for a
@@ -141,19 +135,14 @@ mod tests {
 
     #[test]
     fn only_a_command_that_its_headers_know_nothing_of_may_use_it() {
-        let serves = |defines: &[Define], macros: &[&str]| {
-            let macros = macros.iter().map(|&name| name.to_owned()).collect();
-            header("#if NDEBUG\nfloat N;").serves(defines, &macros)
-        };
+        let serves = |defines: &[Define]| header("#if NDEBUG\nfloat N;").serves(defines);
         let (wg, n, debug) = (define("WG=1"), define("N(x)=1"), define("NDEBUG"));
-        assert!(serves(std::slice::from_ref(&wg), &["GUARD"]));
-        assert!(!serves(&[wg.clone(), n], &[]));
-        assert!(!serves(&[wg, debug], &[]));
-        assert!(!serves(&[], &["NDEBUG"]));
+        assert!(serves(&[wg.clone(), define("GUARD")]));
+        assert!(!serves(&[wg.clone(), n]));
+        assert!(!serves(&[wg, debug]));
         // Its headers build one of these names; of the other nobody knows.
         for name in ["fmul", "other"] {
-            assert!(!serves(&[define(name)], &[]));
-            assert!(!serves(&[], &[name]));
+            assert!(!serves(&[define(name)]));
         }
         let dirs = [PathBuf::from("."), "i0".into()];
         let hiding: Vec<PathBuf> = header("").hiding(&dirs).collect();

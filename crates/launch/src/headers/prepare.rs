@@ -2,13 +2,13 @@
 //! is tried on a small kernel both ways before a command may use it.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::{Digest, Language, SourceId, ToolchainId, relative_path};
+use gfxpack_model::{Digest, Language, SourceId, ToolchainId};
 use gfxpack_process::watch::{
     Answer, Answers, KeptAnswers, Looks, Place, Record, Recorder, Unwatched, recorded, settle,
     tidy_path,
@@ -18,7 +18,6 @@ use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
 use super::built_names::built_names;
-use super::preamble::{self, Preamble};
 use super::precompiled::{PrecompiledHeader, are_plain, macro_name};
 use super::recipe::{CacheEntry, Recipe, header_command};
 use crate::arguments::searched;
@@ -62,11 +61,10 @@ extern \"C\" __global__ void gfxpack_probe(float* out, const float* in, int size
 }
 ";
 
-/// Commands of one compiler whose sources begin with the same headers.
+/// Commands that one precompiled header may serve.
 struct Group {
     toolchain: ToolchainId,
     commands: Arc<DriverCommands>,
-    headers: Vec<String>,
     members: Vec<Member>,
 }
 
@@ -76,7 +74,6 @@ struct Member {
     /// The directories of its own sources that it searches.
     dirs: Vec<PathBuf>,
     defines: Vec<Define>,
-    macros: BTreeSet<String>,
 }
 
 /// A precompiled header as a command uses it.
@@ -136,116 +133,35 @@ impl<'a> Headers<'a> {
         mut self,
         commands: impl Iterator<Item = (Command<'c>, Direct)>,
     ) -> Result<(Vec<(Digest, UsedHeader)>, Usage), ToolchainError> {
-        let mut made = Vec::new();
-        for group in self.by_headers(commands) {
-            made.extend(self.headers_of(group)?);
-        }
-        Ok((made, self.usage))
-    }
-
-    fn by_headers<'c>(&self, commands: impl Iterator<Item = (Command<'c>, Direct)>) -> Vec<Group> {
-        let mut groups: Vec<Group> = Vec::new();
-        let mut by_key: HashMap<(CommandTemplate, Vec<String>), usize> = HashMap::new();
-        let mut preambles: HashMap<(SourceId, Vec<String>), Preamble> = HashMap::new();
-        for (command, (defines, commands)) in commands {
-            let Some(template) = commands.list.first().and_then(header_command) else { continue };
-            let defines = defines.concat();
-            if !are_plain(&defines) {
-                continue;
-            }
-            let known = preambles
-                .entry((command.source, names(&defines)))
-                .or_insert_with(|| self.preamble(&command, &defines));
-            let dirs = commands.list.first().map(own_dirs).unwrap_or_default();
-            let index = *by_key.entry((template, known.headers.clone())).or_insert_with(|| {
-                let (toolchain, headers) = (command.toolchain, known.headers.clone());
-                groups.push(Group { toolchain, commands, headers, members: Vec::new() });
-                groups.len() - 1
-            });
-            let Command { job, source, .. } = command;
-            groups[index].members.push(Member {
-                job,
-                source,
-                dirs,
-                defines,
-                macros: known.macros.clone(),
-            });
-        }
-        groups
-    }
-
-    /// What the command's source begins with.
-    fn preamble(&self, command: &Command<'_>, defines: &[Define]) -> Preamble {
-        let files = self.options.sources.files(command.source);
-        let file = |path: &str| files.iter().find(|(name, _)| *name == path).map(|(_, text)| *text);
-        let dirs: Vec<&str> =
-            command.arguments.iter().filter_map(|word| word.strip_prefix("-I")).collect();
-        let resolve = |path: &str, quoted: bool, includer: &str| {
-            let beside = includer.rsplit_once('/').map_or("", |(dir, _)| dir);
-            let places = quoted.then_some(beside).into_iter().chain(dirs.iter().copied());
-            for dir in places {
-                let named = Path::new(dir).join(path);
-                if !self.options.sources.leads_by_text(command.source, &named) {
-                    return None;
-                }
-                let staged = relative_path::join(dir, path).filter(|it| file(it).is_some());
-                if staged.is_some() {
-                    return staged;
-                }
-            }
-            None
-        };
-        let mut defined = BTreeSet::new();
-        for define in defines {
-            match define[0].as_str() {
-                "-D" => defined.insert(macro_name(define).to_owned()),
-                _ => defined.remove(macro_name(define)),
-            };
-        }
-        preamble::read(command.main(), &file, &resolve, &defined)
-    }
-
-    /// Headers for as many of a group's commands as can be: one for those that
-    /// define nothing the headers know, and for the rest one of the driver's
-    /// own header alone.
-    fn headers_of(&mut self, group: Group) -> Result<Vec<(Digest, UsedHeader)>, ToolchainError> {
         let mut served = Vec::new();
-        let mut rest = group.members;
-        for headers in [group.headers.as_slice(), &[]] {
-            let recipe = (group.commands.list.as_slice(), headers);
-            if let Some(made) = self.header(group.toolchain, recipe, &rest)? {
-                rest = self.serve(&Arc::new(made), rest, &mut served);
+        for group in by_command(commands) {
+            if let Some(header) = self.header(&group)? {
+                self.serve(&Arc::new(header), group.members, &mut served);
             }
         }
-        Ok(served)
+        Ok((served, self.usage))
     }
 
-    /// Gives a header to those that it serves; the others are left.
+    /// Gives a header to those that it serves.
     fn serve(
         &self,
         header: &Arc<PrecompiledHeader>,
         members: Vec<Member>,
         served: &mut Vec<(Digest, UsedHeader)>,
-    ) -> Vec<Member> {
+    ) {
         // Commands of one source may search different directories.
         type Searched = (SourceId, Vec<PathBuf>);
         let mut hiding: HashMap<Searched, Option<Arc<KeptAnswers>>> = HashMap::new();
-        let mut others = Vec::new();
-        for member in members {
-            let absent = header.serves(&member.defines, &member.macros).then(|| {
-                let absent = hiding.entry((member.source, member.dirs.clone()));
+        for member in members.into_iter().filter(|member| header.serves(&member.defines)) {
+            let absent = hiding
+                .entry((member.source, member.dirs))
+                .or_insert_with_key(|(source, dirs)| self.not_hiding(header, *source, dirs));
+            served.extend(
                 absent
-                    .or_insert_with(|| self.not_hiding(header, member.source, &member.dirs))
                     .clone()
-            });
-            match absent.flatten() {
-                Some(absent) => {
-                    served.push((member.job, UsedHeader { header: Arc::clone(header), absent }));
-                }
-                None => others.push(member),
-            }
+                    .map(|absent| (member.job, UsedHeader { header: Arc::clone(header), absent })),
+            );
         }
-        others
     }
 
     /// That none of the paths is there which would hide one of a header's
@@ -263,23 +179,26 @@ impl<'a> Headers<'a> {
             let path = tidy_path(path);
             staged.iter().any(|(name, _)| path == Path::new(name))
         };
-        let none = paths.iter().all(|path| sources.is_absent(source, path) && !is_staged(path));
+        // A file that is searched, a header map, may name any header.
+        let is_file = |dir: &PathBuf| {
+            is_staged(dir)
+                || sources.is_absent(source, &dir.join(".")) && !sources.is_absent(source, dir)
+        };
+        let is_absent = |path: &PathBuf| sources.is_absent(source, path) && !is_staged(path);
+        let none = !dirs.iter().any(is_file) && paths.iter().all(is_absent);
         let answers = paths.into_iter().map(|path| (path, Answer::Absent)).collect();
         none.then(|| Arc::new(Answers::of_separate(answers).to_kept()))
     }
 
     /// A header that was kept, or a new one where so many commands pay for it.
-    fn header(
-        &mut self,
-        index: ToolchainId,
-        (commands, headers): (&[CommandTemplate], &[String]),
-        members: &[Member],
-    ) -> Result<Option<PrecompiledHeader>, ToolchainError> {
+    fn header(&mut self, group: &Group) -> Result<Option<PrecompiledHeader>, ToolchainError> {
+        let Group { toolchain: index, commands, members } = group;
+        let (index, commands) = (*index, commands.list.as_slice());
         let toolchain = self.session.toolchain(index);
         let dir = &self.options.kept;
-        let recipe = commands.first().and_then(|it| Recipe::new(it, headers, toolchain, dir));
+        let recipe = commands.first().and_then(|it| Recipe::new(it, toolchain, dir));
         let Some(recipe) = recipe else { return Ok(None) };
-        let mut header = match recipe.found(toolchain, self.options.looks) {
+        let mut header = match recipe.found(self.options.looks) {
             Some(CacheEntry::Header(header)) => *header,
             Some(CacheEntry::Unfit) => return Ok(None),
             None if members.len() < MIN_HEADER_COMMANDS => return Ok(None),
@@ -288,10 +207,7 @@ impl<'a> Headers<'a> {
                 None => return Ok(None),
             },
         };
-        let macros = members.iter().flat_map(|member| {
-            let defined = member.defines.iter().map(macro_name);
-            defined.chain(member.macros.iter().map(String::as_str))
-        });
+        let macros = members.iter().flat_map(|member| member.defines.iter().map(macro_name));
         let unknown = header.unknown(macros);
         if !unknown.is_empty() {
             let work = self.options.scratch;
@@ -326,7 +242,7 @@ impl<'a> Headers<'a> {
                 let places = places.with(Place::Scratch, dir);
                 let places = places.with_linked(Place::Covered, &recipe.source(), looks);
                 let settled = settle(&record, |_| &places, looks, since);
-                recipe.keep(scratch.path(), toolchain, &record, settled, looks)?
+                recipe.keep(scratch.path(), &record, settled, looks)?
             }
             Ok(_) => None,
             Err(reason) => {
@@ -338,7 +254,7 @@ impl<'a> Headers<'a> {
             tracing::debug!(output = output.stderr, "no precompiled header");
             return Ok(None);
         };
-        if self.same_both_ways(index, commands, recipe, &made)? {
+        if self.same_both_ways(index, commands, &made)? {
             recipe.write_record(&record)?;
             return Ok(Some(made));
         }
@@ -352,15 +268,13 @@ impl<'a> Headers<'a> {
         &mut self,
         toolchain: ToolchainId,
         commands: &[CommandTemplate],
-        recipe: &Recipe,
         header: &PrecompiledHeader,
     ) -> Result<bool, ToolchainError> {
         let scratch = scratch(self.options.scratch, "probe-")?;
         let dir = scratch.path();
         let input = "probe.hip";
         let source = dir.join(input);
-        let text = format!("{}{PROBE}", recipe.text);
-        fs::write(&source, text).map_err(FileError::io("write", &source))?;
+        fs::write(&source, PROBE).map_err(FileError::io("write", &source))?;
         let deps_file = &dir.join("d");
         let mut build = |output: &Path, with: bool| -> Result<Option<Vec<u8>>, ToolchainError> {
             let values = TemplateValues { input, defines: &[], output, deps_file, scratch: dir };
@@ -411,6 +325,24 @@ fn own_dirs(command: &CommandTemplate) -> Vec<PathBuf> {
     searched(&words).filter(|dir| dir.is_relative()).map(Path::to_owned).collect()
 }
 
-fn names(defines: &[Define]) -> Vec<String> {
-    defines.iter().map(|define| format!("{}{}", define[0], macro_name(define))).collect()
+/// The commands that may use precompiled headers, those of one header together.
+fn by_command<'c>(commands: impl Iterator<Item = (Command<'c>, Direct)>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut places: HashMap<CommandTemplate, usize> = HashMap::new();
+    for (command, (defines, commands)) in commands {
+        let Some(first) = commands.list.first() else { continue };
+        let Some(template) = header_command(first) else { continue };
+        let (dirs, defines) = (own_dirs(first), defines.concat());
+        if !are_plain(&defines) {
+            continue;
+        }
+        let place = *places.entry(template).or_insert_with(|| {
+            let (toolchain, commands) = (command.toolchain, Arc::clone(&commands));
+            groups.push(Group { toolchain, commands, members: Vec::new() });
+            groups.len() - 1
+        });
+        let Command { job, source, .. } = command;
+        groups[place].members.push(Member { job, source, dirs, defines });
+    }
+    groups
 }

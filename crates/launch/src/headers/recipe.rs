@@ -8,15 +8,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::{Digest, Language};
-use gfxpack_process::watch::{self, Answer, Answers, Looks, Settled};
+use gfxpack_process::watch::{self, Answers, Looks, Settled};
 use gfxpack_process::{FileError, read_sealed, touch, write_atomic, write_sealed};
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 
 use super::exposed_names::exposed_names;
-use super::library_headers;
 use super::precompiled::{PrecompiledHeader, WRAPPER};
 use crate::arguments::{depfile_paths, searched};
 use crate::template::{CommandTemplate, Define, TemplateValues, Word};
@@ -68,7 +67,7 @@ pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplat
             Word::Text(text) if text == "-emit-obj" => {
                 // Else clang tells its headers by their times, too.
                 let timeless = "-fno-pch-timestamp";
-                let instead = ["-emit-pch", timeless, "-fpch-instantiate-templates"];
+                let instead = ["-emit-pch", timeless];
                 words.extend(instead.map(|word| Word::Text(word.into())));
                 words.push(Word::Defines(0));
             }
@@ -84,34 +83,29 @@ pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplat
 /// A precompiled header to make: what of, and where it will be.
 pub(crate) struct Recipe {
     command: CommandTemplate,
-    pub(crate) text: String,
     /// Its files have this path and an ending.
     path: PathBuf,
 }
 
 impl Recipe {
-    /// For a command and the headers its source begins with. `None` where the
-    /// command is not of the kind.
+    /// For a command. `None` where that is not of the kind.
     pub(crate) fn new(
         command: &CommandTemplate,
-        headers: &[String],
         toolchain: &Toolchain,
         dir: &Path,
     ) -> Option<Self> {
         let command = header_command(command)?;
         let words = &command.words;
-        let text: String = headers.iter().map(|header| format!("#include <{header}>\n")).collect();
         let named: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-        let key = Hasher::new("gfxpack precompiled header 5")
+        let key = Hasher::new("gfxpack precompiled header 6")
             .field(toolchain.digest.as_ref())
             .list(named.iter().map(String::as_bytes))
-            .field(text.as_bytes())
             .finish();
-        Some(Self { command, text, path: dir.join(key.to_string()) })
+        Some(Self { command, path: dir.join(key.to_string()) })
     }
 
     /// One that was made before and still holds.
-    pub(crate) fn found(&self, toolchain: &Toolchain, looks: &Looks<'_>) -> Option<CacheEntry> {
+    pub(crate) fn found(&self, looks: &Looks<'_>) -> Option<CacheEntry> {
         let record = self.read_record()?;
         let file = self.file(record.sha256);
         let is_whole = looks.digests().digest(&file).is_ok_and(|it| it == record.sha256);
@@ -124,7 +118,7 @@ impl Recipe {
         if record.sha256 == Digest::of(&[]) {
             return Some(CacheEntry::Unfit);
         }
-        self.header(record, toolchain)
+        self.header(record)
     }
 
     /// The header with this SHA-256: one that another build makes in its place,
@@ -151,7 +145,7 @@ impl Recipe {
         }
     }
 
-    fn header(&self, record: HeaderRecord, toolchain: &Toolchain) -> Option<CacheEntry> {
+    fn header(&self, record: HeaderRecord) -> Option<CacheEntry> {
         let mut identifiers = HashSet::new();
         for path in &record.files {
             let text = fs::read(path).ok()?;
@@ -160,16 +154,6 @@ impl Recipe {
                     identifiers.insert(name.to_owned());
                 }
             });
-        }
-        let dirs = library_headers::system_dirs(&self.command);
-        let foreign = |(path, answer): &(&Path, &Answer)| {
-            matches!(answer, Answer::File { .. })
-                && !toolchain.covers(path, Language::Hip)
-                && !library_headers::is_one(path, &dirs)
-        };
-        if let Some((path, _)) = record.answers.iter().find(foreign) {
-            tracing::debug!(path = %path.display(), "no precompiled header with others' files");
-            return Some(CacheEntry::Unfit);
         }
         if FROZEN.iter().any(|&name| identifiers.contains(name)) {
             return Some(CacheEntry::Unfit);
@@ -205,7 +189,7 @@ impl Recipe {
         file: &Path,
     ) -> Result<Option<Vec<OsString>>, FileError> {
         let source = scratch.join("k.hip");
-        fs::write(&source, &self.text).map_err(FileError::io("write", &source))?;
+        fs::write(&source, "").map_err(FileError::io("write", &source))?;
         let words = self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: &[defines],
@@ -224,7 +208,7 @@ impl Recipe {
     /// The words that make it in a scratch directory.
     pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, FileError> {
         let source = self.source();
-        write_atomic(&source, &[self.text.as_bytes()]).map_err(FileError::io("write", &source))?;
+        write_atomic(&source, &[]).map_err(FileError::io("write", &source))?;
         Ok(self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: &[],
@@ -240,7 +224,6 @@ impl Recipe {
     pub(crate) fn keep(
         &self,
         scratch: &Path,
-        toolchain: &Toolchain,
         asked: &watch::Record,
         settled: Settled,
         looks: &Looks<'_>,
@@ -272,7 +255,7 @@ impl Recipe {
             names,
             built: BTreeMap::new(),
         };
-        match self.header(record.clone(), toolchain) {
+        match self.header(record.clone()) {
             Some(CacheEntry::Header(header)) => {
                 write_atomic(&header.file, &[&bytes])
                     .map_err(FileError::io("write", &header.file))?;
