@@ -483,24 +483,32 @@ mod tests {
         let include = [dir.path().join("none"), dir.path().join("include")];
         let real = dir.path().join("cl/a.cl");
         let index = set.load(&real, "cl/a.cl", Language::OpenclC, &include, None).unwrap();
-        assert_eq!(paths(&set, index), ["cl/a.cl", "cl/b.h", "common/c.h", "i1/t.h"]);
-        assert_eq!(set.sources()[index.0].include_dirs, ["i1"]);
+        assert_eq!(
+            paths(&set, index),
+            ["cl/a.cl", "cl/b.h", "common/c.h", "gfxpack-include-1/t.h"]
+        );
+        assert_eq!(set.sources()[index.0].include_dirs, ["gfxpack-include-1"]);
         let stage = tempfile::tempdir().unwrap();
         set.stage(index, stage.path()).unwrap();
-        assert!(stage.path().join("i1/t.h").is_file());
+        assert!(stage.path().join("gfxpack-include-1/t.h").is_file());
     }
 
     #[test]
     fn no_directory_of_a_source_has_the_name_of_a_laid_out_one() {
-        let dir = tree(&[("a.cl", ""), ("include/x.h", ""), ("i0/x.h", ""), ("i1/x.h", "")]);
+        let dir = tree(&[
+            ("a.cl", ""),
+            ("include/x.h", ""),
+            ("gfxpack-include-0/x.h", ""),
+            ("gfxpack-include-1/x.h", ""),
+        ]);
         let load = |include: &[&str]| {
             let include: Vec<PathBuf> = include.iter().map(|name| dir.path().join(name)).collect();
             let real = dir.path().join("a.cl");
             SourceSet::default().load(&real, "a.cl", Language::OpenclC, &include, None)
         };
-        assert!(load(&[]).is_ok() && load(&["i0"]).is_ok());
+        assert!(load(&[]).is_ok() && load(&["gfxpack-include-0"]).is_ok());
         let taken = load(&["include"]).unwrap_err().to_string();
-        assert!(taken.contains("/i0` has the name that gfxpack lays"), "{taken}");
+        assert!(taken.contains("/gfxpack-include-0` has the name that gfxpack lays"), "{taken}");
     }
 
     #[test]
@@ -543,15 +551,15 @@ mod tests {
 
     #[test]
     fn other_include_directories_are_another_closure() {
-        let dir = tree(&[("a.cl", "#include <x.h>\n"), ("i1/x.h", "1"), ("i2/x.h", "2")]);
+        let dir = tree(&[("a.cl", "#include <x.h>\n"), ("one/x.h", "1"), ("two/x.h", "2")]);
         let mut set = SourceSet::default();
         let real = dir.path().join("a.cl");
         let mut load = |include: &str| {
             let include = [dir.path().join(include)];
             set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap()
         };
-        let (first, second) = (load("i1"), load("i2"));
-        assert_eq!(first, load("i1"));
+        let (first, second) = (load("one"), load("two"));
+        assert_eq!(first, load("one"));
         assert_ne!(set.sources()[first.0].digest(), set.sources()[second.0].digest());
     }
 
@@ -627,9 +635,9 @@ mod tests {
         let answer = |below: &str| set.answer(index, Path::new(below), &digests);
         let file = |text: &[u8]| Answer::File { digest: Digest::of(text), real: None };
         assert_eq!(answer("k/bits"), file(b"1"));
-        assert_eq!(answer("i0/d.inc"), file(b"2"));
-        assert_eq!(answer("i0"), Answer::Directory);
-        assert_eq!(answer("i0/gone"), Answer::Absent);
+        assert_eq!(answer("gfxpack-include-0/d.inc"), file(b"2"));
+        assert_eq!(answer("gfxpack-include-0"), Answer::Directory);
+        assert_eq!(answer("gfxpack-include-0/gone"), Answer::Absent);
         assert_eq!(answer("k/../k/bits"), file(b"1"));
     }
 

@@ -31,7 +31,7 @@ pub(crate) enum ClosureOrigin {
 pub struct SourceDirectories {
     /// The directory that the staged one stands for.
     pub root: PathBuf,
-    /// Those that `i0`, `i1`, … stand for.
+    /// Those that `gfxpack-include-0`, `gfxpack-include-1`, … stand for.
     pub include_dirs: Vec<PathBuf>,
     /// The closure's own files, by where they are laid out.
     pub(crate) files: BTreeMap<String, PathBuf>,
@@ -72,9 +72,10 @@ pub(crate) fn place_of(path: &Path) -> Option<FilePlace> {
     fs::metadata(path).ok().map(|meta| Identity::from_metadata(&meta).place())
 }
 
-/// Where files of an include directory are laid out.
+/// Where files of an include directory are laid out: no source names such a
+/// directory by chance.
 pub(crate) fn include_root(number: usize) -> String {
-    format!("i{number}")
+    format!("gfxpack-include-{number}")
 }
 
 /// Parts a path into the number of the include directory that it begins with,

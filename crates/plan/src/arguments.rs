@@ -64,14 +64,17 @@ pub fn parse(language: Language, options: &str) -> Result<Args, InputFault> {
 /// lib/Frontend/InitPreprocessor.cpp, `InitializePreprocessor`: each word is a
 /// line, in the order of the words.
 fn without_repetitions<'a>(words: &[&'a str]) -> Vec<&'a str> {
-    // A line that ends in this trigraph, a backslash, takes the next one along.
-    if words.iter().any(|word| word.ends_with("??/")) {
+    // What may go on in the next line, or spell a name otherwise.
+    let odd = |word: &&str| ["??", "/*", "R\"", "\\", "\n"].iter().any(|part| word.contains(part));
+    if words.iter().any(odd) {
         return words.to_vec();
     }
     let mut latest: HashMap<&str, &str> = HashMap::new();
     let changes = |word: &&&'a str| {
         let text = word.strip_prefix("-D").or_else(|| word.strip_prefix("-U"));
-        let name = text.and_then(|text| text.split(['=', '(']).next());
+        // What follows a name, as in `A =1` and `A x`, is none of it.
+        let ends = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+        let name = text.and_then(|text| text.split(ends).next());
         name.is_none_or(|name| latest.insert(name, word) != Some(word))
     };
     words.iter().filter(changes).copied().collect()
@@ -354,9 +357,13 @@ mod tests {
             "-I. -I.",
             // The second is a part of `B`, and keeps `C` from being one.
             "-DA=1 -DB=??/ -DA=1 -DC=1",
+            "-DA=1 -DB=/* -DA=1 -DC=*/",
         ] {
             check(all_count, all_count);
         }
+        // A name ends at a blank, too.
+        check("-DA=1 \"-DA =2\" -DA=1", "-DA=1 -DA =2 -DA=1");
+        check("-DA=1 \"-UA x\" -DA=1", "-DA=1 -UA x -DA=1");
     }
 
     #[test]

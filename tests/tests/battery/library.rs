@@ -138,7 +138,7 @@ impl Library {
         let objects = self.root.join(format!("plain-{changed}"));
         fs::create_dir(&objects).unwrap();
         // The name of that directory where gfxpack lays out sources.
-        let shared = self.root.join("lib/i0");
+        let shared = self.root.join("lib/gfxpack-include-0");
         symlink("shared", &shared).unwrap();
         let next = AtomicUsize::new(0);
         let work = || {

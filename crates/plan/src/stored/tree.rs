@@ -48,7 +48,7 @@ pub enum TreeKind {
 pub struct SourceTrees {
     /// The directory that the staged one stands for.
     pub root: usize,
-    /// Those that `i0`, `i1`, … stand for.
+    /// Those that `gfxpack-include-0`, `gfxpack-include-1`, … stand for.
     pub include_dirs: Vec<usize>,
 }
 
