@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
+use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
@@ -208,13 +209,20 @@ impl Stage {
             }
             let place = sources.place(self.source, &dir);
             match place.and_then(|place| layout.places.get(&place)) {
-                Some(other) => symlink(self.dir.join(other), &path),
+                Some(other) => self.link(other, &path),
                 None => fs::create_dir(&path),
             }
             .map_err(FileError::io("create", &path))?;
             layout.places.extend(place.map(|place| (place, dir.clone())));
         }
         Ok(())
+    }
+
+    /// Links to what lies at `other`, wherever the whole is moved to.
+    fn link(&self, other: &Path, path: &Path) -> io::Result<()> {
+        let dir = fs::canonicalize(path.parent().unwrap_or(&self.dir))?;
+        let depth = dir.strip_prefix(&self.dir).map_or(0, |below| below.components().count());
+        symlink(Path::new(".").join("../".repeat(depth)).join(other), path)
     }
 
     /// Answers about the sources, with what is one file or directory here.
@@ -256,6 +264,7 @@ mod tests {
         for (name, text) in [
             ("proj/k.cl", "#include \"l/a.h\"\n#include \"out/sub/b.h\"\n#include <c.h>\n"),
             ("proj/deep/one/a.h", "#include \"../x.h\"\n"),
+            ("proj/deep/two/w.h", "6"),
             ("proj/deep/x.h", "1"),
             ("proj/deep/inc/c.h", "#include \"../x.h\"\n"),
             ("far/inc/d.h", ""),
@@ -269,6 +278,7 @@ mod tests {
             fs::write(path(name), text).unwrap();
         }
         symlink("deep/one", path("proj/l")).unwrap();
+        symlink("../two", path("proj/deep/one/m")).unwrap();
         symlink("../other", path("proj/out")).unwrap();
         let mut sources = SourceSet::default();
         let include = [path("proj/deep/inc"), path("far/inc")];
@@ -283,6 +293,7 @@ mod tests {
             ("gfxpack-include-0/../../t.h", "5"),
             ("out/sub/../y.h", "3"),
             ("l/../one/../x.h", "1"),
+            ("l/m/w.h", "6"),
         ] {
             assert!(stage.add(&sources, Path::new(below)).unwrap(), "{below}");
             assert_eq!(laid_out(below).as_deref(), Some(expected), "{below}");
@@ -295,6 +306,9 @@ mod tests {
         assert_eq!([laid_out("x.h"), laid_out("z.h")], [None, None]);
         fs::write(stage.dir().join("x.h"), "1").unwrap();
         assert!(stage.is_other(&sources, Path::new("gfxpack-include-1/../x.h")));
+        for link in ["l", "gfxpack-include-0", "l/m"] {
+            assert!(fs::read_link(stage.dir().join(link)).unwrap().is_relative(), "{link}");
+        }
 
         let include = [path("far/inc"), path("far")];
         let source = sources.load(&main, "k.cl", Language::OpenclC, &include, None).unwrap();

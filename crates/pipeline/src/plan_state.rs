@@ -2,8 +2,10 @@
 //! the commands of all.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, DirEntry};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{Cancel, Looks, write_atomic};
@@ -13,6 +15,12 @@ use rayon::prelude::*;
 
 use crate::error::{self, Result};
 use crate::prepare::Prepared;
+
+/// What sources are laid out with for people to run compilers by hand.
+const OBJECTS: &str = "objects";
+const COMMANDS: &str = "commands";
+/// The directory with this file is made anew.
+const MARK: &str = ".staged-by-gfxpack";
 
 /// Which of a plan's jobs would not run, by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,13 +62,46 @@ pub fn command_line(prepared: &Prepared, job: &Job) -> String {
     prepared.toolchains[job.toolchain.0].command_line(job.program, &job.arguments)
 }
 
+/// Whether gfxpack lays out something of that name for people.
+fn is_staged(name: &OsStr) -> bool {
+    let name = name.to_str().unwrap_or_default();
+    let number = name.strip_prefix("source-").map(str::parse::<usize>);
+    number.is_some_and(|number| number.is_ok()) || [OBJECTS, COMMANDS].contains(&name)
+}
+
+/// Makes a directory that is new or empty, or removes what was laid out in it
+/// before: a file that the sources no longer have must not be found there.
+fn make_empty(dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).map_err(error::io("create", dir))?;
+    let entries = fs::read_dir(dir).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
+    let entries = entries.map_err(error::io("read", dir))?;
+    let mark = dir.join(MARK);
+    if !entries.is_empty() && !mark.is_file() {
+        return Err(error::usage(
+            format!("failed to lay sources out in `{}`: it has other contents", dir.display()),
+            "give a new or an empty directory, or one that this gfxpack laid sources out in",
+        ));
+    }
+    write_atomic(&mark, &[]).map_err(error::io("write", &mark))?;
+    for path in entries.iter().filter(|it| is_staged(&it.file_name())).map(DirEntry::path) {
+        // Of a link, only the link itself.
+        let removed = match path.is_dir() {
+            true => fs::remove_dir_all(&path),
+            false => fs::remove_file(&path),
+        };
+        removed.map_err(error::io("remove", &path))?;
+    }
+    Ok(())
+}
+
 /// Writes `DIR/source-N` for every source, and `DIR/commands`: one line a
 /// job for a shell in DIR, which makes `objects/DIGEST.o`.
 ///
 /// # Errors
-/// Where a file can't be written.
+/// Where the directory has other contents, or a file can't be written.
 pub fn stage(prepared: &Prepared, dir: &Path) -> Result<()> {
-    let objects = dir.join("objects");
+    make_empty(dir)?;
+    let objects = dir.join(OBJECTS);
     fs::create_dir_all(&objects).map_err(error::io("create", &objects))?;
     for source in 0..prepared.plan.sources.len() {
         let to = dir.join(format!("source-{source}"));
@@ -69,9 +110,37 @@ pub fn stage(prepared: &Prepared, dir: &Path) -> Result<()> {
     let mut lines = String::new();
     for job in &prepared.plan.jobs {
         let (command, source, digest) = (command_line(prepared, job), job.source.0, job.digest);
-        writeln!(lines, "cd source-{source} && {command} -o ../objects/{digest}.o")
+        writeln!(lines, "cd source-{source} && {command} -o ../{OBJECTS}/{digest}.o")
             .expect("writing to a string");
     }
-    let path = dir.join("commands");
+    let path = dir.join(COMMANDS);
     write_atomic(&path, &[lines.as_bytes()]).map_err(error::io("write", &path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_laid_out_before_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (dir, apart) = (dir.path().join("st"), dir.path().join("apart"));
+        fs::create_dir(&apart).unwrap();
+        fs::write(apart.join("a.h"), "").unwrap();
+        make_empty(&dir).unwrap();
+        make_empty(&dir).unwrap();
+        fs::create_dir_all(dir.join("source-0/sub")).unwrap();
+        fs::write(dir.join("source-0/sub/old.h"), "").unwrap();
+        std::os::unix::fs::symlink(&apart, dir.join("source-1")).unwrap();
+        for own in ["Makefile", "source-code", "commands"] {
+            fs::write(dir.join(own), "").unwrap();
+        }
+        make_empty(&dir).unwrap();
+        let names = fs::read_dir(&dir).unwrap().map(|it| it.unwrap().file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        assert_eq!(names, [MARK, "Makefile", "source-code"]);
+        assert!(apart.join("a.h").exists());
+        assert!(make_empty(&apart).is_err());
+    }
 }
