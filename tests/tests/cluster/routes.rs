@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::SystemTime;
 
 use gfxpack_model::Digest;
 use gfxpack_tests::casd::Casd;
-use gfxpack_tests::project::{Project, tool};
+use gfxpack_tests::project::{Project, Run, command, finish, tool};
 use serde_json::Value;
 
 use super::lab::{every_language, merge, plan, started};
@@ -47,6 +48,43 @@ fn object(file: &[u8]) -> Digest {
     let digest = Digest::of(&file[header..header + size]);
     assert_eq!(info["sha256"], digest.to_string());
     digest
+}
+
+/// Runs ninja in a directory, with a cache of its own.
+fn ninja(project: &Project, dir: &str) -> Run {
+    let mut ninja = command("ninja");
+    ninja.args(["-C", dir]).current_dir(project.path());
+    ninja.env("GFXPACK_CACHE_DIR", project.path().join("cn"));
+    finish(ninja).expect_code(0)
+}
+
+#[test]
+fn ninja_makes_what_the_plan_says_whatever_the_times_of_files() {
+    let project = Project::new();
+    let manifest = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+                    [[kernel]]\nsource = \"k.cl\"\n";
+    project.write("kernels.toml", manifest);
+    let text = "#include \"named.h\"\n#define HEADER \"told.h\"\n#include HEADER\n\
+                __kernel void k(__global int* x) { *x = NAMED * 100 + TOLD; }\n";
+    project.write("k.cl", text);
+    // The second plan has the first one's digest, the third another one.
+    for (turn, (named, told)) in [(1, 1), (1, 2), (2, 2)].into_iter().enumerate() {
+        project.write("named.h", &format!("#define NAMED {named}\n"));
+        project.write("told.h", &format!("#define TOLD {told}\n"));
+        plan(&project, &["--target", "gfx906"]);
+        for file in ["plan", "plan/plan.json"] {
+            let file = fs::File::open(project.path().join(file)).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        }
+        if turn == 0 {
+            let export = ["export", "ninja", "--plan", "plan", "--out", "n"];
+            project.run(&export).expect_code(0);
+        }
+        let _ = ninja(&project, "n");
+        let direct = format!("d{turn}");
+        project.run(&["build", "--plan", "plan", "--out", &direct]).expect_code(0);
+        assert!(project.tree("n/merged") == project.tree(&direct), "turn {turn}");
+    }
 }
 
 #[test]
@@ -94,15 +132,13 @@ fn six_routes_make_the_same_bytes() {
     assert!(made(&project, &["cr"], "remote") == expected, "remote execution");
     drop(casd);
 
-    let ninja = ["export", "ninja", "--plan", "plan", "--out", "n j"];
-    project.run(&[&ninja[..], &toolchain].concat()).expect_code(0);
-    let dir = project.path().join("n j");
-    let mut ninja = gfxpack_tests::project::command("ninja");
-    ninja.args(["-C", "n j"]).current_dir(project.path());
-    ninja.env("GFXPACK_CACHE_DIR", project.path().join("cn"));
-    gfxpack_tests::project::finish(ninja).expect_code(0);
-    assert!(made(&project, &["n j"], "n j/merged") == expected, "ninja");
-    assert!(tool("ninja", &["-n"], &dir).contains("no work to do"));
+    let export = ["export", "ninja", "--plan", "plan", "--out", "n j"];
+    project.run(&[&export[..], &toolchain].concat()).expect_code(0);
+    for run in ["ninja", "ninja with nothing to do"] {
+        let told = ninja(&project, "n j");
+        assert_eq!(told.stdout.contains("add.cpp"), run == "ninja", "{}", told.stdout);
+        assert!(made(&project, &["n j"], "n j/merged") == expected, "{run}");
+    }
 
     fs::remove_dir_all(project.path().join("merged")).unwrap();
     let mut cluster = slurm::run_although_a_node_is_lost(&project, "s");

@@ -43,19 +43,14 @@ fn word(text: &str) -> String {
     shlex::try_quote(text).map_or_else(|_| text.to_owned(), |quoted| quoted.replace('$', "$$"))
 }
 
-/// A path among ninja's own words.
-fn path(text: &str) -> String {
-    text.replace('$', "$$").replace(' ', "$ ").replace(':', "$:")
-}
-
 fn build_ninja(program: &str, dir: &str, options: &str, plan: &Plan) -> String {
     let manifest = ShardManifest::file_name(Shard::new(1, 1).expect("one of one"));
     let options = options.replace('$', "$$");
     let (program, plan_word) = (word(program), word(dir));
-    let header = path(&format!("{dir}/plan.json"));
     let mut out = format!(
         "# Written by `gfxpack export ninja`. Objects are named by all that decides them, so an\n\
          # edge is done once its file is there; `ninja -k 0` goes on after a kernel is refused.\n\
+         # The last two always run: they see what no file's time tells, such as another plan.\n\
          ninja_required_version = 1.5\n\
          rule job\n  command = {program} exec-job --plan {plan_word} --out . $job {options}\n  \
          description = $kernel\n\
@@ -75,7 +70,7 @@ fn build_ninja(program: &str, dir: &str, options: &str, plan: &Plan) -> String {
         )
         .expect("a String takes all");
     }
-    write!(out, "build {manifest}: shard | {header} ||").expect("a String takes all");
+    write!(out, "build always: phony\nbuild {manifest}: shard | always").expect("a String takes all");
     for job in &plan.jobs {
         let digest = job.digest.to_string();
         write!(out, " {STORE_VERSION}/objects/{}/{digest}", &digest[..2])
