@@ -149,12 +149,13 @@ fn sign_sums(out: &Path, sums: &Written, signer: Option<&Signer>) -> Result<()> 
     }
 }
 
-/// What an entry of the manifest is of: the target, and the directory of its
-/// file, since one target has files of several formats.
-type Place = (String, &'static str);
+/// What an entry of the manifest is of: directory and name of its file. Targets
+/// that are spelled differently may have the same one.
+type Place = (&'static str, String);
 
 fn place(entry: &KdbEntry) -> Place {
-    (entry.target.to_string(), entry.inputs.library().consumer.properties().format.output_dir())
+    let format = entry.inputs.library().consumer.properties().format;
+    (format.output_dir(), format.file_name(&entry.target))
 }
 
 /// What the manifest will list.
@@ -246,11 +247,13 @@ impl Listing {
             sort(&mut entry.packages, &mut entry.beside);
         }
         sort(&mut self.families, &mut self.beside);
+        let mut targets: Vec<KdbEntry> = self.entries.into_values().collect();
+        targets.sort_by_key(|entry| entry.target.to_string());
         let manifest = Manifest {
             format: FORMAT,
             generator: concat!("gfxpack ", env!("CARGO_PKG_VERSION")).to_owned(),
-            complete: self.entries.values().all(|entry| entry.missing.is_empty()),
-            targets: self.entries.into_values().collect(),
+            complete: targets.iter().all(|entry| entry.missing.is_empty()),
+            targets,
             families: self.families,
             beside: self.beside,
         };

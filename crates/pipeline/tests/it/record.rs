@@ -55,3 +55,19 @@ fn a_damaged_record_of_an_earlier_run_is_written_anew() {
     project.build();
     assert_eq!(project.manifest(), whole);
 }
+
+#[test]
+fn targets_whose_kdbs_have_one_name_have_one_entry() {
+    let project = Project::with(&[("bad.s", "refuse\n"), ("good.s", "s_endpgm\n")]);
+    let mut options = project.options();
+    for target in ["gfx906:sramecc+@60", "gfx906@60"] {
+        options.prepare.inputs.targets = vec![target.parse().unwrap()];
+        project.run(&options).unwrap();
+        let entries = project.manifest()["targets"].as_array().unwrap().clone();
+        let [entry] = &entries[..] else { panic!("{entries:?}") };
+        assert_eq!(
+            (&entry["target"], &entry["kdb"]["file"]),
+            (&target.into(), &"kdb/gfx906_60.kdb".into())
+        );
+    }
+}
