@@ -163,7 +163,12 @@ fn what_was_made_of_other_sources_is_not_merged_although_the_plan_has_the_same_d
 
     assert_eq!(plan_with("#define V 2\n"), digest);
     refused();
+    tool("cp", &["-a", "s", "old"], project.path());
     assert_eq!(shard(0), 1, "only what differs");
+    let run = merge(&project, &["s", "old"], &[]).expect_code(2);
+    for words in ["two different objects", "that of `old/shard-1", "`a.h` differs"] {
+        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    }
     merge(&project, &["s"], &[]).expect_code(0);
     assert!(project.tree("merged/kdb") != first);
     fs::remove_dir_all(project.path().join("merged")).unwrap();
@@ -180,6 +185,18 @@ fn what_was_made_of_other_sources_is_not_merged_although_the_plan_has_the_same_d
     assert_eq!(shard(0), 1);
     merge(&project, &["s"], &[]).expect_code(0);
     assert!(project.tree("merged/kdb") == first);
+}
+
+#[test]
+fn a_refusal_is_kept_where_shards_go_into_the_cache() {
+    let project = faulty(&["-DBROKEN"]);
+    for turn in 0..2 {
+        let arguments = shard_arguments("1/1", "s", "s");
+        let run = project.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(started(&run.expect_code(42)), 1 - turn);
+        let kept = |(name, _): &(String, Vec<u8>)| name.starts_with("refusals/");
+        assert_eq!(project.tree("s/v4").iter().filter(|file| kept(file)).count(), 1);
+    }
 }
 
 #[test]

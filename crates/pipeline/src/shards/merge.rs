@@ -59,7 +59,7 @@ impl Faults {
 
 /// The shards of a plan by their numbers, each once and parted alike.
 fn of_plan(
-    plan: &Plan,
+    prepared: &Prepared,
     digest: Digest,
     found: Vec<FoundShard>,
     faults: &mut Faults,
@@ -98,7 +98,7 @@ fn of_plan(
             let first = first.path.display().to_string();
             // Two different objects of one job are worth more words.
             repeated.push(found.clone());
-            differ(plan, shards.values().chain(&repeated))?;
+            differ(prepared, shards.values().chain(&repeated))?;
             faults.pass(usage(
                 format!("failed to merge shard {} twice: `{first}` and `{path}`", manifest.shard),
                 "give each shard once",
@@ -150,15 +150,16 @@ impl Merged {
     /// Holds shards against the plan and each other. With `allow_partial`,
     /// what is foreign, repeated or missing is passed over.
     pub fn new(
-        plan: &Plan,
+        prepared: &Prepared,
         digest: Digest,
         found: Vec<FoundShard>,
         allow_partial: bool,
     ) -> Result<Self> {
+        let plan = &prepared.plan;
         let mut faults = Faults { allowed: allow_partial, warnings: Vec::new() };
-        let shards = of_plan(plan, digest, found, &mut faults)?;
+        let shards = of_plan(prepared, digest, found, &mut faults)?;
         let complete = are_complete(&shards, &mut faults)?;
-        let by_job = differ(plan, shards.values())?;
+        let by_job = differ(prepared, shards.values())?;
         let (mut jobs, mut failed) = (vec![None; plan.jobs.len()], HashMap::new());
         let mut refused = HashMap::new();
         let mut nowhere = Vec::new();
@@ -298,9 +299,10 @@ fn differently_parted(a: &FoundShard, b: &FoundShard) -> Option<&'static str> {
 
 /// Each job of the plan with the place of the shard that has it.
 fn differ<'f>(
-    plan: &Plan,
+    prepared: &Prepared,
     shards: impl Iterator<Item = &'f FoundShard>,
 ) -> Result<Vec<Option<(u32, &'f Ended)>>> {
+    let plan = &prepared.plan;
     let shards: Vec<&FoundShard> = shards.collect();
     let mut numbers: Vec<u32> = (0..plan.jobs.len() as u32).collect();
     let digest = |index: &u32| plan.jobs[*index as usize].digest;
@@ -322,17 +324,9 @@ fn differ<'f>(
             let first = shards[*other as usize].path.display().to_string();
             let key = &plan.jobs[index].key;
             match (&before.result, &ended.result) {
-                (Ok((one, _)), Ok((other, _))) if one != other => {
-                    return Err(Error::new(
-                        ErrorKind::Unsound,
-                        format!(
-                            "failed to merge two different objects of `{key}`: {one} in `{first}`, \
-                             {other} in `{}`",
-                            path()
-                        ),
-                        "the machines differ in something that no digest covers, as the headers of \
-                         the C++ library, or the compiler does not repeat itself: docs/toolchains.md",
-                    ));
+                (Ok((one, _)), Ok((another, _))) if one != another => {
+                    let made = [(shards[*other as usize], *one), (*found, *another)];
+                    return Err(two_objects(prepared, &plan.jobs[index], made));
                 }
                 _ if found.manifest.shard == shards[*other as usize].manifest.shard => {}
                 _ => {
@@ -345,6 +339,37 @@ fn differ<'f>(
         }
     }
     overlap.map_or(Ok(jobs), Err)
+}
+
+/// That two shards have different objects of a job, and which was made of other
+/// sources than the plan's, as far as that is recorded.
+fn two_objects(prepared: &Prepared, job: &Job, made: [(&FoundShard, Digest); 2]) -> Error {
+    let [one, other] =
+        made.map(|(found, sha256)| format!("{sha256} in `{}`", found.path.display()));
+    let message = format!("failed to merge two different objects of `{}`: {one}, {other}", job.key);
+    let check = SourceCheck::new(&prepared.inputs.sources, &prepared.cache.digests);
+    for (found, sha256) in made {
+        let store = ObjectStore::open_to_look(&found.dir);
+        if let Some(info) = store.info(job.digest).filter(|info| info.sha256 == sha256)
+            && let Made::OfOthers(file) = check.made_of(&store, &info, job.source)
+        {
+            let (path, file) = (found.path.display(), file.display());
+            return usage(
+                format!(
+                    "{message}; that of `{path}` was compiled from other sources than this \
+                     plan's: `{file}` differs"
+                ),
+                "leave that shard out, or run it again with this plan",
+            );
+        }
+    }
+    Error::new(
+        ErrorKind::Unsound,
+        message,
+        "the machines differ in something that no digest covers, as the headers of the C++ \
+         library, or in a file beside the sources that is not recorded, or the compiler does not \
+         repeat itself: docs/toolchains.md",
+    )
 }
 
 /// Which shards are put together, and where.
@@ -392,10 +417,10 @@ impl MergeShards<'_> {
             progress.warning(&error.to_string());
         }
         let (digest, plan) = (stored.digest(), stored.load(&Jobs::All)?);
-        let mut merged = Merged::new(&plan, digest, found, self.allow_partial)?;
-        merged.warnings.iter().for_each(|warning| progress.warning(warning));
         let cache = Cache::open_for(self.cache, Purpose::Build)?;
         let prepared = stored.prepared(plan, Vec::new(), cache)?;
+        let mut merged = Merged::new(&prepared, digest, found, self.allow_partial)?;
+        merged.warnings.iter().for_each(|warning| progress.warning(warning));
         let passed_over = merged.check_sources(&prepared, self.allow_partial)?;
         passed_over.iter().for_each(|warning| progress.warning(warning));
         std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;

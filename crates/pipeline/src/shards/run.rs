@@ -137,10 +137,11 @@ impl Run<'_> {
             output: failure.output.clone(),
         };
         self.outbox.write_note(job.digest, &note)?;
-        // What an earlier run left may be of another plan's sources.
-        self.outbox.store.remove(job.digest);
-        if failure.is_kernels_fault() {
-            self.outbox.store.adopt_refusal(from, job.digest)?;
+        let store = &self.outbox.store;
+        // In this order, since both may be one store.
+        if !failure.is_kernels_fault() || !store.adopt_refusal(from, job.digest)? {
+            // What an earlier run left may be of another plan's sources.
+            store.remove(job.digest);
         }
         Ok(())
     }

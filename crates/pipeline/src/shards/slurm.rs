@@ -73,19 +73,20 @@ pub fn script_path(out: &Path) -> PathBuf {
 /// Writes the script, unless there is one: people edit it.
 ///
 /// # Errors
-/// Where the one that is there is for another number of shards.
+/// Where the one that is there is for another plan or number of shards.
 pub fn write_script(options: &SlurmOptions) -> Result<bool> {
     let path = script_path(&options.out);
     match fs::read_to_string(&path) {
         Ok(text) => {
-            let own = format!("SHARDS={}", options.shards);
-            if !text.lines().any(|line| line.trim() == own) {
-                return Err(error::usage(
+            let lacking = |own: &&String| !text.lines().any(|line| line.trim() == *own);
+            match settings(options)?.iter().find(lacking) {
+                None => Ok(false),
+                Some(own) => Err(error::usage(
                     format!("failed to use the script `{}`: it is not for {own}", path.display()),
-                    "give the same --shards, or remove the script to have it written anew",
-                ));
+                    "give the same --plan and --shards, or remove the script to have it written \
+                     anew",
+                )),
             }
-            Ok(false)
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             replace(&path, script(options)?.as_bytes())?;
@@ -100,12 +101,17 @@ fn absolute(path: &Path) -> Result<String> {
     text(&path)
 }
 
+/// The lines of a script that say what it is for.
+fn settings(options: &SlurmOptions) -> Result<[String; 2]> {
+    let plan = absolute(&options.plan)?;
+    Ok([format!("PLAN={}", shlex::try_quote(&plan)?), format!("SHARDS={}", options.shards)])
+}
+
 /// The command that runs a shard, as words; `shard` is what the shell makes
 /// which of how many of.
 fn command(options: &SlurmOptions) -> Result<Vec<String>> {
     let program = std::env::current_exe().map_err(error::io("find", Path::new("gfxpack")))?;
     let mut words = vec![absolute(&program)?, "build".to_owned()];
-    words.extend(["--plan".to_owned(), absolute(&options.plan)?]);
     words.extend(["--out".to_owned(), absolute(&options.out)?]);
     words.extend(["--timeout".to_owned(), options.timeout.as_secs().to_string()]);
     if let Some(costs) = &options.costs {
@@ -118,6 +124,7 @@ fn command(options: &SlurmOptions) -> Result<Vec<String>> {
 fn script(options: &SlurmOptions) -> Result<String> {
     let words = command(options)?;
     let words = shlex::try_join(words.iter().map(String::as_str))?;
+    let [plan, shards] = settings(options)?;
     let logs = format!("{}/{DIR}/%A_%a.log", absolute(&options.out)?);
     let mut text = format!(
         "#!/bin/sh\n\
@@ -135,9 +142,10 @@ fn script(options: &SlurmOptions) -> Result<String> {
         text,
         "# Written by `gfxpack submit slurm`, once: edit it as your site needs.\n\
          # SLURM_ARRAY_TASK_COUNT would be fewer where only some shards run again.\n\
-         SHARDS={}\n\
-         exec {words} --shard \"$SLURM_ARRAY_TASK_ID/$SHARDS\" --jobs \"${{SLURM_CPUS_PER_TASK:-1}}\"\n",
-        options.shards
+         {plan}\n\
+         {shards}\n\
+         exec {words} --plan \"$PLAN\" --shard \"$SLURM_ARRAY_TASK_ID/$SHARDS\" \
+         --jobs \"${{SLURM_CPUS_PER_TASK:-1}}\"\n"
     )
     .expect("a String takes all");
     Ok(text)
@@ -188,6 +196,33 @@ fn parse_queue(text: &str, submitted: &Submitted) -> BTreeMap<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_script_is_used_for_its_own_plan_and_number_of_shards() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["a plan", "another", "out"] {
+            fs::create_dir(path(name)).unwrap();
+        }
+        let write = |plan: &str, shards: u32| {
+            write_script(&SlurmOptions {
+                plan: path(plan),
+                out: path("out"),
+                shards: shards.try_into().unwrap(),
+                cpus: NonZeroU32::MIN,
+                costs: None,
+                timeout: Duration::from_secs(1),
+                sbatch: Vec::new(),
+                search: Search::default(),
+            })
+        };
+        assert!(write("a plan", 3).unwrap());
+        assert!(!write("a plan", 3).unwrap());
+        for (plan, shards, word) in [("another", 3, "another"), ("a plan", 4, "SHARDS=4")] {
+            let error = write(plan, shards).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+    }
 
     #[test]
     fn only_our_own_elements_are_on_their_way() {
