@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::KnownCosts;
 use gfxpack_model::Digest;
+use gfxpack_model::digest::Hasher;
 use gfxpack_plan::shard::{self, Ended, JobState, Shard, ShardManifest};
 use gfxpack_plan::stored::Jobs;
-use gfxpack_toolchain::Search;
+use gfxpack_toolchain::{Search, Toolchain};
 
 use super::manifest_files::write_manifest;
 use super::outbox::{Note, Outbox};
@@ -46,6 +47,14 @@ fn balanced(stored: &Stored, costs: &KnownCosts, shard: Shard) -> Result<HashSet
     let shards = shard::by_cost(&jobs, shard.count());
     let own = jobs.iter().zip(shards).filter(|(_, of)| *of == shard.index());
     Ok(own.map(|((job, _), _)| *job).collect())
+}
+
+/// Names where toolchains lie, by the paths that their commands have.
+fn places(toolchains: &[Toolchain]) -> Digest {
+    let paths = toolchains.iter().map(|it| [&it.clang, &it.installed_libs, &it.rocm]);
+    let paths: Vec<&PathBuf> = paths.flatten().collect();
+    let paths = paths.iter().map(|path| path.as_os_str().as_encoded_bytes());
+    Hasher::new("gfxpack places of toolchains 1").list(paths).finish()
 }
 
 /// A shard that ran to its end.
@@ -94,6 +103,7 @@ pub fn run(
             plan: digest,
             shard: shard.shard,
             costs: costs.as_ref().map(KnownCosts::digest),
+            places: Some(places(&prepared.toolchains)),
             jobs: run.run(facts)?,
         };
         let file = write_manifest(&manifest, outbox.dir())?;

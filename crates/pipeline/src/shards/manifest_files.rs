@@ -97,6 +97,7 @@ mod tests {
             plan: Digest::of(b"plan"),
             shard: "2/11".parse().unwrap(),
             costs: None,
+            places: None,
             jobs: Vec::new(),
         };
         let path = write_manifest(&manifest, dir.path()).unwrap();

@@ -146,6 +146,18 @@ fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut Faults) -> Resu
     Ok(complete)
 }
 
+/// That shards had their toolchains in different places, in words.
+fn in_different_places(shards: &BTreeMap<u32, FoundShard>) -> Option<String> {
+    let mut known = shards.values().filter(|found| found.manifest.places.is_some());
+    let one = &known.next()?.manifest;
+    let other = &known.find(|found| found.manifest.places != one.places)?.manifest;
+    Some(format!(
+        "shards {} and {} had their toolchains in different places: an object that depends on a \
+         path is not the one that a single machine makes",
+        one.shard, other.shard
+    ))
+}
+
 impl Merged {
     /// Holds shards against the plan and each other. With `allow_partial`,
     /// what is foreign, repeated or missing is passed over.
@@ -159,6 +171,7 @@ impl Merged {
         let mut faults = Faults { allowed: allow_partial, warnings: Vec::new() };
         let shards = of_plan(prepared, digest, found, &mut faults)?;
         let complete = are_complete(&shards, &mut faults)?;
+        faults.warnings.extend(in_different_places(&shards));
         let by_job = differ(prepared, shards.values())?;
         let (mut jobs, mut failed) = (vec![None; plan.jobs.len()], HashMap::new());
         let mut refused = HashMap::new();
@@ -469,5 +482,32 @@ impl MergedKdbs {
         let reasons = "the compiler's output is below `failed` in the shards' directories";
         let total = kernels as usize + missing;
         Err(error::incomplete(missing, total, reasons, false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gfxpack_plan::shard::ShardManifest;
+
+    use super::*;
+
+    #[test]
+    fn toolchains_in_different_places_are_told_of() {
+        let shards = |places: &[Option<&str>]| -> BTreeMap<u32, FoundShard> {
+            let found = |(index, place): (u32, &Option<&str>)| {
+                let manifest = ShardManifest {
+                    plan: Digest::of(b""),
+                    shard: Shard::new(index, places.len() as u32).unwrap(),
+                    costs: None,
+                    places: place.map(|place| Digest::of(place.as_bytes())),
+                    jobs: Vec::new(),
+                };
+                (index, FoundShard { manifest, path: PathBuf::new(), dir: PathBuf::new() })
+            };
+            (1..).zip(places).map(found).collect()
+        };
+        assert_eq!(in_different_places(&shards(&[None, Some("a"), Some("a"), None])), None);
+        let told = in_different_places(&shards(&[None, Some("a"), Some("b")])).unwrap();
+        assert!(told.starts_with("shards 2/3 and 3/3 had"), "{told}");
     }
 }

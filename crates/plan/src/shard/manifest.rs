@@ -79,6 +79,9 @@ pub struct ShardManifest {
     /// SHA-256 of the costs that the jobs were parted by; `None` where their
     /// digests did it.
     pub costs: Option<Digest>,
+    /// Names where its toolchains lie, whose paths an object may show; `None` where
+    /// that was not written yet.
+    pub places: Option<Digest>,
     /// Its jobs, by digest.
     pub jobs: Vec<Ended>,
 }
@@ -90,6 +93,8 @@ struct Head {
     plan: Digest,
     shard: Shard,
     costs: Option<Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    places: Option<Digest>,
     jobs: usize,
 }
 
@@ -146,6 +151,7 @@ impl ShardManifest {
             plan: self.plan,
             shard: self.shard,
             costs: self.costs,
+            places: self.places,
             jobs: self.jobs.len(),
         }))?;
         for ended in &self.jobs {
@@ -186,7 +192,8 @@ impl ShardManifest {
         {
             return Err(OTHER);
         }
-        Ok(Self { plan: head.plan, shard: head.shard, costs: head.costs, jobs })
+        let Head { plan, shard, costs, places, .. } = head;
+        Ok(Self { plan, shard, costs, places, jobs })
     }
 }
 
@@ -245,6 +252,7 @@ mod tests {
             plan: Digest::of(b"plan"),
             shard: "2/11".parse().unwrap(),
             costs: None,
+            places: Some(Digest::of(b"places")),
             jobs: vec![
                 Ended { job: digests[0], state: JobState::Ok, result: Ok((digests[1], 7)) },
                 Ended { job: digests[1], state: JobState::Failed, result: Err("no".to_owned()) },
@@ -265,7 +273,7 @@ mod tests {
             ShardManifest::read(&mut &changed[..]).expect_err("changed");
         }
         ShardManifest::read(&mut &[&text[..], b"\n"].concat()[..]).expect_err("more behind it");
-        let empty = ShardManifest { jobs: Vec::new(), ..manifest.clone() };
+        let empty = ShardManifest { jobs: Vec::new(), places: None, ..manifest.clone() };
         assert_eq!(ShardManifest::read(&mut &written(&empty)[..]).unwrap(), empty);
         // What nobody wrote, with a digest that fits.
         let mut twice = manifest.clone();
