@@ -13,7 +13,7 @@ use gfxpack_model::{Digest, Language, SourceId, relative_path};
 use gfxpack_plan::InputFault;
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
-use gfxpack_plan::stored::{SourceTrees, Tree};
+use gfxpack_plan::stored::{SourceTrees, Tree, TreeEntry, TreeKind};
 use gfxpack_process::watch::{Answer, Answers, tidy_path};
 use gfxpack_process::{FileDigests, FileError};
 
@@ -101,14 +101,18 @@ impl SourceSet {
         let trees: Vec<Arc<Tree>> = trees.iter().cloned().map(Arc::new).collect();
         let tree = |at: &usize| trees.get(*at).map(Arc::clone);
         let stored = sources.iter().enumerate().map(|(index, source)| {
-            let trees = origins.get(index).and_then(|origin| {
+            let stored = origins.get(index).and_then(|origin| {
                 let include_dirs = origin.include_dirs.iter().map(tree).collect::<Option<_>>()?;
-                Some((tree(&origin.root)?, include_dirs))
+                let files = source.files.iter().zip(&origin.files).map(|(file, &number)| {
+                    let kind = TreeKind::File(file.digest);
+                    (file.path.clone(), TreeEntry { number, kind, is_link: false })
+                });
+                let (root, files, content) =
+                    (tree(&origin.root)?, files.collect(), content.clone());
+                Some(StoredDirectories { root, include_dirs, files, content })
             });
-            let (root, include_dirs) =
-                trees.ok_or_else(|| CompileError::ForeignSource(source.name.clone()))?;
-            let content = content.clone();
-            Ok(ClosureOrigin::Stored(StoredDirectories { root, include_dirs, content }))
+            let stored = stored.ok_or_else(|| CompileError::ForeignSource(source.name.clone()))?;
+            Ok(ClosureOrigin::Stored(stored))
         });
         let origins = stored.collect::<Result<_, CompileError>>()?;
         Ok(Self { closures, origins, sources: sources.to_vec(), ..Self::default() })
@@ -606,12 +610,20 @@ mod tests {
         for (_, text) in set.files(index) {
             fs::write(file(stored.path(), Digest::of(text)), text).unwrap();
         }
-        let trees = [Tree::default(), Tree::default()];
-        let trees = (&trees[..], &[SourceTrees { root: 0, include_dirs: vec![1] }][..]);
+        let entry = |number, kind| TreeEntry { number, kind, is_link: false };
+        let other_name = entry(1, TreeKind::File(Digest::of(b"1")));
+        let entries = [("", entry(2, TreeKind::Directory)), ("x.h", other_name)];
+        let entries = entries.map(|(path, entry)| (path.to_owned(), entry)).into();
+        let trees = [Tree { entries }, Tree::default()];
+        let origin = SourceTrees { root: 0, include_dirs: vec![1], files: vec![0, 1] };
+        let trees = (&trees[..], &[origin][..]);
         let content = StoredContent { dir: stored.path().to_owned(), file };
         let again = SourceSet::of_stored(set.sources(), trees, |_| true, &content).unwrap();
         assert_eq!(again.files(index), set.files(index));
         assert_eq!(again.closure_size(index), set.closure_size(index));
+        // No tree has `i0/x.h`, which has another name in one.
+        let place = |below: &str| again.place(index, Path::new(below)).unwrap();
+        assert!(place("i0/x.h") == place("x.h") && place("i0/x.h") != place("a.cl"));
         let wrong = StoredContent { file: |dir, _| dir.join("other"), ..content.clone() };
         fs::write(stored.path().join("other"), "2").unwrap();
         let other = SourceSet::of_stored(set.sources(), trees, |_| true, &wrong);

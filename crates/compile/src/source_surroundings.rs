@@ -42,6 +42,8 @@ pub struct SourceDirectories {
 pub(crate) struct StoredDirectories {
     pub(crate) root: Arc<Tree>,
     pub(crate) include_dirs: Vec<Arc<Tree>>,
+    /// The closure's own files, by where they are laid out.
+    pub(crate) files: BTreeMap<String, TreeEntry>,
     pub(crate) content: StoredContent,
 }
 
@@ -142,6 +144,9 @@ impl StoredDirectories {
 
     /// What is told of a path without `..`.
     fn find_plain(&self, below: &Path) -> Told<'_> {
+        if let Some(file) = below.to_str().and_then(|below| self.files.get(below)) {
+            return Told::Found(file);
+        }
         match part(below, self.include_dirs.len()) {
             (Some(number), rest) => self.include_dirs[number].find(rest),
             (None, rest) => self.root.find(rest),

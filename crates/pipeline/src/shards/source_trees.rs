@@ -46,13 +46,9 @@ impl Trees {
             let root = all.tree(&origin.root, apart);
             let dirs = origin.include_dirs.iter();
             let include_dirs = dirs.map(|dir| all.tree(dir, apart)).collect();
-            all.sources.push(SourceTrees { root, include_dirs });
-            let named: Vec<_> =
-                origin.named_files().filter_map(|file| file.metadata().ok()).collect();
-            for meta in named {
-                let number = all.number(&meta);
-                all.named.insert(number);
-            }
+            let files: Vec<u64> = origin.named_files().map(|file| all.number_of(file)).collect();
+            all.named.extend(&files);
+            all.sources.push(SourceTrees { root, include_dirs, files });
         }
         all.carry(bytes);
         all
@@ -134,12 +130,25 @@ impl Trees {
         *self.numbers.entry(Identity::from_metadata(meta).place()).or_insert(next)
     }
 
+    /// The number of what is at a path: one of its own if nothing is.
+    fn number_of(&mut self, path: &Path) -> u64 {
+        match path.metadata() {
+            Ok(meta) => self.number(&meta),
+            Err(_) => self.own_number(),
+        }
+    }
+
+    /// A number that nothing else has.
+    fn own_number(&mut self) -> u64 {
+        self.names += 1;
+        u64::MAX - self.names as u64
+    }
+
     /// Notes a path of which nothing is known.
     fn add_unknown(&mut self, tree: &mut Tree, path: String) -> String {
-        let number = u64::MAX - self.names as u64;
+        let number = self.own_number();
         let entry = TreeEntry { number, kind: TreeKind::Unknown, is_link: true };
         tree.entries.entry(path.clone()).or_insert(entry);
-        self.names += 1;
         path
     }
 
@@ -181,4 +190,43 @@ fn is_left_out(entry: &walkdir::DirEntry, apart: &[PathBuf]) -> bool {
 /// A path below a directory as text.
 fn name(dir: &Path, path: &Path) -> Option<String> {
     path.strip_prefix(dir).ok()?.to_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use gfxpack_compile::{SourceDirs, SourceSet};
+    use gfxpack_model::Language;
+
+    use super::*;
+
+    #[test]
+    fn a_sources_own_file_has_the_number_of_its_other_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["by name/a", "by name/b", "loop"] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        fs::write(path("by name/a/k.cl"), "#include \"x.h\"\n").unwrap();
+        fs::write(path("by name/b/x.h"), "").unwrap();
+        fs::hard_link(path("by name/b/x.h"), path("by name/a/y.h")).unwrap();
+        fs::write(path("loop/k.cl"), "#include \"lib/y.h\"\n").unwrap();
+        fs::write(path("loop/y.h"), "").unwrap();
+        symlink(".", path("loop/lib")).unwrap();
+        let mut sources = SourceSet::default();
+        let dirs = SourceDirs::list(&[path("by name")]).unwrap();
+        for (root, dirs) in [("by name/a", Some(&dirs)), ("loop", None)] {
+            let main = path(root).join("k.cl");
+            sources.load(&main, "k.cl", Language::OpenclC, &[], dirs).unwrap();
+        }
+
+        let trees = Trees::below(sources.directories(), &[], 0);
+        for (origin, source) in trees.sources.iter().zip(sources.sources()) {
+            let entries = &trees.trees[origin.root].entries;
+            let own = source.files.iter().position(|file| file.path != "k.cl").unwrap();
+            assert!(!entries.contains_key(&source.files[own].path), "{source:?}");
+            assert_eq!(origin.files[own], entries["y.h"].number, "{source:?}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use super::tree::{SourceTrees, Tree};
 use crate::plan::{PlanToolchain, Source};
 
 /// The version of the format that is written, and the only one that is read.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// What jobs have in common; `A` is what whoever stores the plan says of it
 /// besides.

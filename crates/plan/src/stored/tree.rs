@@ -43,13 +43,17 @@ pub enum TreeKind {
     Unknown,
 }
 
-/// Where the files of a source come from: places in the list of trees.
+/// Where the files of a source come from: places in the list of trees, and
+/// numbers as they stand there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceTrees {
     /// The directory that the staged one stands for.
     pub root: usize,
     /// Those that `gfxpack-include-0`, `gfxpack-include-1`, … stand for.
     pub include_dirs: Vec<usize>,
+    /// Those of the source's own files, in their order: a tree may lack them, or
+    /// have another file at their paths.
+    pub files: Vec<u64>,
 }
 
 /// What a tree says of a path.
