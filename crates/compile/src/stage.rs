@@ -174,8 +174,11 @@ impl Stage {
         let staged = self.dir.join(below);
         if !staged.exists() {
             let place = sources.place(self.source, below);
-            match place.and_then(|place| layout.places.get(&place)) {
-                Some(other) => fs::hard_link(self.dir.join(other), &staged),
+            let other = place.and_then(|place| layout.places.get(&place));
+            let other = other.map(|other| self.dir.join(other));
+            // A new file may have got the inode of one that is gone.
+            match other.filter(|other| fs::read(other).is_ok_and(|other| other == bytes)) {
+                Some(other) => fs::hard_link(other, &staged),
                 None => write_atomic(&staged, &[bytes]),
             }
             .map_err(FileError::io("write", &staged))?;
@@ -208,7 +211,9 @@ impl Stage {
                 }
             }
             let place = sources.place(self.source, &dir);
-            match place.and_then(|place| layout.places.get(&place)) {
+            let other = place.and_then(|place| layout.places.get(&place));
+            // So may a directory.
+            match other.filter(|other| sources.place(self.source, other) == place) {
                 Some(other) => self.link(other, &path),
                 None => fs::create_dir(&path),
             }
@@ -314,5 +319,30 @@ mod tests {
         let source = sources.load(&main, "k.cl", Language::OpenclC, &include, None).unwrap();
         let stage = Stage::new(&sources, source, path("other stage")).unwrap();
         assert!(stage.add(&sources, Path::new("gfxpack-include-0/../x.h")).unwrap());
+    }
+
+    #[test]
+    fn what_has_the_inode_of_something_that_is_gone_is_laid_out_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::create_dir(path("a")).unwrap();
+        for (name, text) in [("k.cl", ""), ("a/x.h", "1"), ("a.h", "1")] {
+            fs::write(path(name), text).unwrap();
+        }
+        let mut sources = SourceSet::default();
+        let source = sources.load(&path("k.cl"), "k.cl", Language::OpenclC, &[], None).unwrap();
+        let stage = Stage::new(&sources, source, path("stage")).unwrap();
+        let add = |below: &str| {
+            assert!(stage.add(&sources, Path::new(below)).unwrap(), "{below}");
+            fs::read_to_string(stage.dir().join(below)).unwrap()
+        };
+        assert_eq!([add("a/x.h"), add("a.h")], ["1", "1"]);
+        // An inode that is written to stands for one that is used again.
+        fs::rename(path("a"), path("b")).unwrap();
+        fs::rename(path("a.h"), path("b.h")).unwrap();
+        for name in ["b/x.h", "b.h"] {
+            fs::write(path(name), "2").unwrap();
+        }
+        assert_eq!([add("b/x.h"), add("b.h")], ["2", "2"]);
     }
 }
