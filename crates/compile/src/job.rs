@@ -211,15 +211,17 @@ fn attempt(
         Judged::Reads(path) => Err(FailureKind::Reads(path)),
         Judged::Searches(dir) => Err(FailureKind::Searches(dir)),
         Judged::Writes(path) => Err(FailureKind::Writes(path)),
-        Judged::RestsOn(rests_on) => Ok(Some(rests_on)),
-        Judged::Unknown(reason) => {
+        Judged::RestsOn(rests_on) => Ok(rests_on),
+        Judged::Unknown(reason, sources) => {
             unknown = Some(reason);
-            Ok(None)
+            Ok(RestsOn::for_one_build(sources))
         }
     };
-    let done = ended(context, job, run, rests_on, &place)?;
-    if let (Outcome::Object(_), Some(reason)) = (&done, unknown) {
-        context.unwatched(job, &reason);
+    let mut done = ended(context, job, run, rests_on, &place)?;
+    match (&mut done, unknown) {
+        (Outcome::Object(_), Some(reason)) => context.unwatched(job, &reason),
+        (Outcome::Failed(_, rests_on), Some(_)) => *rests_on = None,
+        (_, None) => {}
     }
     Ok(Attempt::Done(Box::new(done)))
 }
@@ -230,7 +232,7 @@ fn ended(
     context: &BuildContext<'_>,
     job: &Job,
     run: Run,
-    rests_on: Result<Option<RestsOn>, FailureKind>,
+    rests_on: Result<RestsOn, FailureKind>,
     place: &Place<'_>,
 ) -> Result<Outcome, CompileError> {
     let (duration, usage, site) = (Duration::ZERO, run.usage, Site::Here);
@@ -239,10 +241,9 @@ fn ended(
         (_, Err(kind)) => (kind, None),
         (End::Exited(0), Ok(rests_on)) => match checked(job, read_output(place.output)?) {
             Ok(bytes) => {
-                let rests_on = rests_on.unwrap_or_else(RestsOn::nothing_known);
                 return Ok(Outcome::Object(Object { bytes, rests_on, duration, usage, site }));
             }
-            Err(kind) => (kind, rests_on),
+            Err(kind) => (kind, Some(rests_on)),
         },
         (End::Exited(_), _) if diagnostics::lacks_room(&run.output) => {
             tracing::debug!(run.output, "the compiler could not write");
@@ -251,7 +252,7 @@ fn ended(
         }
         (End::Exited(code), Ok(rests_on)) => match diagnostics::killed(&run.output) {
             Some(signal) => (FailureKind::Crashed(signal), None),
-            None => (FailureKind::Refused(code), rests_on),
+            None => (FailureKind::Refused(code), Some(rests_on)),
         },
         (End::Killed(signal), _) => (FailureKind::Crashed(signal), None),
         (End::TimedOut, _) => (FailureKind::TimedOut(context.time_limit), None),

@@ -44,8 +44,9 @@ pub(crate) enum Judged {
     Writes(PathBuf),
     /// All that it rests on is known.
     RestsOn(RestsOn),
-    /// What it rests on can't be told, for this reason.
-    Unknown(String),
+    /// What it rests on can't be told, for this reason, but for what is known of
+    /// the sources.
+    Unknown(String, Answers),
 }
 
 /// Judges a run of a job's compiler that was started after `since`.
@@ -58,14 +59,15 @@ pub(crate) fn judge(
     since: Timestamp,
     before: &Fresh,
 ) -> Result<Judged, CompileError> {
+    let nothing_known = |reason| Ok(Judged::Unknown(reason, Answers::default()));
     let records = match watched(run) {
         Ok(records) => records,
-        Err(reason) => return Ok(Judged::Unknown(reason.to_string())),
+        Err(reason) => return nothing_known(reason.to_string()),
     };
     let toolchain = &context.toolchains[job.toolchain.0];
     if let Some(unknown) = unknown_program(context, toolchain, &records) {
         let name = unknown.display();
-        return Ok(Judged::Unknown(format!("`{name}` ran, which is not of its toolchain")));
+        return nothing_known(format!("`{name}` ran, which is not of its toolchain"));
     }
     let own_place = |dir: &Path| context.sources.place(job.source, dir);
     let twice = records.iter().find_map(|record| searched_twice(record, stage.dir(), own_place));
@@ -76,8 +78,7 @@ pub(crate) fn judge(
     if let Some(direct) = direct.as_ref().filter(|_| run.by_driver)
         && is_other_command(context, job, direct, place, &records, &run.end)
     {
-        let reason = "the driver ran other commands than it had said";
-        return Ok(Judged::Unknown(reason.to_owned()));
+        return nothing_known("the driver ran other commands than it had said".to_owned());
     }
     let places = places(context, job, stage, place, run, &records);
     let driver = driver_places(stage.dir().to_owned(), &context.looks.real(place.scratch));
@@ -97,20 +98,31 @@ pub(crate) fn judge(
     if let Some(judged) = asked.without_object() {
         return Ok(judged);
     }
-    if let Some(path) = untold(job, stage, place, run, &records)? {
-        let name = path.display();
-        return Ok(Judged::Unknown(format!(
-            "the compiler lists `{name}`, and was not seen to read it"
-        )));
+    let same = same_elsewhere(context, stage, &asked.sources, run, &records);
+    if let Some((below, path)) = &same
+        && own_place(below) == place_of(path)
+    {
+        return Ok(Judged::Reads(path.clone()));
     }
-    if let Some(judged) = same_elsewhere(context, stage, &asked.sources, run, &records) {
-        return Ok(judged);
+    let changed = asked
+        .changed
+        .take()
+        .map(|path| format!("`{}` changed while it was compiled, or just before", path.display()));
+    let untold = untold(job, stage, place, run, &records)?.map(|path| {
+        format!("the compiler lists `{}`, and was not seen to read it", path.display())
+    });
+    let same = same.map(|(below, path)| {
+        let (below, path) = (below.display(), path.display());
+        format!("`{below}` has the content of `{path}`, and could become that file")
+    });
+    let sources = stage.answers(context.sources, asked.sources);
+    if let Some(reason) = changed.or(untold).or(same) {
+        return Ok(Judged::Unknown(reason, sources));
     }
     let shared = run.read_before.iter().flat_map(|before| before.answers.iter().cloned()).collect();
     let commands = Some(context.drivers.name(&command_of(job)));
     let admitted = admitted(context, &asked.system);
     let system = Answers::new(asked.system, context.looks);
-    let sources = stage.answers(context.sources, asked.sources);
     Ok(Judged::RestsOn(RestsOn { commands, system, sources, shared, admitted }))
 }
 
@@ -150,12 +162,6 @@ impl Asked {
             .or_else(|| self.writes.take().map(Judged::Writes))
             .or_else(|| self.reads.take().map(Judged::Reads))
             .or_else(|| (!fresh.is_empty()).then_some(Judged::AgainAfter(fresh)))
-            .or_else(|| {
-                let changed = self.changed.take()?;
-                let name = changed.display();
-                let reason = format!("`{name}` changed while it was compiled, or just before");
-                Some(Judged::Unknown(reason))
-            })
     }
 
     fn take(
@@ -309,7 +315,7 @@ fn places(
     with_searched(headers.fold(places, cover), compilers, context.looks)
 }
 
-/// Where a file elsewhere was read that has the content of one of the sources.
+/// One of the sources, and a file elsewhere that was read and has its content.
 /// Whether they are one file decides what `#pragma once` does, and is laid out
 /// and remembered of files among the sources alone.
 fn same_elsewhere(
@@ -318,7 +324,7 @@ fn same_elsewhere(
     asked: &BTreeSet<(PathBuf, Answer)>,
     run: &Run,
     records: &[&Record],
-) -> Option<Judged> {
+) -> Option<(PathBuf, PathBuf)> {
     let (all, source) = (context.sources, stage.source());
     let digests = all.sources()[source.0].files.iter().map(|file| file.digest);
     let planned = all.files(source).into_iter().zip(digests);
@@ -342,12 +348,7 @@ fn same_elsewhere(
         let candidates = by_size.get(&size)?;
         let digest = context.looks.digests().digest(path).ok()?;
         let (below, _) = candidates.iter().find(|(_, own)| *own == digest)?;
-        if all.place(source, below) == place_of(path) {
-            return Some(Judged::Reads(path.clone()));
-        }
-        let (below, path) = (below.display(), path.display());
-        let reason = format!("`{below}` has the content of `{path}`, and could become that file");
-        Some(Judged::Unknown(reason))
+        Some((below.to_path_buf(), path.clone()))
     })
 }
 

@@ -2,6 +2,7 @@
 //! lost, and nothing is compiled twice that was already there.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 
 use gfxpack_tests::gate::Gate;
@@ -197,6 +198,30 @@ fn a_refusal_is_kept_where_shards_go_into_the_cache() {
         let kept = |(name, _): &(String, Vec<u8>)| name.starts_with("refusals/");
         assert_eq!(project.tree("s/v4").iter().filter(|file| kept(file)).count(), 1);
     }
+}
+
+#[test]
+fn what_is_not_kept_is_not_merged_for_other_sources_either() {
+    let project = Project::new();
+    // It could become the compiler's own file, so the object is not kept.
+    let resources = tool("clang-15", &["-print-resource-dir"], project.path());
+    let own = Path::new(resources.trim()).join("include/opencl-c-base.h");
+    fs::copy(own, project.path().join("base.h")).unwrap();
+    let text = "#include \"base.h\"\n#define NAME \"a.h\"\n#include NAME\n\
+                __kernel void k(__global int *x) { *x = V; }\n";
+    project.write("k.cl", text);
+    project.write_manifest("k.cl", [String::new()].into_iter());
+    project.write("a.h", "#define V 1\n");
+    plan(&project, &["--target", "gfx906_60"]);
+    let words = "build --plan plan --shard 1/1 --out s";
+    let run = project.run(&words.split(' ').collect::<Vec<_>>()).expect_code(0);
+    assert!(run.stderr.contains("could become that file"), "{}", run.stderr);
+    merge(&project, &["s"], &[]).expect_code(0);
+
+    project.write("a.h", "#define V 2\n");
+    plan(&project, &["--target", "gfx906_60"]);
+    let run = merge(&project, &["s"], &[]).expect_code(2);
+    assert!(run.stderr.contains("`a.h` differs"), "{}", run.stderr);
 }
 
 #[test]

@@ -455,7 +455,8 @@ mod tests {
     #[test]
     fn what_rests_on_nothing_known_is_for_one_build() {
         let f = fixture();
-        f.store.insert(f.job, b"object", &about_it(), &RestsOn::nothing_known()).unwrap();
+        let rests_on = RestsOn::for_one_build(Answers::default());
+        f.store.insert(f.job, b"object", &about_it(), &rests_on).unwrap();
         assert_eq!(f.store.read(f.job).unwrap(), b"object");
         assert_eq!(found(&ObjectStore::open(f.dir.path()).unwrap(), f.job), None);
     }
