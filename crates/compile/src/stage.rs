@@ -243,7 +243,10 @@ impl Stage {
         asked.extend(own.iter().filter(|file| digests.contains(&file.digest)).map(|file| {
             (PathBuf::from(&file.path), Answer::File { digest: file.digest, real: None })
         }));
-        Answers::of_relative(asked, |below| place_of(&self.dir.join(below)))
+        // Sources that are found by name have directories of their own.
+        let is_own = |path: &Path| sources.is_by_name(self.source) && path.is_dir();
+        let laid_out = |below: &Path| Some(self.dir.join(below)).filter(|path| !is_own(path));
+        Answers::of_relative(asked, |below| place_of(&laid_out(below)?))
     }
 }
 
@@ -259,8 +262,10 @@ pub fn lay_out(sources: &SourceSet, source: SourceId, dir: &Path) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use gfxpack_model::Language;
+    use gfxpack_process::FileDigests;
 
     use super::*;
+    use crate::source_dirs::SourceDirs;
 
     #[test]
     fn a_directory_above_is_the_one_that_a_link_or_an_include_directory_has() {
@@ -344,5 +349,22 @@ mod tests {
             fs::write(path(name), "2").unwrap();
         }
         assert_eq!([add("b/x.h"), add("b.h")], ["2", "2"]);
+    }
+
+    #[test]
+    fn what_was_asked_of_sources_that_are_found_by_name_holds_again() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("sub")).unwrap();
+        fs::write(dir.path().join("k.cl"), "").unwrap();
+        let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
+        let (main, language) = (dir.path().join("k.cl"), Language::OpenclC);
+        let mut sources = SourceSet::default();
+        let source = sources.load(&main, "k.cl", language, &[], Some(&dirs)).unwrap();
+        let stage = Stage::new(&sources, source, dir.path().join("stage")).unwrap();
+        assert!(stage.add(&sources, Path::new("sub")).unwrap());
+        let asked = ["sub/..", "."].map(|below| (PathBuf::from(below), Answer::Directory));
+        let answers = stage.answers(&sources, asked.into());
+        let digests = FileDigests::in_memory();
+        assert_eq!(sources.first_change(source, &answers, &digests), None);
     }
 }
