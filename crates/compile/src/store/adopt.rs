@@ -13,20 +13,14 @@ use crate::error::CompileError;
 use gfxpack_process::FileError;
 
 impl ObjectStore {
-    /// Copies a job's object from another store, unless that very one is here
-    /// already.
+    /// Copies a job's object from another store, with the answers that it rests
+    /// on where they are not here.
     /// Its bytes are checked on the way; `None` where the other store does
     /// not have it, or has it no more because it was damaged.
     ///
     /// # Errors
     /// [`CompileError::File`] where it can't be read or written.
     pub fn adopt(&self, from: &Self, job: Digest) -> Result<Option<ObjectInfo>, CompileError> {
-        // What is here may have been made of other headers of the system.
-        if let Some(info) = self.info(job)
-            && from.info(job).is_none_or(|theirs| theirs == info)
-        {
-            return Ok(Some(info));
-        }
         self.adopt_file(from, job, &object_path(job))
     }
 
@@ -94,6 +88,11 @@ mod tests {
         assert_eq!(to.lookup(job, now), Some(info));
         assert_eq!(to.read(job).unwrap(), b"object");
         assert_eq!(to.about(job), Some(about.clone()));
+        fs::remove_dir_all(dirs[1].path().join(VERSION).join("answers")).unwrap();
+        let found = || ObjectStore::open_to_look(dirs[1].path()).lookup(job, now);
+        assert_eq!(found(), None);
+        assert_eq!(to.adopt(&from, job).unwrap(), found());
+        assert!(found().is_some());
 
         // Another header of the system, and the object that was made with it.
         fs::write(&header, "2").unwrap();
