@@ -120,12 +120,17 @@ fn write_sources(dir: &Path, sources: &SourceSet) -> Result<()> {
     for (id, source) in (0..).map(SourceId).zip(sources.sources()) {
         for (staged, (_, bytes)) in source.files.iter().zip(sources.files(id)) {
             let path = file(dir, staged.digest);
-            if !path.exists() {
+            if !is_whole(&path, staged.digest) {
                 replace(&path, bytes)?;
             }
         }
     }
     Ok(())
+}
+
+/// Whether an earlier plan stored a file, and it is undamaged.
+fn is_whole(path: &Path, digest: Digest) -> bool {
+    fs::read(path).is_ok_and(|bytes| Digest::of(&bytes) == digest)
 }
 
 /// Stores what lies beside the sources.
@@ -136,7 +141,7 @@ fn write_trees(dir: &Path, sources: &SourceSet, cache: &Cache, carry: u64) -> Re
     let trees = Trees::below(sources.directories(), &apart, carry);
     for (digest, from) in &trees.files {
         let path = file(dir, *digest);
-        if !path.exists() {
+        if !is_whole(&path, *digest) {
             let bytes = fs::read(from).map_err(error::io("read", from))?;
             replace(&path, &bytes)?;
         }
@@ -308,5 +313,20 @@ mod tests {
         assert_eq!(different(&wanted, &wanted), " with other constants supplied");
         let more = files(&[("1", ""), ("2", ""), ("3", ""), ("4", "")]);
         assert_eq!(different(&[], &more), ", which differs in 4 files, among them 1, 2, 3");
+    }
+
+    #[test]
+    fn a_damaged_file_of_a_plan_is_stored_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let (main, plan) = (dir.path().join("k.cl"), dir.path().join("plan"));
+        fs::write(&main, "text").unwrap();
+        let mut sources = SourceSet::default();
+        sources.load(&main, "k.cl", Language::OpenclC, &[], None).unwrap();
+        let stored = file(&plan, Digest::of(b"text"));
+        for damaged in [None, Some("")] {
+            damaged.inspect(|text| fs::write(&stored, text).unwrap());
+            write_sources(&plan, &sources).unwrap();
+            assert_eq!(fs::read_to_string(&stored).unwrap(), "text");
+        }
     }
 }
