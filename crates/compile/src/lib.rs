@@ -64,4 +64,5 @@ pub use stage::lay_out;
 pub use store::VERSION as STORE_VERSION;
 pub use store::{
     About, Damaged, Evicted, Limits, Now, ObjectInfo, ObjectStore, OldStore, RestsOn, StoreStats,
+    is_store,
 };

@@ -14,7 +14,7 @@ mod upkeep;
 pub(crate) use entry::Entry;
 pub use entry::{About, ObjectInfo};
 pub use object_store::{Now, ObjectStore};
-pub use places::VERSION;
 pub(crate) use places::{COMMANDS, HEADERS};
+pub use places::{VERSION, is_store};
 pub use rests_on::RestsOn;
 pub use upkeep::{Damaged, Evicted, Limits, OldStore, StoreStats};

@@ -27,6 +27,11 @@ pub(super) const LOCK: &str = "lock";
 /// killed build's: objects are written in milliseconds.
 pub(super) const MAX_TEMP_AGE: Duration = Duration::from_secs(24 * 3600);
 
+/// Whether a directory is a store, of a cache or a shard.
+pub fn is_store(dir: &Path) -> bool {
+    dir.ends_with(VERSION) && dir.join(LOCK).is_file() && dir.join(TEMP).is_dir()
+}
+
 /// Below the store's directory.
 pub(super) fn object_path(job: Digest) -> PathBuf {
     job_path("objects", job)

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::SourceDirectories;
+use gfxpack_compile::{SourceDirectories, is_store};
 use gfxpack_model::Digest;
 use gfxpack_plan::stored::{SourceTrees, Tree, TreeEntry, TreeKind};
 use gfxpack_process::{Identity, is_not_found};
@@ -179,12 +179,13 @@ impl Trees {
     }
 }
 
-/// Whether nothing in a directory is told.
+/// Whether nothing in a directory is told. What gfxpack keeps is no source, and
+/// would take the place of small files that are.
 fn is_left_out(entry: &walkdir::DirEntry, apart: &[PathBuf]) -> bool {
-    let is_apart = || fs::canonicalize(entry.path()).map(|path| apart.contains(&path));
-    entry.depth() > 0
-        && entry.file_type().is_dir()
-        && (entry.file_name() == ".git" || is_apart().unwrap_or(false))
+    let is_apart = || {
+        fs::canonicalize(entry.path()).is_ok_and(|path| is_store(&path) || apart.contains(&path))
+    };
+    entry.depth() > 0 && entry.file_type().is_dir() && (entry.file_name() == ".git" || is_apart())
 }
 
 /// A path below a directory as text.
@@ -196,8 +197,9 @@ fn name(dir: &Path, path: &Path) -> Option<String> {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use gfxpack_compile::{SourceDirs, SourceSet};
+    use gfxpack_compile::{ObjectStore, STORE_VERSION, SourceDirs, SourceSet};
     use gfxpack_model::Language;
+    use gfxpack_plan::stored::Told;
 
     use super::*;
 
@@ -228,5 +230,22 @@ mod tests {
             assert!(!entries.contains_key(&source.files[own].path), "{source:?}");
             assert_eq!(origin.files[own], entries["y.h"].number, "{source:?}");
         }
+    }
+
+    #[test]
+    fn the_objects_of_a_shard_do_not_come_with_a_plan() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("k.cl"), "").unwrap();
+        fs::write(path("x.h"), "text").unwrap();
+        drop(ObjectStore::open(&path("shards")).unwrap());
+        let object = Path::new("shards").join(STORE_VERSION).join("object");
+        fs::write(dir.path().join(&object), "bits").unwrap();
+        let mut sources = SourceSet::default();
+        sources.load(&path("k.cl"), "k.cl", Language::OpenclC, &[], None).unwrap();
+
+        let trees = Trees::below(sources.directories(), &[], 4);
+        assert_eq!(trees.trees[0].entries["x.h"].kind, TreeKind::File(Digest::of(b"text")));
+        assert_eq!(trees.trees[0].find(&object), Told::Nothing);
     }
 }
