@@ -204,10 +204,7 @@ impl ClosureOrigin {
     pub(crate) fn place(&self, below: &Path) -> Option<FilePlace> {
         match self {
             Self::Here(dirs) => place_of(&dirs.path(below)),
-            Self::Stored(stored) => match stored.find(below) {
-                Told::Found(entry) => Some((0, entry.number)),
-                _ => None,
-            },
+            Self::Stored(stored) => stored.find(below).entry().map(|entry| (0, entry.number)),
         }
     }
 
@@ -216,10 +213,7 @@ impl ClosureOrigin {
     pub(crate) fn real_dir(&self, below: &Path) -> Option<PathBuf> {
         match self {
             Self::Here(dirs) => dirs.laid_out(&dirs.path(below)),
-            Self::Stored(stored) => match stored.find(below) {
-                Told::Found(entry) => stored.path_of(entry.number),
-                _ => None,
-            },
+            Self::Stored(stored) => stored.path_of(stored.find(below).entry()?.number),
         }
     }
 
@@ -227,10 +221,10 @@ impl ClosureOrigin {
     pub(crate) fn is_dir(&self, below: &Path) -> bool {
         match self {
             Self::Here(dirs) => dirs.path(below).is_dir(),
-            Self::Stored(stored) => matches!(
-                stored.find(below),
-                Told::Found(entry) if matches!(entry.kind, TreeKind::Directory | TreeKind::Partial)
-            ),
+            Self::Stored(stored) => stored
+                .find(below)
+                .entry()
+                .is_some_and(|it| matches!(it.kind, TreeKind::Directory | TreeKind::Partial)),
         }
     }
 
@@ -254,9 +248,9 @@ impl ClosureOrigin {
                 }
                 Ok(Some(fs::read(&path).map_err(FileError::io("read", path))?))
             }
-            Self::Stored(stored) => match stored.find(below) {
-                Told::Found(TreeEntry { kind: TreeKind::File(digest), .. }) => {
-                    stored.content.read(*digest, &below.to_string_lossy()).map(Some)
+            Self::Stored(stored) => match stored.find(below).entry().map(|entry| entry.kind) {
+                Some(TreeKind::File(digest)) => {
+                    stored.content.read(digest, &below.to_string_lossy()).map(Some)
                 }
                 _ => Ok(None),
             },

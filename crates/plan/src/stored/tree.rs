@@ -67,6 +67,17 @@ pub enum Told<'a> {
     Nothing,
 }
 
+impl<'a> Told<'a> {
+    /// What is there, if that is told.
+    #[must_use]
+    pub fn entry(self) -> Option<&'a TreeEntry> {
+        match self {
+            Told::Found(entry) => Some(entry),
+            Told::Absent | Told::Nothing => None,
+        }
+    }
+}
+
 impl Tree {
     /// What is told of a relative path without `..`.
     #[must_use]
