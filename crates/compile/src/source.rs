@@ -1,7 +1,6 @@
 //! Source closures: a kernel source with all it includes, read once, hashed,
 //! and laid out so that the compiler sees the same paths on every machine.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs;
 use std::io;
@@ -381,15 +380,11 @@ fn unreadable(name: &str, reason: &str) -> InputFault {
 
 /// The files of a closure, those that are one file under several names told.
 fn staged_files(placed: &Closure) -> Vec<StagedFile> {
-    let mut first: HashMap<FilePlace, &str> = HashMap::new();
+    // What differs was written between being read under the one name and the other.
+    let mut first: HashMap<(FilePlace, Digest), &str> = HashMap::new();
     let files = placed.iter().map(|(path, (real, file))| {
-        let same_as = place_of(real).and_then(|place| match first.entry(place) {
-            Entry::Occupied(other) => Some((*other.get()).to_owned()),
-            Entry::Vacant(entry) => {
-                entry.insert(path);
-                None
-            }
-        });
+        let first = place_of(real).map(|place| *first.entry((place, file.digest)).or_insert(path));
+        let same_as = first.filter(|first| first != path).map(str::to_owned);
         StagedFile { path: path.clone(), digest: file.digest, same_as }
     });
     files.collect()
@@ -671,6 +666,26 @@ mod tests {
         set.stage(index, stage.path()).unwrap();
         let place = |name: &str| place_of(&stage.path().join(name)).unwrap();
         assert!(place("x.h") == place("y.h") && place("x.h") != place("z.h"));
+    }
+
+    #[test]
+    fn a_file_that_is_written_between_being_read_under_two_names_is_two() {
+        let dir = tree(&[
+            ("a.cl", "#include \"x.h\"\n"),
+            ("b.cl", "#include \"x.h\"\n#include \"y.h\"\n"),
+            ("x.h", "1"),
+        ]);
+        let path = |name: &str| dir.path().join(name);
+        fs::hard_link(path("x.h"), path("y.h")).unwrap();
+        let mut set = SourceSet::default();
+        let mut load = |name| set.load(&path(name), name, Language::OpenclC, &[], None).unwrap();
+        load("a.cl");
+        fs::write(path("y.h"), "2").unwrap();
+        let index = load("b.cl");
+        let stage = tempfile::tempdir().unwrap();
+        set.stage(index, stage.path()).unwrap();
+        let laid_out = |name: &str| fs::read_to_string(stage.path().join(name)).unwrap();
+        assert_eq!(["x.h", "y.h"].map(laid_out), ["1", "2"]);
     }
 
     #[test]
