@@ -182,6 +182,23 @@ fn one_byte_rebuilds_exactly_what_depends_on_it() {
     assert_eq!(compiled(&project), [ASSEMBLY]);
 }
 
+#[test]
+fn a_rocm_directory_with_the_same_hip_headers_is_not_the_same() {
+    let (project, installed) = (Project::new(), installed());
+    project.write("k.cpp", "#include <own/v.h>\n__global__ void k(int* x) { *x = V; }\n");
+    project.write_manifest("k.cpp", ["-DX=1".to_owned()].into_iter());
+    let kdb = |rocm: &str, value: &str| {
+        copy(&installed.headers, &project.path().join(rocm).join("include/hip"));
+        project.write(&format!("{rocm}/include/own/v.h"), &format!("#define V {value}\n"));
+        let clang = ["--clang", installed.clang.to_str().unwrap(), "--rocm-path", rocm];
+        let libs = ["--device-libs", installed.device_libs.to_str().unwrap(), "--out", "o"];
+        let arguments = [&["build"], &INPUT[..], &clang, &libs].concat();
+        let _ = project.run(&arguments).expect_code(0);
+        project.tree("o/kdb")
+    };
+    assert_ne!(kdb("rocm", "1"), kdb("other", "2"));
+}
+
 /// A kernel whose object an edit changes, though not what the preprocessor
 /// makes of it: macros in a pragma stay as they are.
 struct Edited {

@@ -172,10 +172,11 @@ impl<'a> Drivers<'a> {
 
     fn file(&self, toolchain: &Toolchain, key: &CommandKey) -> PathBuf {
         let program = toolchain.program(key.program);
-        let name = Hasher::new("gfxpack commands 3")
+        let name = Hasher::new("gfxpack commands 4")
             .field(toolchain.digest.as_ref())
             .field(program.as_os_str().as_encoded_bytes())
-            .field(toolchain.device_libs.as_os_str().as_encoded_bytes());
+            .field(toolchain.device_libs.as_os_str().as_encoded_bytes())
+            .field(toolchain.rocm.as_os_str().as_encoded_bytes());
         let name = of_environment(name, toolchain)
             .field(key.language.to_string().as_bytes())
             .field(key.extension.as_bytes())

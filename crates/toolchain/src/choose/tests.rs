@@ -28,6 +28,10 @@ tail="\057\005\000\000\100\000\070\000\000\000\100\000\000\000\000\000"
 printf "$head$zeros$zeros$zeros$tail" > "$out"
 "#;
 
+fn trial(_: Language, _: &TargetId, _: &CompilerFacts, _: &str) -> (Program, Args) {
+    (Program::Clang, Args::default())
+}
+
 struct Machine {
     dir: tempfile::TempDir,
     search: Search,
@@ -71,7 +75,6 @@ impl Machine {
     }
 
     fn listed(&self) -> Listed {
-        let trial = |_, _: &TargetId, _: &CompilerFacts, _: &str| (Program::Clang, Args::default());
         let (cache, cancel, digests) =
             (self.at("cache"), Cancel::default(), FileDigests::in_memory());
         let mut found =
@@ -92,6 +95,18 @@ fn a_compiler_that_failed_when_it_was_tried_is_tried_again() {
     assert_eq!(listed.refused, []);
     machine.put("full", "");
     assert_eq!(machine.listed().refused, [], "what passed is not tried again");
+}
+
+#[test]
+fn a_trial_is_one_of_its_rocm_directory() {
+    let machine = Machine::new();
+    let toolchain = machine.listed().toolchain.unwrap();
+    let mut elsewhere = toolchain.clone();
+    elsewhere.rocm = machine.at("elsewhere");
+    let passed = |toolchain| {
+        Trial::new(toolchain, Language::Hip, trial).unwrap().is_passed(&machine.at("cache"))
+    };
+    assert!(passed(&toolchain) && !passed(&elsewhere));
 }
 
 #[test]
