@@ -225,3 +225,30 @@ fn no_flipped_bit_gets_into_a_kdb() {
     let keys = python_reads(&project.path().join("o/kdb/gfx906.kdb"), GFX906);
     assert_eq!(keys.len(), 5);
 }
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that was not run says so")]
+fn what_is_built_where_files_are_short_or_proc_has_other_numbers_is_kept() {
+    let short_files = "ulimit -f 10000; exec \"$@\"";
+    let other_numbers = "exec unshare --map-root-user --pid --fork \"$@\"";
+    for script in [short_files, other_numbers] {
+        let run_under = |words: &[&str], project: &Project| {
+            let mut shell = command("sh");
+            shell.args(["-c", script, "sh"]).args(words).current_dir(project.path());
+            finish(shell)
+        };
+        let project = Project::new();
+        if run_under(&["true"], &project).code != Some(0) {
+            eprintln!("skipped: `{script}` is not permitted here");
+            continue;
+        }
+        project.write("k.cl", "__kernel void k(__global int *x) { *x = 1; }\n");
+        project.write_manifest("k.cl", ["-DX=1".to_owned()].into_iter());
+        for compiled in [1, 0] {
+            let program = [binary().to_str().unwrap()];
+            let words = [&program[..], &BUILD, &["--cache-dir", "cache"]].concat();
+            let run = run_under(&words, &project).expect_code(0);
+            assert_eq!(run.of_type("build-finished")[0]["compiled"], compiled, "{script}");
+        }
+    }
+}

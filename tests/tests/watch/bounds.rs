@@ -164,6 +164,21 @@ fn copies_of_a_loaded_compiler_are_held_one_by_one() {
     }
 }
 
+#[test]
+fn directories_at_whose_names_the_loader_parts_a_list_are_watched() {
+    for name in ["a b", "a:b", "$LIB"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mine = dir.path().join(name);
+        fs::create_dir(&mine).unwrap();
+        let writable = [mine.as_path()];
+        let (writable, landlock) = (Some(&writable[..]), Some(Landlock::All));
+        let options = RecorderOptions { all: true, writable, landlock };
+        let (said, record) = watched_with(&mine, &["ls", "x"], &options);
+        assert!(said.is_err(), "{name}");
+        assert!(record.unwrap().asks.iter().any(|ask| ask.path.ends_with("x")), "{name}");
+    }
+}
+
 /// More processes deep than the kernel has layers of rules.
 #[test]
 fn more_processes_are_held_than_the_kernel_has_layers_of_rules() {

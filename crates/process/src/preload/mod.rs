@@ -4,10 +4,10 @@
 //! every job, the fork server (`fork_server.c`).
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -77,6 +77,15 @@ pub fn fork_server_into(environment: &mut Environment) -> io::Result<()> {
     Ok(())
 }
 
+/// The path of an open file of this process, for its own programs. Its number
+/// there is another one where /proc is that of other processes' numbers.
+pub(crate) fn own_file(file: &File) -> io::Result<PathBuf> {
+    const PROC: &str = "/proc";
+    let told = |error: io::Error| io::Error::new(error.kind(), format!("`/proc/self`: {error}"));
+    let number = fs::read_link(Path::new(PROC).join("self")).map_err(told)?;
+    Ok(Path::new(PROC).join(number).join("fd").join(file.as_raw_fd().to_string()))
+}
+
 fn set(environment: &mut Environment, name: &str, value: &OsStr) {
     environment.retain(|(other, _)| other != name);
     environment.push((name.into(), value.into()));
@@ -103,8 +112,7 @@ impl Library {
             let fd = memfd_create(self.name, MemfdFlags::CLOEXEC)?;
             let mut file = File::from(fd);
             file.write_all(self.bytes)?;
-            let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-            Ok((path.into(), file.into()))
+            Ok((own_file(&file)?.into(), file.into()))
         };
         let made = self.path.get_or_init(|| make().map_err(|error| error.to_string()));
         made.as_ref()

@@ -21,7 +21,7 @@ mod settle;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -45,8 +45,9 @@ pub use settle::{InStage, Settled, settle};
 /// hipcc with everything of the C++ library, is a hundredth of it. It takes
 /// no more memory than what is written.
 pub const RECORD_LIMIT: u64 = 16 << 20;
-/// What tells a process where its open files lie.
-const OWN_FILES: &str = "/proc/self/fd";
+
+/// How long one may be at least, where the system lets no file get that long.
+const LEAST_LIMIT: u64 = 1 << 20;
 
 /// What is wanted of a record, and what its run may do.
 #[derive(Debug, Clone, Copy, Default)]
@@ -78,6 +79,8 @@ pub enum Landlock {
 #[derive(Debug)]
 pub struct Recorder {
     file: File,
+    limit: u64,
+    path: PathBuf,
     /// The library and the record as files; else both are in memory.
     files: Option<(TempPath, TempPath)>,
 }
@@ -116,41 +119,41 @@ impl Recorder {
     /// Where the system has no files in memory or no /proc, files may not get as
     /// large as a record may, or a path that may be written is not there.
     pub fn with(options: &RecorderOptions<'_>) -> io::Result<Self> {
-        // Whoever makes a file larger than it may be is killed; and a process
-        // finds out by /proc where its files lie.
-        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < RECORD_LIMIT)
-            || !Path::new(OWN_FILES).exists()
-        {
-            return Err(io::ErrorKind::Unsupported.into());
+        // Whoever makes a file larger than it may be is killed.
+        let longest = getrlimit(Resource::Fsize).current;
+        let limit = longest.map_or(RECORD_LIMIT, |longest| longest.min(RECORD_LIMIT));
+        if limit < LEAST_LIMIT {
+            let reason = "no file may get as long as a record (`ulimit -f`)";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
         }
         let real = |paths: &[&Path]| paths.iter().map(fs::canonicalize).collect();
         let writable: Option<Vec<PathBuf>> = options.writable.map(real).transpose()?;
         let landlock = options.landlock.filter(|_| landlock_abi().is_some());
         let dir = writable.as_ref().and_then(|paths| paths.first());
         let dir = dir.filter(|dir| landlock == Some(Landlock::All) && loads(dir));
-        let (mut file, files) = match dir.and_then(|dir| files_in(dir).ok()) {
+        let (mut file, files) = match dir.and_then(|dir| files_in(dir, limit).ok()) {
             Some((library, record, file)) => (file, Some((library, record))),
             None => (memfd_create("gfxpack-record", MemfdFlags::CLOEXEC)?.into(), None),
         };
+        // By /proc, every process of the run finds out where its files lie.
+        let in_memory = preload::own_file(&file)?;
+        let path = files.as_ref().map_or(in_memory, |(_, record)| record.to_path_buf());
         let head = Head {
             all: options.all,
             writable: writable.as_deref(),
             landlock: landlock.is_some(),
             landlock_all: files.is_some(),
         };
-        file.set_len(RECORD_LIMIT)?;
-        file.write_all(&head.bytes(RECORD_LIMIT))?;
-        Ok(Self { file, files })
+        file.set_len(limit)?;
+        file.write_all(&head.bytes(limit))?;
+        Ok(Self { file, limit, path, files })
     }
 
     /// The record's path for processes of the same user, while this value
     /// lives.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        match &self.files {
-            Some((_, record)) => record.to_path_buf(),
-            None => format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into(),
-        }
+        self.path.clone()
     }
 
     /// What has a program, and whatever it starts with the same environment,
@@ -177,10 +180,10 @@ impl Recorder {
     pub fn finish(self) -> Result<Record, Unwatched> {
         let mut head = [0; entries::HEAD];
         self.file.read_exact_at(&mut head, 0).map_err(|_| Unwatched::Damaged { at: 0 })?;
-        let used = entries::used(&head, RECORD_LIMIT)?;
+        let used = entries::used(&head, self.limit)?;
         let mut bytes = vec![0; used];
         self.file.read_exact_at(&mut bytes, 0).map_err(|_| Unwatched::Damaged { at: 0 })?;
-        Record::parse(&bytes, RECORD_LIMIT)
+        Record::parse(&bytes, self.limit)
     }
 }
 
@@ -193,23 +196,28 @@ pub fn recorded<T, E>(
     recorder: io::Result<Recorder>,
     run: impl FnOnce(Option<&Recorder>) -> Result<T, E>,
 ) -> Result<(T, Result<Record, Unwatched>), E> {
-    let recorder = recorder.ok();
-    let done = run(recorder.as_ref())?;
-    Ok((done, recorder.map_or(Err(Unwatched::Nothing), Recorder::finish)))
+    let done = run(recorder.as_ref().ok())?;
+    let no_record = |error: io::Error| Unwatched::NoRecord(error.to_string());
+    Ok((done, recorder.map_err(no_record).and_then(Recorder::finish)))
 }
 
 /// The library and an empty record as files in a directory. All room that the
 /// record may need is taken: where a disk gets full, whoever writes into a
 /// mapped file is killed.
-fn files_in(dir: &Path) -> io::Result<(TempPath, TempPath, File)> {
+fn files_in(dir: &Path, limit: u64) -> io::Result<(TempPath, TempPath, File)> {
     let library = preload::write_into(dir)?;
     let record = tempfile::Builder::new().prefix(".gfxpack-record-").tempfile_in(dir)?;
-    fallocate(record.as_file(), FallocateFlags::empty(), 0, RECORD_LIMIT)?;
+    fallocate(record.as_file(), FallocateFlags::empty(), 0, limit)?;
     let (file, record) = record.into_parts();
     Ok((library, record, file))
 }
 
-/// Whether programs and libraries may be loaded from a directory.
+/// Whether programs and libraries may be loaded from a directory. The loader
+/// parts the names that it is given at these bytes, or replaces them.
+///
+/// Source: ld.so(8), `LD_PRELOAD` and "Dynamic string tokens".
 fn loads(dir: &Path) -> bool {
-    statvfs(dir).is_ok_and(|system| !system.f_flag.contains(StatVfsMountFlags::NOEXEC))
+    let name = dir.as_os_str().as_bytes();
+    !name.iter().any(|byte| b" :$".contains(byte))
+        && statvfs(dir).is_ok_and(|system| !system.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }

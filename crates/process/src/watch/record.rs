@@ -37,6 +37,9 @@ pub enum Unwatched {
     /// A process did not end by itself.
     #[error("`{}` did not end by itself", .0.display())]
     NoEnd(PathBuf),
+    /// There could be no record.
+    #[error("no compiler can be watched: {0}")]
+    NoRecord(String),
     /// No process wrote anything.
     #[error("no process could be watched")]
     Nothing,
