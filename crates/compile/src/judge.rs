@@ -59,27 +59,17 @@ pub(crate) fn judge(
     since: Timestamp,
     before: &Fresh,
 ) -> Result<Judged, CompileError> {
-    let nothing_known = |reason| Ok(Judged::Unknown(reason, Answers::default()));
     let records = match watched(run) {
         Ok(records) => records,
-        Err(reason) => return nothing_known(reason.to_string()),
+        Err(reason) => return Ok(Judged::Unknown(reason.to_string(), Answers::default())),
     };
     let toolchain = &context.toolchains[job.toolchain.0];
-    if let Some(unknown) = unknown_program(context, toolchain, &records) {
-        let name = unknown.display();
-        return nothing_known(format!("`{name}` ran, which is not of its toolchain"));
-    }
     let own_place = |dir: &Path| context.sources.place(job.source, dir);
     let twice = records.iter().find_map(|record| searched_twice(record, stage.dir(), own_place));
     if let Some(dir) = twice {
         return Ok(Judged::Searches(dir));
     }
     let direct = context.direct(job);
-    if let Some(direct) = direct.as_ref().filter(|_| run.by_driver)
-        && is_other_command(context, job, direct, place, &records, &run.end)
-    {
-        return nothing_known("the driver ran other commands than it had said".to_owned());
-    }
     let places = places(context, job, stage, place, run, &records);
     let driver = driver_places(stage.dir().to_owned(), &context.looks.real(place.scratch));
     let of_class = |class| if class == Class::Other { &driver } else { &places };
@@ -104,6 +94,12 @@ pub(crate) fn judge(
     {
         return Ok(Judged::Reads(path.clone()));
     }
+    let unknown = unknown_program(context, toolchain, direct.as_ref(), &records)
+        .map(|path| format!("`{}` is run, and is not of the toolchain", path.display()));
+    let is_other = direct.as_ref().is_some_and(|direct| {
+        run.by_driver && is_other_command(context, job, direct, place, &records, &run.end)
+    });
+    let other = is_other.then(|| "the driver ran other commands than it had said".to_owned());
     let changed = asked
         .changed
         .take()
@@ -116,7 +112,7 @@ pub(crate) fn judge(
         format!("`{below}` has the content of `{path}`, and could become that file")
     });
     let sources = stage.answers(context.sources, asked.sources);
-    if let Some(reason) = changed.or(untold).or(same) {
+    if let Some(reason) = unknown.or(other).or(changed).or(untold).or(same) {
         return Ok(Judged::Unknown(reason, sources));
     }
     let shared = run.read_before.iter().flat_map(|before| before.answers.iter().cloned()).collect();
@@ -242,21 +238,23 @@ fn watched(run: &Run) -> Result<Vec<&Record>, Unwatched> {
     if watched { Ok(records) } else { Err(Unwatched::Nothing) }
 }
 
-/// A compiler, linker or library of theirs that ran and that no digest covers.
+/// A program of a job's commands, or a compiler, linker or library of theirs
+/// that ran, that no digest covers.
 fn unknown_program(
     context: &BuildContext<'_>,
     toolchain: &Toolchain,
+    direct: Option<&Direct>,
     records: &[&Record],
 ) -> Option<PathBuf> {
     let known: HashSet<&Path> = toolchain.files().iter().map(PathBuf::as_path).collect();
-    let is_known = |file: &PathBuf| {
-        known.contains(file.as_path()) || known.contains(context.looks.real(file).as_path())
-    };
+    let is_known = |file: &Path| known.contains(file) || known.contains(&*context.looks.real(file));
     let compilers = records.iter().flat_map(|record| &record.processes);
-    let mut ran = compilers
+    let ran = compilers
         .filter(|process| process.class != Class::Other)
         .flat_map(|process| process.libraries.iter().chain([&process.program]));
-    ran.find(|file| !is_known(file)).cloned()
+    let named = direct.into_iter().flat_map(|(_, commands)| commands.programs());
+    let mut all = ran.map(PathBuf::as_path).chain(named);
+    all.find(|file| !is_known(file)).map(Path::to_owned)
 }
 
 /// Whether a driver ran other commands than those that it says it would run.

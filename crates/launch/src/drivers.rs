@@ -46,6 +46,16 @@ pub struct DriverCommands {
     pub name: Digest,
 }
 
+impl DriverCommands {
+    /// The programs that it would run.
+    pub fn programs(&self) -> impl Iterator<Item = &Path> {
+        self.list.iter().filter_map(|command| match command.words.first()? {
+            Word::Text(path) => Some(Path::new(path)),
+            _ => None,
+        })
+    }
+}
+
 /// A command's macros and what its driver would run.
 pub type Direct = (Defines, Arc<DriverCommands>);
 

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_process::watch::{Class, Recorder, recorded};
+use gfxpack_process::watch::{Recorder, recorded};
 use gfxpack_process::{self as process, Cancel, End, FileError, Output, Program};
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -77,7 +77,7 @@ impl Probed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FoundParts {
     pub(crate) clang: PathBuf,
-    /// Compilers, assemblers and linkers that are run for a source.
+    /// Programs that are run for a source.
     pub(crate) programs: BTreeSet<PathBuf>,
     pub(crate) resource_dir: PathBuf,
     pub(crate) device_libs: PathBuf,
@@ -345,13 +345,9 @@ fn commands(text: &str) -> impl Iterator<Item = Vec<String>> {
         .filter_map(|line| shlex::split(line.trim()))
 }
 
-/// The compilers, assemblers and linkers of the commands that `-###` prints.
+/// The programs of the commands that `-###` prints, whatever their names.
 fn programs(text: &str) -> BTreeSet<PathBuf> {
-    let class = |words: &[String]| {
-        Class::from_arguments(&words.iter().map(OsString::from).collect::<Vec<_>>())
-    };
-    let decide = commands(text).filter(|words| class(words) != Class::Other);
-    let programs = decide.filter_map(|words| Some(PathBuf::from(words.first()?)));
+    let programs = commands(text).filter_map(|words| Some(PathBuf::from(words.first()?)));
     // One that is not found is named without its directory.
     programs.filter(|program| program.is_absolute()).collect()
 }
@@ -470,8 +466,9 @@ mod tests {
         );
         let found = parse_commands(text).unwrap();
         assert_eq!(found.clang, Path::new("/opt/r/lib/llvm/bin/clang-17"));
-        let programs = ["/opt/r/lib/llvm/bin/clang-17", "/opt/r/lib/llvm/bin/lld"];
-        assert_eq!(found.programs, programs.map(PathBuf::from).into());
+        let programs = ["clang-17", "clang-offload-bundler", "lld"];
+        let programs = programs.map(|name| Path::new("/opt/r/lib/llvm/bin").join(name));
+        assert_eq!(found.programs, programs.into());
         assert_eq!(found.device_libs, Path::new("/opt/r/amdgcn/bitcode"));
         assert_eq!(found.resource_dir, Path::new("/opt/r/lib/clang/17"));
         assert_eq!(found.rocm, Path::new("/opt/r"));

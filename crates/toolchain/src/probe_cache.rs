@@ -54,7 +54,7 @@ impl<'a> ProbeCache<'a> {
             path.map_or_else(Vec::new, |path| path.as_os_str().as_encoded_bytes().to_vec())
         };
         let machine = rustix::system::uname();
-        let digest = Hasher::new("gfxpack probe 1")
+        let digest = Hasher::new("gfxpack probe 2")
             .field(driver.path().as_os_str().as_encoded_bytes())
             .field(&[u8::from(is_hipcc), u8::from(*own_prefix)])
             .field(&path(rocm.as_ref()))

@@ -94,13 +94,14 @@ impl Recorder {
         Self::with(&RecorderOptions::default())
     }
 
-    /// A record of one compiler, which may write nothing but what is in `scratch`.
+    /// A record of one command of a driver's, a compiler or linker by whatever
+    /// name, which may write nothing but what is in `scratch`.
     ///
     /// # Errors
     /// As [`Recorder::with`].
     pub fn of_compiler(scratch: &Path) -> io::Result<Self> {
         let (writable, landlock) = (Some(&[scratch][..]), Some(Landlock::Compilers));
-        Self::with(&RecorderOptions { all: false, writable, landlock })
+        Self::with(&RecorderOptions { all: true, writable, landlock })
     }
 
     /// Likewise of a driver or script and all that it starts; with `all`, they

@@ -18,6 +18,7 @@ case " $* " in
     *" --print-supported-cpus "*) echo gfx906; exit ;;
     *" -v "*) exit ;;
     *" hip "*" -### "*) echo ' "ROOT/llvm/bin/lld" "-flavor" "gnu"' >&2; exit ;;
+    *" assembler "*" -### "*) echo ' "ROOT/my/ld" "-shared"' >&2; exit ;;
     *" -### "*) echo ' "ROOT/llvm/bin/ld.lld" "-shared"' >&2; exit ;;
 esac
 [ -e ROOT/full ] && echo 'error: no space left' >&2 && exit 1
@@ -52,6 +53,7 @@ impl Machine {
         machine.put("llvm/bin/clang", &CLANG.replace("ROOT", root.to_str().unwrap()));
         machine.put("llvm/bin/ld.lld", "");
         machine.put("llvm/bin/lld", "");
+        machine.put("my/ld", "");
         machine.put("llvm/lib/clang/17/include/stddef.h", "");
         machine.put("bitcode/oclc_isa_version_906.bc", "");
         machine.put("rocm/include/hip/hip_runtime.h", "");
@@ -113,7 +115,7 @@ fn a_trial_is_one_of_its_rocm_directory() {
 fn every_linker_that_a_command_names_is_part_of_the_toolchain() {
     let machine = Machine::new();
     let mut digests = BTreeSet::from([machine.digest()]);
-    for linker in ["llvm/bin/lld", "llvm/bin/ld.lld"] {
+    for linker in ["llvm/bin/lld", "llvm/bin/ld.lld", "my/ld"] {
         machine.put(linker, "#!/bin/sh\n");
         assert!(digests.insert(machine.digest()), "{linker}");
         assert!(machine.listed().toolchain.unwrap().files().contains(&machine.at(linker)));
