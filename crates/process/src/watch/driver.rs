@@ -15,6 +15,8 @@ use crate::watch::Looks;
 /// What a system tells of itself and of processes, and of no files: programs
 /// seed their hash tables with it, and count processors.
 const NO_FILES: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// Below one of these, memory that holds files like any other directory.
+const FILES: &str = "/dev/shm";
 /// As much of a script's first line as Linux reads.
 ///
 /// Source: Linux, `include/uapi/linux/binfmts.h`, `BINPRM_BUF_SIZE`.
@@ -28,7 +30,8 @@ const SCRIPTS: usize = 5;
 /// `scratch` only.
 #[must_use]
 pub fn driver_places(stage: PathBuf, scratch: &Path) -> Places {
-    let places = Places::new(stage).with(Place::Scratch, scratch).with(Place::Readable, "/");
+    let places = Places::new(stage).with(Place::Scratch, scratch);
+    let places = places.with(Place::Readable, "/").with(Place::Readable, FILES);
     NO_FILES.iter().fold(places, |all, dir| all.with(Place::Covered, *dir))
 }
 
@@ -116,7 +119,10 @@ fn started(record: &Record, program: &Path) -> BTreeSet<PathBuf> {
         started.insert(process.program.clone());
         started.extend(process.libraries.iter().cloned());
     }
-    started.retain(|path| !NO_FILES.iter().any(|dir| path.starts_with(dir)));
+    let is_file = |path: &PathBuf| {
+        path.starts_with(FILES) || !NO_FILES.iter().any(|dir| path.starts_with(dir))
+    };
+    started.retain(is_file);
     started
 }
 
@@ -135,6 +141,25 @@ fn interpreter(script: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch::Judgement;
+
+    #[test]
+    fn programs_and_files_in_shared_memory_count() {
+        let asks = ["/dev/shm/x.cfg", "/dev/x"].map(|path| Ask {
+            process: 0,
+            path: path.into(),
+            what: What::Stat,
+            error: Some(2),
+            file: None,
+        });
+        let places = driver_places("/stage".into(), Path::new("/scratch"));
+        let judged = asks.clone().map(|ask| places.judge(&ask, &ask.path).remove(0));
+        assert_eq!(judged, [Judgement::Absent(asks[0].path.clone()), Judgement::Nothing]);
+        let record = Record { processes: Vec::new(), asks: Vec::new() };
+        let programs = ["/dev/shm/clang", "/dev/clang"];
+        let started = programs.map(|program| started(&record, Path::new(program)).len());
+        assert_eq!(started, [1, 0]);
+    }
 
     #[test]
     fn interpreters_are_those_of_the_first_line() {
