@@ -445,6 +445,12 @@ int main(int argc, char **argv) {
             access("there", R_OK);
         return 0;
     }
+    if (strcmp(what, "long names") == 0) {
+        static char name[70000];
+        struct stat file;
+        memset(name, 'x', sizeof name - 1);
+        return open(name, O_RDONLY) != -1 || stat(name, &file) != -1 || access(name + 65000, R_OK) != -1;
+    }
     if (strcmp(what, "crash") == 0)
         abort();
     return 3;

@@ -4,10 +4,10 @@
 use std::fs;
 
 use gfxpack_process::Identity;
-use gfxpack_process::watch::{Ask, Class, Unwatched, What};
+use gfxpack_process::watch::{Ask, Class, RecorderOptions, Unwatched, What};
 
 use crate::place;
-use crate::support::{assert_equal_to_strace, build, watched};
+use crate::support::{assert_equal_to_strace, build, watched, watched_with};
 
 #[test]
 fn every_form_of_a_call_is_told() {
@@ -85,11 +85,22 @@ fn what_cant_be_watched_is_said() {
         (vec![forms, "-cc1", "tmpfile"], Some(Unwatched::Untold("tmpfile".into()))),
         (vec![forms, "tmpfile", "tmpfile"], None),
         (vec![forms, "-cc1", "full"], Some(Unwatched::Full)),
+        (vec![forms, "-cc1", "long names"], None),
         (vec![forms, "-cc1", "crash"], Some(Unwatched::NoEnd(dir.path().join("forms")))),
     ];
     for (words, expected) in cases {
         assert_eq!(watched(dir.path(), &words).err(), expected, "{words:?}");
     }
+}
+
+#[test]
+fn a_compiler_that_asks_for_more_than_a_record_holds_is_ended() {
+    let dir = place();
+    let forms = build(dir.path(), "forms.c", &[]);
+    let words = [forms.to_str().unwrap(), "-cc1", "full"];
+    let (said, record) = watched_with(dir.path(), &words, &RecorderOptions::default());
+    assert!(said.unwrap_err().contains("asks for more files"));
+    assert_eq!(record, Err(Unwatched::Full));
 }
 
 #[test]

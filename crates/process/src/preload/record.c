@@ -47,9 +47,18 @@ long raw(long number, long a, long b, long c, long d, long e, long f) {
     return NEXT(syscall)(number, a, b, c, d, e, f);
 }
 
+/* What a compiler reads and can't tell would get into its object, so it is
+ * ended. Of drivers it is only unknown what they rest on. */
 void lack(enum lack lack) {
-    if (record != NULL)
-        atomic_fetch_or(&record->lacks, (uint32_t)lack);
+    static const char told[] = "error: this asks for more files, or by longer names, than gfxpack "
+                               "can follow\n";
+    if (record == NULL)
+        return;
+    atomic_fetch_or(&record->lacks, (uint32_t)lack);
+    if (class != CLASS_OTHER && (lack == LACK_ROOM || lack == LACK_NAME)) {
+        RAW(SYS_write, STDERR_FILENO, told, sizeof told - 1, 0, 0);
+        RAW(SYS_exit_group, 1, 0, 0, 0, 0);
+    }
 }
 
 /* Room for an entry with this much text; NULL where there is none. */
@@ -136,6 +145,10 @@ static void put_file(struct entry *entry, const struct event *event) {
 void put(const struct event *event) {
     int before = errno;
     char spaces[2][MAX_TEXT];
+    /* The system takes no longer ones, whatever lies there. */
+    if (event->error == ENAMETOOLONG && event->kind != KIND_REALPATH && event->first != NULL &&
+        strlen(event->first) >= PATH_MAX)
+        return;
     const char *first = place(event->dir, event->first, spaces[0], sizeof spaces[0]);
     const char *second = event->second;
     size_t first_length = first != NULL ? strlen(first) : 0, second_length = event->second_length;
@@ -149,7 +162,7 @@ void put(const struct event *event) {
         if (second_length == 0)
             lack(LACK_NAME);
     }
-    /* The system takes none that are longer. */
+    /* An entry has no room for longer ones. */
     if (first_length > UINT16_MAX || (second_length > UINT16_MAX && event->kind != KIND_PROGRAM)) {
         lack(LACK_NAME);
         first_length = second_length = 0;
