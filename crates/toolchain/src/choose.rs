@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::compiler::SuppliedConstant;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{Digest, Language, TargetId};
-use gfxpack_process::{Cancel, FileDigests, FileError, WorkDir};
+use gfxpack_process::watch::Looks;
+use gfxpack_process::{Cancel, FileDigests, FileError, Timestamp, WorkDir};
 
 use crate::discover::{self, Candidate, Driver, Search};
 use crate::error::ToolchainError;
 use crate::probe::{self, Asker};
+use crate::probe_watch::Watch;
 use crate::support;
 use crate::toolchain::Toolchain;
 use crate::trial::{Trial, TrialArguments, Verdict};
@@ -296,18 +298,23 @@ impl<'a> Toolchains<'a> {
         if toolchain.hipcc.is_some() {
             return Ok(Verdict::Fits);
         }
+        let looks = Looks::new(self.digests);
         for language in languages {
             let Some(trial) = Trial::new(toolchain, *language, self.trial) else { continue };
-            if trial.is_passed(self.cache) {
+            if trial.is_passed(self.cache, &looks) {
                 continue;
             }
             let here = toolchain.with_libraries_in(self.scratch.path());
             let here = if self.keep { toolchain } else { &here };
             here.supply(&ask)?;
-            let run = Trial::new(here, *language, self.trial).map(|trial| trial.run(&ask));
+            let watch = Watch::new(&looks, Timestamp::now(), self.scratch.path(), self.keep);
+            let watched = ask.watched_by(&watch);
+            let run = Trial::new(here, *language, self.trial).map(|trial| trial.run(&watched));
             match run.unwrap_or(Ok(Verdict::Fits))? {
-                Verdict::Fits if self.keep => trial.keep_passed(self.cache),
-                Verdict::Fits => {}
+                Verdict::Fits => match watch.finish() {
+                    Ok((told, _)) => trial.keep_passed(self.cache, &told),
+                    Err(reason) => tracing::debug!(reason, "a trial is not kept"),
+                },
                 fails => return Ok(fails),
             }
         }

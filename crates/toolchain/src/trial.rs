@@ -10,7 +10,8 @@ use gfxpack_model::compiler::{CompilerFacts, Program};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{Digest, Language, TargetId};
-use gfxpack_process::{FileError, write_atomic};
+use gfxpack_process::watch::{Answers, Looks};
+use gfxpack_process::{FileError, read_sealed, write_sealed};
 
 use crate::error::ToolchainError;
 use crate::probe::Asker;
@@ -91,16 +92,17 @@ impl<'a> Trial<'a> {
             .finish()
     }
 
-    /// Whether an earlier run found that the parts fit together.
-    pub(crate) fn is_passed(&self, cache: &Path) -> bool {
-        self.file_in(cache).is_file()
+    /// Whether an earlier run found that the parts fit together, and would be
+    /// told the same of files now.
+    pub(crate) fn is_passed(&self, cache: &Path, looks: &Looks<'_>) -> bool {
+        read_sealed(&self.file_in(cache)).is_some_and(|told: Answers| told.hold(looks))
     }
 
-    /// Keeps for later runs that the parts fit together; where that is
-    /// impossible, they try again. That they do not is never kept: it may be
-    /// due to a full disk, or to a file that no digest covers.
-    pub(crate) fn keep_passed(&self, cache: &Path) {
-        write_atomic(&self.file_in(cache), &[]).ok();
+    /// Keeps for later runs that the parts fit together, with what was told of
+    /// files; where that is impossible, they try again. That they do not is never
+    /// kept: it may be due to a full disk.
+    pub(crate) fn keep_passed(&self, cache: &Path, told: &Answers) {
+        write_sealed(&self.file_in(cache), told).ok();
     }
 
     fn file_in(&self, cache: &Path) -> std::path::PathBuf {
