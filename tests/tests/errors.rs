@@ -99,6 +99,14 @@ fn manifests_that_are_wrong_are_told_with_file_and_line() {
 }
 
 #[test]
+fn caches_that_clang_does_not_find() {
+    let project = Project::small();
+    let mut arguments = dist(&["--target", "gfx906"]);
+    arguments.extend(["--cache-dir", "c%20d"]);
+    check(&project, &arguments, 2, &["`%`", "give another one with --cache-dir"]);
+}
+
+#[test]
 fn toolchains_that_are_none() {
     let project = Project::small();
     let with = |more: &[&str], says: &[&str]| {
