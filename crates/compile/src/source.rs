@@ -616,9 +616,12 @@ mod tests {
         let again = SourceSet::of_stored(set.sources(), trees, |_| true, &content).unwrap();
         assert_eq!(again.files(index), set.files(index));
         assert_eq!(again.closure_size(index), set.closure_size(index));
-        // No tree has `i0/x.h`, which has another name in one.
+        // No tree has `gfxpack-include-0/x.h`, which has another name in one.
         let place = |below: &str| again.place(index, Path::new(below)).unwrap();
-        assert!(place("i0/x.h") == place("x.h") && place("i0/x.h") != place("a.cl"));
+        assert!(
+            place("gfxpack-include-0/x.h") == place("x.h")
+                && place("gfxpack-include-0/x.h") != place("a.cl")
+        );
         let wrong = StoredContent { file: |dir, _| dir.join("other"), ..content.clone() };
         fs::write(stored.path().join("other"), "2").unwrap();
         let other = SourceSet::of_stored(set.sources(), trees, |_| true, &wrong);
