@@ -103,7 +103,7 @@ fn caches_that_clang_does_not_find() {
     let project = Project::small();
     let mut arguments = dist(&["--target", "gfx906"]);
     arguments.extend(["--cache-dir", "c%20d"]);
-    check(&project, &arguments, 2, &["`%`", "give another one with --cache-dir"]);
+    check(&project, &arguments, 2, &["`%`", "give another cache directory with --cache-dir"]);
 }
 
 #[test]

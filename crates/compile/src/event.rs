@@ -30,7 +30,7 @@ pub enum Event {
         /// Jobs, with how long each is expected to run.
         jobs: Vec<(JobId, Duration)>,
     },
-    /// HIP's headers were precompiled for several of the jobs.
+    /// The header that the driver includes was precompiled for several of the jobs.
     HeadersPrecompiled {
         /// One of the jobs that it is for.
         job: JobId,

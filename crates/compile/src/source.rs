@@ -106,9 +106,9 @@ impl SourceSet {
                     let kind = TreeKind::File(file.digest);
                     (file.path.clone(), TreeEntry { number, kind, is_link: false })
                 });
-                let (root, files, content) =
-                    (tree(&origin.root)?, files.collect(), content.clone());
-                Some(StoredDirectories { root, include_dirs, files, content })
+                let whole = origin.files.len() == source.files.len();
+                let (files, root) = (whole.then(|| files.collect())?, tree(&origin.root)?);
+                Some(StoredDirectories { root, include_dirs, files, content: content.clone() })
             });
             let stored = stored.ok_or_else(|| CompileError::ForeignSource(source.name.clone()))?;
             Ok(ClosureOrigin::Stored(stored))
@@ -366,6 +366,10 @@ impl SourceFiles for SourceSet {
     fn is_absent(&self, source: SourceId, below: &Path) -> bool {
         self.origins[source.0].is_absent(below)
     }
+
+    fn is_dir(&self, source: SourceId, below: &Path) -> bool {
+        self.origins[source.0].is_dir(below)
+    }
 }
 
 fn unreadable(name: &str, reason: &str) -> InputFault {
@@ -622,6 +626,8 @@ mod tests {
             place("gfxpack-include-0/x.h") == place("x.h")
                 && place("gfxpack-include-0/x.h") != place("a.cl")
         );
+        let is_dir = |below: &str| SourceFiles::is_dir(&again, index, Path::new(below));
+        assert!(is_dir("") && !is_dir("x.h") && !is_dir("gfxpack-include-0/x.h"));
         let wrong = StoredContent { file: |dir, _| dir.join("other"), ..content.clone() };
         fs::write(stored.path().join("other"), "2").unwrap();
         let other = SourceSet::of_stored(set.sources(), trees, |_| true, &wrong);

@@ -201,9 +201,9 @@ pub(crate) struct PlanCommand {
     /// it would be compiled
     #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with = "commands")]
     pub(crate) explain: Option<String>,
-    /// Lay the sources and the files that their text names out below DIR, new or
-    /// empty or laid out before, with the command of every compile job as a line
-    /// of DIR/commands
+    /// Lay the sources and the files that their text names out below DIR, with the
+    /// command of every compile job as a line of DIR/commands. DIR is new, empty, or
+    /// written by an earlier --stage, whose files are replaced
     #[arg(long, value_name = "DIR", conflicts_with = "explain")]
     pub(crate) stage: Option<PathBuf>,
     /// A directory besides the sources that compilers may read, as in the build;

@@ -147,8 +147,9 @@ impl<'a> Drivers<'a> {
         }
         let toolchain = &self.toolchains[command.toolchain.0];
         let program = toolchain.program(command.program).as_os_str().as_encoded_bytes();
-        let rocm = toolchain.rocm.as_os_str().as_encoded_bytes();
-        let hasher = Hasher::new("gfxpack driver 2").field(program).field(rocm);
+        let paths = [&toolchain.rocm, &toolchain.clang, &toolchain.installed_libs];
+        let paths = paths.map(|path| path.as_os_str().as_encoded_bytes());
+        let hasher = Hasher::new("gfxpack driver 3").field(program).list(paths.into_iter());
         of_environment(hasher, toolchain).finish()
     }
 

@@ -141,4 +141,7 @@ pub trait SourceFiles: Sync + fmt::Debug {
     /// Whether nothing is at a path, as seen from the stage, in the directories
     /// that the source was staged from.
     fn is_absent(&self, source: SourceId, path: &Path) -> bool;
+
+    /// Whether a directory is at a path, as seen from the stage.
+    fn is_dir(&self, source: SourceId, path: &Path) -> bool;
 }

@@ -64,6 +64,9 @@ impl Cache {
             )
         });
         let scratch = temporary.as_ref().map_or_else(|| dir.clone(), |dir| dir.path().to_owned());
+        if writable {
+            check_name(&scratch)?;
+        }
         Ok(Self {
             store,
             digests: options.file_digests(&dir),
@@ -109,6 +112,23 @@ impl Cache {
             Err(error) => progress.warning(&error::in_full(&error)),
         }
     }
+}
+
+/// Refuses a directory in which clang can't make temporary files.
+///
+/// Source: LLVM, `llvm/lib/Support/Path.cpp`, `createUniquePath`.
+fn check_name(scratch: &Path) -> Result<()> {
+    let real = std::fs::canonicalize(scratch).map_err(error::io("find", scratch))?;
+    if !real.as_os_str().as_encoded_bytes().contains(&b'%') {
+        return Ok(());
+    }
+    Err(error::usage(
+        format!(
+            "failed to compile in `{}`: clang replaces `%` in a path by digits",
+            real.display()
+        ),
+        "give another cache directory with --cache-dir",
+    ))
 }
 
 fn is_read_only(error: &CompileError) -> bool {

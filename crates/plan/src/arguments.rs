@@ -294,7 +294,7 @@ mod tests {
     fn check(language: Language, options: &str, id: &str, expected: Expect) {
         let facts = CompilerFacts { hip_program: Program::Hipcc, hip_version: Some([5, 2, 21153]) };
         let options = parse(language, options).unwrap();
-        let (dirs, clock) = (["i0".to_owned()], Clock::at(0));
+        let (dirs, clock) = (["gfxpack-include-0".to_owned()], Clock::at(0));
         let (program, frame) =
             around_options(language, &options, &id.parse().unwrap(), &facts, "k", &dirs, &clock);
         let [before, after] = frame.parts();
@@ -309,7 +309,7 @@ mod tests {
             " -DA=1 -mcpu=gfx906 -std=c++14",
             "gfx908:xnack+",
             expect![
-                "Hipcc --offload-arch=gfx908:xnack+ --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument -DHIP_PACKAGE_VERSION_FLAT=5002021153 -DCK_AMD_BUFFER_ATOMIC_FADD_RETURNS_FLOAT=1 -ffile-compilation-dir=. -Ii0 -DA=1 -std=c++14 -Wno-builtin-macro-redefined -U__DATE__ -D__DATE__=\"Jan  1 1970\" -D__TIME__=\"00:00:00\" -D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\" k"
+                "Hipcc --offload-arch=gfx908:xnack+ --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument -DHIP_PACKAGE_VERSION_FLAT=5002021153 -DCK_AMD_BUFFER_ATOMIC_FADD_RETURNS_FLOAT=1 -ffile-compilation-dir=. -Igfxpack-include-0 -DA=1 -std=c++14 -Wno-builtin-macro-redefined -U__DATE__ -D__DATE__=\"Jan  1 1970\" -D__TIME__=\"00:00:00\" -D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\" k"
             ],
         );
         check(
@@ -317,7 +317,7 @@ mod tests {
             "  -DA=1  -DB",
             "gfx906",
             expect![
-                "Clang -target amdgcn-amd-amdhsa -x cl -mcpu=gfx906 --rocm-device-lib-path={device-libs} -Wno-everything -mcode-object-version=4 -D__AMD__=1 -O3 -cl-kernel-arg-info -cl-denorms-are-zero -cl-std=CL2.0 -mllvm -amdgpu-early-inline-all -mllvm -amdgpu-internalize-symbols -ffile-compilation-dir=. -Ii0 -DA=1 -DB -Wno-builtin-macro-redefined -U__DATE__ -D__DATE__=\"Jan  1 1970\" -D__TIME__=\"00:00:00\" -D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\" k"
+                "Clang -target amdgcn-amd-amdhsa -x cl -mcpu=gfx906 --rocm-device-lib-path={device-libs} -Wno-everything -mcode-object-version=4 -D__AMD__=1 -O3 -cl-kernel-arg-info -cl-denorms-are-zero -cl-std=CL2.0 -mllvm -amdgpu-early-inline-all -mllvm -amdgpu-internalize-symbols -ffile-compilation-dir=. -Igfxpack-include-0 -DA=1 -DB -Wno-builtin-macro-redefined -U__DATE__ -D__DATE__=\"Jan  1 1970\" -D__TIME__=\"00:00:00\" -D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\" k"
             ],
         );
         check(
@@ -325,7 +325,7 @@ mod tests {
             " -Wa,-defsym,n=1",
             "gfx906",
             expect![
-                "Clang -x assembler -target amdgcn--amdhsa -mcpu=gfx906:xnack- -ffile-compilation-dir=. -Ii0 -Wa,-defsym,n=1 k"
+                "Clang -x assembler -target amdgcn--amdhsa -mcpu=gfx906:xnack- -ffile-compilation-dir=. -Igfxpack-include-0 -Wa,-defsym,n=1 k"
             ],
         );
         let clang = |major| {

@@ -265,6 +265,12 @@ impl Toolchain {
         closure(&self.files, &self.covered, digests)
     }
 
+    /// Whether a file that the digest covers has this content.
+    #[must_use]
+    pub fn has_content(&self, digest: Digest) -> bool {
+        self.closure_files.iter().any(|(_, file)| *file == digest)
+    }
+
     /// The programs behind all links, with their shared libraries.
     #[must_use]
     pub fn files(&self) -> &[PathBuf] {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_launch::with_searched;
 use gfxpack_model::Digest;
-use gfxpack_plan::plan::Job;
+use gfxpack_plan::plan::{Job, StagedFile};
 use gfxpack_process::Timestamp;
 use gfxpack_process::watch::{
     Answer, Answers, Ask, Class, Judgement, Place, Places, Process, Query, RECORD_LIMIT, Record,
@@ -73,12 +73,14 @@ impl Elsewhere<'_> {
         let place = |below: &Path| self.context.sources.place(self.job.source, below);
         let sources = Answers::of_relative(sources, place);
         let is_sent = self.toolchain == ToolchainSource::Sent;
-        let mut own = self.context.plan[self.job.source].files.iter().map(|file| file.digest);
-        if sources.have_same()
-            || is_sent && system.have_same()
-            || own.any(|own| read.contains(&own))
-        {
-            return Err("which of the files are one or alike is not known there".to_owned());
+        let toolchain = &self.context.toolchains[self.job.toolchain.0];
+        let is_elsewhere = |own: &StagedFile| {
+            own.digest != Digest::of(&[])
+                && (read.contains(&own.digest) || !is_sent && toolchain.has_content(own.digest))
+        };
+        let copied = self.context.plan[self.job.source].files.iter().any(is_elsewhere);
+        if sources.have_same() || is_sent && system.have_same() || copied {
+            return Err("the worker can't tell which names are one file".to_owned());
         }
         Ok((system, sources))
     }

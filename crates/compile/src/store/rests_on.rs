@@ -27,7 +27,7 @@ pub struct RestsOn {
 
 impl RestsOn {
     /// Something that is never so, since not all is known: what was made is for
-    /// one build alone, or for the shard that is merged if the sources are these.
+    /// one build alone. `merge` still checks that the sources are these.
     pub(crate) fn for_one_build(sources: Answers) -> Self {
         let never = [(PathBuf::from(NEVER), Answer::Absent)].into();
         Self { system: Answers::of_separate(never), sources, ..Self::default() }

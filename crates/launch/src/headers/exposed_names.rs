@@ -1,8 +1,8 @@
 //! Names in a header that a macro of its includer's could change.
 
-/// Calls `found` with every word in a header, comments and strings included: any
-/// other name is none that a macro of its includer's could change, unless the
-/// header's own macros build it.
+/// Calls `found` with every word in a header, comments and strings included. A
+/// macro can change the header only if its name is one of these words, or if the
+/// header builds it with `##`.
 pub(crate) fn exposed_names(bytes: &[u8], found: &mut dyn FnMut(&str)) {
     let text = String::from_utf8_lossy(bytes);
     words(&text).for_each(&mut *found);

@@ -144,9 +144,15 @@ mod tests {
         for name in ["fmul", "other"] {
             assert!(!serves(&[define(name)]));
         }
-        let dirs = [PathBuf::from("."), "i0".into()];
+        let dirs = [PathBuf::from("."), "gfxpack-include-0".into()];
         let hiding: Vec<PathBuf> = header("").hiding(&dirs).collect();
-        let expected = [WRAPPER, "./bits/x.h", "./math.h", "i0/bits/x.h", "i0/math.h"];
+        let expected = [
+            WRAPPER,
+            "./bits/x.h",
+            "./math.h",
+            "gfxpack-include-0/bits/x.h",
+            "gfxpack-include-0/math.h",
+        ];
         assert_eq!(hiding, expected.map(PathBuf::from));
         let names = ["fmul", "other", "N", "WG", "other"];
         assert_eq!(header("float N;").unknown(names.into_iter()), ["other"]);

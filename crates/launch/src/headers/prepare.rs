@@ -180,10 +180,8 @@ impl<'a> Headers<'a> {
             staged.iter().any(|(name, _)| path == Path::new(name))
         };
         // A file that is searched, a header map, may name any header.
-        let is_file = |dir: &PathBuf| {
-            is_staged(dir)
-                || sources.is_absent(source, &dir.join(".")) && !sources.is_absent(source, dir)
-        };
+        let is_file =
+            |dir: &PathBuf| !sources.is_dir(source, dir) && !sources.is_absent(source, dir);
         let is_absent = |path: &PathBuf| sources.is_absent(source, path) && !is_staged(path);
         let none = !dirs.iter().any(is_file) && paths.iter().all(is_absent);
         let answers = paths.into_iter().map(|path| (path, Answer::Absent)).collect();

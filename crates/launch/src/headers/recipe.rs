@@ -43,8 +43,8 @@ pub(crate) struct HeaderRecord {
 }
 
 /// The command that makes a precompiled header for commands that differ in
-/// macros and source: without what they have of their own, so that all of a target's share it. `None`
-/// where the command is not of the kind.
+/// macros and source: without what they have of their own, so that all of a
+/// target's share it. `None` where the command is not of the kind.
 ///
 /// Directories of the staged source are left out, since a header of the
 /// system's that one of them might hide is looked for by name.

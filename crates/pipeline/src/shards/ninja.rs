@@ -70,7 +70,7 @@ fn build_ninja(program: &str, dir: &str, options: &str, plan: &Plan) -> String {
         )
         .expect("a String takes all");
     }
-    write!(out, "build always: phony\nbuild {manifest}: shard | always")
+    write!(out, "build gfxpack-runs-always: phony\nbuild {manifest}: shard | gfxpack-runs-always")
         .expect("a String takes all");
     for job in &plan.jobs {
         let digest = job.digest.to_string();

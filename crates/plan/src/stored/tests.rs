@@ -30,7 +30,7 @@ fn source(name: &str) -> Source {
     Source {
         name: name.to_owned(),
         main: format!("d/{name}"),
-        include_dirs: vec!["i0".to_owned()],
+        include_dirs: vec!["gfxpack-include-0".to_owned()],
         files: vec![StagedFile {
             path: format!("d/{name}"),
             digest: Digest::of(b"text"),

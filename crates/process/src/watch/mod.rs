@@ -117,8 +117,8 @@ impl Recorder {
     /// An empty record.
     ///
     /// # Errors
-    /// Where the system has no files in memory or no /proc, files may not get as
-    /// large as a record may, or a path that may be written is not there.
+    /// Where the system has no files in memory or no /proc, files may not get larger
+    /// than 1 MiB, or a path that may be written is not there.
     pub fn with(options: &RecorderOptions<'_>) -> io::Result<Self> {
         // Whoever makes a file larger than it may be is killed.
         let longest = getrlimit(Resource::Fsize).current;
