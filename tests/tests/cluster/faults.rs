@@ -227,18 +227,23 @@ fn what_is_not_kept_is_not_merged_for_other_sources_either() {
 #[test]
 fn two_objects_of_one_job_are_both_shown() {
     let project = three_shards();
-    // Shard 1 as another machine might have made it, of other headers.
-    let text = project.text("s/shard-1-of-3.manifest");
-    let line = text.lines().find(|line| line.contains("\"ok\"")).expect("it compiled one");
-    let sha256 = line.split('"').nth(5).unwrap();
+    // A shard as another machine might have made it, of other headers.
+    let of_shard = |number: u32| {
+        let text = project.text(&format!("s/shard-{number}-of-3.manifest"));
+        let line = text.lines().find(|line| line.contains("\"ok\""))?;
+        Some((number, line.split('"').nth(5).unwrap().to_owned(), text))
+    };
+    let (number, sha256, text) = (1..=3).find_map(of_shard).expect("one compiled something");
     let other = "0123456789abcdef".repeat(4);
     let (body, _) = text.trim_end().rsplit_once('\n').unwrap();
-    let body = format!("{}\n", body.replace(sha256, &other));
+    let body = format!("{}\n", body.replace(&sha256, &other));
     let digest = gfxpack_model::Digest::of(body.as_bytes());
-    project.write("t/shard-1-of-3.manifest", &format!("{body}{{\"sha256\":\"{digest}\"}}\n"));
+    let name = format!("shard-{number}-of-3.manifest");
+    project.write(&format!("t/{name}"), &format!("{body}{{\"sha256\":\"{digest}\"}}\n"));
     for more in [&[][..], &["--allow-partial"]] {
         let run = merge(&project, &["s", "t"], more).expect_code(101);
-        for words in ["two different objects", sha256, &other, "s/shard-1", "t/shard-1"] {
+        let [one, two] = ["s", "t"].map(|dir| format!("{dir}/shard-{number}"));
+        for words in ["two different objects", &sha256, &other, &one, &two] {
             assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
         }
     }
