@@ -297,8 +297,11 @@ impl SourceSet {
     /// The path without `..` of what lies at a path among the sources; `None`
     /// outside of them. Files that are found by name lie as they are named.
     pub(crate) fn without_parents(&self, source: SourceId, below: &Path) -> Option<PathBuf> {
-        if !leads_back(below) || self.is_by_name(source) {
+        if !leads_back(below) {
             return Some(below.to_owned());
+        }
+        if self.is_by_name(source) {
+            return (!tidy_path(below).starts_with("..")).then(|| below.to_owned());
         }
         if self.leads_by_text(source, below) {
             return Some(tidy_path(below));

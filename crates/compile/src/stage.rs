@@ -366,5 +366,7 @@ mod tests {
         let answers = stage.answers(&sources, asked.into());
         let digests = FileDigests::in_memory();
         assert_eq!(sources.first_change(source, &answers, &digests), None);
+        let is_among = |below| sources.without_parents(source, Path::new(below)).is_some();
+        assert!(is_among("sub/../k.cl") && !is_among("../k.cl") && !is_among("sub/../../k.cl"));
     }
 }

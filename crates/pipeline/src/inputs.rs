@@ -7,6 +7,7 @@ mod rocfft;
 mod text_file;
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -226,9 +227,16 @@ impl InputCollector {
                 continue;
             }
             let staged = kernel.source.to_str().filter(|path| !path.starts_with('/'));
-            let staged = staged
-                .and_then(|path| relative_path::join("", path))
-                .unwrap_or_else(|| kernel.source_name.clone());
+            let staged = staged.and_then(|path| relative_path::join("", path));
+            // Behind a link, `..` leads elsewhere than its text says.
+            let is_there = |staged: &String| {
+                let there = |path: &Path| fs::canonicalize(path).ok();
+                there(&dir.join(staged)) == there(&real)
+            };
+            let (real, staged) = match staged.filter(is_there) {
+                Some(staged) => (dir.join(&staged), staged),
+                None => (real, kernel.source_name.clone()),
+            };
             let index = self
                 .inputs
                 .sources

@@ -51,11 +51,12 @@ impl Elsewhere<'_> {
         let (mut system, mut sources) = (BTreeSet::new(), BTreeSet::new());
         for ask in &record.asks {
             // What was sent lies beside the staged directory.
-            let below = ask.path.strip_prefix(stage).ok().map(tidy_path);
-            let left = below.filter(|below| below.starts_with(".."));
+            let below = ask.path.strip_prefix(stage).ok();
+            let left = below.map(tidy_path).filter(|below| below.starts_with(".."));
             let ask = match left {
                 // There is nothing there of what lies above the sources here.
-                Some(below) if ask.is_absent() && !is_sent(&below) => {
+                Some(left) if ask.is_absent() && !is_sent(&left) => {
+                    let below = below.unwrap_or(&ask.path).to_owned();
                     let absent = Judgement::AbsentInStage(below);
                     self.take(absent, stage, &sent, &mut system, &mut sources)?;
                     continue;

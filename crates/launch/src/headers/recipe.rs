@@ -50,6 +50,11 @@ pub(crate) struct HeaderRecord {
 /// system's that one of them might hide is looked for by name.
 pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplate> {
     command.position("-include", WRAPPER)?;
+    // Those of a configuration may lie beside a source.
+    let included = |word: &&Option<&str>| matches!(word, Some("-include" | "-imacros"));
+    if command.texts().iter().filter(included).count() > 1 {
+        return None;
+    }
     let mut words = Vec::new();
     let mut rest = command.words.iter().peekable();
     while let Some(word) = rest.next() {
