@@ -2,6 +2,7 @@
 //! and laid out so that the compiler sees the same paths on every machine.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -20,7 +21,7 @@ use crate::error::CompileError;
 use crate::source_dirs::SourceDirs;
 use crate::source_surroundings::{
     ClosureOrigin, FilePlace, SourceDirectories, StoredContent, StoredDirectories, include_root,
-    place_of,
+    is_file, place_of,
 };
 
 /// The sources of a build, each file read once.
@@ -213,29 +214,34 @@ impl SourceSet {
         let mut placed = Closure::new();
         let mut queue =
             VecDeque::from([PendingFile { real: real.to_owned(), staged: staged.to_owned() }]);
-        let mut scanned: HashSet<String> = HashSet::new();
+        let mut followed = HashSet::new();
         while let Some(found) = queue.pop_front() {
             let file = self.read(&found.real, language).map_err(|error| {
                 unreadable(staged, &format!("`{}`: {error}", found.real.display()))
             })?;
-            if let Some((other, placed)) = placed.get(&found.staged)
-                && placed.digest != file.digest
+            if let Some((other, placed)) = placed.get(&found.staged) {
+                if placed.digest == file.digest {
+                    continue;
+                }
+                return Err(one_place(staged, other, &found.real, &found.staged));
+            }
+            // By another way into its directory, a file includes the same ones. Those that are
+            // found by name lie as they are named.
+            let dir = found.real.parent().and_then(place_of).filter(|_| dirs.is_none());
+            if dir.is_none_or(|dir| {
+                followed.insert((dir, found.real.file_name().map(OsStr::to_owned)))
+            }) {
+                let next = file.includes.iter().filter_map(|it| resolve(it, &found, here, dirs));
+                queue.extend(next);
+            }
+            placed.insert(found.staged, (found.real, file));
+        }
+        for (path, (real, _)) in &placed {
+            let dirs = path.match_indices('/').map(|(end, _)| &path[..end]);
+            if let Some((dir, (other, _))) = dirs.filter_map(|dir| placed.get_key_value(dir)).next()
             {
-                let (other, this, place) = (other.display(), found.real.display(), found.staged);
-                return Err(InputFault::new(
-                    format!(
-                        "failed to lay out source `{staged}`: `{other}` and `{this}` would both \
-                         be `{place}`"
-                    ),
-                    "give one of the two another name",
-                ));
+                return Err(one_place(staged, other, real, dir));
             }
-            if !scanned.insert(found.staged.clone()) {
-                continue;
-            }
-            let next = file.includes.iter().filter_map(|it| resolve(it, &found, here, dirs));
-            queue.extend(next);
-            placed.entry(found.staged).or_insert((found.real, file));
         }
         Ok(placed)
     }
@@ -255,7 +261,9 @@ impl SourceSet {
     /// What lies among the sources where a compiler looks that runs in the
     /// staged directory: the answer that it would have there.
     pub(crate) fn answer(&self, source: SourceId, below: &Path, digests: &FileDigests) -> Answer {
-        let own = self.staged(source, below);
+        // Found by name, files lie as they are named, from wherever `..` leads to them.
+        let by_name = || self.staged(source, &tidy_path(below)).filter(|_| self.is_by_name(source));
+        let own = self.staged(source, below).or_else(by_name);
         own.unwrap_or_else(|| self.origins[source.0].answer(below, digests))
     }
 
@@ -385,6 +393,17 @@ fn unreadable(name: &str, reason: &str) -> InputFault {
     )
 }
 
+/// Two files that are found by name would lie where only one can.
+fn one_place(source: &str, one: &Path, other: &Path, place: &str) -> InputFault {
+    let (one, other) = (one.display(), other.display());
+    InputFault::new(
+        format!(
+            "failed to lay out source `{source}`: `{one}` and `{other}` would both be `{place}`"
+        ),
+        "give one of the two another name",
+    )
+}
+
 /// The files of a closure, those that are one file under several names told.
 fn staged_files(placed: &Closure) -> Vec<StagedFile> {
     // What differs was written between being read under the one name and the other.
@@ -441,14 +460,14 @@ fn resolve(
     };
     if include.quoted
         && let Some(parent) = includer.real.parent()
-        && parent.join(&include.path).is_file()
+        && is_file(&parent.join(&include.path))
     {
         let staged_dir = includer.staged.rsplit_once('/').map_or("", |(dir, _)| dir);
         return laid_out(parent.join(&include.path), staged_dir);
     }
     for (number, dir) in here.include_dirs.iter().enumerate() {
         let real = dir.join(&include.path);
-        if real.is_file() {
+        if is_file(&real) {
             return laid_out(real, &include_root(number));
         }
     }
@@ -458,6 +477,7 @@ fn resolve(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stage::Stage;
 
     fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
@@ -567,6 +587,66 @@ mod tests {
         let (first, second) = (load("one"), load("two"));
         assert_eq!(first, load("one"));
         assert_ne!(set.sources()[first.0].digest(), set.sources()[second.0].digest());
+    }
+
+    #[test]
+    fn a_file_has_no_place_where_another_one_needs_a_directory() {
+        let dir = tree(&[
+            ("a.cl", "#include \"ck\"\n#include \"ck/x.h\"\n"),
+            ("one/ck", ""),
+            ("two/ck/x.h", ""),
+        ]);
+        let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
+        let real = dir.path().join("a.cl");
+        let load = SourceSet::default().load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs));
+        let told = load.unwrap_err().to_string();
+        assert!(told.contains("one/ck` and `") && told.contains("would both be `ck`"), "{told}");
+    }
+
+    #[test]
+    fn a_way_up_in_files_that_are_found_by_name_is_theirs() {
+        let dir = tree(&[
+            ("a.cl", "#include \"inc/u.h\"\n"),
+            ("lib/inc/u.h", "#include \"../v.h\"\n"),
+            ("lib/v.h", "1"),
+        ]);
+        let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
+        let mut set = SourceSet::default();
+        let real = dir.path().join("a.cl");
+        let index = set.load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs)).unwrap();
+        assert_eq!(paths(&set, index), ["a.cl", "inc/u.h", "v.h"]);
+        let answer = set.answer(index, Path::new("inc/../v.h"), &FileDigests::in_memory());
+        assert_eq!(answer, Answer::File { digest: Digest::of(b"1"), real: None });
+    }
+
+    #[test]
+    fn a_directory_that_leads_to_itself_is_read_once() {
+        let dir = tree(&[
+            ("a.cl", "#include <lib/x.h>\n"),
+            ("include/x.h", "#include \"lib/y.h\"\n"),
+            ("include/y.h", "#include \"lib/x.h\"\n"),
+        ]);
+        std::os::unix::fs::symlink(".", dir.path().join("include/lib")).unwrap();
+        let mut set = SourceSet::default();
+        let (real, include) = (dir.path().join("a.cl"), [dir.path().join("include")]);
+        let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
+        let below = |rest: &str| format!("gfxpack-include-0/lib/{rest}");
+        let all = ["lib/lib/x.h", "lib/y.h", "x.h"].map(below);
+        assert_eq!(paths(&set, index)[1..], all);
+        let stage = Stage::new(&set, index, dir.path().join("stage")).unwrap();
+        assert!(stage.dir().join(&all[0]).is_file());
+    }
+
+    #[test]
+    fn what_each_process_has_of_its_own_is_no_source() {
+        let dir = tree(&[("a.s", ".incbin \"args\"\n")]);
+        std::os::unix::fs::symlink("/proc/self/cmdline", dir.path().join("args")).unwrap();
+        let mut set = SourceSet::default();
+        let real = dir.path().join("a.s");
+        let index = set.load(&real, "a.s", Language::Assembly, &[], None).unwrap();
+        assert_eq!(paths(&set, index), ["a.s"]);
+        let answer = set.answer(index, Path::new("args"), &FileDigests::in_memory());
+        assert_eq!(answer, Answer::Other);
     }
 
     #[test]

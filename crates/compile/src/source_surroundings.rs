@@ -3,9 +3,10 @@
 //! those of another.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use gfxpack_model::Digest;
 use gfxpack_plan::stored::{Told, Tree, TreeEntry, TreeKind};
@@ -73,6 +74,20 @@ impl StoredContent {
 pub(crate) fn place_of(path: &Path) -> Option<FilePlace> {
     fs::metadata(path).ok().map(|meta| Identity::from_metadata(&meta).place())
 }
+
+/// Whether a path leads to a regular file that is the same to every process:
+/// those of `/proc` are not.
+pub(crate) fn is_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| is_regular(&meta))
+}
+
+fn is_regular(meta: &Metadata) -> bool {
+    meta.is_file() && Some(meta.dev()) != *PROC
+}
+
+/// The device of `/proc`.
+static PROC: LazyLock<Option<u64>> =
+    LazyLock::new(|| fs::metadata("/proc").ok().map(|meta| meta.dev()));
 
 /// Where files of an include directory are laid out: no source names such a
 /// directory by chance.
@@ -184,7 +199,9 @@ impl ClosureOrigin {
                     // A link to itself, or what may not be looked at.
                     Err(_) => Answer::Other,
                     Ok(meta) if meta.is_dir() => Answer::Directory,
-                    Ok(meta) if meta.is_file() => digests.digest(&path).map_or(Answer::Other, file),
+                    Ok(meta) if is_regular(&meta) => {
+                        digests.digest(&path).map_or(Answer::Other, file)
+                    }
                     Ok(_) => Answer::Other,
                 }
             }
@@ -243,7 +260,7 @@ impl ClosureOrigin {
         match self {
             Self::Here(dirs) => {
                 let path = dirs.path(below);
-                if !path.is_file() {
+                if !is_file(&path) {
                     return Ok(None);
                 }
                 Ok(Some(fs::read(&path).map_err(FileError::io("read", path))?))

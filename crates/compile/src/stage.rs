@@ -1,7 +1,7 @@
 //! The directory where a source is laid out for its jobs, with what compilers
 //! looked for besides the files that its text names.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
@@ -36,9 +36,8 @@ pub(crate) struct Stage {
 struct Layout {
     /// By device and inode among the sources.
     places: HashMap<(u64, u64), PathBuf>,
-    /// What was laid out because a compiler looked for it.
-    more: BTreeMap<PathBuf, Answer>,
-    /// What was found besides the files that the source's text names.
+    /// What was found, or laid out because a compiler looked for it, besides the
+    /// files that the source's text names.
     found: HashMap<PathBuf, Option<Answer>>,
 }
 
@@ -86,15 +85,10 @@ impl Stage {
     /// What lies at a path where a compiler found something, unless it is a
     /// file of the source's own by its very name.
     pub(crate) fn found(&self, sources: &SourceSet, below: &Path) -> Option<Answer> {
-        let mut layout = self.layout.lock().expect("no panic inside");
-        let Layout { more, found, .. } = &mut *layout;
-        if let Some(answer) = more.get(below) {
-            return Some(answer.clone());
-        }
-        if sources.staged(self.source, below).is_some() {
-            return None;
-        }
         let look = || {
+            if sources.staged(self.source, below).is_some() {
+                return None;
+            }
             let path = self.dir.join(below);
             if let Ok(bytes) = fs::read(&path) {
                 return Some(Answer::File { digest: Digest::of(&bytes), real: None });
@@ -103,6 +97,7 @@ impl Stage {
             let counts = tidy_path(below) != below || sources.origin(self.source).is_dir(below);
             (path.is_dir() && counts).then_some(Answer::Directory)
         };
+        let found = &mut self.layout.lock().expect("no panic inside").found;
         found.entry(below.to_owned()).or_insert_with(look).clone()
     }
 
@@ -159,7 +154,7 @@ impl Stage {
         } else {
             return Ok(true);
         };
-        layout.more.entry(below.to_owned()).or_insert(answer);
+        layout.found.insert(below.to_owned(), Some(answer));
         Ok(!self.is_other(sources, below))
     }
 
