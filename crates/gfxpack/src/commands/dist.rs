@@ -112,7 +112,7 @@ fn summarise(
         "reused": 0, "failed": summary.failures.len(), "refused_before": summary.refused_before,
         "plan": plan.digest(),
     });
-    let failed = if_any(finished.missing, |failed| format!(", {failed} failed"));
+    let missing = if_any(finished.missing, |missing| format!(", {missing} missing"));
     let packages = &finished.packages.packages;
     let total: u64 = packages.iter().map(|package| package.written.size).sum();
     let packages =
@@ -121,7 +121,7 @@ fn summarise(
     let shared =
         if_any(summary.shared, |shared| format!(" ({shared} of them from the shared one)"));
     output.say(&format!(
-        "{} compiled{remote}, {} from the cache{shared}{failed}{packages}: {} in {}",
+        "{} compiled{remote}, {} from the cache{shared}{missing}{packages}: {} in {}",
         summary.compiled,
         summary.cached,
         args.out.display(),
