@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use tempfile::TempDir;
 
 const LOCK: &str = "lock";
@@ -31,12 +32,12 @@ impl WorkDir {
         // Held while sweeping and making, so that no sweep ever sees a
         // directory whose own lock is not taken yet.
         let gate = File::create(parent.join(LOCK))?;
-        flock(&gate, FlockOperation::LockExclusive)?;
+        lock(&gate, FlockOperation::LockExclusive)?;
         sweep(&parent);
         let dir = tempfile::Builder::new().prefix("build-").tempdir_in(&parent)?;
-        let lock = File::create(dir.path().join(LOCK))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self { dir, _lock: lock })
+        let held = File::create(dir.path().join(LOCK))?;
+        lock(&held, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { dir, _lock: held })
     }
 
     /// Where it lies, links followed.
@@ -46,13 +47,24 @@ impl WorkDir {
     }
 }
 
+/// Locks a file, unless its file system has no locks: no sweep takes anything
+/// there.
+fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
+    match flock(file, operation) {
+        Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP) => Ok(()),
+        locked => Ok(locked?),
+    }
+}
+
 /// Removes what killed builds left: directories whose lock nobody holds.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let dir = entry.path();
-        let held = File::open(dir.join(LOCK))
-            .is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err());
-        if dir.is_dir() && !held {
+        // To be written, without which NFS locks no file for one alone. It is
+        // missing where a build was killed between making the two.
+        let file = File::create(dir.join(LOCK));
+        let taken = |file| flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if file.is_ok_and(taken) {
             tracing::debug!(dir = %dir.display(), "removing what a killed build left");
             fs::remove_dir_all(&dir).ok();
         }
@@ -70,8 +82,15 @@ mod tests {
         let dead = cache.path().join("work/dead");
         fs::create_dir(&dead).unwrap();
         fs::write(dead.join(LOCK), "").unwrap();
+        // One that was killed before it made its lock.
+        let young = cache.path().join("work/young");
+        fs::create_dir(&young).unwrap();
+        // One whose lock can't be asked for.
+        let other = cache.path().join("work/other");
+        fs::create_dir_all(other.join(LOCK)).unwrap();
         let second = WorkDir::create(cache.path()).unwrap();
-        assert!(living.path().exists() && second.path().exists() && !dead.exists());
+        assert!(living.path().exists() && second.path().exists() && other.exists());
+        assert!(!dead.exists() && !young.exists());
         let path = living.path().to_owned();
         drop(living);
         assert!(!path.exists());

@@ -82,7 +82,8 @@ impl ObjectStore {
         let temp = store.dir.join(TEMP);
         fs::create_dir_all(&temp).map_err(FileError::io("create", &temp))?;
         let path = store.dir.join(LOCK);
-        let lock = File::options().create(true).append(true).open(&path);
+        // NFS shares no lock of a file that is only written.
+        let lock = File::options().create(true).read(true).append(true).open(&path);
         let lock = lock.map_err(FileError::io("write", &path))?;
         // Waits for whoever evicts. Where locks are not to be had, what goes
         // too early is compiled again.
