@@ -171,32 +171,36 @@ fn a_store_that_cannot_be_written_is_read() {
     // One object less, so that there is something to compile.
     let (name, _) = project.tree("cache/v4/objects").remove(0);
     fs::remove_file(project.path().join("cache/v4/objects").join(name)).unwrap();
-    let before = project.tree("cache");
+    let before = project.tree("cache/v4");
     let mount = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\"";
-    let namespace = |script: &str| {
-        let mut shell = command("unshare");
-        shell.args(["--map-root-user", "--mount", "sh", "-c", script]);
-        shell.arg(project.path().join("cache"));
+    // The whole, or what another user of a group made.
+    let one = fs::read_dir(project.path().join("cache/v4/objects")).unwrap().next().unwrap();
+    for dir in [project.path().join("cache"), one.unwrap().path()] {
+        let namespace = |script: &str| {
+            let mut shell = command("unshare");
+            shell.args(["--map-root-user", "--mount", "sh", "-c", script]);
+            shell.arg(&dir);
+            shell
+        };
+        if finish(namespace(mount)).code != Some(0) {
+            eprintln!("skipped: mounts are not permitted here, and root may write anywhere");
+            return;
+        }
+        fs::remove_dir_all(project.path().join("o")).unwrap();
+        let mut shell = namespace(&format!("{mount} && exec \"$@\""));
         shell
-    };
-    if finish(namespace(mount)).code != Some(0) {
-        eprintln!("skipped: mounts are not permitted here, and root may write anywhere");
-        return;
+            .arg(binary())
+            .args(BUILD)
+            .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
+            .current_dir(project.path());
+        let run = finish(shell).expect_code(0);
+        let warning = message(&run, "warning")["message"].as_str().unwrap().to_owned();
+        assert!(warning.contains("can't be written"), "{warning}");
+        let finished = message(&run, "build-finished");
+        assert_eq!((&finished["cached"], &finished["compiled"]), (&4.into(), &1.into()));
+        assert!(project.tree("o/kdb") == expected);
+        assert!(project.tree("cache/v4") == before);
     }
-    fs::remove_dir_all(project.path().join("o")).unwrap();
-    let mut shell = namespace(&format!("{mount} && exec \"$@\""));
-    shell
-        .arg(binary())
-        .args(BUILD)
-        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
-        .current_dir(project.path());
-    let run = finish(shell).expect_code(0);
-    let warning = message(&run, "warning")["message"].as_str().unwrap().to_owned();
-    assert!(warning.contains("can't be written"), "{warning}");
-    let finished = message(&run, "build-finished");
-    assert_eq!((&finished["cached"], &finished["compiled"]), (&4.into(), &1.into()));
-    assert!(project.tree("o/kdb") == expected);
-    assert!(project.tree("cache") == before);
 }
 
 #[test]

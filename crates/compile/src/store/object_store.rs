@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex};
 use gfxpack_launch::{Command, Drivers};
 use gfxpack_model::{Digest, SourceId};
 use gfxpack_process::watch::{Answer, Answers, KeptAnswers, Looks};
-use gfxpack_process::{FileError, note_use, write_atomic_by};
+use gfxpack_process::{FileError, create_dir_as_above, note_use, write_atomic_by};
 use rayon::prelude::*;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{Access, FlockOperation, access, flock};
 
 use super::entry::{About, Entry, ObjectInfo, read_entry, read_info};
 use super::places::{LOCK, TEMP, VERSION, answers_path, object_path, refusal_path, sweep};
 use super::rests_on::{NEVER, RestsOn};
+use super::upkeep::{KINDS, OF_JOBS};
 use crate::error::CompileError;
 use crate::source::SourceSet;
 
@@ -81,6 +82,17 @@ impl ObjectStore {
         let mut store = Self::open_to_look(cache_dir);
         let temp = store.dir.join(TEMP);
         fs::create_dir_all(&temp).map_err(FileError::io("create", &temp))?;
+        for kind in KINDS.into_iter().chain([TEMP]) {
+            let dir = store.dir.join(kind);
+            create_dir_as_above(&dir).map_err(FileError::io("create", &dir))?;
+            // They may be of several users.
+            let below = OF_JOBS.contains(&kind).then(|| fs::read_dir(&dir).ok()).flatten();
+            let below = below.into_iter().flatten().flatten().map(|entry| entry.path());
+            for dir in below.chain([dir]) {
+                let denied = |error| FileError::io("write", &dir)(io::Error::from(error));
+                access(&dir, Access::WRITE_OK).map_err(denied)?;
+            }
+        }
         let path = store.dir.join(LOCK);
         // NFS shares no lock of a file that is only written.
         let lock = File::options().create(true).read(true).append(true).open(&path);
