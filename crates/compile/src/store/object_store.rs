@@ -162,11 +162,13 @@ impl ObjectStore {
     }
 
     /// What the store has of a job's object, if all that its compiler was told
-    /// of files would be told again. The bytes are not read.
+    /// of files would be told again, which uses it. The bytes are not read.
     #[must_use]
     pub fn lookup(&self, job: Digest, now: Now<'_>) -> Option<ObjectInfo> {
-        let info = self.info(job)?;
-        self.all_hold(&info, now).then_some(info)
+        let file = self.open_file(&object_path(job)).ok()?;
+        let info = info_of(&file, job).filter(|info| self.all_hold(info, now))?;
+        note_use(&file);
+        Some(info)
     }
 
     /// What the store has of a job's object, even if that is out of date.
@@ -177,7 +179,7 @@ impl ObjectStore {
 
     /// What a job's file says of what it holds; `None` where it is another job's.
     pub(super) fn info_at(&self, path: &Path, job: Digest) -> Option<ObjectInfo> {
-        read_info(&self.open_file(path).ok()?).ok()?.filter(|info| info.job == job)
+        info_of(&self.open_file(path).ok()?, job)
     }
 
     /// What a stored object was made for; `None` where that can't be told.
@@ -335,6 +337,10 @@ impl ObjectStore {
         known.insert((name, source.filter(|_| is_of_sources)), holds);
         holds
     }
+}
+
+fn info_of(file: &File, job: Digest) -> Option<ObjectInfo> {
+    read_info(file).ok()?.filter(|info| info.job == job)
 }
 
 impl ObjectStore {

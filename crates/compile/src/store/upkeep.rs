@@ -322,30 +322,29 @@ mod tests {
 
     fn left(dir: &Path, jobs: &[Digest]) -> Vec<bool> {
         let store = ObjectStore::open_to_look(dir);
-        let digests = FileDigests::in_memory();
-        let looks = Looks::new(&digests);
-        let now = Now::of_files(&looks);
-        jobs.iter().map(|&job| store.lookup(job, now).is_some()).collect()
+        jobs.iter().map(|&job| store.info(job).is_some()).collect()
     }
 
     #[test]
     fn what_was_used_longest_ago_goes_first() {
         let dir = tempfile::tempdir().unwrap();
-        let jobs = store(dir.path(), &[2, 9, 5, 7]);
+        let jobs = store(dir.path(), &[2, 9, 5, 7, 8]);
         let opened = ObjectStore::open(dir.path()).unwrap();
-        // Reading is using.
+        // Reading is using, and so is finding that it need not be read.
         opened.read(jobs[1]).unwrap();
+        let digests = FileDigests::in_memory();
+        assert!(opened.lookup(jobs[4], Now::of_files(&Looks::new(&digests))).is_some());
         let total = opened.stats().bytes();
         let limits = |size| Limits { size: Some(size), ..Limits::default() };
         let dry = Limits { dry_run: true, ..limits(0) };
-        assert_eq!(opened.evict(&dry).unwrap().unwrap().files, 4);
+        assert_eq!(opened.evict(&dry).unwrap().unwrap().files, 5);
         assert_eq!(opened.evict(&limits(total)).unwrap().unwrap().files, 0);
-        let evicted = opened.evict(&limits(total / 2)).unwrap().unwrap();
-        assert_eq!((evicted.files, evicted.files_left), (2, 2));
-        assert_eq!(left(dir.path(), &jobs), [true, true, false, false]);
+        let evicted = opened.evict(&limits(total / 5 * 3)).unwrap().unwrap();
+        assert_eq!((evicted.files, evicted.files_left), (2, 3));
+        assert_eq!(left(dir.path(), &jobs), [true, true, false, false, true]);
         let old = Limits { age: Some(HOUR), ..Limits::default() };
         opened.evict(&old).unwrap();
-        assert_eq!(left(dir.path(), &jobs), [false, true, false, false]);
+        assert_eq!(left(dir.path(), &jobs), [false, true, false, false, true]);
     }
 
     #[test]
