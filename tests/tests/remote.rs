@@ -78,7 +78,7 @@ fn a_remote_build_gives_the_bytes_of_a_local_one_and_is_known_then() {
         let small = kept.iter().filter(|(_, bytes)| bytes.len() < 50_000);
         small.filter(|(_, bytes)| bytes.windows(words.len()).any(|part| part == words)).count()
     };
-    assert!(some(b"export LD_PRELOAD=../lib/gfxpack-preload.so") >= KERNELS);
+    assert!(some(b"export LD_PRELOAD=../gfxpack-sent/lib/gfxpack-preload.so") >= KERNELS);
     assert_eq!(some(b"cannot be preloaded"), 0);
 }
 

@@ -4,13 +4,15 @@
 //! ```text
 //! gfxpack/src/            the staged source; commands run here
 //! gfxpack/src/.gfxpack/   what they write
-//! gfxpack/bin/  lib/      programs, and the libraries that they are started with
-//! gfxpack/files/          bitcode and whatever else is named as a single file
-//! gfxpack/sys/            headers, under the paths they have here
+//! gfxpack/gfxpack-sent/   what no source is
+//!     bin/  lib/          programs, and the libraries that they are started with
+//!     files/              bitcode and whatever else is named as a single file
+//!     sys/                headers, under the paths they have here
 //! ```
 //!
 //! All lies below one directory since workers may lay the tree over a root
-//! with a `lib` of its own. Headers keep their paths because these show in objects (`__FILE__`, debug
+//! with a `lib` of its own, as a source may have one beside it: neither is taken
+//! for what was sent. Headers keep their paths because these show in objects (`__FILE__`, debug
 //! information); what stands before them is mapped away.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,13 +44,16 @@ const OBJECT: &str = ".gfxpack/o";
 const DEPS: &str = ".gfxpack/d";
 /// What the compilers ask of the file system.
 const RECORD: &str = ".gfxpack/r";
-/// Where headers lie.
-const HEADERS: &str = "gfxpack/sys/";
-/// Before the path of a header, as commands see it.
-pub(super) const SYSTEM: &str = "../sys";
+/// What no source is, beside the directory of the source: no project has one of
+/// that name.
+pub(super) const SENT: &str = "gfxpack-sent";
+/// Before the path of a header.
+pub(super) const HEADERS: &str = "gfxpack/gfxpack-sent/sys";
+/// The same as commands see it.
+pub(super) const SYSTEM: &str = "../gfxpack-sent/sys";
 /// The library that every compiler is started with.
-const PRELOAD: &str = "gfxpack-preload.so";
-const PRELOAD_FROM_SOURCE: &str = "../lib/gfxpack-preload.so";
+const PRELOAD: &str = "gfxpack/gfxpack-sent/lib/gfxpack-preload.so";
+const PRELOAD_FROM_SOURCE: &str = "../gfxpack-sent/lib/gfxpack-preload.so";
 /// Headers that the compiler reads although nothing names them.
 ///
 /// Source: llvm-project, clang/lib/Headers/opencl-c-base.h and
@@ -180,7 +185,7 @@ impl<'a> InputTree<'a> {
         commands: &[CommandTemplate],
         headers: &Headers,
     ) -> Result<Option<Vec<CommandTemplate>>, CompileError> {
-        let loader = self.libraries()?;
+        let Some(loader) = self.libraries()? else { return Ok(None) };
         let mut dirs = BTreeSet::new();
         let mut names = Vec::new();
         let mut sent = Vec::with_capacity(commands.len());
@@ -220,33 +225,37 @@ impl<'a> InputTree<'a> {
     }
 
     /// The libraries of the toolchain's programs, side by side; gives the
-    /// words that start a program with them and nothing of the worker's own.
-    fn libraries(&mut self) -> Result<Vec<Word>, CompileError> {
+    /// words that start a program with them and nothing of the worker's own,
+    /// `None` where two have one name.
+    fn libraries(&mut self) -> Result<Option<Vec<Word>>, CompileError> {
         let mut loader = None;
         for file in self.toolchain.files() {
             let Some(name) = file.file_name().and_then(|name| name.to_str()) else { continue };
             if !name.contains(".so") {
                 continue;
             }
-            let path = format!("lib/{name}");
+            let path = format!("{SENT}/lib/{name}");
             if name.starts_with("ld-") || name.starts_with("ld64") {
                 loader = Some(format!("../{path}"));
             }
-            self.add(format!("{TOP}/{path}"), file)?;
+            if !self.add(format!("{TOP}/{path}"), file)? {
+                return Ok(None);
+            }
         }
-        let Some(loader) = loader else { return Ok(Vec::new()) };
-        let mut words = vec![loader.as_str(), "--inhibit-cache", "--library-path", "../lib"];
+        let Some(loader) = loader else { return Ok(Some(Vec::new())) };
+        let libraries = format!("../{SENT}/lib");
+        let mut words = vec![&*loader, "--inhibit-cache", "--library-path", &libraries];
         if self.add_preload() {
             words.extend(["--preload", PRELOAD_FROM_SOURCE]);
         }
-        Ok(words.into_iter().map(|word| Word::Text(word.to_owned())).collect())
+        Ok(Some(words.into_iter().map(|word| Word::Text(word.to_owned())).collect()))
     }
 
     /// What makes a compiler here repeat itself does so there; whether there
     /// is such a thing.
     fn add_preload(&mut self) -> bool {
         let Some(bytes) = preload::bytes() else { return false };
-        self.add_bytes(format!("{TOP}/lib/{PRELOAD}"), bytes, true);
+        self.add_bytes(PRELOAD.to_owned(), bytes, true);
         true
     }
 
@@ -332,13 +341,11 @@ impl<'a> InputTree<'a> {
         if !file.is_file() {
             return Ok(None);
         }
-        let digest = self.digest(file)?;
-        let mut path = format!("{dir}/{name}");
-        let taken = self.files.get(&format!("{TOP}/{path}"));
-        if taken.is_some_and(|other| other.digest != digest) {
-            path = format!("{dir}/{digest}/{name}");
+        let mut path = format!("{SENT}/{dir}/{name}");
+        if !self.add(format!("{TOP}/{path}"), file)? {
+            path = format!("{SENT}/{dir}/{}/{name}", self.digest(file)?);
+            self.add(format!("{TOP}/{path}"), file)?;
         }
-        self.add(format!("{TOP}/{path}"), file)?;
         Ok(Some(format!("../{path}")))
     }
 
@@ -349,37 +356,38 @@ impl<'a> InputTree<'a> {
     /// Puts a header where its includers find it; whether that can be done.
     fn add_header(&mut self, header: &Path) -> Result<bool, CompileError> {
         let Some((place, passed)) = normal(header) else { return Ok(false) };
-        let here = Path::new("/").join(place.strip_prefix(HEADERS).unwrap_or(&place));
+        let here = place.strip_prefix(HEADERS).unwrap_or(&place);
         // Where a link was passed on the way back, `..` means another place.
-        if fs::canonicalize(&here).ok() != fs::canonicalize(header).ok() {
+        if fs::canonicalize(here).ok() != fs::canonicalize(header).ok() {
             return Ok(false);
         }
         self.directories.extend(passed);
-        self.add(place, header)?;
-        Ok(true)
+        self.add(place, header)
     }
 
-    fn add(&mut self, path: String, file: &Path) -> Result<(), CompileError> {
-        if self.files.contains_key(&path) {
-            return Ok(());
+    /// Puts a file into the tree, unless another one is there; whether it is there.
+    fn add(&mut self, path: String, file: &Path) -> Result<bool, CompileError> {
+        let digest = self.digest(file)?;
+        if let Some(there) = self.files.get(&path) {
+            return Ok(there.digest == digest);
         }
         let meta = fs::metadata(file).map_err(FileError::io("read", file))?;
         let input = InputFile {
             path: path.clone(),
-            digest: self.digest(file)?,
+            digest,
             size: meta.len(),
             executable: meta.permissions().mode() & 0o111 != 0,
             content: Content::File(file.to_owned()),
         };
         self.files.insert(path, input);
-        Ok(())
+        Ok(true)
     }
 }
 
 /// The place of an absolute path in the tree with `..` taken back by text,
 /// and the directories that must be there for `..` to lead back from.
 fn normal(path: &Path) -> Option<(String, Vec<String>)> {
-    let mut parts = vec![TOP, "sys"];
+    let mut parts = vec![HEADERS];
     let mut passed = Vec::new();
     for component in path.components() {
         match component {
@@ -387,7 +395,7 @@ fn normal(path: &Path) -> Option<(String, Vec<String>)> {
             Component::Normal(part) => parts.push(part.to_str()?),
             Component::ParentDir => {
                 passed.push(parts.join("/"));
-                if parts.len() > 2 {
+                if parts.len() > 1 {
                     parts.pop();
                 }
             }
@@ -404,10 +412,10 @@ mod tests {
     #[test]
     fn the_way_back_leads_over_directories_that_are_there() {
         let (place, passed) = normal(Path::new("/usr/bin/../lib/gcc/12/../../include/c")).unwrap();
-        assert_eq!(place, "gfxpack/sys/usr/lib/include/c");
+        assert_eq!(place, format!("{HEADERS}/usr/lib/include/c"));
         assert_eq!(
             passed,
-            ["usr/bin", "usr/lib/gcc/12", "usr/lib/gcc"].map(|dir| format!("{HEADERS}{dir}"))
+            ["usr/bin", "usr/lib/gcc/12", "usr/lib/gcc"].map(|dir| format!("{HEADERS}/{dir}"))
         );
     }
 }

@@ -16,7 +16,7 @@ use gfxpack_process::watch::{
     tidy_path,
 };
 
-use super::action::{SCRATCH, SYSTEM};
+use super::action::{HEADERS, SCRATCH, SENT, SYSTEM};
 use super::workers::{InputRoot, ToolchainSource};
 use crate::context::BuildContext;
 
@@ -30,9 +30,6 @@ pub(crate) struct Elsewhere<'a> {
     /// Before anything was read to be sent.
     pub(crate) since: Timestamp,
 }
-
-/// What is sent beside the sources and named by the toolchain's digest.
-const COVERED: [&str; 3] = ["bin", "lib", "files"];
 
 /// Why an object is not taken, in words.
 type Reason = String;
@@ -88,12 +85,10 @@ impl Elsewhere<'_> {
 
     /// Where everything lies there.
     fn places(&self, stage: &Path, record: &Record) -> Places {
-        let beside = |name: &str| tidy_path(&stage.join("..").join(name));
         let places = Places::new(stage.to_owned())
             .with(Place::Scratch, stage.join(SCRATCH))
+            .with(Place::Covered, stage.with_file_name(SENT))
             .with(Place::Readable, tidy_path(&stage.join(SYSTEM)));
-        let cover = |all: Places, name| all.with(Place::Covered, beside(name));
-        let places = COVERED.into_iter().fold(places, cover);
         if self.toolchain == ToolchainSource::Sent {
             return places;
         }
@@ -177,7 +172,7 @@ impl Elsewhere<'_> {
         let Some(answer @ Answer::File { digest, .. }) = looks.answer(path, Query::What) else {
             return Err(told(path, "is not here"));
         };
-        let name = format!("gfxpack/sys{}", path.display());
+        let name = format!("{HEADERS}{}", path.display());
         if was_sent && sent.get(name.as_str()) != Some(&digest) || !looks.rested(path, self.since) {
             return Err(told(path, "has changed"));
         }
@@ -192,6 +187,19 @@ fn told(path: &Path, what: &str) -> Reason {
 /// Whether a path, seen from the staged directory, lies where something else
 /// than sources was sent to.
 fn is_sent(below: &Path) -> bool {
-    let covered = |name: &&str| below.starts_with(Path::new("..").join(name));
-    below.starts_with(SYSTEM) || COVERED.iter().any(covered)
+    below.starts_with(Path::new("..").join(SENT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_beside_the_sources_is_not_taken_for_what_was_sent() {
+        let sent = |path: &str| is_sent(&tidy_path(Path::new(path)));
+        assert!(sent("../gfxpack-sent/lib/libc.so.6") && sent(&format!("{SYSTEM}/usr/include")));
+        for dir in ["bin", "lib", "files", "sys"] {
+            assert!(!sent(&format!("../{dir}/x.h")) && !sent(&format!("a/../../{dir}/x.h")));
+        }
+    }
 }

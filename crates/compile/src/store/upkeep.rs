@@ -17,7 +17,8 @@ use crate::error::CompileError;
 use gfxpack_process::FileError;
 
 /// Directories whose files may go: each can be made again.
-pub(super) const KINDS: [&str; 6] = ["objects", "refusals", "answers", "history", HEADERS, COMMANDS];
+pub(super) const KINDS: [&str; 6] =
+    ["objects", "refusals", "answers", "history", HEADERS, COMMANDS];
 /// Those of them that are named by a job, and end with what it was made for.
 pub(super) const OF_JOBS: [&str; 2] = ["objects", "refusals"];
 /// The same beside the store: what toolchains said, and what was written.
