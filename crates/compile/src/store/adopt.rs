@@ -1,14 +1,13 @@
 //! Takes objects from one store into another: from the cache into what a
 //! shard hands on, and back.
 
-use std::io;
 use std::path::Path;
 
 use gfxpack_model::Digest;
 
 use super::entry::{Entry, ObjectInfo};
 use super::object_store::ObjectStore;
-use super::places::object_path;
+use super::places::{is_gone, object_path};
 use crate::error::CompileError;
 use gfxpack_process::FileError;
 
@@ -32,7 +31,7 @@ impl ObjectStore {
         path: &Path,
     ) -> Result<Option<ObjectInfo>, CompileError> {
         let raw = match from.read_entry(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if is_gone(&error) => return Ok(None),
             raw => raw.map_err(FileError::io("read", from.dir.join(path)))?,
         };
         let Some(Entry { info, .. }) = Entry::parse(&raw, job) else {

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use rustix::fs::{Access, FlockOperation, access, flock};
 
 use super::entry::{About, Entry, ObjectInfo, read_entry, read_info};
-use super::places::{LOCK, TEMP, VERSION, answers_path, object_path, refusal_path, sweep};
+use super::places::{LOCK, TEMP, VERSION, answers_path, is_gone, object_path, refusal_path, sweep};
 use super::rests_on::{NEVER, RestsOn};
 use super::upkeep::{KINDS, OF_JOBS};
 use crate::error::CompileError;
@@ -217,9 +217,7 @@ impl ObjectStore {
         let path = object_path(job);
         let bytes = match self.read_entry(&path) {
             // Evicted or cleaned up since it was looked up.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(CompileError::CorruptObject(job));
-            }
+            Err(error) if is_gone(&error) => return Err(CompileError::CorruptObject(job)),
             read => read.map_err(FileError::io("read", self.dir.join(&path)))?,
         };
         match Entry::parse(&bytes, job) {

@@ -1,8 +1,8 @@
 //! Where what the store keeps is, below its directory.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 use gfxpack_model::Digest;
 
@@ -49,6 +49,12 @@ fn job_path(kind: &str, job: Digest) -> PathBuf {
 
 pub(super) fn answers_path(name: Digest) -> PathBuf {
     Path::new("answers").join(format!("{name}.json"))
+}
+
+/// Whether a file is gone that was there: removed, or replaced by another machine
+/// on a network file system.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle)
 }
 
 /// Removes what killed builds left half-written.

@@ -2,7 +2,6 @@
 //! large, and which of its files are damaged.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::entry::{Entry, read_entry};
 use super::object_store::ObjectStore;
-use super::places::{COMMANDS, HEADERS, LOCK, TEMP, VERSION, sweep};
+use super::places::{COMMANDS, HEADERS, LOCK, TEMP, VERSION, is_gone, sweep};
 use crate::error::CompileError;
 use gfxpack_process::FileError;
 
@@ -176,7 +175,7 @@ impl ObjectStore {
                 break;
             }
             if !limits.dry_run {
-                fs::remove_file(&entry.path).map_err(FileError::io("remove", &entry.path))?;
+                remove(&entry.path)?;
             }
             left.files += 1;
             left.bytes += entry.bytes;
@@ -206,9 +205,8 @@ impl ObjectStore {
             if !go_on() {
                 return Err(CompileError::Interrupted);
             }
-            let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
             let bytes = match File::open(&entry.path).and_then(read_entry) {
-                Err(error) if gone(&error) => return Ok(None),
+                Err(error) if is_gone(&error) => return Ok(None),
                 read => read.map_err(FileError::io("read", &entry.path))?,
             };
             let name = entry.path.file_name().and_then(|name| name.to_str());
@@ -217,12 +215,8 @@ impl ObjectStore {
                 return Ok(None);
             }
             let key = Entry::split(&bytes).map(|entry| entry.about.key);
-            match fs::remove_file(&entry.path) {
-                Err(error) if !gone(&error) => {
-                    Err(FileError::io("remove", &entry.path)(error).into())
-                }
-                _ => Ok(Some(Damaged { path: entry.path.clone(), key })),
-            }
+            remove(&entry.path)?;
+            Ok(Some(Damaged { path: entry.path.clone(), key }))
         };
         let found: Result<Vec<_>, _> = files.par_iter().map(check).collect();
         let mut damaged: Vec<Damaged> = found?.into_iter().flatten().collect();
@@ -268,6 +262,14 @@ impl ObjectStore {
                 Some(StoredFile { path, kind, bytes: meta.len(), used: meta.modified().ok()? })
             })
             .collect()
+    }
+}
+
+/// Removes a file, unless somebody else did.
+fn remove(path: &Path) -> Result<(), FileError> {
+    match fs::remove_file(path) {
+        Err(error) if is_gone(&error) => Ok(()),
+        removed => removed.map_err(FileError::io("remove", path)),
     }
 }
 
@@ -346,6 +348,13 @@ mod tests {
         let old = Limits { age: Some(HOUR), ..Limits::default() };
         opened.evict(&old).unwrap();
         assert_eq!(left(dir.path(), &jobs), [false, true, false, false, true]);
+    }
+
+    #[test]
+    fn what_another_process_removed_or_replaced_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        remove(&dir.path().join("gone")).unwrap();
+        assert!(is_gone(&rustix::io::Errno::STALE.into()) && remove(dir.path()).is_err());
     }
 
     #[test]
