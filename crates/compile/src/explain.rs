@@ -160,7 +160,7 @@ pub fn explain(
     let state = match (store.lookup(job.digest, asked).ok_or(refusal), previous) {
         (Ok(info), _) => State::Stored(info),
         (Err(Some(failure)), _) => State::Refused(failure),
-        (Err(None), _) if ObjectStore::is_for_one_build(&answers) && info.is_some() => {
+        (Err(None), _) if info.as_ref().is_some_and(ObjectInfo::is_for_one_build) => {
             State::Unwatched
         }
         (Err(None), _) if info.is_some() => {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gfxpack_model::JobId;
+use gfxpack_model::{Digest, JobId};
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::Cancel;
 use gfxpack_process::watch::Answers;
@@ -235,7 +235,7 @@ impl SharedCache {
                         if cancel.is_cancelled() {
                             return;
                         }
-                        shared.upload_one(&plan[job], store);
+                        shared.upload_one(plan[job].digest, store);
                     }
                 });
             }
@@ -259,19 +259,23 @@ impl SharedCache {
             .has(&ObjectStore::entry_name(job.digest))
         {
             Ok(true) => {}
-            Ok(false) => self.upload_one(job, store),
+            Ok(false) => self.upload_one(job.digest, store),
             Err(reason) => self.give_up(&reason),
         });
     }
 
-    fn upload_one(&self, job: &Job, store: &ObjectStore) {
+    fn upload_one(&self, job: Digest, store: &ObjectStore) {
         if self.is_off() {
             return;
         }
-        let name = ObjectStore::entry_name(job.digest);
+        let name = ObjectStore::entry_name(job);
         let Ok(bytes) = store.read_file(name.as_ref()) else { return };
-        // A damaged object is nobody else's trouble.
-        let Some(entry) = Entry::parse(&bytes, job.digest) else { return };
+        // A damaged object is nobody else's trouble, and one for this build alone
+        // would take the place of one for all.
+        let Some(entry) = Entry::parse(&bytes, job) else { return };
+        if entry.info.is_for_one_build() {
+            return;
+        }
         for (_, file) in entry.info.answer_files() {
             if !self.lock().sets.insert(file.clone()) {
                 continue;
@@ -284,5 +288,49 @@ impl SharedCache {
         if let Err(reason) = self.shared.write(&name, bytes) {
             self.give_up(&reason);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::store::{RestsOn, about_it, fixture};
+
+    /// The names of what was written.
+    #[derive(Debug, Default, Clone)]
+    struct Names(Arc<Mutex<BTreeSet<String>>>);
+
+    impl SharedStore for Names {
+        fn name(&self) -> String {
+            "names".to_owned()
+        }
+
+        fn read(&self, _: &str, _: u64) -> Result<Option<Vec<u8>>, String> {
+            Ok(None)
+        }
+
+        fn has(&self, _: &str) -> Result<bool, String> {
+            Ok(false)
+        }
+
+        fn write(&self, name: &str, _: Vec<u8>) -> Result<(), String> {
+            self.0.lock().unwrap().insert(name.to_owned());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn nobody_gets_what_is_for_one_build() {
+        let (f, names) = (fixture(), Names::default());
+        let shared = SharedCache::new(Box::new(names.clone()), Upload::Made);
+        let unknown = Digest::of(b"unknown");
+        let insert = |job, rests_on| f.store.insert(job, b"x", &about_it(), &rests_on).unwrap();
+        insert(f.job, RestsOn::default());
+        insert(unknown, RestsOn::for_one_build(Answers::default()));
+        [f.job, unknown].into_iter().for_each(|job| shared.upload_one(job, &f.store));
+        assert_eq!(*names.0.lock().unwrap(), [ObjectStore::entry_name(f.job)].into());
     }
 }

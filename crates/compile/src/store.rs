@@ -13,6 +13,8 @@ mod upkeep;
 
 pub(crate) use entry::Entry;
 pub use entry::{About, ObjectInfo};
+#[cfg(test)]
+pub(crate) use fixture::{about_it, fixture};
 pub use object_store::{Now, ObjectStore};
 pub(crate) use places::{COMMANDS, HEADERS};
 pub use places::{VERSION, is_store};

@@ -7,6 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::Job;
+use gfxpack_process::watch::Answers;
 use serde::{Deserialize, Serialize};
 
 use super::places::answers_path;
@@ -91,6 +92,12 @@ impl ObjectInfo {
     pub(crate) fn answer_files(&self) -> impl Iterator<Item = (Digest, String)> {
         let file = |name| answers_path(name).to_str().expect("hexadecimal").to_owned();
         self.answers.iter().map(move |name| (*name, file(*name)))
+    }
+
+    /// Whether it is for one build alone, since it is not known what it rests on.
+    pub(crate) fn is_for_one_build(&self) -> bool {
+        let never = RestsOn::for_one_build(Answers::default()).system.to_kept().name;
+        self.answers.contains(&never)
     }
 
     /// Bytes of the file with a header of that length.

@@ -4,20 +4,20 @@ use gfxpack_model::{Digest, KernelKey};
 
 use super::{About, ObjectStore};
 
-pub(super) struct Fixture {
-    pub(super) dir: tempfile::TempDir,
-    pub(super) store: ObjectStore,
-    pub(super) job: Digest,
+pub(crate) struct Fixture {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) store: ObjectStore,
+    pub(crate) job: Digest,
 }
 
-pub(super) fn fixture() -> Fixture {
+pub(crate) fn fixture() -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let store = ObjectStore::open(dir.path()).unwrap();
     Fixture { store, dir, job: Digest::of(b"job") }
 }
 
 /// A job, as what it makes is stored with it.
-pub(super) fn about_it() -> About {
+pub(crate) fn about_it() -> About {
     let key = KernelKey::for_source("a.cl", " -DA", "gfx906");
     let arguments = ["-DA", "a.cl"].into_iter().collect();
     About { key, target_id: "gfx906".parse().unwrap(), arguments }

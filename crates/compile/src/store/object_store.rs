@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 
 use gfxpack_launch::{Command, Drivers};
 use gfxpack_model::{Digest, SourceId};
-use gfxpack_process::watch::{Answer, Answers, KeptAnswers, Looks};
+use gfxpack_process::watch::{Answers, KeptAnswers, Looks};
 use gfxpack_process::{FileError, create_dir_as_above, note_use, write_atomic_by};
 use rayon::prelude::*;
 use rustix::fs::{Access, FlockOperation, access, flock};
 
 use super::entry::{About, Entry, ObjectInfo, read_entry, read_info};
 use super::places::{LOCK, TEMP, VERSION, answers_path, is_gone, object_path, refusal_path, sweep};
-use super::rests_on::{NEVER, RestsOn};
+use super::rests_on::RestsOn;
 use super::upkeep::{KINDS, OF_JOBS};
 use crate::error::CompileError;
 use crate::source::SourceSet;
@@ -196,13 +196,6 @@ impl ObjectStore {
         info.answers.iter().filter_map(|name| self.read_answers(*name)).collect()
     }
 
-    /// Whether these are the answers of an object that is for one build alone,
-    /// since it is not known what it rests on.
-    pub(crate) fn is_for_one_build(answers: &[Answers]) -> bool {
-        let never = (Path::new(NEVER), &Answer::Absent);
-        answers.iter().flat_map(Answers::iter).any(|answer| answer == never)
-    }
-
     /// The job's object.
     ///
     /// # Errors
@@ -359,6 +352,7 @@ impl ObjectStore {
 #[cfg(test)]
 mod tests {
     use gfxpack_process::FileDigests;
+    use gfxpack_process::watch::Answer;
 
     use super::super::fixture::{about_it, fixture};
     use super::*;

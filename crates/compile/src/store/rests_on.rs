@@ -6,9 +6,6 @@ use std::sync::Arc;
 use gfxpack_model::Digest;
 use gfxpack_process::watch::{Answer, Answers, KeptAnswers};
 
-/// A directory that is always there: what rests on its absence is for one build.
-pub(super) const NEVER: &str = "/";
-
 /// What a job's outcome rests on besides its digest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestsOn {
@@ -29,7 +26,8 @@ impl RestsOn {
     /// Something that is never so, since not all is known: what was made is for
     /// one build alone. `merge` still checks that the sources are these.
     pub(crate) fn for_one_build(sources: Answers) -> Self {
-        let never = [(PathBuf::from(NEVER), Answer::Absent)].into();
+        // The root is always there.
+        let never = [(PathBuf::from("/"), Answer::Absent)].into();
         Self { system: Answers::of_separate(never), sources, ..Self::default() }
     }
 }
