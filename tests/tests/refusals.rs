@@ -83,7 +83,10 @@ fn a_second_run_tells_refusals_again_and_starts_no_compiler() {
         assert_eq!(sums(&first), [7, 0, 3, 4, 0]);
         let told = failures(&first);
         assert!(told.len() == REFUSED && told.iter().all(|(_, before)| !before), "{told:?}");
-        let second = build(&project, &[&via[..], &["--out", "b"]].concat()).expect_code(100);
+        // Nobody is there: a shared cache is not asked for what was refused.
+        let more = ["--out", "b", "--cache-remote", "webdav://127.0.0.1:1/"];
+        let second = build(&project, &[&via[..], &more].concat()).expect_code(100);
+        assert_eq!(second.of_type("warning"), Vec::<Value>::new());
         assert_eq!(started(&second), 0);
         assert_eq!(sums(&second), [7, 3, 0, 4, 4]);
         assert_eq!(second.of_type("build-started")[0]["refused"], REFUSED);

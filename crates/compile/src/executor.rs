@@ -23,7 +23,7 @@ use crate::costs::{CostFile, CostRecord, Expected};
 use crate::current::Current;
 use crate::error::CompileError;
 use crate::event::Event;
-use crate::job::{Failure, FailureKind, Site};
+use crate::job::{FailureKind, Site};
 use crate::memory_limiter::{MemoryLimiter, ThisMachine};
 use crate::remote::{RemoteContext, RemoteWorkers};
 use crate::schedule::Schedule;
@@ -154,36 +154,40 @@ impl Executor<'_> {
         current: &Current<'_>,
         on_event: OnEvent<'_>,
     ) -> (Summary, Vec<JobId>) {
-        let Self { plan, store, options, .. } = *self;
+        let Self { plan, store, options, cancel, .. } = *self;
         let wanted = self.only.map_or_else(|| plan.job_ids().collect(), <[JobId]>::to_vec);
         let lookup = |index: &JobId| {
-            let job = &plan[*index];
-            store.lookup(job.digest, current.for_job(job))
+            let (digest, now) = (plan[*index].digest, current.for_job(&plan[*index]));
+            let object = store.lookup(digest, now);
+            let ask = object.is_none() && !options.retry_refused;
+            (object, ask.then(|| store.refusal(digest, now)).flatten())
         };
         let found: Vec<_> = pool.install(|| wanted.par_iter().map(lookup).collect());
         let mut objects = vec![None; plan.jobs.len()];
-        for (&index, object) in wanted.iter().zip(found) {
-            objects[index.0] = object;
-        }
-        let shared = self.fetch(&wanted, current, &mut objects);
-        self.warn(on_event);
-        let (mut cached, mut to_run) = (Vec::new(), Vec::new());
-        for index in wanted {
-            match &objects[index.0] {
-                Some(object) => cached.push((index, object.size)),
+        let (mut had, mut refused, mut to_run) = (Vec::new(), Vec::new(), Vec::new());
+        for (&index, (object, refusal)) in wanted.iter().zip(found) {
+            match refusal {
+                Some(failure) => refused.push((index, failure)),
+                None if object.is_some() => had.push(index),
                 None => to_run.push(index),
             }
+            objects[index.0] = object;
         }
-        let mut refused: Vec<(JobId, Failure)> = Vec::new();
-        if !options.retry_refused {
-            let refusal = |index: &JobId| {
-                let job = &plan[*index];
-                Some((*index, store.refusal(job.digest, current.for_job(job))?))
-            };
-            refused = pool.install(|| to_run.par_iter().filter_map(refusal).collect());
-            let known: BTreeSet<JobId> = refused.iter().map(|(job, _)| *job).collect();
-            to_run.retain(|job| !known.contains(job));
+        let mut shared = 0;
+        if let Some(cache) = options.shared.as_deref() {
+            if cache.takes_all() {
+                cache.top_up(plan, &had, store, cancel);
+            }
+            let fetched = cache.fetch(plan, &to_run, store, current, cancel);
+            shared = fetched.len();
+            for (index, object) in fetched {
+                objects[index.0] = Some(object);
+            }
+            to_run.retain(|job| objects[job.0].is_none());
+            self.warn(on_event);
         }
+        let size = |index: JobId| Some((index, objects[index.0].as_ref()?.size));
+        let cached: Vec<_> = wanted.into_iter().filter_map(size).collect();
         let summary = Summary {
             cached: cached.len(),
             shared,
@@ -194,28 +198,6 @@ impl Executor<'_> {
         };
         on_event(Event::Looked { cached, refused });
         (summary, to_run)
-    }
-
-    /// Fetches what the store lacks from the shared cache; how many that had.
-    fn fetch(
-        &self,
-        wanted: &[JobId],
-        current: &Current<'_>,
-        objects: &mut [Option<ObjectInfo>],
-    ) -> usize {
-        let Self { plan, store, cancel, .. } = *self;
-        let Some(shared) = self.options.shared.as_deref() else { return 0 };
-        let (had, lacked): (Vec<JobId>, Vec<JobId>) =
-            wanted.iter().partition(|&&index| objects[index.0].is_some());
-        if shared.takes_all() {
-            shared.top_up(plan, &had, store, cancel);
-        }
-        let fetched = shared.fetch(plan, &lacked, store, current, cancel);
-        let count = fetched.len();
-        for (index, object) in fetched {
-            objects[index.0] = Some(object);
-        }
-        count
     }
 
     /// Tells what is wrong with the shared cache.
