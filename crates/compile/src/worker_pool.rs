@@ -148,10 +148,10 @@ impl WorkerPool<'_> {
         // A build may be killed at any time: what it leaves was made by the
         // compiler that it is kept for.
         let check = || self.context.toolchains[job.toolchain.0].check_identity(job.language);
+        let about = About::from_job(job);
         match self.run(worker, index, sender)? {
             Outcome::Object(Object { bytes, rests_on, duration, usage, site }) => {
                 check()?;
-                let about = About::from_job(job);
                 let info = self.store.insert(job.digest, &bytes, &about, &rests_on)?;
                 if site == Site::Here {
                     self.schedule.used(index, usage.peak_memory);
@@ -162,7 +162,6 @@ impl WorkerPool<'_> {
             Outcome::Failed(failure, rests_on) => {
                 if let Some(rests_on) = rests_on {
                     check()?;
-                    let about = About::from_job(job);
                     self.store.insert_refusal(job.digest, &failure, &about, &rests_on)?;
                 }
                 report(sender, Event::Failed { job: index, run, failure }, None);

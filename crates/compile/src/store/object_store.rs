@@ -132,9 +132,7 @@ impl ObjectStore {
     /// A file of the store, or of the one below it.
     pub(super) fn open_file(&self, path: &Path) -> io::Result<File> {
         match (File::open(self.dir.join(path)), &self.below) {
-            (Err(error), Some(below)) if error.kind() == io::ErrorKind::NotFound => {
-                File::open(below.join(path))
-            }
+            (Err(error), Some(below)) if is_gone(&error) => File::open(below.join(path)),
             (opened, _) => opened,
         }
     }
@@ -213,13 +211,11 @@ impl ObjectStore {
             Err(error) if is_gone(&error) => return Err(CompileError::CorruptObject(job)),
             read => read.map_err(FileError::io("read", self.dir.join(&path)))?,
         };
-        match Entry::parse(&bytes, job) {
-            Some(Entry { info, object, .. }) => Ok((info, object.to_vec())),
-            None => {
-                self.drop_one(job, &path)?;
-                Err(CompileError::CorruptObject(job))
-            }
-        }
+        let Some(Entry { info, object, .. }) = Entry::parse(&bytes, job) else {
+            self.drop_one(job, &path)?;
+            return Err(CompileError::CorruptObject(job));
+        };
+        Ok((info, object.to_vec()))
     }
 
     /// The job's object, where it is the one that somebody knows by its
@@ -236,9 +232,7 @@ impl ObjectStore {
     /// Reads the jobs' objects, in parallel, so that those that are damaged
     /// are dropped.
     pub fn drop_damaged(&self, jobs: &[Digest]) {
-        jobs.par_iter().for_each(|&job| {
-            self.read(job).ok();
-        });
+        jobs.par_iter().for_each(|&job| drop(self.read(job)));
     }
 
     /// Removes a damaged object, if it may be. One in a store that is only read is
@@ -325,21 +319,10 @@ impl ObjectStore {
         known.insert((name, source.filter(|_| is_of_sources)), holds);
         holds
     }
-}
 
-fn info_of(file: &File, job: Digest) -> Option<ObjectInfo> {
-    read_info(file).ok()?.filter(|info| info.job == job)
-}
-
-impl ObjectStore {
     /// Where a job's object is, below the store's directory.
     pub(crate) fn entry_name(job: Digest) -> String {
         object_path(job).to_str().expect("hexadecimal").to_owned()
-    }
-
-    /// Whether a set of answers is here, undamaged.
-    pub(crate) fn has_answers(&self, name: Digest) -> bool {
-        self.read_answers(name).is_some()
     }
 
     /// A set was written anew: what was known of it holds no more.
@@ -347,6 +330,10 @@ impl ObjectStore {
         self.hold.lock().expect("no panic inside").retain(|(known, _), _| *known != name);
         self.written.lock().expect("no panic inside").remove(&name);
     }
+}
+
+fn info_of(file: &File, job: Digest) -> Option<ObjectInfo> {
+    read_info(file).ok()?.filter(|info| info.job == job)
 }
 
 #[cfg(test)]

@@ -144,17 +144,13 @@ impl ObjectStore {
         if !path.exists() {
             return Ok(Some(Evicted::default()));
         }
-        // Dropped at the end; a lock of our own is changed into this one.
-        let opened;
         let lock = match &self.lock {
-            Some(lock) => lock,
-            None => {
-                let options = File::options().append(true).open(&path);
-                opened = options.map_err(FileError::io("write", &path))?;
-                &opened
-            }
+            // Both are one lock, which is changed.
+            Some(lock) => lock.try_clone(),
+            None => File::options().append(true).open(&path),
         };
-        if flock(lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let lock = lock.map_err(FileError::io("write", &path))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             // Asking in vain gave up our own share: of builds that end at once,
             // none must keep the others from it.
             return Ok(None);
@@ -183,7 +179,7 @@ impl ObjectStore {
             left.bytes_left -= entry.bytes;
         }
         // Whoever holds the store open goes on using it.
-        flock(lock, FlockOperation::LockShared).ok();
+        flock(&lock, FlockOperation::LockShared).ok();
         Ok(Some(left))
     }
 
@@ -229,22 +225,15 @@ impl ObjectStore {
     #[must_use]
     pub fn old(&self) -> Vec<OldStore> {
         let cache = self.dir.parent().and_then(|dir| fs::read_dir(dir).ok());
-        let mut found: Vec<OldStore> = cache
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-            .filter(|entry| {
-                let number = entry.file_name().to_str().and_then(version_number);
-                number.is_some() && number < version_number(VERSION)
-            })
-            .map(|entry| {
-                let dir = entry.path();
-                let sizes = files(&dir).filter_map(|file| fs::symlink_metadata(file).ok());
-                let bytes = sizes.map(|meta| meta.len()).sum();
-                OldStore { dir, bytes }
-            })
-            .collect();
+        let old = |entry: fs::DirEntry| {
+            let number = version_number(entry.file_name().to_str()?)?;
+            let is_old = entry.file_type().ok()?.is_dir() && Some(number) < version_number(VERSION);
+            let dir = entry.path();
+            let sizes = files(&dir).filter_map(|file| fs::symlink_metadata(file).ok());
+            is_old.then(|| OldStore { bytes: sizes.map(|meta| meta.len()).sum(), dir })
+        };
+        let mut found: Vec<OldStore> =
+            cache.into_iter().flatten().flatten().filter_map(old).collect();
         found.sort_by(|a, b| a.dir.cmp(&b.dir));
         found
     }
