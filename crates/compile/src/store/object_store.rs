@@ -14,9 +14,10 @@ use rayon::prelude::*;
 use rustix::fs::{Access, FlockOperation, access, flock};
 
 use super::entry::{About, Entry, ObjectInfo, read_entry, read_info};
-use super::places::{LOCK, TEMP, VERSION, answers_path, is_gone, object_path, refusal_path, sweep};
+use super::places::{
+    KINDS, LOCK, OF_JOBS, TEMP, VERSION, answers_path, is_gone, object_path, refusal_path, sweep,
+};
 use super::rests_on::RestsOn;
-use super::upkeep::{KINDS, OF_JOBS};
 use crate::error::CompileError;
 use crate::source::SourceSet;
 

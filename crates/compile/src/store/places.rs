@@ -17,6 +17,12 @@ pub(crate) const HEADERS: &str = "headers";
 /// Where it is kept what drivers would run.
 pub(crate) const COMMANDS: &str = "commands";
 
+/// Directories whose files may go: each can be made again.
+pub(super) const KINDS: [&str; 6] =
+    ["objects", "refusals", "answers", "history", HEADERS, COMMANDS];
+/// Those of them that are named by a job, and end with what it was made for.
+pub(super) const OF_JOBS: [&str; 2] = ["objects", "refusals"];
+
 /// Where files are written before they get their names.
 pub(super) const TEMP: &str = "tmp";
 

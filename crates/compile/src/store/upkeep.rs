@@ -11,16 +11,12 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::entry::{Entry, read_entry};
 use super::object_store::ObjectStore;
-use super::places::{COMMANDS, HEADERS, LOCK, TEMP, VERSION, is_gone, sweep};
+use super::places::{KINDS, LOCK, OF_JOBS, TEMP, VERSION, is_gone, sweep};
 use crate::error::CompileError;
 use gfxpack_process::FileError;
 
-/// Directories whose files may go: each can be made again.
-pub(super) const KINDS: [&str; 6] =
-    ["objects", "refusals", "answers", "history", HEADERS, COMMANDS];
-/// Those of them that are named by a job, and end with what it was made for.
-pub(super) const OF_JOBS: [&str; 2] = ["objects", "refusals"];
-/// The same beside the store: what toolchains said, and what was written.
+/// Directories beside the store whose files may go too: what toolchains said, and
+/// what was written.
 const BESIDE: [&str; 2] = ["answers", "outputs"];
 
 /// What a store holds.
