@@ -109,6 +109,19 @@ fn too_long(what: &str, size: usize, limit: usize) -> InputFault {
     )
 }
 
+/// Checks that a compiler takes the paths of a source and its include directories
+/// for what they are: `-` begins an option, and it reads further arguments from
+/// the file of `@file`.
+pub(crate) fn check_paths(main: &str, include_dirs: &[String]) -> Result<(), InputFault> {
+    let mut paths = include_dirs.iter().map(String::as_str).chain([main]);
+    paths.find(|path| path.starts_with(['-', '@'])).map_or(Ok(()), |path| {
+        Err(InputFault::new(
+            format!("failed to accept the path `{path}`: a compiler would take it for an option"),
+            "give what it begins with a name that begins with neither `-` nor `@`",
+        ))
+    })
+}
+
 fn forbidden(option: &str) -> InputFault {
     InputFault::new(
         format!("failed to accept option `{option}`: it is not one of those that a key may carry"),

@@ -273,9 +273,10 @@ impl<'a, W: Workers> Commands<'a, W> {
         source: SourceId,
     ) -> Result<Command, InputError> {
         let (language, toolchain) = (key.language, &self.toolchains[request.toolchain.0]);
-        let words = arguments::parse(language, key.options())
-            .map_err(|problem| key.location.error(problem))?;
         let Source { main, include_dirs, .. } = &self.sources[source.0];
+        let words = arguments::check_paths(main, include_dirs)
+            .and_then(|()| arguments::parse(language, key.options()))
+            .map_err(|problem| key.location.error(problem))?;
         let (id, facts) = (request.target.id(), &toolchain.facts);
         let (program, frame) =
             arguments::around_options(language, &words, id, facts, main, include_dirs, self.clock);

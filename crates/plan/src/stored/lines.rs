@@ -157,6 +157,10 @@ pub enum StoredError {
     Io(#[source] std::io::Error),
 }
 
+pub(super) fn damaged(reason: &str) -> StoredError {
+    StoredError::Damaged(reason.to_owned())
+}
+
 impl StoredError {
     /// What the user can do about it.
     #[must_use]

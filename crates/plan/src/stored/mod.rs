@@ -1,6 +1,7 @@
 //! A plan as files: a header with all that jobs have in common, and one short
 //! line for each job. docs/plan-format.md describes both.
 
+mod check;
 mod lines;
 mod read;
 #[cfg(test)]

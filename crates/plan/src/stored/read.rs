@@ -7,7 +7,8 @@ use gfxpack_model::args::{Args, SharedArgs};
 use gfxpack_model::{Digest, JobId, KernelKey};
 use sha2::{Digest as _, Sha256};
 
-use super::lines::{Group, Header, Rows, StoredError, StoredToolchain};
+use super::check::check;
+use super::lines::{Group, Header, Rows, StoredError, StoredToolchain, damaged};
 use crate::arguments;
 use crate::plan::{self, Job, KEYS_AT_ONCE, KdbPlan, Plan, Row, Source};
 use crate::workers::Workers;
@@ -40,7 +41,7 @@ pub fn read<A>(
     wanted: &Jobs<'_>,
     workers: &impl Workers,
 ) -> Result<Plan, StoredError> {
-    check_indices(header)?;
+    check(header)?;
     let reader = Reader::new(header);
     if let Jobs::One(digest) = wanted {
         return one(header, &reader, lines, *digest);
@@ -129,26 +130,6 @@ fn are_distinct(jobs: &[Job]) -> bool {
     let mut digests: Vec<Digest> = jobs.iter().map(|job| job.digest).collect();
     digests.sort_unstable();
     digests.windows(2).all(|pair| pair[0] != pair[1])
-}
-
-fn damaged(reason: &str) -> StoredError {
-    StoredError::Damaged(reason.to_owned())
-}
-
-fn check_indices<A>(header: &Header<A>) -> Result<(), StoredError> {
-    let groups = header.groups.iter().all(|group| {
-        group.source.0 < header.sources.len() && group.toolchain.0 < header.toolchains.len()
-    });
-    let rows = header.kdbs.iter().all(|kdb| {
-        kdb.toolchain.0 < header.toolchains.len()
-            && kdb.rows.iter().all(|rows| match rows {
-                Rows::Run(first, count) => {
-                    first.0.checked_add(*count).is_some_and(|end| end <= header.jobs)
-                }
-                Rows::Other(job, ..) => job.0 < header.jobs,
-            })
-    });
-    if groups && rows { Ok(()) } else { Err(damaged("it refers to what is not in it")) }
 }
 
 fn is_wanted(line: &[u8], wanted: &Jobs<'_>) -> Result<bool, StoredError> {

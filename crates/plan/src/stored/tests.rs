@@ -39,6 +39,77 @@ fn source(name: &str) -> Source {
     }
 }
 
+#[test]
+fn nothing_that_leads_out_of_the_sources_or_is_another_argument_is_read() {
+    let (header, lines) = stored(false);
+    let check = |change: &dyn Fn(&mut Header<String>), expected: &str| {
+        let mut header = header.clone();
+        change(&mut header);
+        let error = read(&header, &mut &lines[..], &Jobs::One(Digest::of(b"")), &InTurn);
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(expected), "{expected}: {error}");
+    };
+    for path in ["../a.cpp", "/a.cpp", "d/../../a.cpp", "d//a.cpp", "./a.cpp", "-a.cpp", "@a", ""] {
+        let in_source = |change: &dyn Fn(&mut Source)| {
+            check(&|header| change(&mut header.sources[0]), "the paths of source `a.cpp` are none");
+        };
+        in_source(&|source| {
+            source.main = path.to_owned();
+            source.files[0].path = path.to_owned();
+        });
+        in_source(&|source| source.include_dirs[0] = path.to_owned());
+        in_source(&|source| source.files[0].same_as = Some(path.to_owned()));
+        if !path.starts_with(['-', '@']) && !path.is_empty() {
+            let tree = |header: &mut Header<String>| {
+                let kind = TreeKind::Directory;
+                let entry = TreeEntry { number: 0, kind, is_link: false };
+                header.trees[0].entries.insert(path.to_owned(), entry);
+            };
+            check(&tree, "its trees have paths that are none");
+        }
+    }
+    let second = |path: &str, text: &[u8]| StagedFile {
+        path: path.to_owned(),
+        digest: Digest::of(text),
+        same_as: Some("d/a.cpp".to_owned()),
+    };
+    for (second, expected) in [
+        (second("d/b.h", b"text"), "failed to find job"),
+        (second("d/b.h", b"other"), "paths of source"),
+        (second("d/a.cpp", b"text"), "paths of source"),
+        (second("c.h", b"text"), "paths of source"),
+    ] {
+        check(&|header| header.sources[0].files.push(second.clone()), expected);
+    }
+    check(&|header| header.sources[1].main = "d/other.cl".to_owned(), "source `b.cl`");
+
+    let group = |header: &mut Header<String>, part: usize, at: usize, word: &str| {
+        let group = &mut header.groups[0];
+        let args = [&mut group.before, &mut group.after][part..].first_mut().map(|args| {
+            let mut words: Vec<String> = args.iter().map(str::to_owned).collect();
+            words[at] = word.to_owned();
+            **args = words.iter().map(String::as_str).collect();
+        });
+        args.unwrap();
+    };
+    let others = "the arguments of `a.cpp.o` are not those that this gfxpack gives";
+    check(&|header| group(header, 0, 1, "-fplugin=d/a.cpp"), others);
+    check(&|header| group(header, 1, 2, "-fplugin=d/a.cpp"), others);
+    check(&|header| group(header, 1, 2, "-D__DATE__=1\n#include \"/etc/passwd\""), others);
+    check(&|header| group(header, 1, 2, "-D__DATE__=\"Jan  2 1970\""), "failed to find job");
+    check(&|header| header.groups[0].before.push("-v"), others);
+    check(&|header| header.groups[0].after.push("-v"), others);
+    check(&|header| header.groups[0].program = Program::Clang, others);
+
+    for main in ["-fplugin=a.cpp", "@a.cpp"] {
+        let mut sources = sources();
+        sources[0].main = main.to_owned();
+        let planned = plan(vec![toolchain()], sources, &requests(false), &Clock::at(0), &InTurn);
+        let error = planned.unwrap_err().to_string();
+        assert!(error.contains("a compiler would take it for an option"), "{error}");
+    }
+}
+
 /// Two kdbs that share jobs and a third that does not, keys in this order or
 /// the other one.
 fn requests(reversed: bool) -> Vec<TargetRequest> {

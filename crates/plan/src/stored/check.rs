@@ -1,0 +1,98 @@
+//! What a stored plan may say that its digests do not cover: whoever wrote it
+//! could write any header with the right digests.
+
+use gfxpack_model::args::Args;
+use gfxpack_model::compiler::is_of_clock;
+use gfxpack_model::relative_path;
+
+use super::lines::{Group, Header, Rows, StoredError, damaged};
+use crate::arguments;
+use crate::clock::Clock;
+use crate::options;
+use crate::plan::Source;
+
+/// Checks that a header refers to nothing that is not in it, names nothing
+/// outside of the directories where sources are laid out, and gives compilers
+/// no arguments but those of a plan that is made here.
+pub(super) fn check<A>(header: &Header<A>) -> Result<(), StoredError> {
+    let groups = header.groups.iter().all(|group| {
+        group.source.0 < header.sources.len() && group.toolchain.0 < header.toolchains.len()
+    });
+    let rows = header.kdbs.iter().all(|kdb| {
+        kdb.toolchain.0 < header.toolchains.len()
+            && kdb.rows.iter().all(|rows| match rows {
+                Rows::Run(first, count) => {
+                    first.0.checked_add(*count).is_some_and(|end| end <= header.jobs)
+                }
+                Rows::Other(job, ..) => job.0 < header.jobs,
+            })
+    });
+    if !(groups && rows) {
+        return Err(damaged("it refers to what is not in it"));
+    }
+    if let Some(source) = header.sources.iter().find(|source| !is_sound(source)) {
+        return Err(damaged(&format!("the paths of source `{}` are none", source.name)));
+    }
+    if !header.trees.iter().all(|tree| tree.entries.keys().all(|path| is_plain(path))) {
+        return Err(damaged("its trees have paths that are none"));
+    }
+    match header.groups.iter().find(|group| !has_own_arguments(header, group)) {
+        Some(Group { kernel_name, .. }) => Err(damaged(&format!(
+            "the arguments of `{kernel_name}` are not those that this gfxpack gives"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Whether a path is relative and has no parts but names.
+fn is_plain(path: &str) -> bool {
+    relative_path::join("", path).as_deref() == Some(path)
+}
+
+/// Whether a source stays below where it is laid out, and its paths are none
+/// that compilers take for anything else.
+fn is_sound(source: &Source) -> bool {
+    let Source { main, include_dirs, files, .. } = source;
+    let is_below = |path: &str| is_plain(path) && !path.is_empty();
+    let is_first = |other: &String, digest| {
+        files.iter().any(|file| file.path == *other && file.digest == digest)
+    };
+    files.is_sorted_by(|a, b| a.path < b.path)
+        && files.iter().all(|file| {
+            let same = file.same_as.as_ref();
+            is_below(&file.path)
+                && same.is_none_or(|other| *other < file.path && is_first(other, file.digest))
+        })
+        && files.iter().any(|file| file.path == *main)
+        && include_dirs.iter().all(|dir| dir == "." || is_below(dir))
+        && arguments::check_paths(main, include_dirs).is_ok()
+}
+
+/// Whether the arguments around a group's options are those of a plan that is
+/// made here, but for the time that its clock shows.
+fn has_own_arguments<A>(header: &Header<A>, group: &Group) -> bool {
+    let Source { main, include_dirs, .. } = &header.sources[group.source.0];
+    let facts = &header.toolchains[group.toolchain.0].toolchain.facts;
+    let (language, clock) = (group.language, Clock::at(0));
+    // A key's own standard takes the place of the usual one.
+    ["-std=c++17", ""].into_iter().any(|word| {
+        let words = Args::from_iter([word]);
+        let (program, frame) = arguments::around_options(
+            language,
+            &words,
+            &group.target_id,
+            facts,
+            main,
+            include_dirs,
+            &clock,
+        );
+        let [before, after] = frame.parts();
+        let is_same = |(word, own): (&str, &str)| {
+            word == own
+                || is_of_clock(word) && is_of_clock(own) && options::known(&[word]).is_some()
+        };
+        (program, before) == (group.program, group.before.clone())
+            && after.len() == group.after.len()
+            && group.after.iter().zip(after.iter()).all(is_same)
+    })
+}
