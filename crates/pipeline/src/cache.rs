@@ -1,12 +1,13 @@
 //! The cache of a build: opened to be written, or, where it can't be, read
 //! below one that lasts as long as the build.
 
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, CompileError, FileDigests, Limits, ObjectStore};
+use gfxpack_compile::{Cancel, CompileError, FileDigests, Limits, ObjectStore, STORE_VERSION};
 use gfxpack_plan::arguments;
-use gfxpack_process::{FileError, temporary_dir};
+use gfxpack_process::{FileError, Identity, temporary_dir};
 use gfxpack_toolchain::{Search, ToolchainError, Toolchains};
 use tempfile::TempDir;
 
@@ -65,7 +66,7 @@ impl Cache {
         });
         let scratch = temporary.as_ref().map_or_else(|| dir.clone(), |dir| dir.path().to_owned());
         if writable {
-            check_name(&scratch)?;
+            check_directory(&scratch)?;
         }
         Ok(Self {
             store,
@@ -114,25 +115,69 @@ impl Cache {
     }
 }
 
-/// Refuses a directory in which clang can't make temporary files.
+/// Refuses a directory in which sources can't be compiled: clang can't make
+/// temporary files there, or `a.h` would be laid out over `A.h`.
 ///
 /// Source: LLVM, `llvm/lib/Support/Path.cpp`, `createUniquePath`.
-fn check_name(scratch: &Path) -> Result<()> {
+fn check_directory(scratch: &Path) -> Result<()> {
     let real = std::fs::canonicalize(scratch).map_err(error::io("find", scratch))?;
-    if !real.as_os_str().as_encoded_bytes().contains(&b'%') {
-        return Ok(());
+    let refused = |reason, hint| {
+        Err(error::usage(format!("failed to compile in `{}`: {reason}", real.display()), hint))
+    };
+    if real.as_os_str().as_encoded_bytes().contains(&b'%') {
+        return refused(
+            "clang replaces `%` in a path by digits",
+            "give another cache directory with --cache-dir",
+        );
     }
-    Err(error::usage(
-        format!(
-            "failed to compile in `{}`: clang replaces `%` in a path by digits",
-            real.display()
-        ),
-        "give another cache directory with --cache-dir",
-    ))
+    if ignores_case(&scratch.join(STORE_VERSION)) {
+        return refused(
+            "its file system takes `a.h` for `A.h`",
+            "give a cache directory with --cache-dir on a file system that tells the two apart, \
+             as those of Linux do: not one of Windows or macOS that a container has mounted",
+        );
+    }
+    Ok(())
+}
+
+/// Whether what lies at a path has the same name there with small letters for
+/// capitals and the other way round.
+pub(crate) fn ignores_case(path: &Path) -> bool {
+    let swapped = |c: char| match c.is_ascii_uppercase() {
+        true => c.to_ascii_lowercase(),
+        false => c.to_ascii_uppercase(),
+    };
+    let Some(name) = path.file_name().and_then(OsStr::to_str) else { return false };
+    let other: String = name.chars().map(swapped).collect();
+    let place =
+        |path: &Path| path.metadata().ok().map(|meta| Identity::from_metadata(&meta).place());
+    other != name && place(path).is_some_and(|own| place(&path.with_file_name(other)) == Some(own))
 }
 
 fn is_read_only(error: &CompileError) -> bool {
     let read_only =
         |kind| matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem);
     matches!(error, CompileError::File(FileError::Io { source, .. }) if read_only(source.kind()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_takes_a_name_for_another_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let version = dir.path().join(STORE_VERSION);
+        std::fs::create_dir(&version).unwrap();
+        check_directory(dir.path()).unwrap();
+        let other = dir.path().join(STORE_VERSION.to_uppercase());
+        std::fs::create_dir(&other).unwrap();
+        check_directory(dir.path()).unwrap();
+        std::fs::remove_dir(&other).unwrap();
+        // As on a file system that ignores case.
+        std::os::unix::fs::symlink(&version, &other).unwrap();
+        let error = check_directory(dir.path()).unwrap_err();
+        assert_eq!(error.kind().exit_code(), 2);
+        assert!(error.to_string().ends_with("takes `a.h` for `A.h`"), "{error}");
+    }
 }
