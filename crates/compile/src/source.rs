@@ -118,7 +118,7 @@ impl SourceSet {
 
     /// The directories that the sources come from, in their order; none of a
     /// source that comes with a stored plan.
-    pub fn directories(&self) -> impl Iterator<Item = &SourceDirectories> {
+    pub fn directories(&self) -> impl Iterator<Item = &SourceDirectories> + Clone {
         self.origins.iter().filter_map(|origin| match origin {
             ClosureOrigin::Here(dirs) => Some(dirs),
             ClosureOrigin::Stored(_) => None,

@@ -1,8 +1,10 @@
 //! What lies below the directories of sources, for a plan that is stored: a
 //! compiler may look for files there that no source's text names.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{SourceDirectories, is_store};
@@ -10,8 +12,13 @@ use gfxpack_model::Digest;
 use gfxpack_plan::stored::{SourceTrees, Tree, TreeEntry, TreeKind};
 use gfxpack_process::{Identity, is_not_found};
 
-/// Most names that a plan's trees have in all.
-const MAX_NAMES: usize = 50_000;
+/// How much a plan tells of what lies beside its sources.
+pub(super) struct Limits {
+    /// Names in all trees.
+    pub(super) names: usize,
+    /// Bytes of files that come with the plan although no source names them.
+    pub(super) bytes: u64,
+}
 
 /// What lies below directories, for a plan that is to be stored.
 #[derive(Debug, Default)]
@@ -29,19 +36,30 @@ pub(super) struct Trees {
     found: Vec<(u64, usize, String, PathBuf)>,
     /// The numbers of files that sources name, which come with the plan anyway.
     named: HashSet<u64>,
-    names: usize,
+    /// The directories that these are in, and those above them.
+    first: HashSet<PathBuf>,
+    /// The device of `/proc`.
+    proc: Option<u64>,
+    names_left: usize,
+    own_numbers: u64,
 }
 
 impl Trees {
     /// What is below the directories of sources. Of the files, the smallest
-    /// come with the plan, so many bytes in all, besides those that the sources
-    /// name. What lies in one of the directories `apart` is not told.
+    /// come with the plan, besides those that the sources name. What lies in one of the directories `apart` is not told.
     pub(super) fn below<'o>(
-        origins: impl Iterator<Item = &'o SourceDirectories>,
+        origins: impl Iterator<Item = &'o SourceDirectories> + Clone,
         apart: &[PathBuf],
-        bytes: u64,
+        limits: &Limits,
     ) -> Self {
-        let mut all = Self::default();
+        let named = origins.clone().flat_map(SourceDirectories::named_files);
+        let first = named.flat_map(Path::ancestors).map(Path::to_owned).collect();
+        let proc = fs::metadata("/proc").ok().map(|meta| meta.dev());
+        let mut all = Self { first, proc, names_left: limits.names, ..Self::default() };
+        // Whatever else lies beside the sources, compilers search these.
+        for dir in origins.clone().flat_map(|origin| &origin.include_dirs) {
+            all.tree(dir, apart);
+        }
         for origin in origins {
             let root = all.tree(&origin.root, apart);
             let dirs = origin.include_dirs.iter();
@@ -50,7 +68,7 @@ impl Trees {
             all.named.extend(&files);
             all.sources.push(SourceTrees { root, include_dirs, files });
         }
-        all.carry(bytes);
+        all.carry(limits.bytes);
         all
     }
 
@@ -66,59 +84,51 @@ impl Trees {
         at
     }
 
-    /// What is below a directory, which is `at` this place in the list.
-    fn walk(&mut self, dir: &Path, at: usize, apart: &[PathBuf]) -> Tree {
+    /// What is below a directory, which is `at` this place in the list. First
+    /// come directories with files that sources name, then those that are less
+    /// deep; of one with more names than may still be told, none is told.
+    fn walk(&mut self, top: &Path, at: usize, apart: &[PathBuf]) -> Tree {
         let mut tree = Tree::default();
-        let mut partial: Vec<String> = Vec::new();
-        let mut walk =
-            walkdir::WalkDir::new(dir).follow_links(true).sort_by_file_name().into_iter();
-        while let Some(entry) = walk.next() {
-            let entry = match entry {
-                Ok(entry) => entry,
-                // A link to nothing.
-                Err(error) if error.io_error().is_some_and(is_not_found) => continue,
-                // A link to a directory above it, or one that may not be read.
-                Err(error) => {
-                    let path = error.path().and_then(|path| name(dir, path));
-                    partial.extend(path.map(|path| self.add_unknown(&mut tree, path)));
-                    continue;
-                }
-            };
-            let Some(path) = name(dir, entry.path()) else {
-                partial.extend(entry.path().parent().and_then(|parent| name(dir, parent)));
-                if entry.file_type().is_dir() {
-                    walk.skip_current_dir();
-                }
+        let Ok(meta) = top.metadata() else { return tree };
+        let (number, kind) = (self.number(&meta), TreeKind::Directory);
+        tree.entries.insert(String::new(), TreeEntry { number, kind, is_link: false });
+        let mut dirs = VecDeque::from([String::new()]);
+        while let Some(dir) = dirs.pop_front() {
+            let names = names_in(&top.join(&dir)).ok();
+            let Some(names) = names.filter(|names| names.len() <= self.names_left) else {
+                tree.entries.entry(dir).and_modify(|entry| entry.kind = TreeKind::Partial);
                 continue;
             };
-            if self.names >= MAX_NAMES {
-                partial.extend(tree.entries.keys().cloned());
-                break;
-            }
-            self.names += 1;
-            let Ok(meta) = entry.metadata() else {
-                partial.extend(entry.path().parent().and_then(|parent| name(dir, parent)));
-                continue;
-            };
-            let number = self.number(&meta);
-            let kind = if !meta.is_dir() {
-                if meta.is_file() {
-                    self.found.push((meta.len(), at, path.clone(), entry.path().to_owned()));
-                }
-                TreeKind::Unknown
-            } else if is_left_out(&entry, apart) {
-                walk.skip_current_dir();
-                TreeKind::Partial
-            } else {
-                TreeKind::Directory
-            };
-            let is_link = entry.depth() > 0 && entry.path_is_symlink();
-            tree.entries.insert(path, TreeEntry { number, kind, is_link });
-        }
-        for path in partial {
-            let entry = tree.entries.get_mut(&path);
-            if let Some(entry) = entry.filter(|entry| entry.kind == TreeKind::Directory) {
-                entry.kind = TreeKind::Partial;
+            self.names_left -= names.len();
+            for (name, is_link) in names {
+                let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
+                let place = top.join(&path);
+                let meta = match place.metadata() {
+                    // A link to nothing.
+                    Err(error) if is_not_found(&error) => continue,
+                    // Among others, what changes from one process to the next.
+                    other => other.ok().filter(|meta| Some(meta.dev()) != self.proc),
+                };
+                let number = meta.as_ref().map(|meta| self.number(meta));
+                let loops = is_link && number.is_some_and(|number| is_above(&tree, &dir, number));
+                let kind = match meta.filter(|_| !loops) {
+                    Some(meta) if meta.is_dir() && is_left_out(&place, apart) => TreeKind::Partial,
+                    Some(meta) if meta.is_dir() => {
+                        match self.first.contains(&place) {
+                            true => dirs.push_front(path.clone()),
+                            false => dirs.push_back(path.clone()),
+                        }
+                        TreeKind::Directory
+                    }
+                    meta => {
+                        let file = meta.filter(fs::Metadata::is_file);
+                        let found = file.map(|meta| (meta.len(), at, path.clone(), place));
+                        self.found.extend(found);
+                        TreeKind::Unknown
+                    }
+                };
+                let number = number.filter(|_| !loops).unwrap_or_else(|| self.own_number());
+                tree.entries.insert(path, TreeEntry { number, kind, is_link });
             }
         }
         tree
@@ -140,16 +150,8 @@ impl Trees {
 
     /// A number that nothing else has.
     fn own_number(&mut self) -> u64 {
-        self.names += 1;
-        u64::MAX - self.names as u64
-    }
-
-    /// Notes a path of which nothing is known.
-    fn add_unknown(&mut self, tree: &mut Tree, path: String) -> String {
-        let number = self.own_number();
-        let entry = TreeEntry { number, kind: TreeKind::Unknown, is_link: true };
-        tree.entries.entry(path.clone()).or_insert(entry);
-        path
+        self.own_numbers += 1;
+        u64::MAX - self.own_numbers
     }
 
     /// Has the smallest files come with the plan.
@@ -179,18 +181,30 @@ impl Trees {
     }
 }
 
-/// Whether nothing in a directory is told. What gfxpack keeps is no source, and
-/// would take the place of small files that are.
-fn is_left_out(entry: &walkdir::DirEntry, apart: &[PathBuf]) -> bool {
-    let is_apart = || {
-        fs::canonicalize(entry.path()).is_ok_and(|path| is_store(&path) || apart.contains(&path))
-    };
-    entry.depth() > 0 && entry.file_type().is_dir() && (entry.file_name() == ".git" || is_apart())
+/// The names in a directory, sorted, and which of them are links. Of those that
+/// are no text, trees tell nothing.
+fn names_in(dir: &Path) -> io::Result<Vec<(String, bool)>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let is_link = entry.file_type()?.is_symlink();
+        names.extend(entry.file_name().into_string().ok().map(|name| (name, is_link)));
+    }
+    names.sort();
+    Ok(names)
 }
 
-/// A path below a directory as text.
-fn name(dir: &Path, path: &Path) -> Option<String> {
-    path.strip_prefix(dir).ok()?.to_str().map(str::to_owned)
+/// Whether the number is that of a directory or of one above it.
+fn is_above(tree: &Tree, dir: &str, number: u64) -> bool {
+    let mut dirs = Path::new(dir).ancestors().filter_map(Path::to_str);
+    dirs.any(|dir| tree.entries[dir].number == number)
+}
+
+/// Whether nothing in a directory is told. What gfxpack keeps is no source, and
+/// would take the place of small files that are.
+fn is_left_out(dir: &Path, apart: &[PathBuf]) -> bool {
+    let is_apart = || fs::canonicalize(dir).is_ok_and(|it| is_store(&it) || apart.contains(&it));
+    dir.ends_with(".git") || is_apart()
 }
 
 #[cfg(test)]
@@ -202,6 +216,63 @@ mod tests {
     use gfxpack_plan::stored::Told;
 
     use super::*;
+
+    fn limits(names: usize, bytes: u64) -> Limits {
+        Limits { names, bytes }
+    }
+
+    /// What is told of the directory with `dir/k.cl` and an include directory,
+    /// which have files of these names.
+    fn trees(names: usize, files: &[&str], change: impl Fn(&Path)) -> [Tree; 2] {
+        let dir = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        change(dir.path());
+        let path = |name: &str| dir.path().join(name);
+        let mut sources = SourceSet::default();
+        let (main, include) = (path("top/dir/k.cl"), [path("include")]);
+        sources.load(&main, "dir/k.cl", Language::OpenclC, &include, None).unwrap();
+        let trees = Trees::below(sources.directories(), &[], &limits(names, 0));
+        let SourceTrees { root, include_dirs, .. } = &trees.sources[0];
+        [*root, include_dirs[0]].map(|at| trees.trees[at].clone())
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_takes_nothing_from_the_rest() {
+        let files = ["include/x/y.h", "top/a/1", "top/b/1/1", "top/b/2", "top/dir/k.cl", "top/z"];
+        let told = |names: usize| {
+            let [root, include] = trees(names, &files, |_| ());
+            let paths =
+                ["x/y.h", "x/z.h"].map(|path| include.find(Path::new(path)).entry().is_some());
+            assert_eq!(paths, [true, false]);
+            assert_eq!(include.find(Path::new("x/z.h")), Told::Absent);
+            let partial = root.entries.iter().filter(|(_, it)| it.kind == TreeKind::Partial);
+            partial.map(|(path, _)| format!("/{path}")).collect::<Vec<_>>().join(" ")
+        };
+        // Of two for the include directory, and four in the topmost.
+        let told = [3, 6, 7, 8, 9, 10, 11].map(told);
+        assert_eq!(told, ["/", "/a /b /dir", "/a /b", "/b", "/b", "/b/1", ""]);
+    }
+
+    #[test]
+    fn what_lies_beside_odd_names_and_links_into_proc_is_told() {
+        let files = ["include/x.h", "top/dir/k.cl"];
+        let [root, _] = trees(100, &files, |dir| {
+            let name = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff.h");
+            fs::write(dir.join("top").join(std::ffi::OsStr::to_owned(name)), "").unwrap();
+            symlink("/proc/self/cmdline", dir.join("top/arguments")).unwrap();
+            symlink("/proc/self", dir.join("top/self")).unwrap();
+        });
+        assert_eq!(root.find(Path::new("x.h")), Told::Absent);
+        for name in ["arguments", "self"] {
+            assert_eq!(root.entries[name].kind, TreeKind::Unknown);
+        }
+        assert_eq!(root.find(Path::new("self/cmdline")), Told::Nothing);
+        assert_eq!(root.entries.len(), 5);
+    }
 
     #[test]
     fn a_sources_own_file_has_the_number_of_its_other_name() {
@@ -223,7 +294,7 @@ mod tests {
             sources.load(&main, "k.cl", Language::OpenclC, &[], dirs).unwrap();
         }
 
-        let trees = Trees::below(sources.directories(), &[], 0);
+        let trees = Trees::below(sources.directories(), &[], &limits(100, 0));
         for (origin, source) in trees.sources.iter().zip(sources.sources()) {
             let entries = &trees.trees[origin.root].entries;
             let own = source.files.iter().position(|file| file.path != "k.cl").unwrap();
@@ -244,7 +315,7 @@ mod tests {
         let mut sources = SourceSet::default();
         sources.load(&path("k.cl"), "k.cl", Language::OpenclC, &[], None).unwrap();
 
-        let trees = Trees::below(sources.directories(), &[], 4);
+        let trees = Trees::below(sources.directories(), &[], &limits(100, 4));
         assert_eq!(trees.trees[0].entries["x.h"].kind, TreeKind::File(Digest::of(b"text")));
         assert_eq!(trees.trees[0].find(&object), Told::Nothing);
     }

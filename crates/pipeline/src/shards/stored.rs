@@ -13,7 +13,7 @@ use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredError, StoredToolch
 use gfxpack_toolchain::{Search, Toolchain, ToolchainError, Toolchains};
 use serde::{Deserialize, Serialize};
 
-use super::source_trees::Trees;
+use super::source_trees::{Limits, Trees};
 use crate::ask::LibraryAnswer;
 use crate::cache::Cache;
 use crate::destination::replace;
@@ -31,6 +31,8 @@ const HEADER: &str = "plan.json";
 const JOBS: &str = "jobs.jsonl";
 /// The directory of the sources' files.
 const FILES: &str = "files";
+/// Most names that a plan tells of what lies beside its sources.
+const MAX_NAMES: usize = 50_000;
 /// So many names of files that differ are told.
 const NAMED: usize = 3;
 
@@ -138,7 +140,8 @@ fn write_trees(dir: &Path, sources: &SourceSet, cache: &Cache, carry: u64) -> Re
     // What gfxpack writes itself is no source.
     let apart: Vec<PathBuf> =
         [dir, &cache.dir].into_iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
-    let trees = Trees::below(sources.directories(), &apart, carry);
+    let trees =
+        Trees::below(sources.directories(), &apart, &Limits { names: MAX_NAMES, bytes: carry });
     for (digest, from) in &trees.files {
         let path = file(dir, *digest);
         if !is_whole(&path, *digest) {
