@@ -208,9 +208,9 @@ impl ClosureOrigin {
             Self::Stored(stored) => match stored.find(below) {
                 Told::Absent => Answer::Absent,
                 Told::Found(TreeEntry { kind, .. }) => match kind {
-                    TreeKind::Directory | TreeKind::Partial => Answer::Directory,
                     TreeKind::File(digest) => file(*digest),
                     TreeKind::Unknown => Answer::Other,
+                    _ => Answer::Directory,
                 },
                 Told::Nothing => Answer::Other,
             },
@@ -238,10 +238,9 @@ impl ClosureOrigin {
     pub(crate) fn is_dir(&self, below: &Path) -> bool {
         match self {
             Self::Here(dirs) => dirs.path(below).is_dir(),
-            Self::Stored(stored) => stored
-                .find(below)
-                .entry()
-                .is_some_and(|it| matches!(it.kind, TreeKind::Directory | TreeKind::Partial)),
+            Self::Stored(stored) => {
+                stored.find(below).entry().is_some_and(|it| it.kind.is_directory())
+            }
         }
     }
 

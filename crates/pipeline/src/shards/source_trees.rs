@@ -12,6 +12,8 @@ use gfxpack_model::Digest;
 use gfxpack_plan::stored::{SourceTrees, Tree, TreeEntry, TreeKind};
 use gfxpack_process::{Identity, is_not_found};
 
+use crate::cache::ignores_case;
+
 /// How much a plan tells of what lies beside its sources.
 pub(super) struct Limits {
     /// Names in all trees.
@@ -100,6 +102,12 @@ impl Trees {
                 continue;
             };
             self.names_left -= names.len();
+            let has_letter = |name: &str| name.contains(|c: char| c.is_ascii_alphabetic());
+            let one = names.iter().find(|(name, _)| has_letter(name));
+            if one.is_some_and(|(name, _)| ignores_case(&top.join(&dir).join(name))) {
+                let folded = |entry: &mut TreeEntry| entry.kind = TreeKind::IgnoresCase;
+                tree.entries.entry(dir.clone()).and_modify(folded);
+            }
             for (name, is_link) in names {
                 let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
                 let place = top.join(&path);
@@ -301,6 +309,17 @@ mod tests {
             assert!(!entries.contains_key(&source.files[own].path), "{source:?}");
             assert_eq!(origin.files[own], entries["y.h"].number, "{source:?}");
         }
+    }
+
+    #[test]
+    fn a_name_in_other_letters_is_not_absent_where_case_is_ignored() {
+        let files = ["include/a", "top/1", "top/a", "top/dir/k.cl"];
+        // As on a file system that ignores case.
+        let change = |dir: &Path| symlink("a", dir.join("top/A")).unwrap();
+        let [root, include] = trees(100, &files, change);
+        let kinds = ["", "dir"].map(|dir| root.entries[dir].kind);
+        assert_eq!(kinds, [TreeKind::IgnoresCase, TreeKind::Directory]);
+        assert_eq!(include.entries[""].kind, TreeKind::Directory);
     }
 
     #[test]

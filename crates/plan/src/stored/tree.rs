@@ -35,6 +35,8 @@ pub struct TreeEntry {
 pub enum TreeKind {
     /// A directory with all that is in it.
     Directory,
+    /// The same, where a name with small letters for capitals is the same name.
+    IgnoresCase,
     /// A directory of which not all names are told.
     Partial,
     /// A file with the SHA-256 of its content, which comes with the plan.
@@ -67,6 +69,14 @@ pub enum Told<'a> {
     Nothing,
 }
 
+impl TreeKind {
+    /// Whether it is a directory.
+    #[must_use]
+    pub fn is_directory(self) -> bool {
+        matches!(self, Self::Directory | Self::IgnoresCase | Self::Partial)
+    }
+}
+
 impl<'a> Told<'a> {
     /// What is there, if that is told.
     #[must_use]
@@ -95,8 +105,12 @@ impl Tree {
                     }
                     at.push_str(name);
                     if !self.entries.contains_key(&at) {
-                        let complete = kind == TreeKind::Directory;
-                        return if complete { Told::Absent } else { Told::Nothing };
+                        let is_absent = match kind {
+                            // Names besides ASCII may be alike in other ways.
+                            TreeKind::IgnoresCase => name.is_ascii() && !self.has_alike(&at),
+                            _ => kind == TreeKind::Directory,
+                        };
+                        return if is_absent { Told::Absent } else { Told::Nothing };
                     }
                 }
                 _ => return Told::Nothing,
@@ -104,6 +118,11 @@ impl Tree {
             entry = &self.entries[&at];
         }
         Told::Found(entry)
+    }
+
+    /// Whether a path is told that differs in small letters and capitals alone.
+    fn has_alike(&self, path: &str) -> bool {
+        self.entries.keys().any(|key| key.eq_ignore_ascii_case(path))
     }
 
     /// The path of a directory, by its number: one that passes no link, else one
@@ -152,6 +171,14 @@ mod tests {
         for path in ["x.h", "link/x.h", "x/y/z.h"] {
             assert_eq!(find(path), Told::Absent, "{path}");
         }
+        let mut folded = tree.clone();
+        for entry in folded.entries.values_mut().filter(|it| it.kind == TreeKind::Directory) {
+            entry.kind = TreeKind::IgnoresCase;
+        }
+        let find_folded = |path: &str| folded.find(Path::new(path));
+        assert_eq!((find("A.h"), find_folded("A.h")), (Told::Absent, Told::Nothing));
+        assert_eq!((find_folded("x.h"), find_folded("\u{e9}.h")), (Told::Absent, Told::Nothing));
+        assert_eq!((find("Out/x.h"), find_folded("Out/x.h")), (Told::Absent, Told::Nothing));
         for path in ["../x.h", "sub/x.h", "sub/../a.h", "big/x.h", "a.h/x"] {
             assert_eq!(find(path), Told::Nothing, "{path}");
         }
