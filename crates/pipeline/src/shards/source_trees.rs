@@ -13,6 +13,7 @@ use gfxpack_plan::stored::{SourceTrees, Tree, TreeEntry, TreeKind};
 use gfxpack_process::{Identity, is_not_found};
 
 use crate::cache::ignores_case;
+use crate::error::Result;
 
 /// How much a plan tells of what lies beside its sources.
 pub(super) struct Limits {
@@ -29,8 +30,6 @@ pub(super) struct Trees {
     pub(super) trees: Vec<Tree>,
     /// By source, in their order.
     pub(super) sources: Vec<SourceTrees>,
-    /// The files whose contents come with it.
-    pub(super) files: Vec<(Digest, PathBuf)>,
     by_dir: HashMap<PathBuf, usize>,
     /// By device and inode.
     numbers: HashMap<(u64, u64), u64>,
@@ -48,12 +47,14 @@ pub(super) struct Trees {
 
 impl Trees {
     /// What is below the directories of sources. Of the files, the smallest
-    /// come with the plan, besides those that the sources name. What lies in one of the directories `apart` is not told.
+    /// come with the plan, besides those that the sources name: `store` gets
+    /// them. What lies in one of the directories `apart` is not told.
     pub(super) fn below<'o>(
         origins: impl Iterator<Item = &'o SourceDirectories> + Clone,
         apart: &[PathBuf],
         limits: &Limits,
-    ) -> Self {
+        store: &dyn Fn(Digest, &[u8]) -> Result<()>,
+    ) -> Result<Self> {
         let named = origins.clone().flat_map(SourceDirectories::named_files);
         let first = named.flat_map(Path::ancestors).map(Path::to_owned).collect();
         let proc = fs::metadata("/proc").ok().map(|meta| meta.dev());
@@ -70,8 +71,8 @@ impl Trees {
             all.named.extend(&files);
             all.sources.push(SourceTrees { root, include_dirs, files });
         }
-        all.carry(limits.bytes);
-        all
+        all.carry(limits.bytes, store)?;
+        Ok(all)
     }
 
     /// The place of a directory's tree in the list.
@@ -163,7 +164,7 @@ impl Trees {
     }
 
     /// Has the smallest files come with the plan.
-    fn carry(&mut self, bytes: u64) {
+    fn carry(&mut self, bytes: u64, store: &dyn Fn(Digest, &[u8]) -> Result<()>) -> Result<()> {
         self.found.sort();
         let mut left = bytes;
         for (size, tree, name, path) in std::mem::take(&mut self.found) {
@@ -184,8 +185,10 @@ impl Trees {
             if let Some(entry) = self.trees[tree].entries.get_mut(&name) {
                 entry.kind = TreeKind::File(digest);
             }
-            self.files.push((digest, path));
+            // What was hashed, whatever is written to the file meanwhile.
+            store(digest, &content)?;
         }
+        Ok(())
     }
 }
 
@@ -217,6 +220,7 @@ fn is_left_out(dir: &Path, apart: &[PathBuf]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::os::unix::fs::symlink;
 
     use gfxpack_compile::{ObjectStore, STORE_VERSION, SourceDirs, SourceSet};
@@ -227,6 +231,10 @@ mod tests {
 
     fn limits(names: usize, bytes: u64) -> Limits {
         Limits { names, bytes }
+    }
+
+    fn no_store(_: Digest, _: &[u8]) -> Result<()> {
+        Ok(())
     }
 
     /// What is told of the directory with `dir/k.cl` and an include directory,
@@ -243,7 +251,7 @@ mod tests {
         let mut sources = SourceSet::default();
         let (main, include) = (path("top/dir/k.cl"), [path("include")]);
         sources.load(&main, "dir/k.cl", Language::OpenclC, &include, None).unwrap();
-        let trees = Trees::below(sources.directories(), &[], &limits(names, 0));
+        let trees = Trees::below(sources.directories(), &[], &limits(names, 0), &no_store).unwrap();
         let SourceTrees { root, include_dirs, .. } = &trees.sources[0];
         [*root, include_dirs[0]].map(|at| trees.trees[at].clone())
     }
@@ -302,7 +310,7 @@ mod tests {
             sources.load(&main, "k.cl", Language::OpenclC, &[], dirs).unwrap();
         }
 
-        let trees = Trees::below(sources.directories(), &[], &limits(100, 0));
+        let trees = Trees::below(sources.directories(), &[], &limits(100, 0), &no_store).unwrap();
         for (origin, source) in trees.sources.iter().zip(sources.sources()) {
             let entries = &trees.trees[origin.root].entries;
             let own = source.files.iter().position(|file| file.path != "k.cl").unwrap();
@@ -334,7 +342,18 @@ mod tests {
         let mut sources = SourceSet::default();
         sources.load(&path("k.cl"), "k.cl", Language::OpenclC, &[], None).unwrap();
 
-        let trees = Trees::below(sources.directories(), &[], &limits(100, 4));
+        let stored = RefCell::new(Vec::new());
+        let store = |digest, bytes: &[u8]| {
+            if bytes == b"text" {
+                // As somebody who edits it now.
+                fs::write(path("x.h"), "other").unwrap();
+            }
+            stored.borrow_mut().push((digest, bytes.to_owned()));
+            Ok(())
+        };
+        let trees = Trees::below(sources.directories(), &[], &limits(100, 4), &store).unwrap();
+        let file = (Digest::of(b"text"), b"text".to_vec());
+        assert_eq!(stored.into_inner().last(), Some(&file));
         assert_eq!(trees.trees[0].entries["x.h"].kind, TreeKind::File(Digest::of(b"text")));
         assert_eq!(trees.trees[0].find(&object), Told::Nothing);
     }

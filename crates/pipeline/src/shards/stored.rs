@@ -121,18 +121,17 @@ pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>
 fn write_sources(dir: &Path, sources: &SourceSet) -> Result<()> {
     for (id, source) in (0..).map(SourceId).zip(sources.sources()) {
         for (staged, (_, bytes)) in source.files.iter().zip(sources.files(id)) {
-            let path = file(dir, staged.digest);
-            if !is_whole(&path, staged.digest) {
-                replace(&path, bytes)?;
-            }
+            store(dir, staged.digest, bytes)?;
         }
     }
     Ok(())
 }
 
-/// Whether an earlier plan stored a file, and it is undamaged.
-fn is_whole(path: &Path, digest: Digest) -> bool {
-    fs::read(path).is_ok_and(|bytes| Digest::of(&bytes) == digest)
+/// Stores a file, unless an earlier plan did and it is undamaged.
+fn store(dir: &Path, digest: Digest, bytes: &[u8]) -> Result<()> {
+    let path = file(dir, digest);
+    let is_whole = fs::read(&path).is_ok_and(|bytes| Digest::of(&bytes) == digest);
+    if is_whole { Ok(()) } else { replace(&path, bytes) }
 }
 
 /// Stores what lies beside the sources.
@@ -140,16 +139,9 @@ fn write_trees(dir: &Path, sources: &SourceSet, cache: &Cache, carry: u64) -> Re
     // What gfxpack writes itself is no source.
     let apart: Vec<PathBuf> =
         [dir, &cache.dir].into_iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
-    let trees =
-        Trees::below(sources.directories(), &apart, &Limits { names: MAX_NAMES, bytes: carry });
-    for (digest, from) in &trees.files {
-        let path = file(dir, *digest);
-        if !is_whole(&path, *digest) {
-            let bytes = fs::read(from).map_err(error::io("read", from))?;
-            replace(&path, &bytes)?;
-        }
-    }
-    Ok(trees)
+    let limits = Limits { names: MAX_NAMES, bytes: carry };
+    let store = |digest, bytes: &[u8]| store(dir, digest, bytes);
+    Trees::below(sources.directories(), &apart, &limits, &store)
 }
 
 impl Stored {
