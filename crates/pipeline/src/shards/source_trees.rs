@@ -120,7 +120,8 @@ impl Trees {
                 };
                 let number = meta.as_ref().map(|meta| self.number(meta));
                 let loops = is_link && number.is_some_and(|number| is_above(&tree, &dir, number));
-                let kind = match meta.filter(|_| !loops) {
+                let kind = match meta {
+                    Some(_) if loops => TreeKind::Above,
                     Some(meta) if meta.is_dir() && is_left_out(&place, apart) => TreeKind::Partial,
                     Some(meta) if meta.is_dir() => {
                         match self.first.contains(&place) {
@@ -136,7 +137,7 @@ impl Trees {
                         TreeKind::Unknown
                     }
                 };
-                let number = number.filter(|_| !loops).unwrap_or_else(|| self.own_number());
+                let number = number.unwrap_or_else(|| self.own_number());
                 tree.entries.insert(path, TreeEntry { number, kind, is_link });
             }
         }
@@ -288,6 +289,20 @@ mod tests {
         }
         assert_eq!(root.find(Path::new("self/cmdline")), Told::Nothing);
         assert_eq!(root.entries.len(), 5);
+    }
+
+    #[test]
+    fn a_link_to_a_directory_above_it_is_that_directory() {
+        let files = ["include/a/y.h", "include/x.h", "top/dir/k.cl"];
+        let [_, include] = trees(100, &files, |dir| {
+            symlink(".", dir.join("include/lib")).unwrap();
+            symlink("..", dir.join("include/a/up")).unwrap();
+        });
+        let find = |path: &str| include.find(Path::new(path));
+        assert!(find("x.h").entry().is_some());
+        assert_eq!([find("lib/x.h"), find("lib/a/up/lib/x.h")], [find("x.h"); 2]);
+        assert_eq!([find("lib/y.h"), find("a/up/y.h")], [Told::Absent; 2]);
+        assert_eq!(include.entries.len(), 6);
     }
 
     #[test]

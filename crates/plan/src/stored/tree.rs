@@ -39,6 +39,8 @@ pub enum TreeKind {
     IgnoresCase,
     /// A directory of which not all names are told.
     Partial,
+    /// A link to a directory above it, by whose number it is told there.
+    Above,
     /// A file with the SHA-256 of its content, which comes with the plan.
     File(Digest),
     /// A file whose content does not, or what is no file.
@@ -73,7 +75,7 @@ impl TreeKind {
     /// Whether it is a directory.
     #[must_use]
     pub fn is_directory(self) -> bool {
-        matches!(self, Self::Directory | Self::IgnoresCase | Self::Partial)
+        !matches!(self, Self::File(_) | Self::Unknown)
     }
 }
 
@@ -116,6 +118,13 @@ impl Tree {
                 _ => return Told::Nothing,
             }
             entry = &self.entries[&at];
+            if entry.kind == TreeKind::Above {
+                let mut above = Path::new(&at).ancestors().skip(1).filter_map(Path::to_str);
+                let is_same = |dir: &&str| self.entries[*dir].number == entry.number;
+                let Some(dir) = above.find(is_same) else { return Told::Nothing };
+                at = dir.to_owned();
+                entry = &self.entries[&at];
+            }
         }
         Told::Found(entry)
     }
@@ -156,6 +165,8 @@ mod tests {
             ("out/in", 8, TreeKind::Directory, false),
             ("sub", 6, TreeKind::Partial, false),
             ("sub/b.h", 7, file, false),
+            ("sub/self", 6, TreeKind::Above, true),
+            ("sub/top", 1, TreeKind::Above, true),
             ("sub/deep", 4, TreeKind::Directory, false),
         ];
         let entries = entries.map(|(path, number, kind, is_link)| {
@@ -168,7 +179,9 @@ mod tests {
         for path in ["a.h", "./a.h", "sub/b.h", "big", ""] {
             assert!(matches!(find(path), Told::Found(_)), "{path}");
         }
-        for path in ["x.h", "link/x.h", "x/y/z.h"] {
+        assert_eq!(find("sub/self/self/b.h"), find("sub/b.h"));
+        assert_eq!((find("sub/self/top"), find("sub/top/a.h")), (find(""), find("a.h")));
+        for path in ["x.h", "link/x.h", "x/y/z.h", "sub/top/x.h"] {
             assert_eq!(find(path), Told::Absent, "{path}");
         }
         let mut folded = tree.clone();
@@ -179,7 +192,7 @@ mod tests {
         assert_eq!((find("A.h"), find_folded("A.h")), (Told::Absent, Told::Nothing));
         assert_eq!((find_folded("x.h"), find_folded("\u{e9}.h")), (Told::Absent, Told::Nothing));
         assert_eq!((find("Out/x.h"), find_folded("Out/x.h")), (Told::Absent, Told::Nothing));
-        for path in ["../x.h", "sub/x.h", "sub/../a.h", "big/x.h", "a.h/x"] {
+        for path in ["../x.h", "sub/x.h", "sub/self/x.h", "sub/../a.h", "big/x.h", "a.h/x"] {
             assert_eq!(find(path), Told::Nothing, "{path}");
         }
     }
