@@ -107,7 +107,8 @@ impl SourceSet {
                 });
                 let whole = origin.files.len() == source.files.len();
                 let (files, root) = (whole.then(|| files.collect())?, tree(&origin.root)?);
-                Some(StoredDirectories { root, include_dirs, files, content: content.clone() })
+                let (absent, content) = (origin.absent.clone(), content.clone());
+                Some(StoredDirectories { root, include_dirs, files, absent, content })
             });
             let stored = stored.ok_or_else(|| CompileError::ForeignSource(source.name.clone()))?;
             Ok(ClosureOrigin::Stored(stored))
@@ -689,7 +690,8 @@ mod tests {
         let entries = [("", entry(2, TreeKind::Directory)), ("x.h", other_name)];
         let entries = entries.map(|(path, entry)| (path.to_owned(), entry)).into();
         let trees = [Tree { entries }, Tree::default()];
-        let origin = SourceTrees { root: 0, include_dirs: vec![1], files: vec![0, 1] };
+        let absent = vec!["../x.h".to_owned()];
+        let origin = SourceTrees { root: 0, include_dirs: vec![1], files: vec![0, 1], absent };
         let trees = (&trees[..], &[origin][..]);
         let content = StoredContent { dir: stored.path().to_owned(), file };
         let again = SourceSet::of_stored(set.sources(), trees, |_| true, &content).unwrap();
@@ -701,6 +703,8 @@ mod tests {
             place("gfxpack-include-0/x.h") == place("x.h")
                 && place("gfxpack-include-0/x.h") != place("a.cl")
         );
+        let is_absent = |below| SourceFiles::is_absent(&again, index, Path::new(below));
+        assert!(is_absent("../x.h") && !is_absent("../y.h"));
         let is_dir = |below: &str| SourceFiles::is_dir(&again, index, Path::new(below));
         assert!(is_dir("") && !is_dir("x.h") && !is_dir("gfxpack-include-0/x.h"));
         let wrong = StoredContent { file: |dir, _| dir.join("other"), ..content.clone() };

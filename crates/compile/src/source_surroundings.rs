@@ -45,6 +45,8 @@ pub(crate) struct StoredDirectories {
     pub(crate) include_dirs: Vec<Arc<Tree>>,
     /// The closure's own files, by where they are laid out.
     pub(crate) files: BTreeMap<String, TreeEntry>,
+    /// Paths above the root at which nothing is.
+    pub(crate) absent: Vec<String>,
     pub(crate) content: StoredContent,
 }
 
@@ -138,6 +140,9 @@ impl SourceDirectories {
 
 impl StoredDirectories {
     fn find(&self, below: &Path) -> Told<'_> {
+        if self.absent.iter().any(|path| Path::new(path) == below) {
+            return Told::Absent;
+        }
         let mut at = PathBuf::new();
         for step in below.components() {
             if step != Component::ParentDir {
@@ -149,7 +154,7 @@ impl StoredDirectories {
                 Told::Found(entry) => self.path_of(entry.number),
                 told => return told,
             };
-            // It is not told what lies above the topmost.
+            // It is not told what else lies above the topmost.
             let is_top = |dir: &PathBuf| part(dir, self.include_dirs.len()).1 == Path::new("");
             let Some(real) = found.filter(|dir| !is_top(dir)) else { return Told::Nothing };
             at = real.parent().unwrap_or(Path::new("")).to_owned();

@@ -69,7 +69,8 @@ impl Trees {
             let include_dirs = dirs.map(|dir| all.tree(dir, apart)).collect();
             let files: Vec<u64> = origin.named_files().map(|file| all.number_of(file)).collect();
             all.named.extend(&files);
-            all.sources.push(SourceTrees { root, include_dirs, files });
+            let absent = Vec::new();
+            all.sources.push(SourceTrees { root, include_dirs, files, absent });
         }
         all.carry(limits.bytes, store)?;
         Ok(all)

@@ -7,9 +7,11 @@ use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{Cancel, SourceSet, StoredContent};
-use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
+use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId, relative_path};
+use gfxpack_plan::include;
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredError, StoredToolchain, WriteError};
+use gfxpack_process::is_not_found;
 use gfxpack_toolchain::{Search, Toolchain, ToolchainError, Toolchains};
 use serde::{Deserialize, Serialize};
 
@@ -141,7 +143,23 @@ fn write_trees(dir: &Path, sources: &SourceSet, cache: &Cache, carry: u64) -> Re
         [dir, &cache.dir].into_iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
     let limits = Limits { names: MAX_NAMES, bytes: carry };
     let store = |digest, bytes: &[u8]| store(dir, digest, bytes);
-    Trees::below(sources.directories(), &apart, &limits, &store)
+    let mut trees = Trees::below(sources.directories(), &apart, &limits, &store)?;
+    let dirs = sources.directories();
+    for (id, (told, dirs)) in (0..).map(SourceId).zip(trees.sources.iter_mut().zip(dirs)) {
+        told.absent = absent_above(&dirs.root, &sources.files(id));
+    }
+    Ok(trees)
+}
+
+/// Paths above a directory that its files name, as written there, and at which
+/// nothing is.
+fn absent_above(root: &Path, files: &[(&str, &[u8])]) -> Vec<String> {
+    // A compiler does not look where another language's text names a file.
+    let named = files.iter().flat_map(|(_, text)| include::scan(text, Language::Assembly));
+    let above = named.filter(|it| relative_path::join("", &it.path).is_none()).map(|it| it.path);
+    let is_absent =
+        |path: &String| root.join(path).metadata().is_err_and(|error| is_not_found(&error));
+    above.filter(is_absent).collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 impl Stored {

@@ -174,7 +174,12 @@ fn stored(reversed: bool) -> (Header<String>, Vec<u8>) {
         trees: vec![super::Tree::default()],
         source_trees: sources()
             .iter()
-            .map(|_| super::SourceTrees { root: 0, include_dirs: Vec::new(), files: vec![0] })
+            .map(|_| super::SourceTrees {
+                root: 0,
+                include_dirs: Vec::new(),
+                files: vec![0],
+                absent: Vec::new(),
+            })
             .collect(),
         format: FORMAT,
         generator: "test".to_owned(),
