@@ -64,6 +64,26 @@ impl Source {
     }
 }
 
+/// What tells each source's jobs from others'. Sources with the same files may
+/// have others beside them, of which this tells nothing, so that each has jobs of
+/// its own.
+pub(crate) fn source_digests(sources: &[Source]) -> Vec<Digest> {
+    let mut before: HashMap<Digest, usize> = HashMap::new();
+    let mut own = |source: &Source| {
+        let digest = source.digest();
+        let count = before.entry(digest).or_default();
+        *count += 1;
+        match *count {
+            1 => digest,
+            count => Hasher::new("gfxpack source with the same files 1")
+                .field(digest.as_ref())
+                .field(&count.to_be_bytes())
+                .finish(),
+        }
+    };
+    sources.iter().map(&mut own).collect()
+}
+
 /// What the plan needs to know of a compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanToolchain {
@@ -243,7 +263,7 @@ impl<'a, W: Workers> Commands<'a, W> {
         clock: &'a Clock,
         workers: &'a W,
     ) -> Self {
-        let source_digests = sources.iter().map(Source::digest).collect();
+        let source_digests = source_digests(sources);
         Self { toolchains, sources, source_digests, clock, workers }
     }
 
@@ -464,6 +484,28 @@ mod tests {
         let plan = made(&["gfx906"], &[" -DA=1", "  -DA=1 "], b"s", b"c");
         assert_eq!((plan.kdbs[0].rows.len(), plan.jobs.len()), (2, 1));
         assert!(plan.kdbs[0].rows[0].key < plan.kdbs[0].rows[1].key);
+    }
+
+    #[test]
+    fn sources_with_the_same_files_share_no_job() {
+        let key = |options: &str| {
+            let text =
+                format!(r#"{{"kernel_name":"a.cl.o","kernel_args":"{options} -mcpu=gfx906"}}"#);
+            Arc::new(parse_keys("k", &text).unwrap().requests.remove(0))
+        };
+        let request = TargetRequest {
+            target: "gfx906".parse().unwrap(),
+            format: KernelFileFormat::Kdb,
+            toolchain: ToolchainId(0),
+            keys: vec![(key(" -DA=1"), SourceId(0)), (key("  -DA=1"), SourceId(1))],
+        };
+        let sources = vec![source(b"s"), source(b"s")];
+        let both = plan(vec![toolchain(b"c")], sources, &[request], &clock(), &InTurn).unwrap();
+        assert_eq!(both.jobs.iter().map(|job| job.source.0).collect::<Vec<_>>(), [0, 1]);
+        // The first one's is the same without the second.
+        let one = made(&["gfx906"], &[" -DA=1"], b"s", b"c");
+        assert_eq!(one.jobs[0].digest, both.jobs[0].digest);
+        assert_ne!(one.jobs[0].digest, both.jobs[1].digest);
     }
 
     #[test]

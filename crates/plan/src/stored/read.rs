@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::check::check;
 use super::lines::{Group, Header, Rows, StoredError, StoredToolchain, damaged};
 use crate::arguments;
-use crate::plan::{self, Job, KEYS_AT_ONCE, KdbPlan, Plan, Row, Source};
+use crate::plan::{self, Job, KEYS_AT_ONCE, KdbPlan, Plan, Row};
 use crate::workers::Workers;
 
 /// Which jobs are wanted.
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
             groups: &header.groups,
             frames: header.groups.iter().map(frame).collect(),
             toolchains: &header.toolchains,
-            sources: header.sources.iter().map(Source::digest).collect(),
+            sources: plan::source_digests(&header.sources),
         }
     }
 
