@@ -10,11 +10,11 @@ use std::time::Duration;
 use gfxpack_launch::{
     DriverLauncher, FastLauncher, HeaderOptions, Session, Shortcuts, ToolchainPlaces,
 };
-use gfxpack_model::{JobId, Language, ToolchainId};
+use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::watch::Looks;
 use gfxpack_process::{Cancel, FileDigests, FileError, WorkDir};
-use gfxpack_toolchain::{Toolchain, ToolchainError};
+use gfxpack_toolchain::Toolchain;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
@@ -32,8 +32,7 @@ use crate::source::SourceSet;
 use crate::store::{HEADERS, ObjectInfo, ObjectStore};
 use crate::worker_pool::{Done, WorkerPool};
 
-/// After how many jobs their costs are kept, and the toolchains are looked at
-/// before others get their objects.
+/// After how many jobs their costs are kept, and others get their objects.
 const AT_ONCE: usize = 64;
 
 /// How a plan is run.
@@ -143,7 +142,7 @@ impl Executor<'_> {
             error: None,
         };
         self.make(&pool, &current, &to_run, &mut results, on_event)?;
-        results.settle(&to_run)
+        results.settle()
     }
 
     /// Looks for the jobs' objects in the store and in the shared cache, and for
@@ -393,15 +392,9 @@ impl Results<'_> {
         on_event(event);
     }
 
-    /// Gives others what was made. They get nothing of which it is not known
-    /// which compiler made it.
+    /// Gives others what was made.
     fn release(&mut self, upload: &dyn Fn(JobId)) {
-        let Executor { toolchains, digests, options, .. } = *self.executor;
-        if options.shared.is_none() {
-            self.made.clear();
-        } else if toolchains.iter().all(|toolchain| toolchain.check_unchanged(digests).is_ok()) {
-            self.made.drain(..).for_each(upload);
-        }
+        self.made.drain(..).for_each(upload);
     }
 
     /// Costs are a help and no more: a build does without where they can't be
@@ -413,30 +406,10 @@ impl Results<'_> {
         self.costs.clear();
     }
 
-    /// Ends the build. After an upgrade in the middle of it nobody knows which
-    /// compiler made what: then nothing of it stays in the store.
-    fn settle(mut self, to_run: &[JobId]) -> Result<Summary, CompileError> {
+    /// Ends the build.
+    fn settle(mut self) -> Result<Summary, CompileError> {
         self.keep_costs();
         self.summary.failures.sort_by_key(|(job, _)| *job);
-        let Executor { plan, toolchains, store, digests, .. } = *self.executor;
-        let is_changed = |error: &Option<CompileError>| {
-            matches!(error, Some(CompileError::Toolchain(ToolchainError::Changed { .. })))
-        };
-        // One that was put back shows by its identity.
-        let noticed = is_changed(&self.error);
-        let jobs = || to_run.iter().map(|job| &plan[*job]);
-        for index in jobs().map(|job| job.toolchain).collect::<BTreeSet<ToolchainId>>() {
-            let toolchain = &toolchains[index.0];
-            let same = if noticed { toolchain.check_identity(Language::Hip) } else { Ok(()) };
-            if let Err(changed) = same.and_then(|()| toolchain.check_unchanged(digests)) {
-                jobs()
-                    .filter(|job| job.toolchain == index)
-                    .for_each(|job| store.remove(job.digest));
-                if !is_changed(&self.error) {
-                    self.error = Some(changed.into());
-                }
-            }
-        }
         self.error.map_or(Ok(self.summary), Err)
     }
 }

@@ -145,13 +145,19 @@ impl WorkerPool<'_> {
         let job = &self.context.plan[index];
         let run = JobRun { worker, started: Instant::now() };
         report(sender, Event::Started { job: index, run }, None);
-        // A build may be killed at any time: what it leaves was made by the
-        // compiler that it is kept for.
-        let check = || self.context.toolchains[job.toolchain.0].check_identity(job.language);
+        // What is kept was made by the compiler that it is kept for.
+        let toolchain = &self.context.toolchains[job.toolchain.0];
+        let outcome = loop {
+            let before = toolchain.state();
+            let outcome = self.run(worker, index, sender)?;
+            if toolchain.is_same_since(&before, job.language, self.context.looks.digests())? {
+                break outcome;
+            }
+            tracing::debug!(key = %job.key, "compiled again, as the toolchain was touched");
+        };
         let about = About::from_job(job);
-        match self.run(worker, index, sender)? {
+        match outcome {
             Outcome::Object(Object { bytes, rests_on, duration, usage, site }) => {
-                check()?;
                 let info = self.store.insert(job.digest, &bytes, &about, &rests_on)?;
                 if site == Site::Here {
                     self.schedule.used(index, usage.peak_memory);
@@ -161,7 +167,6 @@ impl WorkerPool<'_> {
             }
             Outcome::Failed(failure, rests_on) => {
                 if let Some(rests_on) = rests_on {
-                    check()?;
                     self.store.insert_refusal(job.digest, &failure, &about, &rests_on)?;
                 }
                 report(sender, Event::Failed { job: index, run, failure }, None);

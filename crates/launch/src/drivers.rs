@@ -221,9 +221,10 @@ impl<'a> Drivers<'a> {
         let slot = format!("{INPUT}.{}", key.extension);
         let words: Vec<&str> = key.words.iter().map(String::as_str).collect();
         let since = Timestamp::now();
+        let toolchain = &self.toolchains[key.toolchain.0];
+        let before = toolchain.state();
         let asked = self.ask(&scratch, key, &words, &slot);
         let (general, record) = asked.ok().and_then(|(list, record)| Some((list?, record)))?;
-        let toolchain = &self.toolchains[key.toolchain.0];
         let program = toolchain.program(key.program);
         let record = record
             .map_err(|reason| tracing::debug!(%reason, "a driver has to run every command"))
@@ -247,7 +248,11 @@ impl<'a> Drivers<'a> {
         let same = *compared.get_or_init(|| {
             self.is_that_of(&general, &scratch, key, command, defines).unwrap_or(false)
         });
-        same.then(|| (general, self.answers(&record, program, &scratch, since)))
+        match toolchain.is_same_since(&before, key.language, self.looks.digests()) {
+            Ok(true) => same.then(|| (general, self.answers(&record, program, &scratch, since))),
+            Ok(false) => self.ask_for(key, command, defines),
+            Err(_) => None,
+        }
     }
 
     /// A directory to ask a driver in. One that only looks makes none in a

@@ -28,8 +28,9 @@ struct ServedProgram {
     breakdowns: u32,
 }
 
-/// By whose it is, which decides its environment, and its path.
-type Key = (ToolchainId, PathBuf);
+/// By whose it is, which decides its environment, and its path; and by the
+/// number of the toolchain's state: what was loaded before may be another one.
+type Key = (ToolchainId, PathBuf, u64);
 
 /// The fork servers of a build.
 #[derive(Debug, Default)]
@@ -39,11 +40,11 @@ impl ForkServers {
     /// Has a server run a program; `None` where there is none that does.
     fn run(
         &self,
-        toolchain: ToolchainId,
+        (toolchain, state): (ToolchainId, u64),
         program: &Program<'_>,
         cancel: &Cancel,
     ) -> Option<Output> {
-        let key = (toolchain, program.path.to_owned());
+        let key = (toolchain, program.path.to_owned(), state);
         let mut server = self.server(&key, program, cancel)?;
         match server.run(program, cancel) {
             Ok(output) => {
@@ -69,6 +70,8 @@ impl ForkServers {
     fn server(&self, key: &Key, program: &Program<'_>, cancel: &Cancel) -> Option<ForkServer> {
         let loaded = {
             let mut all = self.lock();
+            // Nobody asks for those of an earlier state again.
+            all.retain(|(toolchain, _, state), _| *toolchain != key.0 || *state >= key.2);
             let served = all.entry(key.clone()).or_default();
             if let Some(idle) = served.idle.pop() {
                 return Some(idle);
@@ -136,7 +139,8 @@ impl<'a> Starter<'a> {
             record,
         };
         let cancel = self.session.cancel;
-        let served = self.servers.as_ref().and_then(|it| it.run(toolchain, &program, cancel));
+        let key = (toolchain, self.session.toolchain(toolchain).state().number);
+        let served = self.servers.as_ref().and_then(|it| it.run(key, &program, cancel));
         served.map_or_else(|| Ok(run(&program, cancel)?), Ok)
     }
 }
@@ -161,7 +165,7 @@ mod tests {
             record: None,
         };
         let cancel = Cancel::default();
-        let served = servers.run(ToolchainId(0), &program, &cancel);
+        let served = servers.run((ToolchainId(0), 0), &program, &cancel);
         served.unwrap_or_else(|| run(&program, &cancel).unwrap()).stdout
     }
 

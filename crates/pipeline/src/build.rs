@@ -9,7 +9,6 @@ use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
 use gfxpack_plan::plan::{self, Plan};
 use gfxpack_plan::shard::Shard;
-use gfxpack_toolchain::ToolchainError;
 use serde::{Deserialize, Serialize};
 
 use crate::destination::try_directory;
@@ -97,22 +96,10 @@ pub(crate) fn reported<T>(
     let files = FailureFiles::new(&options.out, shard, options.report.as_deref());
     progress.event(Event::BuildStarted { plan: &prepared.plan, files: &files });
     let ended = run(&mut facts);
-    progress.event(Event::BuildEnded { kept: keeps(&ended) });
+    progress.event(Event::BuildEnded);
     let written = report::write(&facts, prepared, options, &files, ended.as_ref().err(), progress);
     let made = ended?;
     written.map(|()| made)
-}
-
-/// Whether a build that ended so keeps what it compiled: nobody knows which
-/// compiler made it where the toolchain changed meanwhile.
-fn keeps<T>(ended: &Result<T>) -> bool {
-    let changed = |error: &ToolchainError| matches!(error, ToolchainError::Changed { .. });
-    match ended {
-        Err(Error::Toolchain(error) | Error::Compile(CompileError::Toolchain(error))) => {
-            !changed(error)
-        }
-        _ => true,
-    }
 }
 
 /// What an executor runs a plan's jobs with.

@@ -104,11 +104,8 @@ pub enum Event<'a> {
         /// Whether it lies there.
         unchanged: bool,
     },
-    /// The build is over. What was compiled is `kept`, or thrown away.
-    BuildEnded {
-        /// Whether it is kept.
-        kept: bool,
-    },
+    /// The build is over. What was compiled is kept.
+    BuildEnded,
     /// A line that a CI service reads from the log.
     Annotation(&'a str),
     /// The build's facts, as the report has them.

@@ -120,8 +120,8 @@ impl ToolchainError {
                 "this hipcc looks for its own; use --clang with --device-libs"
             }
             Self::Changed { .. } => {
-                "wait until the installation is complete and run again; what was compiled in this \
-                 run is thrown away"
+                "wait until the installation is complete and run again; what was compiled before \
+                 the change is kept"
             }
             Self::Unbuildable { remedy, .. } => remedy,
             Self::File(error) => error.hint(),

@@ -6,13 +6,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use gfxpack_model::args::Args;
 use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM, SuppliedConstant};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
-use gfxpack_process::{FileDigests, FileError, Identity};
+use gfxpack_process::{FileDigests, FileError, Identity, Timestamp};
 use rayon::prelude::*;
 
 use crate::discover::{Candidate, Driver};
@@ -26,6 +26,20 @@ const HIP_HEADERS: &str = "include/hip";
 
 /// The bits of a mode that say what a file is.
 const FILE_TYPE: u32 = 0o170_000;
+
+/// So often may other programs change links or modes of a toolchain's files
+/// during a build.
+const MAX_STATES: u64 = 1000;
+
+/// What told the files and directories behind a toolchain's digest from what
+/// they may be later, before they were digested.
+#[derive(Debug)]
+pub struct State {
+    since: Timestamp,
+    identities: Vec<(PathBuf, Option<Identity>)>,
+    /// How many states with other change times there were before it.
+    pub number: u64,
+}
 
 /// A probed toolchain.
 #[derive(Debug, Clone)]
@@ -65,9 +79,8 @@ pub struct Toolchain {
     pub(crate) isas: BTreeSet<String>,
     /// Programs, libraries and configuration files that the digest covers.
     files: Vec<PathBuf>,
-    /// What told the files and directories behind the digest from what they
-    /// may be later, before they were digested.
-    identities: Arc<[(PathBuf, Option<Identity>)]>,
+    /// The last state in which the files were digested.
+    state: Arc<Mutex<Arc<State>>>,
     /// The whole environment of its programs.
     pub environment: Vec<(OsString, OsString)>,
 }
@@ -104,7 +117,9 @@ impl Toolchain {
         let of_opencl_c: Vec<PathBuf> = covered.iter().filter(decides).cloned().collect();
         let mut files = programs.clone();
         files.extend(hipcc.iter().flat_map(|hipcc| probe::wrapper_files(hipcc)));
+        let since = Timestamp::now();
         let identities = identities(&files, &covered);
+        let state = Arc::new(State { since, identities, number: 0 });
         let assembly = digest_of(&closure(&programs, &[], digests)?);
         let opencl_c = digest_of(&closure(&programs, &of_opencl_c, digests)?);
         let closure_files = closure(&files, &covered, digests)?;
@@ -127,7 +142,7 @@ impl Toolchain {
             processors,
             isas,
             files,
-            identities: identities.into(),
+            state: Arc::new(Mutex::new(state)),
             environment: environment.to_vec(),
         })
     }
@@ -200,58 +215,73 @@ impl Toolchain {
         self.digest == other.digest && parts(self) == parts(other)
     }
 
-    /// Whether the files that decide a language's objects are the very ones
-    /// that were digested, unchanged ever since: one that was replaced and put
-    /// back is another one. It takes less than a millisecond, so that it can be
-    /// asked of every object before that is kept.
-    ///
-    /// # Errors
-    /// [`ToolchainError::Changed`] with the first that is not.
-    pub fn check_identity(&self, language: Language) -> Result<(), ToolchainError> {
-        let is_covered = |path: &Path| self.covered.iter().any(|dir| path.starts_with(dir));
-        let decides = |path: &Path| !is_covered(path) || self.covers(path, language);
-        let changed = |(path, before): &&(PathBuf, Option<Identity>)| {
-            decides(path) && identity(path) != *before
-        };
-        if !self.identities.iter().any(|one| changed(&one)) {
-            return Ok(());
-        }
-        let mut paths = self.identities.iter().filter(changed).map(|(path, _)| path);
-        let first = paths.next();
-        // A directory changes with the names in it, which say more.
-        let path = first.into_iter().chain(paths).find(|path| !path.is_dir()).or(first);
-        let name = |path: &PathBuf| {
-            let below = |dir: &PathBuf| {
-                Some(Path::new(dir.file_name()?).join(path.strip_prefix(dir).ok()?))
-            };
-            self.covered.iter().find_map(below).unwrap_or_else(|| path.clone())
-        };
-        let file = path.map(name).unwrap_or_default().display().to_string();
-        Err(ToolchainError::Changed { file })
+    /// The state in which its files are, as far as that is known.
+    #[must_use]
+    pub fn state(&self) -> Arc<State> {
+        Arc::clone(&self.state.lock().expect("no panic inside"))
     }
 
-    /// Whether the toolchain's files are still those that were digested.
+    /// Whether the files that decide a language's objects were the digested ones
+    /// ever since `before`. Where some have other change times and are equal
+    /// otherwise, nobody knows what they were meanwhile: most likely another
+    /// program made links to them, but one that was overwritten and put back
+    /// looks the same. What was made then is to be made again.
     ///
     /// # Errors
-    /// [`ToolchainError::Changed`] with the first that is not, or that
-    /// can't be read any more.
-    pub fn check_unchanged(&self, digests: &FileDigests) -> Result<(), ToolchainError> {
-        let changed = |file: String| Err(ToolchainError::Changed { file });
-        let now = match self.covered_files(digests) {
-            Ok(now) => now,
-            Err(FileError::Io { path, .. }) => {
-                return changed(path.display().to_string());
-            }
-            Err(other) => return Err(other.into()),
+    /// [`ToolchainError::Changed`] with the first that is another one.
+    pub fn is_same_since(
+        &self,
+        before: &State,
+        language: Language,
+        digests: &FileDigests,
+    ) -> Result<bool, ToolchainError> {
+        let changed = |path: &Path| ToolchainError::Changed { file: self.name_of(path) };
+        if language != Language::Assembly && !self.has_sound_constants() {
+            return Err(changed(&self.device_libs));
+        }
+        let since = Timestamp::now();
+        let is_covered = |path: &Path| self.covered.iter().any(|dir| path.starts_with(dir));
+        let decides = |path: &Path| !is_covered(path) || self.covers(path, language);
+        let looked_at = before.identities.iter().map(|(path, _)| (path.clone(), identity(path)));
+        let identities: Vec<_> = looked_at.collect();
+        let both = before.identities.iter().zip(&identities);
+        let both = both.map(|((path, then), (_, now))| (path, then, now));
+        let other = || both.clone().filter(|(path, then, now)| decides(path) && then != now);
+        let is_same = other().next().is_none();
+        // Times do not tell one that had just changed from what it became then.
+        let is_fresh = |it: Identity| it.is_fresh(before.since);
+        if is_same && !before.identities.iter().any(|(_, then)| then.is_some_and(is_fresh)) {
+            return Ok(true);
+        }
+        let is_touched = |then: &Option<Identity>, now: &Option<Identity>| {
+            then.zip(*now).is_some_and(|(then, now)| then.is_but_for_change_time(now))
         };
-        if let Some(file) = first_difference(&self.closure_files, &now) {
-            return changed(file.to_owned());
+        if other().all(|(_, then, now)| is_touched(then, now)) {
+            let mut last = self.state.lock().expect("no panic inside");
+            let number = last.number + u64::from(!is_same);
+            let files = self.covered_files(digests);
+            if number < MAX_STATES && files.is_ok_and(|files| files == *self.closure_files) {
+                *last = Arc::new(State { since, identities, number });
+                return Ok(is_same);
+            }
         }
-        let libs = &self.device_libs;
-        if !self.supplied.is_empty() && !isa::is_sound(libs, &self.installed_libs, &self.supplied) {
-            return changed(libs.display().to_string());
-        }
-        Ok(())
+        // A directory changes with the names in it, which say more.
+        let first = other().find(|(path, ..)| !path.is_dir()).or_else(|| other().next());
+        Err(changed(first.map_or(&self.clang, |(path, ..)| path)))
+    }
+
+    /// A file as its digest names it, if it lies in one of its directories.
+    fn name_of(&self, path: &Path) -> String {
+        let below =
+            |dir: &PathBuf| Some(Path::new(dir.file_name()?).join(path.strip_prefix(dir).ok()?));
+        let name = self.covered.iter().find_map(below);
+        name.unwrap_or_else(|| path.to_owned()).display().to_string()
+    }
+
+    /// Whether what is supplied is there as it was made.
+    fn has_sound_constants(&self) -> bool {
+        self.supplied.is_empty()
+            || isa::is_sound(&self.device_libs, &self.installed_libs, &self.supplied)
     }
 
     /// Every file that the digest covers, with the digest of its content:
@@ -389,16 +419,6 @@ fn digest_of(entries: &[(String, Digest)]) -> Digest {
         .finish()
 }
 
-/// The first name, of two sorted lists, that is not in both with one digest.
-fn first_difference<'a>(
-    before: &'a [(String, Digest)],
-    after: &'a [(String, Digest)],
-) -> Option<&'a str> {
-    let common = before.iter().zip(after).take_while(|(before, after)| before == after).count();
-    let names = [before, after].into_iter().filter_map(|list| Some(list.get(common)?.0.as_str()));
-    names.min()
-}
-
 /// Files, directories and all below them, with what tells them from what they
 /// may be later.
 fn identities(files: &[PathBuf], dirs: &[PathBuf]) -> Vec<(PathBuf, Option<Identity>)> {
@@ -493,6 +513,36 @@ fn closure(
 }
 
 #[cfg(test)]
+impl Toolchain {
+    /// One without anything.
+    fn for_tests() -> Self {
+        let state = State { since: Timestamp::now(), identities: Vec::new(), number: 0 };
+        let (digest, dir) = (Digest::of(b""), PathBuf::new);
+        Self {
+            hipcc: None,
+            clang: dir(),
+            clang_version: String::new(),
+            hip_version: None,
+            device_libs: dir(),
+            installed_libs: dir(),
+            supplied: Vec::new(),
+            rocm: dir(),
+            digest,
+            opencl_c: digest,
+            assembly: digest,
+            closure: digest,
+            closure_files: Arc::new([]),
+            covered: Vec::new(),
+            processors: BTreeSet::new(),
+            isas: BTreeSet::new(),
+            files: Vec::new(),
+            state: Arc::new(Mutex::new(Arc::new(state))),
+            environment: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 
@@ -530,6 +580,50 @@ mod tests {
         fs::write(dir.path().join("nowhere.h"), "").unwrap();
         assert_ne!(digest(dir.path()), before);
         assert_ne!(identity(&nowhere.0), None);
+    }
+
+    #[test]
+    fn a_file_that_got_another_link_is_the_same_and_what_was_made_meanwhile_is_not_kept() {
+        let dir = headers(&[("a.h", "1"), ("b.h", "2")]);
+        let at = |name: &str| dir.path().join(name);
+        let digests = FileDigests::in_memory();
+        let covered = vec![at("include")];
+        let closure_files = closure(&[], &covered, &digests).unwrap();
+        let toolchain = |since| {
+            let identities = identities(&[], &covered);
+            let state = Arc::new(State { since, identities, number: 0 });
+            Toolchain {
+                covered: covered.clone(),
+                closure_files: closure_files.clone().into(),
+                state: Arc::new(Mutex::new(state)),
+                ..Toolchain::for_tests()
+            }
+        };
+        let now = Timestamp::now();
+        // As if all of it had been there for long, or not.
+        for since in [Timestamp(now.0 + 99), now] {
+            let toolchain = toolchain(since);
+            let before = toolchain.state();
+            let same = |before: &State| toolchain.is_same_since(before, Language::Hip, &digests);
+            assert!(same(&before).unwrap());
+            fs::hard_link(at("include/a.h"), at("other")).unwrap();
+            assert!(!same(&before).unwrap() && !same(&before).unwrap());
+            assert!(same(&toolchain.state()).unwrap() && toolchain.state().number > 0);
+            fs::remove_file(at("other")).unwrap();
+            assert!(!same(&before).unwrap());
+            // What is not known to be what it was before.
+            let before = toolchain.state();
+            let modified = fs::metadata(at("include/a.h")).unwrap().modified().unwrap();
+            for (text, is_equal) in [("3", false), ("1", true)] {
+                fs::write(at("include/a.h"), text).unwrap();
+                let file = fs::File::options().write(true).open(at("include/a.h")).unwrap();
+                file.set_modified(modified).unwrap();
+                assert_eq!(same(&before).ok(), is_equal.then_some(false), "{text}");
+            }
+            fs::write(at("include/a.h"), "1").unwrap();
+            let error = same(&toolchain.state()).unwrap_err().to_string();
+            assert!(error.contains("`include/a.h` changed meanwhile"), "{error}");
+        }
     }
 
     #[test]

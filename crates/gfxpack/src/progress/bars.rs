@@ -168,11 +168,11 @@ impl BuildView for Bars {
         });
     }
 
-    fn finish(&mut self, count: &BuildCount, kept: bool) {
+    fn finish(&mut self, count: &BuildCount) {
         self.all.disable_steady_tick();
         self.output.draws(None);
         // Above the bars, which stay as they are.
-        self.multi.suspend(|| say_at_the_end(&self.output, &self.failures, count, kept));
+        self.multi.suspend(|| say_at_the_end(&self.output, &self.failures, count));
         for bar in self.targets.iter().chain([&self.all]) {
             bar.abandon();
         }

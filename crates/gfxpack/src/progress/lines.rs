@@ -93,7 +93,7 @@ impl BuildView for Lines {
         }
     }
 
-    fn finish(&mut self, count: &BuildCount, kept: bool) {
-        say_at_the_end(&self.output, &self.failures, count, kept);
+    fn finish(&mut self, count: &BuildCount) {
+        say_at_the_end(&self.output, &self.failures, count);
     }
 }

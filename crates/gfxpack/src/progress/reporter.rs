@@ -111,8 +111,8 @@ impl Progress for Reporter {
             Event::KdbProgress { plan, kdb, rows, total, unchanged } => {
                 self.with_view(|view, _| view.assembled(plan, kdb, rows, total, unchanged))
             }
-            Event::BuildEnded { kept } => {
-                self.with_view(|view, count| view.finish(count, kept));
+            Event::BuildEnded => {
+                self.with_view(|view, count| view.finish(count));
                 *self.build() = None;
             }
             Event::Annotation(line) => output.stderr(line),

@@ -19,22 +19,16 @@ pub(crate) trait BuildView: Send {
     fn event(&mut self, plan: &Plan, event: &Event, count: &BuildCount);
     /// Rows of a kdb were written, or it lies there `unchanged` from an earlier run.
     fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64, unchanged: bool);
-    /// Everything is done, or was given up; what was compiled is `kept` or
-    /// thrown away.
-    fn finish(&mut self, count: &BuildCount, kept: bool);
+    /// Everything is done, or was given up; what was compiled is kept.
+    fn finish(&mut self, count: &BuildCount);
 }
 
 /// What people are told when a build is done or given up.
-pub(super) fn say_at_the_end(
-    output: &Output,
-    failures: &FailureTexts,
-    count: &BuildCount,
-    kept: bool,
-) {
+pub(super) fn say_at_the_end(output: &Output, failures: &FailureTexts, count: &BuildCount) {
     for line in failures.rest() {
         output.stderr(&line);
     }
-    if count.done() < count.to_do && kept {
+    if count.done() < count.to_do {
         output.say(&format!("{} of {} are compiled and kept", count.compiled, count.to_do));
     }
 }

@@ -229,9 +229,13 @@ impl<'a> Headers<'a> {
         let scratch = scratch(self.options.scratch, "header-")?;
         let words = recipe.prepare(scratch.path())?;
         let since = Timestamp::now();
-        let (output, record) = self.run(index, words, scratch.path())?;
         let toolchain = self.session.toolchain(index);
-        toolchain.check_identity(Language::Hip)?;
+        let before = toolchain.state();
+        let (output, record) = self.run(index, words, scratch.path())?;
+        if !toolchain.is_same_since(&before, Language::Hip, looks.digests())? {
+            tracing::debug!("no precompiled header, as the toolchain was touched");
+            return Ok(None);
+        }
         let made = match record {
             Ok(record) if output.ok() => {
                 let dir = looks.real(scratch.path());

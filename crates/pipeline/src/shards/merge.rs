@@ -452,7 +452,7 @@ impl MergeShards<'_> {
         let files = FailureFiles::default();
         progress.event(Event::BuildStarted { plan, files: &files });
         let made = assembly.run();
-        progress.event(Event::BuildEnded { kept: true });
+        progress.event(Event::BuildEnded);
         let kdbs = made.map_err(|error| explained(error, &merged, plan))?;
         record::write(self.out, &kdbs, &MadePackages::default(), None, &outputs, progress)?;
         let (jobs, failed) = (plan.jobs.len(), merged.failed.len());

@@ -11,7 +11,6 @@ use gfxpack_compile::{
 use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Job;
 use gfxpack_plan::shard::{Ended, JobState};
-use gfxpack_toolchain::ToolchainError;
 use rayon::prelude::*;
 
 use super::manifest_files::job_state;
@@ -153,16 +152,6 @@ impl Run<'_> {
         Ok(Ended { job, state, result: Ok((info.sha256, info.size)) })
     }
 
-    /// Takes back what was handed on, where nobody knows which compiler made it.
-    fn disown(&self, pass: &Pass) {
-        let plan = &self.prepared.plan;
-        pass.compiled.iter().for_each(|&job| self.outbox.store.remove(plan[job].digest));
-        for &job in pass.failed.keys() {
-            self.outbox.forget(plan[job].digest);
-            self.outbox.store.remove(plan[job].digest);
-        }
-    }
-
     /// Takes the objects of an event over from a store. Those that are damaged
     /// there, which the store has dropped, are `lost`.
     fn adopt(&self, event: &Event, from: &ObjectStore, lost: &mut HashSet<JobId>) -> Result<()> {
@@ -297,13 +286,7 @@ impl Listener<'_, '_> {
 
     /// How the run ended, which an error of taking over may have ended.
     fn ended(&mut self, ran: Result<Summary>) -> Result<Summary> {
-        if let Some(error) = self.error.take() {
-            return Err(error);
-        }
-        if let Err(Error::Compile(CompileError::Toolchain(ToolchainError::Changed { .. }))) = &ran {
-            self.run.disown(self.pass);
-        }
-        ran
+        self.error.take().map_or(ran, Err)
     }
 
     /// Notes what an event says, and passes it on, but for a failure that will
