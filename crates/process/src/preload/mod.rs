@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
 use tempfile::TempPath;
 
 /// Compiled by the build script; empty where there is none for this system.
@@ -77,6 +78,17 @@ pub fn fork_server_into(environment: &mut Environment) -> io::Result<()> {
     Ok(())
 }
 
+/// An empty file in memory. One that no program may be started from is all that
+/// some systems allow (`vm.memfd_noexec`), and older kernels do not know it;
+/// libraries are loaded from either.
+pub(crate) fn memory_file(name: &str) -> io::Result<File> {
+    let made = match memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL) {
+        Err(Errno::INVAL) => memfd_create(name, MemfdFlags::CLOEXEC)?,
+        made => made?,
+    };
+    Ok(made.into())
+}
+
 /// The path of an open file of this process, for its own programs. Its number
 /// there is another one where /proc is that of other processes' numbers.
 pub(crate) fn own_file(file: &File) -> io::Result<PathBuf> {
@@ -109,8 +121,7 @@ impl Library {
             if self.bytes.is_empty() {
                 return Err(io::ErrorKind::Unsupported.into());
             }
-            let fd = memfd_create(self.name, MemfdFlags::CLOEXEC)?;
-            let mut file = File::from(fd);
+            let mut file = memory_file(self.name)?;
             file.write_all(self.bytes)?;
             Ok((own_file(&file)?.into(), file.into()))
         };

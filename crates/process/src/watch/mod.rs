@@ -25,7 +25,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, MemfdFlags, StatVfsMountFlags, fallocate, memfd_create, statvfs};
+use rustix::fs::{FallocateFlags, StatVfsMountFlags, fallocate, statvfs};
 use rustix::process::{Resource, getrlimit};
 use tempfile::TempPath;
 
@@ -134,7 +134,7 @@ impl Recorder {
         let dir = dir.filter(|dir| landlock == Some(Landlock::All) && loads(dir));
         let (mut file, files) = match dir.and_then(|dir| files_in(dir, limit).ok()) {
             Some((library, record, file)) => (file, Some((library, record))),
-            None => (memfd_create("gfxpack-record", MemfdFlags::CLOEXEC)?.into(), None),
+            None => (preload::memory_file("gfxpack-record")?, None),
         };
         // By /proc, every process of the run finds out where its files lie.
         let in_memory = preload::own_file(&file)?;
