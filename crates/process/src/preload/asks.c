@@ -238,9 +238,17 @@ static int names(const char *volatile path, int flags) {
     return given != NULL && (given[0] != 0 || (flags & AT_EMPTY_PATH) == 0);
 }
 
+static int look_at(int dir, const char *path, struct stat *file, int flags) {
+#ifdef SYS_newfstatat
+    return (int)RAW(SYS_newfstatat, dir, path, file, flags, 0);
+#else
+    return NEXT(fstatat)(dir, path, file, flags);
+#endif
+}
+
 static int stat_at(int dir, const char *path, struct stat *file, int flags) {
     int on = names(path, flags) && enter();
-    int result = (int)RAW(SYS_newfstatat, dir, path, file, flags, 0);
+    int result = look_at(dir, path, file, flags);
     if (on) {
         put(&EVENT(.kind = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? KIND_LSTAT : KIND_STAT,
                    .error = failed(result), .dir = dir, .first = path,
@@ -403,7 +411,7 @@ PUBLIC DIR *fdopendir(int file) {
         if (on) {                                                                                  \
             struct stat file;                                                                      \
             int error = failed(result);                                                            \
-            int known = error == 0 && RAW(SYS_newfstatat, dir_, path, &file, 0, 0) == 0;           \
+            int known = error == 0 && look_at(dir_, path, &file, 0) == 0;                          \
             put(&EVENT(.kind = KIND_LIST, .error = error, .dir = dir_, .first = path,              \
                        .stat = known ? &file : NULL));                                             \
             leave();                                                                               \

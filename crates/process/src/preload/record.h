@@ -7,7 +7,6 @@
  *   head, 64 bytes
  *   paths that may be written, absolute and without links, each ended by a
  *   zero
- *   paths that may be read, likewise; none if that is not limited
  *   as many zeros as have entries begin at a multiple of 8
  *   entries, one behind the other, each with its own length; a length of
  *   zero is an entry that somebody began and did not finish
