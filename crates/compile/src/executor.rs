@@ -13,7 +13,7 @@ use gfxpack_launch::{
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::watch::Looks;
-use gfxpack_process::{Cancel, FileDigests, FileError, WorkDir};
+use gfxpack_process::{Cancel, FileDigests, FileError, WorkDir, open_many};
 use gfxpack_toolchain::Toolchain;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -133,6 +133,8 @@ impl Executor<'_> {
         if to_run.is_empty() {
             return Ok(summary);
         }
+        // Each compiler's server takes four, and its record one.
+        open_many();
         let mut results = Results {
             executor: self,
             summary,

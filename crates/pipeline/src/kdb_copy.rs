@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Conflict, CopyOptions, Layout, Lost, Merged, Reader, Repaired, Written};
+use gfxpack_process::open_many;
 
 use crate::destination;
 use crate::error::{self, Result};
@@ -118,14 +119,6 @@ fn unread_log(file: &Path) -> Option<PathBuf> {
     log.push("-wal");
     let pages = |metadata: std::fs::Metadata| metadata.len() > HEADER_BYTES;
     std::fs::metadata(&log).is_ok_and(pages).then(|| log.into())
-}
-
-/// Raises how many files may be open at a time as far as everybody may.
-fn open_many() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Where that is refused, the file that is one too many tells.
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).ok();
 }
 
 /// A user's kdb is written to by MIOpen, which can't insert through a view.

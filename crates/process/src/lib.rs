@@ -19,6 +19,7 @@ mod file_digest;
 mod file_error;
 mod foreground;
 mod layout;
+mod open_files;
 mod pipe;
 pub mod preload;
 mod program;
@@ -36,6 +37,7 @@ pub use file_digest::{FileDigests, Identity, state_of};
 pub use file_error::{FileError, io_hint, is_no_such_path, is_not_found, temporary_dir};
 pub use foreground::Foreground;
 pub use layout::fixed;
+pub use open_files::open_many;
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
 pub use program::{
     Cancel, End, Group, Output, Program, StartError, TICK, ended, find_in_path, run, run_into,

@@ -1,0 +1,33 @@
+//! How many files may be open at a time.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Enough for thousands of compilers. Programs that are started inherit it, and
+/// some close as many files one by one.
+const MANY: u64 = 1 << 16;
+
+/// Raises how many files this process may have open, to [`MANY`] or as far as
+/// everybody may.
+pub fn open_many() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(MANY, |maximum| maximum.min(MANY));
+    if current.is_some_and(|current| current < wanted) {
+        // Where that is refused, the file that is one too many tells.
+        setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_files_may_be_open_as_everybody_may_have() {
+        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+        let set = |current| setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
+        set(Some(1000));
+        open_many();
+        let wanted = maximum.map_or(MANY, |maximum| maximum.min(MANY));
+        assert_eq!(getrlimit(Resource::Nofile).current, Some(wanted.max(1000)));
+    }
+}
