@@ -310,7 +310,15 @@ impl<'a> Toolchains<'a> {
             let watch = Watch::new(&looks, Timestamp::now(), self.scratch.path(), self.keep);
             let watched = ask.watched_by(&watch);
             let run = Trial::new(here, *language, self.trial).map(|trial| trial.run(&watched));
-            match run.unwrap_or(Ok(Verdict::Fits))? {
+            let verdict = match (run.unwrap_or(Ok(Verdict::Fits))?, watch.written()) {
+                // As every kernel would.
+                (Verdict::Fits, Some(path)) => Verdict::Fails(format!(
+                    "it writes `{}`, outside the directory that it may write to",
+                    path.display()
+                )),
+                (verdict, _) => verdict,
+            };
+            match verdict {
                 Verdict::Fits => match watch.finish() {
                     Ok((told, _)) => trial.keep_passed(self.cache, &told),
                     Err(reason) => tracing::debug!(reason, "a trial is not kept"),

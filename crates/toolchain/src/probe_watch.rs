@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use gfxpack_process::Timestamp;
-use gfxpack_process::watch::{Answer, Answers, Looks, Record, Unwatched, settle_driver};
+use gfxpack_process::watch::{
+    Answer, Answers, Judgement, Looks, Record, Unwatched, driver_places, settle_driver,
+};
 
 /// Watches programs that are asked.
 pub(crate) struct Watch<'a> {
@@ -16,6 +18,8 @@ pub(crate) struct Watch<'a> {
     scratch: PathBuf,
     /// Or why it is not known.
     seen: Mutex<Result<Seen, String>>,
+    /// A path that a program wrote, or tried to, and may not.
+    written: Mutex<Option<PathBuf>>,
 }
 
 #[derive(Default)]
@@ -40,7 +44,7 @@ impl<'a> Watch<'a> {
     pub(crate) fn new(looks: &'a Looks<'a>, since: Timestamp, scratch: &Path, keep: bool) -> Self {
         let scratch = fs::canonicalize(scratch).unwrap_or_else(|_| scratch.to_owned());
         let seen = if keep { Ok(Seen::default()) } else { Err("nothing is kept".to_owned()) };
-        Self { looks, since, scratch, seen: Mutex::new(seen) }
+        Self { looks, since, scratch, seen: Mutex::new(seen), written: Mutex::default() }
     }
 
     /// Takes the record of a program; gives the files that were read.
@@ -57,6 +61,16 @@ impl<'a> Watch<'a> {
                 return None;
             }
         };
+        let places = driver_places(self.scratch.clone(), &self.scratch);
+        let writes = record.asks.iter().filter(|ask| ask.what.writes());
+        let judged = writes.flat_map(|ask| places.judge(ask, &self.looks.real(&ask.path)));
+        let mut written = self.written.lock().expect("no panic inside");
+        *written = written.take().or_else(|| {
+            judged.into_iter().find_map(|it| match it {
+                Judgement::Writes(path) => Some(path),
+                _ => None,
+            })
+        });
         if let Ok(all) = &mut *seen {
             let settled = settle_driver(&record, program, &self.scratch, self.looks, self.since);
             // What is written is no answer.
@@ -66,6 +80,11 @@ impl<'a> Watch<'a> {
             }
         }
         Some(record.read().filter(|path| !path.starts_with(&self.scratch)).collect())
+    }
+
+    /// A path that a program wrote, or tried to, and may not.
+    pub(crate) fn written(&self) -> Option<PathBuf> {
+        self.written.lock().expect("no panic inside").clone()
     }
 
     /// All that was told, and the libraries that each program loaded; or why it

@@ -84,7 +84,7 @@ impl<'a> Trial<'a> {
 
     /// What the verdict depends on.
     fn digest(&self) -> Digest {
-        Hasher::new("gfxpack trial 3")
+        Hasher::new("gfxpack trial 4")
             .field(self.toolchain.digest.as_ref())
             .field(self.toolchain.rocm.as_os_str().as_encoded_bytes())
             .list(self.words.iter().map(str::as_bytes))

@@ -116,6 +116,18 @@ fn a_compiler_is_tried_again_after_a_failure_and_when_it_is_told_otherwise() {
 }
 
 #[test]
+fn a_compiler_that_writes_where_it_may_not_is_none() {
+    let machine = Machine::new();
+    machine.put("cached", "");
+    let text = fs::read_to_string(machine.at("llvm/bin/clang")).unwrap();
+    let log = machine.at("cached").display().to_string();
+    machine.put("llvm/bin/clang", &text.replace("for out", &format!("echo >> {log}; for out")));
+    let refused = machine.listed().refused;
+    assert_eq!(refused.len(), 2);
+    assert!(refused.iter().all(|(_, words)| words.contains(&log)), "{refused:?}");
+}
+
+#[test]
 fn a_trial_is_one_of_its_rocm_directory() {
     let machine = Machine::new();
     machine.rest();
