@@ -53,15 +53,13 @@ impl<'a> ProbeCache<'a> {
         let path = |path: Option<&PathBuf>| {
             path.map_or_else(Vec::new, |path| path.as_os_str().as_encoded_bytes().to_vec())
         };
-        let machine = rustix::system::uname();
-        let digest = Hasher::new("gfxpack probe 2")
+        let digest = Hasher::new("gfxpack probe 3")
             .field(driver.path().as_os_str().as_encoded_bytes())
             .field(&[u8::from(is_hipcc), u8::from(*own_prefix)])
             .field(&path(rocm.as_ref()))
             .field(&path(device_libs.as_ref()))
             .list(environment.iter().map(|(name, _)| name.as_encoded_bytes()))
             .list(environment.iter().map(|(_, value)| value.as_encoded_bytes()))
-            .field(machine.nodename().to_bytes())
             .finish();
         Self { candidate, digests, file: cache.join("answers").join(digest.to_string()) }
     }
