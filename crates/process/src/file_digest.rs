@@ -14,14 +14,17 @@ use gfxpack_model::Digest;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use serde::{Deserialize, Serialize};
 
-use crate::Timestamp;
 use crate::atomic::write_atomic;
+use crate::{Timestamp, is_not_found};
 
 const NANOSECONDS: i64 = 1_000_000_000;
 
 /// How long ago a file must have changed for its times to tell it from what
 /// it may become in the next moment: clocks of file systems are that coarse.
 const SETTLED: Duration = Duration::from_secs(2);
+
+/// So many files are looked for whenever digests are saved, each time others.
+const LOOKED_FOR: usize = 1000;
 
 /// What must stay the same for a remembered digest to hold. The change time
 /// can't be set back by a program, so a file rewritten within one
@@ -227,11 +230,18 @@ impl FileDigests {
         }
     }
 
-    /// Writes what was learnt to the file, if there is one. A failure costs
-    /// the next run some hashing, so it is not an error.
+    /// Writes what was learnt to the file, if there is one, without some of the
+    /// files that are gone. A failure costs the next run some hashing, so it is
+    /// not an error.
     pub fn save(&self) {
         let mut remembered = self.lock();
         let (Some(file), true) = (&self.file, remembered.changed) else { return };
+        // A map's order is another one in each run.
+        let mut looked = 0;
+        remembered.kept.retain(|path, _| {
+            looked += 1;
+            looked > LOOKED_FOR || !fs::metadata(path).is_err_and(|error| is_not_found(&error))
+        });
         let written = serde_json::to_vec(&remembered.kept)
             .map_err(io::Error::from)
             .and_then(|bytes| write_atomic(file, &[&bytes]));
@@ -356,5 +366,22 @@ mod tests {
         digests.save();
         let known: Known = serde_json::from_slice(&fs::read(&cache).unwrap()).unwrap();
         assert_eq!(known[file].1, digest);
+    }
+
+    #[test]
+    fn what_is_gone_does_not_stay_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, digest) = (dir.path().join("cache"), Digest::of(b""));
+        let identity = Identity::from_metadata(&fs::metadata("/bin/sh").unwrap());
+        let gone = |number| (dir.path().join(format!("{number}")), (identity, digest));
+        let known: Known = (0..LOOKED_FOR * 3).map(gone).collect();
+        fs::write(&cache, serde_json::to_vec(&known).unwrap()).unwrap();
+        for (file, left) in [("sh", 2), ("cat", 1), ("ls", 0), ("cp", 0)] {
+            let (file, digests) = (Path::new("/bin").join(file), FileDigests::open(&cache));
+            digests.digest(&file).unwrap();
+            digests.save();
+            let known: Known = serde_json::from_slice(&fs::read(&cache).unwrap()).unwrap();
+            assert!(known.contains_key(&file) && known.len() <= left * LOOKED_FOR + 10);
+        }
     }
 }
