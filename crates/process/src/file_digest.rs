@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use gfxpack_model::Digest;
-use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::fs::{NFS_SUPER_MAGIC, StatVfsMountFlags, statfs, statvfs};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::write_atomic;
@@ -124,14 +124,36 @@ struct Remembered {
     passing: Known,
     /// Whether `kept` has something new.
     changed: bool,
-    /// What [`keeps`] says, by device.
-    devices: HashMap<u64, bool>,
+    /// What holds the files, by device.
+    devices: HashMap<u64, FileSystem>,
+}
+
+/// What is to be known of a file system.
+#[derive(Debug, Clone, Copy)]
+struct FileSystem {
+    /// What [`keeps`] says.
+    keeps: bool,
+    /// Whether what it says of a path may be old, unless the file is opened.
+    ///
+    /// Source: nfs(5), "Close-to-open cache consistency".
+    is_nfs: bool,
+}
+
+impl FileSystem {
+    fn of(path: &Path) -> Self {
+        let is_nfs = statfs(path).is_ok_and(|system| system.f_type == NFS_SUPER_MAGIC);
+        Self { keeps: keeps(path), is_nfs }
+    }
 }
 
 impl Remembered {
+    fn system(&mut self, path: &Path, device: u64) -> FileSystem {
+        *self.devices.entry(device).or_insert_with(|| FileSystem::of(path))
+    }
+
     /// Where a file's digest is to be looked for and put.
     fn known(&mut self, path: &Path, device: u64) -> (&mut Known, bool) {
-        match *self.devices.entry(device).or_insert_with(|| keeps(path)) {
+        match self.system(path, device).keeps {
             true => (&mut self.kept, true),
             false => (&mut self.passing, false),
         }
@@ -187,7 +209,10 @@ impl FileDigests {
     /// # Errors
     /// Where it can't be read.
     pub fn digest(&self, path: &Path) -> io::Result<Digest> {
-        let meta = fs::metadata(path)?;
+        let mut meta = fs::metadata(path)?;
+        if self.lock().system(path, meta.dev()).is_nfs {
+            meta = fs::File::open(path)?.metadata()?;
+        }
         let identity = Identity::from_metadata(&meta);
         if let Some((known, digest)) = self.lock().known(path, identity.device).0.get(path)
             && *known == identity
