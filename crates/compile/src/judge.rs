@@ -131,7 +131,7 @@ fn admitted(context: &BuildContext<'_>, read: &BTreeSet<(PathBuf, Answer)>) -> V
     };
     let is_read = |dir: &PathBuf| {
         let mut told = read.iter().filter(|(_, answer)| told(answer));
-        told.any(|(path, _)| context.looks.real(path).starts_with(dir))
+        told.any(|(path, _)| path.starts_with(dir) || context.looks.real(path).starts_with(dir))
     };
     dirs.filter(is_read).map(|dir| name_of(&dir)).collect()
 }

@@ -53,7 +53,7 @@ pub fn with_searched<'r>(
 ) -> Places {
     let dirs = compilers.into_iter().flat_map(|process| searched(&process.arguments));
     dirs.filter(|dir| dir.is_absolute())
-        .fold(places, |places, dir| places.with(Place::Readable, looks.real(dir)))
+        .fold(places, |places, dir| places.with_linked(Place::Readable, dir, looks))
 }
 
 /// A directory that a compiler searches for headers by itself, where an include

@@ -187,6 +187,7 @@ impl Places {
             Place::Passed => Place::Outside,
             // By a link that no digest covers.
             Place::Covered if !self.is_covered_name(&ask.path) => Place::Readable,
+            Place::Outside if self.is_linked(&ask.path) => Place::Readable,
             place => place,
         };
         match place {
@@ -221,6 +222,13 @@ impl Places {
         self.closest(path).is_some_and(|(below, place)| {
             place == Place::Covered && !below.components().any(|part| part == Component::ParentDir)
         })
+    }
+
+    /// Whether a path that leads outside is one of a directory that may be read,
+    /// by its own name: links lead out of directories of headers wherever trees
+    /// of links are installed (GNU Stow, Nix, conda).
+    fn is_linked(&self, path: &Path) -> bool {
+        self.below_stage(path).is_none() && self.place(&tidy_path(path)) == Place::Readable
     }
 
     /// What holds a path most closely, and the path as seen from there.

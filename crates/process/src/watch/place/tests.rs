@@ -127,6 +127,33 @@ fn links_from_elsewhere_into_the_toolchain_are_remembered() {
 }
 
 #[test]
+fn links_from_a_directory_that_may_be_read_to_elsewhere_are_remembered() {
+    let outside = "/opt/stow/x/include/x.h";
+    let reads = |path: &str| Reads(path.into());
+    let cases: Vec<(&str, What, Judgement)> = vec![
+        ("/usr/include/x.h", open(READ), Present("/usr/include/x.h".into())),
+        ("/usr/include/x.h", What::Stat, Present("/usr/include/x.h".into())),
+        ("/usr/include/x/../x.h", open(READ), Present("/usr/include/x/../x.h".into())),
+        ("/usr/include/x/../../../opt/x.h", open(READ), reads("/usr/include/x/../../../opt/x.h")),
+        ("/usr/include/hip/x.h", open(READ), reads("/usr/include/hip/x.h")),
+        ("/opt/x.h", open(READ), reads("/opt/x.h")),
+        ("/cache/work/1/src/x.h", open(READ), reads("/cache/work/1/src/x.h")),
+    ];
+    for (path, what, expected) in cases {
+        let what = match what {
+            What::Open { flags, .. } => What::Open { flags, real: Some(outside.into()) },
+            other => other,
+        };
+        let admitted = places().with(Place::Readable, "/cache");
+        let file = Some(FileState { mode: 0o100_644, identity: Identity::new((1, 2), 3, 4, 5) });
+        let ask = Ask { process: 0, path: path.into(), what, error: None, file };
+        assert_eq!(admitted.judge(&ask, Path::new(outside)), [expected], "{path}");
+    }
+    let device = What::Open { flags: READ, real: Some("/proc/1/fd/0".into()) };
+    assert_eq!(judged("/data/x.h", "/proc/1/fd/0", device, File), [reads("/data/x.h")]);
+}
+
+#[test]
 fn what_leaves_the_stage_is_told_as_seen_from_the_sources() {
     let up = "/cache/work/1/src/a/../../../../../etc/hostname";
     let below = PathBuf::from("a/../../../../../etc/hostname");
