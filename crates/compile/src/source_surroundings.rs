@@ -151,6 +151,7 @@ impl StoredDirectories {
             }
             // Above a link or an include directory lies what is above what it leads to.
             let found = match self.find_plain(&at) {
+                Told::Found(TreeEntry { kind: TreeKind::File(_), .. }) => return Told::Absent,
                 Told::Found(entry) => self.path_of(entry.number),
                 told => return told,
             };

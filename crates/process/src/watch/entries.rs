@@ -396,7 +396,16 @@ impl Reader {
             false => absolute(entry.path(entry.first)?)?,
         };
         let (process, error, file) = (state.process, entry.error, entry.file);
-        self.asks.push(Ask { process, path, what, error, file });
+        let mut ask = Ask { process, path, what, error, file };
+        // `a/` and `a/.` are absent where `a` is no directory, as `a/..` is, and
+        // are no other paths than `a` to whoever compares them.
+        if ask.is_absent()
+            && !ask.what.writes()
+            && [&b"/"[..], b"/."].iter().any(|end| entry.first.ends_with(end))
+        {
+            ask.path.push("..");
+        }
+        self.asks.push(ask);
         Ok(())
     }
 

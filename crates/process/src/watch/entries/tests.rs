@@ -86,6 +86,8 @@ fn what_was_asked_comes_back_with_absolute_paths() {
         .opened(99)
         .entry(32, 7, 0, "../x.h", "")
         .failed(2)
+        .entry(33, 7, 0, "x.h/", "")
+        .failed(20)
         .entry(3, 7, 0, "/other", "")
         .entry(33, 7, 0, "/etc", "")
         .entry(65, 7, 0, "a", "b")
@@ -103,12 +105,13 @@ fn what_was_asked_comes_back_with_absolute_paths() {
     let expected = [
         ("/stage/k.cl", false, false),
         ("/stage/../x.h", true, false),
+        ("/stage/x.h/..", true, false),
         ("/etc", false, false),
         ("/other/a", false, true),
     ];
     assert_eq!(asks, expected);
     assert_eq!(record.asks[0].file.unwrap().identity.place().1, 99);
-    assert_eq!(record.asks[3].what, What::Rename("/other/b".into()));
+    assert_eq!(record.asks[4].what, What::Rename("/other/b".into()));
     assert!(record.asks.iter().all(|ask| record.processes[ask.process].class == Class::Compiler));
 }
 
