@@ -364,8 +364,7 @@ fn untold(
         return Ok(None);
     }
     let listed = match fs::read(place.deps_file) {
-        // A name that is no text is none that was seen, either.
-        Ok(text) => depfile_paths(&String::from_utf8_lossy(&text)),
+        Ok(text) => depfile_paths(&text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(FileError::io("read", place.deps_file)(error).into()),
     };

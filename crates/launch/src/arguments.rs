@@ -1,6 +1,7 @@
 //! What a compiler is told by its arguments, and tells by its dependency file.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Language;
@@ -44,47 +45,39 @@ pub(crate) fn deps_arguments(language: Language, file: &Path) -> Vec<OsString> {
 /// The files that a compiler lists as read: the prerequisites of the one rule
 /// in its dependency file.
 #[must_use]
-pub fn depfile_paths(text: &str) -> Vec<PathBuf> {
-    let rule = text.split_once(": ").map_or("", |(_, paths)| paths);
+pub fn depfile_paths(text: &[u8]) -> Vec<PathBuf> {
+    let begin = text.windows(2).position(|two| two == b": ").map_or(text.len(), |at| at + 2);
     let mut paths = Vec::new();
-    let mut current = String::new();
-    let mut letters = rule.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' if letters.peek() == Some(&'\n') => {
-                letters.next();
+    let mut current = Vec::new();
+    let mut bytes = text[begin..].iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match (byte, bytes.peek()) {
+            (b'\\', Some(b'\n')) => {
+                bytes.next();
             }
-            '\\' if matches!(letters.peek(), Some(' ' | '#' | '\\')) => {
-                current.extend(letters.next());
-            }
-            '$' if letters.peek() == Some(&'$') => {
-                letters.next();
-                current.push('$');
-            }
+            (b'\\', Some(b' ' | b'#' | b'\\')) | (b'$', Some(b'$')) => current.extend(bytes.next()),
             // Other white space is part of a name.
-            ' ' | '\n' => {
-                if !current.is_empty() {
-                    paths.push(PathBuf::from(std::mem::take(&mut current)));
-                }
-            }
-            c => current.push(c),
+            (b' ' | b'\n', _) => paths.push(std::mem::take(&mut current)),
+            _ => current.push(byte),
         }
     }
-    if !current.is_empty() {
-        paths.push(PathBuf::from(current));
-    }
-    paths
+    paths.push(current);
+    let named = paths.into_iter().filter(|path| !path.is_empty());
+    named.map(|path| OsString::from_vec(path).into()).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     #[test]
     fn depfiles_are_read_with_their_escapes() {
-        let text = "/w/o: a.cpp /usr/include/x.h \\\n  /opt/a\\ b/c$$.h a\tb.h\n";
+        let text = b"/w/o: a.cpp /usr/include/x.h \\\n  /opt/a\\ b/c$$.h a\tb.h\n";
         let expected = ["a.cpp", "/usr/include/x.h", "/opt/a b/c$.h", "a\tb.h"].map(PathBuf::from);
         assert_eq!(depfile_paths(text), expected);
-        assert!(depfile_paths("").is_empty());
+        assert!(depfile_paths(b"").is_empty());
+        assert_eq!(depfile_paths(b"o: \xff.h")[0].as_os_str().as_bytes(), b"\xff.h");
     }
 }

@@ -239,7 +239,7 @@ impl Recipe {
         }
         let Ok(bytes) = fs::read(scratch.join("pch")) else { return Ok(None) };
         let read: BTreeSet<PathBuf> = asked.read().collect();
-        let listed = fs::read_to_string(scratch.join("d")).map_err(|_| ());
+        let listed = fs::read(scratch.join("d")).map_err(|_| ());
         let Ok(listed) = listed.map(|text| depfile_paths(&text)) else { return Ok(None) };
         let files: BTreeSet<PathBuf> = listed.iter().map(|path| scratch.join(path)).collect();
         if let Some(path) = files.difference(&read).next() {
