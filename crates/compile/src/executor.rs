@@ -2,7 +2,6 @@
 //! the rest goes longest first to a pool of workers.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
