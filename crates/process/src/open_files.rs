@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// some close as many files one by one.
 const MANY: u64 = 1 << 16;
 
-/// Raises how many files this process may have open, to [`MANY`] or as far as
+/// Raises how many files this process may have open, to 65,536 or as far as
 /// everybody may.
 pub fn open_many() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
