@@ -250,8 +250,11 @@ impl<'a> Drivers<'a> {
         });
         match toolchain.is_same_since(&before, key.language, self.looks.digests()) {
             Ok(true) => same.then(|| (general, self.answers(&record, program, &scratch, since))),
-            Ok(false) => self.ask_for(key, command, defines),
-            Err(_) => None,
+            touched => {
+                // Nor does what was compared meanwhile count.
+                self.compared.lock().expect("no panic inside").remove(&kind);
+                touched.ok().and_then(|_| self.ask_for(key, command, defines))
+            }
         }
     }
 

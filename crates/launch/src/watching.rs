@@ -29,7 +29,7 @@ impl ToolchainPlaces {
             let covered = toolchain.covered_paths(language);
             let cover = |all: Places, path: &PathBuf| all.with_linked(Place::Covered, path, looks);
             let places = covered.iter().fold(places, cover);
-            admitted.iter().fold(places, |all, dir| all.with(Place::Readable, looks.real(dir)))
+            admitted.iter().fold(places, |all, dir| all.with_linked(Place::Readable, dir, looks))
         };
         let languages = [Language::Hip, Language::OpenclC, Language::Assembly];
         Self(languages.map(|language| (language, of(language))).into())

@@ -3,9 +3,10 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
@@ -31,11 +32,11 @@ impl WorkDir {
         let parent = fs::canonicalize(&parent)?;
         // Held while sweeping and making, so that no sweep ever sees a
         // directory whose own lock is not taken yet.
-        let gate = File::create(parent.join(LOCK))?;
+        let gate = lock_file(&parent)?;
         lock(&gate, FlockOperation::LockExclusive)?;
         sweep(&parent);
         let dir = tempfile::Builder::new().prefix("build-").tempdir_in(&parent)?;
-        let held = File::create(dir.path().join(LOCK))?;
+        let held = lock_file(dir.path())?;
         lock(&held, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Self { dir, _lock: held })
     }
@@ -45,6 +46,19 @@ impl WorkDir {
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
+}
+
+/// The file by which a directory is locked, which is made if need be: a build may
+/// have been killed between making the two. It is open to be written, without
+/// which NFS locks no file for one alone; a link that somebody put there is none.
+fn lock_file(dir: &Path) -> io::Result<File> {
+    let no_link = OFlags::NOFOLLOW.bits().cast_signed();
+    File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(no_link)
+        .open(dir.join(LOCK))
 }
 
 /// Locks a file, unless its file system has no locks: no sweep takes anything
@@ -60,11 +74,8 @@ fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let dir = entry.path();
-        // To be written, without which NFS locks no file for one alone. It is
-        // missing where a build was killed between making the two.
-        let file = File::create(dir.join(LOCK));
         let taken = |file| flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if file.is_ok_and(taken) {
+        if lock_file(&dir).is_ok_and(taken) {
             tracing::debug!(dir = %dir.display(), "removing what a killed build left");
             fs::remove_dir_all(&dir).ok();
         }
@@ -87,10 +98,14 @@ mod tests {
         fs::create_dir(&young).unwrap();
         // One whose lock can't be asked for.
         let other = cache.path().join("work/other");
-        fs::create_dir_all(other.join(LOCK)).unwrap();
+        fs::create_dir(&other).unwrap();
+        let (outside, link) = (cache.path().join("outside"), other.join(LOCK));
+        fs::write(&outside, "1").unwrap();
+        std::os::unix::fs::symlink(&outside, link).unwrap();
         let second = WorkDir::create(cache.path()).unwrap();
         assert!(living.path().exists() && second.path().exists() && other.exists());
         assert!(!dead.exists() && !young.exists());
+        assert_eq!(fs::read_to_string(outside).unwrap(), "1");
         let path = living.path().to_owned();
         drop(living);
         assert!(!path.exists());

@@ -258,7 +258,8 @@ impl Toolchain {
         };
         if other().all(|(_, then, now)| is_touched(then, now)) {
             let mut last = self.state.lock().expect("no panic inside");
-            let number = last.number + u64::from(!is_same);
+            // Each change counts once, whoever notices it.
+            let number = last.number + u64::from(last.identities != identities);
             let files = self.covered_files(digests);
             if number < MAX_STATES && files.is_ok_and(|files| files == *self.closure_files) {
                 *last = Arc::new(State { since, identities, number });

@@ -44,8 +44,8 @@ const OBJECT: &str = ".gfxpack/o";
 const DEPS: &str = ".gfxpack/d";
 /// What the compilers ask of the file system.
 const RECORD: &str = ".gfxpack/r";
-/// What no source is, beside the directory of the source: no project has one of
-/// that name.
+/// The directory of all that is sent besides sources, beside that of the sources:
+/// `..` in a source leads to it only by this name, which no project has.
 pub(super) const SENT: &str = "gfxpack-sent";
 /// Before the path of a header.
 pub(super) const HEADERS: &str = "gfxpack/gfxpack-sent/sys";

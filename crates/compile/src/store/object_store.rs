@@ -86,7 +86,7 @@ impl ObjectStore {
         for kind in KINDS.into_iter().chain([TEMP]) {
             let dir = store.dir.join(kind);
             create_dir_as_above(&dir).map_err(FileError::io("create", &dir))?;
-            // They may be of several users.
+            // Several users may have made these.
             let below = OF_JOBS.contains(&kind).then(|| fs::read_dir(&dir).ok()).flatten();
             let below = below.into_iter().flatten().flatten().map(|entry| entry.path());
             for dir in below.chain([dir]) {

@@ -397,8 +397,8 @@ impl Reader {
         };
         let (process, error, file) = (state.process, entry.error, entry.file);
         let mut ask = Ask { process, path, what, error, file };
-        // `a/` and `a/.` are absent where `a` is no directory, as `a/..` is, and
-        // are no other paths than `a` to whoever compares them.
+        // `a/` and `a/.` are absent if `a` is a file. Comparing paths ignores what
+        // is behind `a` there, so such a path is kept as `a/..`, which is absent too.
         if ask.is_absent()
             && !ask.what.writes()
             && [&b"/"[..], b"/."].iter().any(|end| entry.first.ends_with(end))

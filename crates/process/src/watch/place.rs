@@ -186,8 +186,8 @@ impl Places {
             Place::Passed if is_dir && !listed && self.dirs.contains_key(real) => Place::Covered,
             Place::Passed => Place::Outside,
             // By a link that no digest covers.
-            Place::Covered if !self.is_covered_name(&ask.path) => Place::Readable,
-            Place::Outside if self.is_linked(&ask.path) => Place::Readable,
+            Place::Covered if !self.has_name_in(Place::Covered, &ask.path) => Place::Readable,
+            Place::Outside if self.has_name_in(Place::Readable, &ask.path) => Place::Readable,
             place => place,
         };
         match place {
@@ -216,19 +216,15 @@ impl Places {
         self.closest(real).map_or(Place::Outside, |(_, place)| place)
     }
 
-    /// Whether a path is one of those that a digest covers by its own name:
-    /// links in it are then among what was hashed.
-    fn is_covered_name(&self, path: &Path) -> bool {
-        self.closest(path).is_some_and(|(below, place)| {
-            place == Place::Covered && !below.components().any(|part| part == Component::ParentDir)
-        })
-    }
-
-    /// Whether a path that leads outside is one of a directory that may be read,
-    /// by its own name: links lead out of directories of headers wherever trees
-    /// of links are installed (GNU Stow, Nix, conda).
-    fn is_linked(&self, path: &Path) -> bool {
-        self.below_stage(path).is_none() && self.place(&tidy_path(path)) == Place::Readable
+    /// Whether a path lies in such a directory by its own name, wherever links
+    /// on the way lead. Those that a digest covers are hashed; out of directories
+    /// of headers they lead wherever trees of links are installed (GNU Stow, Nix,
+    /// conda). Above what a link leads to lies something else.
+    fn has_name_in(&self, wanted: Place, path: &Path) -> bool {
+        self.below_stage(path).is_none()
+            && self.closest(path).is_some_and(|(below, place)| {
+                place == wanted && !below.components().any(|part| part == Component::ParentDir)
+            })
     }
 
     /// What holds a path most closely, and the path as seen from there.
