@@ -1,6 +1,7 @@
 //! Source closures: a kernel source with all it includes, read once, hashed,
 //! and laid out so that the compiler sees the same paths on every machine.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::fs;
@@ -222,24 +223,23 @@ impl SourceSet {
                 if placed.digest == file.digest {
                     continue;
                 }
-                return Err(one_place(staged, other, &found.real, &found.staged));
+                return Err(one_place(staged, other, &found.real, "be", &found.staged));
             }
-            // By another way into its directory, a file includes the same ones. Those that are
-            // found by name lie as they are named.
+            // A directory that is entered by two ways has the same files by both, though `..`
+            // may lead out of the sources by one alone. Names that are looked up have no ways.
             let dir = found.real.parent().and_then(place_of).filter(|_| dirs.is_none());
-            if dir.is_none_or(|dir| {
-                followed.insert((dir, found.real.file_name().map(OsStr::to_owned)))
-            }) {
-                let next = file.includes.iter().filter_map(|it| resolve(it, &found, here, dirs));
-                queue.extend(next);
-            }
+            let name = found.real.file_name().map(OsStr::to_owned);
+            let is_first = dir.is_none_or(|dir| followed.insert((dir, name)));
+            let next =
+                file.includes.iter().filter(|it| is_first || leads_back(Path::new(&it.path)));
+            queue.extend(next.filter_map(|it| resolve(it, &found, here, dirs)));
             placed.insert(found.staged, (found.real, file));
         }
         for (path, (real, _)) in &placed {
             let dirs = path.match_indices('/').map(|(end, _)| &path[..end]);
             if let Some((dir, (other, _))) = dirs.filter_map(|dir| placed.get_key_value(dir)).next()
             {
-                return Err(one_place(staged, other, real, dir));
+                return Err(one_place(staged, other, real, "need", dir));
             }
         }
         Ok(placed)
@@ -260,10 +260,26 @@ impl SourceSet {
     /// What lies among the sources where a compiler looks that runs in the
     /// staged directory: the answer that it would have there.
     pub(crate) fn answer(&self, source: SourceId, below: &Path, digests: &FileDigests) -> Answer {
-        // Found by name, files lie as they are named, from wherever `..` leads to them.
-        let by_name = || self.staged(source, &tidy_path(below)).filter(|_| self.is_by_name(source));
-        let own = self.staged(source, below).or_else(by_name);
-        own.unwrap_or_else(|| self.origins[source.0].answer(below, digests))
+        let Some(below) = self.as_named(source, below) else { return Answer::Absent };
+        let own = self.staged(source, &below);
+        own.unwrap_or_else(|| self.origins[source.0].answer(&below, digests))
+    }
+
+    /// What a path stands for: in sources that are found by name, `..` leads back
+    /// by text, out of every directory of theirs. `None` where it leads out of
+    /// none.
+    pub(crate) fn as_named<'p>(&self, source: SourceId, below: &'p Path) -> Option<Cow<'p, Path>> {
+        if !leads_back(below) || !self.is_by_name(source) {
+            return Some(below.into());
+        }
+        let files = || self.closures[source.0].iter().map(|(path, _)| Path::new(path));
+        let is_dir = |dir: &Path| {
+            let is_own = files().any(|path| path.starts_with(dir) && path != dir);
+            is_own || self.origins[source.0].is_dir(dir)
+        };
+        let mut ways = below.ancestors().filter(|path| path.ends_with(".."));
+        let left = |way: &Path| tidy_path(way.parent().unwrap_or(way));
+        ways.all(|way| is_dir(&left(way))).then(|| tidy_path(below).into())
     }
 
     /// Where a source's files come from.
@@ -274,8 +290,8 @@ impl SourceSet {
     /// Which file or directory among the sources is behind a path. Directories
     /// that sources are found in by name are none.
     pub(crate) fn place(&self, source: SourceId, below: &Path) -> Option<FilePlace> {
-        let origin = &self.origins[source.0];
-        if self.is_by_name(source) && origin.is_dir(below) { None } else { origin.place(below) }
+        let (origin, below) = (&self.origins[source.0], self.as_named(source, below)?);
+        if self.is_by_name(source) && origin.is_dir(&below) { None } else { origin.place(&below) }
     }
 
     /// Whether a source's includes are found by name, so that they are laid out
@@ -392,12 +408,13 @@ fn unreadable(name: &str, reason: &str) -> InputFault {
     )
 }
 
-/// Two files that are found by name would lie where only one can.
-fn one_place(source: &str, one: &Path, other: &Path, place: &str) -> InputFault {
+/// Two files would lie where only one can: they are found by name, or are a
+/// directory and a file.
+fn one_place(source: &str, one: &Path, other: &Path, verb: &str, place: &str) -> InputFault {
     let (one, other) = (one.display(), other.display());
     InputFault::new(
         format!(
-            "failed to lay out source `{source}`: `{one}` and `{other}` would both be `{place}`"
+            "failed to lay out source `{source}`: `{one}` and `{other}` would both {verb} `{place}`"
         ),
         "give one of the two another name",
     )
@@ -593,7 +610,7 @@ mod tests {
         let real = dir.path().join("a.cl");
         let load = SourceSet::default().load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs));
         let told = load.unwrap_err().to_string();
-        assert!(told.contains("one/ck` and `") && told.contains("would both be `ck`"), "{told}");
+        assert!(told.contains("one/ck` and `") && told.contains("would both need `ck`"), "{told}");
     }
 
     #[test]
@@ -608,8 +625,10 @@ mod tests {
         let real = dir.path().join("a.cl");
         let index = set.load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs)).unwrap();
         assert_eq!(paths(&set, index), ["a.cl", "inc/u.h", "v.h"]);
-        let answer = set.answer(index, Path::new("inc/../v.h"), &FileDigests::in_memory());
-        assert_eq!(answer, Answer::File { digest: Digest::of(b"1"), real: None });
+        let answer = |below: &str| set.answer(index, Path::new(below), &FileDigests::in_memory());
+        assert_eq!(answer("inc/../v.h"), Answer::File { digest: Digest::of(b"1"), real: None });
+        // From no directory of theirs, and from a file.
+        assert_eq!(["none/../v.h", "v.h/../v.h"].map(answer), [Answer::Absent, Answer::Absent]);
     }
 
     #[test]
@@ -628,6 +647,20 @@ mod tests {
         assert_eq!(paths(&set, index)[1..], all);
         let stage = Stage::new(&set, index, dir.path().join("stage")).unwrap();
         assert!(stage.dir().join(&all[0]).is_file());
+    }
+
+    #[test]
+    fn what_lies_above_a_directory_is_found_by_any_way_to_it() {
+        let dir = tree(&[
+            ("top/a.cl", "#include <b.h>\n#include \"out/sub/b.h\"\n"),
+            ("far/sub/b.h", "#include \"../c.h\"\n"),
+            ("far/c.h", ""),
+        ]);
+        std::os::unix::fs::symlink("../far", dir.path().join("top/out")).unwrap();
+        let mut set = SourceSet::default();
+        let (real, include) = (dir.path().join("top/a.cl"), [dir.path().join("far/sub")]);
+        let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
+        assert_eq!(paths(&set, index), ["a.cl", "gfxpack-include-0/b.h", "out/c.h", "out/sub/b.h"]);
     }
 
     #[test]

@@ -4,13 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use gfxpack_model::Digest;
 use gfxpack_plan::stored::{Told, Tree, TreeEntry, TreeKind};
-use gfxpack_process::watch::Answer;
+use gfxpack_process::watch::{Answer, is_in_proc};
 use gfxpack_process::{FileDigests, FileError, Identity, is_not_found};
 
 use crate::error::CompileError;
@@ -77,19 +76,14 @@ pub(crate) fn place_of(path: &Path) -> Option<FilePlace> {
     fs::metadata(path).ok().map(|meta| Identity::from_metadata(&meta).place())
 }
 
-/// Whether a path leads to a regular file that is the same to every process:
-/// those of `/proc` are not.
+/// Whether a path leads to a regular file that is the same to every process.
 pub(crate) fn is_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| is_regular(&meta))
 }
 
 fn is_regular(meta: &Metadata) -> bool {
-    meta.is_file() && Some(meta.dev()) != *PROC
+    meta.is_file() && !is_in_proc(meta)
 }
-
-/// The device of `/proc`.
-static PROC: LazyLock<Option<u64>> =
-    LazyLock::new(|| fs::metadata("/proc").ok().map(|meta| meta.dev()));
 
 /// Where files of an include directory are laid out: no source names such a
 /// directory by chance.
@@ -152,6 +146,7 @@ impl StoredDirectories {
             // Above a link or an include directory lies what is above what it leads to.
             let found = match self.find_plain(&at) {
                 Told::Found(TreeEntry { kind: TreeKind::File(_), .. }) => return Told::Absent,
+                Told::Found(TreeEntry { kind: TreeKind::Unknown, .. }) => return Told::Nothing,
                 Told::Found(entry) => self.path_of(entry.number),
                 told => return told,
             };

@@ -136,6 +136,7 @@ impl Stage {
     /// [`CompileError::File`] where it can't be read or written.
     pub(crate) fn add(&self, sources: &SourceSet, below: &Path) -> Result<bool, CompileError> {
         let origin = sources.origin(self.source);
+        let Some(named) = sources.as_named(self.source, below) else { return Ok(true) };
         let way = below.ancestors().map(|path| sources.without_parents(self.source, path));
         let Some(way) = way.collect::<Option<Vec<PathBuf>>>() else {
             // Unless it went meanwhile.
@@ -146,10 +147,10 @@ impl Stage {
         for dir in way.iter().skip(1).rev() {
             self.add_dir(&mut layout, sources, dir)?;
         }
-        let answer = if origin.is_dir(below) {
+        let answer = if origin.is_dir(&named) {
             self.add_dir(&mut layout, sources, &way[0])?;
             Answer::Directory
-        } else if let Some(bytes) = origin.read(below)? {
+        } else if let Some(bytes) = origin.read(&named)? {
             self.add_file(&mut layout, sources, &way[0], &bytes)?
         } else {
             return Ok(true);

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
+use rustix::fs::{PROC_SUPER_MAGIC, statfs};
 
 use super::FileState;
 use super::answer::{Answer, Query};
@@ -195,6 +196,17 @@ impl<'a> Looks<'a> {
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().expect("no panic inside")
     }
+}
+
+/// Whether a file lies in the file system of `/proc`, which is another one to each
+/// process. A `/proc` that is not mounted is a directory like others.
+#[must_use]
+pub fn is_in_proc(file: &Metadata) -> bool {
+    static DEVICE: LazyLock<Option<u64>> = LazyLock::new(|| {
+        let is_mounted = statfs(PROC).is_ok_and(|system| system.f_type == PROC_SUPER_MAGIC);
+        is_mounted.then(|| fs::metadata(PROC).ok().map(|meta| meta.dev())).flatten()
+    });
+    *DEVICE == Some(file.dev())
 }
 
 impl Look {

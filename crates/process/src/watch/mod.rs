@@ -36,7 +36,7 @@ pub use answer::{Answer, Query};
 pub use answers::{Answers, KeptAnswers};
 pub use driver::{driver_places, settle_driver};
 pub use landlock::{landlock_abi, switch_off_landlock};
-pub use looks::Looks;
+pub use looks::{Looks, is_in_proc};
 pub use place::{Judgement, Place, Places, tidy_path};
 pub use record::{Ask, Class, FileState, Process, Record, Unwatched, What};
 pub use settle::{InStage, Settled, settle};
