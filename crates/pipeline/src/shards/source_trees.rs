@@ -4,12 +4,12 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{SourceDirectories, is_store};
 use gfxpack_model::Digest;
 use gfxpack_plan::stored::{SourceTrees, Tree, TreeEntry, TreeKind};
+use gfxpack_process::watch::is_in_proc;
 use gfxpack_process::{Identity, is_not_found};
 
 use crate::cache::ignores_case;
@@ -39,8 +39,6 @@ pub(super) struct Trees {
     named: HashSet<u64>,
     /// The directories that these are in, and those above them.
     first: HashSet<PathBuf>,
-    /// The device of `/proc`.
-    proc: Option<u64>,
     names_left: usize,
     own_numbers: u64,
 }
@@ -57,12 +55,15 @@ impl Trees {
     ) -> Result<Self> {
         let named = origins.clone().flat_map(SourceDirectories::named_files);
         let first = named.flat_map(Path::ancestors).map(Path::to_owned).collect();
-        let proc = fs::metadata("/proc").ok().map(|meta| meta.dev());
-        let mut all = Self { first, proc, names_left: limits.names, ..Self::default() };
-        // Whatever else lies beside the sources, compilers search these.
+        let mut all = Self { first, names_left: limits.names, ..Self::default() };
+        // Whatever else lies beside the sources, compilers search these, which leave
+        // something for the others.
+        let left = limits.names / 4;
+        all.names_left -= left;
         for dir in origins.clone().flat_map(|origin| &origin.include_dirs) {
             all.tree(dir, apart);
         }
+        all.names_left += left;
         for origin in origins {
             let root = all.tree(&origin.root, apart);
             let dirs = origin.include_dirs.iter();
@@ -105,7 +106,10 @@ impl Trees {
             };
             self.names_left -= names.len();
             let has_letter = |name: &str| name.contains(|c: char| c.is_ascii_alphabetic());
-            let one = names.iter().find(|(name, _)| has_letter(name));
+            let has_link = |name: &str| {
+                names.iter().any(|(other, is_link)| *is_link && other.eq_ignore_ascii_case(name))
+            };
+            let one = names.iter().find(|(name, _)| has_letter(name) && !has_link(name));
             if one.is_some_and(|(name, _)| ignores_case(&top.join(&dir).join(name))) {
                 let folded = |entry: &mut TreeEntry| entry.kind = TreeKind::IgnoresCase;
                 tree.entries.entry(dir.clone()).and_modify(folded);
@@ -117,7 +121,7 @@ impl Trees {
                     // A link to nothing.
                     Err(error) if is_not_found(&error) => continue,
                     // Among others, what changes from one process to the next.
-                    other => other.ok().filter(|meta| Some(meta.dev()) != self.proc),
+                    other => other.ok().filter(|meta| !is_in_proc(meta)),
                 };
                 let number = meta.as_ref().map(|meta| self.number(meta));
                 let loops = is_link && number.is_some_and(|number| is_above(&tree, &dir, number));
@@ -339,7 +343,10 @@ mod tests {
     fn a_name_in_other_letters_is_not_absent_where_case_is_ignored() {
         let files = ["include/a", "top/1", "top/a", "top/dir/k.cl"];
         // As on a file system that ignores case.
-        let change = |dir: &Path| symlink("a", dir.join("top/A")).unwrap();
+        let change = |dir: &Path| {
+            fs::hard_link(dir.join("top/a"), dir.join("top/A")).unwrap();
+            symlink("a", dir.join("include/A")).unwrap();
+        };
         let [root, include] = trees(100, &files, change);
         let kinds = ["", "dir"].map(|dir| root.entries[dir].kind);
         assert_eq!(kinds, [TreeKind::IgnoresCase, TreeKind::Directory]);

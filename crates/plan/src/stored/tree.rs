@@ -103,7 +103,8 @@ impl Tree {
         for part in path.components() {
             match (part, entry.kind) {
                 (Component::CurDir, _) => continue,
-                (_, TreeKind::File(_) | TreeKind::Unknown) => return Told::Nothing,
+                (_, TreeKind::File(_)) => return Told::Absent,
+                (_, TreeKind::Unknown) => return Told::Nothing,
                 (Component::Normal(name), kind) => {
                     let Some(name) = name.to_str() else { return Told::Nothing };
                     if !at.is_empty() {
@@ -138,8 +139,8 @@ impl Tree {
         self.entries.keys().any(|key| key.eq_ignore_ascii_case(path))
     }
 
-    /// The path of a directory, by its number: one that passes no link, else one
-    /// that is no link itself, so that its parent is what `..` leads to.
+    /// The path of a directory, by its number: the only one that passes no link,
+    /// else one that is no link itself, so that its parent is what `..` leads to.
     #[must_use]
     pub fn path_of(&self, number: u64) -> Option<&str> {
         let has_link = |path: &str| {
@@ -147,8 +148,13 @@ impl Tree {
             ancestors.filter_map(|path| self.entries.get(path)).any(|entry| entry.is_link)
         };
         let mut named = self.entries.iter().filter(|(_, it)| it.number == number && !it.is_link);
-        let first = named.clone().next();
-        named.find(|(path, _)| !has_link(path)).or(first).map(|(path, _)| path.as_str())
+        let mut plain = named.clone().filter(|(path, _)| !has_link(path));
+        let found = match (plain.next(), plain.next()) {
+            // Mounted at two places, it has two directories above it.
+            (Some(_), Some(_)) => None,
+            (one, _) => one.or_else(|| named.next()),
+        };
+        found.map(|(path, _)| path.as_str())
     }
 }
 
@@ -179,13 +185,19 @@ mod tests {
         let tree = Tree { entries: entries.into() };
         let path_of = [4, 5, 8].map(|number| tree.path_of(number));
         assert_eq!(path_of, [Some("sub/deep"), None, Some("out/in")]);
+        let mounted = tree.entries.iter().map(|(path, entry)| match path.as_str() {
+            "out" => (path.clone(), TreeEntry { number: 4, is_link: false, ..entry.clone() }),
+            _ => (path.clone(), entry.clone()),
+        });
+        let mounted = Tree { entries: mounted.collect() };
+        assert_eq!([4, 6].map(|number| mounted.path_of(number)), [None, Some("sub")]);
         let find = |path: &str| tree.find(Path::new(path));
         for path in ["a.h", "./a.h", "sub/b.h", "big", ""] {
             assert!(matches!(find(path), Told::Found(_)), "{path}");
         }
         assert_eq!(find("sub/self/self/b.h"), find("sub/b.h"));
         assert_eq!((find("sub/self/top"), find("sub/top/a.h")), (find(""), find("a.h")));
-        for path in ["x.h", "link/x.h", "x/y/z.h", "sub/top/x.h"] {
+        for path in ["x.h", "link/x.h", "x/y/z.h", "sub/top/x.h", "a.h/x"] {
             assert_eq!(find(path), Told::Absent, "{path}");
         }
         let mut folded = tree.clone();
@@ -196,7 +208,7 @@ mod tests {
         assert_eq!((find("A.h"), find_folded("A.h")), (Told::Absent, Told::Nothing));
         assert_eq!((find_folded("x.h"), find_folded("\u{e9}.h")), (Told::Absent, Told::Nothing));
         assert_eq!((find("Out/x.h"), find_folded("Out/x.h")), (Told::Absent, Told::Nothing));
-        for path in ["../x.h", "sub/x.h", "sub/self/x.h", "sub/../a.h", "big/x.h", "a.h/x"] {
+        for path in ["../x.h", "sub/x.h", "sub/self/x.h", "sub/../a.h", "big/x.h"] {
             assert_eq!(find(path), Told::Nothing, "{path}");
         }
     }
