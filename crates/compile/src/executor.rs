@@ -132,7 +132,7 @@ impl Executor<'_> {
         if to_run.is_empty() {
             return Ok(summary);
         }
-        // Each compiler's server takes four, and its record one.
+        // Each compiler's server takes four open files, and its record one.
         open_many();
         let mut results = Results {
             executor: self,

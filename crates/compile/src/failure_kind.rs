@@ -96,8 +96,8 @@ impl fmt::Display for FailureKind {
                 write!(
                     f,
                     "it looks for `{}`, which the stored plan does not hold: build it without \
-                     one, or store the plan with a larger --carry, or with fewer than 50,000 \
-                     names below the directories of its sources",
+                     one, or store the plan with a larger --carry, or where fewer than \
+                     50,000 files lie beside its sources",
                     path.display()
                 )
             }

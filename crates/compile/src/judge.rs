@@ -125,15 +125,17 @@ pub(crate) fn judge(
 /// Names of the directories that the user admitted and from which files or
 /// names were read.
 fn admitted(context: &BuildContext<'_>, read: &BTreeSet<(PathBuf, Answer)>) -> Vec<Digest> {
-    let dirs = context.admitted.iter().map(|dir| context.looks.real(dir));
+    let dirs = context.admitted.iter().map(|dir| (dir, context.looks.real(dir)));
     let told = |answer: &Answer| {
         !matches!(answer, Answer::Absent | Answer::Directory | Answer::LinkedDirectory(_))
     };
-    let is_read = |dir: &PathBuf| {
+    // By its name, by which a link may lead out of it, or by where it is.
+    let is_read = |(dir, real): &(&PathBuf, PathBuf)| {
+        let is_in = |path: &Path| [dir.as_path(), real].iter().any(|dir| path.starts_with(dir));
         let mut told = read.iter().filter(|(_, answer)| told(answer));
-        told.any(|(path, _)| path.starts_with(dir) || context.looks.real(path).starts_with(dir))
+        told.any(|(path, _)| is_in(path) || is_in(&context.looks.real(path)))
     };
-    dirs.filter(is_read).map(|dir| name_of(&dir)).collect()
+    dirs.filter(is_read).map(|(_, real)| name_of(&real)).collect()
 }
 
 /// What the records of a run say together.

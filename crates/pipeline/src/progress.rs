@@ -104,7 +104,7 @@ pub enum Event<'a> {
         /// Whether it lies there.
         unchanged: bool,
     },
-    /// The build is over. What was compiled is kept.
+    /// The build is over.
     BuildEnded,
     /// A line that a CI service reads from the log.
     Annotation(&'a str),

@@ -261,11 +261,15 @@ impl FileDigests {
     pub fn save(&self) {
         let mut remembered = self.lock();
         let (Some(file), true) = (&self.file, remembered.changed) else { return };
-        // A map's order is another one in each run.
+        let Remembered { kept, devices, .. } = &mut *remembered;
+        // A map's order is another one in each run. What this run did not look at may
+        // be a server that is down.
         let mut looked = 0;
-        remembered.kept.retain(|path, _| {
-            looked += 1;
-            looked > LOOKED_FOR || !fs::metadata(path).is_err_and(|error| is_not_found(&error))
+        kept.retain(|path, (identity, _)| {
+            let is_known = devices.contains_key(&identity.device);
+            looked += usize::from(is_known);
+            let is_gone = || fs::metadata(path).is_err_and(|error| is_not_found(&error));
+            !is_known || looked > LOOKED_FOR || !is_gone()
         });
         let written = serde_json::to_vec(&remembered.kept)
             .map_err(io::Error::from)

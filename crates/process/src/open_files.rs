@@ -6,8 +6,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// some close as many files one by one.
 const MANY: u64 = 1 << 16;
 
-/// Raises how many files this process may have open, to 65,536 or as far as
-/// everybody may.
+/// Raises how many files this process may have open, to the hard limit,
+/// 65,536 at most.
 pub fn open_many() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(MANY, |maximum| maximum.min(MANY));

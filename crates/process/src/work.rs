@@ -73,6 +73,10 @@ fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
 /// Removes what killed builds left: directories whose lock nobody holds.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        // Nobody makes links there.
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
         let dir = entry.path();
         let taken = |file| flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
         if lock_file(&dir).is_ok_and(taken) {

@@ -27,7 +27,7 @@ const HIP_HEADERS: &str = "include/hip";
 /// The bits of a mode that say what a file is.
 const FILE_TYPE: u32 = 0o170_000;
 
-/// So often may other programs change links or modes of a toolchain's files
+/// How often other programs may change links or modes of a toolchain's files
 /// during a build.
 const MAX_STATES: u64 = 1000;
 
@@ -250,7 +250,10 @@ impl Toolchain {
         let is_same = other().next().is_none();
         // Times do not tell one that had just changed from what it became then.
         let is_fresh = |it: Identity| it.is_fresh(before.since);
-        if is_same && !before.identities.iter().any(|(_, then)| then.is_some_and(is_fresh)) {
+        let fresh = |(path, then, _): (&PathBuf, &Option<Identity>, _)| {
+            decides(path) && then.is_some_and(is_fresh)
+        };
+        if is_same && !both.clone().any(fresh) {
             return Ok(true);
         }
         let is_touched = |then: &Option<Identity>, now: &Option<Identity>| {

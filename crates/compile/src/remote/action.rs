@@ -11,7 +11,7 @@
 //! ```
 //!
 //! All lies below one directory since workers may lay the tree over a root
-//! with a `lib` of its own, as a source may have one beside it: neither is taken
+//! with a `lib` of its own, and a source may have one beside it: neither is taken
 //! for what was sent. Headers keep their paths because these show in objects (`__FILE__`, debug
 //! information); what stands before them is mapped away.
 

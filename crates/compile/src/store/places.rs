@@ -20,7 +20,7 @@ pub(crate) const COMMANDS: &str = "commands";
 /// Directories whose files may go: each can be made again.
 pub(super) const KINDS: [&str; 6] =
     ["objects", "refusals", "answers", "history", HEADERS, COMMANDS];
-/// Those of them that are named by a job, and end with what it was made for.
+/// Those of them whose files are named by a job, and end with a description of it.
 pub(super) const OF_JOBS: [&str; 2] = ["objects", "refusals"];
 
 /// Where files are written before they get their names.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use gfxpack_compile::{Cancel, SourceSet, StoredContent};
 use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId, relative_path};
@@ -151,15 +151,19 @@ fn write_trees(dir: &Path, sources: &SourceSet, cache: &Cache, carry: u64) -> Re
     Ok(trees)
 }
 
-/// Paths above a directory that its files name, as written there, and at which
-/// nothing is.
+/// Paths above a directory that its files name, as compilers ask for them, and at
+/// which nothing is.
 fn absent_above(root: &Path, files: &[(&str, &[u8])]) -> Vec<String> {
     // A compiler does not look where another language's text names a file.
     let named = files.iter().flat_map(|(_, text)| include::scan(text, Language::Assembly));
     let above = named.filter(|it| relative_path::join("", &it.path).is_none()).map(|it| it.path);
     let is_absent =
         |path: &String| root.join(path).metadata().is_err_and(|error| is_not_found(&error));
-    above.filter(is_absent).collect::<BTreeSet<String>>().into_iter().collect()
+    let asked = |path: String| {
+        let steps = Path::new(&path).components().filter(|step| *step != Component::CurDir);
+        Some(steps.collect::<PathBuf>().to_str()?.to_owned())
+    };
+    above.filter(is_absent).filter_map(asked).collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 impl Stored {

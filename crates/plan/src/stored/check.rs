@@ -31,10 +31,15 @@ pub(super) fn check<A>(header: &Header<A>) -> Result<(), StoredError> {
         return Err(damaged("it refers to what is not in it"));
     }
     if let Some(source) = header.sources.iter().find(|source| !is_sound(source)) {
-        return Err(damaged(&format!("the paths of source `{}` are none", source.name)));
+        return Err(damaged(&format!(
+            "source `{}` has a path that leads out of it, or is not in plain form",
+            source.name
+        )));
     }
     if !header.trees.iter().all(|tree| tree.entries.keys().all(|path| is_plain(path))) {
-        return Err(damaged("its trees have paths that are none"));
+        return Err(damaged(
+            "its trees have a path that leads out of them, or is not in plain form",
+        ));
     }
     match header.groups.iter().find(|group| !has_own_arguments(header, group)) {
         Some(Group { kernel_name, .. }) => Err(damaged(&format!(
@@ -54,14 +59,14 @@ fn is_plain(path: &str) -> bool {
 fn is_sound(source: &Source) -> bool {
     let Source { main, include_dirs, files, .. } = source;
     let is_below = |path: &str| is_plain(path) && !path.is_empty();
-    let is_first = |other: &String, digest| {
+    let is_earlier = |other: &String, digest| {
         files.iter().any(|file| file.path == *other && file.digest == digest)
     };
     files.is_sorted_by(|a, b| a.path < b.path)
         && files.iter().all(|file| {
             let same = file.same_as.as_ref();
             is_below(&file.path)
-                && same.is_none_or(|other| *other < file.path && is_first(other, file.digest))
+                && same.is_none_or(|other| *other < file.path && is_earlier(other, file.digest))
         })
         && files.iter().any(|file| file.path == *main)
         && include_dirs.iter().all(|dir| dir == "." || is_below(dir))

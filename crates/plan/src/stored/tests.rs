@@ -51,7 +51,10 @@ fn nothing_that_leads_out_of_the_sources_or_is_another_argument_is_read() {
     };
     for path in ["../a.cpp", "/a.cpp", "d/../../a.cpp", "d//a.cpp", "./a.cpp", "-a.cpp", "@a", ""] {
         let in_source = |change: &dyn Fn(&mut Source)| {
-            check(&|header| change(&mut header.sources[0]), "the paths of source `a.cpp` are none");
+            check(
+                &|header| change(&mut header.sources[0]),
+                "source `a.cpp` has a path that leads out",
+            );
         };
         in_source(&|source| {
             source.main = path.to_owned();
@@ -65,7 +68,7 @@ fn nothing_that_leads_out_of_the_sources_or_is_another_argument_is_read() {
                 let entry = TreeEntry { number: 0, kind, is_link: false };
                 header.trees[0].entries.insert(path.to_owned(), entry);
             };
-            check(&tree, "its trees have paths that are none");
+            check(&tree, "its trees have a path that leads out");
         }
     }
     let second = |path: &str, text: &[u8]| StagedFile {
@@ -75,9 +78,9 @@ fn nothing_that_leads_out_of_the_sources_or_is_another_argument_is_read() {
     };
     for (second, expected) in [
         (second("d/b.h", b"text"), "failed to find job"),
-        (second("d/b.h", b"other"), "paths of source"),
-        (second("d/a.cpp", b"text"), "paths of source"),
-        (second("c.h", b"text"), "paths of source"),
+        (second("d/b.h", b"other"), "has a path that leads out"),
+        (second("d/a.cpp", b"text"), "has a path that leads out"),
+        (second("c.h", b"text"), "has a path that leads out"),
     ] {
         check(&|header| header.sources[0].files.push(second.clone()), expected);
     }

@@ -58,8 +58,8 @@ pub struct SourceTrees {
     /// Those of the source's own files, in their order: a tree may lack them, or
     /// have another file at their paths.
     pub files: Vec<u64>,
-    /// Paths above the root that the source's text names, as written there, and
-    /// at which nothing is: an assembler looks there first.
+    /// Paths above the root that the source's text names, without `.`, and at
+    /// which nothing is: an assembler looks there first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<String>,
 }

@@ -1,0 +1,331 @@
+//! Sources, their closures, and how they are laid out.
+
+use super::*;
+use crate::stage::Stage;
+
+fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    dir
+}
+
+fn paths(set: &SourceSet, index: SourceId) -> Vec<&str> {
+    set.sources()[index.0].files.iter().map(|file| file.path.as_str()).collect()
+}
+
+#[test]
+fn a_manifests_closure_keeps_its_layout() {
+    let dir = tree(&[
+        (
+            "cl/a.cl",
+            "#include \"b.h\"\n#include \"../common/c.h\"\n#include <t.h>\n#include <vector>\n",
+        ),
+        ("cl/b.h", "#include \"t.h\"\n"),
+        ("common/c.h", ""),
+        ("include/t.h", ""),
+        ("include/unused.h", ""),
+    ]);
+    let mut set = SourceSet::default();
+    let include = [dir.path().join("none"), dir.path().join("include")];
+    let real = dir.path().join("cl/a.cl");
+    let index = set.load(&real, "cl/a.cl", Language::OpenclC, &include, None).unwrap();
+    assert_eq!(paths(&set, index), ["cl/a.cl", "cl/b.h", "common/c.h", "gfxpack-include-1/t.h"]);
+    assert_eq!(set.sources()[index.0].include_dirs, ["gfxpack-include-1"]);
+    let stage = tempfile::tempdir().unwrap();
+    set.stage(index, stage.path()).unwrap();
+    assert!(stage.path().join("gfxpack-include-1/t.h").is_file());
+}
+
+#[test]
+fn no_directory_of_a_source_has_the_name_of_a_laid_out_one() {
+    let dir = tree(&[
+        ("a.cl", ""),
+        ("include/x.h", ""),
+        ("gfxpack-include-0/x.h", ""),
+        ("gfxpack-include-1/x.h", ""),
+    ]);
+    let load = |include: &[&str]| {
+        let include: Vec<PathBuf> = include.iter().map(|name| dir.path().join(name)).collect();
+        let real = dir.path().join("a.cl");
+        SourceSet::default().load(&real, "a.cl", Language::OpenclC, &include, None)
+    };
+    assert!(load(&[]).is_ok() && load(&["gfxpack-include-0"]).is_ok());
+    let taken = load(&["include"]).unwrap_err().to_string();
+    assert!(taken.contains("/gfxpack-include-0` has the name that gfxpack lays"), "{taken}");
+}
+
+#[test]
+fn bare_names_are_found_below_and_lie_flat() {
+    let dir = tree(&[
+        ("x/a.cpp", "#include \"u.hpp\"\n#include <hip/hip_runtime.h>\n"),
+        ("x/inc/u.hpp", "#include \"v.hpp\""),
+        ("y/inc/v.hpp", "1"),
+        ("x/inc/deep/v.hpp", "2"),
+        (".git/u.hpp", "3"),
+    ]);
+    let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
+    let real = dirs.find("a.cpp").unwrap().unwrap();
+    let mut set = SourceSet::default();
+    let index = set.load(real, "a.cpp", Language::Hip, &[], Some(&dirs)).unwrap();
+    assert_eq!(paths(&set, index), ["a.cpp", "u.hpp", "v.hpp"]);
+    assert_eq!(set.sources()[index.0].include_dirs, ["."]);
+    let nearer = &set.sources()[index.0].files[2];
+    assert_eq!(nearer.digest, Digest::of(b"2"), "the nearer of two is taken");
+    assert_eq!(dirs.find("none.cl").unwrap(), None);
+    assert!(matches!(dirs.find("v.hpp"), Err(fault) if fault.no_source));
+}
+
+#[test]
+fn cycles_end_and_the_way_up_from_a_link_is_left_to_the_compiler() {
+    let dir = tree(&[
+        ("other/deep/k.cl", "#include \"../c.h\"\n"),
+        ("other/c.h", ""),
+        ("proj/c.h", "#include \"c.h\"\n#include \"./d/../c.h\"\n"),
+        ("proj/d/k.cl", "#include \"../c.h\"\n"),
+    ]);
+    std::os::unix::fs::symlink("../other/deep", dir.path().join("proj/k")).unwrap();
+    let mut set = SourceSet::default();
+    for (name, expected) in [("d/k.cl", &["c.h", "d/k.cl"][..]), ("k/k.cl", &["k/k.cl"])] {
+        let real = dir.path().join("proj").join(name);
+        let index = set.load(&real, name, Language::OpenclC, &[], None).unwrap();
+        assert_eq!(paths(&set, index), expected);
+    }
+}
+
+#[test]
+fn other_include_directories_are_another_closure() {
+    let dir = tree(&[("a.cl", "#include <x.h>\n"), ("one/x.h", "1"), ("two/x.h", "2")]);
+    let mut set = SourceSet::default();
+    let real = dir.path().join("a.cl");
+    let mut load = |include: &str| {
+        let include = [dir.path().join(include)];
+        set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap()
+    };
+    let (first, second) = (load("one"), load("two"));
+    assert_eq!(first, load("one"));
+    assert_ne!(set.sources()[first.0].digest(), set.sources()[second.0].digest());
+}
+
+#[test]
+fn a_file_has_no_place_where_another_one_needs_a_directory() {
+    let dir = tree(&[
+        ("a.cl", "#include \"ck\"\n#include \"ck/x.h\"\n"),
+        ("one/ck", ""),
+        ("two/ck/x.h", ""),
+    ]);
+    let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
+    let real = dir.path().join("a.cl");
+    let load = SourceSet::default().load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs));
+    let told = load.unwrap_err().to_string();
+    assert!(told.contains("one/ck` and `") && told.contains("would both need `ck`"), "{told}");
+}
+
+#[test]
+fn a_way_up_in_files_that_are_found_by_name_is_theirs() {
+    let dir = tree(&[
+        ("a.cl", "#include \"inc/u.h\"\n"),
+        ("lib/inc/u.h", "#include \"../v.h\"\n"),
+        ("lib/v.h", "1"),
+    ]);
+    let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
+    let mut set = SourceSet::default();
+    let real = dir.path().join("a.cl");
+    let index = set.load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs)).unwrap();
+    assert_eq!(paths(&set, index), ["a.cl", "inc/u.h", "v.h"]);
+    let answer = |below: &str| set.answer(index, Path::new(below), &FileDigests::in_memory());
+    assert_eq!(answer("inc/../v.h"), Answer::File { digest: Digest::of(b"1"), real: None });
+    // From no directory of theirs, and from a file.
+    assert_eq!(["none/../v.h", "v.h/../v.h"].map(answer), [Answer::Absent, Answer::Absent]);
+}
+
+#[test]
+fn a_directory_that_leads_to_itself_is_read_once() {
+    let dir = tree(&[
+        ("a.cl", "#include <lib/x.h>\n"),
+        ("include/x.h", "#include \"lib/y.h\"\n"),
+        ("include/y.h", "#include \"lib/x.h\"\n"),
+    ]);
+    std::os::unix::fs::symlink(".", dir.path().join("include/lib")).unwrap();
+    let mut set = SourceSet::default();
+    let (real, include) = (dir.path().join("a.cl"), [dir.path().join("include")]);
+    let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
+    let below = |rest: &str| format!("gfxpack-include-0/lib/{rest}");
+    let all = ["lib/lib/x.h", "lib/y.h", "x.h"].map(below);
+    assert_eq!(paths(&set, index)[1..], all);
+    let stage = Stage::new(&set, index, dir.path().join("stage")).unwrap();
+    assert!(stage.dir().join(&all[0]).is_file());
+}
+
+#[test]
+fn what_lies_above_a_directory_is_found_by_any_way_to_it() {
+    let dir = tree(&[
+        ("top/a.cl", "#include <b.h>\n#include \"out/sub/b.h\"\n"),
+        ("far/sub/b.h", "#include \"../c.h\"\n"),
+        ("far/c.h", ""),
+    ]);
+    std::os::unix::fs::symlink("../far", dir.path().join("top/out")).unwrap();
+    let mut set = SourceSet::default();
+    let (real, include) = (dir.path().join("top/a.cl"), [dir.path().join("far/sub")]);
+    let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
+    assert_eq!(paths(&set, index), ["a.cl", "gfxpack-include-0/b.h", "out/c.h", "out/sub/b.h"]);
+}
+
+#[test]
+fn what_each_process_has_of_its_own_is_no_source() {
+    let dir = tree(&[("a.s", ".incbin \"args\"\n")]);
+    std::os::unix::fs::symlink("/proc/self/cmdline", dir.path().join("args")).unwrap();
+    let mut set = SourceSet::default();
+    let real = dir.path().join("a.s");
+    let index = set.load(&real, "a.s", Language::Assembly, &[], None).unwrap();
+    assert_eq!(paths(&set, index), ["a.s"]);
+    let answer = set.answer(index, Path::new("args"), &FileDigests::in_memory());
+    assert_eq!(answer, Answer::Other);
+}
+
+#[test]
+fn equal_files_may_share_a_place() {
+    let dir = tree(&[
+        ("x/a.cl", "#include \"u.h\"\n#include \"w.h\"\n"),
+        ("x/u.h", "same"),
+        ("x/sub/u.h", "same"),
+        ("x/sub/w.h", "#include \"u.h\"\n"),
+    ]);
+    let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
+    let mut set = SourceSet::default();
+    let real = dir.path().join("x/a.cl");
+    let index = set.load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs)).unwrap();
+    assert_eq!(paths(&set, index), ["a.cl", "u.h", "w.h"]);
+}
+
+#[test]
+fn each_language_has_its_own_includes_of_one_file() {
+    let dir = tree(&[
+        ("a.cl", "#include \"c.inc\"\n"),
+        ("b.s", ".include \"c.inc\"\n"),
+        ("c.inc", "// .include \"d.inc\"\n"),
+        ("d.inc", ""),
+    ]);
+    let mut set = SourceSet::default();
+    for (name, language) in [("a.cl", Language::OpenclC), ("b.s", Language::Assembly)] {
+        set.load(&dir.path().join(name), name, language, &[], None).unwrap();
+    }
+    assert_eq!(paths(&set, SourceId(0)), ["a.cl", "c.inc"]);
+    assert_eq!(paths(&set, SourceId(1)), ["b.s", "c.inc", "d.inc"]);
+}
+
+#[test]
+fn stored_closures_are_those_that_were_loaded_and_no_others() {
+    let dir = tree(&[("a.cl", "#include <x.h>\n"), ("i/x.h", "1")]);
+    let mut set = SourceSet::default();
+    let include = [dir.path().join("i")];
+    let real = dir.path().join("a.cl");
+    let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
+    let stored = tempfile::tempdir().unwrap();
+    let file = |dir: &Path, digest: Digest| dir.join(digest.to_string());
+    for (_, text) in set.files(index) {
+        fs::write(file(stored.path(), Digest::of(text)), text).unwrap();
+    }
+    let entry = |number, kind| TreeEntry { number, kind, is_link: false };
+    let other_name = entry(1, TreeKind::File(Digest::of(b"1")));
+    let entries = [("", entry(2, TreeKind::Directory)), ("x.h", other_name)];
+    let entries = entries.map(|(path, entry)| (path.to_owned(), entry)).into();
+    let trees = [Tree { entries }, Tree::default()];
+    let absent = vec!["../x.h".to_owned()];
+    let origin = SourceTrees { root: 0, include_dirs: vec![1], files: vec![0, 1], absent };
+    let trees = (&trees[..], &[origin][..]);
+    let content = StoredContent { dir: stored.path().to_owned(), file };
+    let again = SourceSet::of_stored(set.sources(), trees, |_| true, &content).unwrap();
+    assert_eq!(again.files(index), set.files(index));
+    assert_eq!(again.closure_size(index), set.closure_size(index));
+    // No tree has `gfxpack-include-0/x.h`, which has another name in one.
+    let place = |below: &str| again.place(index, Path::new(below)).unwrap();
+    assert!(
+        place("gfxpack-include-0/x.h") == place("x.h")
+            && place("gfxpack-include-0/x.h") != place("a.cl")
+    );
+    let is_absent = |below| SourceFiles::is_absent(&again, index, Path::new(below));
+    assert!(is_absent("../x.h") && !is_absent("../y.h"));
+    let is_dir = |below: &str| SourceFiles::is_dir(&again, index, Path::new(below));
+    assert!(is_dir("") && !is_dir("x.h") && !is_dir("gfxpack-include-0/x.h"));
+    let wrong = StoredContent { file: |dir, _| dir.join("other"), ..content.clone() };
+    fs::write(stored.path().join("other"), "2").unwrap();
+    let other = SourceSet::of_stored(set.sources(), trees, |_| true, &wrong);
+    assert!(matches!(other, Err(CompileError::ForeignSource(_))));
+}
+
+#[test]
+fn what_a_text_does_not_tell_is_found_where_a_compiler_looks() {
+    let dir = tree(&[("k/a.cl", "asm(\".incbin NAME\");"), ("k/bits", "1"), ("i/d.inc", "2")]);
+    let mut set = SourceSet::default();
+    let include = [dir.path().join("i")];
+    let real = dir.path().join("k/a.cl");
+    let index = set.load(&real, "k/a.cl", Language::OpenclC, &include, None).unwrap();
+    let digests = FileDigests::in_memory();
+    let answer = |below: &str| set.answer(index, Path::new(below), &digests);
+    let file = |text: &[u8]| Answer::File { digest: Digest::of(text), real: None };
+    assert_eq!(answer("k/bits"), file(b"1"));
+    assert_eq!(answer("gfxpack-include-0/d.inc"), file(b"2"));
+    assert_eq!(answer("gfxpack-include-0"), Answer::Directory);
+    assert_eq!(answer("gfxpack-include-0/gone"), Answer::Absent);
+    assert_eq!(answer("k/../k/bits"), file(b"1"));
+}
+
+#[test]
+fn one_file_under_two_names_stays_one() {
+    let dir = tree(&[
+        ("a.cl", "#include \"x.h\"\n#include \"y.h\"\n#include \"z.h\"\n"),
+        ("x.h", "#pragma once\n"),
+        ("z.h", "#pragma once\n"),
+    ]);
+    std::os::unix::fs::symlink("x.h", dir.path().join("y.h")).unwrap();
+    let mut set = SourceSet::default();
+    let real = dir.path().join("a.cl");
+    let index = set.load(&real, "a.cl", Language::OpenclC, &[], None).unwrap();
+    let files = &set.sources()[index.0].files;
+    let same: Vec<_> = files.iter().map(|file| file.same_as.as_deref()).collect();
+    assert_eq!(same, [None, None, Some("x.h"), None]);
+    let stage = tempfile::tempdir().unwrap();
+    set.stage(index, stage.path()).unwrap();
+    let place = |name: &str| place_of(&stage.path().join(name)).unwrap();
+    assert!(place("x.h") == place("y.h") && place("x.h") != place("z.h"));
+}
+
+#[test]
+fn a_file_that_is_written_between_being_read_under_two_names_is_two() {
+    let dir = tree(&[
+        ("a.cl", "#include \"x.h\"\n"),
+        ("b.cl", "#include \"x.h\"\n#include \"y.h\"\n"),
+        ("x.h", "1"),
+    ]);
+    let path = |name: &str| dir.path().join(name);
+    fs::hard_link(path("x.h"), path("y.h")).unwrap();
+    let mut set = SourceSet::default();
+    let mut load = |name| set.load(&path(name), name, Language::OpenclC, &[], None).unwrap();
+    load("a.cl");
+    fs::write(path("y.h"), "2").unwrap();
+    let index = load("b.cl");
+    let stage = tempfile::tempdir().unwrap();
+    set.stage(index, stage.path()).unwrap();
+    let laid_out = |name: &str| fs::read_to_string(stage.path().join(name)).unwrap();
+    assert_eq!(["x.h", "y.h"].map(laid_out), ["1", "2"]);
+}
+
+#[test]
+fn a_missing_source_is_a_problem_and_what_leads_out_is_left_to_the_compiler() {
+    let dir = tree(&[("d/a.cl", "")]);
+    let mut set = SourceSet::default();
+    let gone = dir.path().join("gone.cl");
+    assert!(set.load(&gone, "gone.cl", Language::OpenclC, &[], None).is_err());
+    let dir = tree(&[("d/a.cl", "#include \"../b.h\"\n"), ("b.h", "")]);
+    let real = dir.path().join("d/a.cl");
+    let index = set.load(&real, "a.cl", Language::OpenclC, &[], None).unwrap();
+    assert_eq!(paths(&set, index), ["a.cl"]);
+    let dir = tree(&[("a.s", ".include \"/etc/passwd\"\n")]);
+    let real = dir.path().join("a.s");
+    let index = set.load(&real, "a.s", Language::Assembly, &[], None).unwrap();
+    assert_eq!(paths(&set, index), ["a.s"]);
+}
