@@ -54,7 +54,15 @@ pub(crate) fn let_in(directory: &Path, program: &Path, jobs: [(&Recorder, &[OsSt
 
 #[track_caller]
 pub(crate) fn assert_equal_to_strace(directory: &Path, words: &[&str], all: bool) -> Record {
-    let (record, told, traced) = both(directory, words, all);
+    let (record, told, all_traced) = both(directory, words, all);
+    // What is absent by a `/` at its end is told by another way to write that.
+    let mut traced = Calls::new();
+    for ((what, path, found), count) in all_traced {
+        let text = path.as_os_str().as_encoded_bytes();
+        let is_cut = !found && (text.ends_with(b"/") || text.ends_with(b"/."));
+        let path = if is_cut { path.join("..") } else { path };
+        *traced.entry((what, path, found)).or_default() += count;
+    }
     assert!(told.len() > 3, "{words:?}: {told:?}");
     let (more, less) = (difference(&told, &traced), difference(&traced, &told));
     let lines = |calls: &[_]| calls.iter().map(|call| format!("{call:?}\n")).collect::<String>();

@@ -11,6 +11,7 @@
 // result becomes DIRECTORY/N.out. Names of kernels that were launched go to
 // standard output.
 
+#include <atomic>
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -72,7 +73,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 // A source with its kernel compiled for the host.
 const simulator::Kernel* build(const std::string& source, const std::string& name) {
-    static int number = 0;
+    // rocFFT compiles the kernels of a plan in several threads.
+    static std::atomic<int> number = 0;
     const std::string stem = directory + "/kernel" + std::to_string(number++);
     std::string text = replaced(source, "extern __shared__", "extern");
     text = replaced(text, "__shared__ ", "gfxpack_static_shared ");
