@@ -2,6 +2,7 @@
 //! it, whatever happens to it.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use gfxpack_tests::project::{Project, Run, binary, command, finish, python_reads};
@@ -254,5 +255,51 @@ fn what_is_built_where_files_are_short_or_proc_has_other_numbers_is_kept() {
             let run = run_under(&words, &project).expect_code(0);
             assert_eq!(run.of_type("build-finished")[0]["compiled"], compiled, "{script}");
         }
+    }
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that was not run says so")]
+fn what_may_not_be_read_is_not_served_though_another_user_read_it() {
+    let (project, outside) = (Project::new(), Project::new());
+    let header = outside.write("x.h", "#define X 1\n");
+    let include = format!("#include \"{}\"\n", header.display());
+    project.write("k.cl", &(include + "__kernel void k(__global int *x) { *x = X; }\n"));
+    project.write_manifest("k.cl", std::iter::empty());
+    fs::set_permissions(&header, fs::Permissions::from_mode(0)).unwrap();
+    if fs::read(&header).is_err() {
+        eprintln!("skipped: this user may not read everything");
+        return;
+    }
+    let build = |capabilities: &str| {
+        let mut build = command("setpriv");
+        build.args(["--bounding-set", capabilities]).arg(binary()).args(BUILD);
+        build.args(["--cache-dir", "cache", "--allow-read"]).arg(outside.path());
+        build.current_dir(project.path());
+        finish(build)
+    };
+    let compiled = || build("+all").expect_code(0).of_type("build-finished")[0]["compiled"].clone();
+    assert_eq!(compiled(), 1);
+    assert_eq!(compiled(), 0);
+    build("-dac_override,-dac_read_search").expect_code(100);
+    assert_eq!(compiled(), 0);
+}
+
+#[test]
+fn what_is_built_without_room_for_the_heap_of_compilers_is_not_kept() {
+    let project = Project::new();
+    project.write("k.cl", "__kernel void k(__global int *x) { *x = 1; }\n");
+    project.write_manifest("k.cl", ["-DX=1".to_owned()].into_iter());
+    // Of addresses, in KiB; the second time, there is a limit no longer.
+    for (limit, compiled) in [("30000000", 1), ("unlimited", 1), ("unlimited", 0)] {
+        let mut shell = command("sh");
+        shell.args(["-c", &format!("ulimit -S -v {limit}; exec \"$@\""), "sh"]);
+        shell.arg(binary()).args(BUILD).args(["--cache-dir", "cache"]).current_dir(project.path());
+        let run = finish(shell).expect_code(0);
+        assert_eq!(run.of_type("build-finished")[0]["compiled"], compiled, "{limit}");
+        let warnings = run.of_type("warning");
+        let told =
+            warnings.iter().any(|it| it["message"].as_str().unwrap().contains("`ulimit -v`"));
+        assert_eq!(told, limit != "unlimited", "{warnings:?}");
     }
 }

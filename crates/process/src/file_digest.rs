@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use gfxpack_model::Digest;
-use rustix::fs::{NFS_SUPER_MAGIC, StatVfsMountFlags, statfs, statvfs};
+use rustix::fs::{Access, NFS_SUPER_MAGIC, StatVfsMountFlags, access, statfs, statvfs};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::write_atomic;
@@ -216,6 +216,8 @@ impl FileDigests {
         let identity = Identity::from_metadata(&meta);
         if let Some((known, digest)) = self.lock().known(path, identity.device).0.get(path)
             && *known == identity
+            // Another user may have read it.
+            && access(path, Access::READ_OK).is_ok()
         {
             return Ok(*digest);
         }

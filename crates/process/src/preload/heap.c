@@ -39,6 +39,11 @@
  * would tell what the parent did before. */
 void gfxpack_heap_apart(void);
 
+/* Whether a block came from the C library for want of room, as under a limit
+ * of addresses or data: what the compiler makes may then differ from run to
+ * run. */
+int gfxpack_heap_was_short(void);
+
 #if defined(__GLIBC__) && UINTPTR_MAX > 0xffffffffu
 
 /* Sizes in steps of 16 bytes to the first limit, then in four steps a
@@ -73,6 +78,7 @@ extern char __libc_single_threaded __attribute__((weak));
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 static char *arena;
 static int reserved;
+static atomic_int was_short;
 /* The arena's halves: one for what leaves most of a span empty, and one for
  * what fills it, so that neither moves the other. */
 static struct half {
@@ -189,6 +195,8 @@ static void *take(unsigned class) {
             reserve();
         if (arena != NULL)
             block = class < SLAB_CLASS ? fresh_block(class) : fresh_slab(class);
+        if (block == NULL)
+            atomic_store_explicit(&was_short, 1, memory_order_relaxed);
     }
     unlock(locked);
     return block;
@@ -303,6 +311,10 @@ void gfxpack_heap_apart(void) {
     }
 }
 
+int gfxpack_heap_was_short(void) {
+    return atomic_load_explicit(&was_short, memory_order_relaxed);
+}
+
 PUBLIC size_t malloc_usable_size(void *block) {
     if (is_ours(block))
         return kind_of(block)->size;
@@ -313,6 +325,10 @@ PUBLIC size_t malloc_usable_size(void *block) {
 #else
 
 void gfxpack_heap_apart(void) {
+}
+
+int gfxpack_heap_was_short(void) {
+    return 1;
 }
 
 #endif

@@ -25,6 +25,8 @@
 /* A command line is no longer than the kernel takes. */
 #define MAX_ARGUMENTS ((size_t)2 << 20)
 
+int gfxpack_heap_was_short(void);
+
 /* Where there is none, nothing is written. */
 static struct head *record;
 static enum { UNDECIDED, OFF, ON } state;
@@ -442,6 +444,8 @@ static void end(void) {
     if (state != ON)
         return;
     put_new_libraries();
+    if (class != CLASS_OTHER && gfxpack_heap_was_short())
+        lack(LACK_HEAP);
     /* After vfork, it is not the end of the parent. */
     put(&EVENT(.kind = KIND_END, .pid = (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0)));
     if (own_path[0] != 0)

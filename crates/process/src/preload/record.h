@@ -53,6 +53,7 @@ enum lack {
     LACK_ROOM = 1,    /* it is full */
     LACK_UNTOLD = 2,  /* something was done that entries have no form for */
     LACK_NAME = 4,    /* a path, or a command line, could not be told */
+    LACK_HEAP = 8,    /* a compiler's heap was not this library's alone */
 };
 
 struct head {

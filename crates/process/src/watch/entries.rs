@@ -25,6 +25,7 @@ const WISH_LANDLOCK_ALL: u32 = 8;
 
 const LACK_ROOM: u32 = 1;
 const LACK_UNTOLD: u32 = 2;
+const LACK_HEAP: u32 = 8;
 
 impl Record {
     /// Reads a record from its beginning to what is used of it; `limit` is
@@ -52,6 +53,7 @@ impl Record {
         match lacks {
             0 => reader.finish(),
             LACK_UNTOLD => Err(Unwatched::Untold("a rule of openat2".to_owned())),
+            LACK_HEAP => Err(Unwatched::ShortHeap),
             _ => Err(Unwatched::Unnamed),
         }
     }

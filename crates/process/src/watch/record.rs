@@ -18,6 +18,13 @@ pub enum Unwatched {
     /// Something was done that a record has no form for.
     #[error("something was done that a record can't tell: `{0}`")]
     Untold(String),
+    /// The preloaded heap got no memory: what the compiler made may differ from run
+    /// to run.
+    #[error(
+        "a limit of memory (`ulimit -v` or `-d`) left no room for the heap that gives equal sources \
+         equal bytes: raise it to build what can be kept"
+    )]
+    ShortHeap,
     /// A path or a command line could not be told.
     #[error("a path could not be told")]
     Unnamed,

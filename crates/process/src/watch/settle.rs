@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use super::looks::PROC;
 use super::{Answer, Ask, Class, FileState, Judgement, Looks, Places, Query, Record, What};
 use crate::Timestamp;
@@ -177,6 +179,9 @@ fn fits(answer: &Answer, ask: &Ask) -> bool {
             What::Open { real: Some(opened), .. } => {
                 real.as_deref().unwrap_or(&ask.path) == opened.as_path()
             }
+            // Whoever was refused it did not read it. That it is a link is a
+            // reason that stays.
+            What::Open { .. } => ask.error.is_none_or(|error| error == Errno::LOOP.raw_os_error()),
             _ => ask.error.is_some() || !ask.file.is_some_and(|file| file.is_dir()),
         },
         Answer::Directory | Answer::LinkedDirectory(_) | Answer::Listing(_) => {

@@ -149,6 +149,17 @@ fn what_may_not_be_is_told() {
 }
 
 #[test]
+fn a_file_that_could_not_be_opened_was_not_read() {
+    let f = fixture();
+    let open = |error| f.ask("system/x.h", What::Open { flags: 0, real: None }, Some(error));
+    // EACCES, EMFILE, and ELOOP: a link is not to be followed.
+    for (error, changed) in [(13, true), (24, true), (40, false)] {
+        let settled = f.settle(vec![open(error)], LATER);
+        assert_eq!(settled.changed.is_some(), changed, "{error}");
+    }
+}
+
+#[test]
 fn a_file_that_is_another_one_by_now_makes_it_unknown() {
     let f = fixture();
     let asks = || vec![f.open("system/x.h")];
