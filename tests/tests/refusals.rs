@@ -2,7 +2,7 @@
 //! as an object of theirs would be taken from the cache.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use gfxpack_tests::project::{Project, Run, tool};
 use serde_json::Value;
@@ -239,6 +239,33 @@ fn a_refusal_is_out_of_date_when_a_header_that_it_rests_on_is() {
     let refused = project.run(&without).expect_code(100);
     assert_eq!(refused.of_type("job-failed")[0]["reason"], "reads-outside");
     assert_eq!(started(&project.run(&arguments).expect_code(0)), 0);
+}
+
+#[test]
+fn a_source_that_may_be_a_file_elsewhere_too_is_refused_from_a_stored_plan() {
+    let project = Project::new();
+    let header = project.write("outside/a.h", "#pragma once\n#define A 1\n");
+    let include = format!("#include \"a.h\"\n#include \"{}\"\n", header.display());
+    project.write("k/k.cl", &(include + "__kernel void k(__global int *x) { *x = A; }\n"));
+    project.write(
+        "k/kernels.toml",
+        "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+         [[kernel]]\nsource = \"k.cl\"\n",
+    );
+    let run = |line: &str| project.run(&line.split_ascii_whitespace().collect::<Vec<_>>());
+    let common = "--out o --allow-read outside --message-format json";
+    let direct = format!("build --manifest k/kernels.toml --target gfx906 {common}");
+    // A copy is another file, and could become this one: it is built and not kept.
+    project.write("k/a.h", "#pragma once\n#define A 1\n");
+    assert_eq!([started(&run(&direct)), started(&run(&direct))], [1, 1]);
+    fs::remove_file(project.path().join("k/a.h")).unwrap();
+    symlink("../outside/a.h", project.path().join("k/a.h")).unwrap();
+    run("plan --manifest k/kernels.toml --target gfx906 --out plan").expect_code(0);
+    let stored = format!("build --plan plan {common}");
+    for (line, expected) in [(&direct, "reads-outside"), (&stored, "not-in-plan")] {
+        let refused = run(line).expect_code(100);
+        assert_eq!(refused.of_type("job-failed")[0]["reason"], expected);
+    }
 }
 
 #[test]

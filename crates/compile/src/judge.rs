@@ -89,10 +89,14 @@ pub(crate) fn judge(
         return Ok(judged);
     }
     let same = same_elsewhere(context, stage, &asked.sources, run, &records);
-    if let Some((below, path)) = &same
-        && own_place(below) == place_of(path)
-    {
-        return Ok(Judged::Reads(path.clone()));
+    if let Some((below, path)) = &same {
+        // A stored plan does not tell which files elsewhere its sources are.
+        if context.sources.is_stored(job.source) {
+            return Ok(Judged::Reads(below.clone()));
+        }
+        if own_place(below) == place_of(path) {
+            return Ok(Judged::Reads(path.clone()));
+        }
     }
     let unknown = unknown_program(context, toolchain, direct.as_ref(), &records)
         .map(|path| format!("`{}` is run, and is not of the toolchain", path.display()));
