@@ -141,7 +141,8 @@ fn interpreter(script: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::Judgement;
+    use crate::Identity;
+    use crate::watch::{FileState, Judgement};
 
     #[test]
     fn programs_and_files_in_shared_memory_count() {
@@ -159,6 +160,27 @@ mod tests {
         let programs = ["/dev/shm/clang", "/dev/clang"];
         let started = programs.map(|program| started(&record, Path::new(program)).len());
         assert_eq!(started, [1, 0]);
+    }
+
+    #[test]
+    fn pipes_and_directories_above_a_run_are_no_files() {
+        let file = |mode| FileState { mode, identity: Identity::new((1, 1), 0, 0, 0) };
+        let places = driver_places("/cache/work/build-1/source".into(), Path::new("/scratch"));
+        let judge = |path: &str, what, mode, real: &str| {
+            let file = Some(file(mode));
+            let ask = Ask { process: 0, path: path.into(), what, error: None, file };
+            places.judge(&ask, Path::new(real)).remove(0)
+        };
+        let opened = |to: &str| What::Open { flags: 0, real: Some(to.into()) };
+        assert_eq!(judge("/dev/fd/63", opened("pipe:[1]"), 0o010_600, "/proc"), Judgement::Nothing);
+        let is_there = |path: &str, real| judge(path, What::Lstat, 0o040_755, real);
+        let above = "/cache/work/build-1";
+        assert_eq!(is_there(above, above), Judgement::Nothing);
+        for (path, real) in [("/cache/other", "/cache/other"), ("/link", above)] {
+            assert_eq!(is_there(path, real), Judgement::Directory(path.into()));
+        }
+        let listed = judge(above, What::List, 0o040_755, above);
+        assert_eq!(listed, Judgement::Listing(above.into()));
     }
 
     #[test]

@@ -135,7 +135,8 @@ impl Places {
             return vec![Judgement::Reads(ask.path.clone())];
         }
         let real = match &ask.what {
-            What::Open { real: Some(opened), .. } => opened,
+            // A pipe lies nowhere.
+            What::Open { real: Some(opened), .. } if opened.is_absolute() => opened,
             _ => real,
         };
         if ask.what.writes() {
@@ -192,6 +193,10 @@ impl Places {
         };
         match place {
             Place::Scratch | Place::Covered => Judgement::Nothing,
+            // The run itself lies below it.
+            _ if is_dir && !listed && ask.path == real && self.stage.starts_with(real) => {
+                Judgement::Nothing
+            }
             _ if ask.is_absent() => Judgement::Absent(path()),
             // What may not be read, and what is no regular name, tells nothing
             // but that; it is none of what may be kept.
