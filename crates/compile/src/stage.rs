@@ -19,6 +19,8 @@ use crate::source_surroundings::place_of;
 /// How many directories deep a source is laid out: so many times `..` leads to
 /// nothing but what is laid out there too.
 const DEPTH: usize = 24;
+/// The name of each of these directories, which no source writes by chance.
+const ABOVE: &str = "gfxpack-above";
 
 /// A source as it is laid out. What is one file or one directory under several
 /// names among the sources is one here too, since a compiler tells files and
@@ -49,7 +51,7 @@ impl Stage {
         top: PathBuf,
     ) -> Result<Self, CompileError> {
         fs::create_dir(&top).map_err(FileError::io("create", &top))?;
-        Self::lay_out(sources, source, (0..DEPTH).fold(top, |dir, _| dir.join("s")))
+        Self::lay_out(sources, source, (0..DEPTH).fold(top, |dir, _| dir.join(ABOVE)))
     }
 
     /// Lays out a source in a directory, which is made if need be.

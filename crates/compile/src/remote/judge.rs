@@ -152,10 +152,9 @@ impl Elsewhere<'_> {
                 let answer = self.present(&path, sent, was_sent)?;
                 system.insert((path, answer));
             }
-            Judgement::ListsStage(path)
-            | Judgement::Listing(path)
-            | Judgement::Reads(path)
-            | Judgement::Writes(path) => return Err(told(&path, "was touched there")),
+            Judgement::Listing(path) | Judgement::Reads(path) | Judgement::Writes(path) => {
+                return Err(told(&path, "was touched there"));
+            }
             _ => return Err("something unknown was done there".to_owned()),
         }
         Ok(())

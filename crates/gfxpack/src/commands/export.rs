@@ -16,10 +16,11 @@ pub(crate) fn run(export: &Export, context: &Context) -> Result {
             let jobs = ninja::write(&args.plan, &args.out, &search(&args.toolchain, environment))?;
             let file = args.out.join("build.ninja");
             message!(output, "exported", { "file": shown(&file), "jobs": jobs });
+            let dir = args.out.to_string_lossy();
+            let dir = shlex::try_quote(&dir).expect("no path has a zero in it");
             output.say(&format!(
-                "{jobs} jobs in {}: run `ninja -C {}`, with -k 0 to go on after a refused kernel",
-                file.display(),
-                args.out.display()
+                "{jobs} jobs in {}: run `ninja -C {dir}`, with -k 0 to go on after a refused kernel",
+                file.display()
             ));
             Ok(())
         }

@@ -173,13 +173,12 @@ impl Stored {
         let dir = if dir == Path::new("") { Path::new(".") } else { dir };
         let head = dir.join(HEADER);
         let text = fs::read(&head).map_err(|error| {
-            error::usage(
-                match dir.is_dir() && !head.exists() {
-                    true => format!("failed to find a stored plan in `{}`", dir.display()),
-                    false => format!("failed to read the plan `{}`: {error}", path.display()),
-                },
-                "give the directory that `gfxpack plan --out` wrote",
-            )
+            let is_missing = dir.is_dir() && is_not_found(&error);
+            let message = match is_missing {
+                true => format!("failed to find a stored plan in `{}`", dir.display()),
+                false => format!("failed to read the plan `{}`: {error}", path.display()),
+            };
+            error::usage(message, "give the directory that `gfxpack plan --out` wrote")
         })?;
         let header = Header::from_text(&text).map_err(|error| match &error {
             StoredError::Damaged(reason) => error::usage(

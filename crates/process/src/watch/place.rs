@@ -36,8 +36,6 @@ pub enum Judgement {
     /// There was nothing in the stage at this path below it, which may begin
     /// with `..`: what lies there among the sources would have been read.
     AbsentInStage(PathBuf),
-    /// A directory of the stage was listed, which is not that of the sources.
-    ListsStage(PathBuf),
     /// The run read what it may not.
     Reads(PathBuf),
     /// The run wrote, or tried to, where it may not.
@@ -176,7 +174,8 @@ impl Places {
             let leaves = tidy.starts_with("..") && !leads_back;
             return match () {
                 () if ask.is_absent() => Judgement::AbsentInStage(below),
-                () if listed => Judgement::ListsStage(below),
+                // Of its names, only some are laid out.
+                () if listed => Judgement::Reads(Path::new(".").join(below)),
                 // On the way to a file, which is judged by itself.
                 () if leaves && is_dir => Judgement::Nothing,
                 () if leaves => Judgement::Reads(tidy),

@@ -92,9 +92,6 @@ impl Settled {
             }
             Judgement::InStage(below) => self.in_stage(below, true),
             Judgement::AbsentInStage(below) => self.in_stage(below, false),
-            Judgement::ListsStage(below) => {
-                self.changed.get_or_insert(below);
-            }
             Judgement::Absent(path) => {
                 if seen.insert((path.clone(), false)) && !looks.absent(&path) {
                     self.changed.get_or_insert(path);

@@ -1,7 +1,7 @@
 //! The table of places, line by line.
 
 use super::Judgement::{
-    Absent, AbsentInStage, Directory, InStage, Listing, ListsStage, Nothing, Present, Reads, Writes,
+    Absent, AbsentInStage, Directory, InStage, Listing, Nothing, Present, Reads, Writes,
 };
 use super::*;
 use crate::file_digest::Identity;
@@ -58,7 +58,7 @@ fn what_is_read_is_judged_by_where_it_lies() {
         ("/cache/work/1/src/./a/../k.cl", What::Stat, File, InStage("a/../k.cl".into())),
         ("/cache/work/1/src/a/b.h", open(READ), NO_ENTRY, AbsentInStage("a/b.h".into())),
         ("/cache/work/1/src/a", What::Stat, Dir, InStage("a".into())),
-        ("/cache/work/1/src", What::List, Dir, ListsStage("".into())),
+        ("/cache/work/1/src", What::List, Dir, Reads("./".into())),
         ("/cache/work/1/src/..", What::Stat, Dir, Nothing),
         ("/cache/work/1/tmp/k.o", What::Stat, NO_ENTRY, Nothing),
         ("/cache/work/1/other", What::Stat, File, Reads("/cache/work/1/other".into())),
