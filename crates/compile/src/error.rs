@@ -22,9 +22,8 @@ pub enum CompileError {
     /// The remote-execution service can't be used.
     #[error(transparent)]
     Remote(RemoteError),
-    /// A source file that came with a plan is not the one that was planned
-    /// with.
-    #[error("source `{0}` is not the one that the plan was made with")]
+    /// A source file that came with a plan is missing, or another one.
+    #[error("source `{0}` is missing, or not the one that the plan was made with")]
     ForeignSource(String),
     /// Someone asked to stop.
     #[error("failed to finish: interrupted")]

@@ -62,11 +62,10 @@ impl StoredContent {
     /// The bytes of that digest.
     pub(crate) fn read(&self, digest: Digest, name: &str) -> Result<Vec<u8>, CompileError> {
         let path = (self.file)(&self.dir, digest);
-        let bytes = fs::read(&path).map_err(FileError::io("read", path))?;
-        if Digest::of(&bytes) == digest {
-            Ok(bytes)
-        } else {
-            Err(CompileError::ForeignSource(name.to_owned()))
+        match fs::read(&path) {
+            Ok(bytes) if Digest::of(&bytes) == digest => Ok(bytes),
+            Err(error) if !is_not_found(&error) => Err(FileError::io("read", path)(error).into()),
+            _ => Err(CompileError::ForeignSource(name.to_owned())),
         }
     }
 }

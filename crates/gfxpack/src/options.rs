@@ -171,6 +171,7 @@ pub(crate) fn slurm_options(args: &SlurmArgs, environment: &Environment) -> Slur
         costs: args.costs.clone(),
         timeout: Duration::from_secs(args.timeout),
         sbatch: args.sbatch.clone(),
+        allow_read: args.allow_read.clone(),
         search: search(&args.toolchain, environment),
     }
 }

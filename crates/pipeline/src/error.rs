@@ -161,7 +161,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Message { kind, .. } | Self::Other { kind, .. } => *kind,
-            Self::Inputs(_) => Usage,
+            Self::Inputs(_) | Self::Compile(CompileError::ForeignSource(_)) => Usage,
             Self::Compile(CompileError::Interrupted) => Interrupted,
             Self::Toolchain(error) | Self::Compile(CompileError::Toolchain(error)) => {
                 toolchain_kind(error)

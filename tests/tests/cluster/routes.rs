@@ -59,6 +59,27 @@ fn ninja(project: &Project, dir: &str) -> Run {
 }
 
 #[test]
+fn ninja_and_slurm_let_compilers_read_what_they_are_told_to() {
+    let project = Project::new();
+    let header = project.write("outside/x.h", "#define X 1\n");
+    let include = format!("#include \"{}\"\n", header.display());
+    project.write("k/k.cl", &(include + "__kernel void k(__global int *x) { *x = X; }\n"));
+    project.write_manifest("k/k.cl", std::iter::empty());
+    let run = |line: &str| project.run(&line.split(' ').collect::<Vec<_>>());
+    run("plan --manifest kernels.toml --target gfx906 --out plan").expect_code(0);
+    run("export ninja --plan plan --out n --allow-read outside").expect_code(0);
+    let _ = ninja(&project, "n");
+    run("submit slurm --plan plan --out s --shards 1 --dry-run --allow-read outside")
+        .expect_code(0);
+    let outside = header.parent().unwrap().display();
+    assert!(project.text("s/slurm/shards.sbatch").contains(&format!("--allow-read {outside} ")));
+    let files = project.path().join("plan/files");
+    fs::rename(&files, project.path().join("lost")).unwrap();
+    let lost = run("build --plan plan --out o --allow-read outside").expect_code(2);
+    assert!(lost.stderr.contains("`k/k.cl` is missing"), "{}", lost.stderr);
+}
+
+#[test]
 fn ninja_makes_what_the_plan_says_whatever_the_times_of_files() {
     let project = Project::new();
     let manifest = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\

@@ -133,6 +133,9 @@ pub(crate) struct SlurmArgs {
     /// How long one kernel may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = parse_timeout)]
     pub(crate) timeout: u64,
+    /// A directory besides the sources that compilers may read; repeatable
+    #[arg(long, value_name = "DIR")]
+    pub(crate) allow_read: Vec<PathBuf>,
     /// A line for the script's head, as --partition=gpu; repeatable
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub(crate) sbatch: Vec<String>,
@@ -166,6 +169,9 @@ pub(crate) struct Ninja {
     /// Where to write build.ninja, which leaves all it makes beside it
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
+    /// A directory besides the sources that compilers may read; repeatable
+    #[arg(long, value_name = "DIR")]
+    pub(crate) allow_read: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) toolchain: ToolchainArgs,
 }

@@ -13,7 +13,8 @@ pub(crate) fn run(export: &Export, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     match export {
         Export::Ninja(args) => {
-            let jobs = ninja::write(&args.plan, &args.out, &search(&args.toolchain, environment))?;
+            let search = search(&args.toolchain, environment);
+            let jobs = ninja::write(&args.plan, &args.out, &search, &args.allow_read)?;
             let file = args.out.join("build.ninja");
             message!(output, "exported", { "file": shown(&file), "jobs": jobs });
             let dir = args.out.to_string_lossy();

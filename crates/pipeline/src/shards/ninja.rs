@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_compile::STORE_VERSION;
 use gfxpack_plan::plan::Plan;
@@ -11,7 +11,7 @@ use gfxpack_plan::shard::{Shard, ShardManifest};
 use gfxpack_plan::stored::Jobs;
 use gfxpack_toolchain::Search;
 
-use super::script_args::{text, toolchain_options};
+use super::script_args::{compiler_options, text};
 use super::stored::Stored;
 use crate::destination::replace;
 use crate::error::{self, Result};
@@ -20,17 +20,17 @@ use crate::error::{self, Result};
 const KDBS: &str = "merged";
 
 /// Writes `build.ninja` for a stored plan into `out`, and gives the number of
-/// its jobs. The toolchains of `search` are those that its jobs will use.
+/// its jobs. They use the toolchains of `search`, which may read `allow_read` too.
 ///
 /// # Errors
 /// Where the plan can't be read, or the file not be written.
-pub fn write(plan: &Path, out: &Path, search: &Search) -> Result<usize> {
+pub fn write(plan: &Path, out: &Path, search: &Search, allow_read: &[PathBuf]) -> Result<usize> {
     let stored = Stored::open(plan)?;
     let plan = stored.load(&Jobs::All)?;
     fs::create_dir_all(out).map_err(error::io("create", out))?;
     let program = std::env::current_exe().map_err(error::io("find", Path::new("gfxpack")))?;
     let dir = fs::canonicalize(stored.dir()).map_err(error::io("find", stored.dir()))?;
-    let options = toolchain_options(search)?;
+    let options = compiler_options(search, allow_read)?;
     let options = shlex::try_join(options.iter().map(String::as_str))?;
     let ninja = build_ninja(&text(&program)?, &text(&dir)?, &options, &plan);
     let path = out.join("build.ninja");

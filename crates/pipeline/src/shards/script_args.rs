@@ -1,6 +1,6 @@
 //! Paths and options as arguments in scripts that others run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_toolchain::Search;
 
@@ -16,15 +16,17 @@ pub(crate) fn text(path: &Path) -> Result<String> {
     })
 }
 
-/// The options that choose the same toolchains from any directory. Links stay
-/// as they are: a toolchain may be known by where its link lies.
-pub(crate) fn toolchain_options(toolchain: &Search) -> Result<Vec<String>> {
+/// The options that choose the same toolchains, and the same directories which
+/// compilers may read, from any directory. Links stay as they are: a toolchain may
+/// be known by where its link lies.
+pub(crate) fn compiler_options(toolchain: &Search, allow_read: &[PathBuf]) -> Result<Vec<String>> {
     let mut words = Vec::new();
     for (option, paths) in [
-        ("--hipcc", &toolchain.hipcc),
+        ("--hipcc", &toolchain.hipcc[..]),
         ("--clang", &toolchain.clang),
         ("--device-libs", &toolchain.device_libs),
         ("--rocm-path", &toolchain.rocm_path),
+        ("--allow-read", allow_read),
     ] {
         for path in paths {
             let path = std::path::absolute(path).map_err(error::io("find", path))?;

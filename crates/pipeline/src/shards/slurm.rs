@@ -14,7 +14,7 @@ use gfxpack_process::SystemTool;
 use gfxpack_toolchain::Search;
 use serde::{Deserialize, Serialize};
 
-use super::script_args::{text, toolchain_options};
+use super::script_args::{compiler_options, text};
 use crate::destination::replace;
 use crate::error::{self, Result};
 
@@ -42,6 +42,8 @@ pub struct SlurmOptions {
     pub costs: Option<PathBuf>,
     /// How long one kernel may take.
     pub timeout: Duration,
+    /// Directories besides the sources that compilers may read.
+    pub allow_read: Vec<PathBuf>,
     /// Lines for the script's head.
     pub sbatch: Vec<String>,
     /// Where toolchains are looked for.
@@ -117,7 +119,7 @@ fn command(options: &SlurmOptions) -> Result<Vec<String>> {
     if let Some(costs) = &options.costs {
         words.extend(["--costs".to_owned(), absolute(costs)?]);
     }
-    words.extend(toolchain_options(&options.search)?);
+    words.extend(compiler_options(&options.search, &options.allow_read)?);
     Ok(words)
 }
 
@@ -212,6 +214,7 @@ mod tests {
                 cpus: NonZeroU32::MIN,
                 costs: None,
                 timeout: Duration::from_secs(1),
+                allow_read: Vec::new(),
                 sbatch: Vec::new(),
                 search: Search::default(),
             })
