@@ -83,6 +83,19 @@ fn a_remote_build_gives_the_bytes_of_a_local_one_and_is_known_then() {
 }
 
 #[test]
+fn a_worker_s_name_for_the_sources_is_not_theirs() {
+    let project = project();
+    let source = project.text("src/scale.cl");
+    let asks = "#if __has_include(\"../../src/src/scale.cl\")\n#error found\n#endif\n";
+    project.write("src/scale.cl", &(asks.to_owned() + &source));
+    build(&project, "local", &["--jobs", "1"]).expect_code(0);
+    let casd = service(&project);
+    let run = build(&project, "remote", &["--remote", &casd.address()]).expect_code(0);
+    assert_eq!(remote(&run).0, KERNELS - 2, "{}", run.stderr);
+    assert!(kdb(&project, "local") == kdb(&project, "remote"));
+}
+
+#[test]
 fn a_refused_kernel_comes_with_the_compilers_words_every_time() {
     let project = project();
     project.write("src/scale.cl", "#ifdef FACTOR\n#error this one is broken\n#endif\n");

@@ -58,6 +58,10 @@ impl Elsewhere<'_> {
                     self.take(absent, stage, &sent, &mut system, &mut sources)?;
                     continue;
                 }
+                // The directory of the sources has another name here.
+                Some(left) if !is_sent(&left) && !ask.file.is_some_and(|it| it.is_dir()) => {
+                    return Err(told(&left, "was another file there"));
+                }
                 Some(_) => Ask { path: tidy_path(&ask.path), ..ask.clone() },
                 None => ask.clone(),
             };
