@@ -12,7 +12,6 @@ use gfxpack_process::watch::{Answer, Answers};
 use serde::Serialize;
 
 use crate::current::{Current, name_of};
-use crate::error::CompileError;
 use crate::history::{self, History, HistoryRecord};
 use crate::job::Failure;
 use crate::store::{About, Now, ObjectInfo, ObjectStore};
@@ -137,8 +136,7 @@ pub struct Explanation {
 
 /// Explains one job for the key that asks for it.
 ///
-/// # Errors
-/// [`CompileError::File`] where the toolchain's files can't be read.
+#[must_use]
 pub fn explain(
     plan: &Plan,
     job: &Job,
@@ -146,11 +144,11 @@ pub fn explain(
     current: &Current<'_>,
     store: &ObjectStore,
     history: &History,
-) -> Result<Explanation, CompileError> {
+) -> Explanation {
     let asked = current.for_job(job);
     let toolchain = &current.drivers().toolchains()[job.toolchain.0];
-    let mut files = toolchain.covered_files(current.looks().digests())?;
-    files.retain(|(name, _)| decides(name, job.language));
+    let files = toolchain.covered_files().iter();
+    let files: Vec<_> = files.filter(|(name, _)| decides(name, job.language)).cloned().collect();
     let info = store.info(job.digest).or_else(|| store.refusal_info(job.digest));
     let previous = history.get(key);
     let last = info.clone().or_else(|| store.info(previous?.job));
@@ -178,7 +176,7 @@ pub fn explain(
         (Err(None), None) => State::New(planned.nearest()),
     };
     let known = |(name, digest): &(String, Digest)| (group(name), name.clone(), *digest);
-    Ok(Explanation {
+    Explanation {
         toolchain: files.iter().map(known).collect(),
         system_files: answers
             .iter()
@@ -189,7 +187,7 @@ pub fn explain(
             })
             .collect(),
         state,
-    })
+    }
 }
 
 /// How a path differs from what a compiler was told of it.

@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::{Plan, Source};
-use gfxpack_process::{FileDigests, FileError, touch, write_atomic};
+use gfxpack_process::{FileError, touch, write_atomic};
 use gfxpack_toolchain::Toolchain;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::error::CompileError;
 use crate::executor::Summary;
 use crate::store::ObjectStore;
 
@@ -90,14 +89,8 @@ impl History {
 
     /// Remembers what a build made, for each of its targets. A failure costs
     /// explanations later, so it is not an error.
-    pub fn record(
-        plan: &Plan,
-        toolchains: &[Toolchain],
-        store: &ObjectStore,
-        digests: &FileDigests,
-        summary: &Summary,
-    ) {
-        let recorded = Self::try_record(plan, toolchains, store, digests, summary);
+    pub fn record(plan: &Plan, toolchains: &[Toolchain], store: &ObjectStore, summary: &Summary) {
+        let recorded = Self::try_record(plan, toolchains, store, summary);
         if let Err(error) = recorded {
             tracing::debug!(%error, "not remembered what the objects were made from");
         }
@@ -107,9 +100,8 @@ impl History {
         plan: &Plan,
         toolchains: &[Toolchain],
         store: &ObjectStore,
-        digests: &FileDigests,
         summary: &Summary,
-    ) -> Result<(), CompileError> {
+    ) -> Result<(), FileError> {
         let mut used = HashSet::new();
         let mut by_target: BTreeMap<String, (&TargetId, Self)> = BTreeMap::new();
         let source_digests: Vec<Digest> = plan.sources.iter().map(Source::digest).collect();
@@ -137,11 +129,11 @@ impl History {
         }
         for &index in used.iter().map(|(toolchain, _)| toolchain).collect::<HashSet<_>>() {
             let path = toolchain_file(plan[index].digest);
-            keep(store, &path, || Ok(json(&toolchains[index.0].covered_files(digests)?)))?;
+            keep(store, &path, || json(&toolchains[index.0].covered_files()))?;
         }
         for &index in used.iter().map(|(_, source)| source).collect::<HashSet<_>>() {
             let path = source_file(source_digests[index.0]);
-            keep(store, &path, || Ok(json(&plan[index])))?;
+            keep(store, &path, || json(&plan[index]))?;
         }
         for (target_id, new) in by_target.values_mut() {
             let old = Self::read(store, target_id);
@@ -226,13 +218,13 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 fn keep(
     store: &ObjectStore,
     path: &Path,
-    bytes: impl FnOnce() -> Result<Vec<u8>, CompileError>,
-) -> Result<(), CompileError> {
+    bytes: impl FnOnce() -> Vec<u8>,
+) -> Result<(), FileError> {
     let path = store.dir().join(path);
     if touch(&path) {
         return Ok(());
     }
-    Ok(write_atomic(&path, &[&bytes()?]).map_err(FileError::io("write", &path))?)
+    write_atomic(&path, &[&bytes()]).map_err(FileError::io("write", &path))
 }
 
 fn file(target_id: &TargetId) -> PathBuf {

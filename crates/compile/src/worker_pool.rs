@@ -147,14 +147,9 @@ impl WorkerPool<'_> {
         report(sender, Event::Started { job: index, run }, None);
         // What is kept was made by the compiler that it is kept for.
         let toolchain = &self.context.toolchains[job.toolchain.0];
-        let outcome = loop {
-            let before = toolchain.state();
-            let outcome = self.run(worker, index, sender)?;
-            if toolchain.is_same_since(&before, job.language, self.context.looks.digests())? {
-                break outcome;
-            }
-            tracing::debug!(key = %job.key, "compiled again, as the toolchain was touched");
-        };
+        let digests = self.context.looks.digests();
+        let run_job = || self.run(worker, index, sender);
+        let outcome = toolchain.while_unchanged(job.language, digests, run_job)?;
         let about = About::from_job(job);
         match outcome {
             Outcome::Object(Object { bytes, rests_on, duration, usage, site }) => {

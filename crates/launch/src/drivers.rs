@@ -60,7 +60,8 @@ impl DriverCommands {
 pub type Direct = (Defines, Arc<DriverCommands>);
 
 /// What a driver treats alike: toolchain, program and language.
-type Kind = (ToolchainId, Program, Language);
+/// What is compared before the toolchain is touched counts only until then.
+type Kind = (ToolchainId, Program, Language, u64);
 
 /// What a driver would run for a key, if it can be told.
 type Answer = Option<Arc<DriverCommands>>;
@@ -208,9 +209,22 @@ impl<'a> Drivers<'a> {
         })
     }
 
-    /// A key's commands, with what the driver was told if that is known. The
-    /// first of its kind are compared with what the driver says for the command itself.
+    /// A key's commands, with what the driver was told if that is known.
     fn ask_for(
+        &self,
+        key: &CommandKey,
+        command: &Command<'_>,
+        defines: &[Vec<Define>],
+    ) -> Option<(Vec<CommandTemplate>, Option<Answers>)> {
+        let digests = self.looks.digests();
+        let ask = || Ok::<_, ToolchainError>(self.ask_once(key, command, defines));
+        // Where the toolchain changed, whoever runs the command says so.
+        self.toolchains[key.toolchain.0].while_unchanged(key.language, digests, ask).ok()?
+    }
+
+    /// The same, of a toolchain that may be touched meanwhile. The first commands of
+    /// their kind are compared with what the driver says for the command itself.
+    fn ask_once(
         &self,
         key: &CommandKey,
         command: &Command<'_>,
@@ -222,7 +236,7 @@ impl<'a> Drivers<'a> {
         let words: Vec<&str> = key.words.iter().map(String::as_str).collect();
         let since = Timestamp::now();
         let toolchain = &self.toolchains[key.toolchain.0];
-        let before = toolchain.state();
+        let times_touched = toolchain.times_touched();
         let asked = self.ask(&scratch, key, &words, &slot);
         let (general, record) = asked.ok().and_then(|(list, record)| Some((list?, record)))?;
         let program = toolchain.program(key.program);
@@ -240,7 +254,7 @@ impl<'a> Drivers<'a> {
             });
             return None;
         }
-        let kind = (key.toolchain, key.program, key.language);
+        let kind = (key.toolchain, key.program, key.language, times_touched);
         let compared = {
             let mut compared = self.compared.lock().expect("no panic inside");
             Arc::clone(compared.entry(kind).or_default())
@@ -248,14 +262,7 @@ impl<'a> Drivers<'a> {
         let same = *compared.get_or_init(|| {
             self.is_that_of(&general, &scratch, key, command, defines).unwrap_or(false)
         });
-        match toolchain.is_same_since(&before, key.language, self.looks.digests()) {
-            Ok(true) => same.then(|| (general, self.answers(&record, program, &scratch, since))),
-            touched => {
-                // Nor does what was compared meanwhile count.
-                self.compared.lock().expect("no panic inside").remove(&kind);
-                touched.ok().and_then(|_| self.ask_for(key, command, defines))
-            }
-        }
+        same.then(|| (general, self.answers(&record, program, &scratch, since)))
     }
 
     /// A directory to ask a driver in. One that only looks makes none in a

@@ -28,8 +28,8 @@ struct ServedProgram {
     breakdowns: u32,
 }
 
-/// By whose it is, which decides its environment, and its path; and by the
-/// number of the toolchain's state: what was loaded before may be another one.
+/// By whose it is, which decides its environment, and its path; and by how often
+/// the toolchain was touched: what was loaded before may be another one.
 type Key = (ToolchainId, PathBuf, u64);
 
 /// The fork servers of a build.
@@ -40,11 +40,11 @@ impl ForkServers {
     /// Has a server run a program; `None` where there is none that does.
     fn run(
         &self,
-        (toolchain, state): (ToolchainId, u64),
+        (toolchain, times_touched): (ToolchainId, u64),
         program: &Program<'_>,
         cancel: &Cancel,
     ) -> Option<Output> {
-        let key = (toolchain, program.path.to_owned(), state);
+        let key = (toolchain, program.path.to_owned(), times_touched);
         let mut server = self.server(&key, program, cancel)?;
         match server.run(program, cancel) {
             Ok(output) => {
@@ -70,8 +70,8 @@ impl ForkServers {
     fn server(&self, key: &Key, program: &Program<'_>, cancel: &Cancel) -> Option<ForkServer> {
         let loaded = {
             let mut all = self.lock();
-            // Nobody asks for those of an earlier state again.
-            all.retain(|(toolchain, _, state), _| *toolchain != key.0 || *state >= key.2);
+            // Nobody asks for those from before it was touched again.
+            all.retain(|(toolchain, _, touched), _| *toolchain != key.0 || *touched >= key.2);
             let served = all.entry(key.clone()).or_default();
             if let Some(idle) = served.idle.pop() {
                 return Some(idle);
@@ -139,7 +139,7 @@ impl<'a> Starter<'a> {
             record,
         };
         let cancel = self.session.cancel;
-        let key = (toolchain, self.session.toolchain(toolchain).state().number);
+        let key = (toolchain, self.session.toolchain(toolchain).times_touched());
         let served = self.servers.as_ref().and_then(|it| it.run(key, &program, cancel));
         served.map_or_else(|| Ok(run(&program, cancel)?), Ok)
     }

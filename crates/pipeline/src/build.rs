@@ -241,10 +241,9 @@ fn compile(
     event: &mut dyn FnMut(JobEvent),
 ) -> Result<Summary> {
     let Prepared { plan, toolchains, cache, .. } = prepared;
-    let (store, digests) = (&cache.store, &cache.digests);
-    let summary = prepared.executor(store, None, options, cancel).run(event)?;
-    digests.save();
-    History::record(plan, toolchains, store, digests, &summary);
+    let summary = prepared.executor(&cache.store, None, options, cancel).run(event)?;
+    cache.digests.save();
+    History::record(plan, toolchains, &cache.store, &summary);
     Ok(summary)
 }
 

@@ -33,7 +33,7 @@ pub struct ExplainedKey<'a> {
 /// `admitted` besides the sources. Nothing is written.
 ///
 /// # Errors
-/// Where no key contains the text, or a toolchain's files can't be read.
+/// Where no key contains the text.
 pub fn explain_keys(
     prepared: &Prepared,
     admitted: &[PathBuf],
@@ -60,7 +60,7 @@ pub fn explain_keys(
         let job = &plan[row.job];
         let id = kdb.target.id();
         let history = histories.entry(id.to_string()).or_insert_with(|| History::read(store, id));
-        let explanation = explain(plan, job, &row.key, &current, store, history)?;
+        let explanation = explain(plan, job, &row.key, &current, store, history);
         each(&ExplainedKey { kdb, row, job, explanation });
     }
     Ok(found.len().saturating_sub(most))

@@ -84,13 +84,6 @@ impl Identity {
         self.changed.0.unsigned_abs().abs_diff(then.0) <= SETTLED.as_secs()
     }
 
-    /// Whether nothing but the change time tells them apart, which another link
-    /// or mode changes too.
-    #[must_use]
-    pub fn is_but_for_change_time(self, other: Self) -> bool {
-        self == Self { changed: self.changed, ..other }
-    }
-
     /// Device and inode.
     #[must_use]
     pub fn place(self) -> (u64, u64) {

@@ -27,18 +27,19 @@ const HIP_HEADERS: &str = "include/hip";
 /// The bits of a mode that say what a file is.
 const FILE_TYPE: u32 = 0o170_000;
 
-/// How often other programs may change links or modes of a toolchain's files
-/// during a build.
-const MAX_STATES: u64 = 1000;
+/// How often something is made while other programs touch the toolchain's files.
+const MAX_TRIES: usize = 100;
 
-/// What told the files and directories behind a toolchain's digest from what
-/// they may be later, before they were digested.
+/// Which files and directories were behind a toolchain's digest, taken before
+/// they were hashed.
 #[derive(Debug)]
-pub struct State {
-    since: Timestamp,
+struct Snapshot {
+    taken: Timestamp,
     identities: Vec<(PathBuf, Option<Identity>)>,
-    /// How many states with other change times there were before it.
-    pub number: u64,
+    /// Where the directories and links among them lead.
+    real_paths: Vec<(PathBuf, Option<PathBuf>)>,
+    /// How many snapshots with other identities there were before.
+    times_touched: u64,
 }
 
 /// A probed toolchain.
@@ -79,8 +80,8 @@ pub struct Toolchain {
     pub(crate) isas: BTreeSet<String>,
     /// Programs, libraries and configuration files that the digest covers.
     files: Vec<PathBuf>,
-    /// The last state in which the files were digested.
-    state: Arc<Mutex<Arc<State>>>,
+    /// The last one after which the files had the digested content.
+    snapshot: Arc<Mutex<Arc<Snapshot>>>,
     /// The whole environment of its programs.
     pub environment: Vec<(OsString, OsString)>,
 }
@@ -117,9 +118,7 @@ impl Toolchain {
         let of_opencl_c: Vec<PathBuf> = covered.iter().filter(decides).cloned().collect();
         let mut files = programs.clone();
         files.extend(hipcc.iter().flat_map(|hipcc| probe::wrapper_files(hipcc)));
-        let since = Timestamp::now();
-        let identities = identities(&files, &covered);
-        let state = Arc::new(State { since, identities, number: 0 });
+        let snapshot = Arc::new(Snapshot::take(&files, &covered));
         let assembly = digest_of(&closure(&programs, &[], digests)?);
         let opencl_c = digest_of(&closure(&programs, &of_opencl_c, digests)?);
         let closure_files = closure(&files, &covered, digests)?;
@@ -142,7 +141,7 @@ impl Toolchain {
             processors,
             isas,
             files,
-            state: Arc::new(Mutex::new(state)),
+            snapshot: Arc::new(Mutex::new(snapshot)),
             environment: environment.to_vec(),
         })
     }
@@ -215,71 +214,86 @@ impl Toolchain {
         self.digest == other.digest && parts(self) == parts(other)
     }
 
-    /// The state in which its files are, as far as that is known.
+    /// How often its files were found touched; what was loaded from them before
+    /// may be something else.
     #[must_use]
-    pub fn state(&self) -> Arc<State> {
-        Arc::clone(&self.state.lock().expect("no panic inside"))
+    pub fn times_touched(&self) -> u64 {
+        self.last_snapshot().times_touched
     }
 
-    /// Whether the files that decide a language's objects were the digested ones
-    /// ever since `before`. Where some have other change times and are equal
-    /// otherwise, nobody knows what they were meanwhile: most likely another
-    /// program made links to them, but one that was overwritten and put back
-    /// looks the same. What was made then is to be made again.
+    fn last_snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshot.lock().expect("no panic inside"))
+    }
+
+    /// Gives what `make` makes with the files that decide a language's objects. If
+    /// other programs touch these meanwhile (link, replace, or change and restore
+    /// them), nobody knows what was read, so it is made again.
     ///
     /// # Errors
-    /// [`ToolchainError::Changed`] with the first that is another one.
-    pub fn is_same_since(
+    /// That of `make`; [`ToolchainError::Changed`] with a file that has another
+    /// content, or is touched again and again.
+    pub fn while_unchanged<T, E: From<ToolchainError>>(
         &self,
-        before: &State,
         language: Language,
         digests: &FileDigests,
-    ) -> Result<bool, ToolchainError> {
-        let changed = |path: &Path| ToolchainError::Changed { file: self.name_of(path) };
-        if language != Language::Assembly && !self.has_sound_constants() {
-            return Err(changed(&self.device_libs));
-        }
-        let since = Timestamp::now();
-        let is_covered = |path: &Path| self.covered.iter().any(|dir| path.starts_with(dir));
-        let decides = |path: &Path| !is_covered(path) || self.covers(path, language);
-        let looked_at = before.identities.iter().map(|(path, _)| (path.clone(), identity(path)));
-        let identities: Vec<_> = looked_at.collect();
-        let both = before.identities.iter().zip(&identities);
-        let both = both.map(|((path, then), (_, now))| (path, then, now));
-        let other = || both.clone().filter(|(path, then, now)| decides(path) && then != now);
-        let is_same = other().next().is_none();
-        // Times do not tell one that had just changed from what it became then.
-        let is_fresh = |it: Identity| it.is_fresh(before.since);
-        let fresh = |(path, then, _): (&PathBuf, &Option<Identity>, _)| {
-            decides(path) && then.is_some_and(is_fresh)
-        };
-        if is_same && !both.clone().any(fresh) {
-            return Ok(true);
-        }
-        let is_touched = |then: &Option<Identity>, now: &Option<Identity>| {
-            then.zip(*now).is_some_and(|(then, now)| then.is_but_for_change_time(now))
-        };
-        if other().all(|(_, then, now)| is_touched(then, now)) {
-            let mut last = self.state.lock().expect("no panic inside");
-            // Each change counts once, whoever notices it.
-            let number = last.number + u64::from(last.identities != identities);
-            let files = self.covered_files(digests);
-            if number < MAX_STATES && files.is_ok_and(|files| files == *self.closure_files) {
-                *last = Arc::new(State { since, identities, number });
-                return Ok(is_same);
+        mut make: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut tries = 0;
+        loop {
+            let before = self.last_snapshot();
+            let made = make()?;
+            let Some(touched) = self.touched_since(&before, language, digests)? else {
+                return Ok(made);
+            };
+            tries += 1;
+            if tries == MAX_TRIES {
+                return Err(changed(&touched).into());
             }
+            tracing::debug!(file = %touched.display(), "made again, as the toolchain was touched");
         }
-        // A directory changes with the names in it, which say more.
-        let first = other().find(|(path, ..)| !path.is_dir()).or_else(|| other().next());
-        Err(changed(first.map_or(&self.clang, |(path, ..)| path)))
     }
 
-    /// A file as its digest names it, if it lies in one of its directories.
-    fn name_of(&self, path: &Path) -> String {
-        let below =
-            |dir: &PathBuf| Some(Path::new(dir.file_name()?).join(path.strip_prefix(dir).ok()?));
-        let name = self.covered.iter().find_map(below);
-        name.unwrap_or_else(|| path.to_owned()).display().to_string()
+    /// A file or directory that other programs touched since then, of those that
+    /// decide a language's objects; all have the digested content now.
+    fn touched_since(
+        &self,
+        before: &Snapshot,
+        language: Language,
+        digests: &FileDigests,
+    ) -> Result<Option<PathBuf>, ToolchainError> {
+        let is_sound = language == Language::Assembly || self.has_sound_constants();
+        let is_covered = |path: &Path| self.covered.iter().any(|dir| path.starts_with(dir));
+        let decides = |path: &Path| !is_covered(path) || self.covers(path, language);
+        let deciding = || before.identities.iter().filter(|(path, _)| decides(path));
+        let touched = || deciding().find(|(path, then)| identity(path) != *then);
+        // Times do not tell one that had just changed from what it became then.
+        let is_fresh = |it: Identity| it.is_fresh(before.taken);
+        let any_fresh = || deciding().any(|(_, then)| then.is_some_and(is_fresh));
+        if is_sound && touched().is_none() && !any_fresh() {
+            return Ok(None);
+        }
+        let mut last = self.snapshot.lock().expect("no panic inside");
+        let mut now = Snapshot::take(&self.files, &self.covered);
+        let files = closure(&self.files, &self.covered, digests);
+        let files = files.map_err(|error| match error {
+            FileError::Io { path, .. } => changed(&path),
+            other => other.into(),
+        })?;
+        if let Some(name) = first_difference(&self.closure_files, &files) {
+            let program = self.files.iter().find(|file| file.ends_with(name));
+            return Err(changed(program.map_or(Path::new(name), PathBuf::as_path)));
+        }
+        // What compilers may read was told by these.
+        if let Some((moved, _)) = now.real_paths.iter().find(|it| !before.real_paths.contains(it)) {
+            return Err(changed(moved));
+        }
+        if !is_sound {
+            return Err(changed(&self.device_libs));
+        }
+        // Each change counts once, whoever notices it.
+        now.times_touched = last.times_touched + u64::from(last.identities != now.identities);
+        *last = Arc::new(now);
+        Ok(touched().map(|(path, _)| path.clone()))
     }
 
     /// Whether what is supplied is there as it was made.
@@ -292,11 +306,9 @@ impl Toolchain {
     /// programs and their libraries by their names, others as
     /// `directory/file`; and as `directory/` which of the directories and files
     /// in it are one, and where its links lead.
-    ///
-    /// # Errors
-    /// [`FileError`] where one can't be read.
-    pub fn covered_files(&self, digests: &FileDigests) -> Result<Vec<(String, Digest)>, FileError> {
-        closure(&self.files, &self.covered, digests)
+    #[must_use]
+    pub fn covered_files(&self) -> &[(String, Digest)] {
+        &self.closure_files
     }
 
     /// Whether a file that the digest covers has this content.
@@ -423,17 +435,38 @@ fn digest_of(entries: &[(String, Digest)]) -> Digest {
         .finish()
 }
 
-/// Files, directories and all below them, with what tells them from what they
-/// may be later.
-fn identities(files: &[PathBuf], dirs: &[PathBuf]) -> Vec<(PathBuf, Option<Identity>)> {
-    // What can't be read is the digest's to say.
-    let below = dirs.iter().flat_map(|dir| walk(dir)).flatten();
-    let paths: BTreeSet<PathBuf> = files.iter().cloned().chain(below).collect();
-    let with_identity = |path: PathBuf| {
-        let identity = identity(&path);
-        (path, identity)
-    };
-    paths.into_iter().map(with_identity).collect()
+impl Snapshot {
+    /// Of these files, and of directories with all below them.
+    fn take(files: &[PathBuf], dirs: &[PathBuf]) -> Self {
+        let taken = Timestamp::now();
+        // What can't be read is the digest's to say.
+        let below = dirs.iter().flat_map(|dir| walk(dir)).flatten();
+        let paths: BTreeSet<PathBuf> = files.iter().cloned().chain(below).collect();
+        let with_identity = |path: PathBuf| {
+            let identity = identity(&path);
+            (path, identity)
+        };
+        let leads = |path: &&PathBuf| dirs.contains(path) || path.is_symlink();
+        let with_real_path = |path: &PathBuf| (path.clone(), fs::canonicalize(path).ok());
+        let real_paths = paths.iter().filter(leads).map(with_real_path).collect();
+        let identities = paths.into_iter().map(with_identity).collect();
+        Self { taken, identities, real_paths, times_touched: 0 }
+    }
+}
+
+fn changed(path: &Path) -> ToolchainError {
+    ToolchainError::Changed { file: path.display().to_string() }
+}
+
+/// A name that two lists of files do not have with one digest: a file's, if
+/// there is one, since directories change with the files in them.
+fn first_difference<'a>(
+    before: &'a [(String, Digest)],
+    after: &'a [(String, Digest)],
+) -> Option<&'a str> {
+    let [before, after] = [before, after].map(|list| list.iter().collect::<BTreeSet<_>>());
+    let names = before.symmetric_difference(&after).map(|(name, _)| name.as_str());
+    names.min_by_key(|name| name.ends_with('/'))
 }
 
 /// None of a link that leads nowhere.
@@ -520,7 +553,7 @@ fn closure(
 impl Toolchain {
     /// One without anything.
     fn for_tests() -> Self {
-        let state = State { since: Timestamp::now(), identities: Vec::new(), number: 0 };
+        let snapshot = Arc::new(Snapshot::take(&[], &[]));
         let (digest, dir) = (Digest::of(b""), PathBuf::new);
         Self {
             hipcc: None,
@@ -540,7 +573,7 @@ impl Toolchain {
             processors: BTreeSet::new(),
             isas: BTreeSet::new(),
             files: Vec::new(),
-            state: Arc::new(Mutex::new(Arc::new(state))),
+            snapshot: Arc::new(Mutex::new(snapshot)),
             environment: Vec::new(),
         }
     }
@@ -578,7 +611,7 @@ mod tests {
         symlink(".", at("self")).unwrap();
         symlink("..", at("sub/up")).unwrap();
         let before = digest(dir.path());
-        let identities = identities(&[], &[dir.path().join("include")]);
+        let identities = Snapshot::take(&[], &[dir.path().join("include")]).identities;
         let nowhere = identities.iter().find(|(path, _)| path.ends_with("x.h")).unwrap();
         assert_eq!(nowhere.1, None);
         fs::write(dir.path().join("nowhere.h"), "").unwrap();
@@ -586,48 +619,111 @@ mod tests {
         assert_ne!(identity(&nowhere.0), None);
     }
 
-    #[test]
-    fn a_file_that_got_another_link_is_the_same_and_what_was_made_meanwhile_is_not_kept() {
-        let dir = headers(&[("a.h", "1"), ("b.h", "2")]);
-        let at = |name: &str| dir.path().join(name);
-        let digests = FileDigests::in_memory();
-        let covered = vec![at("include")];
-        let closure_files = closure(&[], &covered, &digests).unwrap();
-        let toolchain = |since| {
-            let identities = identities(&[], &covered);
-            let state = Arc::new(State { since, identities, number: 0 });
-            Toolchain {
-                covered: covered.clone(),
-                closure_files: closure_files.clone().into(),
-                state: Arc::new(Mutex::new(state)),
-                ..Toolchain::for_tests()
-            }
-        };
-        let now = Timestamp::now();
-        // As if all of it had been there for long, or not.
-        for since in [Timestamp(now.0 + 99), now] {
-            let toolchain = toolchain(since);
-            let before = toolchain.state();
-            let same = |before: &State| toolchain.is_same_since(before, Language::Hip, &digests);
-            assert!(same(&before).unwrap());
-            fs::hard_link(at("include/a.h"), at("other")).unwrap();
-            assert!(!same(&before).unwrap() && !same(&before).unwrap());
-            assert!(same(&toolchain.state()).unwrap() && toolchain.state().number > 0);
-            fs::remove_file(at("other")).unwrap();
-            assert!(!same(&before).unwrap());
-            // What is not known to be what it was before.
-            let before = toolchain.state();
-            let modified = fs::metadata(at("include/a.h")).unwrap().modified().unwrap();
-            for (text, is_equal) in [("3", false), ("1", true)] {
-                fs::write(at("include/a.h"), text).unwrap();
-                let file = fs::File::options().write(true).open(at("include/a.h")).unwrap();
-                file.set_modified(modified).unwrap();
-                assert_eq!(same(&before).ok(), is_equal.then_some(false), "{text}");
-            }
-            fs::write(at("include/a.h"), "1").unwrap();
-            let error = same(&toolchain.state()).unwrap_err().to_string();
-            assert!(error.contains("`include/a.h` changed meanwhile"), "{error}");
+    /// With the program `bin/clang` and `include`.
+    fn toolchain(dir: &Path) -> Toolchain {
+        let (files, covered) = (vec![dir.join("bin/clang")], vec![dir.join("include")]);
+        let snapshot = Arc::new(Snapshot::take(&files, &covered));
+        Toolchain {
+            closure_files: closure(&files, &covered, &FileDigests::in_memory()).unwrap().into(),
+            snapshot: Arc::new(Mutex::new(snapshot)),
+            files,
+            covered,
+            ..Toolchain::for_tests()
         }
+    }
+
+    /// How often something is made, if this happens the first time.
+    fn times_made(toolchain: &Toolchain, act: &dyn Fn()) -> Result<u32, ToolchainError> {
+        let mut times = 0;
+        let make = || {
+            times += 1;
+            if times == 1 {
+                act();
+            }
+            Ok(times)
+        };
+        toolchain.while_unchanged(Language::Hip, &FileDigests::in_memory(), make)
+    }
+
+    #[test]
+    fn what_is_made_while_files_are_touched_is_made_again() {
+        let dir = headers(&[("a.h", "1"), ("b.h", "2"), ("../bin/clang", "c")]);
+        let at = |name: &str| dir.path().join(name);
+        let header = at("include/a.h");
+        let replace = |path: PathBuf| {
+            fs::copy(&path, at("copy")).unwrap();
+            fs::rename(at("copy"), &path).unwrap();
+        };
+        let touches: [&dyn Fn(); 6] = [
+            &|| fs::hard_link(&header, at("link")).unwrap(),
+            &|| {
+                let modified = fs::metadata(&header).unwrap().modified().unwrap();
+                fs::write(&header, "3").unwrap();
+                fs::write(&header, "1").unwrap();
+                let file = fs::File::options().write(true).open(&header).unwrap();
+                file.set_modified(modified).unwrap();
+            },
+            &|| replace(header.clone()),
+            &|| replace(at("bin/clang")),
+            &|| {
+                fs::write(at("include/new.h"), "").unwrap();
+                fs::remove_file(at("include/new.h")).unwrap();
+            },
+            &|| {
+                fs::rename(at("include"), at("old")).unwrap();
+                fs::create_dir(at("include")).unwrap();
+                for name in ["a.h", "b.h"] {
+                    fs::copy(at("old").join(name), at("include").join(name)).unwrap();
+                }
+            },
+        ];
+        // As if all of it had been there for long, or not.
+        for age in [99, 0] {
+            let mut toolchain = toolchain(dir.path());
+            let snapshot = Snapshot::take(&toolchain.files, &toolchain.covered);
+            let taken = Timestamp(snapshot.taken.0 + age);
+            toolchain.snapshot = Arc::new(Mutex::new(Arc::new(Snapshot { taken, ..snapshot })));
+            for (number, touch) in touches.iter().enumerate() {
+                assert_eq!(times_made(&toolchain, &|| {}).unwrap(), 1);
+                assert_eq!(toolchain.times_touched(), number as u64);
+                assert_eq!(times_made(&toolchain, touch).unwrap(), 2, "{number}");
+            }
+            fs::remove_file(at("link")).unwrap();
+            fs::remove_dir_all(at("old")).unwrap();
+        }
+        let touching = || {
+            fs::hard_link(&header, at("link")).unwrap();
+            fs::remove_file(at("link")).unwrap();
+            Ok::<_, ToolchainError>(())
+        };
+        let digests = FileDigests::in_memory();
+        let endless = toolchain(dir.path()).while_unchanged(Language::Hip, &digests, touching);
+        assert!(endless.unwrap_err().to_string().contains("a.h` changed meanwhile"));
+    }
+
+    #[test]
+    fn the_file_that_changed_is_named() {
+        let check = |name: &str, act: &dyn Fn(&Path)| {
+            let dir = headers(&[("a.h", "1"), ("b.h", "1"), ("../bin/clang", "c")]);
+            let toolchain = toolchain(dir.path());
+            let name = name.replace("DIR", dir.path().to_str().unwrap());
+            let error = times_made(&toolchain, &|| act(dir.path())).unwrap_err().to_string();
+            assert!(error.contains(&format!("`{name}` changed meanwhile")), "{error}: {name}");
+        };
+        let write = |path: PathBuf| fs::write(path, "3").unwrap();
+        check("include/b.h", &|dir| write(dir.join("include/b.h")));
+        check("include/c.h", &|dir| write(dir.join("include/c.h")));
+        check("include/a.h", &|dir| fs::remove_file(dir.join("include/a.h")).unwrap());
+        check("DIR/bin/clang", &|dir| write(dir.join("bin/clang")));
+        check("DIR/bin/clang", &|dir| fs::remove_file(dir.join("bin/clang")).unwrap());
+        check("include/", &|dir| {
+            fs::remove_file(dir.join("include/b.h")).unwrap();
+            fs::hard_link(dir.join("include/a.h"), dir.join("include/b.h")).unwrap();
+        });
+        check("DIR/include", &|dir| {
+            fs::rename(dir.join("include"), dir.join("elsewhere")).unwrap();
+            symlink("elsewhere", dir.join("include")).unwrap();
+        });
     }
 
     #[test]

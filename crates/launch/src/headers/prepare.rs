@@ -209,10 +209,11 @@ impl<'a> Headers<'a> {
         let unknown = header.unknown(macros);
         if !unknown.is_empty() {
             let work = self.options.scratch;
-            let told =
+            let told = self.while_unchanged(index, |headers| {
                 built_names(&recipe, &unknown, &|| scratch(work, "names-"), &mut |words, dir| {
-                    Ok(self.run(index, words, dir)?.0.ok())
-                })?;
+                    Ok(headers.run(index, words, dir)?.0.ok())
+                })
+            })?;
             recipe.learn(&mut header, told)?;
         }
         Ok(Some(header))
@@ -226,16 +227,13 @@ impl<'a> Headers<'a> {
         recipe: &Recipe,
     ) -> Result<Option<PrecompiledHeader>, ToolchainError> {
         let HeaderOptions { looks, places, .. } = *self.options;
-        let scratch = scratch(self.options.scratch, "header-")?;
-        let words = recipe.prepare(scratch.path())?;
-        let since = Timestamp::now();
-        let toolchain = self.session.toolchain(index);
-        let before = toolchain.state();
-        let (output, record) = self.run(index, words, scratch.path())?;
-        if !toolchain.is_same_since(&before, Language::Hip, looks.digests())? {
-            tracing::debug!("no precompiled header, as the toolchain was touched");
-            return Ok(None);
-        }
+        let (scratch, since, output, record) = self.while_unchanged(index, |headers| {
+            let scratch = scratch(headers.options.scratch, "header-")?;
+            let words = recipe.prepare(scratch.path())?;
+            let since = Timestamp::now();
+            let (output, record) = headers.run(index, words, scratch.path())?;
+            Ok((scratch, since, output, record))
+        })?;
         let made = match record {
             Ok(record) if output.ok() => {
                 let dir = looks.real(scratch.path());
@@ -256,10 +254,11 @@ impl<'a> Headers<'a> {
             tracing::debug!(output = output.stderr, "no precompiled header");
             return Ok(None);
         };
-        if self.same_both_ways(index, commands, &made)? {
+        if self.while_unchanged(index, |headers| headers.same_both_ways(index, commands, &made))? {
             recipe.write_record(&record)?;
             return Ok(Some(made));
         }
+        tracing::warn!("a precompiled header did not give the same bytes and is not used");
         fs::remove_file(&made.file).ok();
         recipe.keep_unfit(record)?;
         Ok(None)
@@ -290,11 +289,18 @@ impl<'a> Headers<'a> {
             Ok(fs::read(output).ok())
         };
         let plain = build(&dir.join("plain"), false)?;
-        let same = plain.is_some() && plain == build(&dir.join("with"), true)?;
-        if !same {
-            tracing::warn!("a precompiled header did not give the same bytes and is not used");
-        }
-        Ok(same)
+        Ok(plain.is_some() && plain == build(&dir.join("with"), true)?)
+    }
+
+    /// What a toolchain's programs make of HIP while its files stay the same.
+    fn while_unchanged<T>(
+        &mut self,
+        toolchain: ToolchainId,
+        mut make: impl FnMut(&mut Self) -> Result<T, ToolchainError>,
+    ) -> Result<T, ToolchainError> {
+        let (toolchain, digests) =
+            (self.session.toolchain(toolchain), self.options.looks.digests());
+        toolchain.while_unchanged(Language::Hip, digests, || make(self))
     }
 
     /// Runs a program in a directory of its own, which is all that it may

@@ -12,7 +12,7 @@ use gfxpack_plan::include;
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredError, StoredToolchain, WriteError};
 use gfxpack_process::is_not_found;
-use gfxpack_toolchain::{Search, Toolchain, ToolchainError, Toolchains};
+use gfxpack_toolchain::{Search, Toolchain, Toolchains};
 use serde::{Deserialize, Serialize};
 
 use super::source_trees::{Limits, Trees};
@@ -62,7 +62,7 @@ fn file(dir: &Path, digest: Digest) -> PathBuf {
 /// files that lie beside the sources.
 ///
 /// # Errors
-/// Where a toolchain can't be listed, or a file not be written.
+/// Where a file can't be written.
 pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>> {
     let Gathered { read, toolchains, cache, clock, .. } = gathered;
     let ReadInputs { requests, inputs } = read;
@@ -73,10 +73,10 @@ pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>
     let stored: Vec<StoredToolchain> = toolchains
         .iter()
         .map(|toolchain| {
-            let closure = toolchain.covered_files(&cache.digests)?;
-            Ok(StoredToolchain { toolchain: for_plan(toolchain), closure })
+            let closure = toolchain.covered_files().to_vec();
+            StoredToolchain { toolchain: for_plan(toolchain), closure }
         })
-        .collect::<Result<_, ToolchainError>>()?;
+        .collect();
     let planned: Vec<_> = stored.iter().map(|stored| stored.toolchain.clone()).collect();
     let path = dir.join(JOBS);
     let temporary = tempfile::Builder::new().prefix(".jobs").tempfile_in(dir);
@@ -256,7 +256,7 @@ impl Stored {
             let languages = self.languages(id).into_values().flatten().collect();
             match found.with_digest(wanted.toolchain.digest, &languages)? {
                 Some(toolchain) => chosen.push(toolchain),
-                None => return Err(self.differs(id, &mut found, cache)),
+                None => return Err(self.differs(id, &mut found)),
             }
         }
         Ok(chosen)
@@ -274,7 +274,7 @@ impl Stored {
 
     /// That a toolchain of the plan is not here, and how the one that would
     /// be taken instead is another one.
-    fn differs(&self, id: ToolchainId, found: &mut Toolchains<'_>, cache: &Cache) -> Error {
+    fn differs(&self, id: ToolchainId, found: &mut Toolchains<'_>) -> Error {
         let wanted = &self.header.toolchains[id.0];
         let here = self
             .languages(id)
@@ -284,8 +284,8 @@ impl Stored {
         let difference = match &here {
             None => "none is found here that could take its place".to_owned(),
             Some(here) => {
-                let files = here.covered_files(&cache.digests).unwrap_or_default();
-                format!("here is {}{}", here.identity(), different(&wanted.closure, &files))
+                let difference = different(&wanted.closure, here.covered_files());
+                format!("here is {}{difference}", here.identity())
             }
         };
         error::usage(
