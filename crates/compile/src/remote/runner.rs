@@ -20,8 +20,9 @@ use crate::job::{self, Failure, FailureKind, Object, Outcome, Site};
 use crate::remote_error::RemoteError;
 use crate::store::RestsOn;
 
-/// By source and command list: how its jobs run elsewhere, if they do.
-type Recipes = HashMap<(SourceId, usize), Arc<OnceLock<Option<Arc<Recipe>>>>>;
+/// How jobs run elsewhere, if they do: by source and command list, and by how
+/// often their toolchain was touched, whose files are sent.
+type Recipes = HashMap<(SourceId, usize, u64), Arc<OnceLock<Option<Arc<Recipe>>>>>;
 
 /// What becomes of a job that is to run elsewhere.
 pub(crate) enum RemoteOutcome {
@@ -54,7 +55,8 @@ impl<'a> RemoteContext<'a> {
     ) -> Result<Option<Arc<Recipe>>, CompileError> {
         let job = &self.context.plan[index];
         // Drivers keep their command lists: an address is one for good.
-        let key = (job.source, Arc::as_ptr(commands) as usize);
+        let times_touched = self.context.toolchains[job.toolchain.0].times_touched();
+        let key = (job.source, Arc::as_ptr(commands) as usize, times_touched);
         let slot = {
             let mut recipes = self.recipes.lock().expect("no panic inside");
             Arc::clone(recipes.entry(key).or_default())

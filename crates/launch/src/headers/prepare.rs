@@ -135,7 +135,8 @@ impl<'a> Headers<'a> {
     ) -> Result<(Vec<(Digest, UsedHeader)>, Usage), ToolchainError> {
         let mut served = Vec::new();
         for group in by_command(commands) {
-            if let Some(header) = self.header(&group)? {
+            // It tells names from the text of the headers.
+            if let Some(header) = self.while_unchanged(group.toolchain, |it| it.header(&group))? {
                 self.serve(&Arc::new(header), group.members, &mut served);
             }
         }
@@ -298,8 +299,8 @@ impl<'a> Headers<'a> {
         toolchain: ToolchainId,
         mut make: impl FnMut(&mut Self) -> Result<T, ToolchainError>,
     ) -> Result<T, ToolchainError> {
-        let (toolchain, digests) =
-            (self.session.toolchain(toolchain), self.options.looks.digests());
+        let toolchain = self.session.toolchain(toolchain);
+        let digests = self.options.looks.digests();
         toolchain.while_unchanged(Language::Hip, digests, || make(self))
     }
 
