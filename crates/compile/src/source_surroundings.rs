@@ -145,13 +145,13 @@ impl StoredDirectories {
             // Above a link or an include directory lies what is above what it leads to.
             let found = match self.find_plain(&at) {
                 Told::Found(TreeEntry { kind: TreeKind::File(_), .. }) => return Told::Absent,
-                Told::Found(TreeEntry { kind: TreeKind::Unknown, .. }) => return Told::Nothing,
+                Told::Found(TreeEntry { kind: TreeKind::Unknown, .. }) => return Told::Unknown,
                 Told::Found(entry) => self.path_of(entry.number),
                 told => return told,
             };
             // It is not told what else lies above the topmost.
             let is_top = |dir: &PathBuf| part(dir, self.include_dirs.len()).1 == Path::new("");
-            let Some(real) = found.filter(|dir| !is_top(dir)) else { return Told::Nothing };
+            let Some(real) = found.filter(|dir| !is_top(dir)) else { return Told::Unknown };
             at = real.parent().unwrap_or(Path::new("")).to_owned();
         }
         self.find_plain(&at)
@@ -212,7 +212,7 @@ impl ClosureOrigin {
                     TreeKind::Unknown => Answer::Other,
                     _ => Answer::Directory,
                 },
-                Told::Nothing => Answer::Other,
+                Told::Unknown => Answer::Other,
             },
         }
     }

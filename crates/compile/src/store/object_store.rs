@@ -15,7 +15,8 @@ use rustix::fs::{Access, FlockOperation, access, flock};
 
 use super::entry::{About, Entry, ObjectInfo, read_entry, read_info};
 use super::places::{
-    KINDS, LOCK, OF_JOBS, TEMP, VERSION, answers_path, is_gone, object_path, refusal_path, sweep,
+    EVICTABLE_DIRS, JOB_DIRS, LOCK, TEMP, VERSION, answers_path, is_gone, object_path,
+    refusal_path, sweep,
 };
 use super::rests_on::RestsOn;
 use crate::error::CompileError;
@@ -83,11 +84,11 @@ impl ObjectStore {
         let mut store = Self::open_to_look(cache_dir);
         let temp = store.dir.join(TEMP);
         fs::create_dir_all(&temp).map_err(FileError::io("create", &temp))?;
-        for kind in KINDS.into_iter().chain([TEMP]) {
+        for kind in EVICTABLE_DIRS.into_iter().chain([TEMP]) {
             let dir = store.dir.join(kind);
             create_dir_as_above(&dir).map_err(FileError::io("create", &dir))?;
             // Several users may have made these.
-            let below = OF_JOBS.contains(&kind).then(|| fs::read_dir(&dir).ok()).flatten();
+            let below = JOB_DIRS.contains(&kind).then(|| fs::read_dir(&dir).ok()).flatten();
             let below = below.into_iter().flatten().flatten().map(|entry| entry.path());
             for dir in below.chain([dir]) {
                 let denied = |error| FileError::io("write", &dir)(io::Error::from(error));

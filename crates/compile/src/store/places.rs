@@ -18,10 +18,10 @@ pub(crate) const HEADERS: &str = "headers";
 pub(crate) const COMMANDS: &str = "commands";
 
 /// Directories whose files may go: each can be made again.
-pub(super) const KINDS: [&str; 6] =
+pub(super) const EVICTABLE_DIRS: [&str; 6] =
     ["objects", "refusals", "answers", "history", HEADERS, COMMANDS];
 /// Those of them whose files are named by a job, and end with a description of it.
-pub(super) const OF_JOBS: [&str; 2] = ["objects", "refusals"];
+pub(super) const JOB_DIRS: [&str; 2] = ["objects", "refusals"];
 
 /// Where files are written before they get their names.
 pub(super) const TEMP: &str = "tmp";

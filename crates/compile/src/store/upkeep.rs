@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::entry::{Entry, read_entry};
 use super::object_store::ObjectStore;
-use super::places::{KINDS, LOCK, OF_JOBS, TEMP, VERSION, is_gone, sweep};
+use super::places::{EVICTABLE_DIRS, JOB_DIRS, LOCK, TEMP, VERSION, is_gone, sweep};
 use crate::error::CompileError;
 use gfxpack_process::FileError;
 
@@ -192,7 +192,7 @@ impl ObjectStore {
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<(u64, Vec<Damaged>), CompileError> {
         let files: Vec<StoredFile> =
-            self.entries().into_iter().filter(|entry| OF_JOBS.contains(&entry.kind)).collect();
+            self.entries().into_iter().filter(|entry| JOB_DIRS.contains(&entry.kind)).collect();
         let check = |entry: &StoredFile| -> Result<Option<Damaged>, CompileError> {
             if !go_on() {
                 return Err(CompileError::Interrupted);
@@ -237,7 +237,7 @@ impl ObjectStore {
     /// Every file that may go.
     fn entries(&self) -> Vec<StoredFile> {
         let beside = self.dir.parent().map(|dir| BESIDE.map(|kind| (kind, dir.join(kind))));
-        KINDS
+        EVICTABLE_DIRS
             .into_iter()
             .map(|kind| (kind, self.dir.join(kind)))
             .chain(beside.into_iter().flatten())

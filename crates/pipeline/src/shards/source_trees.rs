@@ -38,7 +38,7 @@ pub(super) struct Trees {
     /// The numbers of files that sources name, which come with the plan anyway.
     named: HashSet<u64>,
     /// The directories that these are in, and those above them.
-    first: HashSet<PathBuf>,
+    dirs_of_named: HashSet<PathBuf>,
     names_left: usize,
     own_numbers: u64,
 }
@@ -46,28 +46,28 @@ pub(super) struct Trees {
 impl Trees {
     /// What is below the directories of sources. Of the files, the smallest
     /// come with the plan, besides those that the sources name: `store` gets
-    /// them. What lies in one of the directories `apart` is not told.
+    /// them. What lies in one of the directories `excluded` is not told.
     pub(super) fn below<'o>(
         origins: impl Iterator<Item = &'o SourceDirectories> + Clone,
-        apart: &[PathBuf],
+        excluded: &[PathBuf],
         limits: &Limits,
         store: &dyn Fn(Digest, &[u8]) -> Result<()>,
     ) -> Result<Self> {
         let named = origins.clone().flat_map(SourceDirectories::named_files);
-        let first = named.flat_map(Path::ancestors).map(Path::to_owned).collect();
-        let mut all = Self { first, names_left: limits.names, ..Self::default() };
+        let dirs_of_named = named.flat_map(Path::ancestors).map(Path::to_owned).collect();
+        let mut all = Self { dirs_of_named, names_left: limits.names, ..Self::default() };
         // Whatever else lies beside the sources, compilers search these, which leave
         // something for the others.
         let left = limits.names / 4;
         all.names_left -= left;
         for dir in origins.clone().flat_map(|origin| &origin.include_dirs) {
-            all.tree(dir, apart);
+            all.tree(dir, excluded);
         }
         all.names_left += left;
         for origin in origins {
-            let root = all.tree(&origin.root, apart);
+            let root = all.tree(&origin.root, excluded);
             let dirs = origin.include_dirs.iter();
-            let include_dirs = dirs.map(|dir| all.tree(dir, apart)).collect();
+            let include_dirs = dirs.map(|dir| all.tree(dir, excluded)).collect();
             let files: Vec<u64> = origin.named_files().map(|file| all.number_of(file)).collect();
             all.named.extend(&files);
             let absent = Vec::new();
@@ -78,13 +78,13 @@ impl Trees {
     }
 
     /// The place of a directory's tree in the list.
-    fn tree(&mut self, dir: &Path, apart: &[PathBuf]) -> usize {
+    fn tree(&mut self, dir: &Path, excluded: &[PathBuf]) -> usize {
         if let Some(known) = self.by_dir.get(dir) {
             return *known;
         }
         let at = self.trees.len();
         self.by_dir.insert(dir.to_owned(), at);
-        let tree = self.walk(dir, at, apart);
+        let tree = self.walk(dir, at, excluded);
         self.trees.push(tree);
         at
     }
@@ -92,7 +92,7 @@ impl Trees {
     /// What is below a directory, which is `at` this place in the list. First
     /// come directories with files that sources name, then those that are less
     /// deep; of one with more names than may still be told, none is told.
-    fn walk(&mut self, top: &Path, at: usize, apart: &[PathBuf]) -> Tree {
+    fn walk(&mut self, top: &Path, at: usize, excluded: &[PathBuf]) -> Tree {
         let mut tree = Tree::default();
         let Ok(meta) = top.metadata() else { return tree };
         let (number, kind) = (self.number(&meta), TreeKind::Directory);
@@ -127,9 +127,11 @@ impl Trees {
                 let loops = is_link && number.is_some_and(|number| is_above(&tree, &dir, number));
                 let kind = match meta {
                     Some(_) if loops => TreeKind::Above,
-                    Some(meta) if meta.is_dir() && is_left_out(&place, apart) => TreeKind::Partial,
+                    Some(meta) if meta.is_dir() && is_left_out(&place, excluded) => {
+                        TreeKind::Partial
+                    }
                     Some(meta) if meta.is_dir() => {
-                        match self.first.contains(&place) {
+                        match self.dirs_of_named.contains(&place) {
                             true => dirs.push_front(path.clone()),
                             false => dirs.push_back(path.clone()),
                         }
@@ -219,9 +221,10 @@ fn is_above(tree: &Tree, dir: &str, number: u64) -> bool {
 
 /// Whether nothing in a directory is told. What gfxpack keeps is no source, and
 /// would take the place of small files that are.
-fn is_left_out(dir: &Path, apart: &[PathBuf]) -> bool {
-    let is_apart = || fs::canonicalize(dir).is_ok_and(|it| is_store(&it) || apart.contains(&it));
-    dir.ends_with(".git") || is_apart()
+fn is_left_out(dir: &Path, excluded: &[PathBuf]) -> bool {
+    let is_excluded =
+        || fs::canonicalize(dir).is_ok_and(|it| is_store(&it) || excluded.contains(&it));
+    dir.ends_with(".git") || is_excluded()
 }
 
 #[cfg(test)]
@@ -292,7 +295,7 @@ mod tests {
         for name in ["arguments", "self"] {
             assert_eq!(root.entries[name].kind, TreeKind::Unknown);
         }
-        assert_eq!(root.find(Path::new("self/cmdline")), Told::Nothing);
+        assert_eq!(root.find(Path::new("self/cmdline")), Told::Unknown);
         assert_eq!(root.entries.len(), 5);
     }
 
@@ -378,6 +381,6 @@ mod tests {
         let file = (Digest::of(b"text"), b"text".to_vec());
         assert_eq!(stored.into_inner().last(), Some(&file));
         assert_eq!(trees.trees[0].entries["x.h"].kind, TreeKind::File(Digest::of(b"text")));
-        assert_eq!(trees.trees[0].find(&object), Told::Nothing);
+        assert_eq!(trees.trees[0].find(&object), Told::Unknown);
     }
 }

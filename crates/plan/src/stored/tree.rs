@@ -71,8 +71,8 @@ pub enum Told<'a> {
     Absent,
     /// What is there.
     Found(&'a TreeEntry),
-    /// Nothing.
-    Nothing,
+    /// Nothing: it is not known whether something is there.
+    Unknown,
 }
 
 impl TreeKind {
@@ -89,7 +89,7 @@ impl<'a> Told<'a> {
     pub fn entry(self) -> Option<&'a TreeEntry> {
         match self {
             Told::Found(entry) => Some(entry),
-            Told::Absent | Told::Nothing => None,
+            Told::Absent | Told::Unknown => None,
         }
     }
 }
@@ -98,15 +98,15 @@ impl Tree {
     /// What is told of a relative path without `..`.
     #[must_use]
     pub fn find(&self, path: &Path) -> Told<'_> {
-        let Some(mut entry) = self.entries.get("") else { return Told::Nothing };
+        let Some(mut entry) = self.entries.get("") else { return Told::Unknown };
         let mut at = String::new();
         for part in path.components() {
             match (part, entry.kind) {
                 (Component::CurDir, _) => continue,
                 (_, TreeKind::File(_)) => return Told::Absent,
-                (_, TreeKind::Unknown) => return Told::Nothing,
+                (_, TreeKind::Unknown) => return Told::Unknown,
                 (Component::Normal(name), kind) => {
-                    let Some(name) = name.to_str() else { return Told::Nothing };
+                    let Some(name) = name.to_str() else { return Told::Unknown };
                     if !at.is_empty() {
                         at.push('/');
                     }
@@ -117,16 +117,16 @@ impl Tree {
                             TreeKind::IgnoresCase => name.is_ascii() && !self.has_alike(&at),
                             _ => kind == TreeKind::Directory,
                         };
-                        return if is_absent { Told::Absent } else { Told::Nothing };
+                        return if is_absent { Told::Absent } else { Told::Unknown };
                     }
                 }
-                _ => return Told::Nothing,
+                _ => return Told::Unknown,
             }
             entry = &self.entries[&at];
             if entry.kind == TreeKind::Above {
                 let mut above = Path::new(&at).ancestors().skip(1).filter_map(Path::to_str);
                 let is_same = |dir: &&str| self.entries[*dir].number == entry.number;
-                let Some(dir) = above.find(is_same) else { return Told::Nothing };
+                let Some(dir) = above.find(is_same) else { return Told::Unknown };
                 at = dir.to_owned();
                 entry = &self.entries[&at];
             }
@@ -205,11 +205,11 @@ mod tests {
             entry.kind = TreeKind::IgnoresCase;
         }
         let find_folded = |path: &str| folded.find(Path::new(path));
-        assert_eq!((find("A.h"), find_folded("A.h")), (Told::Absent, Told::Nothing));
-        assert_eq!((find_folded("x.h"), find_folded("\u{e9}.h")), (Told::Absent, Told::Nothing));
-        assert_eq!((find("Out/x.h"), find_folded("Out/x.h")), (Told::Absent, Told::Nothing));
+        assert_eq!((find("A.h"), find_folded("A.h")), (Told::Absent, Told::Unknown));
+        assert_eq!((find_folded("x.h"), find_folded("\u{e9}.h")), (Told::Absent, Told::Unknown));
+        assert_eq!((find("Out/x.h"), find_folded("Out/x.h")), (Told::Absent, Told::Unknown));
         for path in ["../x.h", "sub/x.h", "sub/self/x.h", "sub/../a.h", "big/x.h"] {
-            assert_eq!(find(path), Told::Nothing, "{path}");
+            assert_eq!(find(path), Told::Unknown, "{path}");
         }
     }
 }
