@@ -715,9 +715,12 @@ fn a_toolchain_is_asked_again_when_something_that_it_says_may_have_changed() {
 }
 
 /// The linker of a job, which waits at a pipe and then makes something else: that
-/// is where the toolchain is changed under it.
+/// is where the toolchain is changed under it. Trials of toolchains do not wait.
 const WAITING_LINKER: &str = r#"#!/bin/sh
-if [ -p 'ROOT/pipe' ]; then read -r word < 'ROOT/pipe'; waited=1; fi
+case "$*" in
+    *trial.o*) ;;
+    *) if [ -p 'ROOT/pipe' ]; then read -r word < 'ROOT/pipe'; waited=1; fi ;;
+esac
 "ROOT/llvm/real/${0##*/}" "$@" || exit
 if [ "$waited" ]; then
     while [ "$1" != -o ]; do shift; done
@@ -797,7 +800,6 @@ fn what_was_made_while_the_toolchain_was_touched_is_made_again() {
         fs::remove_dir_all(project.path().join("cache/v4/objects")).unwrap();
         project.tree(&format!("{out}/kdb"))
     };
-    // What is tried of a toolchain once, is tried here.
     let expected = build("o", &[]);
 
     let at = |path: &str| project.path().join(path);
@@ -822,6 +824,7 @@ fn what_was_made_while_the_toolchain_was_touched_is_made_again() {
     assert!(build("p", &[]) == expected);
     replaced.wait_until_gone();
     let headers = project.tree("cache/v4/headers");
-    let mut headers = headers.iter().filter(|(name, _)| name.ends_with(".pch"));
-    assert!(headers.all(|(_, bytes)| !bytes.is_empty()), "each is used");
+    let sizes = headers.iter().filter(|(name, _)| name.ends_with(".pch"));
+    let sizes: Vec<usize> = sizes.map(|(_, bytes)| bytes.len()).collect();
+    assert!(!sizes.is_empty() && !sizes.contains(&0), "each is used: {sizes:?}");
 }
