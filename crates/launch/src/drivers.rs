@@ -163,7 +163,10 @@ impl<'a> Drivers<'a> {
         let toolchain = &self.toolchains[key.toolchain.0];
         let file = self.file(toolchain, key);
         let list = self.remembered(&file).or_else(|| {
-            let (commands, answers) = self.ask_for(key, command, defines)?;
+            let ask = || Ok::<_, ToolchainError>(self.ask_for(key, command, defines));
+            let asked = toolchain.while_unchanged(key.language, self.looks.digests(), ask);
+            // Where the toolchain changed, whoever runs the command says so.
+            let (commands, answers) = asked.ok()??;
             if let Some(answers) = answers.filter(|_| self.keeps) {
                 let commands = commands.clone();
                 // Where that is impossible, later builds ask again.
@@ -209,22 +212,9 @@ impl<'a> Drivers<'a> {
         })
     }
 
-    /// A key's commands, with what the driver was told if that is known.
+    /// A key's commands, with what the driver was told if that is known. The
+    /// first of its kind are compared with what the driver says for the command itself.
     fn ask_for(
-        &self,
-        key: &CommandKey,
-        command: &Command<'_>,
-        defines: &[Vec<Define>],
-    ) -> Option<(Vec<CommandTemplate>, Option<Answers>)> {
-        let digests = self.looks.digests();
-        let ask = || Ok::<_, ToolchainError>(self.ask_once(key, command, defines));
-        // Where the toolchain changed, whoever runs the command says so.
-        self.toolchains[key.toolchain.0].while_unchanged(key.language, digests, ask).ok()?
-    }
-
-    /// The same, of a toolchain that may be touched meanwhile. The first commands of
-    /// their kind are compared with what the driver says for the command itself.
-    fn ask_once(
         &self,
         key: &CommandKey,
         command: &Command<'_>,

@@ -33,5 +33,5 @@ pub use error::ToolchainError;
 pub use made_by::{clang_version, made_by};
 pub use object_info::{ObjectInfo, ObjectInfoError, Symbol};
 pub use support::Buildable;
-pub use toolchain::Toolchain;
+pub use toolchain::{Toolchain, different_names};
 pub use trial::TrialArguments;

@@ -279,7 +279,9 @@ impl Toolchain {
             FileError::Io { path, .. } => changed(&path),
             other => other.into(),
         })?;
-        if let Some(name) = first_difference(&self.closure_files, &files) {
+        // A directory changes with the files in it, which say more.
+        let names = different_names(&self.closure_files, &files).into_iter();
+        if let Some(name) = names.min_by_key(|name| name.ends_with('/')) {
             let program = self.files.iter().find(|file| file.ends_with(name));
             return Err(changed(program.map_or(Path::new(name), PathBuf::as_path)));
         }
@@ -458,15 +460,14 @@ fn changed(path: &Path) -> ToolchainError {
     ToolchainError::Changed { file: path.display().to_string() }
 }
 
-/// A name that two lists of files do not have with one digest: a file's, if
-/// there is one, since directories change with the files in them.
-fn first_difference<'a>(
-    before: &'a [(String, Digest)],
-    after: &'a [(String, Digest)],
-) -> Option<&'a str> {
-    let [before, after] = [before, after].map(|list| list.iter().collect::<BTreeSet<_>>());
-    let names = before.symmetric_difference(&after).map(|(name, _)| name.as_str());
-    names.min_by_key(|name| name.ends_with('/'))
+/// Names that two lists of [`Toolchain::covered_files`] do not have with one digest.
+#[must_use]
+pub fn different_names<'a>(
+    these: &'a [(String, Digest)],
+    those: &'a [(String, Digest)],
+) -> BTreeSet<&'a str> {
+    let [these, those] = [these, those].map(|files| files.iter().collect::<BTreeSet<_>>());
+    these.symmetric_difference(&those).map(|(name, _)| name.as_str()).collect()
 }
 
 /// None of a link that leads nowhere.

@@ -12,7 +12,7 @@ use gfxpack_plan::include;
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredError, StoredToolchain, WriteError};
 use gfxpack_process::is_not_found;
-use gfxpack_toolchain::{Search, Toolchain, Toolchains};
+use gfxpack_toolchain::{Search, Toolchain, Toolchains, different_names};
 use serde::{Deserialize, Serialize};
 
 use super::source_trees::{Limits, Trees};
@@ -302,10 +302,7 @@ impl Stored {
 
 /// Names of files that only one of two toolchains has, or that differ.
 fn different(wanted: &[(String, Digest)], here: &[(String, Digest)]) -> String {
-    let [of_wanted, of_here] =
-        [wanted, here].map(|files| files.iter().collect::<BTreeSet<&(String, Digest)>>());
-    let names: BTreeSet<&str> =
-        of_wanted.symmetric_difference(&of_here).map(|(name, _)| name.as_str()).collect();
+    let names = different_names(wanted, here);
     let first = joined(names.iter().take(NAMED));
     match names.len() {
         0 => " with other constants supplied".to_owned(),
