@@ -303,3 +303,74 @@ fn what_is_built_without_room_for_the_heap_of_compilers_is_not_kept() {
         assert_eq!(told, limit != "unlimited", "{warnings:?}");
     }
 }
+
+/// Options that make no difference to what kernels are told of the time.
+const CLOCK_OPTIONS: [&str; 6] = [
+    // As many as have their headers precompiled.
+    "-DOWN=1",
+    "-DOWN=2",
+    "-DOWN=3",
+    "-w",
+    "-Wdate-time -Wbuiltin-macro-redefined -Wmacro-redefined -Werror",
+    "-D__DATE__=3 -U__TIME__ -D__TIMESTAMP__(x)=x",
+];
+/// HIP's alone: what ends in a backslash, as this does before C++17, takes the
+/// next macro's line along.
+const CLOCK_TRIGRAPH: &str = "-DOWN=??/ -std=c++14";
+
+#[test]
+fn kernels_that_ask_for_the_time_are_told_source_date_epoch() {
+    let project = Project::new();
+    let header = project.write("elsewhere/when.h", "#define WHEN __TIME__\n");
+    let first = format!(
+        "#pragma clang diagnostic error \"-Wdate-time\"\n#include \"{}\"\n\
+         #define PASTE(a, b) a##b\n",
+        header.display()
+    );
+    let said = "const char said[] = PASTE(__DA, TE__) \", \" WHEN \", \" __TIMESTAMP__;";
+    let hip = "extern \"C\" __global__ void k(char* x) { x[0] = said[x[1]]; }\n";
+    let opencl = "__kernel void k(__global char* x) { x[0] = said[x[1]]; }\n";
+    project.write(
+        "k.cpp",
+        &format!("#include <hip/hip_runtime.h>\n{first}__constant__ {said}\n{hip}"),
+    );
+    project.write("k.cl", &format!("{first}constant {said}\n{opencl}"));
+    let variant = |options: &[&str]| format!("[[kernel.variant]]\noptions = {options:?}\n");
+    let (all, one) = (variant(&CLOCK_OPTIONS), variant(&[CLOCK_TRIGRAPH]));
+    project.write(
+        "kernels.toml",
+        &format!(
+            "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+             [[kernel]]\nsource = \"k.cpp\"\n{all}{one}[[kernel]]\nsource = \"k.cl\"\n{all}"
+        ),
+    );
+    let build = |epoch: Option<&str>, cache: &str, via: &[&str]| {
+        let mut command = project.command(&["build", "--message-format", "json", "--out", "o"]);
+        command
+            .args(["--manifest", "kernels.toml", "--target", "gfx906"])
+            .args(["--blob", "raw", "--cache-dir", cache])
+            .args(via);
+        command.args(["--allow-read", "elsewhere"]);
+        epoch.map(|epoch| command.env("SOURCE_DATE_EPOCH", epoch));
+        let run = finish(command).expect_code(0);
+        let compiled = run.of_type("build-finished")[0]["compiled"].as_u64().unwrap();
+        (compiled, project.tree("o/kdb/").remove(0).1)
+    };
+    let count = 2 * CLOCK_OPTIONS.len() + 1;
+    let says = |kdb: &[u8], text: &str| {
+        let text = text.as_bytes();
+        kdb.windows(text.len()).filter(|window| *window == text).count()
+    };
+    let (compiled, kdb) = build(None, "cache", &[]);
+    assert_eq!(compiled, count as u64);
+    assert_eq!(says(&kdb, "Jan  1 2025, 00:00:00, Wed Jan  1 00:00:00 2025\0"), count);
+    let headers = project.tree("cache/v4/headers");
+    assert!(headers.iter().any(|(name, _)| name.ends_with(".pch")), "one was precompiled");
+    for via in ["hipcc", "direct"] {
+        assert!(build(None, via, &["--via", via]).1 == kdb, "{via}");
+    }
+    let (compiled, other) = build(Some("1709210096"), "cache", &[]);
+    assert_eq!(compiled, count as u64);
+    assert_eq!(says(&other, "Feb 29 2024, 12:34:56, Thu Feb 29 12:34:56 2024\0"), count);
+    assert!(build(None, "cache", &[]) == (0, kdb));
+}
