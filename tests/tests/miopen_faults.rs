@@ -5,7 +5,9 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use gfxpack_miopen::{Answers, AskError, AskEvent, AskOptions, Failure, Library, Problem, ask};
+use gfxpack_miopen::{
+    Answers, AskError, AskEvent, AskOptions, Failure, Library, ProbeError, Problem, ask,
+};
 use gfxpack_tests::miopen::{convolution, entries, fake_library, probe};
 use gfxpack_tests::project::{Project, binary, command, finish};
 
@@ -308,6 +310,6 @@ fn a_library_that_asks_for_nothing_is_refused() {
 #[test]
 fn a_library_that_falls_over_when_loaded_is_refused() {
     let error = error("FALLS");
-    let AskError::Load { reason } = &error else { panic!("{error}") };
+    let AskError::Probe(ProbeError::Load { reason, .. }) = &error else { panic!("{error}") };
     assert!(reason.contains("signal: 11"), "{reason}");
 }

@@ -7,17 +7,17 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gfxpack_stock_library::{CANCELLED, Patient};
+use gfxpack_stock_library::{CANCELLED, OwnedProcess, Patient, ProbeDirectory};
 
 use crate::error::AskError;
 use crate::failure::Failure;
 use crate::probe::Answer;
-use crate::setup::{Place, Setup, check_needs};
+use crate::setup::{Setup, check_needs};
 
 /// The library to preload, beside the probe.
 const PRELOAD: &str = "libgfxpack_miopen_preload.so";
@@ -36,7 +36,7 @@ pub(crate) struct Driver<'a> {
     setup: Setup<'a>,
     program: &'a Path,
     preload: PathBuf,
-    place: Place,
+    directory: ProbeDirectory,
     runs: AtomicUsize,
 }
 
@@ -52,15 +52,15 @@ impl<'a> Driver<'a> {
             return Err(AskError::NoPreload { path: preload });
         }
         check_needs(program, &setup.library.search_path, &preload)?;
-        let place = Place::new(&setup, Some(program))?;
-        Ok(Some(Self { setup, program, preload, place, runs: AtomicUsize::new(0) }))
+        let directory = setup.create_directory(Some(program))?;
+        Ok(Some(Self { setup, program, preload, directory, runs: AtomicUsize::new(0) }))
     }
 
     /// Computes one problem, in a process of its own.
     ///
     /// # Errors
     /// [`AskError::Cancelled`] where `cancelled` says so meanwhile,
-    /// [`AskError::Scratch`] where files can't be written.
+    /// [`ProbeError::Scratch`] where files can't be written.
     pub(crate) fn run(&self, line: &str, cancelled: &dyn Fn() -> bool) -> Result<Answer, AskError> {
         let answer = self.run_once(line, cancelled)?;
         let Some((other, mark)) = other_name(line).filter(|_| answer.keys.is_empty()) else {
@@ -75,7 +75,7 @@ impl<'a> Driver<'a> {
 
     fn run_once(&self, line: &str, cancelled: &dyn Fn() -> bool) -> Result<Answer, AskError> {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
-        let place = self.place.path().join(format!("run-{number}"));
+        let place = self.directory.path().join(format!("run-{number}"));
         fs::create_dir(&place).map_err(AskError::scratch(&place))?;
         let mut command = self.command(&place);
         command.args(line.split_ascii_whitespace()).args(ONCE).stdin(Stdio::null());
@@ -100,7 +100,7 @@ impl<'a> Driver<'a> {
 
     fn command(&self, place: &Path) -> Command {
         let setup = &self.setup;
-        let mut command = self.place.command(setup, self.program, Some(&self.preload));
+        let mut command = setup.command(&self.directory, self.program, Some(&self.preload));
         command
             .current_dir(place)
             .env(
@@ -108,7 +108,7 @@ impl<'a> Driver<'a> {
                 format!("{} {}", setup.architecture, setup.compute_units),
             )
             .env("GFXPACK_PRELOAD_NOTES", place.join("notes"));
-        if let Some(sqlite) = self.place.sqlite.as_ref().filter(|_| setup.real_kernels) {
+        if let Some(sqlite) = self.directory.sqlite.as_ref().filter(|_| setup.real_kernels) {
             command.env("GFXPACK_PRELOAD_SQLITE", sqlite);
         }
         command
@@ -133,16 +133,6 @@ fn other_name(line: &str) -> Option<(String, &'static str)> {
     })
 }
 
-/// A process that is killed when nobody waits for it any more.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// How the program ended, none where that took too long, and what it said.
 fn run(
     mut command: Command,
@@ -152,7 +142,7 @@ fn run(
     let deadline = Instant::now() + limit;
     let (ours, theirs) = UnixStream::pair()?;
     command.stdout(OwnedFd::from(theirs.try_clone()?)).stderr(OwnedFd::from(theirs));
-    let mut child = Running(command.spawn()?);
+    let mut child = OwnedProcess(command.spawn()?);
     // The command holds the other end of the socket.
     drop(command);
     let mut output = Vec::new();

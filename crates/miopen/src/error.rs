@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_model::Target;
 
-use gfxpack_stock_library::ElfError;
+use gfxpack_stock_library::{ElfError, ProbeError};
 
 /// Why a library can't be asked.
 #[derive(Debug, thiserror::Error)]
@@ -29,39 +29,14 @@ pub enum AskError {
         /// Their names.
         symbols: Vec<String>,
     },
-    /// The library does not have a function that is called.
-    #[error("failed to find `{function}` in libMIOpen")]
-    MissingFunction {
-        /// Its name.
-        function: String,
-    },
     /// The library can't be loaded.
-    #[error("failed to load libMIOpen: {reason}")]
-    Load {
-        /// What the dynamic loader or the library says.
-        reason: String,
-    },
-    /// The probe can't be started.
-    #[error("failed to start `{probe}`")]
-    Start {
-        /// The probe.
-        probe: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
     /// What is preloaded into MIOpenDriver is not beside the probe.
     #[error("failed to find `{path}`, which MIOpenDriver is run with")]
     NoPreload {
         /// Where it should be.
         path: PathBuf,
-    },
-    /// The probe is one of another version of gfxpack.
-    #[error("failed to use `{probe}`: it belongs to gfxpack {version}")]
-    ProbeVersion {
-        /// The probe.
-        probe: PathBuf,
-        /// Its version.
-        version: String,
     },
     /// The probe died again and again without a problem to blame.
     #[error("the probe ended by itself {0} times")]
@@ -73,14 +48,6 @@ pub enum AskError {
         expected: &'static str,
         /// What it did instead.
         reason: String,
-    },
-    /// A temporary file can't be written.
-    #[error("failed to write `{path}`")]
-    Scratch {
-        /// The file or directory.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
     },
     /// A database can't be read.
     #[error("failed to read the database `{path}`")]
@@ -103,9 +70,8 @@ pub enum AskError {
 
 impl AskError {
     /// What a file or directory that can't be written comes to.
-    pub(crate) fn scratch(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
-        let path = path.to_owned();
-        |source| Self::Scratch { path, source }
+    pub(crate) fn scratch(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| ProbeError::scratch(path)(source).into()
     }
 
     /// What the user can do about it.
@@ -118,10 +84,12 @@ impl AskError {
             Self::MissingLibraries { .. } => {
                 "unpack these libraries into the same tree, or install them".to_owned()
             }
-            Self::MissingSymbols { .. } | Self::MissingFunction { .. } | Self::SelfTest { .. } => {
+            Self::MissingSymbols { .. }
+            | Self::Probe(ProbeError::MissingFunction { .. })
+            | Self::SelfTest { .. } => {
                 "this version of MIOpen is not supported yet; use another one".to_owned()
             }
-            Self::Start { .. } | Self::ProbeVersion { .. } => {
+            Self::Probe(ProbeError::Start { .. } | ProbeError::OtherVersion { .. }) => {
                 "install gfxpack-miopen-probe of the same version beside gfxpack".to_owned()
             }
             Self::NoPreload { .. } => {
@@ -129,7 +97,7 @@ impl AskError {
                  too"
                 .to_owned()
             }
-            Self::Load { .. } => {
+            Self::Probe(ProbeError::Load { .. }) => {
                 "check that it is an undamaged libMIOpen for this machine, and that the libraries it \
                  needs are there (`ldd` lists them)"
                     .to_owned()
@@ -139,7 +107,7 @@ impl AskError {
                  another libMIOpen"
                     .to_owned()
             }
-            Self::Scratch { .. } => {
+            Self::Probe(ProbeError::Scratch { .. }) => {
                 "make room on that disk, or choose a directory that you may write to with \
                  --cache-dir"
                     .to_owned()
@@ -159,7 +127,7 @@ impl AskError {
                     )
                 }
             }
-            Self::Elf(_) => {
+            Self::Elf(_) | Self::Probe(_) => {
                 "give a libMIOpen.so, or the directory of a ROCm, as /opt/rocm".to_owned()
             }
             Self::Cancelled => return None,

@@ -30,7 +30,8 @@ pub use check::{CheckReport, Outcome, check};
 pub use error::AskError;
 pub use failure::Failure;
 pub use gfxpack_stock_library::{
-    ElfError, Library, LibraryError, LibrarySource, LibrarySourceError, Needs, is_stood_in,
+    ElfError, Library, LibraryError, LibrarySource, LibrarySourceError, Needs, ProbeError,
+    is_stood_in,
 };
 pub use library::{MIOPEN, installed_cache_version};
 pub use networks::{NetworkError, NetworkName, Selection, network_names, network_problems};

@@ -4,14 +4,12 @@
 mod answer;
 mod protocol;
 
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, IoSlice, Read, Write as _};
+use std::io::{self, BufRead as _, BufReader, IoSlice, Write as _};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -19,19 +17,18 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 pub(crate) use answer::{Answer, Step};
 pub(crate) use protocol::worded;
 
-use gfxpack_stock_library::{CANCELLED, Patient, read_line, write_line};
+use gfxpack_stock_library::{CANCELLED, Patient, ProbeProcess, write_line};
 
 use crate::error::AskError;
 use crate::failure::Failure;
-use crate::setup::{Place, Setup};
+use crate::library::MIOPEN;
+use crate::setup::Setup;
 
 /// Longer than any library takes to load and read its databases.
 const START_LIMIT: Duration = Duration::from_secs(600);
 /// The probe ends what takes too long itself; this much later it is taken for
 /// gone.
 const GRACE: Duration = Duration::from_secs(60);
-/// How much of what the loader or the library says is shown.
-const MAX_OUTPUT: u64 = 4096;
 
 /// What a probe is started for.
 #[derive(Debug, Clone)]
@@ -59,13 +56,10 @@ pub(crate) enum Solvers {
 /// A running probe.
 #[derive(Debug)]
 pub(crate) struct Probe {
-    control: UnixStream,
-    process: Child,
+    process: ProbeProcess,
     /// The library's version, as it tells it.
     pub(crate) version: String,
     time_limit: Duration,
-    // Held until the process is gone.
-    _place: Place,
 }
 
 /// A worker of a probe.
@@ -97,27 +91,12 @@ impl Probe {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Self, AskError> {
         let setup = &settings.setup;
-        let place = Place::new(setup, None)?;
-        let started = |source| AskError::Start { probe: setup.probe.to_owned(), source };
-        let (control, theirs) = UnixStream::pair().map_err(started)?;
-        let output = place.path().join("output");
-        let written = File::create(&output).map_err(AskError::scratch(&output))?;
-        let mut command = place.command(setup, setup.probe, None);
-        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(written);
-        let process = command.spawn().map_err(started)?;
-        // The command holds the other end of the socket.
-        drop(command);
-        let told = settings.say(&control, &place);
-        let mut probe = Self {
-            control,
-            process,
-            version: String::new(),
-            time_limit: setup.time_limit,
-            _place: place,
-        };
-        let hello = told.and_then(|()| {
+        let directory = setup.create_directory(None)?;
+        let command = setup.command(&directory, setup.probe, None);
+        let mut process = ProbeProcess::start(&MIOPEN, setup.probe, command, directory)?;
+        let hello = settings.send(&process).and_then(|()| {
             let deadline = Instant::now() + START_LIMIT;
-            let patient = Patient::new(&probe.control, deadline, cancelled)?;
+            let patient = Patient::new(&process.socket, deadline, cancelled)?;
             let mut line = Vec::new();
             BufReader::new(patient).read_until(b'\n', &mut line)?;
             Ok(line)
@@ -125,38 +104,15 @@ impl Probe {
         match hello {
             Err(error) if error.kind() == CANCELLED => Err(AskError::Cancelled),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                Err(AskError::Load { reason: "it takes too long".into() })
+                Err(process.load_error("it takes too long").into())
             }
             // Where the probe is gone, so is what it would have said.
             hello => {
-                probe.version = probe.greeted(setup.probe, &hello.unwrap_or_default(), &output)?;
-                Ok(probe)
-            }
-        }
-    }
-
-    /// The library's version from the probe's first line, or why there is none.
-    fn greeted(&mut self, path: &Path, hello: &[u8], output: &Path) -> Result<String, AskError> {
-        let fields = read_line(hello);
-        let fields: Vec<_> = fields.iter().map(|field| String::from_utf8_lossy(field)).collect();
-        let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
-        match fields[..] {
-            ["ready", env!("CARGO_PKG_VERSION"), library] => Ok(library.to_owned()),
-            ["ready", version, _] => {
-                Err(AskError::ProbeVersion { probe: path.to_owned(), version: version.to_owned() })
-            }
-            ["missing", symbol] => Err(AskError::MissingFunction { function: symbol.to_owned() }),
-            ["failed", reason] => Err(AskError::Load { reason: reason.to_owned() }),
-            _ => {
-                // What the loader says, or the library before it dies.
-                let started = |source| AskError::Start { probe: path.to_owned(), source };
-                let status = self.process.wait().map_err(started)?;
-                let mut said = String::new();
-                let _ = File::open(output)
-                    .and_then(|file| file.take(MAX_OUTPUT).read_to_string(&mut said));
-                let said = said.trim();
-                let reason = if said.is_empty() { status.to_string() } else { said.to_owned() };
-                Err(AskError::Load { reason })
+                let Some(version) = process.version(&hello.unwrap_or_default())? else {
+                    let status = process.wait()?;
+                    return Err(process.early_end(status).into());
+                };
+                Ok(Self { process, version, time_limit: setup.time_limit })
             }
         }
     }
@@ -171,20 +127,13 @@ impl Probe {
         let mut rights = SendAncillaryBuffer::new(&mut room);
         let fds = [theirs.as_fd()];
         assert!(rights.push(SendAncillaryMessage::ScmRights(&fds)), "there is room for one");
-        sendmsg(&self.control, &[IoSlice::new(b"w")], &mut rights, SendFlags::NOSIGNAL)?;
+        sendmsg(&self.process.socket, &[IoSlice::new(b"w")], &mut rights, SendFlags::NOSIGNAL)?;
         Ok(Worker { socket: ours, time_limit: self.time_limit })
     }
 
     /// Whether the process is still there.
     pub(crate) fn is_running(&mut self) -> bool {
-        matches!(self.process.try_wait(), Ok(None))
-    }
-}
-
-impl Drop for Probe {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        matches!(self.process.child.0.try_wait(), Ok(None))
     }
 }
 
@@ -239,20 +188,11 @@ impl Worker {
 }
 
 impl ProbeSettings<'_> {
-    /// Tells the probe what to do before it loads anything.
-    fn say(&self, mut to: &UnixStream, place: &Place) -> io::Result<()> {
+    /// Tells the probe what to load, and what to do then.
+    fn send(&self, probe: &ProbeProcess) -> io::Result<()> {
         let setup = &self.setup;
-        let mut words = Vec::new();
-        let mut line = |fields: &[&[u8]]| write_line(&mut words, fields);
-        line(&[b"library", setup.library.file.as_os_str().as_bytes()])?;
-        for stub in &place.stubs {
-            line(&[b"stub", stub.as_os_str().as_bytes()])?;
-        }
-        let units = setup.compute_units.to_string();
-        line(&[b"device", setup.architecture.as_bytes(), units.as_bytes()])?;
-        if let Some(sqlite) = &place.sqlite {
-            line(&[b"sqlite", sqlite.as_os_str().as_bytes()])?;
-        }
+        let mut lines = Vec::new();
+        let mut line = |fields: &[&[u8]]| write_line(&mut lines, fields);
         line(&[b"kernels", if setup.real_kernels { b"real" } else { b"answered" }])?;
         let solvers = match self.solvers {
             Solvers::All => "all",
@@ -267,7 +207,6 @@ impl ProbeSettings<'_> {
         for stem in self.stems {
             line(&[b"stem", b"search", stem.as_bytes()])?;
         }
-        line(&[b"start"])?;
-        to.write_all(&words)
+        probe.load(setup.library, &setup.architecture, setup.compute_units, &lines)
     }
 }

@@ -2,16 +2,13 @@
 //! empty libraries in place of those of the GPU's side, and an environment that
 //! has nothing else.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use gfxpack_stock_library::{
-    ElfError, ElfFile, Library, Needs, file_of, is_sqlite, stood_in, temporary_directory,
-    write_stubs,
+    ElfError, ElfFile, Library, Needs, ProbeDirectory, ProbeError, is_sqlite,
 };
-use tempfile::TempDir;
 
 use crate::error::AskError;
 
@@ -33,62 +30,34 @@ pub(crate) struct Setup<'a> {
     pub(crate) time_limit: Duration,
 }
 
-/// A directory in which programs are started that load the library.
-#[derive(Debug)]
-pub(crate) struct Place {
-    directory: TempDir,
-    /// Empty libraries with the names of those that are stood in for.
-    pub(crate) stubs: Vec<PathBuf>,
-    /// The real SQLite.
-    pub(crate) sqlite: Option<PathBuf>,
-}
-
-impl Place {
-    /// For the probe, or for a program that needs libraries of its own.
+impl Setup<'_> {
+    /// A directory for the probe, or for a program that needs libraries of its own.
     ///
     /// # Errors
-    /// [`AskError::Elf`] or [`AskError::Scratch`].
-    pub(crate) fn new(setup: &Setup<'_>, program: Option<&Path>) -> Result<Self, AskError> {
-        let directory =
-            temporary_directory(setup.scratch).map_err(AskError::scratch(setup.scratch))?;
-        let paths = ["stubs", "tmp", "no-databases"].map(|name| directory.path().join(name));
-        for path in &paths {
-            fs::create_dir(path).map_err(AskError::scratch(path))?;
-        }
-        let object = ElfFile::open(&setup.library.file)?.shared_object()?;
-        let mut needed = object.needed.clone();
-        if let Some(program) = program {
-            needed.extend(ElfFile::open(program)?.shared_object()?.needed);
-        }
-        let sqlite = file_of(&object, &setup.library.search_path, is_sqlite);
-        let [stubs, ..] = paths;
-        let stubs = write_stubs(&stubs, object.machine, &stood_in(&needed))
-            .map_err(AskError::scratch(&stubs))?;
-        Ok(Self { directory, stubs, sqlite })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        self.directory.path()
+    /// [`ProbeError::Elf`] or [`ProbeError::Scratch`].
+    pub(crate) fn create_directory(
+        &self,
+        program: Option<&Path>,
+    ) -> Result<ProbeDirectory, ProbeError> {
+        let directory = ProbeDirectory::create(self.library, program, self.scratch)?;
+        directory.create_dir("no-databases")?;
+        Ok(directory)
     }
 
     /// A program's command line and all of its environment: nothing else
     /// reaches the library.
     pub(crate) fn command(
         &self,
-        setup: &Setup<'_>,
+        directory: &ProbeDirectory,
         program: &Path,
         preload: Option<&Path>,
     ) -> Command {
-        let inside = |name: &str| self.path().join(name);
         // The current directory is that of each process: what the library keeps of a user lies there.
         let user = "/proc/self/cwd";
-        let databases = setup.databases.clone().unwrap_or_else(|| inside("no-databases"));
-        let mut command = setup.library.command(program, &inside("stubs"), preload);
+        let no_databases = || directory.path().join("no-databases");
+        let mut command = directory.command(self.library, program, preload);
         command
-            .env("HOME", self.path())
-            .env("TMPDIR", inside("tmp"))
-            .env("LC_ALL", "C")
-            .env("MIOPEN_SYSTEM_DB_PATH", databases)
+            .env("MIOPEN_SYSTEM_DB_PATH", self.databases.clone().unwrap_or_else(no_databases))
             .env("MIOPEN_USER_DB_PATH", user)
             .env("MIOPEN_CUSTOM_CACHE_DIR", user)
             .env("MIOPEN_LOG_LEVEL", "1")
@@ -96,8 +65,7 @@ impl Place {
             .env("MIOPEN_COMPILE_PARALLEL_LEVEL", "1")
             // Some builds find no assembler, and then no solver in assembly applicable. The file
             // is only looked for.
-            .env("MIOPEN_EXPERIMENTAL_GCN_ASM_PATH", preload.unwrap_or(program))
-            .current_dir(self.path());
+            .env("MIOPEN_EXPERIMENTAL_GCN_ASM_PATH", preload.unwrap_or(program));
         command
     }
 }
@@ -121,7 +89,7 @@ pub(crate) fn check_needs(
     let defined = match ElfFile::open(stand_ins).and_then(|file| file.shared_object()) {
         Ok(object) => object.defined,
         Err(ElfError::Io { source, .. }) => {
-            return Err(AskError::Start { probe: stand_ins.to_owned(), source });
+            return Err(ProbeError::Start { probe: stand_ins.to_owned(), source }.into());
         }
         Err(error) => return Err(error.into()),
     };

@@ -12,30 +12,13 @@ mod probe;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use gfxpack_stock_library::{ElfFile, Product};
+use gfxpack_stock_library::ElfFile;
 
 pub use self::error::{AskError, PlanFailure};
-pub use self::options::{AskOptions, Installed};
+pub use self::options::{AskOptions, Installed, ROCFFT};
 use self::probe::{Ended, Probe};
 use crate::file::read::Reader;
 use crate::plan::FftPlan;
-
-/// librocfft.
-pub static ROCFFT: Product = Product {
-    name: "librocfft",
-    file: "librocfft.so",
-    soname: "librocfft.so.0",
-    function: "rocfft_plan_create",
-    option: "--rocfft",
-    package: "librocfft0",
-    companions: &[],
-    databases_package: None,
-    driver: None,
-    databases: &[],
-    // It tells the version when it is asked.
-    version: |_| None,
-    version_of_tree: |_| None,
-};
 
 /// What every program is compiled for, among its options.
 const ARCHITECTURE: &str = "--gpu-architecture=";

@@ -82,8 +82,7 @@ impl Needs {
 }
 
 /// The file that the loader would take for a library that `object` needs.
-#[must_use]
-pub fn file_of(
+pub(crate) fn file_of(
     object: &SharedObject,
     search_path: &[PathBuf],
     is_wanted: impl Fn(&str) -> bool,
@@ -147,8 +146,7 @@ pub fn is_sqlite(soname: &str) -> bool {
 
 /// Libraries among these that a probe takes the place of: those of the GPU's
 /// side, and SQLite.
-#[must_use]
-pub fn stood_in(needed: &[String]) -> BTreeSet<String> {
+pub(crate) fn stood_in(needed: &[String]) -> BTreeSet<String> {
     let stands_in = |soname: &&String| is_stood_in(soname) || is_sqlite(soname);
     needed.iter().filter(stands_in).cloned().collect()
 }

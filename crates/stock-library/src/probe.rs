@@ -1,42 +1,153 @@
 //! What starting a probe takes: a program of gfxpack that loads the library
 //! behind stand-ins, by the library's own dynamic loader.
 
-use std::io::{self, Read};
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::elf::{ElfError, ElfFile};
 use crate::library::Library;
+use crate::lines::{read_line, write_line};
+use crate::needs::{file_of, is_sqlite, stood_in};
+use crate::product::Product;
+use crate::stubs::write_stubs;
 
 /// How often a wait is interrupted to see whether it is still wanted.
 const TICK: Duration = Duration::from_millis(100);
 /// Where files lie in memory.
 const SHARED_MEMORY: &str = "/dev/shm";
+/// How much of what the loader or the library says is shown.
+const MAX_OUTPUT: u64 = 4096;
 
-impl Library {
-    /// Starts a probe with nothing in its environment, in which this library is
-    /// found, with empty libraries out of `stubs` before all others.
-    #[must_use]
-    pub fn probe_command(&self, probe: &Path, stubs: &Path) -> Command {
-        self.command(probe, stubs, None)
+/// Why a probe did not load its library.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProbeError {
+    /// A temporary file can't be written.
+    #[error("failed to write `{path}`")]
+    Scratch {
+        /// The file or directory.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The probe can't be started.
+    #[error("failed to start `{probe}`")]
+    Start {
+        /// The probe.
+        probe: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The probe is one of another version of gfxpack.
+    #[error("`{probe}` is of gfxpack {version}, this is {}", env!("CARGO_PKG_VERSION"))]
+    OtherVersion {
+        /// The probe.
+        probe: PathBuf,
+        /// Its version.
+        version: String,
+    },
+    /// The library does not have a function that is called.
+    #[error("failed to find `{function}` in {library}")]
+    MissingFunction {
+        /// The function's name.
+        function: String,
+        /// The library's.
+        library: &'static str,
+    },
+    /// The library can't be loaded.
+    #[error("failed to load {library}: {reason}")]
+    Load {
+        /// The library's name.
+        library: &'static str,
+        /// What the dynamic loader or the library says.
+        reason: String,
+    },
+    /// The library can't be read.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
+}
+
+impl ProbeError {
+    /// What a file or directory that can't be written comes to.
+    pub fn scratch(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Scratch { path: path.to_owned(), source }
+    }
+}
+
+/// A directory in which programs are started that load a library.
+#[derive(Debug)]
+pub struct ProbeDirectory {
+    directory: TempDir,
+    /// Empty libraries with the names of those that are stood in for.
+    pub stubs: Vec<PathBuf>,
+    /// The real SQLite.
+    pub sqlite: Option<PathBuf>,
+}
+
+impl ProbeDirectory {
+    /// For the probe, or for a program that needs libraries of its own. In memory where there is
+    /// room, otherwise below `scratch`.
+    ///
+    /// # Errors
+    /// [`ProbeError::Elf`] or [`ProbeError::Scratch`].
+    pub fn create(
+        library: &Library,
+        program: Option<&Path>,
+        scratch: &Path,
+    ) -> Result<Self, ProbeError> {
+        let directory = temporary_directory(scratch).map_err(ProbeError::scratch(scratch))?;
+        let mut created = Self { directory, stubs: Vec::new(), sqlite: None };
+        created.create_dir("tmp")?;
+        let stubs = created.create_dir("stubs")?;
+        let object = ElfFile::open(&library.file)?.shared_object()?;
+        let mut needed = object.needed.clone();
+        if let Some(program) = program {
+            needed.extend(ElfFile::open(program)?.shared_object()?.needed);
+        }
+        created.stubs = write_stubs(&stubs, object.machine, &stood_in(&needed))
+            .map_err(ProbeError::scratch(&stubs))?;
+        created.sqlite = file_of(&object, &library.search_path, is_sqlite);
+        Ok(created)
     }
 
-    /// The same for any program, with a library that is loaded before all
-    /// others.
+    /// Where it is.
     #[must_use]
-    pub fn command(&self, program: &Path, stubs: &Path, preload: Option<&Path>) -> Command {
-        let mut search_path = stubs.as_os_str().to_owned();
-        for path in &self.search_path {
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Makes a directory in it.
+    ///
+    /// # Errors
+    /// [`ProbeError::Scratch`].
+    pub fn create_dir(&self, name: &str) -> Result<PathBuf, ProbeError> {
+        let path = self.path().join(name);
+        fs::create_dir(&path).map_err(ProbeError::scratch(&path))?;
+        Ok(path)
+    }
+
+    /// Starts a program in this directory, in which `library` is found, with the
+    /// empty libraries before all others, and `preload` loaded before these. Its
+    /// environment has nothing else, and nothing of the user's.
+    #[must_use]
+    pub fn command(&self, library: &Library, program: &Path, preload: Option<&Path>) -> Command {
+        let mut search_path = self.path().join("stubs").into_os_string();
+        for path in &library.search_path {
             search_path.push(":");
             search_path.push(path);
         }
         #[expect(clippy::disallowed_methods, reason = "what is started is a part of gfxpack")]
-        let mut command = Command::new(self.loader.as_deref().unwrap_or(program));
+        let mut command = Command::new(library.loader.as_deref().unwrap_or(program));
         command.env_clear();
-        if self.loader.is_some() {
+        if library.loader.is_some() {
             if let Some(preload) = preload {
                 command.arg("--preload").arg(preload);
             }
@@ -48,6 +159,138 @@ impl Library {
             }
         }
         command
+            .env("HOME", self.path())
+            .env("TMPDIR", self.path().join("tmp"))
+            .env("LC_ALL", "C")
+            .current_dir(self.path());
+        command
+    }
+}
+
+/// A process that is killed when nobody waits for it any more.
+#[derive(Debug)]
+pub struct OwnedProcess(pub Child);
+
+impl Drop for OwnedProcess {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A running probe.
+#[derive(Debug)]
+pub struct ProbeProcess {
+    /// The process, which ends with its owner.
+    pub child: OwnedProcess,
+    /// What is said to the probe and what it answers.
+    pub socket: UnixStream,
+    /// Held until the process is gone.
+    pub directory: ProbeDirectory,
+    product: &'static Product,
+    path: PathBuf,
+}
+
+impl ProbeProcess {
+    /// Starts the probe at `path` by `command`, which is one of `directory`'s.
+    ///
+    /// # Errors
+    /// [`ProbeError::Scratch`] or [`ProbeError::Start`].
+    pub fn start(
+        product: &'static Product,
+        path: &Path,
+        mut command: Command,
+        directory: ProbeDirectory,
+    ) -> Result<Self, ProbeError> {
+        let failed = |source| ProbeError::Start { probe: path.to_owned(), source };
+        let (socket, theirs) = UnixStream::pair().map_err(failed)?;
+        let output = directory.path().join("output");
+        let written = File::create(&output).map_err(ProbeError::scratch(&output))?;
+        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(written);
+        let child = OwnedProcess(command.spawn().map_err(failed)?);
+        Ok(Self { child, socket, directory, product, path: path.to_owned() })
+    }
+
+    /// Tells the probe to load the library for a device, with more settings:
+    /// lines by [`write_line`].
+    ///
+    /// # Errors
+    /// The system's, where the probe is gone.
+    pub fn load(
+        &self,
+        library: &Library,
+        architecture: &str,
+        compute_units: u32,
+        settings: &[u8],
+    ) -> io::Result<()> {
+        let mut lines = Vec::new();
+        write_line(&mut lines, &[b"library", library.file.as_os_str().as_bytes()])?;
+        for stub in &self.directory.stubs {
+            write_line(&mut lines, &[b"stub", stub.as_os_str().as_bytes()])?;
+        }
+        let compute_units = compute_units.to_string();
+        write_line(&mut lines, &[b"device", architecture.as_bytes(), compute_units.as_bytes()])?;
+        if let Some(sqlite) = &self.directory.sqlite {
+            write_line(&mut lines, &[b"sqlite", sqlite.as_os_str().as_bytes()])?;
+        }
+        lines.extend(settings);
+        write_line(&mut lines, &[b"start"])?;
+        (&self.socket).write_all(&lines)
+    }
+
+    /// The library's version, from the probe's first line. `None` if it is any
+    /// other line.
+    ///
+    /// # Errors
+    /// [`ProbeError`], if the line says why there is no library to ask.
+    pub fn version(&self, line: &[u8]) -> Result<Option<String>, ProbeError> {
+        let fields = read_line(line);
+        let fields: Vec<_> = fields.iter().map(|field| String::from_utf8_lossy(field)).collect();
+        let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
+        match fields[..] {
+            ["ready", env!("CARGO_PKG_VERSION"), version] => Ok(Some(version.to_owned())),
+            ["ready", version, _] => {
+                let (probe, version) = (self.path.clone(), version.to_owned());
+                Err(ProbeError::OtherVersion { probe, version })
+            }
+            ["missing", function] => {
+                let (library, function) = (self.product.name, function.to_owned());
+                Err(ProbeError::MissingFunction { function, library })
+            }
+            ["failed", reason] => Err(self.load_error(reason)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Waits until the process has ended.
+    ///
+    /// # Errors
+    /// [`ProbeError::Start`].
+    pub fn wait(&mut self) -> Result<ExitStatus, ProbeError> {
+        self.child.0.wait().map_err(|source| self.start_error(source))
+    }
+
+    /// Why a probe ended that did not say so: what the loader said, or the
+    /// library before it died, otherwise its status.
+    #[must_use]
+    pub fn early_end(&self, status: ExitStatus) -> ProbeError {
+        let mut said = String::new();
+        let _ = File::open(self.directory.path().join("output"))
+            .and_then(|file| file.take(MAX_OUTPUT).read_to_string(&mut said));
+        let said = said.trim();
+        self.load_error(&if said.is_empty() { status.to_string() } else { said.to_owned() })
+    }
+
+    /// That the probe can't be started or listened to.
+    #[must_use]
+    pub fn start_error(&self, source: io::Error) -> ProbeError {
+        ProbeError::Start { probe: self.path.clone(), source }
+    }
+
+    /// That the library can't be loaded.
+    #[must_use]
+    pub fn load_error(&self, reason: &str) -> ProbeError {
+        ProbeError::Load { library: self.product.name, reason: reason.to_owned() }
     }
 }
 
@@ -103,11 +346,7 @@ impl Read for Patient<'_> {
     }
 }
 
-/// A directory of a probe's own, in memory where there is room, otherwise below `scratch`.
-///
-/// # Errors
-/// The system's.
-pub fn temporary_directory(scratch: &Path) -> io::Result<TempDir> {
+fn temporary_directory(scratch: &Path) -> io::Result<TempDir> {
     let create = |place: &Path| tempfile::Builder::new().prefix("gfxpack-probe-").tempdir_in(place);
     if is_in_memory(Path::new(SHARED_MEMORY))
         && let Ok(directory) = create(Path::new(SHARED_MEMORY))
@@ -126,4 +365,58 @@ fn is_in_memory(path: &Path) -> bool {
         let (kind, block) = (system.f_type as i64, system.f_bsize as u64);
         kind == TMPFS_MAGIC && system.f_bavail.saturating_mul(block) >= ENOUGH
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static LIBRARY: Product = Product {
+        name: "libx",
+        file: "libx.so",
+        soname: "libx.so.1",
+        function: "x",
+        option: "--x",
+        package: "libx1",
+        companions: &[],
+        databases_package: None,
+        driver: None,
+        databases: &[],
+        version: |_| None,
+        version_of_tree: |_| None,
+    };
+
+    #[expect(clippy::disallowed_methods, reason = "a program that behaves as the test wants")]
+    fn probe(script: &str) -> ProbeProcess {
+        let (directory, stubs) = (tempfile::tempdir().unwrap(), Vec::new());
+        let directory = ProbeDirectory { directory, stubs, sqlite: None };
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        ProbeProcess::start(&LIBRARY, Path::new("/x/probe"), command, directory).unwrap()
+    }
+
+    #[test]
+    fn a_probe_says_by_its_first_line_whether_it_is_of_use() {
+        let probe = probe("exit 0");
+        let version = |line: &[u8]| probe.version(line).map_err(|error| error.to_string());
+        let own = env!("CARGO_PKG_VERSION");
+        let ready = format!("ready\t{own}\t1.2\n");
+        assert_eq!(version(ready.as_bytes()), Ok(Some("1.2".to_owned())));
+        assert_eq!(version(b"end\n"), Ok(None));
+        let other = format!("`/x/probe` is of gfxpack 0.0.9, this is {own}");
+        assert_eq!(version(b"ready\t0.0.9\t1.2\n"), Err(other));
+        assert_eq!(version(b"missing\tx\n"), Err("failed to find `x` in libx".to_owned()));
+        assert_eq!(version(b"failed\ta\\tb\n"), Err("failed to load libx: a\tb".to_owned()));
+    }
+
+    #[test]
+    fn a_probe_that_ends_early_leaves_what_it_said_or_its_status() {
+        let check = |script: &str, expected: &str| {
+            let mut probe = probe(script);
+            let status = probe.wait().unwrap();
+            assert_eq!(probe.early_end(status).to_string(), expected);
+        };
+        check("echo x: no such library >&2; exit 1", "failed to load libx: x: no such library");
+        check("exit 3", "failed to load libx: exit status: 3");
+    }
 }

@@ -26,7 +26,7 @@ const PAGE: u64 = 0x10000;
 ///
 /// # Errors
 /// The system's.
-pub fn write_stubs(
+pub(crate) fn write_stubs(
     directory: &Path,
     machine: u16,
     sonames: &BTreeSet<String>,

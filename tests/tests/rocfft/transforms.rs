@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_rocfft::{ArrayLayout, Direction, FftPlan, Placement, Precision, Transform};
-use gfxpack_stock_library::{ElfFile, Library, file_of, is_sqlite, stood_in, write_stubs};
+use gfxpack_stock_library::{Library, ProbeDirectory};
 use gfxpack_tests::miopen::probe;
 use gfxpack_tests::project::tool;
 use rustfft::FftPlanner;
@@ -228,32 +228,30 @@ fn carry_out(library: &Library, cases: &[Case]) -> BTreeSet<String> {
     let directory = tempfile::tempdir().unwrap();
     let inside = |name: &str| directory.path().join(name);
     let program = build(directory.path());
-    fs::create_dir(inside("stubs")).unwrap();
-    let object = ElfFile::open(&library.file).unwrap().shared_object().unwrap();
-    let stubs = write_stubs(&inside("stubs"), object.machine, &stood_in(&object.needed)).unwrap();
+    let place = ProbeDirectory::create(library, None, directory.path()).unwrap();
     let mut lines = String::new();
     for (number, case) in cases.iter().enumerate() {
         fs::write(inside(&format!("{number}.in")), case.encode()).unwrap();
         lines += &case.line();
     }
     fs::write(inside("cases"), lines).unwrap();
-    let mut command = library.probe_command(&program, &inside("stubs"));
+    let preload = probe().with_file_name("libgfxpack_miopen_preload.so");
+    let mut command = place.command(library, &program, Some(&preload));
     let includes = format!(
         "-std=c++17 -O1 -w -fPIC -shared -D__HIPCC_RTC__ -I{} -I{}",
         beside("rocfft/cpu").display(),
         beside("hip/shim").display()
     );
-    command.arg(&library.file).arg("c++").arg(includes).arg(directory.path()).args(stubs);
+    command.arg(&library.file).arg("c++").arg(includes).arg(directory.path()).args(&place.stubs);
     command
         .stdin(fs::File::open(inside("cases")).unwrap())
         .env("PATH", "/usr/bin:/bin")
-        .env("LD_PRELOAD", probe().with_file_name("libgfxpack_miopen_preload.so"))
         .env("GFXPACK_PRELOAD_DEVICE", "gfx90a 104")
         .env("GFXPACK_PRELOAD_NOTES", inside("notes"))
         .env("ROCFFT_RTC_PROCESS", "0")
         .env("ROCFFT_LAYER", "1")
         .env("ROCFFT_LOG_TRACE_PATH", inside("plans"));
-    if let Some(sqlite) = file_of(&object, &library.search_path, is_sqlite) {
+    if let Some(sqlite) = &place.sqlite {
         command.env("GFXPACK_PRELOAD_SQLITE", sqlite);
     }
     let output = command.output().unwrap();

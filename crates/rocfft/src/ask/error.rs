@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use gfxpack_stock_library::ElfError;
+use gfxpack_stock_library::{ElfError, ProbeError};
 
 use crate::file::error::ReadError;
 
@@ -12,7 +12,7 @@ use crate::file::error::ReadError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// A file of the probe's can't be written or read.
+    /// A file of the probe's can't be read.
     #[error("failed to use `{path}`")]
     Scratch {
         /// The file.
@@ -20,24 +20,11 @@ pub enum AskError {
         /// The cause.
         source: io::Error,
     },
-    /// The probe can't be started.
-    #[error("failed to start `{probe}`")]
-    Start {
-        /// The probe.
-        probe: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The probe is another gfxpack's.
-    #[error("`{probe}` is of gfxpack {version}, this is {}", env!("CARGO_PKG_VERSION"))]
-    ProbeVersion {
-        /// The probe.
-        probe: PathBuf,
-        /// Its version.
-        version: String,
-    },
-    /// The library can't be loaded, lacks a function, asks for something of the
-    /// GPU that is not known without one, or contradicts itself.
+    /// The library can't be loaded.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// It asks for something of the GPU that is not known without one, or
+    /// contradicts itself.
     #[error("{0}")]
     Library(String),
     /// It has compiled nothing.
@@ -59,13 +46,19 @@ impl AskError {
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Scratch { .. } => "see whether the disk is full, or set TMPDIR to another one",
-            Self::Start { .. } | Self::ProbeVersion { .. } => {
+            Self::Scratch { .. } | Self::Probe(ProbeError::Scratch { .. }) => {
+                "see whether the disk is full, or set TMPDIR to another one"
+            }
+            Self::Probe(ProbeError::Start { .. } | ProbeError::OtherVersion { .. }) => {
                 "the probe comes with gfxpack: install both again"
             }
-            Self::Library(_) => "try another librocfft; --rocfft debian:sid is known to work",
+            Self::Elf(_) | Self::Probe(ProbeError::Elf(_)) => {
+                "give a librocfft.so, or the directory of a ROCm, as /opt/rocm"
+            }
+            Self::Library(_) | Self::Probe(_) => {
+                "try another librocfft; --rocfft debian:sid is known to work"
+            }
             Self::NoKernel => "none of the plans can be created; each is named above",
-            Self::Elf(_) => "give a librocfft.so, or the directory of a ROCm, as /opt/rocm",
             Self::Cache(_) => "this is a defect of gfxpack or of the disk",
             Self::Cancelled => return None,
         })

@@ -2,7 +2,24 @@
 
 use std::path::Path;
 
-use gfxpack_stock_library::Library;
+use gfxpack_stock_library::{Library, Product};
+
+/// librocfft.
+pub static ROCFFT: Product = Product {
+    name: "librocfft",
+    file: "librocfft.so",
+    soname: "librocfft.so.0",
+    function: "rocfft_plan_create",
+    option: "--rocfft",
+    package: "librocfft0",
+    companions: &[],
+    databases_package: None,
+    driver: None,
+    databases: &[],
+    // It tells the version when it is asked.
+    version: |_| None,
+    version_of_tree: |_| None,
+};
 
 /// Whom to ask for which device.
 #[derive(Clone, Copy)]

@@ -2,49 +2,28 @@
 //! listened to until it ends. Its own module `rocfft` describes what is said.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use gfxpack_stock_library::{
-    CANCELLED, ElfFile, Patient, file_of, is_sqlite, read_line, stood_in, temporary_directory,
-    write_line, write_stubs,
+    CANCELLED, Patient, ProbeDirectory, ProbeProcess, read_line, write_line,
 };
-use tempfile::TempDir;
 
 use super::error::{AskError, PlanFailure};
-use super::options::{AskOptions, Installed};
+use super::options::{AskOptions, Installed, ROCFFT};
 use crate::plan::{FftPlan, Placement, Precision};
 
 /// Longer than any plan takes whose transform has a use.
 const PLAN_LIMIT: Duration = Duration::from_secs(300);
-/// How much of what the loader or the library says is shown.
-const MAX_OUTPUT: u64 = 4096;
 
 /// A running probe.
 pub(super) struct Probe {
-    process: Process,
-    socket: UnixStream,
-    directory: TempDir,
+    process: ProbeProcess,
     /// Which plan each line that was told is of.
     plans: Vec<usize>,
-    path: PathBuf,
-}
-
-/// A process that ends with its owner.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// How a probe ended.
@@ -63,7 +42,7 @@ pub(super) enum Ended {
 /// What a probe leaves.
 pub(super) struct Done {
     pub(super) heard: Heard,
-    directory: TempDir,
+    directory: ProbeDirectory,
 }
 
 impl Done {
@@ -85,28 +64,10 @@ impl Probe {
         installed: Installed<'_>,
         options: &AskOptions<'_>,
     ) -> Result<Self, AskError> {
-        let AskOptions { library, probe, scratch, .. } = *options;
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            |source| AskError::Scratch { path, source }
-        };
-        let directory = temporary_directory(scratch).map_err(failed(scratch))?;
+        let directory = ProbeDirectory::create(options.library, None, options.scratch)?;
+        let sources = directory.create_dir("sources")?;
+        let mut command = directory.command(options.library, options.probe, None);
         let inside = |name: &str| directory.path().join(name);
-        for name in ["stubs", "tmp", "sources"] {
-            fs::create_dir(inside(name)).map_err(failed(&inside(name)))?;
-        }
-        let object = ElfFile::open(&library.file)?.shared_object()?;
-        let stubs = write_stubs(&inside("stubs"), object.machine, &stood_in(&object.needed))
-            .map_err(failed(&inside("stubs")))?;
-        let started = |source| AskError::Start { probe: probe.to_owned(), source };
-        let (socket, theirs) = UnixStream::pair().map_err(started)?;
-        let output = File::create(inside("output")).map_err(failed(&inside("output")))?;
-        let mut command = library.probe_command(probe, &inside("stubs"));
-        command
-            .env("HOME", directory.path())
-            .env("TMPDIR", inside("tmp"))
-            .env("LC_ALL", "C")
-            .current_dir(directory.path());
         let cache = match installed {
             Installed::Nothing => Some(inside("none.db")),
             Installed::File(file) => Some(file.to_owned()),
@@ -120,53 +81,28 @@ impl Probe {
                 // No other process compiles.
                 .env("ROCFFT_RTC_PROCESS", "0");
         }
-        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(output);
-        let process = Process(command.spawn().map_err(started)?);
-        // The command holds the other end of the socket.
-        drop(command);
-        let mut probe =
-            Self { process, socket, directory, plans: Vec::new(), path: probe.to_owned() };
-        let sqlite = file_of(&object, &library.search_path, is_sqlite);
-        // Where the probe is gone, so is what it would have said.
-        let _ = probe.say(plans, options, &stubs, sqlite.as_deref());
-        Ok(probe)
-    }
-
-    fn say<'p>(
-        &mut self,
-        plans: impl Iterator<Item = &'p FftPlan>,
-        options: &AskOptions<'_>,
-        stubs: &[PathBuf],
-        sqlite: Option<&Path>,
-    ) -> io::Result<()> {
-        let mut words = Vec::new();
-        let mut line = |fields: &[&[u8]]| write_line(&mut words, fields);
-        line(&[b"library", options.library.file.as_os_str().as_bytes()])?;
-        for stub in stubs {
-            line(&[b"stub", stub.as_os_str().as_bytes()])?;
-        }
-        let units = options.compute_units.to_string();
-        line(&[b"device", options.arch.as_bytes(), units.as_bytes()])?;
-        if let Some(sqlite) = sqlite {
-            line(&[b"sqlite", sqlite.as_os_str().as_bytes()])?;
-        }
-        line(&[b"rocfft", self.directory.path().join("sources").as_os_str().as_bytes()])?;
+        let mut lines = Vec::new();
+        let mut line = |fields: &[&[u8]]| {
+            write_line(&mut lines, fields).expect("memory can be written to");
+        };
+        line(&[b"rocfft", sources.as_os_str().as_bytes()]);
+        let mut told = Vec::new();
         for (number, plan) in plans.enumerate() {
             for transform in plan.transform_types() {
-                line(&[b"plan", worded(plan, *transform).as_bytes()])?;
-                self.plans.push(number);
+                line(&[b"plan", worded(plan, *transform).as_bytes()]);
+                told.push(number);
             }
         }
-        line(&[b"start"])?;
-        self.socket.write_all(&words)
+        let process = ProbeProcess::start(&ROCFFT, options.probe, command, directory)?;
+        // Where the probe is gone, so is what it would have said.
+        let _ = process.load(options.library, options.arch, options.compute_units, &lines);
+        Ok(Self { process, plans: told })
     }
 
     /// Listens until the probe has ended.
     pub(super) fn run(mut self, cancelled: &dyn Fn() -> bool) -> Result<Ended, AskError> {
-        let started = |source| AskError::Start { probe: self.path.clone(), source };
-        let socket = self.socket.try_clone().map_err(started)?;
-        let patient =
-            Patient::new(&socket, Instant::now() + PLAN_LIMIT, cancelled).map_err(started)?;
+        let patient = Patient::new(&self.process.socket, Instant::now() + PLAN_LIMIT, cancelled)
+            .map_err(|source| self.process.start_error(source))?;
         let mut reader = BufReader::new(patient);
         let (mut heard, mut line, mut overdue) = (Heard::default(), Vec::new(), false);
         loop {
@@ -175,18 +111,18 @@ impl Probe {
             match reader.read_until(b'\n', &mut line) {
                 Err(error) if error.kind() == CANCELLED => return Err(AskError::Cancelled),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    let _ = self.process.0.kill();
+                    let _ = self.process.child.0.kill();
                     overdue = true;
                     break;
                 }
                 Ok(read) if read > 0 => {}
                 _ => break,
             }
-            if heard.line(&line, &self.plans, &self.path)? {
-                return Ok(Ended::Done(Done { heard, directory: self.directory }));
+            if heard.line(&line, &self.plans, &self.process)? {
+                return Ok(Ended::Done(Done { heard, directory: self.process.directory }));
             }
         }
-        let status = self.process.0.wait().map_err(started)?;
+        let status = self.process.wait()?;
         match self.plans.get(heard.created) {
             Some(&plan) if !heard.version.is_empty() => {
                 let failure = match status.signal() {
@@ -196,14 +132,7 @@ impl Probe {
                 };
                 Ok(Ended::Died { plan, failure })
             }
-            _ => {
-                let mut said = String::new();
-                let _ = File::open(self.directory.path().join("output"))
-                    .and_then(|file| file.take(MAX_OUTPUT).read_to_string(&mut said));
-                let said = said.trim();
-                let reason = if said.is_empty() { status.to_string() } else { said.to_owned() };
-                Err(unloaded(&reason))
-            }
+            _ => Err(self.process.early_end(status).into()),
         }
     }
 }
@@ -224,22 +153,20 @@ pub(super) struct Heard {
 impl Heard {
     /// Takes a line; whether it is the last one. `plans` says which plan each
     /// that was told is of.
-    fn line(&mut self, line: &[u8], plans: &[usize], probe: &Path) -> Result<bool, AskError> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        plans: &[usize],
+        probe: &ProbeProcess,
+    ) -> Result<bool, AskError> {
+        if let Some(version) = probe.version(line)? {
+            self.version = short_version(&version);
+            return Ok(false);
+        }
         let fields = read_line(line);
         let fields: Vec<_> = fields.iter().map(|one| String::from_utf8_lossy(one)).collect();
         let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
         match fields[..] {
-            ["ready", env!("CARGO_PKG_VERSION"), library] => {
-                self.version = short_version(library);
-            }
-            ["ready", other, _] => {
-                let (probe, version) = (probe.to_owned(), other.to_owned());
-                return Err(AskError::ProbeVersion { probe, version });
-            }
-            ["missing", function] => {
-                return Err(AskError::Library(format!("librocfft does not define `{function}`")));
-            }
-            ["failed", reason] => return Err(unloaded(reason)),
             ["program", number, ref options @ ..] => {
                 let number = number.parse().unwrap_or_default();
                 self.programs.insert(number, options.iter().map(|&one| one.to_owned()).collect());
@@ -257,14 +184,10 @@ impl Heard {
                 let what = "which has no answer without a GPU";
                 return Err(AskError::Library(format!("librocfft asks for `{question}`, {what}")));
             }
-            _ => return Err(unloaded("the probe can't be read")),
+            _ => return Err(probe.load_error("the probe can't be read").into()),
         }
         Ok(false)
     }
-}
-
-fn unloaded(reason: &str) -> AskError {
-    AskError::Library(format!("failed to load librocfft: {reason}"))
 }
 
 /// `1.0.32` of `1.0.32.7b43d4a-dirty`.
