@@ -147,7 +147,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("gfxpack-standin", &[], &["clap", "rusqlite", "rayon", "tokio"]),
     (
         "gfxpack-miopen-probe",
-        &["gfxpack-standin"],
+        &["gfxpack-model", "gfxpack-standin"],
         // Its SQLite would take the place of the one that it pretends to be.
         &["clap", "rusqlite", "rayon", "tokio"],
     ),

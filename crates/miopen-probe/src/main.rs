@@ -10,7 +10,6 @@ mod child;
 mod convolution;
 mod find_db;
 mod library;
-mod line;
 mod load;
 mod miopen;
 mod notes;
@@ -28,6 +27,8 @@ use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+
+use gfxpack_model::probe_line::{fields, line};
 
 use crate::library::Loaded;
 use crate::settings::Settings;
@@ -52,14 +53,14 @@ fn main() -> ExitCode {
                 env!("CARGO_PKG_VERSION").into(),
                 loaded.version().into_bytes(),
             ];
-            if protocol::write_line(&mut control, &hello).is_err() {
+            if control.write_all(&line(&hello)).is_err() {
                 return ExitCode::FAILURE;
             }
             worker::serve_workers(&control, &loaded);
             ExitCode::SUCCESS
         }
         Err(answer) => {
-            let _ = protocol::write_line(&mut control, &answer);
+            let _ = control.write_all(&line(&answer));
             ExitCode::FAILURE
         }
     }
@@ -72,13 +73,13 @@ fn start(control: &UnixStream) -> Result<Option<Loaded>, Vec<Vec<u8>>> {
     let mut lines = Vec::new();
     let mut reader = BufReader::new(control);
     loop {
-        let mut line = Vec::new();
-        match reader.read_until(b'\n', &mut line) {
+        let mut bytes = Vec::new();
+        match reader.read_until(b'\n', &mut bytes) {
             Ok(0) => return Err(failed("the settings end early".into())),
             Ok(_) => {}
             Err(error) => return Err(failed(error.to_string())),
         }
-        let fields = protocol::read_line(&line);
+        let fields = fields(&bytes);
         if fields == [b"start"] {
             break;
         }

@@ -4,9 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::process;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use gfxpack_model::probe_line::line;
 use gfxpack_standin::{Event, Key, Recorder};
-
-use crate::line::line;
 
 /// How a process ends that has more to note than there is room for.
 pub(crate) const FULL: i32 = 99;

@@ -12,7 +12,6 @@
 //! Notes are as in the `protocol` module of the probe.
 #![expect(unsafe_code, reason = "runs when it is loaded, before the program itself")]
 
-mod line;
 mod notes;
 
 use std::ffi::{CString, OsString};

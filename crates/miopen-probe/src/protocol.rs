@@ -1,5 +1,5 @@
-//! What gfxpack and this program say to each other: lines of fields separated
-//! by tabs, in which tabs, ends of line and backslashes are escaped.
+//! What gfxpack and this program say to each other, in lines of
+//! [`gfxpack_model::probe_line`].
 //!
 //! First come the settings ([`crate::settings`]), over the socket that is
 //! standard input. The answer is one line:
@@ -36,51 +36,7 @@
 //! `end overdue`, `end full` (more notes than there is room for) and
 //! `end failed REASON`.
 
-use std::io::{self, Write};
-
-use crate::line::line;
-
-/// Writes a line.
-pub(crate) fn write_line(to: &mut impl Write, fields: &[impl AsRef<[u8]>]) -> io::Result<()> {
-    to.write_all(&line(fields))
-}
-
 /// A decimal number.
 pub(crate) fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
-}
-
-/// The fields of a line.
-pub(crate) fn read_line(line: &[u8]) -> Vec<Vec<u8>> {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    line.split(|&byte| byte == b'\t').map(unescape).collect()
-}
-
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut bytes = field.iter().copied();
-    let mut plain = Vec::with_capacity(field.len());
-    while let Some(byte) = bytes.next() {
-        plain.push(match (byte, (byte == b'\\').then(|| bytes.next()).flatten()) {
-            (_, Some(b't')) => b'\t',
-            (_, Some(b'n')) => b'\n',
-            (_, Some(other)) => other,
-            (byte, None) => byte,
-        });
-    }
-    plain
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_come_back_as_they_were() {
-        let fields =
-            [&b"key"[..], b"", b" -DA=\"\t\\n\n\\\" ", &[0xff, 0, b'\r']].map(<[u8]>::to_vec);
-        let mut line = Vec::new();
-        write_line(&mut line, &fields).unwrap();
-        assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
-        assert_eq!(read_line(&line), fields);
-    }
 }

@@ -27,10 +27,11 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use gfxpack_model::probe_line::line;
 use gfxpack_standin::{Claim, Event, Recorder};
 
 use crate::load;
-use crate::protocol::{number, write_line};
+use crate::protocol::number;
 use crate::settings::Settings;
 use crate::symbols::interface;
 
@@ -150,7 +151,7 @@ impl Told {
     /// Who reads is gone where this fails, and ends this process.
     fn say(&self, fields: &[&[u8]]) {
         let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        if write_line(&mut *socket, fields).and_then(|()| socket.flush()).is_err() {
+        if socket.write_all(&line(fields)).and_then(|()| socket.flush()).is_err() {
             std::process::exit(1);
         }
     }

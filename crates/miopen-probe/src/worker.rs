@@ -7,13 +7,15 @@ use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use gfxpack_model::probe_line;
+
 use crate::arena::Arena;
 use crate::child::{self, Task};
 use crate::convolution::Convolution;
 use crate::library::Loaded;
 use crate::notes::FULL;
 use crate::process::{Child, End, Ready, close, fork, ignore_children, receive_socket, wait_for};
-use crate::protocol::{number, read_line, write_line};
+use crate::protocol::number;
 use crate::step::Step;
 use crate::steps;
 
@@ -90,7 +92,7 @@ fn work(directory: &str, socket: &UnixStream, loaded: &Loaded, stems: usize) -> 
     let mut reader = BufReader::new(socket);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line)? > 0 {
-        let mut fields = read_line(&line);
+        let mut fields = probe_line::fields(&line);
         line.clear();
         match Request::parse(&fields) {
             None => fail(socket, "the request can't be read")?,
@@ -109,7 +111,7 @@ fn work(directory: &str, socket: &UnixStream, loaded: &Loaded, stems: usize) -> 
 
 /// Ends an answer with a reason.
 fn fail(mut socket: &UnixStream, reason: &str) -> io::Result<()> {
-    write_line(&mut socket, &["end", "failed", reason])
+    socket.write_all(&probe_line::line(&["end", "failed", reason]))
 }
 
 /// Works on a problem, and answers with its notes and its end.
@@ -146,7 +148,7 @@ fn pass_on(
     }
     let Some(stem) = place else { return Ok(()) };
     // Where the stem is gone, reading tells.
-    let _ = write_line(stem.socket.get_mut(), fields);
+    let _ = stem.socket.get_mut().write_all(&probe_line::line(fields));
     let mut line = Vec::new();
     loop {
         line.clear();

@@ -12,12 +12,13 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use gfxpack_model::probe_line::line;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 pub(crate) use answer::{Answer, Step};
 pub(crate) use protocol::worded;
 
-use gfxpack_stock_library::{CANCELLED, Patient, ProbeProcess, write_line};
+use gfxpack_stock_library::{CANCELLED, Patient, ProbeProcess};
 
 use crate::error::AskError;
 use crate::failure::Failure;
@@ -167,18 +168,13 @@ impl Worker {
         cancelled: &dyn Fn() -> bool,
     ) -> io::Result<Answer> {
         let steps: Vec<_> = request.steps.iter().map(|step| step.name()).collect();
-        let mut words = Vec::new();
-        write_line(
-            &mut words,
-            &[
-                b"ask",
-                request.stem.to_string().as_bytes(),
-                if request.go_on { b"go-on" } else { b"stop" },
-                steps.join(",").as_bytes(),
-                request.problem.as_bytes(),
-            ],
-        )?;
-        self.socket.write_all(&words)?;
+        self.socket.write_all(&line(&[
+            "ask",
+            &request.stem.to_string(),
+            if request.go_on { "go-on" } else { "stop" },
+            &steps.join(","),
+            request.problem,
+        ]))?;
         // A stem works on its own problem before the first.
         let deadline = Instant::now() + self.time_limit * 2 + GRACE;
         let patient = Patient::new(&self.socket, deadline, cancelled)?;
@@ -191,21 +187,19 @@ impl ProbeSettings<'_> {
     /// Tells the probe what to load, and what to do then.
     fn send(&self, probe: &ProbeProcess) -> io::Result<()> {
         let setup = &self.setup;
-        let mut lines = Vec::new();
-        let mut line = |fields: &[&[u8]]| write_line(&mut lines, fields);
-        line(&[b"kernels", if setup.real_kernels { b"real" } else { b"answered" }])?;
+        let mut lines = line(&["kernels", if setup.real_kernels { "real" } else { "answered" }]);
         let solvers = match self.solvers {
             Solvers::All => "all",
             Solvers::Natural => "natural",
             Solvers::Only(name) => name,
         };
-        line(&[b"solvers", solvers.as_bytes()])?;
+        lines.extend(line(&["solvers", solvers]));
         if let Some(find_db) = &self.find_db {
-            line(&[b"find-db", find_db.as_os_str().as_bytes()])?;
+            lines.extend(line(&[b"find-db", find_db.as_os_str().as_bytes()]));
         }
-        line(&[b"limit", setup.time_limit.as_secs().max(1).to_string().as_bytes()])?;
+        lines.extend(line(&["limit", &setup.time_limit.as_secs().max(1).to_string()]));
         for stem in self.stems {
-            line(&[b"stem", b"search", stem.as_bytes()])?;
+            lines.extend(line(&["stem", "search", stem]));
         }
         probe.load(setup.library, &setup.architecture, setup.compute_units, &lines)
     }

@@ -25,6 +25,7 @@ mod key;
 pub mod key_record;
 pub mod package;
 pub mod package_name;
+pub mod probe_line;
 pub mod processors;
 pub mod relative_path;
 #[cfg(feature = "serde")]

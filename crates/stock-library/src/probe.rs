@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use gfxpack_model::probe_line::{fields, line};
 use tempfile::TempDir;
 
 use crate::elf::{ElfError, ElfFile};
 use crate::library::Library;
-use crate::lines::{read_line, write_line};
 use crate::needs::{file_of, is_sqlite, stood_in};
 use crate::product::Product;
 use crate::stubs::write_stubs;
@@ -211,8 +211,8 @@ impl ProbeProcess {
         Ok(Self { child, socket, directory, product, path: path.to_owned() })
     }
 
-    /// Tells the probe to load the library for a device, with more settings:
-    /// lines by [`write_line`].
+    /// Tells the probe to load the library for a device, with more lines of
+    /// settings.
     ///
     /// # Errors
     /// The system's, where the probe is gone.
@@ -223,18 +223,16 @@ impl ProbeProcess {
         compute_units: u32,
         settings: &[u8],
     ) -> io::Result<()> {
-        let mut lines = Vec::new();
-        write_line(&mut lines, &[b"library", library.file.as_os_str().as_bytes()])?;
+        let mut lines = line(&[b"library", library.file.as_os_str().as_bytes()]);
         for stub in &self.directory.stubs {
-            write_line(&mut lines, &[b"stub", stub.as_os_str().as_bytes()])?;
+            lines.extend(line(&[b"stub", stub.as_os_str().as_bytes()]));
         }
-        let compute_units = compute_units.to_string();
-        write_line(&mut lines, &[b"device", architecture.as_bytes(), compute_units.as_bytes()])?;
+        lines.extend(line(&["device", architecture, &compute_units.to_string()]));
         if let Some(sqlite) = &self.directory.sqlite {
-            write_line(&mut lines, &[b"sqlite", sqlite.as_os_str().as_bytes()])?;
+            lines.extend(line(&[b"sqlite", sqlite.as_os_str().as_bytes()]));
         }
         lines.extend(settings);
-        write_line(&mut lines, &[b"start"])?;
+        lines.extend(line(&[b"start"]));
         (&self.socket).write_all(&lines)
     }
 
@@ -244,7 +242,7 @@ impl ProbeProcess {
     /// # Errors
     /// [`ProbeError`], if the line says why there is no library to ask.
     pub fn version(&self, line: &[u8]) -> Result<Option<String>, ProbeError> {
-        let fields = read_line(line);
+        let fields = fields(line);
         let fields: Vec<_> = fields.iter().map(|field| String::from_utf8_lossy(field)).collect();
         let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
         match fields[..] {

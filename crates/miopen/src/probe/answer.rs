@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 
-use gfxpack_model::KernelKey;
-use gfxpack_stock_library::read_line;
+use gfxpack_model::{KernelKey, probe_line};
 
 use crate::failure::Failure;
 
@@ -92,7 +91,7 @@ impl Answer {
             if from.read_until(b'\n', &mut line)? == 0 || !line.ends_with(b"\n") {
                 return Ok(reading.finish(Some(Failure::Lost)));
             }
-            let fields = read_line(&line);
+            let fields = probe_line::fields(&line);
             let invalid = || io::Error::from(io::ErrorKind::InvalidData);
             let texts: Vec<&str> = fields
                 .iter()

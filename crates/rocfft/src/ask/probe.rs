@@ -8,9 +8,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use gfxpack_stock_library::{
-    CANCELLED, Patient, ProbeDirectory, ProbeProcess, read_line, write_line,
-};
+use gfxpack_model::probe_line::{fields, line};
+use gfxpack_stock_library::{CANCELLED, Patient, ProbeDirectory, ProbeProcess};
 
 use super::error::{AskError, PlanFailure};
 use super::options::{AskOptions, Installed, ROCFFT};
@@ -81,15 +80,11 @@ impl Probe {
                 // No other process compiles.
                 .env("ROCFFT_RTC_PROCESS", "0");
         }
-        let mut lines = Vec::new();
-        let mut line = |fields: &[&[u8]]| {
-            write_line(&mut lines, fields).expect("memory can be written to");
-        };
-        line(&[b"rocfft", sources.as_os_str().as_bytes()]);
+        let mut lines = line(&[b"rocfft", sources.as_os_str().as_bytes()]);
         let mut told = Vec::new();
         for (number, plan) in plans.enumerate() {
             for transform in plan.transform_types() {
-                line(&[b"plan", worded(plan, *transform).as_bytes()]);
+                lines.extend(line(&["plan", &worded(plan, *transform)]));
                 told.push(number);
             }
         }
@@ -163,7 +158,7 @@ impl Heard {
             self.version = short_version(&version);
             return Ok(false);
         }
-        let fields = read_line(line);
+        let fields = fields(line);
         let fields: Vec<_> = fields.iter().map(|one| String::from_utf8_lossy(one)).collect();
         let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
         match fields[..] {

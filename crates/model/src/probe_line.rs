@@ -1,19 +1,21 @@
-//! What is said to a probe, and what it answers: lines of fields separated by
+//! What gfxpack and its probe say to each other: lines of fields separated by
 //! tabs, in which tabs, ends of line and backslashes are escaped.
+//!
+//! ```
+//! use gfxpack_model::probe_line::{fields, line};
+//! assert_eq!(line(&["failed", "a\tb"]), b"failed\ta\\tb\n");
+//! assert_eq!(fields(b"failed\ta\\tb\n"), [&b"failed"[..], b"a\tb"]);
+//! ```
 
-use std::io::{self, Write};
-
-/// Writes a line of fields.
-///
-/// # Errors
-/// The writer's.
-pub fn write_line(to: &mut impl Write, fields: &[&[u8]]) -> io::Result<()> {
+/// A line with its end.
+#[must_use]
+pub fn line(fields: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut line = Vec::new();
     for (at, field) in fields.iter().enumerate() {
         if at > 0 {
             line.push(b'\t');
         }
-        for &byte in *field {
+        for &byte in field.as_ref() {
             match byte {
                 b'\t' => line.extend(b"\\t"),
                 b'\n' => line.extend(b"\\n"),
@@ -23,12 +25,12 @@ pub fn write_line(to: &mut impl Write, fields: &[&[u8]]) -> io::Result<()> {
         }
     }
     line.push(b'\n');
-    to.write_all(&line)
+    line
 }
 
-/// The fields of a line.
+/// The fields of a line, with or without its end.
 #[must_use]
-pub fn read_line(line: &[u8]) -> Vec<Vec<u8>> {
+pub fn fields(line: &[u8]) -> Vec<Vec<u8>> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.split(|&byte| byte == b'\t').map(unescape).collect()
 }
@@ -57,9 +59,8 @@ mod tests {
     #[test]
     fn fields_come_back_as_they_were() {
         let fields = [&b"key"[..], b"", b" -DA=\"\t\\n\n\\\" ", &[0xff, 0, b'\r']];
-        let mut line = Vec::new();
-        write_line(&mut line, &fields).unwrap();
+        let line = line(&fields);
         assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
-        assert_eq!(read_line(&line), fields);
+        assert_eq!(super::fields(&line), fields);
     }
 }
