@@ -10,7 +10,6 @@ use gfxpack_miopen::{
 use gfxpack_model::{KernelKey, Target, processors};
 use gfxpack_process::temporary_dir;
 use serde::Serialize;
-use tempfile::TempDir;
 
 use crate::error::{self, Result};
 use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
@@ -79,15 +78,7 @@ impl AskMiopen<'_> {
     pub fn run(&self, progress: &dyn Progress) -> Result<MiopenAnswer> {
         let (problems, lists, problem_facts) = read(self.problems, progress)?;
         let library = stock_library::locate(&MIOPEN, self.library, self.cache, progress)?;
-        let session = Session {
-            ask: self,
-            library: &library,
-            problems: &problems,
-            databases: stock_library::databases(self.library, &library)?,
-            probe: stock_library::probe()?,
-            scratch: temporary_dir()?,
-            progress,
-        };
+        let scratch = temporary_dir()?;
         let mut keys = BTreeMap::new();
         let mut failures = Vec::new();
         let mut used: BTreeSet<DatabaseFile> = BTreeSet::new();
@@ -100,7 +91,10 @@ impl AskMiopen<'_> {
         for (target, exact) in exact {
             let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
             for one in exact {
-                let answers = session.answers(&one)?;
+                let options =
+                    ask_options(one.clone(), &library, self.library, self.jobs, scratch.path())?;
+                let answers = answers(&library, &problems, &options, progress)?;
+                warn_of_databases(&answers, self.library, &one, progress)?;
                 if !answers.version.is_empty() {
                     version = answers.version;
                 }
@@ -121,7 +115,7 @@ impl AskMiopen<'_> {
             version,
             origin: library.origin.clone(),
             sha256: library.sha256,
-            uses: self.uses().to_string(),
+            uses: self.library.uses.unwrap_or(Uses::ALL).to_string(),
             databases: used
                 .into_iter()
                 .map(|one| FileFact { file: file_name(&one.path), sha256: one.sha256 })
@@ -131,45 +125,48 @@ impl AskMiopen<'_> {
         };
         Ok(MiopenAnswer { library, facts, problems, lists, keys, failures })
     }
+}
 
-    /// For which of MIOpen's ways to find a kernel it is asked.
-    fn uses(&self) -> Uses {
-        self.library.uses.unwrap_or(Uses::ALL)
+/// How a libMIOpen is asked about a target whose count of compute units is
+/// given. `options` are those that it was found by.
+pub(crate) fn ask_options(
+    target: Target,
+    library: &Library,
+    options: &LibraryOptions,
+    jobs: usize,
+    scratch: &Path,
+) -> Result<AskOptions> {
+    let mut ask = AskOptions::new(target, &stock_library::probe()?, scratch);
+    ask.databases = stock_library::databases(options, library)?;
+    ask.uses = options.uses.unwrap_or(Uses::ALL);
+    ask.workers = jobs;
+    Ok(ask)
+}
+
+/// Shows in a step of that name how far libMIOpen is with the problems.
+pub(crate) fn show_progress(
+    progress: &dyn Progress,
+    step: &'static str,
+) -> impl FnMut(AskEvent<'_>) {
+    let step = Step::new(progress, step, Unit::Problems);
+    move |event| {
+        if let AskEvent::Progress { done, total } = event {
+            step.at(done as u64, total as u64);
+        }
     }
 }
 
-/// What is asked for every target.
-struct Session<'a> {
-    ask: &'a AskMiopen<'a>,
-    library: &'a Library,
-    problems: &'a [Problem],
-    databases: Vec<PathBuf>,
-    probe: PathBuf,
-    scratch: TempDir,
-    progress: &'a dyn Progress,
-}
-
-impl Session<'_> {
-    /// What the library answers for a GPU whose count of compute units is
-    /// given.
-    fn answers(&self, target: &Target) -> Result<Answers> {
-        let mut options = AskOptions::new(target.clone(), &self.probe, self.scratch.path());
-        options.databases.clone_from(&self.databases);
-        options.uses = self.ask.uses();
-        options.workers = self.ask.jobs;
-        let cancelled = || self.progress.cancel().is_cancelled();
-        let step = Step::new(self.progress, "asking", Unit::Problems);
-        let mut event = |event: AskEvent<'_>| {
-            if let AskEvent::Progress { done, total } = event {
-                step.at(done as u64, total as u64);
-            }
-        };
-        let answers = ask(self.library, self.problems, &options, &cancelled, &mut event)?;
-        debug_assert_eq!(answers.problems, self.problems, "sorted, each once");
-        drop(step);
-        warn_of_databases(&answers, self.ask.library, target, self.progress)?;
-        Ok(answers)
-    }
+fn answers(
+    library: &Library,
+    problems: &[Problem],
+    options: &AskOptions,
+    progress: &dyn Progress,
+) -> Result<Answers> {
+    let cancelled = || progress.cancel().is_cancelled();
+    let event = &mut show_progress(progress, "asking");
+    let answers = ask(library, problems, options, &cancelled, event)?;
+    debug_assert_eq!(answers.problems, problems, "sorted, each once");
+    Ok(answers)
 }
 
 /// Warns where the databases that were named were not of use.

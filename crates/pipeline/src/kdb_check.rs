@@ -4,17 +4,16 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gfxpack_miopen::{
-    AskEvent, AskOptions, CheckReport, Library, MIOPEN, Problem, ProblemFailure, Uses, check,
-};
+use gfxpack_miopen::{CheckReport, Library, MIOPEN, Problem, ProblemFailure, check};
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_process::temporary_dir;
 
+use crate::ask::{self, ask_options, show_progress};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::options::{CacheOptions, LibraryOptions};
-use crate::progress::{Progress, Step, Unit};
+use crate::progress::Progress;
 use crate::text::joined;
-use crate::{ask, packages, stock_library};
+use crate::{packages, stock_library};
 
 /// What to do about kernels that are missing.
 const BUILD_IT: &str = "build what is missing by `dist` with the same --problems, --miopen and --miopen-db, and \
@@ -103,26 +102,22 @@ impl KdbCheck<'_> {
         progress: &dyn Progress,
         each: &mut dyn FnMut(&Checked),
     ) -> Result<()> {
-        let databases = stock_library::databases(self.options, self.library)?;
-        let (probe, scratch) = (stock_library::probe()?, temporary_dir()?);
+        let scratch = temporary_dir()?;
+        let cancelled = || progress.cancel().is_cancelled();
         let mut incomplete = BTreeSet::new();
         let mut hint = None;
         let exact = targets.iter().map(ask::exact).collect::<Result<Vec<_>>>()?;
         for target in exact.into_iter().flatten() {
-            let mut options = AskOptions::new(target.clone(), &probe, scratch.path());
-            options.databases.clone_from(&databases);
-            options.uses = self.options.uses.unwrap_or(Uses::ALL);
-            options.workers = self.jobs;
-            let step = Step::new(progress, "checking", Unit::Problems);
-            let mut event = |event: AskEvent<'_>| {
-                if let AskEvent::Progress { done, total } = event {
-                    step.at(done as u64, total as u64);
-                }
-            };
-            let cancelled = || progress.cancel().is_cancelled();
-            let report =
-                check(self.library, self.problems, self.files, &options, &cancelled, &mut event)?;
-            drop(step);
+            let options =
+                ask_options(target.clone(), self.library, self.options, self.jobs, scratch.path())?;
+            let report = check(
+                self.library,
+                self.problems,
+                self.files,
+                &options,
+                &cancelled,
+                &mut show_progress(progress, "checking"),
+            )?;
             let checked = Checked::new(target, report, self.without_source);
             each(&checked);
             let failures = &checked.report.failures;
