@@ -49,7 +49,7 @@ impl Loaded {
         gfxpack_standin::set_recorder(notes::recorder());
         let library = load_all(&settings).map_err(|reason| failed(&reason))?;
         let missing = |symbol: String| vec![b"missing".to_vec(), symbol.into_bytes()];
-        let api = MiOpen::find(library).map_err(missing)?;
+        let api = MiOpen::find(library, "").map_err(missing)?;
         let of = |direction| DirectionApi::find(library, direction).map_err(missing);
         let directions = [of("Forward")?, of("BackwardData")?, of("BackwardWeights")?];
         choose(&settings.solvers, &api);

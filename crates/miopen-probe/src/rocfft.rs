@@ -61,19 +61,19 @@ const DIMENSIONS: usize = 3;
 interface! {
     /// Source: rocFFT, `rocfft.h`.
     RocFft {
-        setup: c"rocfft_setup" = fn();
-        cleanup: c"rocfft_cleanup" = fn();
-        version: c"rocfft_get_version_string" = fn(*mut c_char, usize);
-        create: c"rocfft_plan_create" = fn(
+        setup: "rocfft_setup" = fn();
+        cleanup: "rocfft_cleanup" = fn();
+        version: "rocfft_get_version_string" = fn(*mut c_char, usize);
+        create: "rocfft_plan_create" = fn(
             *mut *mut c_void, c_int, c_int, c_int, usize, *const usize, usize, *const c_void
         );
-        destroy: c"rocfft_plan_destroy" = fn(*mut c_void);
-        describe: c"rocfft_plan_description_create" = fn(*mut *mut c_void);
-        set_layout: c"rocfft_plan_description_set_data_layout" = fn(
+        destroy: "rocfft_plan_destroy" = fn(*mut c_void);
+        describe: "rocfft_plan_description_create" = fn(*mut *mut c_void);
+        set_layout: "rocfft_plan_description_set_data_layout" = fn(
             *mut c_void, c_int, c_int, *const usize, *const usize, usize, *const usize, usize,
             usize, *const usize, usize
         );
-        destroy_description: c"rocfft_plan_description_destroy" = fn(*mut c_void);
+        destroy_description: "rocfft_plan_description_destroy" = fn(*mut c_void);
     }
 }
 
@@ -129,7 +129,8 @@ pub(crate) fn run(
     let told = TOLD.get_or_init(|| Told { socket, sources });
     gfxpack_standin::set_recorder(told);
     let loaded = load::load_all(settings).map_err(failed)?;
-    let api = RocFft::find(loaded).map_err(|symbol| vec![b"missing".to_vec(), symbol.into()])?;
+    let api =
+        RocFft::find(loaded, "").map_err(|symbol| vec![b"missing".to_vec(), symbol.into()])?;
     // SAFETY: rocFFT declares these so. Nothing else uses the library.
     unsafe {
         match (api.setup)() {
