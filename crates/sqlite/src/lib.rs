@@ -1,5 +1,6 @@
 //! SQLite files that somebody else may have written: what lies beside them,
-//! what SQLite may not do with them, and how long a step may take it.
+//! what SQLite may not do with them, and how long a step may take it. With the
+//! feature `write`, also files that are written whole or not at all.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,6 +23,9 @@
 //! # }
 //! ```
 
+#[cfg(feature = "write")]
+mod new_file;
+
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -32,6 +36,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
+
+#[cfg(feature = "write")]
+pub use self::new_file::{NewFile, NewFileError};
 
 /// How every SQLite file begins.
 pub const MAGIC: &[u8; 16] = b"SQLite format 3\0";

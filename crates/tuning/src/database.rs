@@ -6,8 +6,9 @@ use std::collections::btree_map::Entry;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use gfxpack_sqlite::NewFile;
+
 use crate::error::{ReadError, WriteError};
-use crate::file;
 use crate::name::Kind;
 use crate::read::RecordReader;
 use crate::record::{DbRecord, Fault, Solvers, line};
@@ -131,10 +132,11 @@ impl Database {
     /// [`WriteError::Io`].
     pub fn save(&self, path: &Path) -> Result<(), WriteError> {
         let io = |source| WriteError::Io { path: path.to_owned(), source };
-        let mut file = file::beside(path)?;
+        let mut file = NewFile::beside(path)?;
         let mut out = BufWriter::with_capacity(1 << 16, file.as_file_mut());
         self.write_to(&mut out).and_then(|()| out.flush()).map_err(io)?;
         drop(out);
-        file::persist(file, path)
+        file.persist()?;
+        Ok(())
     }
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gfxpack_sqlite::NewFileError;
+
 /// Why a database could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -132,6 +134,12 @@ pub enum WriteError {
         /// What SQLite says.
         source: rusqlite::Error,
     },
+}
+
+impl From<NewFileError> for WriteError {
+    fn from(error: NewFileError) -> Self {
+        Self::Io { path: error.path, source: error.source }
+    }
 }
 
 impl WriteError {

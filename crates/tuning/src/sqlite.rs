@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gfxpack_sqlite::{filled_log, unplayed_journal};
+use gfxpack_sqlite::{NewFile, filled_log, unplayed_journal};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -131,10 +131,11 @@ impl SqliteDatabase {
         if let Some(beside) = filled_log(&absolute).or_else(|| unplayed_journal(&absolute)) {
             return Err(WriteError::Pending { path: path.to_owned(), beside });
         }
-        let file = file::beside(path)?;
-        self.fill(file.path())
+        let file = NewFile::beside(path)?;
+        self.fill(file.temp_path())
             .map_err(|source| WriteError::Sqlite { path: path.to_owned(), source })?;
-        file::persist(file, path)
+        file.persist()?;
+        Ok(())
     }
 
     fn fill(&self, path: &Path) -> Result<(), rusqlite::Error> {

@@ -3,7 +3,6 @@
 
 pub(crate) mod notes;
 pub(crate) mod sink;
-mod temp_file;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -2,9 +2,10 @@
 //! layout.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_model::KernelKey;
+use gfxpack_sqlite::{NewFile, NewFileError};
 use rusqlite::Connection;
 use sha2::{Digest as _, Sha256};
 
@@ -15,7 +16,6 @@ use crate::layout::{CREATE_KEYS, CREATE_OBJECTS, CREATE_VIEW, Layout};
 use crate::object_origin::Note;
 use crate::schema::{CREATE_INDEX, CREATE_TABLE, PAGE_SIZE};
 use crate::write::notes::NoteWriter;
-use crate::write::temp_file::TempFile;
 
 /// Bytes of blobs after which the disk is given something to do.
 const WRITE_BACK_BYTES: u64 = 32 << 20;
@@ -65,7 +65,8 @@ pub struct Written {
 
 /// The file, its connection, and what has been written to it.
 pub(crate) struct Sink {
-    temp: TempFile,
+    path: PathBuf,
+    file: NewFile,
     connection: Connection,
     layout: Layout,
     notes: NoteWriter,
@@ -80,13 +81,15 @@ impl Sink {
     /// # Errors
     /// [`WriteError::Io`] or [`WriteError::Sqlite`].
     pub(crate) fn create(path: &Path, layout: Layout) -> Result<Self, WriteError> {
-        let temp = TempFile::beside(path)?;
-        let connection = temp.connect(layout.page_size())?;
+        let sqlite = |source| WriteError::Sqlite { path: path.to_owned(), source };
+        let file = NewFile::beside(path).map_err(file_error)?;
+        let connection = file.connect(layout.page_size()).map_err(sqlite)?;
         for statement in layout.statements() {
-            connection.execute_batch(statement).map_err(|source| temp.sqlite(source))?;
+            connection.execute_batch(statement).map_err(sqlite)?;
         }
         Ok(Self {
-            temp,
+            path: path.to_owned(),
+            file,
             connection,
             layout,
             notes: NoteWriter::default(),
@@ -106,7 +109,7 @@ impl Sink {
             .connection
             .prepare_cached("PRAGMA page_count")
             .and_then(|mut statement| statement.query_row((), |row| row.get::<_, i64>(0)));
-        let count = count.map_err(|source| self.temp.sqlite(source))?;
+        let count = count.map_err(|source| self.sqlite(source))?;
         Ok((count.unsigned_abs(), self.layout.page_size()))
     }
 
@@ -130,9 +133,9 @@ impl Sink {
         written.object_bytes += encoded.object_bytes();
         written.stored_bytes += encoded.blob.len() as u64;
         let now = written.stored_bytes;
-        self.insert(key, encoded, note).map_err(|source| self.temp.sqlite(source))?;
+        self.insert(key, encoded, note).map_err(|source| self.sqlite(source))?;
         if earlier / WRITE_BACK_BYTES != now / WRITE_BACK_BYTES {
-            self.temp.write_back()?;
+            self.file.write_back().map_err(file_error)?;
         }
         Ok(())
     }
@@ -181,13 +184,22 @@ impl Sink {
     /// # Errors
     /// [`WriteError`]; the destination is then as it was.
     pub(crate) fn finish(mut self) -> Result<Written, WriteError> {
-        let sqlite = |source| self.temp.sqlite(source);
+        let sqlite = |source| WriteError::Sqlite { path: self.path.clone(), source };
         self.connection.execute_batch("COMMIT").map_err(sqlite)?;
         self.connection.flush_prepared_statement_cache();
-        self.connection.close().map_err(|(_, source)| self.temp.sqlite(source))?;
-        self.written.file_bytes = self.temp.persist()?;
+        self.connection.close().map_err(|(_, source)| sqlite(source))?;
+        self.written.file_bytes = self.file.persist().map_err(file_error)?;
         Ok(self.written)
     }
+
+    fn sqlite(&self, source: rusqlite::Error) -> WriteError {
+        WriteError::Sqlite { path: self.path.clone(), source }
+    }
+}
+
+fn file_error(error: NewFileError) -> WriteError {
+    let NewFileError { action, path, source } = error;
+    WriteError::Io { action, path, source }
 }
 
 /// What tells stored blobs apart. MD5 alone would not: two code objects can be

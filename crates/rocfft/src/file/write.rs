@@ -1,12 +1,11 @@
 //! Building a file: every row in canonical order, whole or not at all.
 
 use std::collections::HashMap;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use gfxpack_model::Digest;
-use rusqlite::{Connection, OpenFlags};
+use gfxpack_sqlite::{NewFile, NewFileError};
+use rusqlite::Connection;
 
 use crate::file::error::WriteError;
 use crate::file::layout::Layout;
@@ -19,7 +18,7 @@ use crate::key::CacheKey;
 ///
 /// Equal keys and code objects give equal bytes; timestamps are 0. The file
 /// appears under `path` only when it is whole and on disk; an older one is
-/// replaced.
+/// replaced, and leaves its rights.
 ///
 /// # Errors
 /// [`WriteError`]; the destination is then as it was, with nothing left beside
@@ -36,13 +35,13 @@ where
     if let Some(pair) = keys.windows(2).find(|pair| pair[0] >= pair[1]) {
         return Err(WriteError::Order(Box::new(pair[1].clone())));
     }
-    let io = |source| WriteError::Io { path: path.to_owned(), source };
+    let io = |NewFileError { path, source, .. }| WriteError::Io { path, source };
     let sqlite = |source| WriteError::Sqlite { path: path.to_owned(), source };
-    let absolute = std::path::absolute(path).map_err(io)?;
-    let dir = absolute.parent().unwrap_or(&absolute);
-    let file = tempfile::Builder::new().prefix(".rocfft-").suffix(".tmp").tempfile_in(dir);
-    let file = file.map_err(io)?;
-    let connection = connect(file.path(), layout).map_err(sqlite)?;
+    let file = NewFile::beside(path).map_err(io)?;
+    let connection = file.connect(layout.page_size()).map_err(sqlite)?;
+    for statement in layout.statements() {
+        connection.execute_batch(statement).map_err(sqlite)?;
+    }
     let mut objects = HashMap::new();
     for (index, key) in keys.iter().enumerate() {
         let boxed = || Box::new(key.clone());
@@ -54,33 +53,7 @@ where
     connection.execute_batch("COMMIT").map_err(sqlite)?;
     connection.flush_prepared_statement_cache();
     connection.close().map_err(|(_, source)| sqlite(source))?;
-    file.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(io)?;
-    file.as_file().sync_all().map_err(io)?;
-    file.persist(&absolute).map(drop).map_err(|error| io(error.error))
-}
-
-/// A connection with a transaction open and every setting that shows in the
-/// file fixed. No journal: a file that fails is thrown away.
-fn connect(path: &Path, layout: Layout) -> Result<Connection, rusqlite::Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.execute_batch(&format!(
-        "PRAGMA page_size = {};
-         PRAGMA encoding = 'UTF-8';
-         PRAGMA auto_vacuum = NONE;
-         PRAGMA secure_delete = ON;
-         PRAGMA journal_mode = OFF;
-         PRAGMA synchronous = OFF;
-         PRAGMA locking_mode = EXCLUSIVE;
-         PRAGMA cache_size = -2048;
-         PRAGMA mmap_size = 0;
-         BEGIN EXCLUSIVE;",
-        layout.page_size()
-    ))?;
-    for statement in layout.statements() {
-        connection.execute_batch(statement)?;
-    }
-    Ok(connection)
+    file.persist().map(drop).map_err(io)
 }
 
 fn insert(

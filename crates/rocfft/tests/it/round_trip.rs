@@ -1,4 +1,5 @@
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use gfxpack_rocfft::{
@@ -67,6 +68,28 @@ fn equal_rows_give_equal_bytes_and_one_stored_object() {
     write_all(&at("empty.db"), Layout::Plain, &[]);
     assert_eq!(read(&at("empty.db")), []);
     assert!(verify(&at("empty.db"), None).unwrap().is_sound());
+}
+
+#[test]
+fn a_new_file_has_the_rights_of_the_one_that_it_replaces() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rocfft_kernel_cache.db");
+    for rights in [0o600, 0o444] {
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(rights)).unwrap();
+        write_all(&path, Layout::Plain, &rows());
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, rights);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn what_a_killed_writer_left_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rocfft_kernel_cache.db");
+    fs::write(dir.path().join(".rocfft_kernel_cache.db.killed.tmp"), "half").unwrap();
+    write_all(&path, Layout::Plain, &rows());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
 #[test]

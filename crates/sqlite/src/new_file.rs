@@ -1,16 +1,14 @@
 //! A file while it is written: beside its destination, locked against the
 //! sweep of other writers, and removed unless it gets into its place.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, Error, OpenFlags};
 use tempfile::NamedTempFile;
-
-use crate::error::WriteError;
 
 /// How the names of files that are being written end.
 const TEMP_SUFFIX: &str = ".tmp";
@@ -18,7 +16,7 @@ const TEMP_SUFFIX: &str = ".tmp";
 /// Characters between prefix and suffix, letters and digits by chance.
 const RANDOM_CHARACTERS: usize = 6;
 
-/// Whether the name is one that a writer of this kdb gave.
+/// Whether the name is one that a writer of the same file gave.
 fn is_temp(name: &[u8], prefix: &[u8]) -> bool {
     let random =
         name.strip_prefix(prefix).and_then(|name| name.strip_suffix(TEMP_SUFFIX.as_bytes()));
@@ -27,7 +25,7 @@ fn is_temp(name: &[u8], prefix: &[u8]) -> bool {
     })
 }
 
-/// Removes what killed writers of the same kdb left: files of the user's own
+/// Removes what killed writers of the same file left: files of the user's own
 /// that nobody holds the lock of. One that can't be removed does no harm.
 fn sweep(directory: &Path, prefix: &std::ffi::OsStr) {
     use std::os::unix::fs::MetadataExt as _;
@@ -38,7 +36,7 @@ fn sweep(directory: &Path, prefix: &std::ffi::OsStr) {
         // Asked before opening: a pipe without writer would block.
         if is_temp(name, prefix)
             && entry.metadata().is_ok_and(|of| of.is_file() && of.uid() == own)
-            && std::fs::File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
+            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
         {
             std::fs::remove_file(entry.path()).ok();
         }
@@ -51,18 +49,33 @@ fn rights_of(path: &Path) -> Option<u32> {
     Some(metadata.permissions().mode() & 0o777)
 }
 
-/// The file while it is written: beside its destination, removed unless it
-/// gets there.
-pub(crate) struct TempFile {
+/// Why a file was not written.
+#[derive(Debug)]
+pub struct NewFileError {
+    /// What was tried: `create`, `store`.
+    pub action: &'static str,
+    /// The destination.
+    pub path: PathBuf,
+    /// What the file system says.
+    pub source: io::Error,
+}
+
+/// A file while it is written: beside its destination, removed unless it gets
+/// there.
+pub struct NewFile {
     file: NamedTempFile,
     path: PathBuf,
     directory: PathBuf,
     syncing: Option<JoinHandle<io::Result<()>>>,
 }
 
-impl TempFile {
-    pub(crate) fn beside(path: &Path) -> Result<Self, WriteError> {
-        let io = |source| WriteError::Io { action: "create", path: path.to_owned(), source };
+impl NewFile {
+    /// Makes an empty file beside `path`.
+    ///
+    /// # Errors
+    /// Where `path` names no file, or its directory takes none.
+    pub fn beside(path: &Path) -> Result<Self, NewFileError> {
+        let io = |source| NewFileError { action: "create", path: path.to_owned(), source };
         // Absolute, since SQLite takes a relative `file:...` for a URI.
         let mut directory = std::path::absolute(path).map_err(io)?;
         let name = path.file_name().filter(|_| directory.pop()).ok_or_else(|| {
@@ -92,25 +105,36 @@ impl TempFile {
     /// A connection with a transaction open and every setting that shows in
     /// the file fixed. No journal: a file that fails is thrown away. A small
     /// cache: rows are only appended, and pages that are done had best go.
-    pub(crate) fn connect(&self, page_size: u32) -> Result<Connection, WriteError> {
+    ///
+    /// # Errors
+    /// As SQLite has them.
+    pub fn connect(&self, page_size: u32) -> Result<Connection, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let open = || {
-            let connection = Connection::open_with_flags(self.file.path(), flags)?;
-            connection.execute_batch(&format!(
-                "PRAGMA page_size = {page_size};
-                 PRAGMA encoding = 'UTF-8';
-                 PRAGMA auto_vacuum = NONE;
-                 PRAGMA secure_delete = ON;
-                 PRAGMA journal_mode = OFF;
-                 PRAGMA synchronous = OFF;
-                 PRAGMA locking_mode = EXCLUSIVE;
-                 PRAGMA cache_size = -2048;
-                 PRAGMA mmap_size = 0;
-                 BEGIN EXCLUSIVE;"
-            ))?;
-            Ok(connection)
-        };
-        open().map_err(|source| self.sqlite(source))
+        let connection = Connection::open_with_flags(self.file.path(), flags)?;
+        connection.execute_batch(&format!(
+            "PRAGMA page_size = {page_size};
+             PRAGMA encoding = 'UTF-8';
+             PRAGMA auto_vacuum = NONE;
+             PRAGMA secure_delete = ON;
+             PRAGMA journal_mode = OFF;
+             PRAGMA synchronous = OFF;
+             PRAGMA locking_mode = EXCLUSIVE;
+             PRAGMA cache_size = -2048;
+             PRAGMA mmap_size = 0;
+             BEGIN EXCLUSIVE;"
+        ))?;
+        Ok(connection)
+    }
+
+    /// Where the file is until it gets into its place.
+    #[must_use]
+    pub fn temp_path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// The file itself, for text.
+    pub fn as_file_mut(&mut self) -> &mut File {
+        self.file.as_file_mut()
     }
 
     /// Has what was written up to now go to disk while more is written, unless
@@ -118,7 +142,7 @@ impl TempFile {
     ///
     /// # Errors
     /// What became of earlier bytes: an error is told once, so here it counts.
-    pub(crate) fn write_back(&mut self) -> Result<(), WriteError> {
+    pub fn write_back(&mut self) -> Result<(), NewFileError> {
         if self.syncing.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return Ok(());
         }
@@ -129,24 +153,28 @@ impl TempFile {
         Ok(())
     }
 
-    fn wait_for_disk(&mut self) -> Result<(), WriteError> {
+    fn wait_for_disk(&mut self) -> Result<(), NewFileError> {
         let synced = self.syncing.take().map_or(Ok(()), |thread| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         synced.map_err(|source| self.unstored(source))
     }
 
-    fn unstored(&self, source: io::Error) -> WriteError {
-        WriteError::Io { action: "store", path: self.path.clone(), source }
+    fn unstored(&self, source: io::Error) -> NewFileError {
+        NewFileError { action: "store", path: self.path.clone(), source }
     }
 
-    /// Puts the file on disk and in its place, and says how large it is.
-    pub(crate) fn persist(mut self) -> Result<u64, WriteError> {
+    /// Puts the file on disk and in its place, and says how large it is. In place
+    /// of another file it gets that one's rights.
+    ///
+    /// # Errors
+    /// Where it can't be stored. The destination is then as it was, unless it is
+    /// only the file's name that is not on disk yet.
+    pub fn persist(mut self) -> Result<u64, NewFileError> {
         self.wait_for_disk()?;
         let Self { file, path, directory, .. } = self;
         let destination = &path;
-        let io =
-            |action| move |source| WriteError::Io { action, path: destination.clone(), source };
+        let io = |action| move |source| NewFileError { action, path: destination.clone(), source };
         if let Some(mode) = rights_of(destination) {
             let rights = Permissions::from_mode(mode);
             file.as_file().set_permissions(rights).map_err(io("store"))?;
@@ -156,15 +184,11 @@ impl TempFile {
         file.persist(destination).map_err(|error| io("put in place")(error.error))?;
         // The name is on disk once its directory is. Some network file systems
         // can't be asked for that.
-        match std::fs::File::open(directory).and_then(|directory| directory.sync_all()) {
+        match File::open(directory).and_then(|directory| directory.sync_all()) {
             Err(source) if source.kind() != io::ErrorKind::InvalidInput => {
                 Err(io("store the name of")(source))
             }
             _ => Ok(bytes),
         }
-    }
-
-    pub(crate) fn sqlite(&self, source: rusqlite::Error) -> WriteError {
-        WriteError::Sqlite { path: self.path.clone(), source }
     }
 }
