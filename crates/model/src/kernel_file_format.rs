@@ -123,9 +123,30 @@ impl KernelFileFormat {
     }
 }
 
+/// The target that the name of a kdb or of a user's kdb says: `gfx90a68.ukdb`.
+#[must_use]
+pub fn target_of_kdb(path: &Path) -> Option<Target> {
+    let extension = path.extension()?;
+    (extension == "kdb" || extension == "ukdb").then_some(())?;
+    path.file_stem()?.to_str()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_a_kdb_says_the_target() {
+        let check = |path: &str, expected: Option<&str>| {
+            let target = target_of_kdb(Path::new(path)).map(|target| target.to_string());
+            assert_eq!(target.as_deref(), expected, "{path}");
+        };
+        check("/db/gfx90a68.kdb", Some("gfx90a@104"));
+        check("gfx906_60.ukdb", Some("gfx906@60"));
+        check("gfx1030.kdb", Some("gfx1030"));
+        check("gfx906_60.db.txt", None);
+        check("kernels.kdb", None);
+    }
 
     #[test]
     fn a_file_is_known_by_its_name() {

@@ -35,6 +35,6 @@ mod target;
 pub use digest::Digest;
 pub use ids::{JobId, KdbId, SourceId, ToolchainId};
 pub use install_layout::InstallLayout;
-pub use kernel_file_format::KernelFileFormat;
+pub use kernel_file_format::{KernelFileFormat, target_of_kdb};
 pub use key::{KernelKey, KeyError, Language};
 pub use target::{Target, TargetError, TargetId};

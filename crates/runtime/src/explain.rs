@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{ReadOptions, Reader};
+pub use gfxpack_model::target_of_kdb as target_of;
 use gfxpack_model::{KernelKey, Target};
 
 use crate::layer::Layer;
@@ -87,14 +88,6 @@ fn neighbours(asked: &[(Layer, PathBuf)]) -> BTreeSet<PathBuf> {
 pub fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
-}
-
-/// The target that the name of a kdb or ukdb says.
-#[must_use]
-pub fn target_of(file: &Path) -> Option<Target> {
-    let extension = file.extension()?;
-    (extension == "kdb" || extension == "ukdb").then_some(())?;
-    file.file_stem()?.to_str()?.parse().ok()
 }
 
 #[cfg(test)]

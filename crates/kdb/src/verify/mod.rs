@@ -6,7 +6,7 @@ pub(crate) mod report;
 
 use std::path::Path;
 
-use gfxpack_model::{KernelKey, Target};
+use gfxpack_model::{KernelKey, Target, target_of_kdb};
 use rusqlite::Connection;
 
 use crate::encoding::Encoding;
@@ -77,7 +77,7 @@ pub fn verify(
     expected: Option<&Target>,
     options: &VerifyOptions<'_>,
 ) -> Result<Report, ReadError> {
-    let target = expected.cloned().or_else(|| target_of_name(path));
+    let target = expected.cloned().or_else(|| target_of_kdb(path));
     let mut run = Verification { path, options, report: Report { target, ..Report::default() } };
     let Probe { header, data_bytes, .. } = match open::probe(path) {
         Ok(probe) => probe,
@@ -100,13 +100,6 @@ pub fn verify(
         Err(error) => Ok(run.end_with(error)),
         Ok(()) => Ok(run.report),
     }
-}
-
-/// The target that a kdb's file name spells: `gfx90a68.kdb`.
-fn target_of_name(path: &Path) -> Option<Target> {
-    let extension = path.extension()?;
-    (extension == "kdb" || extension == "ukdb").then_some(())?;
-    path.file_stem()?.to_str()?.parse().ok()
 }
 
 struct Verification<'a> {
@@ -328,22 +321,4 @@ fn damaged_keys(file: &Opened) -> Result<u64, ReadError> {
     })?;
     file.work.restart();
     Ok(damaged)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_name_spells_the_target() {
-        let check = |path: &str, expected: Option<&str>| {
-            let target = target_of_name(Path::new(path)).map(|target| target.to_string());
-            assert_eq!(target.as_deref(), expected, "{path}");
-        };
-        check("/db/gfx90a68.kdb", Some("gfx90a@104"));
-        check("gfx906_60.ukdb", Some("gfx906@60"));
-        check("gfx1030.kdb", Some("gfx1030"));
-        check("gfx906_60.db.txt", None);
-        check("kernels.kdb", None);
-    }
 }
