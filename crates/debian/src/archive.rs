@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::Digest;
+use gfxpack_model::{Digest, in_full};
 
 use crate::download::{self, Promise, sha256};
 use crate::error::DebianError;
@@ -138,7 +138,7 @@ impl<'a> Archive<'a> {
                 let url = kept.display().to_string();
                 let release = self.verified(name, &bytes, &url)?;
                 let date = &release.date;
-                self.warn(format!("{}: taking {name} as of {date}", cause(&error)));
+                self.warn(format!("{}: taking {name} as of {date}", in_full(&error)));
                 (bytes, release, url)
             }
             Err(error) => return Err(error),
@@ -217,7 +217,7 @@ impl<'a> Archive<'a> {
                     tried.push((text, format!("its origin is `{}`", fetched.1.origin)));
                 }
                 Err(DebianError::Interrupted) => return Err(DebianError::Interrupted),
-                Err(error) => tried.push((text, cause(&error))),
+                Err(error) => tried.push((text, in_full(&error))),
             }
         }
         Err(DebianError::NoMirror { tried })
@@ -325,12 +325,6 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), DebianError> {
         Ok(())
     };
     write().map_err(DebianError::io("write", path))
-}
-
-/// An error with what caused it, on one line.
-fn cause(error: &DebianError) -> String {
-    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |e| e.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Seconds since 1970.

@@ -17,6 +17,7 @@ pub mod code_object;
 pub mod compiler;
 pub mod date;
 pub mod digest;
+mod error_text;
 mod ids;
 mod install_layout;
 mod kernel_file_format;
@@ -33,6 +34,7 @@ mod serialized;
 mod target;
 
 pub use digest::Digest;
+pub use error_text::{in_full, with_causes};
 pub use ids::{JobId, KdbId, SourceId, ToolchainId};
 pub use install_layout::InstallLayout;
 pub use kernel_file_format::{KernelFileFormat, target_of_kdb};

@@ -11,6 +11,7 @@ use gfxpack_kdb::{CopyError, ReadError, WriteError};
 use gfxpack_miopen::{
     AskError, ElfError, LibraryError, NetworkError, ProblemError, ProblemsError, SourcesError,
 };
+pub use gfxpack_model::in_full;
 use gfxpack_package::repository::RepositoryError;
 use gfxpack_package::signing::SigningError;
 use gfxpack_package::verify::VerifyError;
@@ -134,21 +135,6 @@ pub fn defect() -> Error {
 pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let error = FileError::io(action, path);
     move |source| error(source).into()
-}
-
-/// An error with its causes, on one line.
-pub fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // Some libraries repeat their source in their own message.
-        if !text.contains(&cause_text) {
-            text.push_str(&format!(": {cause_text}"));
-        }
-        source = cause.source();
-    }
-    text
 }
 
 impl Error {

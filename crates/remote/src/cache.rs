@@ -16,6 +16,7 @@ use std::fmt;
 use std::time::Duration;
 
 use gfxpack_compile::{STORE_VERSION, SharedStore};
+use gfxpack_model::with_causes;
 use opendal::layers::{RetryLayer, TimeoutLayer};
 use opendal::{ErrorKind, Operator, services};
 use tokio::runtime::Runtime;
@@ -199,17 +200,8 @@ impl RemoteCache {
 /// An error in one line.
 fn told(error: &opendal::Error) -> String {
     let words = error.to_string();
-    let words = words.split(", context:").next().unwrap_or_default().trim().to_owned();
-    let mut source = std::error::Error::source(error);
-    let mut told = words;
-    while let Some(cause) = source {
-        let text = cause.to_string();
-        if !told.contains(&text) {
-            told = format!("{told}: {text}");
-        }
-        source = cause.source();
-    }
-    told
+    let words = words.split(", context:").next().unwrap_or_default().trim();
+    with_causes(words.to_owned(), error)
 }
 
 impl SharedStore for RemoteCache {

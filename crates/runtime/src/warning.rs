@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use gfxpack_kdb::Fault;
+pub use gfxpack_model::in_full as chain;
 use gfxpack_model::{Target, package_name};
 
 use crate::environment::LogLevel;
@@ -202,19 +203,6 @@ fn class_of(fault: Fault) -> WarningClass {
         Fault::Busy => WarningClass::Busy,
         _ => WarningClass::Unreadable,
     }
-}
-
-/// An error and what led to it, in one line, as warnings have it.
-#[must_use]
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
 }
 
 fn unusable(file: &Path, why: &str) -> String {

@@ -9,6 +9,7 @@ use bazel_remote_apis::build::bazel::remote::execution::v2 as api;
 use bazel_remote_apis::google::bytestream::byte_stream_client::ByteStreamClient;
 use bazel_remote_apis::google::longrunning::operations_client::OperationsClient;
 use gfxpack_compile::RemoteError;
+use gfxpack_model::with_causes;
 use prost::Message;
 use tonic::metadata::{
     AsciiMetadataKey, AsciiMetadataValue, BinaryMetadataKey, BinaryMetadataValue,
@@ -227,14 +228,5 @@ fn tls(address: &Address, tls: &Tls) -> Result<ClientTlsConfig, RemoteError> {
 
 /// A failed call in words.
 pub(crate) fn told(status: &tonic::Status) -> String {
-    let mut words = format!("{:?}: {}", status.code(), status.message());
-    let mut source = std::error::Error::source(status);
-    while let Some(cause) = source {
-        let text = cause.to_string();
-        if !words.contains(&text) {
-            words = format!("{words}: {text}");
-        }
-        source = cause.source();
-    }
-    words
+    with_causes(format!("{:?}: {}", status.code(), status.message()), status)
 }

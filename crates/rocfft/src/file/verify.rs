@@ -1,11 +1,10 @@
 //! Goes through everything that a file can have wrong, and does not stop at
 //! the first.
 
-use std::error::Error;
 use std::fmt;
 use std::path::Path;
 
-use gfxpack_model::KernelFileFormat;
+use gfxpack_model::{KernelFileFormat, in_full};
 
 use crate::file::error::ReadError;
 use crate::file::layout::Layout;
@@ -88,7 +87,7 @@ pub fn verify(path: &Path, arch: Option<&str>) -> Result<Report, ReadError> {
         Err(_) => "unreadable",
         Ok(()) => return Ok(report),
     };
-    let detail = done.err().map(|error| with_sources(&error));
+    let detail = done.err().map(|error| in_full(&error));
     report.add(class, None, detail.unwrap_or_default());
     Ok(report)
 }
@@ -139,7 +138,7 @@ fn rows(reader: &Reader, arch: Option<&str>, report: &mut Report) -> Result<(), 
             Ok(None) => Err(RowError::OtherKey),
             Err(ReadError::Row { source, .. }) => Err(source),
             Err(error) => {
-                report.add("unreadable", Some(&key), with_sources(&error));
+                report.add("unreadable", Some(&key), in_full(&error));
                 Ok(())
             }
         };
@@ -149,9 +148,4 @@ fn rows(reader: &Reader, arch: Option<&str>, report: &mut Report) -> Result<(), 
         previous = Some(key);
         Ok(())
     })
-}
-
-fn with_sources(error: &ReadError) -> String {
-    let causes = std::iter::successors(Some(error as &dyn Error), |&error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
