@@ -212,9 +212,10 @@ fn ancestors(path: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_model::package::{ChangelogEntry, PackageFile};
+    use gfxpack_model::package::PackageFile;
 
     use super::*;
+    use crate::test_support::empty_spec;
 
     fn spec(paths: &[&str]) -> PackageSpec {
         let file = |path: &&str| PackageFile {
@@ -222,27 +223,7 @@ mod tests {
             content: Content::Bytes(path.as_bytes().to_vec()),
             mode: 0o644,
         };
-        PackageSpec {
-            name: "name".to_owned(),
-            version: "1".to_owned(),
-            revision: "1".to_owned(),
-            summary: "Summary".to_owned(),
-            description: String::new(),
-            license: "MIT".to_owned(),
-            homepage: String::new(),
-            maintainer: "A <a@example.org>".to_owned(),
-            section: "libs".to_owned(),
-            relations: Vec::new(),
-            deb_fields: Vec::new(),
-            files: paths.iter().map(file).collect(),
-            copyright: String::new(),
-            changelog: vec![ChangelogEntry {
-                version: "1-1".to_owned(),
-                date: 0,
-                changes: vec!["First".to_owned()],
-            }],
-            source_date_epoch: 0,
-        }
+        PackageSpec { files: paths.iter().map(file).collect(), ..empty_spec() }
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub mod signing;
 pub mod sums;
 mod tar;
 mod tarball;
+#[cfg(test)]
+mod test_support;
 mod text;
 mod url;
 pub mod verify;

@@ -206,31 +206,15 @@ fn dos_time(seconds: u64) -> DateTime {
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_model::package::ChangelogEntry;
-
     use super::*;
+    use crate::test_support::empty_spec;
 
     fn spec(name: &str, version: &str, revision: &str) -> PackageSpec {
         PackageSpec {
             name: name.to_owned(),
             version: version.to_owned(),
             revision: revision.to_owned(),
-            summary: "Summary".to_owned(),
-            description: String::new(),
-            license: "MIT".to_owned(),
-            homepage: String::new(),
-            maintainer: "A <a@example.org>".to_owned(),
-            section: "libs".to_owned(),
-            relations: Vec::new(),
-            deb_fields: Vec::new(),
-            files: Vec::new(),
-            copyright: "A\n".to_owned(),
-            changelog: vec![ChangelogEntry {
-                version: "1-1".to_owned(),
-                date: 0,
-                changes: vec!["First".to_owned()],
-            }],
-            source_date_epoch: 0,
+            ..empty_spec()
         }
     }
 

@@ -175,6 +175,7 @@ mod tests {
     use gfxpack_model::package::{ChangelogEntry, Content, PackageFile};
 
     use super::*;
+    use crate::test_support::empty_spec;
 
     fn spec() -> PackageSpec {
         let relate = |kind, name: &str, version: Option<(&str, &str)>| Relation {
@@ -188,10 +189,8 @@ mod tests {
             revision: "2".to_owned(),
             summary: "Precompiled kernels for gfx1030".to_owned(),
             description: "One.\n\nTwo.".to_owned(),
-            license: "MIT".to_owned(),
             homepage: "https://example.org/".to_owned(),
             maintainer: "A Packager <a@example.org>".to_owned(),
-            section: "libs".to_owned(),
             relations: vec![
                 relate(RelationKind::Provides, "miopen-kdb", None),
                 relate(RelationKind::Enhances, "miopen-hip", None),
@@ -217,7 +216,7 @@ mod tests {
                     changes: vec!["First".to_owned()],
                 },
             ],
-            source_date_epoch: 0,
+            ..empty_spec()
         }
     }
 
