@@ -81,6 +81,13 @@ fn what_is_wrong_is_told_with_its_line() {
     project.run(&["perfdb", "lint", "--strict", PERF]).expect_code(101);
     let missing = project.run(&["perfdb", "lint", "gfx900_64.db.txt"]).expect_code(2);
     assert!(missing.stderr.contains("hint: "), "{}", missing.stderr);
+    // One that can't be read keeps none from being checked.
+    let both = project.run(&["perfdb", "lint", "gfx900_64.db.txt", PERF, "--strict"]);
+    let both = both.expect_code(101);
+    assert!(
+        both.stdout.contains(PERF) && both.stderr.contains(&format!("failed to verify `{PERF}`"))
+    );
+    assert!(both.stderr.contains("failed to read `gfx900_64.db.txt`"), "{}", both.stderr);
 }
 
 #[test]

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use gfxpack_model::Target;
+use gfxpack_pipeline::checked_files::CheckedFiles;
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::tuning_text::stats_in_words;
 use gfxpack_tuning::{DatabaseName, MergeError, Overlaid};
 
 use crate::args::{parse_target, whole_file};
-use crate::fail::{Error, ErrorKind, Result};
-use crate::output::{Output, counted, if_any, joined, message, shown};
+use crate::fail::{Result, in_full};
+use crate::output::{Output, counted, if_any, message, shown};
 use crate::tuning_findings;
 
 #[derive(Debug, Subcommand)]
@@ -108,30 +109,30 @@ fn merge(
 }
 
 fn lint(files: &[PathBuf], target: Option<&Target>, strict: bool, output: &Output) -> Result {
-    let mut unsound = Vec::new();
+    let hint = "each finding above says what is wrong, and where";
+    let mut checked = CheckedFiles::default();
     for file in files {
-        let linted = gfxpack_tuning::lint(file, target, |finding| {
-            tuning_findings::list(file, &finding, output)
-        })?;
+        let list = |finding| tuning_findings::list(file, &finding, output);
+        let linted = match gfxpack_tuning::lint(file, target, list) {
+            Ok(linted) => linted,
+            // The others are checked all the same.
+            Err(error) => {
+                checked.unread(error).iter().for_each(|before| output.warn(&in_full(before)));
+                continue;
+            }
+        };
         let (errors, warnings) = (linted.errors, linted.warnings);
         message!(output, "perfdb-linted", {
             "file": shown(file), "records": linted.records, "errors": errors, "warnings": warnings,
         });
         if errors > 0 || (strict && warnings > 0) {
-            unsound.push(format!("`{}`", file.display()));
+            checked.unsound(file, [hint]);
         } else {
             let warned = if_any(warnings, |warnings| format!(", {warnings} warnings"));
             output.text(&format!("{}: sound, {} records{warned}", file.display(), linted.records));
         }
     }
-    if unsound.is_empty() {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Unsound,
-        format!("failed to verify {}", joined(unsound)),
-        "each finding above says what is wrong, and where",
-    ))
+    checked.finish(|hint| hint, |error| output.warn(&in_full(error)))
 }
 
 fn stats(file: &Path, output: &Output) -> Result {
