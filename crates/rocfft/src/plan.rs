@@ -188,17 +188,11 @@ impl FftPlan {
         }
     }
 
-    /// How the values lie: as [`FftPlan::layout`] says, or as rocFFT lays them
-    /// out by itself.
-    #[must_use]
-    pub fn data_layout(&self) -> DataLayout {
-        self.layout.clone().unwrap_or_else(|| self.default_layout())
-    }
-
-    /// How rocFFT lays the values out by itself.
+    /// How rocFFT lays the values out where [`FftPlan::layout`] says nothing.
     ///
     /// Source: rocFFT 1.0.32, `plan.cpp`, `rocfft_plan_description_t::init_defaults`.
-    fn default_layout(&self) -> DataLayout {
+    #[must_use]
+    pub fn default_layout(&self) -> DataLayout {
         let array = |array_type: u8| {
             let mut rows = self.lengths.clone();
             if let Some(row) = rows.last_mut() {

@@ -162,7 +162,7 @@ impl Case {
             let times = before.iter().map(|value| value * one as f64).collect();
             (before, after) = (after, times);
         }
-        let layout = plan.data_layout();
+        let layout = plan.layout.clone().unwrap_or_else(|| plan.default_layout());
         let mut input = laid_out(&before, &plan, &layout.input);
         let wanted = laid_out(&after, &plan, &layout.output);
         if plan.placement == Placement::InPlace {
