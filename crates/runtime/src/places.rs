@@ -314,7 +314,7 @@ fn unusable(directory: &Path) -> Option<String> {
     if directory.exists()
         && let Err(error) = trust::check_directory(directory, GroupWrite::Left)
     {
-        return Some(error.to_string().trim_start_matches("failed to trust ").to_owned());
+        return Some(error.to_string());
     }
     (!file_system::is_writable(directory))
         .then(|| format!("`{}` can't be written to", directory.display()))

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum Untrusted {
     /// It, or a directory above it, is another user's.
-    #[error("failed to trust `{}`: it is owned by user {owner}, not by user {user}", path.display())]
+    #[error("`{}` is owned by user {owner}, not by user {user}", path.display())]
     Owner {
         /// What is owned.
         path: PathBuf,
@@ -20,13 +20,13 @@ pub enum Untrusted {
         user: u32,
     },
     /// Any user may write to it.
-    #[error("failed to trust `{}`: any user may write to it", path.display())]
+    #[error("any user may write to `{}`", path.display())]
     Writable {
         /// What may be written to.
         path: PathBuf,
     },
     /// A symbolic link where none is followed, or not a directory or file.
-    #[error("failed to trust `{}`: it is {found}", path.display())]
+    #[error("`{}` is {found}", path.display())]
     Kind {
         /// The path.
         path: PathBuf,
@@ -102,7 +102,7 @@ pub(crate) fn check_directory(directory: &Path, group: GroupWrite) -> Result<Pat
     let real = fs::canonicalize(directory).map_err(Untrusted::io(directory))?;
     let metadata = fs::symlink_metadata(&real).map_err(Untrusted::io(&real))?;
     if !metadata.is_dir() {
-        return Err(Untrusted::Kind { path: real, found: "no directory" });
+        return Err(Untrusted::Kind { path: real, found: "not a directory" });
     }
     check_owner(&real, &metadata)?;
     check_mode(&real, &metadata, group)?;
@@ -154,7 +154,7 @@ pub(crate) fn check_file(file: &Path, group: GroupWrite) -> Result<(), Untrusted
     let found = match metadata.file_type() {
         kind if kind.is_symlink() => Some("a symbolic link"),
         kind if kind.is_dir() => Some("a directory"),
-        kind if !kind.is_file() => Some("no regular file"),
+        kind if !kind.is_file() => Some("not a regular file"),
         // Somebody may have linked to a file of ours from elsewhere.
         _ if metadata.nlink() > 1 => Some("a file with a second name"),
         _ => None,
@@ -186,7 +186,7 @@ pub(crate) fn make_directory(directory: &Path) -> Result<PathBuf, Untrusted> {
 pub(crate) fn check_private(directory: &Path) -> Result<(), Untrusted> {
     let metadata = fs::symlink_metadata(directory).map_err(Untrusted::io(directory))?;
     if !metadata.is_dir() {
-        return Err(Untrusted::Kind { path: directory.to_owned(), found: "no directory" });
+        return Err(Untrusted::Kind { path: directory.to_owned(), found: "not a directory" });
     }
     let (owner, user) = (metadata.uid(), user());
     if owner != user {
