@@ -256,6 +256,14 @@ fn options_that_would_not_count_are_refused() {
 }
 
 #[test]
+fn check_without_a_library_that_is_asked_is_refused() {
+    let project = Project::small();
+    let says = ["failed to use --check", "--problems FILE or --plans FILE", "gfxpack kdb check"];
+    check(&project, &dist(&["--target", "gfx906", "--check"]), 2, &says);
+    check(&project, &["dist", "--plan", "stored", "--out", "o", "--check"], 2, &says);
+}
+
+#[test]
 fn paths_that_lead_nowhere() {
     let project = Project::small();
     for command in [&["verify", "none"][..], &["repo", "none"], &["detect", "--sysfs", "none"]] {

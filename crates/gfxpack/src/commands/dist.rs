@@ -43,6 +43,14 @@ pub(crate) fn run(
         }
         return build_shard::run(args, shard, context);
     }
+    if check && args.inputs.asking.problems.is_empty() && args.inputs.asking.rocfft.plans.is_empty()
+    {
+        return Err(fail::usage(
+            "failed to use --check: no library is asked which kernels are needed",
+            "give --problems FILE or --plans FILE; for kdbs of a stored plan or of keys, use \
+             `gfxpack kdb check KDB --problems FILE` afterwards",
+        ));
+    }
     let options = options(args, packaging, environment)?;
     if check && options.build.form.windows_names {
         return Err(fail::usage(
