@@ -49,7 +49,7 @@ fn logs_databases_and_networks_make_one_list() {
     assert_eq!(lines.len(), 2 + 1 + 4, "{}", run.stdout);
     assert!(lines.contains(&format!("MIOpenDriver {CONV}").as_str()));
     assert!(
-        run.stderr.contains("gfx906_60.db.txt: 1 record passed over, the first in line 1"),
+        run.stderr.contains("gfx906_60.db.txt: 1 record skipped, the first in line 1"),
         "{}",
         run.stderr
     );

@@ -71,14 +71,14 @@ impl BuildContext<'_> {
     /// What the user should hear of compilers that could not be watched.
     pub(crate) fn unwatched_warning(&self) -> Option<String> {
         let (count, reason) = &*self.unwatched.lock().expect("no panic inside");
-        let (kernels_rest, them) = match count {
-            1 => ("1 kernel rests".to_owned(), "it"),
-            _ => (format!("{count} kernels rest"), "them"),
+        let (kernels_depend, them) = match count {
+            1 => ("1 kernel depends".to_owned(), "it"),
+            _ => (format!("{count} kernels depend"), "them"),
         };
         reason.as_ref().map(|reason| {
             format!(
-                "it is not known what {kernels_rest} on, so the next build compiles {them} again: \
-                 {reason}"
+                "failed to find out what {kernels_depend} on, so the next build compiles {them} \
+                 again: {reason}"
             )
         })
     }

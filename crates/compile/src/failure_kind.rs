@@ -87,8 +87,8 @@ impl fmt::Display for FailureKind {
             Self::Searches(dir) => {
                 write!(
                     f,
-                    "the compiler searches `{}` by itself, after other directories than as an \
-                     include directory: leave it out",
+                    "`{}` is one of the compiler's own include directories, which it searches \
+                     last: remove it from the kernel's include directories",
                     dir.display()
                 )
             }
@@ -102,7 +102,11 @@ impl fmt::Display for FailureKind {
                 )
             }
             Self::Writes(path) => {
-                write!(f, "it writes `{}`, which is none of its own files", path.display())
+                write!(
+                    f,
+                    "the compiler tried to write `{}`, outside its own directory",
+                    path.display()
+                )
             }
             Self::Endless(rounds) => {
                 write!(f, "its files changed, or more of them came, in each of {rounds} runs")

@@ -110,14 +110,14 @@ impl SharedCache {
         }
     }
 
-    /// One damaged entry is told of; that there are more is no more news.
+    /// Warns of the first damaged entry only.
     fn found_damaged(&self, name: &str) {
         let mut state = self.lock();
         if !std::mem::replace(&mut state.damaged, true) {
             let shared = self.shared.name();
             state.warnings.push(format!(
-                "dropped `{name}` of the shared cache {shared}: it is not the object that it is \
-                 called; others like it are dropped without a word"
+                "ignored `{name}` of the shared cache {shared}: its content is not that of its \
+                 name; further ones are not reported"
             ));
         }
         tracing::debug!(name, "dropped what a shared cache gave");

@@ -89,7 +89,7 @@ pub(crate) enum Command {
     Miopen(Box<MiopenCommand>),
     /// Package kdbs that exist
     Package(Box<Package>),
-    /// Print what your own packaging recipes should say of kernels
+    /// Write relations and paths of kernels for packages that you build yourself
     ///
     /// Substitution variables for debhelper, and answers for rpm's dependency generators.
     #[command(subcommand)]
@@ -244,7 +244,7 @@ pub(crate) struct Build {
     #[arg(long, help_heading = "Build", value_name = "SECONDS", default_value_t = 900, value_parser = parse_timeout)]
     pub(crate) timeout: u64,
     /// Go on and exit with 0 although kernels could not be compiled or found;
-    /// what is made says so
+    /// the manifest.json of the kdbs lists them
     #[arg(long, help_heading = "Build")]
     pub(crate) allow_partial: bool,
     #[command(flatten)]
@@ -256,8 +256,8 @@ pub(crate) struct Build {
     /// Write the kernels as test results in JUnit's XML, for CI services
     #[arg(long, help_heading = "Build", value_name = "FILE.xml", conflicts_with = "dry_run")]
     pub(crate) junit: Option<PathBuf>,
-    /// Whether a CI service shows each reason for failing beside its log; with
-    /// auto, where GITHUB_ACTIONS is true
+    /// Print failures as annotations of a CI service, one for each reason; auto
+    /// does so where GITHUB_ACTIONS is true
     #[arg(long, value_enum, default_value_t, help_heading = "Build", value_name = "SERVICE")]
     pub(crate) annotations: Annotations,
     /// How compilers are started, for finding faults: every way gives the same
@@ -336,7 +336,7 @@ pub(crate) struct InputArgs {
     #[arg(long = "if-empty", value_name = "HOW", action = ArgAction::Set,
           value_parser = one_of(&IF_EMPTY), default_value = "error", requires = "keys")]
     pub(crate) allow_empty_keys: bool,
-    /// Build only what this kdb lacks; repeatable
+    /// Build only keys that are not in this kdb; repeatable
     #[arg(long, value_name = "KDB")]
     pub(crate) missing_from: Vec<PathBuf>,
     /// A list of kernels that are not to be built for a target, as
@@ -351,13 +351,13 @@ pub(crate) struct InputArgs {
     /// with --problems, for sources that libMIOpen does not contain
     #[arg(long, value_name = "DIR", help_heading = "Input")]
     pub(crate) source_dir: Vec<PathBuf>,
-    /// GPU to build for, as gfx906_60, gfx90a@104, gfx90a:xnack+@104, or
-    /// gfx1030 for every compute-unit count, which a product's name stands for
-    /// too, as MI210; repeatable, or with commas
+    /// GPU to build for: a processor and its compute units, as gfx90a@104,
+    /// gfx90a:xnack+@104 or gfx906_60; or a processor alone, as gfx1030 or a
+    /// product's name (MI210), for any number of them; repeatable, or with commas
     #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target, help_heading = "Input")]
     pub(crate) target: Vec<Target>,
-    /// Compile only sources that Debian takes: free licences, no source that a
-    /// program wrote, none of MIOpen's assembly; the rest is left out and listed
+    /// Compile only sources that Debian can ship (DFSG): under free licences, not
+    /// written by a program, none of MIOpen's assembly; list the others
     #[arg(long, help_heading = "Input")]
     pub(crate) dfsg: bool,
     /// Compile only sources under these SPDX licences
@@ -384,7 +384,7 @@ pub(crate) enum CacheCommand {
         #[command(flatten)]
         dir: CacheDir,
     },
-    /// Remove what was not used for longest, until the limits hold
+    /// Remove the least recently used objects, until the cache is within its limits
     Gc {
         #[command(flatten)]
         dir: CacheDir,

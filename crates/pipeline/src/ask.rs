@@ -189,7 +189,7 @@ fn warn_of_databases(
         ));
     }
     for what in &answers.unanswered {
-        progress.warning(&format!("{target}: MIOpen got no answer to {what}"));
+        progress.warning(&format!("{target}: a question of MIOpen got no answer: {what}"));
     }
     let only_hits = Uses { search: false, immediate: false, ..Uses::ALL };
     if library.uses == Some(only_hits) && answers.keys.is_empty() {
@@ -254,7 +254,7 @@ pub fn read(paths: &[PathBuf], progress: &dyn Progress) -> Result<Lists> {
         for file in &read.files {
             if let Some((line, why)) = &file.first_passed_over {
                 progress.note(&format!(
-                    "{}: {} passed over, the first at line {line}: {why}",
+                    "{}: {} skipped, the first at line {line}: {why}",
                     file.name,
                     counted(file.passed_over as usize, "record")
                 ));

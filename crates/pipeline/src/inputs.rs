@@ -78,7 +78,7 @@ pub fn read(inputs: &InputOptions, answer: &LibraryAnswer) -> Result<ReadInputs>
 fn check_combination(inputs: &InputOptions, is_asked: bool) -> Result<()> {
     if inputs.manifests.is_empty() && inputs.keys.is_empty() && !is_asked {
         return Err(error::usage(
-            "failed to start: no kernels are given",
+            "no kernels are given",
             "give what programs compute with --problems FILE or --plans FILE, keys with --keys FILE --source-dir \
              DIR, or a manifest with --manifest FILE",
         ));

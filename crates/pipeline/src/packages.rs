@@ -107,9 +107,8 @@ pub(crate) fn release(
     let licenses = licenses(options, library, progress);
     let maintainer = options.maintainer.as_ref().or(library.maintainer.as_ref());
     let maintainer = maintainer.cloned().unwrap_or_else(|| {
-        progress.warning(
-            "nobody is named as maintainer of the packages: say it with --maintainer 'NAME <MAIL>'",
-        );
+        progress
+            .warning("the packages have no maintainer: name one with --maintainer 'NAME <MAIL>'");
         UNKNOWN_MAINTAINER.to_owned()
     });
     let version = options.version.as_ref().or(library.version.as_ref());
@@ -117,7 +116,7 @@ pub(crate) fn release(
         let own = env!("CARGO_PKG_VERSION");
         progress.warning(&format!(
             "the packages get gfxpack's own version, {own}, as that of the kernels is not known: \
-             say it with --package-version",
+             give it with --package-version",
         ));
         own.to_owned()
     });

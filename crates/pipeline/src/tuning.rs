@@ -121,7 +121,9 @@ impl Shipped {
             for (name, path) in files {
                 let with = ModelName::from_path(path).map(|model| model.with).unwrap_or_default();
                 for missing in with.iter().filter(|other| !files.contains_key(*other)) {
-                    progress.warning(&format!("`{name}` is of no use without `{missing}`"));
+                    progress.warning(&format!(
+                        "MIOpen can't use `{name}` without `{missing}`, which is missing"
+                    ));
                 }
             }
         }

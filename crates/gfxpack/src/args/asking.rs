@@ -98,9 +98,9 @@ fn parse_uses(text: &str) -> Result<Uses, String> {
 pub(crate) struct Ask {
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// GPU to ask for, as gfx906_60, gfx90a@104, or gfx1030 for every known
-    /// compute-unit count, which a product's name stands for too, as MI210;
-    /// repeatable, or with commas
+    /// GPU to ask for: a processor and its compute units, as gfx90a@104 or
+    /// gfx906_60; or a processor alone, as gfx1030 or a product's name (MI210), for
+    /// every number of them that is known; repeatable, or with commas
     #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
     pub(crate) target: Vec<Target>,
     /// Where to write the keys, one JSON object a line [default: stdout]

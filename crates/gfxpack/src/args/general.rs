@@ -19,7 +19,7 @@ pub(crate) struct Common {
     /// Say more; twice for diagnostics
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Show progress: bars on a terminal, lines elsewhere, or never bars
+    /// When to show progress bars; lines take their place elsewhere
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) progress: When,
     /// Colours; with auto, on a terminal where NO_COLOR is not set
@@ -39,7 +39,8 @@ pub(crate) enum When {
     /// Bars where a terminal can show them; lines elsewhere.
     #[default]
     Auto,
-    /// The same as auto; accepted for scripts that give it.
+    /// The same as auto, for scripts that give it: without a terminal there are no bars.
+    #[value(hide = true)]
     Always,
     /// Only lines.
     Never,

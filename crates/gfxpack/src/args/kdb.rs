@@ -85,7 +85,7 @@ pub(crate) enum Kdb {
     },
     /// Write the union of several kdbs
     Merge {
-        /// The kdbs, and users' kdbs (.ukdb) that nobody has open
+        /// The kdbs; also users' kdbs (.ukdb) that no program is using
         #[arg(required = true, value_name = "KDB")]
         files: Vec<PathBuf>,
         /// Where to write it
@@ -139,8 +139,7 @@ pub(crate) enum Kdb {
         /// The kdb
         #[arg(value_name = "KDB")]
         file: PathBuf,
-        /// Write a page with plots to this file, which needs no other; `-` is
-        /// stdout
+        /// Write a self-contained HTML page with plots to this file; `-` is stdout
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
         /// How many kernels are listed, those with the most bytes first

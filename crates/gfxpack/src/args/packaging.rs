@@ -199,11 +199,12 @@ pub(crate) struct Repo {
     /// Sign the indexes with this key of gpg's
     #[arg(long, value_name = "KEY")]
     pub(crate) sign_key: Option<String>,
-    /// Who the repository is of, for apt
+    /// Name of the repository: apt's Origin field, and the names of its .sources
+    /// and .repo files
     #[arg(long, value_name = "NAME", default_value = "gfxpack", value_parser = parse_line)]
     pub(crate) origin: String,
-    /// Where the repository will be fetched from, as `https://example.org/kernels`;
-    /// stands in the files and the page for its users [default: the directory]
+    /// Where the repository will be fetched from, as `https://example.org/kernels`,
+    /// for the .sources and .repo files and index.html [default: the directory]
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     pub(crate) url: Option<String>,
     /// Name of the suite, for apt

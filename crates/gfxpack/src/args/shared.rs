@@ -32,13 +32,12 @@ pub(crate) struct ToolchainArgs {
 pub(crate) struct CacheArgs {
     #[command(flatten)]
     pub(crate) dir: CacheDir,
-    /// How large the cache may be after the build: what was not used for
-    /// longest goes, as 20GB [default: GFXPACK_CACHE_SIZE, or no limit]
+    /// How large the cache may be after the build, as 20GB: the least recently
+    /// used objects are removed [default: GFXPACK_CACHE_SIZE, or no limit]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) cache_size: Option<u64>,
-    /// Read every file again: without this, a file that has the same inode, size
-    /// and times as when it was read last counts as unchanged, and a kdb with the
-    /// same content as one that was verified is not verified again
+    /// Read every file again, even if its inode, size and times have not changed,
+    /// and verify kdbs again even if they were verified before
     #[arg(long)]
     pub(crate) verify_all: bool,
 }

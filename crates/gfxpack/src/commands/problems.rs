@@ -128,7 +128,7 @@ fn tell_file(file: &ProblemFile, output: &Output) {
     if let Some((line, error)) = first {
         let records = counted(file.passed_over, "record");
         output.show_warning(&format!(
-            "{}: {records} passed over, the first in line {line}: {error}",
+            "{}: {records} skipped, the first in line {line}: {error}",
             file.name
         ));
     }

@@ -37,7 +37,9 @@ fn landlock() -> String {
         Some(version) => {
             format!("refuses what compilers would write elsewhere (Landlock {version})")
         }
-        None => "has no Landlock; what compilers write elsewhere is refused without it".to_owned(),
+        None => "has no Landlock: only gfxpack's preloaded library refuses what compilers would \
+                 write elsewhere"
+            .to_owned(),
     }
 }
 

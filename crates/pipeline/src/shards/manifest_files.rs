@@ -37,7 +37,7 @@ fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
 /// A manifest that is cut off, or not what was written.
 fn damaged(path: &Path, reason: &str) -> Error {
     error::usage(
-        format!("failed to trust `{}`: {reason}", path.display()),
+        format!("`{}` is damaged: {reason}", path.display()),
         "copy it again, or remove it and run that shard again: what is compiled is kept",
     )
 }
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(read_manifest(&path).unwrap(), manifest);
         fs::write(&path, "").unwrap();
         let told = |path: &Path| read_manifest(path).unwrap_err().to_string();
-        assert!(told(&path).starts_with("failed to trust"), "{}", told(&path));
+        assert!(told(&path).contains("is damaged: "), "{}", told(&path));
         let gone = told(&dir.path().join("gone"));
         assert!(gone.contains("gone`: No such file"), "{gone}");
     }

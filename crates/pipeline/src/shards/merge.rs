@@ -37,11 +37,11 @@ pub struct Merged {
     refused: HashMap<JobId, u32>,
     /// Jobs without an object, with the reason.
     pub failed: HashMap<JobId, String>,
-    /// What was passed over, in words.
+    /// What was wrong with shards and was ignored: a warning for each.
     pub warnings: Vec<String>,
 }
 
-/// What is wrong with shards, and whether it is passed over.
+/// What is wrong with shards, and whether it is ignored.
 struct Faults {
     allowed: bool,
     warnings: Vec<String>,
@@ -52,7 +52,7 @@ impl Faults {
         if !self.allowed {
             return Err(error);
         }
-        self.warnings.push(format!("passed over: {error}"));
+        self.warnings.push(format!("ignored: {error}"));
         Ok(())
     }
 }

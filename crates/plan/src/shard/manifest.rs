@@ -118,7 +118,7 @@ pub enum ReadError {
     #[error("failed to read a shard's manifest")]
     Io(#[from] io::Error),
     /// They are cut off, or not what was written.
-    #[error("failed to trust a shard's manifest: {0}")]
+    #[error("a shard's manifest is damaged: {0}")]
     Damaged(&'static str),
 }
 

@@ -147,7 +147,7 @@ pub enum StoredError {
     #[error("failed to read plan format {0}: only format {FORMAT} is known")]
     Format(u32),
     /// Something in it contradicts the rest.
-    #[error("failed to trust the plan: {0}")]
+    #[error("the plan is damaged: {0}")]
     Damaged(String),
     /// It has no such job.
     #[error("failed to find job `{0}` in the plan")]

@@ -34,8 +34,8 @@ pub(crate) struct Env {
     /// Put the caches below this directory instead of switching them off
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
-    /// Below DIR, a directory for each machine and each of a launcher's
-    /// processes on it, chosen when the shell reads the lines
+    /// One directory below DIR for each host and local rank, chosen when the
+    /// shell reads the lines
     #[arg(long, requires = "to")]
     per_rank: bool,
     /// The shell that reads it

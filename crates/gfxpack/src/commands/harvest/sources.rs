@@ -90,7 +90,7 @@ fn tell_files(files: &[FileReport], keep_going: bool, output: &Output) -> Result
         if output.verbose {
             let unit = if matches!(file.kind, Kind::Kdb | Kind::Ukdb) { "rows" } else { "lines" };
             output.say(&format!(
-                "{}: {}, {} of {} {unit} told of something",
+                "{}: {}, {} of {} {unit} used",
                 file.name,
                 file.kind.name(),
                 file.told,
