@@ -89,25 +89,25 @@ impl Default for Commands {
 }
 
 impl Commands {
-    /// Takes the next piece, and tells of each line in it that ends there and
-    /// has a command: its number, from 1, and the command.
+    /// Takes the next piece. Calls `each` for every line that ends in it and has
+    /// a command, with the line's number, from 1, and the command.
     pub fn push(
         &mut self,
         piece: &[u8],
         each: &mut impl FnMut(u64, Result<DriverCommand, LogError>),
     ) {
         self.lines.push(piece, &mut |number, line, cut| {
-            if let Some(command) = command(line, cut) {
+            if let Some(command) = DriverCommand::in_line(line, cut).transpose() {
                 each(number, command);
             }
         });
     }
 
-    /// Tells of the last line, which may have no end. Says how many lines there
-    /// were.
+    /// Calls `each` for the last line, which may have no end. Gives the number
+    /// of lines.
     pub fn finish(self, each: &mut impl FnMut(u64, Result<DriverCommand, LogError>)) -> u64 {
         self.lines.finish(&mut |number, line, cut| {
-            if let Some(command) = command(line, cut) {
+            if let Some(command) = DriverCommand::in_line(line, cut).transpose() {
                 each(number, command);
             }
         })
@@ -123,42 +123,41 @@ impl DriverCommand {
     ///
     /// # Errors
     /// [`LogError`] where the line has a command that can't be read.
-    pub fn in_line(line: &[u8], cut: bool) -> Option<Result<Self, LogError>> {
-        command(line, cut)
+    pub fn in_line(line: &[u8], cut: bool) -> Result<Option<Self>, LogError> {
+        let Some(arguments) = arguments(line.trim_ascii()) else { return Ok(None) };
+        if memmem::find(arguments, BEGIN).is_some() {
+            return Err(LogError::Interleaved);
+        }
+        if cut {
+            return Err(LogError::TooLong);
+        }
+        let text = str::from_utf8(arguments).map_err(|_| LogError::NotUtf8)?;
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let [operation, first, ..] = words[..] else { return Ok(None) };
+        // `MIOpenDriver failed`, in prose.
+        if !first.starts_with('-') {
+            return Ok(None);
+        }
+        let plain = |word: &&str| {
+            word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.,:=+-".contains(&b))
+        };
+        let is_name = operation.starts_with(|c: char| c.is_ascii_alphabetic());
+        if !is_name || !words.iter().all(plain) {
+            return Err(LogError::Command);
+        }
+        Ok(Some(Self(words.join(" "))))
     }
 }
 
-fn command(line: &[u8], cut: bool) -> Option<Result<DriverCommand, LogError>> {
-    let line = line.trim_ascii();
+/// What follows the program's name in a line that starts it.
+fn arguments(line: &[u8]) -> Option<&[u8]> {
     let at = memmem::find(line, DRIVER)?;
     let before = line[..at].last();
     let rest = &line[at + DRIVER.len()..];
     let rest = rest.strip_prefix(b".exe").unwrap_or(rest);
     // A path that ends in the name, or the name by itself; not a comment.
     let is_program = before.is_none_or(|byte| b"/\\ \t".contains(byte));
-    if line.starts_with(b"#") || !is_program || !rest.starts_with(b" ") {
-        return None;
-    }
-    if memmem::find(rest, BEGIN).is_some() {
-        return Some(Err(LogError::Interleaved));
-    }
-    if cut {
-        return Some(Err(LogError::TooLong));
-    }
-    let Ok(text) = str::from_utf8(rest) else { return Some(Err(LogError::NotUtf8)) };
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    let (operation, options) = words.split_first()?;
-    // `MIOpenDriver failed`, in prose.
-    if !options.first()?.starts_with('-') {
-        return None;
-    }
-    let plain =
-        |word: &&str| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.,:=+-".contains(&b));
-    let is_name = operation.starts_with(|c: char| c.is_ascii_alphabetic());
-    if !is_name || !words.iter().all(plain) {
-        return Some(Err(LogError::Command));
-    }
-    Some(Ok(DriverCommand(words.join(" "))))
+    (!line.starts_with(b"#") && is_program && rest.starts_with(b" ")).then_some(rest)
 }
 
 #[cfg(test)]

@@ -57,9 +57,9 @@ impl<'a> Taken<'a> {
         if is_message || memmem::find(line, DriverCommand::PROGRAM.as_bytes()).is_some() {
             self.is_log = true;
             match DriverCommand::in_line(without_comment(line), cut) {
-                Some(Ok(command)) => self.command(number, command.as_str(), is_message),
-                Some(Err(error)) => self.bad(number, LineError::Log(error)),
-                None => {}
+                Ok(Some(command)) => self.command(number, command.as_str(), is_message),
+                Ok(None) => {}
+                Err(error) => self.bad(number, LineError::Log(error)),
             }
         } else if let Some(key) = self.record(line) {
             self.key(number, key);
