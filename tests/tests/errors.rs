@@ -20,7 +20,7 @@ fn dist<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn targets_that_are_none() {
+fn invalid_targets_are_errors_that_say_what_to_write() {
     let project = Project::small();
     check(
         &project,
@@ -99,7 +99,7 @@ fn manifests_that_are_wrong_are_told_with_file_and_line() {
 }
 
 #[test]
-fn caches_that_clang_does_not_find() {
+fn a_cache_directory_that_clang_can_not_use_is_an_error() {
     let project = Project::small();
     let mut arguments = dist(&["--target", "gfx906"]);
     arguments.extend(["--cache-dir", "c%20d"]);
@@ -107,7 +107,7 @@ fn caches_that_clang_does_not_find() {
 }
 
 #[test]
-fn toolchains_that_are_none() {
+fn toolchains_that_do_not_exist_are_errors_that_name_them() {
     let project = Project::small();
     let with = |more: &[&str], says: &[&str]| {
         let mut arguments = dist(&["--target", "gfx906"]);
@@ -137,7 +137,7 @@ fn toolchains_that_are_none() {
 }
 
 #[test]
-fn key_lists_that_are_wrong() {
+fn faults_in_key_lists_are_errors_that_say_where() {
     let project = Project::small();
     let keys = |text: &str, more: &[&str], says: &[&str]| {
         project.write("keys.jsonl", text);
@@ -175,7 +175,7 @@ fn key_lists_that_are_wrong() {
 }
 
 #[test]
-fn kdbs_that_are_none() {
+fn files_that_are_no_kdbs_are_errors_that_name_them() {
     let project = Project::new();
     check(&project, &["kdb", "info", "none.kdb"], 2, &["none.kdb"]);
     project.write("gfx906.kdb", "version https://git-lfs.github.com/spec/v1\n");
@@ -256,7 +256,7 @@ fn options_that_would_not_count_are_refused() {
 }
 
 #[test]
-fn check_without_a_library_that_is_asked_is_refused() {
+fn check_is_an_error_where_no_library_is_asked() {
     let project = Project::small();
     let says = ["failed to use --check", "--problems FILE or --plans FILE", "gfxpack kdb check"];
     check(&project, &dist(&["--target", "gfx906", "--check"]), 2, &says);
@@ -264,7 +264,7 @@ fn check_without_a_library_that_is_asked_is_refused() {
 }
 
 #[test]
-fn paths_that_lead_nowhere() {
+fn paths_that_do_not_exist_are_errors_that_name_them() {
     let project = Project::small();
     for command in [&["verify", "none"][..], &["repo", "none"], &["detect", "--sysfs", "none"]] {
         check(&project, command, 2, &["`none`"]);

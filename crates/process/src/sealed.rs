@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damage_is_nothing() {
+    fn a_damaged_or_cut_file_reads_as_none() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a/b");
         let content = vec!["one".to_owned(), "two".to_owned()];

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_differ() {
+    fn a_thousand_random_numbers_all_differ() {
         let mut numbers: Vec<_> =
             (0..1000).map(|_| _ZNSt13random_device9_M_getvalEv(std::ptr::null_mut())).collect();
         numbers.sort_unstable();

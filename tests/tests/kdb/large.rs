@@ -40,15 +40,15 @@ fn writing_and_verifying_need_less_memory_than_the_objects() {
     let directory = tempfile::tempdir().unwrap();
     for (name, large) in [("raw.kdb", true), ("small.kdb", false)] {
         let path = directory.path().join(name);
-        run_child("large::child_writes_much", "", &path);
+        run_child("large::child_process_writes_much", "", &path);
         assert_eq!(path.metadata().unwrap().len() > 256 << 20, large);
-        run_child("large::child_verifies_much", "", &path);
+        run_child("large::child_process_verifies_much", "", &path);
     }
 }
 
 #[test]
 #[ignore = "a child of writing_and_verifying_need_less_memory_than_the_objects"]
-fn child_writes_much() {
+fn child_process_writes_much() {
     let path = child_path();
     let keys: Vec<_> = large(OBJECTS, 64).into_iter().map(|(key, _)| key).collect();
     let rows: Vec<Row<'_>> =
@@ -70,7 +70,7 @@ fn child_writes_much() {
 
 #[test]
 #[ignore = "a child of writing_and_verifying_need_less_memory_than_the_objects"]
-fn child_verifies_much() {
+fn child_process_verifies_much() {
     let report = verify(&child_path(), None, &VerifyOptions::default()).unwrap();
     assert!(report.is_sound(), "{:?}", report.findings);
     assert_eq!(report.object_bytes, OBJECTS * OBJECT_BYTES as u64);
@@ -101,12 +101,12 @@ fn all_copies_need_less_memory_than_the_objects() {
     };
     let written = write(&path, &rows, &options, object).unwrap();
     assert!(written.file_bytes > 256 << 20);
-    run_child("large::child_works_on_much", "", &path);
+    run_child("large::child_process_works_on_much", "", &path);
 }
 
 #[test]
 #[ignore = "the child of all_copies_need_less_memory_than_the_objects"]
-fn child_works_on_much() {
+fn child_process_works_on_much() {
     let path = child_path();
     let beside = |name: &str| path.with_file_name(name);
     let options = CopyOptions::default();
@@ -153,12 +153,12 @@ fn a_million_rows_are_merged_as_a_stream() {
         let object = |index| io::Result::Ok(code_object(GFX906, first + index as u64, 80, false));
         write(&directory.path().join(name), &rows, &options, object).unwrap();
     }
-    run_child("large::child_merges_much", "", directory.path());
+    run_child("large::child_process_merges_much", "", directory.path());
 }
 
 #[test]
 #[ignore = "the child of a_million_rows_are_merged_as_a_stream"]
-fn child_merges_much() {
+fn child_process_merges_much() {
     let directory = child_path();
     let inputs = ["a.kdb", "b.kdb"].map(|name| directory.join(name));
     let out = directory.join("out.kdb");

@@ -67,12 +67,12 @@ impl Faults {
 
 #[test]
 fn a_read_that_fails_once_is_one_miss() {
-    run_with_faults(&Machine::new(0), "failing_reads::child_with_one_failing_read", None);
+    run_with_faults(&Machine::new(0), "failing_reads::child_process_with_one_failing_read", None);
 }
 
 #[test]
 #[ignore = "the child of another test, started with reads that fail"]
-fn child_with_one_failing_read() {
+fn child_process_with_one_failing_read() {
     let faults = Faults::of_child();
     // In a file that is open, and in one that is to be opened.
     for opened in [true, false] {
@@ -93,12 +93,12 @@ fn child_with_one_failing_read() {
 
 #[test]
 fn reads_that_fail_often_cost_nothing_but_kernels_compiled_again() {
-    run_with_faults(&Machine::new(0), "failing_reads::child_with_many_failing_reads", None);
+    run_with_faults(&Machine::new(0), "failing_reads::child_process_with_many_failing_reads", None);
 }
 
 #[test]
 #[ignore = "the child of another test, started with reads that fail"]
-fn child_with_many_failing_reads() {
+fn child_process_with_many_failing_reads() {
     let faults = Faults::of_child();
     faults.set(30);
     let (mut found, mut compiled) = (0, 0);
@@ -125,13 +125,13 @@ fn locks_that_fail_are_misses() {
     const EINVAL: i32 = 22;
     for error in [ENOLCK, EIO, EPERM, EINVAL] {
         let machine = Machine::new(0);
-        run_with_faults(&machine, "failing_reads::child_with_failing_locks", Some(error));
+        run_with_faults(&machine, "failing_reads::child_process_with_failing_locks", Some(error));
     }
 }
 
 #[test]
 #[ignore = "the child of another test, started with locks that fail"]
-fn child_with_failing_locks() {
+fn child_process_with_failing_locks() {
     let faults = Faults::of_child();
     let (mut config, told) =
         config(&faults.root.join("system"), UserPlace::Dir(faults.root.join("user")));

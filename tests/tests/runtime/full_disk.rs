@@ -28,7 +28,7 @@ fn a_full_tmpfs_loses_nothing() {
     launcher.args(["--mount", "sh", "-c", script]).arg(&machine.user);
     launcher.arg(std::env::current_exe().unwrap());
     let (system, user) = (machine.system.to_str().unwrap(), machine.user.to_str().unwrap());
-    with_test(&mut launcher, "full_disk::child_on_a_full_disk", &[system, user]);
+    with_test(&mut launcher, "full_disk::child_process_on_a_full_disk", &[system, user]);
     let output = run(&mut launcher);
     let printed = String::from_utf8_lossy(&output.stdout);
     let in_container = output.status.code() == Some(MAY_NOT_MOUNT);
@@ -47,7 +47,7 @@ fn a_full_disk_loses_nothing() {
     let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
     launcher.arg("-c").arg(limit).arg(std::env::current_exe().unwrap());
     let (system, user) = (machine.system.to_str().unwrap(), machine.user.to_str().unwrap());
-    with_test(&mut launcher, "full_disk::child_on_a_full_disk", &[system, user]);
+    with_test(&mut launcher, "full_disk::child_process_on_a_full_disk", &[system, user]);
     finish(spawn(&mut launcher));
     assert_whole(&machine.ukdb());
     let cache = machine.open();
@@ -56,7 +56,7 @@ fn a_full_disk_loses_nothing() {
 
 #[test]
 #[ignore = "the child of another test, started in a process of its own"]
-fn child_on_a_full_disk() {
+fn child_process_on_a_full_disk() {
     let arguments = child_arguments();
     let user = gfxpack_runtime::UserPlace::Dir((&arguments[1]).into());
     let cache = Cache::open(config(Path::new(&arguments[0]), user));

@@ -70,7 +70,7 @@ fn set(assignment: &str) -> impl FnOnce(&Path) {
 }
 
 #[test]
-fn installed_files() {
+fn an_installed_kdb_that_is_cut_short_or_no_kdb_is_reported_once() {
     system(|path| std::fs::write(path, "").unwrap(), UNREADABLE, Class::TooSmall);
     let pointer = "version https://git-lfs.github.com/spec/v1\nsize 600000000\n";
     system(|path| std::fs::write(path, pointer).unwrap(), UNREADABLE, Class::TooSmall);
@@ -87,7 +87,7 @@ fn installed_files() {
 }
 
 #[test]
-fn what_is_no_file() {
+fn a_directory_or_circular_link_in_place_of_a_kdb_is_reported_once() {
     let directory = |path: &Path| {
         std::fs::remove_file(path).unwrap();
         std::fs::create_dir(path).unwrap();
@@ -101,7 +101,7 @@ fn what_is_no_file() {
 }
 
 #[test]
-fn rows() {
+fn an_installed_kernel_with_damaged_rows_is_compiled() {
     system(set("kernel_hash = upper(kernel_hash)"), DAMAGED, Class::Corrupt);
     system(set("kernel_hash = lower(hex(zeroblob(16)))"), DAMAGED, Class::Corrupt);
     system(set("kernel_blob = substr(kernel_blob, 1, 40)"), DAMAGED, Class::Corrupt);
@@ -113,7 +113,7 @@ fn rows() {
 
 /// One bit of each column of a kernel: its bytes are still right, or compiled.
 #[test]
-fn a_flipped_bit_in_each_column() {
+fn an_installed_kernel_with_a_flipped_bit_in_any_column_is_compiled_or_right() {
     let flip = |column: &str, at: usize| {
         let script = "import sqlite3, sys
 path, column, at = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -222,7 +222,7 @@ fn flipped_bits_in_pages_of_a_users_kdb() {
 }
 
 #[test]
-fn a_bomb() {
+fn an_installed_kernel_that_decompresses_to_far_more_than_stated_is_compiled() {
     let bomb = |path: &Path| {
         let script = "import bz2, hashlib, sqlite3, sys
 body = b'\\0' * (64 << 20)
@@ -236,7 +236,7 @@ db.commit()";
 }
 
 #[test]
-fn code_for_another_device() {
+fn an_installed_kernel_for_another_device_is_compiled() {
     let machine = Machine::with_kdb();
     std::fs::rename(machine.kdb(), machine.root.join("system/gfx906_60.kdb.old")).unwrap();
     let mut other = object(0);
@@ -276,7 +276,7 @@ fn user(prepare: impl FnOnce(&Machine), check: impl FnOnce(&Machine, &str)) {
 }
 
 #[test]
-fn a_users_kdb_that_is_none_is_moved_aside() {
+fn a_users_file_that_is_no_kdb_is_moved_aside() {
     let garbage = |machine: &Machine| {
         std::fs::create_dir(machine.user()).unwrap();
         std::fs::write(machine.ukdb(), [7; 5000]).unwrap();
@@ -390,7 +390,7 @@ assert sqlite3.connect(sys.argv[1]).execute('PRAGMA journal_mode=WAL').fetchone(
 /// Without a home, or with one that is read-only: a private directory below
 /// the temporary one, and one warning that says so.
 #[test]
-fn no_home() {
+fn without_a_home_kernels_are_kept_in_a_private_temporary_directory() {
     for home in [None, Some("home")] {
         let machine = Machine::with_kdb();
         own_directory(&machine.root.join("temp"), 0o700);

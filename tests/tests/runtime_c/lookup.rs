@@ -123,7 +123,7 @@ fn a_compiler_that_fails_is_the_callers() {
 }
 
 #[test]
-fn nulls_and_nonsense() {
+fn null_pointers_and_nonsense_are_errors_and_the_process_lives() {
     let machine = Machine::new();
     run(&mut machine.program("nulls.c"));
 }

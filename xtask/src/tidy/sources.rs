@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stay_out() {
+    fn forbidden_words_are_found() {
         for (head, tail, why, _) in WORDS {
             let word = format!("{head}{tail}");
             expect("tests/tests/a.rs", &format!("{word} x\n"), &[&format!(":1: `{word}` {why}")]);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_run() {
+    fn ignored_tests_that_nothing_runs_are_found() {
         let hidden = ":2: hides a test that neither another one nor anybody runs";
         expect("tests/tests/a.rs", "#[test]\n#[ignore]\nfn a() {}\n", &[hidden]);
         expect("tests/tests/a.rs", "#[test]\n#[ignore = \"slow\"]\nfn a() {}\n", &[hidden]);

@@ -205,7 +205,7 @@ struct Holder(Child);
 impl Holder {
     fn new(path: &str, statements: &str) -> Self {
         let mut child = this_binary()
-            .args(["--ignored", "--exact", "clear::child_that_holds_a_database", "--nocapture"])
+            .args(["--ignored", "--exact", "clear::child_process_that_holds_a_database", "--nocapture"])
             .env(HELD_BY_CHILD, format!("{path}\n{statements}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -238,7 +238,7 @@ fn this_binary() -> Command {
 #[test]
 #[ignore = "the child of other tests, started in a process of its own"]
 #[expect(clippy::disallowed_methods, reason = "how a test's own child is told what to do")]
-fn child_that_holds_a_database() {
+fn child_process_that_holds_a_database() {
     let told = std::env::var(HELD_BY_CHILD).expect("started by another test");
     let (path, statements) = told.split_once('\n').expect("two lines");
     let database = rusqlite::Connection::open(path).expect("opens");

@@ -29,7 +29,7 @@ fn a_full_disk_leaves_what_was_there() {
     let (directory, path) = written();
     let before = std::fs::read(&path).unwrap();
     assert!(before.len() < 1 << 20);
-    run_child("limits::child_fills_the_disk", &file_limit(1 << 20), &path);
+    run_child("limits::child_process_fills_the_disk", &file_limit(1 << 20), &path);
     assert_eq!(listing(directory.path()), ["gfx906_60.kdb"]);
     assert!(std::fs::read(&path).unwrap() == before);
     assert_eq!(kernels().len(), 9);
@@ -37,7 +37,7 @@ fn a_full_disk_leaves_what_was_there() {
 
 #[test]
 #[ignore = "the child of a_full_disk_leaves_what_was_there"]
-fn child_fills_the_disk() {
+fn child_process_fills_the_disk() {
     let path = child_path();
     // Just too large, so that the last write fails, and much too large.
     for count in [26, 27, 28, 200] {
@@ -56,14 +56,14 @@ fn child_fills_the_disk() {
 fn a_disk_that_is_full_at_the_commit_leaves_what_was_there() {
     let (directory, path) = written();
     let before = std::fs::read(&path).unwrap();
-    run_child("limits::child_has_no_room_to_commit", &file_limit(8 << 10), &path);
+    run_child("limits::child_process_has_no_room_to_commit", &file_limit(8 << 10), &path);
     assert_eq!(listing(directory.path()), ["gfx906_60.kdb"]);
     assert!(std::fs::read(&path).unwrap() == before);
 }
 
 #[test]
 #[ignore = "the child of a_disk_that_is_full_at_the_commit_leaves_what_was_there"]
-fn child_has_no_room_to_commit() {
+fn child_process_has_no_room_to_commit() {
     let path = child_path();
     for layout in [Layout::Miopen, Layout::Dense] {
         let kernels = large(1, 40_000);

@@ -232,7 +232,7 @@ fn only_bytes_that_are_damaged_are_called_so() {
     assert!(confirm().is_none());
 
     let mut holder = command(std::env::current_exe().unwrap());
-    as_child(&mut holder, "user::child_holds_a_file", &stored.path);
+    as_child(&mut holder, "user::child_process_holds_a_file", &stored.path);
     let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == HELD));
@@ -249,7 +249,7 @@ fn only_bytes_that_are_damaged_are_called_so() {
         std::fs::write(&stored.path, &bytes).unwrap();
         let damaged = confirm().unwrap_or_else(|| panic!("damaged at {at}"));
         // Nobody else gets at it meanwhile.
-        run_child("user::child_finds_a_file_locked", "", &stored.path);
+        run_child("user::child_process_finds_a_file_locked", "", &stored.path);
         drop(damaged);
     }
 }
@@ -259,7 +259,7 @@ const HELD: &str = "the file is held";
 
 #[test]
 #[ignore = "the child of only_bytes_that_are_damaged_are_called_so"]
-fn child_holds_a_file() {
+fn child_process_holds_a_file() {
     let db = Connection::open(child_path()).unwrap();
     let mode = "PRAGMA journal_mode = WAL";
     assert_eq!(db.query_row(mode, (), |row| row.get::<_, String>(0)).unwrap(), "wal");
@@ -273,7 +273,7 @@ fn child_holds_a_file() {
 
 #[test]
 #[ignore = "the child of only_bytes_that_are_damaged_are_called_so"]
-fn child_finds_a_file_locked() {
+fn child_process_finds_a_file_locked() {
     let db = Connection::open(child_path()).unwrap();
     db.busy_timeout(Duration::ZERO).unwrap();
     let error = db.query_row("SELECT count(*) FROM kern_db", (), |_| Ok(())).unwrap_err();

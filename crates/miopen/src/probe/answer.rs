@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_told_apart() {
+    fn each_early_end_of_a_probe_is_recognised() {
         for (text, end) in [
             ("end\tkilled\t11\n", Failure::Killed(11)),
             ("end\texited\t3\n", Failure::Exited(3)),

@@ -64,7 +64,7 @@ pub(crate) fn command(before: &str, job: Job, kind: &str, inputs: &Path, out: &P
     command
         .args(["-c", &format!("{before} exec \"$0\" \"$@\"")])
         .arg(program)
-        .args(["--exact", "child::child", "--nocapture", "--quiet", "--ignored"])
+        .args(["--exact", "child::child_process_writes_a_package", "--nocapture", "--quiet", "--ignored"])
         .env("GFXPACK_TEST_CHILD", format!("{job} {kind}"))
         .env("GFXPACK_TEST_INPUTS", inputs)
         .env("GFXPACK_TEST_OUT", out);
@@ -85,7 +85,7 @@ fn variable(name: &str) -> Option<String> {
 #[test]
 #[ignore = "the other tests run it as their child process"]
 #[expect(clippy::print_stdout, reason = "that is how the parent hears of the result")]
-fn child() {
+fn child_process_writes_a_package() {
     let Some(job) = variable("GFXPACK_TEST_CHILD") else { return };
     let path = |name| PathBuf::from(variable(name).expect("the parent sets it"));
     let (inputs, out) = (path("GFXPACK_TEST_INPUTS"), path("GFXPACK_TEST_OUT"));

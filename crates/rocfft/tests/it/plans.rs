@@ -15,7 +15,7 @@ fn check(line: &str, expected: Result<&str, &str>) {
 }
 
 #[test]
-fn lines_are_plans() {
+fn plans_are_read_from_lines_of_text() {
     check("c2c sp ip 1024x1024 batch 8", Ok("c2c sp ip 1024x1024 batch 8"));
     check(" c2c  half op 7 both batch 1 ", Ok("c2c half op 7"));
     check("c2c dp ip 2x3x4 inv batch 3", Ok("c2c dp ip 2x3x4 batch 3 inv"));

@@ -180,7 +180,7 @@ fn miopens_overrides_come_before_all() {
 }
 
 #[test]
-fn a_library_that_is_none_is_a_note() {
+fn a_file_that_is_no_library_is_a_note() {
     let sysfs = Sysfs::new();
     sysfs.node(1, MI210);
     sysfs.write("libamdhip64.so.6", "no library");

@@ -19,7 +19,7 @@ fn the_words_for_true_and_false_are_miopens() {
 
 proptest! {
     #[test]
-    fn nothing_else_is_true(word in "\\PC{0,9}") {
+    fn only_miopens_words_for_true_are_true(word in "\\PC{0,9}") {
         let words = ["1", "enable", "enabled", "yes", "on", "true"];
         prop_assert_eq!(disabled(&word), words.contains(&word.to_ascii_lowercase().as_str()));
     }

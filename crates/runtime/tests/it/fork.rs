@@ -80,12 +80,12 @@ fn start(test: &str) {
 
 #[test]
 fn a_child_goes_on_with_its_parents_cache() {
-    start("fork::child_that_forks");
+    start("fork::child_process_that_forks");
 }
 
 #[test]
 #[ignore = "the child of another test, started in a process of its own"]
-fn child_that_forks() {
+fn child_process_that_forks() {
     let cache = open(&PathBuf::from(&child_arguments()[0]));
     assert_all_found(&cache);
     forked("a child", || {
@@ -110,12 +110,12 @@ fn child_that_forks() {
 /// compiles; most children must not be of that kind.
 #[test]
 fn a_child_of_busy_threads_goes_on() {
-    start("fork::child_that_forks_among_threads");
+    start("fork::child_process_that_forks_among_threads");
 }
 
 #[test]
 #[ignore = "the child of another test, started in a process of its own"]
-fn child_that_forks_among_threads() {
+fn child_process_that_forks_among_threads() {
     let cache = open(&PathBuf::from(&child_arguments()[0]));
     let (done, lookups) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -162,12 +162,12 @@ fn child_that_forks_among_threads() {
 /// A compiler that forks, and whose child comes back from it as well.
 #[test]
 fn a_compiler_may_fork() {
-    start("fork::child_whose_compiler_forks");
+    start("fork::child_process_whose_compiler_forks");
 }
 
 #[test]
 #[ignore = "the child of another test, started in a process of its own"]
-fn child_whose_compiler_forks() {
+fn child_process_whose_compiler_forks() {
     let root = PathBuf::from(&child_arguments()[0]);
     let cache = open(&root);
     let locks = || listing(&root.join("user/.gfxpack-locks"));

@@ -14,7 +14,7 @@ pub(crate) struct OtherProgram {
 
 impl OtherProgram {
     pub(crate) fn start(path: &Path) -> Self {
-        let test = "other_program::child_that_runs_sql";
+        let test = "other_program::child_process_that_runs_sql";
         let mut child = spawn(&mut child(test, &[path.to_str().unwrap()]));
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut program = Self { child, lines };
@@ -45,7 +45,7 @@ impl OtherProgram {
 
 #[test]
 #[ignore = "the child of other tests, started in a process of its own"]
-fn child_that_runs_sql() {
+fn child_process_that_runs_sql() {
     let connection = rusqlite::Connection::open(&child_arguments()[0]).unwrap();
     say("open");
     for line in std::io::stdin().lines() {

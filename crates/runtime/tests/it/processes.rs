@@ -69,7 +69,7 @@ fn child_cache(root: &Path) -> Cache {
 /// line.
 #[test]
 #[ignore = "the child of another test, started in a process of its own"]
-fn child_that_wants_all_keys() {
+fn child_process_that_wants_all_keys() {
     let arguments = child_arguments();
     let root = PathBuf::from(&arguments[0]);
     let seed: u64 = arguments[1].parse().unwrap();
@@ -121,7 +121,7 @@ fn check_all(machine: &Machine, keys: usize, compiles: std::ops::RangeInclusive<
 fn each_key_is_compiled_once() {
     let machine = Machine::new(0);
     std::fs::create_dir(machine.root.join("counts")).unwrap();
-    let test = "processes::child_that_wants_all_keys";
+    let test = "processes::child_process_that_wants_all_keys";
     let children: Vec<Child> =
         (0..PROCESSES).map(|seed| start(&machine, test, seed, KEYS)).collect();
     for child in children {
@@ -137,7 +137,7 @@ fn killed_processes_cost_nothing_but_their_own_work() {
     const KILLED: usize = 5;
     let machine = Machine::new(0);
     std::fs::create_dir(machine.root.join("counts")).unwrap();
-    let test = "processes::child_that_wants_all_keys";
+    let test = "processes::child_process_that_wants_all_keys";
     let others: Vec<Child> = (100..103).map(|seed| start(&machine, test, seed, SMALL)).collect();
     let mut noise = Noise(0x5851_f42d_4c95_7f2d);
     for seed in 0..KILLED {
@@ -159,7 +159,7 @@ fn killed_processes_cost_nothing_but_their_own_work() {
 /// Holds the key for ever, as a compiler that hangs.
 #[test]
 #[ignore = "the child of another test, started in a process of its own"]
-fn child_that_never_finishes() {
+fn child_process_that_never_finishes() {
     let cache = child_cache(Path::new(&child_arguments()[0]));
     let hangs = || {
         say("compiling");
@@ -170,7 +170,7 @@ fn child_that_never_finishes() {
 }
 
 fn start_hanging(machine: &Machine) -> (Child, impl Sized) {
-    let mut holder = start(machine, "processes::child_that_never_finishes", 0, 1);
+    let mut holder = start(machine, "processes::child_process_that_never_finishes", 0, 1);
     let output = await_line(&mut holder, "compiling");
     (holder, output)
 }

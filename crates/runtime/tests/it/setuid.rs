@@ -58,7 +58,7 @@ fn no_variable_of_the_callers_chooses_a_directory() {
             child.env(name, &callers);
         }
         let callers = callers.to_str().unwrap();
-        with_test(&mut child, "setuid::child_with_more_rights", &[&owner.to_string(), callers]);
+        with_test(&mut child, "setuid::child_process_with_more_rights", &[&owner.to_string(), callers]);
         let output = run(&mut child);
         let printed = String::from_utf8_lossy(&output.stdout);
         let told = String::from_utf8_lossy(&output.stderr);
@@ -68,7 +68,7 @@ fn no_variable_of_the_callers_chooses_a_directory() {
 
 #[test]
 #[ignore = "the child of another test, started with another user's rights"]
-fn child_with_more_rights() {
+fn child_process_with_more_rights() {
     let arguments = child_arguments();
     let owner: u32 = arguments[0].parse().unwrap();
     assert_eq!(rustix::process::geteuid().as_raw(), owner);

@@ -320,13 +320,13 @@ fn a_system_fault_and_no_place_for_the_user_still_give_the_kernel() {
 #[test]
 fn too_many_open_files_are_no_fault_of_the_kdb() {
     let machine = Machine::new(1);
-    let test = "system_faults::child_without_files_to_spare";
+    let test = "system_faults::child_process_without_files_to_spare";
     finish(spawn(&mut child(test, &[machine.system.to_str().unwrap()])));
 }
 
 #[test]
 #[ignore = "the child of another test, started in a process of its own"]
-fn child_without_files_to_spare() {
+fn child_process_without_files_to_spare() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let memory = gfxpack_runtime::UserPlace::Memory { why: "of the test".to_owned() };
     let cache = Cache::open(config(Path::new(&child_arguments()[0]), memory));

@@ -53,7 +53,7 @@ fn files_and_directories_without_rights() {
     for name in ["wal", "user-wal", "installed-user"] {
         chmod(&machine.root.join(name), 0o555);
     }
-    run_unprivileged(&machine, "unprivileged::child_without_rights");
+    run_unprivileged(&machine, "unprivileged::child_process_without_rights");
     for name in ["closed", "wal", "user-wal", "installed-user"] {
         chmod(&machine.root.join(name), 0o755);
     }
@@ -61,7 +61,7 @@ fn files_and_directories_without_rights() {
 
 #[test]
 #[ignore = "the child of another test, started as a user without rights"]
-fn child_without_rights() {
+fn child_process_without_rights() {
     let root = root_of_child();
     let memory = || UserPlace::Memory { why: "of the test".to_owned() };
     let system = |name: &str, class: WarningClass| {
@@ -118,14 +118,14 @@ fn a_read_only_home_falls_back_to_a_private_directory() {
         chmod(&machine.root.join("home/.cache/miopen/1.0"), 0o555);
         chmod(&machine.root.join("closed-temp"), 0o555);
     }
-    run_unprivileged(&machine, "unprivileged::child_with_a_read_only_home");
+    run_unprivileged(&machine, "unprivileged::child_process_with_a_read_only_home");
     chmod(&machine.root.join("home/.cache/miopen/1.0"), 0o755);
     chmod(&machine.root.join("closed-temp"), 0o755);
 }
 
 #[test]
 #[ignore = "the child of another test, started as a user without rights"]
-fn child_with_a_read_only_home() {
+fn child_process_with_a_read_only_home() {
     let root = root_of_child();
     let user = rustix::process::geteuid().as_raw();
     let open = |home: Option<&str>, temp: &str| {

@@ -10,7 +10,7 @@ fn stderr(level: &str, sink: &str) -> (String, std::path::PathBuf, Machine) {
     std::fs::create_dir(&corrupt).unwrap();
     std::fs::write(corrupt.join(NAME), [7; 600]).unwrap();
     let root = machine.root.to_str().unwrap();
-    let output = run(&mut child("warnings::child_that_warns", &[root, level, sink]));
+    let output = run(&mut child("warnings::child_process_that_warns", &[root, level, sink]));
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
     (String::from_utf8(output.stderr).unwrap(), corrupt.join(NAME), machine)
@@ -20,7 +20,7 @@ fn stderr(level: &str, sink: &str) -> (String, std::path::PathBuf, Machine) {
 /// and one with a corrupt one.
 #[test]
 #[ignore = "the child of another test, started in a process of its own"]
-fn child_that_warns() {
+fn child_process_that_warns() {
     let arguments = child_arguments();
     let root = std::path::Path::new(&arguments[0]);
     let user = || UserPlace::Disabled { why: "of the test".to_owned() };
