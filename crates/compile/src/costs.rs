@@ -136,7 +136,7 @@ impl CostRecord {
     }
 }
 
-/// A message of a build that tells what a job took.
+/// A message of a build about the time and memory that a job took.
 #[derive(Deserialize)]
 struct FinishedMessage {
     #[serde(rename = "type")]
@@ -180,7 +180,7 @@ fn identity(key: &KernelKey, target_id: &str) -> String {
     digest
 }
 
-/// As many kernels of a language tell what is usual for it.
+/// How many kernels of a language it takes to know what is usual for it.
 const ENOUGH: usize = 8;
 
 /// What kernels took in earlier builds.
@@ -195,7 +195,7 @@ pub struct KnownCosts {
 
 impl KnownCosts {
     /// Reads what a build printed with `--message-format json`, or the
-    /// `costs.jsonl` of its cache; lines that tell no cost are passed over.
+    /// `costs.jsonl` of its cache; other lines are ignored.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Self {
         // The newest of each kernel counts.
@@ -233,7 +233,7 @@ impl KnownCosts {
         self.digest
     }
 
-    /// How many kernels' costs it tells.
+    /// How many kernels' costs are known.
     #[must_use]
     pub fn count(&self) -> usize {
         self.kernels.len()

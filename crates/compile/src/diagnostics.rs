@@ -31,9 +31,9 @@ const OF_FILES: [&str; 9] = [
     "no space left",
 ];
 
-/// Errors without a place that tell of the kernel all the same: what it needs
-/// more of than there is, and what it does not define. How each begins, and
-/// what follows.
+/// Errors of a kernel that name no line of its source: it needs more of
+/// something than there is, or does not define a symbol. How each message
+/// begins, and what follows.
 ///
 /// Source: LLVM, llvm/include/llvm/IR/DiagnosticInfo.h,
 /// `DiagnosticInfoUnsupported`, `DiagnosticInfoResourceLimit`;

@@ -1,4 +1,4 @@
-//! What is told of a build while it runs.
+//! What a build reports while it runs.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ pub enum Event {
     },
     /// Something that the user should hear, and that ends nothing.
     Warning {
-        /// In words.
+        /// The text.
         message: String,
     },
     /// In this order the others will start; not sent if there are none.

@@ -105,7 +105,7 @@ pub struct Executor<'a> {
     pub cancel: &'a Cancel,
 }
 
-/// What is told of events.
+/// Called for each event.
 type OnEvent<'e> = &'e mut dyn FnMut(Event);
 
 impl Executor<'_> {

@@ -1,5 +1,4 @@
-//! Why a job would run, told by what its key was made from when it was built
-//! last.
+//! Why a job would run: what differs from the time when its key was built last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,8 +18,7 @@ use crate::store::{About, Now, ObjectInfo, ObjectStore};
 /// Earlier keys of the same kernel that are looked at for the nearest one.
 const CANDIDATES: usize = 1000;
 
-/// What a difference is about. Machines are told its name in words joined by
-/// hyphens.
+/// What a difference is about; in JSON, the name in kebab case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -109,7 +107,7 @@ impl fmt::Display for Change {
 pub enum State {
     /// Its object: nothing would run.
     Stored(ObjectInfo),
-    /// A kept refusal: nothing would run, and this would be told again.
+    /// A kept refusal: nothing would run, and this would be reported again.
     Refused(Failure),
     /// It would be compiled: this is different from when it was built last.
     Changed(Vec<Change>),
@@ -190,7 +188,7 @@ pub fn explain(
     }
 }
 
-/// How a path differs from what a compiler was told of it.
+/// How a path differs from what a compiler found there.
 fn change(path: &Path, then: &Answer, asked: Now<'_>) -> Option<Change> {
     let now = match (asked.source, path.is_relative()) {
         (Some((sources, source)), true) => sources.answer(source, path, asked.looks.digests()),

@@ -20,7 +20,7 @@ pub enum FailureKind {
     TimedOut(Duration),
     /// Its arguments are more than this system gives a program.
     TooLong,
-    /// It said yes and wrote nothing.
+    /// It reported success and wrote nothing.
     NoOutput,
     /// It wrote something that is no code object.
     NoCodeObject(String),
@@ -29,9 +29,9 @@ pub enum FailureKind {
     Reads(PathBuf),
     /// Its compiler searches this include directory by itself, too.
     Searches(PathBuf),
-    /// It looked for this path, of which its stored plan does not tell all.
+    /// It looked for this path, which its stored plan does not describe completely.
     NotInPlan(PathBuf),
-    /// It wrote to this path, or tried to, where nothing of its own lies.
+    /// It wrote to this path, or tried to, outside its own directory.
     Writes(PathBuf),
     /// It looked for more files among the sources each time that it was
     /// started, or others that it reads changed each time, so many times.

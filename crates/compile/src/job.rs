@@ -1,7 +1,7 @@
 //! One job: a compiler started, its result checked.
 //!
 //! A job ends with an `Outcome`: an `Object` or a `Failure`, each with what it
-//! rests on, for the worker that stores it. Whoever follows a build by its events
+//! depends on, for the worker that stores it. Whoever follows a build by its events
 //! gets [`Compiled`] or [`Failure`] instead, which say what making the object, or
 //! trying to, took.
 
@@ -25,7 +25,7 @@ use crate::store::RestsOn;
 
 pub use crate::failure_kind::FailureKind;
 
-/// A job that made an object: what is told of both.
+/// A job that made an object, as events report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
     /// Bytes of the object.
@@ -53,7 +53,7 @@ pub enum Site {
     },
 }
 
-/// A job that made no object, and why: what is told of it.
+/// A job that made no object, and why, as events report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// What happened.
@@ -83,7 +83,7 @@ impl Failure {
     }
 }
 
-/// A code object that is not stored yet, with what it rests on.
+/// A code object that is not stored yet, with what it depends on.
 pub(crate) struct Object {
     pub(crate) bytes: Vec<u8>,
     pub(crate) rests_on: RestsOn,
@@ -96,8 +96,8 @@ pub(crate) struct Object {
 pub(crate) enum Outcome {
     /// With an object that is not stored yet.
     Object(Object),
-    /// With none. What that rests on, as an object does; `None` where it is
-    /// not to be kept, since the next run might end otherwise.
+    /// With a failure, and what it depends on; `None` if it is not to be kept,
+    /// since the next run might end otherwise.
     Failed(Failure, Option<RestsOn>),
 }
 
@@ -226,8 +226,8 @@ fn attempt(
     Ok(Attempt::Done(Box::new(done)))
 }
 
-/// What a run made, or why it made nothing, by how it ended and what it was
-/// judged to rest on.
+/// What a run made, or why it made nothing, from how it ended and what it was
+/// judged to depend on.
 fn ended(
     context: &BuildContext<'_>,
     job: &Job,

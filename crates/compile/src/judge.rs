@@ -1,5 +1,5 @@
-//! What a job's compiler asked for, judged: whether it may be kept, and what
-//! it rests on.
+//! Judges which files a job's compiler accessed: whether its object may be kept,
+//! and which files the object depends on.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -42,10 +42,10 @@ pub(crate) enum Judged {
     Searches(PathBuf),
     /// It wrote, or tried to, where it may not.
     Writes(PathBuf),
-    /// All that it rests on is known.
+    /// All that the object depends on is known.
     RestsOn(RestsOn),
-    /// What it rests on can't be told, for this reason, but for what is known of
-    /// the sources.
+    /// What the object depends on is not known, for this reason; of its sources,
+    /// this much is known.
     Unknown(String, Answers),
 }
 
@@ -148,7 +148,7 @@ struct Asked {
     system: BTreeSet<(PathBuf, Answer)>,
     sources: BTreeSet<(PathBuf, Answer)>,
     fresh: Fresh,
-    /// Whether there is more now than the compiler was told of.
+    /// Whether there are files now that the compiler looked for in vain.
     again: bool,
     reads: Option<PathBuf>,
     writes: Option<PathBuf>,
@@ -156,7 +156,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// What a run means of which nothing can be kept.
+    /// The judgement of a run whose object can't be kept.
     fn without_object(&mut self) -> Option<Judged> {
         let fresh = std::mem::take(&mut self.fresh);
         self.again
@@ -231,7 +231,7 @@ impl Asked {
     }
 }
 
-/// The records of a run, if they tell what the compiler itself asked for: a
+/// The records of a run, if they show what the compiler itself accessed: a
 /// driver may have done its work without starting another program.
 fn watched(run: &Run) -> Result<Vec<&Record>, Unwatched> {
     let records: Vec<&Record> = run

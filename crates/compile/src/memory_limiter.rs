@@ -69,8 +69,8 @@ impl<'a> MemoryLimiter<'a> {
         }
     }
 
-    /// Takes the next job by `next`, which tells what memory it is expected to
-    /// need, and waits until that is there. `None` where there is no next job
+    /// Takes the next job from `next`, which gives the memory that it is expected
+    /// to need, and waits until that is free. `None` where there is no next job
     /// or the build was cancelled.
     pub(crate) fn acquire<T>(
         &self,

@@ -32,7 +32,7 @@ pub trait SharedStore: fmt::Debug + Send + Sync {
     /// some of the first.
     ///
     /// # Errors
-    /// What went wrong, in words, where that can't be told.
+    /// What went wrong, as text, where that is not known.
     fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, String>;
 
     /// Whether it has the name.
@@ -75,7 +75,7 @@ struct State {
     damaged: bool,
     /// Sets of answers that were written already.
     sets: HashSet<String>,
-    /// Not told yet.
+    /// Not reported yet.
     warnings: Vec<String>,
 }
 

@@ -70,8 +70,8 @@ impl SourceSet {
     /// their files where the plan was made.
     ///
     /// # Errors
-    /// [`CompileError::ForeignSource`] where the bytes are others than the
-    /// digest says, or where a tree is none, or what `content` says.
+    /// [`CompileError::ForeignSource`] where the bytes do not have the digest, or a
+    /// tree is invalid; and the errors of `content`.
     pub fn of_stored(
         sources: &[Source],
         (trees, origins): (&[Tree], &[SourceTrees]),
@@ -287,8 +287,8 @@ impl SourceSet {
         &self.origins[source.0]
     }
 
-    /// Which file or directory among the sources is behind a path. Directories
-    /// that sources are found in by name are none.
+    /// Which file or directory among the sources is behind a path. `None` for
+    /// directories that are only searched for sources by name.
     pub(crate) fn place(&self, source: SourceId, below: &Path) -> Option<FilePlace> {
         let (origin, below) = (&self.origins[source.0], self.as_named(source, below)?);
         if self.is_by_name(source) && origin.is_dir(&below) { None } else { origin.place(&below) }
@@ -420,7 +420,8 @@ fn one_place(source: &str, one: &Path, other: &Path, verb: &str, place: &str) ->
     )
 }
 
-/// The files of a closure, those that are one file under several names told.
+/// The files of a closure; of one file with several names, each says which is the
+/// first.
 fn staged_files(placed: &Closure) -> Vec<StagedFile> {
     // What differs was written between being read under the one name and the other.
     let mut first: HashMap<(FilePlace, Digest), &str> = HashMap::new();
@@ -446,7 +447,7 @@ fn search_dirs(staged: &str, language: Language, include_dirs: &[PathBuf]) -> Ve
     parent.map(|(parent, _)| parent.to_owned()).into_iter().chain(there).collect()
 }
 
-/// The file that an include means, as far as its text tells; where it leads
+/// The file that an include means, judged by its text alone; where it leads
 /// out of the sources' directory, it is left to the compiler to find nothing.
 fn resolve(
     include: &Include,

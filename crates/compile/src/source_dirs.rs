@@ -17,7 +17,7 @@ pub struct SourceDirs {
 }
 
 impl SourceDirs {
-    /// Lists every file below the directories, but for `.git`.
+    /// Lists every file below the directories, except in `.git`.
     ///
     /// # Errors
     /// [`CompileError::File`] where a directory can't be read.
@@ -36,7 +36,7 @@ impl SourceDirs {
                         by_name.entry(name).or_default().push(entry.into_path());
                     }
                     Ok(_) => {}
-                    // A dangling or looping link below is no source of ours.
+                    // A dangling or circular link below is not a source.
                     Err(error) if error.depth() > 0 => {
                         tracing::debug!(%error, "passed over while listing sources");
                     }

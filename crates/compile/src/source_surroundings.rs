@@ -37,7 +37,7 @@ pub struct SourceDirectories {
     pub(crate) files: BTreeMap<String, PathBuf>,
 }
 
-/// What a stored plan tells of directories.
+/// What a stored plan says about directories.
 #[derive(Debug)]
 pub(crate) struct StoredDirectories {
     pub(crate) root: Arc<Tree>,
@@ -157,7 +157,7 @@ impl StoredDirectories {
         self.find_plain(&at)
     }
 
-    /// What is told of a path without `..`.
+    /// What the plan says about a path without `..`.
     fn find_plain(&self, below: &Path) -> Told<'_> {
         if let Some(file) = below.to_str().and_then(|below| self.files.get(below)) {
             return Told::Found(file);

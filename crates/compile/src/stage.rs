@@ -22,9 +22,9 @@ const DEPTH: usize = 24;
 /// The name of each of these directories, which no source writes by chance.
 const ABOVE: &str = "gfxpack-above";
 
-/// A source as it is laid out. What is one file or one directory under several
-/// names among the sources is one here too, since a compiler tells files and
-/// directories apart by device and inode (`#pragma once`, `-I`).
+/// A source as it is laid out for its compiler. A file or directory that has
+/// several names among the sources is one here too, since compilers tell files
+/// and directories apart by device and inode (`#pragma once`, `-I`).
 #[derive(Debug)]
 pub(crate) struct Stage {
     source: SourceId,

@@ -27,8 +27,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use crate::wrappers::is_elf;
 
-/// What is spoken is described in `preload/fork_server.c` of
-/// gfxpack-process.
+/// The protocol is described in `preload/fork_server.c` of gfxpack-process.
 const HELLO: [u8; 4] = 0x3158_4647_u32.to_ne_bytes();
 /// Length of an answer.
 const ANSWER: usize = 32;
@@ -37,13 +36,13 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 /// How long a killed job may take to be gone.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// A compiler at the door of its `main`, of which every server is a copy. It
-/// goes after the last of them.
+/// A compiler that is loaded and stopped before its `main`. Every server is a
+/// fork of it. It ends after the last of them.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     _group: Group,
     control: UnixStream,
-    /// What it says, whose end is its own.
+    /// Its output, up to its own end.
     said: Capture,
 }
 

@@ -25,18 +25,18 @@ pub trait Launcher: Sync {
     /// Makes what the commands of a group share, and gives what that used.
     ///
     /// # Errors
-    /// [`ToolchainError`] where the disk is full or someone asked to stop. What
-    /// can't be made is done without.
+    /// [`ToolchainError`] if the disk is full or the build was cancelled. If it
+    /// can't be made for another reason, commands run without it.
     fn prepare(&self, _commands: &[Command<'_>]) -> Result<Usage, ToolchainError> {
         Ok(Usage::default())
     }
 
-    /// Runs a command to its end, its time limit or cancellation. `None` where
-    /// it is none for this launcher.
+    /// Runs a command to its end, its time limit or cancellation. `None` if
+    /// this launcher does not run such commands.
     ///
     /// # Errors
-    /// [`ToolchainError`] where a program can't be started. That one fails is no
-    /// error but [`Run::end`].
+    /// [`ToolchainError`] if a program can't be started. A program that fails is
+    /// not an error; [`Run::end`] says how it ended.
     fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, ToolchainError>;
 }
 

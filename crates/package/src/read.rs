@@ -116,11 +116,11 @@ pub fn check(path: &Path, kind: Kind, visit: &mut Visitor<'_>) -> Result<Report,
     Ok(report)
 }
 
-/// Opens a file. What is none is refused before anything waits for it: a
-/// named pipe for who writes to it, a device for what it may do.
+/// Opens a regular file. A named pipe or a device is an error at once, since
+/// reading it could wait for ever or have effects.
 ///
 /// # Errors
-/// For what can't be opened or is no file.
+/// If it can't be opened or is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;

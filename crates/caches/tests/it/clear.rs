@@ -205,7 +205,12 @@ struct Holder(Child);
 impl Holder {
     fn new(path: &str, statements: &str) -> Self {
         let mut child = this_binary()
-            .args(["--ignored", "--exact", "clear::child_process_that_holds_a_database", "--nocapture"])
+            .args([
+                "--ignored",
+                "--exact",
+                "clear::child_process_that_holds_a_database",
+                "--nocapture",
+            ])
             .env(HELD_BY_CHILD, format!("{path}\n{statements}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

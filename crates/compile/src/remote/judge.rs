@@ -1,7 +1,7 @@
 //! What a compiler elsewhere asked for, compared with what is here.
 //!
-//! Its object is taken only where the compiler here would have been told the
-//! same: each file that it read is here, with the content that was sent, and
+//! Its object is taken only if the compiler's file accesses would have had the
+//! same results here: each file that it read is here, with the content that was sent, and
 //! what it looked for in vain is not here either.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -31,11 +31,11 @@ pub(crate) struct Elsewhere<'a> {
     pub(crate) since: Timestamp,
 }
 
-/// Why an object is not taken, in words.
+/// Why an object is not taken, as text.
 type Reason = String;
 
 impl Elsewhere<'_> {
-    /// What the object rests on here: answers about the system, and about the
+    /// What the object depends on here: answers about the system, and about the
     /// sources.
     pub(crate) fn judge(&self, record: &[u8]) -> Result<(Answers, Answers), Reason> {
         let record = Record::parse(record, RECORD_LIMIT).map_err(|reason| reason.to_string())?;

@@ -23,7 +23,7 @@ impl ObjectStore {
         self.adopt_file(from, job, &object_path(job))
     }
 
-    /// Copies a job's file with the answers that it rests on.
+    /// Copies a job's file with the file accesses that it depends on.
     pub(super) fn adopt_file(
         &self,
         from: &Self,

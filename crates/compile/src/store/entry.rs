@@ -27,9 +27,8 @@ pub struct ObjectInfo {
     pub sha256: Digest,
     /// Bytes.
     pub size: u64,
-    /// The sets of what its compiler was told of files that neither source nor
-    /// toolchain covers: the C++ library's headers, and those that were not
-    /// there.
+    /// The sets of its compiler's accesses to files that belong to neither source
+    /// nor toolchain: the C++ library's headers, and those that were not there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Digest>,
     /// Names what its driver would have run, if that was known.
@@ -88,13 +87,13 @@ impl ObjectInfo {
         (info, header, about)
     }
 
-    /// The sets of answers that it rests on, and the names of their files.
+    /// The sets of file accesses that it depends on, and the names of their files.
     pub(crate) fn answer_files(&self) -> impl Iterator<Item = (Digest, String)> {
         let file = |name| answers_path(name).to_str().expect("hexadecimal").to_owned();
         self.answers.iter().map(move |name| (*name, file(*name)))
     }
 
-    /// Whether it is for one build alone, since it is not known what it rests on.
+    /// Whether it is for one build alone, since it is not known what it depends on.
     pub(crate) fn is_for_one_build(&self) -> bool {
         let never = RestsOn::for_one_build(Answers::default()).system.to_kept().name;
         self.answers.contains(&never)
@@ -141,8 +140,8 @@ pub(super) fn read_info(file: &File) -> io::Result<Option<ObjectInfo>> {
     Ok(read.filter(|(info, header)| info.length(*header) == Some(length)).map(|(info, _)| info))
 }
 
-/// The bytes of a stored file, at its beginning. Of one that is not as long as
-/// its header says none are read, since it may be a file of any size.
+/// The bytes of a stored file; none if its length is not what its header says,
+/// since a damaged file may have any size.
 pub(super) fn read_entry(mut file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if read_info(&file)?.is_some() {

@@ -31,10 +31,10 @@ pub struct ObjectStore {
     pub(super) dir: PathBuf,
     /// A store that is read and never written.
     pub(super) below: Option<PathBuf>,
-    /// Whether each known set of answers would be given now: of those about
-    /// sources, for each source.
+    /// Whether each known set of file accesses would have the same results now;
+    /// for sets about sources, by source.
     hold: Mutex<HashMap<(Digest, Option<SourceId>), bool>>,
-    /// Sets of answers that are surely on disk.
+    /// Sets of file accesses that are surely on disk.
     written: Mutex<HashSet<Digest>>,
     /// Shared by all builds.
     pub(super) lock: Option<File>,
@@ -139,12 +139,12 @@ impl ObjectStore {
         }
     }
 
-    /// Where what is made is put.
+    /// The directory that new objects are written to.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// A file of the store, which is used thereby.
+    /// Reads a file of the store, which then counts as used.
     pub(crate) fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut file = self.open_file(path)?;
         note_use(&file);
@@ -153,16 +153,17 @@ impl ObjectStore {
         Ok(bytes)
     }
 
-    /// The bytes of an object's or a refusal's file, which is used thereby; none
-    /// where it can be no such file.
+    /// Reads the file of an object or a refusal, which then counts as used. Gives
+    /// no bytes if its length is not what its header says.
     pub(super) fn read_entry(&self, path: &Path) -> io::Result<Vec<u8>> {
         let file = self.open_file(path)?;
         note_use(&file);
         read_entry(file)
     }
 
-    /// What the store has of a job's object, if all that its compiler was told
-    /// of files would be told again, which uses it. The bytes are not read.
+    /// Information about a job's stored object, if it is up to date: every file
+    /// access of its compiler would have the same result now. The object then
+    /// counts as used. Its bytes are not read.
     #[must_use]
     pub fn lookup(&self, job: Digest, now: Now<'_>) -> Option<ObjectInfo> {
         let file = self.open_file(&object_path(job)).ok()?;
@@ -171,26 +172,27 @@ impl ObjectStore {
         Some(info)
     }
 
-    /// What the store has of a job's object, even if that is out of date.
+    /// Information about a job's stored object, even if it is out of date.
     #[must_use]
     pub fn info(&self, job: Digest) -> Option<ObjectInfo> {
         self.info_at(&object_path(job), job)
     }
 
-    /// What a job's file says of what it holds; `None` where it is another job's.
+    /// Information about the object in a job's file; `None` if the file is another
+    /// job's.
     pub(super) fn info_at(&self, path: &Path, job: Digest) -> Option<ObjectInfo> {
         info_of(&self.open_file(path).ok()?, job)
     }
 
-    /// What a stored object was made for; `None` where that can't be told.
+    /// What a stored object was made for; `None` if that is not known.
     #[must_use]
     pub fn about(&self, job: Digest) -> Option<About> {
         let file = self.open_file(&object_path(job)).ok()?;
         Some(Entry::split(&read_entry(file).ok()?)?.about)
     }
 
-    /// What the compiler of a stored object was told: of the file system by
-    /// absolute paths, of the sources by those seen from their directory.
+    /// The results of the file accesses of a stored object's compiler: absolute
+    /// paths for the file system, relative ones for the sources.
     #[must_use]
     pub fn answers(&self, info: &ObjectInfo) -> Vec<Answers> {
         info.answers.iter().filter_map(|name| self.read_answers(*name)).collect()
@@ -248,7 +250,7 @@ impl ObjectStore {
         Ok(())
     }
 
-    /// Stores the job's object, with what it rests on besides its digest.
+    /// Stores the job's object, with what it depends on besides its digest.
     ///
     /// # Errors
     /// [`CompileError::File`] where it can't be written; nothing half-written
@@ -294,7 +296,7 @@ impl ObjectStore {
         Answers::from_text(name, &self.read_file(&answers_path(name)).ok()?)
     }
 
-    /// Whether all that an outcome rests on would be answered the same now.
+    /// Whether everything that an outcome depends on is still the same.
     pub(super) fn all_hold(&self, info: &ObjectInfo, now: Now<'_>) -> bool {
         info.admitted.iter().all(|dir| now.admits(dir))
             && info.answers.iter().all(|name| self.holds(*name, now))

@@ -15,7 +15,7 @@ use crate::job::{Failure, FailureKind};
 /// This version of gfxpack: another one may judge otherwise.
 const JUDGE: &str = env!("CARGO_PKG_VERSION");
 
-/// What stands in the place of an object's bytes.
+/// What a refusal's file holds in place of an object's bytes.
 #[derive(Serialize, Deserialize)]
 struct KeptRefusal {
     /// The version of gfxpack that judged what it made or said.
@@ -25,7 +25,7 @@ struct KeptRefusal {
 }
 
 impl ObjectStore {
-    /// Keeps a job's failure, with what it rests on besides the job's digest.
+    /// Keeps a job's failure, with what it depends on besides the job's digest.
     /// Failures that are not the kernel's fault are not kept.
     ///
     /// # Errors
@@ -48,8 +48,9 @@ impl ObjectStore {
         Ok(self.write(&refusal_path(job), &[&header, &bytes, &about])?)
     }
 
-    /// The failure that is kept of a job, if all that the compiler was told of
-    /// files would be told again, and this version of gfxpack judged it.
+    /// A job's kept failure, if it is up to date: every file access of the
+    /// compiler would have the same result now, and this version of gfxpack
+    /// judged it.
     #[must_use]
     pub fn refusal(&self, job: Digest, now: Now<'_>) -> Option<Failure> {
         let info = self.refusal_info(job)?;
@@ -62,7 +63,7 @@ impl ObjectStore {
         (judge == JUDGE).then(|| Failure::new(kind, output))
     }
 
-    /// What a job's kept refusal rests on, even if that is out of date.
+    /// What a job's kept refusal depends on, even if it is out of date.
     pub fn refusal_info(&self, job: Digest) -> Option<ObjectInfo> {
         self.info_at(&refusal_path(job), job)
     }

@@ -1,4 +1,4 @@
-//! What a job's outcome rests on besides its digest.
+//! What a job's outcome depends on besides its digest.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use gfxpack_model::Digest;
 use gfxpack_process::watch::{Answer, Answers, KeptAnswers};
 
-/// What a job's outcome rests on besides its digest.
+/// What a job's outcome depends on besides its digest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestsOn {
     /// What its driver would run, if that is known.
     pub commands: Option<Digest>,
-    /// What its compiler was told of the file system.
+    /// The results of its compiler's file accesses.
     pub system: Answers,
     /// What it found, and did not find, where its sources lie.
     pub sources: Answers,

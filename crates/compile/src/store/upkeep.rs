@@ -73,7 +73,7 @@ pub struct Evicted {
 pub struct Damaged {
     /// The file.
     pub path: PathBuf,
-    /// The key that it was made for, if that can still be told.
+    /// The key that it was made for, if that is still known.
     pub key: Option<KernelKey>,
 }
 

@@ -64,7 +64,13 @@ pub(crate) fn command(before: &str, job: Job, kind: &str, inputs: &Path, out: &P
     command
         .args(["-c", &format!("{before} exec \"$0\" \"$@\"")])
         .arg(program)
-        .args(["--exact", "child::child_process_writes_a_package", "--nocapture", "--quiet", "--ignored"])
+        .args([
+            "--exact",
+            "child::child_process_writes_a_package",
+            "--nocapture",
+            "--quiet",
+            "--ignored",
+        ])
         .env("GFXPACK_TEST_CHILD", format!("{job} {kind}"))
         .env("GFXPACK_TEST_INPUTS", inputs)
         .env("GFXPACK_TEST_OUT", out);

@@ -21,8 +21,8 @@ pub struct Settled {
     pub reads: Option<PathBuf>,
     /// A path that it wrote, or tried to, and may not.
     pub writes: Option<PathBuf>,
-    /// A path that is not what it was when it was looked at: what the run made
-    /// is for nobody else.
+    /// A path that has changed since the run looked at it: what the run made
+    /// can't be used again.
     pub changed: Option<PathBuf>,
     /// Files that had just changed when the run began, or changed meanwhile,
     /// as they are now: a run that finds all of them the same after it is one
@@ -31,8 +31,8 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// A path of which it is not known what the run was told: its answers
-    /// can't be kept for another one.
+    /// A path for which the result that the run got is not known, so that the
+    /// results can't be kept for another run.
     #[must_use]
     pub fn unknown(&self) -> Option<&Path> {
         let fresh = self.fresh.first().map(|(path, _)| path);
@@ -50,9 +50,9 @@ pub struct InStage {
     pub absent: bool,
 }
 
-/// Judges a record by where everything lies for each class of programs. What is remembered of a file is
-/// what it is now, so it must be the very one that was looked at. `since` is
-/// when the run began.
+/// Judges a record by where everything lies for each class of programs. A file is
+/// remembered as it is now, so it must be the one that the run looked at. `since`
+/// is when the run began.
 #[must_use]
 pub fn settle<'p>(
     record: &Record,

@@ -53,7 +53,8 @@ fn truncated_memory_of_others_kills_nobody() {
         let machine = machine();
         let program = program(&machine);
         let root = machine.root.to_str().unwrap();
-        let mut child = spawn(&mut child("live_wal::child_process_of_a_shared_file", &[root, look_only]));
+        let mut child =
+            spawn(&mut child("live_wal::child_process_of_a_shared_file", &[root, look_only]));
         let output = await_line(&mut child, "opened");
         truncate_memory(&machine);
         child.stdin.take().unwrap().write_all(b"\n").unwrap();

@@ -58,7 +58,11 @@ fn no_variable_of_the_callers_chooses_a_directory() {
             child.env(name, &callers);
         }
         let callers = callers.to_str().unwrap();
-        with_test(&mut child, "setuid::child_process_with_more_rights", &[&owner.to_string(), callers]);
+        with_test(
+            &mut child,
+            "setuid::child_process_with_more_rights",
+            &[&owner.to_string(), callers],
+        );
         let output = run(&mut child);
         let printed = String::from_utf8_lossy(&output.stdout);
         let told = String::from_utf8_lossy(&output.stderr);
