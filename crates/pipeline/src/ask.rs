@@ -55,7 +55,7 @@ impl LibraryAnswer {
     }
 }
 
-/// Which problems, asked of which library, for which targets.
+/// What a libMIOpen is asked: which problems, for which targets.
 pub struct AskMiopen<'a> {
     /// Lists of problems.
     pub problems: &'a [PathBuf],

@@ -164,7 +164,7 @@ fn run(
     Ok(BuiltKdbs { kdbs, summary })
 }
 
-/// Who is told what happens to jobs.
+/// Receives what happens to jobs, and passes it on.
 struct Listeners<'a> {
     plan: &'a Plan,
     progress: &'a dyn Progress,

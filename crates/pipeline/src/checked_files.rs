@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::{Error, ErrorKind, Result};
 use crate::text::{counted, joined};
 
-/// As many files with findings are named in the error: each is told before.
+/// How many files with findings the error names: each was reported before.
 const NAMED: usize = 3;
 
 /// What is wrong so far, with what helps against it.
@@ -16,7 +16,7 @@ pub struct CheckedFiles<R> {
     /// Files with findings.
     unsound: Vec<String>,
     remedies: BTreeSet<R>,
-    /// The last file that could not be read, which is still to be told.
+    /// The last file that could not be read, which is not reported yet.
     unread: Option<Error>,
 }
 
@@ -33,14 +33,14 @@ impl<R: Ord> CheckedFiles<R> {
         self.remedies.extend(remedies);
     }
 
-    /// A file could not be read. Gives the error of the one before, which is
-    /// to be told now: the last one may be the run's.
+    /// A file could not be read. Gives the error of the one before, to be reported
+    /// now: the last one may become the run's error.
     pub fn unread(&mut self, error: impl Into<Error>) -> Option<Error> {
         self.unread.replace(error.into())
     }
 
     /// The run's error. A file that could not be read is one by itself; beside
-    /// findings it is handed to `warn`. `hint` tells of each remedy.
+    /// findings it is handed to `warn`. `hint` gives the text of a remedy.
     ///
     /// # Errors
     /// One where anything has findings.

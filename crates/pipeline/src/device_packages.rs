@@ -14,8 +14,8 @@ pub fn candidates(device: &Device, template: &str) -> Vec<String> {
 }
 
 /// One package for each device: the first of its candidates that the system's package manager
-/// knows, else the last, which is for any number of compute units. `warn` is told where no package
-/// manager knows one.
+/// knows, else the last, which is for any number of compute units. `warn` gets a message if no
+/// package manager knows one.
 ///
 /// # Errors
 /// Where the package manager does not answer.

@@ -127,7 +127,7 @@ impl<'a> Dist<'a> {
     ///
     /// # Errors
     /// Where a step fails. Jobs that fail are no error:
-    /// [`FinishedDist::outcome`] tells whether their kernels are allowed to be missing.
+    /// [`FinishedDist::outcome`] says whether their kernels may be missing.
     pub fn run(
         &self,
         settings: Option<PackageSettings<'_>>,

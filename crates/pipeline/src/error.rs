@@ -117,7 +117,7 @@ pub fn incomplete(failed: usize, total: usize, reasons: &str, packages: bool) ->
 }
 
 /// Makes sure that a library could be asked for all problems or plans; `total`
-/// is how many there are, in words.
+/// is how many there are, as text.
 pub(crate) fn all_asked(failed: usize, total: &str, hint: &str) -> Result {
     if failed == 0 {
         return Ok(());
@@ -138,7 +138,7 @@ pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error 
 }
 
 impl Error {
-    /// An error that is told in these words.
+    /// An error with this message and hint.
     pub fn new(kind: ErrorKind, message: impl ToString, hint: impl ToString) -> Self {
         Self::Message { kind, message: message.to_string(), hint: Some(hint.to_string()) }
     }

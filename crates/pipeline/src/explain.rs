@@ -12,7 +12,7 @@ use crate::plan_state::command_line;
 use crate::prepare::Prepared;
 use crate::text::size;
 
-/// Changes of one kind that are told one by one, unless all are wanted.
+/// Changes of one kind that are listed one by one, unless all are wanted.
 const MAX_CHANGES: usize = 10;
 
 /// A key of a plan, and why its job would run.

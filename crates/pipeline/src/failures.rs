@@ -14,7 +14,7 @@ use crate::text::grouped;
 pub struct Group {
     /// What happened, in the words of the first.
     pub message: String,
-    /// The line of the compiler's output that tells the reason, if one does.
+    /// The line of the compiler's output that gives the reason, if one does.
     pub reason: Option<String>,
     /// The first failure.
     pub example: Failure,
@@ -136,10 +136,10 @@ const LETTERS: usize = 400;
 /// Some lines of an output, and how many there are more.
 #[derive(Debug)]
 pub(crate) struct Excerpt {
-    /// The first lines; from the one that tells the reason on, if that comes
+    /// The first lines; from the one that gives the reason on, if that comes
     /// later.
     pub(crate) lines: Vec<String>,
-    /// What is left out, in words: `6,923 more lines`.
+    /// What is left out, as text: `6,923 more lines`.
     pub(crate) more: Option<String>,
 }
 
@@ -196,7 +196,7 @@ mod tests {
         failure(FailureKind::Refused(1), output)
     }
 
-    /// Whether the compiler's words tell one reason.
+    /// Whether two outputs of a compiler give one reason.
     fn alike(a: &str, b: &str) -> bool {
         let mut groups = Groups::default();
         let pair = [a, b].map(|output| groups.add(JobId(0), &refused(output)).0);

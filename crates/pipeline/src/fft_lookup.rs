@@ -43,7 +43,7 @@ pub struct FftFile {
     pub file: PathBuf,
     /// `no-file`, `not-asked`, `unreadable`, `no-row` or `found`.
     pub state: &'static str,
-    /// The same in words.
+    /// The same as text.
     pub detail: String,
     /// Its kernels for this processor and this library.
     pub kernels: u64,
@@ -171,7 +171,7 @@ impl FftLibrary {
         }
     }
 
-    /// What is wrong with a file, each fault in words; every code object is read.
+    /// What is wrong with a file, a text for each fault; every code object is read.
     ///
     /// # Errors
     /// Where a file can't be read.

@@ -30,7 +30,7 @@ pub struct FftLogs {
 pub struct FftRun {
     /// The plans.
     pub plans: LoggedPlans,
-    /// The kernels of which it was told whether they had to be compiled.
+    /// The kernels for which the log says whether they had to be compiled.
     pub kernels: LoggedKernels,
 }
 
@@ -101,7 +101,7 @@ pub fn list(plans: &[FftPlan]) -> String {
     plans.iter().map(|plan| format!("{plan}\n")).collect()
 }
 
-/// Of how many plans a list can't tell, in words.
+/// Warnings about plans that a list can't have: how many there are, and why.
 pub fn warnings(found: &LoggedPlans) -> Vec<String> {
     let mut warnings = Vec::new();
     if found.unsupported > 0 {

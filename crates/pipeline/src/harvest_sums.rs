@@ -1,4 +1,4 @@
-//! What was harvested, in numbers and in words.
+//! What was harvested: counts, and sentences for people.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::text::{counted, joined};
 
-/// What composable kernels are told of the processor beside `-mcpu=`.
+/// The macro that names the processor to composable kernels, beside `-mcpu=`.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `get_ck_common_compiler_flag` in
 /// ck_utility_common.hpp.

@@ -350,8 +350,8 @@ impl InputCollector {
         Ok(())
     }
 
-    /// What kdbs had and lack of each target; targets of which they had
-    /// everything go.
+    /// How many keys of each target the existing kdbs have and lack. Targets that
+    /// they have completely are removed.
     fn share(&mut self) -> Vec<Share> {
         if self.excluded.present.is_empty() {
             return Vec::new();

@@ -10,7 +10,7 @@ use gfxpack_tuning::{DatabaseName, ModelName, Severity};
 use crate::error::Result;
 use crate::{kernel_files, packages};
 
-/// Findings of a tuning database that are told one by one.
+/// Findings of a tuning database that are reported one by one.
 const TUNING_FINDINGS: usize = 20;
 
 /// Looks into the kernel, performance and find databases and the heuristic models

@@ -126,7 +126,7 @@ impl KdbInputs {
         KernelLibrary { licenses: self.licenses(), ..self.library.clone().unwrap_or_default() }
     }
 
-    /// The compiler in words, if it is known.
+    /// The compiler's name and version, if it is known.
     pub fn compiler(&self) -> Option<&str> {
         self.compiler.as_ref().map(|compiler| compiler.identity.as_str())
     }

@@ -80,7 +80,7 @@ pub type Licenses = BTreeMap<String, BTreeSet<SourceLicense>>;
 /// What libMIOpen was asked, as manifests and packages say it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MiopenFacts {
-    /// MIOpen's version; empty where the library does not tell it.
+    /// MIOpen's version; empty if the library does not say it.
     pub version: String,
     /// Where the library comes from.
     pub origin: String,

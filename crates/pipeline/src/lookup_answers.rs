@@ -1,5 +1,5 @@
-//! What MIOpen and gfxpack's runtime answer a lookup with, each in words and
-//! for machines.
+//! What MIOpen and gfxpack's runtime answer a lookup with, as text and for
+//! machines.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub struct FileAnswer {
     pub file: String,
     /// The answer: `has-kernel`, `not-asked`, or the name of a reason.
     pub state: &'static str,
-    /// The answer in words.
+    /// The answer as text.
     pub detail: String,
     /// What to do about a fault.
     pub hint: Option<&'static str>,

@@ -39,7 +39,8 @@ impl MessageFile {
         Ok(Self { path: path.to_owned(), state: Mutex::new((file, None)) })
     }
 
-    /// Writes a line. What can't be written is told by [`MessageFile::finish`].
+    /// Writes a line. [`MessageFile::finish`] gives the error if it can't be
+    /// written.
     pub fn line(&self, line: &impl Serialize) {
         let (file, broken) = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if broken.is_some() {

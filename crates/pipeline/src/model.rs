@@ -21,7 +21,7 @@ const MAX_SECONDS: u64 = 60;
 /// How often it is looked at.
 const TICK: Duration = Duration::from_millis(2);
 
-/// What a process that read a model tells.
+/// What the process that reads a model sends back.
 #[derive(Serialize, Deserialize)]
 enum Answer {
     Read(ModelProblems),
@@ -39,8 +39,8 @@ pub struct ModelProblems {
     pub convolutions: usize,
 }
 
-/// Has a process of its own read the model: this program, which is told
-/// `command` and the model's name, and calls [`answer`].
+/// Reads the model in a process of its own: this program with `command` and the
+/// model's name as arguments, which calls [`answer`].
 ///
 /// # Errors
 /// Where the model can't be read, or reading it takes too much.
@@ -93,10 +93,10 @@ pub fn read_in_process(
     }
 }
 
-/// What is told of a process that came to no end.
+/// The error for a process that was killed.
 fn ended(model: &str, status: ExitStatus) -> Error {
     use std::os::unix::process::ExitStatusExt as _;
-    // Which of its limits it was cannot be told: all end it by signals.
+    // Which of its limits it was is not known: all end it by signals.
     let Some(signal) = status.signal() else { return error::defect() };
     let most = MAX_MEMORY >> 30;
     let why = format!(
@@ -109,7 +109,7 @@ fn ended(model: &str, status: ExitStatus) -> Error {
 }
 
 /// Limits this process, reads a model with the options that `request` holds,
-/// and gives what [`read_in_process`] is to be told.
+/// and gives the answer for [`read_in_process`].
 ///
 /// # Errors
 /// Where the limits can't be set, or the request can't be read. A model that

@@ -52,8 +52,8 @@ pub struct InputOptions {
     pub manifests: Vec<PathBuf>,
     /// Lists of kernel keys; `-` is standard input.
     pub keys: Vec<PathBuf>,
-    /// Whether a list without any key is passed over, as one that a program
-    /// wrote may be.
+    /// Whether a list without any key is accepted, such as one that a program
+    /// wrote.
     pub allow_empty_keys: bool,
     /// kdbs whose keys are not built again.
     pub missing_from: Vec<PathBuf>,
@@ -130,7 +130,7 @@ pub struct BuildOptions {
     pub report: Option<PathBuf>,
     /// Where the kernels go as test results, in JUnit's XML.
     pub junit: Option<PathBuf>,
-    /// Whether failures are told as annotations of GitHub Actions.
+    /// Whether failures are printed as annotations for GitHub Actions.
     pub annotations: bool,
     /// The shortcuts that may be taken.
     pub shortcuts: Shortcuts,

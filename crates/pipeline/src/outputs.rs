@@ -176,8 +176,8 @@ impl<'a> FileRecords<'a> {
     }
 }
 
-/// What the linker wrote into this very program to tell it from every other;
-/// the program's identity as a file would change with every link to it.
+/// The build ID that the linker wrote into this program. The identity of the
+/// program's file would change with every hard link to it.
 fn build_id() -> Option<Vec<u8>> {
     let program = ReadCache::new(File::open(std::env::current_exe().ok()?).ok()?);
     let program = object::File::parse(&program).ok()?;

@@ -35,7 +35,7 @@ impl<'a> OwnObjects<'a> {
         }
     }
 
-    /// Reads a job's object, which must be the one that the summary tells of.
+    /// Reads a job's object, which must be the one that the summary names.
     pub(crate) fn read(&self, summary: &Summary, job: JobId) -> Result<Vec<u8>, CompileError> {
         let (store, digest) = (self.store_of(job), self.prepared.plan[job].digest);
         match &summary.objects[job.0] {
@@ -44,8 +44,8 @@ impl<'a> OwnObjects<'a> {
         }
     }
 
-    /// Jobs whose objects in the cache are whole, and others than the summary
-    /// tells of.
+    /// Jobs whose objects in the cache are undamaged, but not the ones that the
+    /// summary names.
     pub(crate) fn replaced(&self, summary: &Summary) -> Vec<JobId> {
         let Prepared { plan, cache, .. } = self.prepared;
         let is_replaced = |job: &JobId| {
@@ -56,7 +56,7 @@ impl<'a> OwnObjects<'a> {
         plan.job_ids().filter(is_replaced).collect()
     }
 
-    /// All objects that the summary of a new run tells of are in the cache.
+    /// Called after a new run: all objects that its summary names are in the cache.
     pub(crate) fn forget(&mut self) {
         self.jobs.clear();
     }

@@ -147,7 +147,7 @@ pub(crate) fn release(
     })
 }
 
-/// The release of one target's package, which tells of its own kernels only.
+/// The release of one target's package, which describes its own kernels only.
 pub(crate) fn of_target(
     release: &Release,
     options: &PackageOptions,

@@ -28,8 +28,8 @@ const WITHOUT_FAILED: &str = "each is named above; take them out of the list, or
 pub struct Prepared {
     /// What will be done.
     pub plan: Plan,
-    /// What was read: the plan's sources with their bytes, and what is to be
-    /// told of the inputs.
+    /// What was read: the plan's sources with their bytes, and facts about the
+    /// inputs to report.
     pub inputs: Inputs,
     /// Those of the plan, in its order; none where nothing is compiled.
     pub toolchains: Vec<Toolchain>,
@@ -117,7 +117,7 @@ pub struct Gathered {
     pub toolchains: Vec<Toolchain>,
     /// The cache of objects.
     pub cache: Cache,
-    /// What kernels are told that ask for the time.
+    /// The time that kernels get if they ask for it (`__DATE__`).
     pub clock: Clock,
 }
 

@@ -1,4 +1,4 @@
-//! A program's run, with what MIOpen's log tells of its kernels.
+//! A program's run, with what MIOpen's log says about its kernels.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use crate::error::{self, Error, Result};
 use crate::fft_plans::{FftLogs, FftRun};
 use crate::text::{brief, counted, if_any, joined};
 
-/// The variable that has MIOpen tell of its kernels.
+/// The variable that makes MIOpen log its kernels.
 pub const LOG_LEVEL: &str = "MIOPEN_LOG_LEVEL";
 /// Which program is run.
 #[derive(Debug)]
@@ -32,18 +32,18 @@ pub struct ProgramRun<'a> {
     pub fft_logs: Option<&'a FftLogs>,
 }
 
-/// How a program ended, and what MIOpen told.
+/// How a program ended, and what MIOpen logged.
 #[derive(Debug)]
 pub struct Ran {
     /// How it ended.
     pub status: ExitStatus,
-    /// What MIOpen told.
+    /// What MIOpen logged.
     pub log: RunSummary,
     /// How many of the kernels that were found each kdb has.
     pub found: BTreeMap<PathBuf, u64>,
     /// The GPU, by the name of a kdb that MIOpen opened or wanted to open.
     pub target: Option<Target>,
-    /// What rocFFT told, if that was wanted.
+    /// What rocFFT logged, if that was wanted.
     pub fft: Option<FftRun>,
 }
 
@@ -87,8 +87,8 @@ fn not_started(StartError { program, source }: StartError) -> Error {
 }
 
 impl Ran {
-    /// In words, a line each; `missed` kernels were in no kdb, of which MIOpen
-    /// compiled and stored `stored`.
+    /// As lines of text. `missed` kernels were in no kdb; MIOpen compiled and
+    /// stored `stored` of them.
     pub fn in_words(&self, missed: usize, stored: usize) -> Vec<String> {
         let log = &self.log;
         let file = |(file, kernels): (&PathBuf, &u64)| format!("{kernels} in {}", file.display());

@@ -78,9 +78,9 @@ pub fn of_kdb(kdb: &Path, sha256: &str) -> Result<Option<KdbEntry>> {
     Ok(entries.find(|entry| entry.kdb.sha256 == sha256))
 }
 
-/// Says what the manifest beside a package says of the kernels in it, for people: for which GPU,
-/// and of which networks it has every kernel, or how many it lacks. Nothing where no manifest names the package. Each
-/// manifest is read once.
+/// Describes a package's kernels for people, from the manifest beside it: for which GPU, and for
+/// which networks it has every kernel, or how many it lacks. Nothing if no manifest names the
+/// package. Each manifest is read once.
 pub fn package_notes() -> impl Fn(&Path) -> Vec<String> {
     let manifests: RefCell<BTreeMap<PathBuf, Vec<KdbEntry>>> = RefCell::default();
     move |package| {
@@ -97,7 +97,7 @@ pub fn package_notes() -> impl Fn(&Path) -> Vec<String> {
 
 /// Writes `manifest.json` and `SHA256SUMS` into `out`, whatever else writes
 /// them at the same time. What earlier runs left there stays listed while it
-/// holds ([`earlier`]); what does not hold any more is removed, and told. Bills
+/// holds ([`earlier`]); what does not hold any more is removed, with a note. Bills
 /// of material name the packages of earlier runs that stay, so they are written
 /// here too.
 /// The checksums are signed where there is a signer.

@@ -98,7 +98,7 @@ pub(crate) struct RefusedKernels {
 }
 
 impl RefusedKernels {
-    /// Notes what an event tells. Only what is wrong with the kernel itself
+    /// Notes the refusals in an event. Only what is wrong with the kernel itself
     /// counts: not a crash, a time limit or a full disk.
     pub(crate) fn event(&mut self, event: &Event) {
         let mut add = |job: JobId, failure: &Failure| {

@@ -16,10 +16,11 @@ pub(crate) struct RemoteBackends {
 }
 
 impl RemoteBackends {
-    /// What was asked for.
+    /// The backends that the options name.
     ///
     /// # Errors
-    /// Where an address or a setting is none, or this gfxpack can't do it.
+    /// If an address or a setting is invalid, or this gfxpack was built without
+    /// remote execution.
     pub(crate) fn connect(options: &BuildOptions) -> Result<Self> {
         Ok(Self { workers: workers(options)?, cache: cache(options)? })
     }

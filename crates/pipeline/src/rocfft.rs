@@ -55,7 +55,7 @@ pub struct AskedKernel {
     pub source: Digest,
 }
 
-/// Which plans, asked of which library, for which targets.
+/// What a librocfft is asked: which plans, for which targets.
 pub struct AskRocfft<'a> {
     /// Lists of plans; `-` is standard input.
     pub lists: &'a [PathBuf],
@@ -171,7 +171,7 @@ impl RocfftAnswer {
 /// The librocfft that is meant, unpacked below `cache` if it has to be fetched.
 ///
 /// # Errors
-/// Where there is none.
+/// If there is no librocfft.
 pub fn locate(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -> Result<Library> {
     stock_library::locate(&ROCFFT, options, cache, progress)
 }

@@ -41,7 +41,7 @@ fn version_in(dir: &Path) -> Option<String> {
     is_version(version).then(|| version.to_owned())
 }
 
-/// What stands in the parentheses of the first call of a CMake command.
+/// The text in the parentheses of the first call of a CMake command.
 fn arguments<'t>(text: &'t str, command: &str) -> Option<&'t str> {
     text.lines().find_map(|line| {
         let rest = line.trim().strip_prefix(command)?.trim_start().strip_prefix('(')?;

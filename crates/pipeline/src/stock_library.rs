@@ -18,7 +18,7 @@ const PROBE: &str = "gfxpack-miopen-probe";
 /// Finds one of the libraries that can be asked, or fetches it into `cache`.
 ///
 /// # Errors
-/// Where there is none.
+/// If there is no such library.
 pub fn locate(
     product: &'static Product,
     options: &LibraryOptions,

@@ -56,7 +56,7 @@ pub fn key_in_words(key: &KernelKey) -> String {
     format!("`{}` with the arguments `{}`", key.kernel_name, key.kernel_args)
 }
 
-/// Arguments whose differences stand in braces, with `…` for all words but
+/// Arguments whose differences are in braces, with `…` for all words but
 /// those beside a difference: ` -DA=1 -DB=1 -DC=1 -DD=1 {-DN=2}` becomes
 /// `… -DD=1 {-DN=2}`. Short runs of words stay.
 pub fn elided(marked: &str) -> String {

@@ -14,11 +14,11 @@ use crate::error::Result;
 use crate::options::{CacheOptions, Purpose};
 use crate::text::{display, language_word};
 
-/// Asks all toolchains, in order of preference. What that takes is kept in
-/// the cache directory, or where there can be none in a temporary one.
+/// Asks all toolchains, in order of preference. Files for that are kept in the
+/// cache directory, or in a temporary one if there can be no cache.
 ///
 /// # Errors
-/// Where a program that was named is none, or nothing is found at all.
+/// If a program that was named is not usable, or no toolchain is found at all.
 pub fn survey(search: &Search, options: &CacheOptions, cancel: &Cancel) -> Result<Vec<Listed>> {
     let scratch = temporary_dir()?;
     let cache = options.directory().ok();
@@ -35,10 +35,10 @@ pub fn survey(search: &Search, options: &CacheOptions, cancel: &Cancel) -> Resul
 }
 
 /// The versions of clang of this machine's toolchains, in order of preference;
-/// none where there is none.
+/// empty if there are none.
 ///
 /// # Errors
-/// Where a program that was named is none, or the cache can't be opened.
+/// If a program that was named is not usable, or the cache can't be opened.
 pub fn clang_versions(
     search: &Search,
     cache: &CacheOptions,
@@ -48,11 +48,11 @@ pub fn clang_versions(
     Ok(cache.toolchains(search, cancel)?.clang_versions()?)
 }
 
-/// The disassembler beside the toolchain for a target. Where no toolchain is
-/// found and none was named, the one that is there without.
+/// The disassembler beside the toolchain for a target. If no toolchain is found
+/// and none was named, any disassembler that is installed.
 ///
 /// # Errors
-/// Where there is none, or the cache can't be opened.
+/// If there is no disassembler, or the cache can't be opened.
 pub fn disassembler(
     search: &Search,
     cache: &CacheOptions,

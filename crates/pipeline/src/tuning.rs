@@ -57,8 +57,8 @@ impl Shipped {
         Ok(shipped)
     }
 
-    /// A model, which is for its processor with any number of compute units: in
-    /// the device-wide package, or where there is none, in the only one.
+    /// Adds a model, which is for its processor with any number of compute units: to
+    /// the device-wide package, or without one to the only package.
     fn add_model(
         &mut self,
         path: &Path,
@@ -210,7 +210,7 @@ fn databases_in(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Checks a database that will stand in a package beside a kdb, before hours of
+/// Checks a database that will be in a package beside a kdb, before hours of
 /// compiling.
 fn check(file: &Path, target: &Target, progress: &dyn Progress) -> Result<()> {
     let linted = gfxpack_tuning::lint(file, Some(target), |finding| {

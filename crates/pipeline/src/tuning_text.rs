@@ -1,4 +1,4 @@
-//! What performance and find databases hold, in words.
+//! What performance and find databases hold, as text.
 
 use std::cmp::Reverse;
 use std::path::Path;

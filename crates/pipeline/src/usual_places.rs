@@ -16,8 +16,8 @@ pub struct UsualPlaces {
 }
 
 impl UsualPlaces {
-    /// The user's cache is that of the version named, else of the newest that
-    /// has one, which is told, else of the MIOpen that is installed; without
+    /// The user's cache is that of the version named; else of the newest version
+    /// that has one, which is noted; else of the MIOpen that is installed. Without
     /// any it is unknown.
     pub fn find(named: Option<&str>, environment: &Environment) -> Self {
         let installed =

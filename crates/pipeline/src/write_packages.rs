@@ -235,7 +235,7 @@ pub(crate) fn contents(spec: &PackageSpec, records: &FileRecords<'_>) -> Result<
     Ok(contents)
 }
 
-/// The checksums of a spec's files, of which the [`contents`] are known.
+/// The checksums of a spec's files, whose [`contents`] are known.
 pub(crate) fn bill_checksums(spec: &PackageSpec, contents: &[String]) -> Result<Vec<Checksums>> {
     let mut known = contents.iter().cloned();
     let of_file = |content: &Content| match content {

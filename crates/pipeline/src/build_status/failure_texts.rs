@@ -1,4 +1,4 @@
-//! What a person is told of kernels that failed.
+//! Texts for people about kernels that failed.
 
 use gfxpack_compile::Failure;
 use gfxpack_model::JobId;
@@ -56,7 +56,7 @@ impl FailureTexts {
         lines
     }
 
-    /// What to say at the end of the failures that were not told one by one.
+    /// Lines for the end, about failures that were not reported one by one.
     pub fn rest(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut hidden = false;

@@ -1,6 +1,5 @@
-//! What is worth showing of a build that runs: how far it is, what is to be
-//! told of kernels that failed, and its events as messages. How that is drawn
-//! or printed is its caller's.
+//! What is shown of a build that runs: how far it is, which kernels failed and
+//! why, and its events as messages. The caller draws or prints it.
 
 mod count;
 mod estimate;

@@ -104,7 +104,7 @@ fn compilers(kdb: &Path, max_object_bytes: u64, rows: u64) -> Result<Compilers, 
     }
 }
 
-/// Those of which none is an installed one, whose versions are these: `15.0.6`.
+/// The compilers that are not installed; `installed` has versions, such as `15.0.6`.
 fn not_installed(compilers: &Compilers, installed: &[String]) -> Compilers {
     let is_installed = |name: &str| {
         clang_version(name).is_some_and(|version| installed.iter().any(|one| one == version))

@@ -17,8 +17,8 @@ use crate::text::{counted, joined};
 const ABOUT: &str = "rocFFT";
 const MIOPEN_ABOUT: &str = "libMIOpen";
 
-/// Checks the one that programs would load; `rocm` is where ROCm was said to
-/// be. That there is none is no fault: kernels are built and packaged without.
+/// Checks the libMIOpen that programs would load; `rocm` is where ROCm is said to
+/// be. A missing one is not a fault: kernels are built and packaged without it.
 pub fn check_library(rocm: Option<&Path>, findings: &mut Findings<'_>) {
     let library = match Library::installed(&MIOPEN, rocm) {
         Ok(library) => library,
@@ -43,8 +43,8 @@ pub fn check_library(rocm: Option<&Path>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Checks the one that programs would load, for each of these GPUs; that there
-/// is none is no fault. With `deep` every code object is read.
+/// Checks the librocfft that programs would load, for each of these GPUs; a
+/// missing one is not a fault. With `deep` every code object is read.
 pub fn check_rocfft(
     rocm: Option<&Path>,
     targets: &[Target],

@@ -233,7 +233,7 @@ impl InputCollector {
     }
 
     /// The source of a key, or why it can't be compiled. Every problem is
-    /// told once, at the first key that has it.
+    /// reported once, at the first key that has it.
     fn key_source<'k>(
         &mut self,
         key: &'k KeyRequest,

@@ -61,11 +61,11 @@ pub(crate) struct Rows<'a> {
     /// Each key with the size of its object, where it is known.
     pub(crate) keys: &'a [(&'a KernelKey, u64)],
     pub(crate) form: KdbForm,
-    /// Where the object of a row came from, where that is to be told.
+    /// Where the object of a row came from, if that is to be recorded.
     pub(crate) origin: Option<&'a OriginOf<'a>>,
     /// The object of a row.
     pub(crate) object: &'a (dyn Fn(usize) -> Result<Vec<u8>, CompileError> + Sync),
-    /// Told how many rows of how many are written, the last time of all.
+    /// Called with how many rows of how many are written, at last with all.
     pub(crate) progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 

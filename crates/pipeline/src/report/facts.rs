@@ -210,7 +210,7 @@ impl Facts {
     }
 }
 
-/// Where a job ran, in words; none for this machine.
+/// Where a job ran, as text; `None` for this machine.
 fn place(site: &Site) -> Option<Arc<str>> {
     let Site::Remote { worker, cached } = site else { return None };
     let worker = if worker.is_empty() { "a remote worker" } else { worker };

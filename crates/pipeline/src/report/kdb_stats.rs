@@ -1,4 +1,4 @@
-//! What the bytes of a kdb go to: its parts in words, and one page of HTML.
+//! What takes the space in a kdb: its parts as text, and one page of HTML.
 //! Plots are inline SVG, colours follow the reader's light or dark setting,
 //! nothing is loaded from elsewhere.
 

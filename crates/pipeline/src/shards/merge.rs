@@ -146,7 +146,7 @@ fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut Faults) -> Resu
     Ok(complete)
 }
 
-/// That shards had their toolchains in different places, in words.
+/// A message if shards had their toolchains in different places.
 fn in_different_places(shards: &BTreeMap<u32, FoundShard>) -> Option<String> {
     let mut known = shards.values().filter(|found| found.manifest.places.is_some());
     let one = &known.next()?.manifest;
@@ -159,8 +159,8 @@ fn in_different_places(shards: &BTreeMap<u32, FoundShard>) -> Option<String> {
 }
 
 impl Merged {
-    /// Holds shards against the plan and each other. With `allow_partial`,
-    /// what is foreign, repeated or missing is passed over.
+    /// Checks shards against the plan and each other. With `allow_partial`,
+    /// shards that are foreign, repeated or missing are ignored.
     pub fn new(
         prepared: &Prepared,
         digest: Digest,
@@ -209,8 +209,8 @@ impl Merged {
         Ok(Self { shards: shards.collect(), jobs, refused, failed, warnings: faults.warnings })
     }
 
-    /// Holds what shards made against the plan's sources. With `allow_partial`,
-    /// what was made of others is passed over, and told in words.
+    /// Checks that shards' objects were made from the plan's sources. With
+    /// `allow_partial`, the others are ignored; gives a warning for each.
     fn check_sources(&mut self, prepared: &Prepared, allow_partial: bool) -> Result<Vec<String>> {
         let plan = &prepared.plan;
         let check = SourceCheck::new(&prepared.inputs.sources, &prepared.cache.digests);
@@ -250,8 +250,8 @@ impl Merged {
         Ok(faults.warnings)
     }
 
-    /// Which sources a job's object was made of, or its kept refusal. Of a failure
-    /// that is not kept, no shard says so.
+    /// Which sources a job's object, or its kept refusal, was made from. Unknown
+    /// for a failure that is not kept.
     fn made_of(&self, plan: &Plan, job: JobId, check: &SourceCheck<'_>) -> Made {
         let Job { digest, source, .. } = plan[job];
         let store = &self.shards[self.place(job)].2;
@@ -267,7 +267,7 @@ impl Merged {
         }
     }
 
-    /// The place of the shard that tells how a job ended.
+    /// The place of the shard that says how a job ended.
     fn place(&self, job: JobId) -> usize {
         let made = self.jobs[job.0].map(|(place, ..)| place);
         made.or_else(|| self.refused.get(&job).copied()).unwrap_or_default() as usize
@@ -285,7 +285,7 @@ impl Merged {
         self.shards[place as usize].2.read_known(digest, sha256)
     }
 
-    /// What is told of an object that could not be read.
+    /// The error for an object that could not be read.
     pub fn damaged(&self, plan: &Plan, digest: Digest) -> Error {
         let job = plan.jobs.iter().position(|job| job.digest == digest).unwrap_or_default();
         let (shard, dir, _) = &self.shards[self.place(JobId(job))];

@@ -119,8 +119,8 @@ impl Run<'_> {
         }
     }
 
-    /// Whether what is noted of a failed job would be noted again: a job that ran
-    /// out of time would again, and of others a kept refusal tells.
+    /// Whether a failed job would fail again: always if it ran out of time, and
+    /// otherwise if a refusal of it is kept and up to date.
     fn holds(&self, job: Digest, note: &Note, now: Now<'_>) -> bool {
         note.state == JobState::Timeout || self.outbox.store.refusal(job, now).is_some()
     }
@@ -172,8 +172,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs some jobs. With `there`, jobs that need no run, failures that are
-    /// tried again are not told yet.
+    /// Runs some jobs. If `there` has jobs that need no run, failures that are
+    /// tried again are not reported yet.
     fn pass(
         &self,
         jobs: &[JobId],
@@ -215,7 +215,7 @@ impl Run<'_> {
         Err(CompileError::CorruptObject(plan[left[0]].digest).into())
     }
 
-    /// Compiles those of `jobs` again of which another build's object was taken
+    /// Compiles those of `jobs` again for which another build's object was taken
     /// over: it may have replaced this one's in the cache before that was read.
     fn make_own(
         &self,
@@ -264,7 +264,7 @@ struct Listener<'a, 'r> {
     cancel: &'a Cancel,
     /// Whether jobs that the machine failed will be tried again.
     retries: bool,
-    /// Jobs that need no run, where they are to be told.
+    /// Jobs that need no run, if they are to be reported.
     there: Option<&'a [JobId]>,
     pass: &'a mut Pass,
     facts: &'a mut Facts,

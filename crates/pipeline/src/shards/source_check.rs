@@ -1,7 +1,6 @@
-//! Whether what a shard made rests on the sources of the plan that it is merged
-//! for. A plan's digest covers the files that sources name; what a compiler finds
-//! or does not find beside them otherwise is told by the answers that are stored
-//! with what it made.
+//! Checks that a shard's objects were made from the sources of the plan that they
+//! are merged for. A plan's digest covers the files that sources name. Which other
+//! files a compiler found, or looked for in vain, is stored with each object.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,11 +12,11 @@ use gfxpack_model::{Digest, SourceId};
 /// Which sources an object or a refusal was made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Made {
-    /// The plan's.
+    /// From the plan's sources.
     OfThese,
-    /// Others, in which this file is another one.
+    /// From other sources, in which this file differs.
     OfOthers(PathBuf),
-    /// That can't be told: what says so is damaged or gone.
+    /// Unknown: the stored accesses are damaged or gone.
     Unknown,
 }
 

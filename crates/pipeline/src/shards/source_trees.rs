@@ -15,7 +15,7 @@ use gfxpack_process::{Identity, is_not_found};
 use crate::cache::ignores_case;
 use crate::error::Result;
 
-/// How much a plan tells of what lies beside its sources.
+/// How much of what lies beside its sources a plan lists.
 pub(super) struct Limits {
     /// Names in all trees.
     pub(super) names: usize,
@@ -26,7 +26,7 @@ pub(super) struct Limits {
 /// What lies below directories, for a plan that is to be stored.
 #[derive(Debug, Default)]
 pub(super) struct Trees {
-    /// What is told.
+    /// The trees, in the order in which they were added.
     pub(super) trees: Vec<Tree>,
     /// By source, in their order.
     pub(super) sources: Vec<SourceTrees>,
@@ -46,7 +46,7 @@ pub(super) struct Trees {
 impl Trees {
     /// What is below the directories of sources. Of the files, the smallest
     /// come with the plan, besides those that the sources name: `store` gets
-    /// them. What lies in one of the directories `excluded` is not told.
+    /// them. What lies in one of the directories `excluded` is left out.
     pub(super) fn below<'o>(
         origins: impl Iterator<Item = &'o SourceDirectories> + Clone,
         excluded: &[PathBuf],
@@ -91,7 +91,7 @@ impl Trees {
 
     /// What is below a directory, which is `at` this place in the list. First
     /// come directories with files that sources name, then those that are less
-    /// deep; of one with more names than may still be told, none is told.
+    /// deep. A directory with more names than there is room for is left out.
     fn walk(&mut self, top: &Path, at: usize, excluded: &[PathBuf]) -> Tree {
         let mut tree = Tree::default();
         let Ok(meta) = top.metadata() else { return tree };
@@ -200,8 +200,8 @@ impl Trees {
     }
 }
 
-/// The names in a directory, sorted, and which of them are links. Of those that
-/// are no text, trees tell nothing.
+/// The names in a directory, sorted, and which of them are links. Names that are
+/// not UTF-8 are left out.
 fn names_in(dir: &Path) -> io::Result<Vec<(String, bool)>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -219,8 +219,8 @@ fn is_above(tree: &Tree, dir: &str, number: u64) -> bool {
     dirs.any(|dir| tree.entries[dir].number == number)
 }
 
-/// Whether nothing in a directory is told. What gfxpack keeps is no source, and
-/// would take the place of small files that are.
+/// Whether a directory is left out. gfxpack's own cache has no sources, and would
+/// take the room of small files that are sources.
 fn is_left_out(dir: &Path, excluded: &[PathBuf]) -> bool {
     let is_excluded =
         || fs::canonicalize(dir).is_ok_and(|it| is_store(&it) || excluded.contains(&it));
@@ -246,7 +246,7 @@ mod tests {
         Ok(())
     }
 
-    /// What is told of the directory with `dir/k.cl` and an include directory,
+    /// The trees of the directory with `dir/k.cl` and of an include directory,
     /// which have files of these names.
     fn trees(names: usize, files: &[&str], change: impl Fn(&Path)) -> [Tree; 2] {
         let dir = tempfile::tempdir().unwrap();

@@ -49,7 +49,7 @@ pub struct State {
     pub count: u32,
     /// Done or to be retried, by index.
     pub shards: BTreeMap<u32, FoundShard>,
-    /// Manifests that do not count, in words.
+    /// Manifests that do not count: a message for each.
     pub strange: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ impl State {
             .sum()
     }
 
-    /// Every shard with how it is, in words. `active` are on their way.
+    /// Every shard with its state, as text. `active` are on their way.
     pub fn lines(&self, active: &BTreeMap<u32, String>) -> Vec<(Shard, String)> {
         let shard = |index| Shard::new(index, self.count).expect("counted from 1");
         let words = |index: &u32| match (self.shards.get(index), active.get(index)) {

@@ -33,9 +33,9 @@ const HEADER: &str = "plan.json";
 const JOBS: &str = "jobs.jsonl";
 /// The directory of the sources' files.
 const FILES: &str = "files";
-/// Most names that a plan tells of what lies beside its sources.
+/// Most names of files beside its sources that a plan lists.
 const MAX_NAMES: usize = 50_000;
-/// So many names of files that differ are told.
+/// How many names of files that differ are reported.
 const NAMED: usize = 3;
 
 /// What a plan says besides its jobs.

@@ -83,8 +83,8 @@ impl Submission {
     }
 }
 
-/// Shards of these directories that a cluster still has, with the state that
-/// it says. Where it can't be asked there are none, and `warn` is told.
+/// Shards of these directories that a cluster still has, with the state that it
+/// reports. If the cluster can't be asked, none, and `warn` gets a message.
 pub fn active_in(dirs: &[PathBuf], mut warn: impl FnMut(String)) -> BTreeMap<u32, String> {
     let mut active = BTreeMap::new();
     for submitted in dirs.iter().filter_map(|dir| slurm::submitted(dir)) {
