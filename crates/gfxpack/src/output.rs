@@ -81,8 +81,8 @@ impl Output {
         Ok(Self { messages: self.messages || file.is_some(), file, ..self })
     }
 
-    /// A line for another program, whatever the mode. What can't be written is told at the end of the run,
-    /// by [`Output::finish`]: a build is not given up because its reader is.
+    /// A line for another program, whatever the mode. If it can't be written, [`Output::finish`] says so at
+    /// the end of the run: a build is not given up because its reader is.
     pub(crate) fn raw(&self, line: &str) {
         if self.is_broken() {
             return;
@@ -217,7 +217,7 @@ impl Output {
         self.show_warning(line);
     }
 
-    /// The same for people only: machines were told otherwise.
+    /// The same for people only: programs get it in another message.
     pub(crate) fn show_warning(&self, line: &str) {
         if !self.json {
             self.stderr(&format!(
@@ -289,7 +289,7 @@ pub(crate) fn to_file(out: Option<&PathBuf>) -> Option<&Path> {
     out.map(PathBuf::as_path).filter(|out| *out != Path::new("-"))
 }
 
-/// Text out of somebody's file on a terminal, which does as it is told.
+/// Text from a file, for a terminal: control characters are escaped.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     escaped(text, char::is_control)
 }

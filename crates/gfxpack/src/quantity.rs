@@ -43,7 +43,7 @@ pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
     )
 }
 
-/// A bare number is none, unless it is 0: whoever means gigabytes or days would
+/// A number needs a unit, unless it is 0: whoever means gigabytes or days would
 /// lose a cache to bytes or seconds.
 fn quantity(text: &str, unit: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     let text = text.trim();

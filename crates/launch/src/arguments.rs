@@ -1,4 +1,4 @@
-//! What a compiler is told by its arguments, and tells by its dependency file.
+//! A compiler's arguments, and the dependency file that it writes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;

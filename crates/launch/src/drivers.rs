@@ -1,9 +1,9 @@
 //! Drivers, asked what they would run.
 //!
 //! A driver looks at thousands of files and names to find its compilers,
-//! libraries and headers. What counts of that is its result: the commands that
-//! it would run. They are remembered with what the driver was told of files,
-//! and asked for anew when it would be told something else.
+//! libraries and headers. What counts is the result: the commands that it would
+//! run. They are kept with the results of the driver's file accesses, and asked
+//! for again when an access would have another result.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -63,7 +63,7 @@ pub type Direct = (Defines, Arc<DriverCommands>);
 /// What is compared before the toolchain is touched counts only until then.
 type Kind = (ToolchainId, Program, Language, u64);
 
-/// What a driver would run for a key, if it can be told.
+/// What a driver would run for a key, if that is known.
 type Answer = Option<Arc<DriverCommands>>;
 
 /// The drivers of a build's toolchains, each asked once for every key of
@@ -200,8 +200,7 @@ impl<'a> Drivers<'a> {
         self.kept.join(format!("{name}.json"))
     }
 
-    /// What was answered before, if it would be answered again. A damaged file
-    /// is none.
+    /// The driver's answer in a file, if it is up to date and undamaged.
     fn remembered(&self, file: &Path) -> Option<Vec<CommandTemplate>> {
         let Remembered { commands, answers } = read_sealed(file)?;
         answers.hold(self.looks).then(|| {
@@ -212,7 +211,7 @@ impl<'a> Drivers<'a> {
         })
     }
 
-    /// A key's commands, with what the driver was told if that is known. The
+    /// A key's commands, with the driver's file accesses if they are known. The
     /// first of its kind are compared with what the driver says for the command itself.
     fn ask_for(
         &self,
@@ -269,7 +268,7 @@ impl<'a> Drivers<'a> {
         work.as_ref().map_or_else(|| builder.tempdir(), |work| builder.tempdir_in(work.path()))
     }
 
-    /// What a driver was told; `None` where that is not known.
+    /// A driver's file accesses; `None` if they are not known.
     fn answers(
         &self,
         record: &Record,

@@ -99,7 +99,7 @@ pub struct Run {
     pub by_driver: bool,
 }
 
-/// What a command rests on besides what its own programs asked for: the files
+/// What a command depends on besides what its own programs accessed: the files
 /// of the precompiled header that it used.
 #[derive(Debug, Clone)]
 pub struct ReadBefore {

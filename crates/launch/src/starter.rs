@@ -37,7 +37,7 @@ type Key = (ToolchainId, PathBuf, u64);
 struct ForkServers(Mutex<HashMap<Key, ServedProgram>>);
 
 impl ForkServers {
-    /// Has a server run a program; `None` where there is none that does.
+    /// Runs a program by a server; `None` if no server runs this one.
     fn run(
         &self,
         (toolchain, times_touched): (ToolchainId, u64),

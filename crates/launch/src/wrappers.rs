@@ -1,4 +1,4 @@
-//! What stands in front of compilers.
+//! Wrappers: scripts and programs in front of compilers.
 //!
 //! A driver is asked once for all commands that differ in macros and source
 //! alone. That says enough where nothing but a compiler and what is known to

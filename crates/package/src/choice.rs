@@ -43,7 +43,7 @@ impl Offered<'_> {
     }
 
     /// What to give the package manager for each device: one package, from a
-    /// directory with what it depends on there; nothing where there is none.
+    /// directory with what it depends on there; nothing if there is no package for it.
     /// `devices` has the names of packages for each, the preferred first.
     ///
     /// # Errors
@@ -65,8 +65,8 @@ impl Offered<'_> {
     }
 }
 
-/// For each device, the first of its packages that there is; `None` where
-/// there is none. `devices` has the names for each, the preferred first.
+/// For each device, the first of its packages that exists; `None` if none
+/// does. `devices` has the names for each, the preferred first.
 ///
 /// One package serves a device: MIOpen opens one kdb for it, so a second would
 /// take up space, and could keep it from a larger one. Each name is asked for

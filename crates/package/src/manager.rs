@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gfxpack_process::{SystemTool, SystemToolError};
 
-/// A package manager, and how it is asked and told.
+/// A package manager, and how it is asked for packages and installs them.
 #[derive(Debug, Clone, Copy)]
 pub struct PackageManager {
     /// What installs.
@@ -17,8 +17,8 @@ pub struct PackageManager {
     /// What knows whether there is a package of a name.
     asker: SystemTool,
     ask: &'static [&'static str],
-    /// Whether an answer says that there is none: its exit code, and its
-    /// standard error.
+    /// Whether an exit code and an output on standard error say that there is no
+    /// such package.
     has_none: fn(Option<i32>, &str) -> bool,
     /// Which words of the installer's the asker takes too, those with a value of
     /// their own among them; all of them where none are named.

@@ -31,8 +31,8 @@ pub struct Verifier<'a> {
     pub keyring: Option<&'a Keyring>,
     /// Looks into what packages hold.
     pub inspector: &'a mut dyn Inspector,
-    /// Is told of each package, index and list in turn, and of each that could
-    /// not be verified: the others are all the same.
+    /// Called for each package, index and list in turn, and for each that could
+    /// not be verified; the others are verified all the same.
     pub report: &'a mut dyn FnMut(Result<Verified, VerifyError>),
 }
 

@@ -1,5 +1,6 @@
-//! What a compiler is told for one kernel: the options MIOpen adds after the
-//! key was formed, and what makes the bytes independent of where they are made.
+//! A compiler's arguments for one kernel: the options that MIOpen adds after the
+//! key was formed, and those that make the bytes independent of the place of the
+//! build.
 
 use std::collections::HashMap;
 
@@ -141,7 +142,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// Checks options that a person wrote as [`parse`] does, and that they name no
-/// processor: it would stand in the key, and not count.
+/// processor: it would be in the key, but have no effect.
 ///
 /// # Errors
 /// As [`parse`].
@@ -185,8 +186,8 @@ pub fn compile_target(language: Language, id: &TargetId) -> TargetId {
     }
 }
 
-/// Processors for which composable-kernel sources are told that buffer atomic
-/// add returns a float.
+/// Processors for which a macro says to composable-kernel sources that buffer
+/// atomic add returns a float.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `support_amd_buffer_atomic_fadd`.
 fn atomic_fadd_returns(processor: &str) -> bool {

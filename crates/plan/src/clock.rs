@@ -1,5 +1,5 @@
-//! What kernels are told that ask for the time while they are compiled: the
-//! same moment whenever that is.
+//! The time for kernels that ask for it while they are compiled: always the same
+//! moment.
 
 use gfxpack_model::Language;
 use gfxpack_model::args::Args;

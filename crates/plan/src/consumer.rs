@@ -1,5 +1,5 @@
-//! Who looks kernels up: what file names and packages need to know of them stands in one table, a row
-//! for each.
+//! Who looks kernels up: MIOpen, rocFFT, and programs with the runtime crate. What file names and packages need
+//! to know about each is a row of one table.
 
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_model::{InstallLayout, KernelFileFormat};

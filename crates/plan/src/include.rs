@@ -1,4 +1,4 @@
-//! Which files a kernel source asks for, told by its text alone.
+//! Which files a kernel source includes, judged by its text alone.
 
 use gfxpack_model::Language;
 

@@ -47,7 +47,7 @@ pub struct KeyList {
 
 /// The keys of a JSON Lines list: one object with `kernel_name` and
 /// `kernel_args` a line, taken byte for byte, and what [`KeyRecord`] knows
-/// besides; empty lines are passed over.
+/// besides; empty lines are skipped.
 ///
 /// # Errors
 /// [`InputError`] with the line that is no such object or repeats a key, or

@@ -1,4 +1,4 @@
-//! Everything gfxpack decides before it touches anything: what a compiler is told,
+//! Everything gfxpack decides before it touches anything: compilers' arguments,
 //! which jobs and files of kernels there are, what a package contains, all as values.
 //!
 //! This crate knows no file system, no process, no environment, no clock and

@@ -112,8 +112,8 @@ pub enum Value {
 pub struct TargetFilter(Vec<String>);
 
 impl TargetFilter {
-    /// Whether the processor passes: no `!` pattern matches, and some other
-    /// pattern does or there is none.
+    /// Whether the processor passes: no `!` pattern matches, and another pattern
+    /// does or there is no other.
     #[must_use]
     pub fn matches(&self, processor: &str) -> bool {
         let (excluding, including): (Vec<_>, Vec<_>) =

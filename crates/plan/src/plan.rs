@@ -87,7 +87,7 @@ pub(crate) fn source_digests(sources: &[Source]) -> Vec<Digest> {
 /// What the plan needs to know of a compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanToolchain {
-    /// The compiler in words: `hipcc 5.2.21153, clang 15.0.6`.
+    /// The compiler's name and version: `hipcc 5.2.21153, clang 15.0.6`.
     pub identity: String,
     /// Digest of the whole closure: programs, their libraries, device
     /// libraries, headers. It decides HIP's objects.
@@ -187,8 +187,8 @@ pub struct TargetRequest {
 }
 
 /// Makes the plan. The same input gives the same plan, whatever the order of
-/// keys; jobs that agree in everything are one job. The clock is what kernels
-/// are told that ask for the time.
+/// keys; jobs that agree in everything are one job. The clock gives the time
+/// to kernels that ask for it.
 ///
 /// # Errors
 /// [`InputError`] where a key's options can't be given to a compiler.

@@ -100,9 +100,9 @@ pub fn is_no_such_path(error: &io::Error) -> bool {
     )
 }
 
-/// Whether nothing can be at the path: a name that is too long for the file
-/// system is none that something there has. A compiler may be told otherwise of
-/// such a name than of one that is not taken.
+/// Whether nothing can be at the path: nothing has a name that is too long for
+/// the file system. A compiler may get another error for such a name than for one
+/// that is not taken.
 #[must_use]
 pub fn is_not_found(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};

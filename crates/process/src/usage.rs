@@ -48,7 +48,7 @@ impl PeakWatch {
         self.seen = self.seen.max(peak_of(&self.status_file).unwrap_or(0));
     }
 
-    /// The peak, given what the kernel told at the end.
+    /// The peak, given what the kernel reported at the end.
     pub(crate) fn peak(&self, told: u64) -> u64 {
         // Between the look and the start another thread may have added a page
         // or two to the parent.

@@ -49,8 +49,8 @@ impl WorkDir {
 }
 
 /// The file by which a directory is locked, which is made if need be: a build may
-/// have been killed between making the two. It is open to be written, without
-/// which NFS locks no file for one alone; a link that somebody put there is none.
+/// have been killed between making the two. It is opened for writing, which NFS needs for
+/// exclusive locks. A link that somebody put there is an error.
 fn lock_file(dir: &Path) -> io::Result<File> {
     let no_link = OFlags::NOFOLLOW.bits().cast_signed();
     File::options()

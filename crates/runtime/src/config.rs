@@ -66,7 +66,7 @@ pub struct Config {
     pub places: Places,
     /// Bounds.
     pub limits: Limits,
-    /// Who is told of warnings.
+    /// Where warnings go.
     pub warnings: WarningSink,
     /// MIOPEN_LOG_LEVEL: at 1 to 3, no warning is given.
     pub log_level: LogLevel,

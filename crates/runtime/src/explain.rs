@@ -42,8 +42,8 @@ pub struct Elsewhere {
 }
 
 /// The kdbs beside those asked that hold the very key in code that runs on the
-/// device: for other compute units or of another version. Sorted by path; what
-/// can't be read is passed over.
+/// device: for other compute units or of another version. Sorted by path; files
+/// that can't be read are skipped.
 #[must_use]
 pub fn elsewhere(
     key: &KernelKey,

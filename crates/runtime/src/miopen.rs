@@ -1,4 +1,4 @@
-//! What MIOpen itself would answer, told from the files that the runtime
+//! What MIOpen itself would answer, judged by the files that the runtime
 //! knows. The two differ: the runtime asks every kdb that fits the device.
 
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ pub enum MiopenOutcome {
     Compiles,
     /// It ends the call with an error, since a file is damaged.
     Fails,
-    /// That can't be told from here: a file that MIOpen may be able to use.
+    /// Not known: it has a file that MIOpen may be able to use.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! Warnings: their texts, each once per file, and who is told.
+//! Warnings: their texts, each once per file, and where they go.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -55,7 +55,7 @@ pub struct Warning {
     pub text: String,
 }
 
-/// Who is told of warnings.
+/// Where warnings go.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum WarningSink {
@@ -91,13 +91,13 @@ pub(crate) struct Warnings {
     told: Mutex<Told>,
 }
 
-/// Files, and whether it was their absence that was told.
+/// Files of which there was a warning, and whether it was about their absence.
 type Told = BTreeSet<(bool, PathBuf)>;
 
-/// What the whole process was told on standard error and through `tracing`.
+/// The warnings of the whole process on standard error and through `tracing`.
 static TOLD: PerProcess<Mutex<Told>> = PerProcess::new();
 
-/// What a child of this process was told by it.
+/// The warnings that a child has from its parent process.
 fn inherited(told: &Mutex<Told>) -> Mutex<Told> {
     // In the middle of a change, by a thread that the child does not have.
     Mutex::new(told.try_lock().map(|told| told.clone()).unwrap_or_default())

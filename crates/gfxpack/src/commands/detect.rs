@@ -51,7 +51,7 @@ pub(super) fn no_gpu() -> Error {
 /// This machine's GPUs, as the command line and the environment have it.
 ///
 /// # Errors
-/// Where the sysfs that was named is none.
+/// If the directory that was named as sysfs does not exist.
 pub(super) fn detect(hardware: &Hardware, environment: &Environment) -> Result<Detection> {
     // A container may have none of its own.
     if hardware.sysfs != Path::new(SYSFS) && !hardware.sysfs.is_dir() {

@@ -1,5 +1,5 @@
-//! `explain`: why a kernel is not found, told by the files that are asked and
-//! the keys that come nearest.
+//! `explain`: why a kernel is not found, with the files that are searched and the
+//! nearest keys.
 
 use gfxpack_pipeline::lookup_answers::{Answers, FileAnswer};
 use gfxpack_pipeline::text::{elided, key_in_words};
@@ -59,7 +59,7 @@ fn print_file(answer: &FileAnswer, output: &Output) {
     }
 }
 
-/// What can be told from the key alone.
+/// Advice that follows from the key alone.
 fn print_advice(key: &KernelKey, target: &Target, output: &Output) {
     let Some(advice) = advice(key, target) else { return };
     message!(output, "advice", { "message": advice });

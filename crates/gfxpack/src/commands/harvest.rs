@@ -124,7 +124,7 @@ fn commands(args: &HarvestCommands, context: &Context) -> Result {
     Ok(())
 }
 
-/// The commands of all inputs, each told to machines.
+/// The commands of all inputs, each also written as a message.
 ///
 /// # Errors
 /// Where an input can't be read, or there is no command.

@@ -119,7 +119,7 @@ pub(super) fn places(asked: &Asked, environment: &Environment, output: &Output) 
     Ok(places)
 }
 
-/// The usual places, with what is to be known about them told.
+/// The usual places; prints notes about them.
 pub(super) fn usual_places(
     version: &MiopenVersion,
     environment: &Environment,

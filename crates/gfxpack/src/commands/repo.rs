@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Repo, context: &Context) -> Result {
     Ok(())
 }
 
-/// What is said of a file that is called a package and is none.
+/// The warning about a file that has a package's name but is not one.
 pub(super) fn left_out(path: &Path) -> String {
     format!("`{}` is left out: it can't be read as a package", path.display())
 }

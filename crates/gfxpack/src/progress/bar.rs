@@ -19,7 +19,7 @@ pub(crate) struct Bar {
     lines: Mutex<Lines>,
 }
 
-/// What a log is told.
+/// Progress as lines, for logs.
 struct Lines {
     said: Instant,
     done: u64,

@@ -27,7 +27,7 @@ pub(crate) struct Reporter {
 /// A build that runs.
 struct Build {
     count: BuildCount,
-    /// For people, unless only machines are told.
+    /// For people; `None` if only messages are written.
     view: Option<Box<dyn BuildView>>,
 }
 

@@ -23,7 +23,7 @@ pub(crate) trait BuildView: Send {
     fn finish(&mut self, count: &BuildCount);
 }
 
-/// What people are told when a build is done or given up.
+/// Prints what people read when a build is done or given up.
 pub(super) fn say_at_the_end(output: &Output, failures: &FailureTexts, count: &BuildCount) {
     for line in failures.rest() {
         output.stderr(&line);

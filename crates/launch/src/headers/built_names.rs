@@ -1,5 +1,5 @@
-//! Names that a header's macros build with `##`: they do not stand in its
-//! text, yet a command's macro of such a name changes what the header says.
+//! Names that a header's macros build with `##`: they are not in its text, but a
+//! command's macro of such a name changes what the header says.
 //!
 //! The header is preprocessed with macros of the names in question, each of
 //! which shows wherever it is expanded.

@@ -11,8 +11,8 @@ pub(crate) fn exposed_names(bytes: &[u8], found: &mut dyn FnMut(&str)) {
     joined.iter().flat_map(|text| words(text)).for_each(found);
 }
 
-/// A text with every line joined that some compiler, told to know trigraphs
-/// or not, may join.
+/// A text with every line joined that a compiler may join, with trigraphs or
+/// without.
 fn joined(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     let text = text.replace("\r\n", "\n").replace("??/", "\\");

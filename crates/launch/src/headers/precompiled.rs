@@ -20,11 +20,12 @@ pub(crate) struct PrecompiledHeader {
     pub(crate) file: PathBuf,
     /// Every file that it was made of.
     pub(crate) files: Arc<BTreeSet<PathBuf>>,
-    /// What its compiler was told of files that no digest covers.
+    /// The results of its compiler's accesses to files that no digest covers.
     pub(crate) kept: Arc<KeptAnswers>,
     /// Every name in its headers that a macro could change.
     pub(super) identifiers: HashSet<String>,
-    /// Names that do not stand in its headers: whether these build them.
+    /// For names that are not in the text of its headers: whether the headers
+    /// build them with `##`.
     pub(super) built: BTreeMap<String, bool>,
     /// The headers that were looked for, found or not: as they are named in a
     /// directory of headers.

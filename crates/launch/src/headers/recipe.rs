@@ -38,7 +38,7 @@ pub(crate) struct HeaderRecord {
     files: BTreeSet<PathBuf>,
     answers: Answers,
     names: BTreeSet<PathBuf>,
-    /// What was found out about names that do not stand in them.
+    /// For names that are not in their text: whether they build them.
     built: BTreeMap<String, bool>,
 }
 
@@ -224,8 +224,8 @@ impl Recipe {
     }
 
     /// Takes what was made in the scratch directory to its place, where no build
-    /// finds it before its record is written; `None` where it can't stand for its
-    /// headers, or it is not known what it rests on.
+    /// finds it before its record is written; `None` if it can't replace its headers,
+    /// or what it depends on is not known.
     pub(crate) fn keep(
         &self,
         scratch: &Path,

@@ -78,8 +78,8 @@ pub(super) fn show(
 /// Goes through an archive's files and the links to them. `see` gets the path
 /// as it stands there, without a leading `./`.
 ///
-/// Whoever unpacks an archive, as root perhaps, must get files below where
-/// they are, with the rights of files; so all else is told.
+/// Whoever unpacks an archive, perhaps as root, must get nothing but files below
+/// the current directory, with the rights of files; all else is a finding.
 pub(super) fn files(
     what: &str,
     root: Root,
@@ -145,7 +145,7 @@ pub(super) fn files(
 }
 
 /// The path of an entry, below where the archive is unpacked. Reports one that
-/// leads elsewhere, or that stands in a header that others cannot read.
+/// leads elsewhere, or that is in a header that other programs cannot read.
 fn checked_path<R: Read>(
     what: &str,
     entry: &::tar::Entry<'_, R>,

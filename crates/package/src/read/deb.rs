@@ -12,7 +12,7 @@ use super::outcome::{About, Outcome, Stop, damaged};
 use super::readers::Hashed;
 use crate::output::hex;
 
-/// Control data are small, unpacked too; what is larger is none.
+/// Control data are small, unpacked too; larger ones are damaged.
 const CONTROL_MAX: u64 = 64 << 20;
 
 /// The format's version is four bytes; more lines may follow.

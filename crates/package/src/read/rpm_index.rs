@@ -68,7 +68,7 @@ impl<'a> Index<'a> {
     /// then no larger than the data.
     ///
     /// # Errors
-    /// The first rule that is broken, in words.
+    /// The first rule that is broken, as text.
     ///
     /// Source: rpm 4.18, lib/header.c, `hdrblobInit`.
     pub(super) fn read(role: Role, index: &[u8], data: &'a [u8]) -> Result<Self, String> {

@@ -82,7 +82,7 @@ fn dep5(spdx: &str) -> String {
     }
 }
 
-/// The parts between operators that stand in no parentheses.
+/// The parts between operators that are outside of parentheses.
 fn split<'a>(text: &'a str, operator: &str) -> Vec<&'a str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0_i32, 0);
     for (at, letter) in text.char_indices() {

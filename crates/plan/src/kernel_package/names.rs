@@ -32,8 +32,8 @@ fn bounded(kind: RelationKind, name: &str, operator: &str, version: &str) -> Rel
     Relation { kind, name: name.to_owned(), version }
 }
 
-/// Relations of a kdb's package: which packages it is for, and for which of
-/// AMD's it stands in.
+/// Relations of a kdb's package: which packages it is for, and which of AMD's it
+/// replaces.
 ///
 /// A package of AMD's that owns the same file can't be installed beside this
 /// one. Whichever of the two is installed later takes the other's place: by

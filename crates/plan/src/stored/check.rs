@@ -54,8 +54,8 @@ fn is_plain(path: &str) -> bool {
     relative_path::join("", path).as_deref() == Some(path)
 }
 
-/// Whether a source stays below where it is laid out, and its paths are none
-/// that compilers take for anything else.
+/// Whether a source stays below the directory that it is laid out in, and
+/// compilers take its paths for nothing else.
 fn is_sound(source: &Source) -> bool {
     let Source { main, include_dirs, files, .. } = source;
     let is_below = |path: &str| is_plain(path) && !path.is_empty();

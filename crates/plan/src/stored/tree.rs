@@ -37,9 +37,9 @@ pub enum TreeKind {
     Directory,
     /// The same, where a name with small letters for capitals is the same name.
     IgnoresCase,
-    /// A directory of which not all names are told.
+    /// A directory of which not all names are listed.
     Partial,
-    /// A link to a directory above it, by whose number it is told there.
+    /// A link to a directory above it, which is found by its number.
     Above,
     /// A file with the SHA-256 of its content, which comes with the plan.
     File(Digest),
@@ -84,7 +84,7 @@ impl TreeKind {
 }
 
 impl<'a> Told<'a> {
-    /// What is there, if that is told.
+    /// What is there, if the tree lists it.
     #[must_use]
     pub fn entry(self) -> Option<&'a TreeEntry> {
         match self {
@@ -95,7 +95,7 @@ impl<'a> Told<'a> {
 }
 
 impl Tree {
-    /// What is told of a relative path without `..`.
+    /// What the tree says about a relative path without `..`.
     #[must_use]
     pub fn find(&self, path: &Path) -> Told<'_> {
         let Some(mut entry) = self.entries.get("") else { return Told::Unknown };
@@ -134,7 +134,7 @@ impl Tree {
         Told::Found(entry)
     }
 
-    /// Whether a path is told that differs in small letters and capitals alone.
+    /// Whether a path is listed that differs only in upper and lower case.
     fn has_alike(&self, path: &str) -> bool {
         self.entries.keys().any(|key| key.eq_ignore_ascii_case(path))
     }

@@ -23,8 +23,7 @@ static FORK_SERVER: Library = Library::new(
     include_bytes!(concat!(env!("OUT_DIR"), "/fork-server.so")),
 );
 
-/// The library, for compilers elsewhere; none where there is none for this
-/// system.
+/// The library, for compilers elsewhere; `None` if there is none for this system.
 #[must_use]
 pub fn bytes() -> Option<&'static [u8]> {
     Some(PRELOADED.bytes).filter(|bytes| !bytes.is_empty())

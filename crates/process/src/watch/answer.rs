@@ -1,4 +1,4 @@
-//! What a compiler was told of one path.
+//! The result of a compiler's access to one path.
 
 use std::path::PathBuf;
 

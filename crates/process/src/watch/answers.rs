@@ -1,4 +1,5 @@
-//! What a run was told of paths, in a form in which it can be asked again.
+//! The results of a run's file accesses, in a form in which they can be checked
+//! again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::answer::Answer;
 use super::{Looks, path_text};
 
-/// Answers as they are kept: many runs may rest on the same.
+/// Results of file accesses as they are kept: many runs may depend on the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptAnswers {
     /// What the text is kept by.
@@ -19,7 +20,7 @@ pub struct KeptAnswers {
     pub text: Vec<u8>,
 }
 
-/// What a run was told of several paths: sorted, each answer once.
+/// The results of a run's accesses to several paths: sorted, each once.
 ///
 /// Paths that are relative lie below a directory that whoever asks knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

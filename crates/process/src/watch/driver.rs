@@ -1,5 +1,5 @@
-//! What the output of a driver or a script rests on: whatever it and all that
-//! it starts were told of files, and the programs themselves.
+//! What the output of a driver or a script depends on: the file accesses of all
+//! its processes, and the programs themselves.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -36,8 +36,8 @@ pub fn driver_places(stage: PathBuf, scratch: &Path) -> Places {
 }
 
 /// Judges the record of a driver or script that `program` was started as, in
-/// the directory `scratch`, after `since`. The recorder must have been told to
-/// tell all.
+/// the directory `scratch`, after `since`. The recorder must have recorded all
+/// processes ([`RecorderOptions::all`](super::RecorderOptions::all)).
 ///
 /// What the loader of a program looked for is not in a record; the libraries
 /// that it found are among the answers.
@@ -58,7 +58,7 @@ pub fn settle_driver(
 impl Settled {
     /// Adds the programs of a record, the interpreters of those that are
     /// scripts, their libraries, and who may execute what was asked for: all
-    /// that `counts`. The recorder must have been told to tell all.
+    /// that `counts`. The recorder must have recorded all processes.
     pub fn add_programs(
         &mut self,
         record: &Record,

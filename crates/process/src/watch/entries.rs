@@ -215,7 +215,7 @@ struct Turn {
 
 #[derive(Default)]
 struct Reader {
-    /// Whether what drivers ask is told.
+    /// Whether drivers' accesses are recorded.
     all: bool,
     processes: Vec<Process>,
     asks: Vec<Ask>,
@@ -349,7 +349,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether what a process asks of files is told.
+    /// Whether a process's file accesses are recorded.
     fn tells(&self, process: usize) -> bool {
         self.all || self.processes[process].class != Class::Other
     }
@@ -433,8 +433,8 @@ impl Reader {
 }
 
 impl Reader {
-    /// A shell that did not announce itself. Its number is not told, so its
-    /// arguments must be those of one that is nobody else's.
+    /// A shell that did not announce itself. Its process number is not known, so it
+    /// is found by its arguments.
     ///
     /// Source: glibc, `sysdeps/posix/system.c` and `libio/iopopen.c`: `sh -c
     /// LINE`, since 2.38 `sh -c -- LINE`.

@@ -25,8 +25,8 @@ pub(super) const PROC: &str = "/proc";
 /// Source: Linux, `include/linux/namei.h`, `MAXSYMLINKS`.
 const MAX_LINKS: usize = 40;
 
-/// What the file system says of paths. Each path is asked once, and again
-/// where somebody was told otherwise.
+/// What the file system says about paths. Each path is looked at once, and again
+/// if a compiler got another result.
 #[derive(Debug)]
 pub struct Looks<'a> {
     digests: &'a FileDigests,
@@ -186,7 +186,7 @@ impl<'a> Looks<'a> {
         dir_leads || may_lead() && leads_to_proc(path, MAX_LINKS)
     }
 
-    /// Which file it is: device and inode; `None` for what is none.
+    /// Which file it is: device and inode; `None` if it is not a regular file.
     pub(super) fn place(&self, path: &Path) -> Option<(u64, u64)> {
         let mut known = self.lock();
         let look = known.paths.entry(path.to_owned()).or_insert_with(|| Look::at(path));

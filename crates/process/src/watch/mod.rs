@@ -3,7 +3,8 @@
 //!
 //! Whoever watches makes a [`Recorder`], gives its [`environment`] to the
 //! program, and reads the [`Record`] when the program and all that it started
-//! have ended. What can't be told surely is no record but an [`Unwatched`].
+//! have ended. If accesses may be missing, there is an [`Unwatched`] in place of the
+//! record.
 //!
 //! [`environment`]: Recorder::environment
 
@@ -52,8 +53,8 @@ const LEAST_LIMIT: u64 = 1 << 20;
 /// What is wanted of a record, and what its run may do.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecorderOptions<'a> {
-    /// Whether drivers and scripts tell what they ask of files: what their
-    /// answer rests on.
+    /// Whether the accesses of drivers and scripts are recorded too, on which
+    /// their output depends.
     pub all: bool,
     /// The files and directories that any process of the run may write; `None`
     /// for whatever it can. What is tried elsewhere fails with `EACCES`, and is

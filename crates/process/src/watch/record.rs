@@ -25,8 +25,8 @@ pub enum Unwatched {
          equal bytes: raise it to build what can be kept"
     )]
     ShortHeap,
-    /// A path or a command line could not be told.
-    #[error("a path could not be told")]
+    /// A path or a command line could not be recorded.
+    #[error("a path could not be recorded")]
     Unnamed,
     /// A call was under way when its process ended.
     #[error("{0} calls were cut short")]

@@ -9,10 +9,10 @@ use super::looks::PROC;
 use super::{Answer, Ask, Class, FileState, Judgement, Looks, Places, Query, Record, What};
 use crate::Timestamp;
 
-/// What a run rests on besides its own sources and the toolchain.
+/// What a run depends on besides its own sources and the toolchain.
 #[derive(Debug, Default)]
 pub struct Settled {
-    /// What it was told of absolute paths.
+    /// The results of its accesses to absolute paths.
     pub answers: BTreeSet<(PathBuf, Answer)>,
     /// What it looked for in the directory of its sources, as seen from
     /// there.
@@ -118,7 +118,7 @@ impl Settled {
         asked.absent |= !found;
     }
 
-    /// Somebody was told that a path is no link.
+    /// Notes an access that found a path not to be a link.
     fn no_link(&mut self, path: &Path, looks: &Looks<'_>) {
         match looks.answer(path, Query::Link) {
             Some(answer @ Answer::NoLink) => drop(self.answers.insert((path.to_owned(), answer))),

@@ -54,7 +54,7 @@ pub struct Device {
     pub compute_units: Option<u32>,
     /// Where the two above come from.
     pub source: Source,
-    /// What people call it, where that is told.
+    /// Its product name, if it is known.
     pub name: Option<String>,
     /// Its place on the PCI bus, as `0000:03:00.0`.
     pub pci: Option<String>,

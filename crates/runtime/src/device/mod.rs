@@ -20,7 +20,7 @@ use overrides::{Driver, Overrides};
 
 /// Finds the GPUs. The first of HIP, KFD and PCI that knows any decides.
 ///
-/// That there is none, or no way to find out, is an answer with notes and no
+/// Without a GPU, or a way to find out, the result has notes; that is not an
 /// error. Loading the HIP runtime runs its code in this process; it stays
 /// loaded.
 #[must_use]

@@ -22,8 +22,8 @@ impl Hip {
     /// current device: `hipModuleLoadData`.
     ///
     /// # Errors
-    /// [`HipError::CodeObject`] where the bytes are none or are cut short;
-    /// HIP is told no length and reads what the headers say.
+    /// [`HipError::CodeObject`] if the bytes are not a code object or are cut short;
+    /// HIP gets no length and reads what the headers say.
     /// [`HipError::Call`] where HIP refuses them.
     pub fn load_module(&self, code_object: &[u8]) -> Result<Module, HipError> {
         match code_object::targets(code_object) {

@@ -109,8 +109,8 @@ impl Hip {
         }
     }
 
-    /// The devices by number, or for each why it can't be told what it is.
-    /// That there is none is an empty list.
+    /// The devices by number, or for each why it is not known what it is. The list
+    /// is empty without a device.
     ///
     /// # Errors
     /// [`HipError::Call`] and [`HipError::Nonsense`] where the devices can't

@@ -23,8 +23,8 @@ use crate::wait_budget::WaitBudget;
 const LIVE_PAUSE: Duration = Duration::from_millis(5);
 
 impl UserFile {
-    /// Stores a code object. A damaged file is quarantined, which `moved_aside` is
-    /// told, and a new one started.
+    /// Stores a code object. A damaged file is quarantined, `moved_aside` is called,
+    /// and a new file is started.
     ///
     /// # Errors
     /// [`StoreError`]; the file is as it was.
