@@ -266,7 +266,7 @@ fn what_may_not_be_read_is_not_served_though_another_user_read_it() {
     let include = format!("#include \"{}\"\n", header.display());
     project.write("k.cl", &(include + "__kernel void k(__global int *x) { *x = X; }\n"));
     project.write_manifest("k.cl", std::iter::empty());
-    fs::set_permissions(&header, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&header, fs::Permissions::from_mode(0o0)).unwrap();
     if fs::read(&header).is_err() {
         eprintln!("skipped: this user may not read everything");
         return;
