@@ -30,7 +30,7 @@ pub struct ReadOptions {
     /// Largest code object that is accepted, in bytes.
     pub max_object_bytes: u64,
     /// Whether a file in WAL mode is read where it has no log beside it: a
-    /// user's kdb that nobody has open, as MIOpen leaves it.
+    /// user's kdb that no program is using, as MIOpen leaves it.
     pub wal: bool,
 }
 

@@ -29,7 +29,7 @@ pub struct Share {
 }
 
 impl Present {
-    /// Reads the keys of kdbs, and of users' kdbs that nobody has open.
+    /// Reads the keys of kdbs, and of users' kdbs that no program is using.
     pub(crate) fn read(files: &[PathBuf], max_object_bytes: u64) -> Result<Self> {
         let read = |path: &PathBuf| -> Result<_> {
             let mut options = ReadOptions::default();

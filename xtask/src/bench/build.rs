@@ -80,7 +80,7 @@ impl Build {
         let jobs = ground.stage(sh)?;
         let mut ways = ways();
         ways.retain(|way| self.only.is_empty() || self.only.iter().any(|text| named(way, text)));
-        ensure!(!ways.is_empty(), "no way is of that name");
+        ensure!(!ways.is_empty(), "--only names no measurement");
         for round in 1..=self.rounds {
             for Way { way, run } in &mut ways {
                 let sample = ground.measure(sh, run)?;

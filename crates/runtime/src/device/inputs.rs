@@ -40,7 +40,7 @@ pub struct Inputs {
     pub hsa_xnack: Option<String>,
     /// Which HIP runtime library is asked.
     pub hip: HipLibrary,
-    /// Where sysfs is: `/sys`, or a copy of another machine's.
+    /// Root of sysfs: `/sys`, or a copy from another machine.
     pub sysfs: PathBuf,
 }
 
