@@ -60,7 +60,7 @@ impl<'a> Driver<'a> {
     ///
     /// # Errors
     /// [`AskError::Cancelled`] where `cancelled` says so meanwhile,
-    /// [`ProbeError::Scratch`] where files can't be written.
+    /// [`AskError::Probe`] where files can't be written.
     pub(crate) fn run(&self, line: &str, cancelled: &dyn Fn() -> bool) -> Result<Answer, AskError> {
         let answer = self.run_once(line, cancelled)?;
         let Some((other, mark)) = other_name(line).filter(|_| answer.keys.is_empty()) else {

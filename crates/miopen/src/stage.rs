@@ -60,7 +60,7 @@ impl Staged {
     /// builds that read SQLite look for.
     ///
     /// # Errors
-    /// [`AskError::Database`] or [`ProbeError::Scratch`].
+    /// [`AskError::Database`] or [`AskError::Probe`].
     pub(crate) fn lay_out(
         from: &Path,
         target: &Target,
@@ -145,7 +145,7 @@ impl Staged {
 /// Makes a directory of links to all files of another one, and to these.
 ///
 /// # Errors
-/// [`ProbeError::Scratch`] or [`AskError::Database`].
+/// [`AskError::Probe`] or [`AskError::Database`].
 pub(crate) fn link_together(
     from: Option<&Path>,
     files: &[PathBuf],
