@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use gfxpack_compile::{About, ObjectStore, RestsOn};
+use gfxpack_compile::{ObjectPurpose, ObjectStore, RestsOn};
 use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let object = fs::read(object)?;
     let store = ObjectStore::open(Path::new(out))?;
     let text = fs::read_to_string(Path::new(plan).join("jobs.jsonl"))?;
-    let about = About {
+    let about = ObjectPurpose {
         key: KernelKey { kernel_name: "stand-in.s.o".into(), kernel_args: " -mcpu=gfx906".into() },
         target_id: "gfx906".parse()?,
         arguments: Args::default(),

@@ -13,7 +13,7 @@ use gfxpack_toolchain::Toolchain;
 
 use crate::context::command_of;
 use crate::source::SourceSet;
-use crate::store::{COMMANDS, Now, ObjectStore};
+use crate::store::{COMMANDS, ObjectStore, ValidityCheck};
 
 /// What names a directory without links in what is kept.
 pub(crate) fn name_of(dir: &Path) -> Digest {
@@ -57,10 +57,10 @@ impl<'a> Current<'a> {
 
     /// What is asked for one job of the plan.
     #[must_use]
-    pub fn for_job<'j>(&'j self, job: &'j Job) -> Now<'j> {
+    pub fn for_job<'j>(&'j self, job: &'j Job) -> ValidityCheck<'j> {
         let source = Some((self.sources, job.source));
         let driver = Some((&self.drivers, command_of(job)));
-        Now { looks: self.looks, source, driver, admitted: Some(&self.admitted) }
+        ValidityCheck { looks: self.looks, source, driver, admitted: Some(&self.admitted) }
     }
 
     pub(crate) fn looks(&self) -> &'a Looks<'a> {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::current::{Current, name_of};
 use crate::history::{self, History, HistoryRecord};
 use crate::job::Failure;
-use crate::store::{About, Now, ObjectInfo, ObjectStore};
+use crate::store::{ObjectInfo, ObjectPurpose, ObjectStore, ValidityCheck};
 
 /// Earlier keys of the same kernel that are looked at for the nearest one.
 const CANDIDATES: usize = 1000;
@@ -22,7 +22,7 @@ const CANDIDATES: usize = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum What {
+pub enum ChangedPart {
     /// gfxpack itself.
     Gfxpack,
     /// A program of the toolchain, or a library that it loads.
@@ -45,7 +45,7 @@ pub enum What {
     Argument,
 }
 
-impl fmt::Display for What {
+impl fmt::Display for ChangedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Gfxpack => "gfxpack",
@@ -64,7 +64,7 @@ impl fmt::Display for What {
 
 /// How it differs from before.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
+pub enum ChangeKind {
     /// It was not there.
     Added,
     /// It is no longer there.
@@ -77,15 +77,15 @@ pub enum How {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Change {
     /// What it is about.
-    pub what: What,
+    pub what: ChangedPart,
     /// Which one.
     pub name: String,
     /// How it differs.
-    pub how: How,
+    pub how: ChangeKind,
 }
 
 impl Change {
-    fn new(what: What, name: impl Into<String>, how: How) -> Self {
+    fn new(what: ChangedPart, name: impl Into<String>, how: ChangeKind) -> Self {
         Self { what, name: name.into(), how }
     }
 }
@@ -94,10 +94,10 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} `{}` ", self.what, self.name)?;
         match &self.how {
-            How::Added => f.write_str("was added"),
-            How::Removed => f.write_str("was removed"),
-            How::Changed(None) => f.write_str("changed"),
-            How::Changed(Some((from, to))) => write!(f, "changed from `{from}` to `{to}`"),
+            ChangeKind::Added => f.write_str("was added"),
+            ChangeKind::Removed => f.write_str("was removed"),
+            ChangeKind::Changed(None) => f.write_str("changed"),
+            ChangeKind::Changed(Some((from, to))) => write!(f, "changed from `{from}` to `{to}`"),
         }
     }
 }
@@ -125,7 +125,7 @@ pub enum State {
 #[derive(Debug, Clone)]
 pub struct Explanation {
     /// The toolchain's files.
-    pub toolchain: Vec<(What, String, Digest)>,
+    pub toolchain: Vec<(ChangedPart, String, Digest)>,
     /// The system's files that the compiler read, if that is known.
     pub system_files: Vec<(String, Digest)>,
     /// What the store has.
@@ -164,7 +164,11 @@ pub fn explain(
             let mut changes: Vec<Change> =
                 all.filter_map(|(path, then)| change(path, then, asked)).collect();
             if info.as_ref().is_some_and(|info| !asked.runs(info.commands)) {
-                changes.push(Change::new(What::Driver, "what it would run", How::Changed(None)));
+                changes.push(Change::new(
+                    ChangedPart::Driver,
+                    "what it would run",
+                    ChangeKind::Changed(None),
+                ));
             }
             changes.extend(info.iter().flat_map(|info| withdrawn(info, &answers, asked)));
             State::Changed(changes)
@@ -189,24 +193,24 @@ pub fn explain(
 }
 
 /// How a path differs from what a compiler found there.
-fn change(path: &Path, then: &Answer, asked: Now<'_>) -> Option<Change> {
+fn change(path: &Path, then: &Answer, asked: ValidityCheck<'_>) -> Option<Change> {
     let now = match (asked.source, path.is_relative()) {
         (Some((sources, source)), true) => sources.answer(source, path, asked.looks.digests()),
         _ => asked.looks.answer(path, then.query()).unwrap_or(Answer::Other),
     };
     let how = match (then, now) {
         (then, now) if *then == now => return None,
-        (Answer::Absent, _) => How::Added,
-        (_, Answer::Absent) => How::Removed,
-        _ => How::Changed(None),
+        (Answer::Absent, _) => ChangeKind::Added,
+        (_, Answer::Absent) => ChangeKind::Removed,
+        _ => ChangeKind::Changed(None),
     };
-    let what = if path.is_relative() { What::Source } else { What::SystemFile };
+    let what = if path.is_relative() { ChangedPart::Source } else { ChangedPart::SystemFile };
     Some(Change::new(what, path.display().to_string(), how))
 }
 
 /// The directories that a compiler read as the user had admitted them, and that
 /// are admitted no more.
-fn withdrawn(info: &ObjectInfo, answers: &[Answers], asked: Now<'_>) -> Vec<Change> {
+fn withdrawn(info: &ObjectInfo, answers: &[Answers], asked: ValidityCheck<'_>) -> Vec<Change> {
     let read = answers.iter().flat_map(Answers::iter).map(|(path, _)| path);
     let read = read.filter(|path| path.is_absolute()).map(|path| asked.looks.real(path));
     let read: BTreeSet<PathBuf> =
@@ -215,29 +219,29 @@ fn withdrawn(info: &ObjectInfo, answers: &[Answers], asked: Now<'_>) -> Vec<Chan
     let change = |dir: &Digest| {
         let path = read.iter().find(|path| name_of(path) == *dir);
         let name = path.map_or_else(|| dir.to_string(), |path| path.display().to_string());
-        Change::new(What::AllowRead, name, How::Removed)
+        Change::new(ChangedPart::AllowRead, name, ChangeKind::Removed)
     };
     withdrawn.map(change).collect()
 }
 
 /// What stands behind a name of `Toolchain::covered_files`.
-fn group(name: &str) -> What {
+fn group(name: &str) -> ChangedPart {
     match name.split_once('/') {
-        None => What::Compiler,
-        Some((_, file)) if file.ends_with(".bc") => What::DeviceLibrary,
-        Some(_) => What::Header,
+        None => ChangedPart::Compiler,
+        Some((_, file)) if file.ends_with(".bc") => ChangedPart::DeviceLibrary,
+        Some(_) => ChangedPart::Header,
     }
 }
 
 /// Whether a language's objects depend on a file of the toolchain.
 fn decides(name: &str, language: Language) -> bool {
     match group(name) {
-        What::Header => match language {
+        ChangedPart::Header => match language {
             Language::Hip => true,
             Language::OpenclC => !name.starts_with("hip/"),
             Language::Assembly => false,
         },
-        What::DeviceLibrary => language != Language::Assembly,
+        ChangedPart::DeviceLibrary => language != Language::Assembly,
         _ => language == Language::Hip || !name.contains("hip"),
     }
 }
@@ -263,7 +267,8 @@ impl PlannedJob<'_> {
         if record.toolchain != toolchain.digest {
             let mut old = history::toolchain(self.store, record.toolchain);
             old.iter_mut().for_each(|old| old.retain(|(name, _)| decides(name, self.job.language)));
-            let whole = Change::new(What::Compiler, &toolchain.identity, How::Changed(None));
+            let whole =
+                Change::new(ChangedPart::Compiler, &toolchain.identity, ChangeKind::Changed(None));
             changes.extend(files(old, self.toolchain_files, group, whole));
         }
         let source = self.source();
@@ -272,17 +277,17 @@ impl PlannedJob<'_> {
                 source.files.iter().map(|file| (file.path.clone(), file.digest)).collect()
             };
             let old = history::source(self.store, record.source).as_ref().map(pairs);
-            let whole = Change::new(What::Source, &source.main, How::Changed(None));
-            changes.extend(files(old, &pairs(source), |_| What::Source, whole));
+            let whole = Change::new(ChangedPart::Source, &source.main, ChangeKind::Changed(None));
+            changes.extend(files(old, &pairs(source), |_| ChangedPart::Source, whole));
         }
-        if let Some(About { arguments: old, .. }) = self.store.about(record.job) {
+        if let Some(ObjectPurpose { arguments: old, .. }) = self.store.about(record.job) {
             changes.extend(arguments(&old, &self.job.arguments));
         }
         let version = env!("CARGO_PKG_VERSION");
         if changes.is_empty() || self.history.head.gfxpack != version {
             let versions = (self.history.head.gfxpack.clone(), version.to_owned());
-            let how = How::Changed((versions.0 != versions.1).then_some(versions));
-            changes.push(Change::new(What::Gfxpack, "gfxpack", how));
+            let how = ChangeKind::Changed((versions.0 != versions.1).then_some(versions));
+            changes.push(Change::new(ChangedPart::Gfxpack, "gfxpack", how));
         }
         changes.sort();
         changes
@@ -319,7 +324,7 @@ impl PlannedJob<'_> {
 fn files(
     old: Option<Vec<(String, Digest)>>,
     new: &[(String, Digest)],
-    what: impl Fn(&str) -> What,
+    what: impl Fn(&str) -> ChangedPart,
     whole: Change,
 ) -> Vec<Change> {
     let Some(old) = old else { return vec![whole] };
@@ -333,9 +338,9 @@ fn files(
     let changed = by_name.into_iter().filter(|(_, [old, new])| old != new);
     let change = |(name, [old, new]): (&str, [Vec<Digest>; 2])| {
         let how = match (old.is_empty(), new.is_empty()) {
-            (true, _) => How::Added,
-            (_, true) => How::Removed,
-            _ => How::Changed(None),
+            (true, _) => ChangeKind::Added,
+            (_, true) => ChangeKind::Removed,
+            _ => ChangeKind::Changed(None),
         };
         Change::new(what(name), name, how)
     };
@@ -350,21 +355,25 @@ fn arguments(old: &Args, new: &Args) -> Vec<Change> {
     for (&name, &to) in &new_defines {
         let how = match old_defines.get(name) {
             Some(&from) if from == to => continue,
-            Some(&from) => How::Changed(Some((from.to_owned(), to.to_owned()))),
-            None => How::Added,
+            Some(&from) => ChangeKind::Changed(Some((from.to_owned(), to.to_owned()))),
+            None => ChangeKind::Added,
         };
-        changes.push(Change::new(What::Define, name, how));
+        changes.push(Change::new(ChangedPart::Define, name, how));
     }
     let gone = old_defines.keys().filter(|name| !new_defines.contains_key(*name));
-    changes.extend(gone.map(|name| Change::new(What::Define, *name, How::Removed)));
+    changes.extend(gone.map(|name| Change::new(ChangedPart::Define, *name, ChangeKind::Removed)));
     let mut count: BTreeMap<&str, i64> = BTreeMap::new();
     new_others.iter().for_each(|word| *count.entry(word).or_default() += 1);
     old_others.iter().for_each(|word| *count.entry(word).or_default() -= 1);
     changes.extend(count.into_iter().filter(|(_, count)| *count != 0).map(|(word, count)| {
-        Change::new(What::Argument, word, if count > 0 { How::Added } else { How::Removed })
+        Change::new(
+            ChangedPart::Argument,
+            word,
+            if count > 0 { ChangeKind::Added } else { ChangeKind::Removed },
+        )
     }));
     if changes.is_empty() && old != new {
-        changes.push(Change::new(What::Argument, "their order", How::Changed(None)));
+        changes.push(Change::new(ChangedPart::Argument, "their order", ChangeKind::Changed(None)));
     }
     changes
 }
@@ -424,13 +433,20 @@ mod tests {
         let file = |name: &str, text: &str| (name.to_owned(), Digest::of(text.as_bytes()));
         let old = [file("a", "1"), file("b", "1"), file("libc.so", "1"), file("libc.so", "2")];
         let new = [file("b", "2"), file("c", "1"), file("libc.so", "1"), file("libc.so", "2")];
-        let whole = Change::new(What::Compiler, "clang 15", How::Changed(None));
-        let changes = files(Some(old.to_vec()), &new, |_| What::Source, whole.clone());
-        let expected = [("a", How::Removed), ("b", How::Changed(None)), ("c", How::Added)];
-        assert_eq!(changes, expected.map(|(name, how)| Change::new(What::Source, name, how)));
-        assert_eq!(files(None, &new, |_| What::Source, whole.clone()), [whole]);
-        assert_eq!(group("clang-15"), What::Compiler);
-        assert_eq!(group("bitcode/ocml.bc"), What::DeviceLibrary);
-        assert_eq!(group("hip/hip_runtime.h"), What::Header);
+        let whole = Change::new(ChangedPart::Compiler, "clang 15", ChangeKind::Changed(None));
+        let changes = files(Some(old.to_vec()), &new, |_| ChangedPart::Source, whole.clone());
+        let expected = [
+            ("a", ChangeKind::Removed),
+            ("b", ChangeKind::Changed(None)),
+            ("c", ChangeKind::Added),
+        ];
+        assert_eq!(
+            changes,
+            expected.map(|(name, how)| Change::new(ChangedPart::Source, name, how))
+        );
+        assert_eq!(files(None, &new, |_| ChangedPart::Source, whole.clone()), [whole]);
+        assert_eq!(group("clang-15"), ChangedPart::Compiler);
+        assert_eq!(group("bitcode/ocml.bc"), ChangedPart::DeviceLibrary);
+        assert_eq!(group("hip/hip_runtime.h"), ChangedPart::Header);
     }
 }

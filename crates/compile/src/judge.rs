@@ -73,7 +73,7 @@ pub(crate) fn judge(
     let places = places(context, job, stage, place, run, &records);
     let driver = driver_places(stage.dir().to_owned(), &context.looks.real(place.scratch));
     let of_class = |class| if class == Class::Other { &driver } else { &places };
-    let mut asked = Asked::default();
+    let mut asked = FileAccesses::default();
     for record in &records {
         let mut settled = settle(record, of_class, context.looks, since);
         // Nobody knows what it would run, so its object rests on all of it.
@@ -144,7 +144,7 @@ fn admitted(context: &BuildContext<'_>, read: &BTreeSet<(PathBuf, Answer)>) -> V
 
 /// What the records of a run say together.
 #[derive(Default)]
-struct Asked {
+struct FileAccesses {
     system: BTreeSet<(PathBuf, Answer)>,
     sources: BTreeSet<(PathBuf, Answer)>,
     fresh: Fresh,
@@ -155,7 +155,7 @@ struct Asked {
     changed: Option<PathBuf>,
 }
 
-impl Asked {
+impl FileAccesses {
     /// The judgement of a run whose object can't be kept.
     fn without_object(&mut self) -> Option<Judged> {
         let fresh = std::mem::take(&mut self.fresh);

@@ -43,7 +43,7 @@ pub use current::Current;
 pub use error::CompileError;
 pub use event::{Event, JobRun};
 pub use executor::{Executor, ExecutorOptions, Remote, Summary};
-pub use explain::{Change, Explanation, How, State, What, explain};
+pub use explain::{Change, ChangeKind, ChangedPart, Explanation, State, explain};
 pub use gfxpack_launch::{Shortcut, Shortcuts};
 pub use gfxpack_process::watch::{Looks, landlock_abi, switch_off_landlock};
 pub use gfxpack_process::{
@@ -63,6 +63,6 @@ pub use source_surroundings::{SourceDirectories, StoredContent};
 pub use stage::lay_out;
 pub use store::VERSION as STORE_VERSION;
 pub use store::{
-    About, Damaged, Evicted, Limits, Now, ObjectInfo, ObjectStore, OldStore, RestsOn, StoreStats,
-    is_store,
+    Damaged, Evicted, Limits, ObjectInfo, ObjectPurpose, ObjectStore, OldStore, RestsOn,
+    StoreStats, ValidityCheck, is_store,
 };

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_model::Digest;
-use gfxpack_plan::stored::{Told, Tree, TreeEntry, TreeKind};
+use gfxpack_plan::stored::{Tree, TreeEntry, TreeKind, TreeLookup};
 use gfxpack_process::watch::{Answer, is_in_proc};
 use gfxpack_process::{FileDigests, FileError, Identity, is_not_found};
 
@@ -132,9 +132,9 @@ impl SourceDirectories {
 }
 
 impl StoredDirectories {
-    fn find(&self, below: &Path) -> Told<'_> {
+    fn find(&self, below: &Path) -> TreeLookup<'_> {
         if self.absent.iter().any(|path| Path::new(path) == below) {
-            return Told::Absent;
+            return TreeLookup::Absent;
         }
         let mut at = PathBuf::new();
         for step in below.components() {
@@ -144,23 +144,27 @@ impl StoredDirectories {
             }
             // Above a link or an include directory lies what is above what it leads to.
             let found = match self.find_plain(&at) {
-                Told::Found(TreeEntry { kind: TreeKind::File(_), .. }) => return Told::Absent,
-                Told::Found(TreeEntry { kind: TreeKind::Unknown, .. }) => return Told::Unknown,
-                Told::Found(entry) => self.path_of(entry.number),
+                TreeLookup::Found(TreeEntry { kind: TreeKind::File(_), .. }) => {
+                    return TreeLookup::Absent;
+                }
+                TreeLookup::Found(TreeEntry { kind: TreeKind::Unknown, .. }) => {
+                    return TreeLookup::Unknown;
+                }
+                TreeLookup::Found(entry) => self.path_of(entry.number),
                 told => return told,
             };
             // It is not told what else lies above the topmost.
             let is_top = |dir: &PathBuf| part(dir, self.include_dirs.len()).1 == Path::new("");
-            let Some(real) = found.filter(|dir| !is_top(dir)) else { return Told::Unknown };
+            let Some(real) = found.filter(|dir| !is_top(dir)) else { return TreeLookup::Unknown };
             at = real.parent().unwrap_or(Path::new("")).to_owned();
         }
         self.find_plain(&at)
     }
 
     /// What the plan says about a path without `..`.
-    fn find_plain(&self, below: &Path) -> Told<'_> {
+    fn find_plain(&self, below: &Path) -> TreeLookup<'_> {
         if let Some(file) = below.to_str().and_then(|below| self.files.get(below)) {
-            return Told::Found(file);
+            return TreeLookup::Found(file);
         }
         match part(below, self.include_dirs.len()) {
             (Some(number), rest) => self.include_dirs[number].find(rest),
@@ -206,13 +210,13 @@ impl ClosureOrigin {
                 }
             }
             Self::Stored(stored) => match stored.find(below) {
-                Told::Absent => Answer::Absent,
-                Told::Found(TreeEntry { kind, .. }) => match kind {
+                TreeLookup::Absent => Answer::Absent,
+                TreeLookup::Found(TreeEntry { kind, .. }) => match kind {
                     TreeKind::File(digest) => file(*digest),
                     TreeKind::Unknown => Answer::Other,
                     _ => Answer::Directory,
                 },
-                Told::Unknown => Answer::Other,
+                TreeLookup::Unknown => Answer::Other,
             },
         }
     }
@@ -250,7 +254,7 @@ impl ClosureOrigin {
             Self::Here(dirs) => {
                 fs::metadata(dirs.path(below)).is_err_and(|error| is_not_found(&error))
             }
-            Self::Stored(stored) => stored.find(below) == Told::Absent,
+            Self::Stored(stored) => stored.find(below) == TreeLookup::Absent,
         }
     }
 

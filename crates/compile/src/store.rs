@@ -12,10 +12,10 @@ mod rests_on;
 mod upkeep;
 
 pub(crate) use entry::Entry;
-pub use entry::{About, ObjectInfo};
+pub use entry::{ObjectInfo, ObjectPurpose};
 #[cfg(test)]
 pub(crate) use fixture::{about_it, fixture};
-pub use object_store::{Now, ObjectStore};
+pub use object_store::{ObjectStore, ValidityCheck};
 pub(crate) use places::{COMMANDS, HEADERS};
 pub use places::{VERSION, is_store};
 pub use rests_on::RestsOn;

@@ -17,7 +17,7 @@ use crate::memory_limiter::{MemoryLimiter, Permit};
 use crate::remote::{RemoteContext, RemoteOutcome};
 use crate::schedule::{Schedule, Task};
 use crate::stage::Stage;
-use crate::store::{About, ObjectInfo, ObjectStore};
+use crate::store::{ObjectInfo, ObjectPurpose, ObjectStore};
 
 /// What a worker reports.
 pub(crate) struct Done {
@@ -150,7 +150,7 @@ impl WorkerPool<'_> {
         let digests = self.context.looks.digests();
         let run_job = || self.run(worker, index, sender);
         let outcome = toolchain.while_unchanged(job.language, digests, run_job)?;
-        let about = About::from_job(job);
+        let about = ObjectPurpose::from_job(job);
         match outcome {
             Outcome::Object(Object { bytes, rests_on, duration, usage, site }) => {
                 let info = self.store.insert(job.digest, &bytes, &about, &rests_on)?;

@@ -39,8 +39,8 @@ pub(crate) use parsers::{Choice, SHELLS, one_of, parse_target, whole_file};
 pub(crate) use problems::ProblemsCommand;
 pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
 pub(crate) use runtime::{
-    Asked, Detect, Doctor, Explain, Hardware, Lookup, MiopenVersion, Program, SYSFS, WantedKernel,
-    Which,
+    Detect, Doctor, Explain, Hardware, Lookup, LookupArgs, MiopenVersion, Program, SYSFS,
+    WantedKernel, Which,
 };
 pub(crate) use shared::{CacheArgs, CacheDir, MaxObject, ToolchainArgs};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gfxpack_model::Target;
 use gfxpack_pipeline::inputs::Inputs;
-use gfxpack_pipeline::missing_from::Share;
+use gfxpack_pipeline::missing_from::Coverage;
 use gfxpack_pipeline::unbuildable::{self, Unbuildable, Unbuilt};
 use gfxpack_plan::InputError;
 
@@ -31,8 +31,8 @@ pub(crate) fn report(inputs: &Inputs, output: &Output) {
 }
 
 /// Reports what kdbs had already, by target.
-fn report_shares(shares: &[Share], output: &Output) {
-    for Share { target, present, missing } in shares {
+fn report_shares(shares: &[Coverage], output: &Output) {
+    for Coverage { target, present, missing } in shares {
         message!(output, "missing-from", {
             "target": target, "present": present, "missing": missing,
         });
@@ -50,7 +50,7 @@ fn report_shares(shares: &[Share], output: &Output) {
 }
 
 /// Reports that kdbs had everything, or that the lists of keys are empty.
-pub(crate) fn report_nothing(shares: &[Share], output: &Output) {
+pub(crate) fn report_nothing(shares: &[Coverage], output: &Output) {
     if !shares.is_empty() {
         return report_shares(shares, output);
     }

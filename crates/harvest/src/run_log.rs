@@ -45,13 +45,13 @@ pub struct RunLog {
     filter: Filter,
     log: Log,
     lines: Lines,
-    told: Told,
+    told: InProgress,
     summary: RunSummary,
 }
 
 /// What is known of things that go on.
 #[derive(Debug, Default)]
-struct Told {
+struct InProgress {
     /// Kernels that are being compiled, since when.
     compiling: HashMap<KernelKey, Instant>,
     /// When those that were stored were compiled: from and to.
@@ -87,7 +87,7 @@ impl RunLog {
             filter: Filter::new(if level == 0 { DEFAULT_LEVEL } else { level }),
             log: Log::default(),
             lines: Lines::all(),
-            told: Told::default(),
+            told: InProgress::default(),
             summary: RunSummary::default(),
         }
     }
@@ -114,7 +114,7 @@ impl RunLog {
     }
 }
 
-impl Told {
+impl InProgress {
     fn kernel(&mut self, record: &LogRecord<'_>, now: Instant, summary: &mut RunSummary) {
         let Ok(message) = &record.message else { return };
         let key = message.key();

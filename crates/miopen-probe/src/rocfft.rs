@@ -78,12 +78,12 @@ interface! {
 }
 
 /// Who is told.
-struct Told {
+struct Connection {
     socket: Mutex<UnixStream>,
     sources: PathBuf,
 }
 
-static TOLD: OnceLock<Told> = OnceLock::new();
+static CONNECTION: OnceLock<Connection> = OnceLock::new();
 
 /// The fields of a setting.
 type Line = Vec<Vec<u8>>;
@@ -126,7 +126,7 @@ pub(crate) fn run(
     });
     gfxpack_standin::compile_to_stand_ins();
     let socket = Mutex::new(socket.try_clone().map_err(io)?);
-    let told = TOLD.get_or_init(|| Told { socket, sources });
+    let told = CONNECTION.get_or_init(|| Connection { socket, sources });
     gfxpack_standin::set_recorder(told);
     let loaded = load::load_all(settings).map_err(failed)?;
     let api =
@@ -148,7 +148,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-impl Told {
+impl Connection {
     /// Who reads is gone where this fails, and ends this process.
     fn say(&self, fields: &[&[u8]]) {
         let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,7 +158,7 @@ impl Told {
     }
 }
 
-impl Recorder for Told {
+impl Recorder for Connection {
     fn record(&self, event: Event<'_>) {
         match event {
             Event::Compiled { number, source, options } => {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gfxpack_stock_library::{CANCELLED, OwnedProcess, Patient, ProbeDirectory};
+use gfxpack_stock_library::{CANCELLED, DeadlineReader, OwnedProcess, ProbeDirectory};
 
 use crate::error::AskError;
 use crate::failure::Failure;
@@ -146,7 +146,7 @@ fn run(
     // The command holds the other end of the socket.
     drop(command);
     let mut output = Vec::new();
-    match read(&mut Patient::new(&ours, deadline, cancelled)?, &mut output) {
+    match read(&mut DeadlineReader::new(&ours, deadline, cancelled)?, &mut output) {
         Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok((None, output)),
         read => read?,
     }

@@ -18,7 +18,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 pub(crate) use answer::{Answer, Step};
 pub(crate) use protocol::worded;
 
-use gfxpack_stock_library::{CANCELLED, Patient, ProbeProcess};
+use gfxpack_stock_library::{CANCELLED, DeadlineReader, ProbeProcess};
 
 use crate::error::AskError;
 use crate::failure::Failure;
@@ -97,7 +97,7 @@ impl Probe {
         let mut process = ProbeProcess::start(&MIOPEN, setup.probe, command, directory)?;
         let hello = settings.send(&process).and_then(|()| {
             let deadline = Instant::now() + START_LIMIT;
-            let patient = Patient::new(&process.socket, deadline, cancelled)?;
+            let patient = DeadlineReader::new(&process.socket, deadline, cancelled)?;
             let mut line = Vec::new();
             BufReader::new(patient).read_until(b'\n', &mut line)?;
             Ok(line)
@@ -177,7 +177,7 @@ impl Worker {
         ]))?;
         // A stem works on its own problem before the first.
         let deadline = Instant::now() + self.time_limit * 2 + GRACE;
-        let patient = Patient::new(&self.socket, deadline, cancelled)?;
+        let patient = DeadlineReader::new(&self.socket, deadline, cancelled)?;
         // Nothing is said after the end, so that nothing stays in the buffer.
         Answer::read(&mut BufReader::with_capacity(1 << 16, patient))
     }

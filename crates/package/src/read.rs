@@ -24,8 +24,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-pub use outcome::{About, Report, Signed, Visitor};
 use outcome::{Outcome, Stop};
+pub use outcome::{PackageDescription, Report, Signed, Visitor};
 use readers::Limited;
 
 /// The most that is read of an index, a signature or a file of keys, in bytes:

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gfxpack_compile::{Cancel, Change, Explanation, History, How, Looks, State, What, explain};
+use gfxpack_compile::{
+    Cancel, Change, ChangeKind, ChangedPart, Explanation, History, Looks, State, explain,
+};
 use gfxpack_plan::plan::{Job, KdbPlan, Row};
 use serde_json::{Value, json};
 
@@ -76,7 +78,7 @@ impl ExplainedKey<'_> {
     }
 
     /// How many of the toolchain's files are of a kind.
-    fn count(&self, what: What) -> usize {
+    fn count(&self, what: ChangedPart) -> usize {
         self.explanation.toolchain.iter().filter(|file| file.0 == what).count()
     }
 
@@ -111,9 +113,9 @@ impl ExplainedKey<'_> {
         let compiler = format!(
             "{}: {} programs and libraries, {} device libraries, {} headers",
             prepared.plan[job.toolchain].identity,
-            self.count(What::Compiler),
-            self.count(What::DeviceLibrary),
-            self.count(What::Header)
+            self.count(ChangedPart::Compiler),
+            self.count(ChangedPart::DeviceLibrary),
+            self.count(ChangedPart::Header)
         );
         line("compiler", &compiler);
         line("command", &command_line(prepared, job));
@@ -180,10 +182,10 @@ fn changes_in_words(changes: &[Change], all: bool) -> Vec<String> {
 
 fn change_message(change: &Change) -> Value {
     let (how, from, to) = match &change.how {
-        How::Added => ("added", None, None),
-        How::Removed => ("removed", None, None),
-        How::Changed(None) => ("changed", None, None),
-        How::Changed(Some((from, to))) => ("changed", Some(from), Some(to)),
+        ChangeKind::Added => ("added", None, None),
+        ChangeKind::Removed => ("removed", None, None),
+        ChangeKind::Changed(None) => ("changed", None, None),
+        ChangeKind::Changed(Some((from, to))) => ("changed", Some(from), Some(to)),
     };
     json!({ "what": change.what, "name": change.name, "how": how, "from": from, "to": to })
 }

@@ -27,7 +27,7 @@ use gfxpack_plan::{InputError, InputFault, Location, device_wide};
 use crate::ask::LibraryAnswer;
 use crate::error::{self, Error, Result};
 use crate::kernel_library::KernelLibrary;
-use crate::missing_from::{Present, Share};
+use crate::missing_from::{Coverage, ExistingKeys};
 use crate::options::InputOptions;
 use crate::refused_list::SkipList;
 use crate::source_tree;
@@ -183,7 +183,7 @@ impl InputCollector {
                 ..Inputs::default()
             },
             excluded: Excluded {
-                present: Present::read(&inputs.missing_from, inputs.max_object_bytes)?,
+                present: ExistingKeys::read(&inputs.missing_from, inputs.max_object_bytes)?,
                 had: BTreeMap::new(),
                 skip_list: SkipList::read(&inputs.skip_refused)?,
             },
@@ -352,7 +352,7 @@ impl InputCollector {
 
     /// How many keys of each target the existing kdbs have and lack. Targets that
     /// they have completely are removed.
-    fn share(&mut self) -> Vec<Share> {
+    fn share(&mut self) -> Vec<Coverage> {
         if self.excluded.present.is_empty() {
             return Vec::new();
         }
@@ -362,7 +362,7 @@ impl InputCollector {
             let present = self.excluded.had.get(&target).copied().unwrap_or_default();
             let unbuilt = self.inputs.unbuildable.get(&target).map_or(0, Vec::len);
             let missing = request.keys.len() + unbuilt;
-            shares.push(Share { target, present, missing });
+            shares.push(Coverage { target, present, missing });
             missing > 0 || present == 0
         });
         shares

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gfxpack_model::KernelFileFormat;
-use gfxpack_package::read::About;
+use gfxpack_package::read::PackageDescription;
 use gfxpack_package::verify::{Inspected, Inspector};
 use gfxpack_tuning::{DatabaseName, ModelName, Severity};
 
@@ -45,7 +45,7 @@ impl Inspector for DatabaseInspector {
         inspected.unwrap_or_else(failed)
     }
 
-    fn missing(&self, about: &About, files: &[String]) -> Option<String> {
+    fn missing(&self, about: &PackageDescription, files: &[String]) -> Option<String> {
         let has_kernels = |path: &String| KernelFileFormat::of_file_name(Path::new(path)).is_some();
         (is_of_kernels(about) && !files.iter().any(has_kernels))
             .then(|| "it is a package of kernels and has no file with kernels".to_owned())
@@ -55,7 +55,7 @@ impl Inspector for DatabaseInspector {
 /// Whether a package should have a kdb: it is called like AMD's packages of
 /// kernels, or describes itself as gfxpack's do. Families and metapackages
 /// depend on others that have one.
-fn is_of_kernels(about: &About) -> bool {
+fn is_of_kernels(about: &PackageDescription) -> bool {
     let named = |name: &str| name.find("gfx").is_some_and(|at| name[at..].contains("kdb"));
     let summary = about.summary.to_ascii_lowercase();
     let described = summary.starts_with("precompiled ")
@@ -106,7 +106,8 @@ mod tests {
         let inspector = DatabaseInspector { max_object_bytes: 1 << 20 };
         let check = |name: &str, summary: &str, depends: &[&str], expected: bool| {
             let depends = depends.iter().map(|name| (*name).to_owned()).collect();
-            let about = About { name: name.to_owned(), summary: summary.to_owned(), depends };
+            let about =
+                PackageDescription { name: name.to_owned(), summary: summary.to_owned(), depends };
             let other = ["/usr/share/miopen/db/gfx906_60.db.txt".to_owned()];
             assert_eq!(inspector.missing(&about, &other).is_some(), expected, "{name}: {summary}");
             let kdb = ["/usr/share/miopen/db/gfx906_60.kdb".to_owned()];

@@ -13,13 +13,13 @@ use crate::error::Result;
 /// What the kdbs have. Digests of keys: a large kdb's own text would take
 /// hundreds of megabytes.
 #[derive(Debug, Default)]
-pub(crate) struct Present {
+pub(crate) struct ExistingKeys {
     files: Vec<(Option<Target>, HashSet<Digest>)>,
 }
 
 /// What is left to build for a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Share {
+pub struct Coverage {
     /// The target.
     pub target: Target,
     /// Keys that the kdbs have.
@@ -28,7 +28,7 @@ pub struct Share {
     pub missing: usize,
 }
 
-impl Present {
+impl ExistingKeys {
     /// Reads the keys of kdbs, and of users' kdbs that no program is using.
     pub(crate) fn read(files: &[PathBuf], max_object_bytes: u64) -> Result<Self> {
         let read = |path: &PathBuf| -> Result<_> {
@@ -90,7 +90,7 @@ mod tests {
         let file = |name: &str, args: &str| {
             (target_of(Path::new(name)), HashSet::from([digest(&key(args))]))
         };
-        let present = Present {
+        let present = ExistingKeys {
             files: vec![
                 file("d/gfx90a68.kdb", " -DA -mcpu=gfx90a"),
                 file("gfx90a_xnack.kdb", " -DB -mcpu=gfx90a"),

@@ -14,7 +14,7 @@ use crate::ask::{self, LibraryAnswer};
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::inputs::{self, Inputs, ReadInputs};
-use crate::missing_from::Share;
+use crate::missing_from::Coverage;
 use crate::options::{PrepareOptions, Purpose};
 use crate::progress::Progress;
 use crate::rayon_workers::RayonWorkers;
@@ -79,7 +79,7 @@ pub enum Work<T> {
     ToDo(Box<T>),
     /// Nothing: kdbs that were named have every kernel; or if none were, the lists
     /// of keys are empty, and may be.
-    Nothing(Vec<Share>),
+    Nothing(Vec<Coverage>),
 }
 
 /// Chooses a toolchain for each target, and sets the requests' indices.

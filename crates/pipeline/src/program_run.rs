@@ -34,7 +34,7 @@ pub struct ProgramRun<'a> {
 
 /// How a program ended, and what MIOpen logged.
 #[derive(Debug)]
-pub struct Ran {
+pub struct ProgramResult {
     /// How it ended.
     pub status: ExitStatus,
     /// What MIOpen logged.
@@ -53,7 +53,7 @@ impl ProgramRun<'_> {
     ///
     /// # Errors
     /// Where the program can't be started. However it ends is no error.
-    pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Result<Ran> {
+    pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Result<ProgramResult> {
         let mut variables = vec![(LOG_LEVEL, self.log_level.max(LEVEL).to_string())];
         variables.extend(self.fft_logs.iter().flat_map(|logs| logs.variables()));
         let (words, output_to_stderr) = (self.words, self.output_to_stderr);
@@ -72,7 +72,7 @@ impl ProgramRun<'_> {
         let targets = log.kdbs.iter().rev().filter_map(|kdb| kdb.file_stem()?.to_str());
         let target = targets.filter_map(|stem| stem.parse().ok()).next();
         let fft = self.fft_logs.map(FftLogs::read).transpose()?;
-        Ok(Ran { status, found: found(&log), target, log, fft })
+        Ok(ProgramResult { status, found: found(&log), target, log, fft })
     }
 }
 
@@ -86,7 +86,7 @@ fn not_started(StartError { program, source }: StartError) -> Error {
     }
 }
 
-impl Ran {
+impl ProgramResult {
     /// As lines of text. `missed` kernels were in no kdb; MIOpen compiled and
     /// stored `stored` of them.
     pub fn in_words(&self, missed: usize, stored: usize) -> Vec<String> {

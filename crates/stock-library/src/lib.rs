@@ -24,7 +24,9 @@ pub use elf::{ElfError, ElfFile, SharedObject, Undefined};
 pub use error::{LibraryError, LibrarySourceError};
 pub use library::{Library, sha256};
 pub use needs::{Needs, is_sqlite, is_stood_in};
-pub use probe::{CANCELLED, OwnedProcess, Patient, ProbeDirectory, ProbeError, ProbeProcess};
+pub use probe::{
+    CANCELLED, DeadlineReader, OwnedProcess, ProbeDirectory, ProbeError, ProbeProcess,
+};
 pub use product::Product;
 pub use source::LibrarySource;
 pub use tree::installed_file;

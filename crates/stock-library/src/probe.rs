@@ -298,13 +298,13 @@ pub const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// Reads from a socket, until a time or until it is not wanted any more.
 #[derive(Clone, Copy)]
-pub struct Patient<'a> {
+pub struct DeadlineReader<'a> {
     socket: &'a UnixStream,
     deadline: Instant,
     cancelled: &'a dyn Fn() -> bool,
 }
 
-impl<'a> Patient<'a> {
+impl<'a> DeadlineReader<'a> {
     /// Over a socket of this process.
     ///
     /// # Errors
@@ -319,14 +319,14 @@ impl<'a> Patient<'a> {
     }
 }
 
-impl Patient<'_> {
+impl DeadlineReader<'_> {
     /// Waits until that time from now on.
     pub fn wait_until(&mut self, deadline: Instant) {
         self.deadline = deadline;
     }
 }
 
-impl Read for Patient<'_> {
+impl Read for DeadlineReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.socket.read(buffer) {

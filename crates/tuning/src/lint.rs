@@ -64,12 +64,12 @@ pub struct Linted {
 }
 
 /// Takes findings and counts them.
-struct Told<'a> {
+struct FindingCounter<'a> {
     tell: &'a mut dyn FnMut(Finding),
     linted: Linted,
 }
 
-impl Told<'_> {
+impl FindingCounter<'_> {
     fn add(&mut self, severity: Severity, line: Option<u64>, message: impl Into<String>) {
         match severity {
             Severity::Error => self.linted.errors += 1,
@@ -91,7 +91,7 @@ pub fn lint(
     target: Option<&Target>,
     mut tell: impl FnMut(Finding),
 ) -> Result<Linted, ReadError> {
-    let mut told = Told { tell: &mut tell, linted: Linted::default() };
+    let mut told = FindingCounter { tell: &mut tell, linted: Linted::default() };
     if let Some(name) = ModelName::from_path(path) {
         lint_model(path, &name, target, &mut told)?;
         return Ok(told.linted);
@@ -125,7 +125,7 @@ fn lint_model(
     path: &Path,
     name: &ModelName,
     target: Option<&Target>,
-    told: &mut Told<'_>,
+    told: &mut FindingCounter<'_>,
 ) -> Result<(), ReadError> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(io)?.is_file() {
@@ -148,7 +148,7 @@ fn lint_model(
     Ok(())
 }
 
-fn lint_name(name: &DatabaseName, target: Option<&Target>, told: &mut Told<'_>) {
+fn lint_name(name: &DatabaseName, target: Option<&Target>, told: &mut FindingCounter<'_>) {
     if name.target.compute_units().is_none() {
         // Source: ROCm/MIOpen 2d1fd997a: `extension()` of a path gives `.txt`
         // for `x.db.txt`, so the search for the nearest count finds SQLite only.
@@ -181,7 +181,11 @@ fn serves(one: &Target, package: &Target) -> bool {
     one.id().db_id() == package.id().db_id() && (counts.1.is_none() || counts.0 == counts.1)
 }
 
-fn lint_text(path: &Path, name: &DatabaseName, told: &mut Told<'_>) -> Result<(), ReadError> {
+fn lint_text(
+    path: &Path,
+    name: &DatabaseName,
+    told: &mut FindingCounter<'_>,
+) -> Result<(), ReadError> {
     let mut reader = RecordReader::open(path, name.kind)?;
     let io = |source| ReadError::Io { path: path.to_owned(), source };
     let mut text = TextDatabase { ended: true, ..TextDatabase::default() };
@@ -228,7 +232,13 @@ struct TextDatabase {
 }
 
 impl TextDatabase {
-    fn lint_record(&mut self, record: &DbRecord, line: u64, kind: Kind, told: &mut Told<'_>) {
+    fn lint_record(
+        &mut self,
+        record: &DbRecord,
+        line: u64,
+        kind: Kind,
+        told: &mut FindingCounter<'_>,
+    ) {
         let key = record.key();
         let number = Some(line);
         if !self.seen.insert(digests(key)) {
@@ -258,7 +268,7 @@ impl TextDatabase {
     }
 
     /// Adds what is wrong with the file and not with one line.
-    fn lint_whole(self, owner: Owner, told: &mut Told<'_>) {
+    fn lint_whole(self, owner: Owner, told: &mut FindingCounter<'_>) {
         if self.returns > 0 {
             let message = format!(
                 "{} lines end with a carriage return, which becomes part of a value: \
@@ -297,7 +307,11 @@ fn digests(key: &str) -> (u64, u64) {
     (digest(0), digest(1))
 }
 
-fn lint_sqlite(path: &Path, name: &DatabaseName, told: &mut Told<'_>) -> Result<(), ReadError> {
+fn lint_sqlite(
+    path: &Path,
+    name: &DatabaseName,
+    told: &mut FindingCounter<'_>,
+) -> Result<(), ReadError> {
     // Source: SQLite file format: bytes 18 and 19 are 2 in WAL mode.
     let mut header = [0; 20];
     let io = |source| ReadError::Io { path: path.to_owned(), source };

@@ -59,7 +59,7 @@ mod tests {
     use gfxpack_process::watch::{Answer, Answers, Looks};
 
     use super::*;
-    use crate::store::{About, Now, RestsOn, VERSION};
+    use crate::store::{ObjectPurpose, RestsOn, VERSION, ValidityCheck};
 
     #[test]
     fn an_object_comes_whole_with_its_dependencies_or_not_at_all() {
@@ -67,7 +67,7 @@ mod tests {
         let [from, to] = [&dirs[0], &dirs[1]].map(|dir| ObjectStore::open(dir.path()).unwrap());
         let header = dirs[0].path().join("x.h");
         fs::write(&header, "1").unwrap();
-        let about = About {
+        let about = ObjectPurpose {
             key: KernelKey { kernel_name: "a.cl.o".into(), kernel_args: " -mcpu=gfx906".into() },
             target_id: "gfx906".parse().unwrap(),
             arguments: ["-O3"].into_iter().collect(),
@@ -79,7 +79,7 @@ mod tests {
         };
         let digests = FileDigests::in_memory();
         let looks = Looks::new(&digests);
-        let now = Now::of_files(&looks);
+        let now = ValidityCheck::of_files(&looks);
         let (job, other) = (Digest::of(b"job"), Digest::of(b"other"));
         let info = from.insert(job, b"object", &about, &rests_on(b"1")).unwrap();
         assert_eq!(to.adopt(&from, other).unwrap(), None);

@@ -45,7 +45,7 @@ pub struct ObjectInfo {
 
 /// What stands behind an object in its file, for people: what it was made for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct ObjectPurpose {
     /// A key that wanted it.
     pub key: KernelKey,
     /// The target that it is for.
@@ -54,7 +54,7 @@ pub struct About {
     pub arguments: Args,
 }
 
-impl About {
+impl ObjectPurpose {
     /// What the store keeps of a job.
     #[must_use]
     pub fn from_job(job: &Job) -> Self {
@@ -68,7 +68,7 @@ impl ObjectInfo {
     pub(super) fn for_object(
         job: Digest,
         bytes: &[u8],
-        about: &About,
+        about: &ObjectPurpose,
         answers: Vec<Digest>,
         rests_on: &RestsOn,
     ) -> (Self, Vec<u8>, Vec<u8>) {
@@ -110,7 +110,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) info: ObjectInfo,
     pub(crate) object: &'a [u8],
     /// What it says that its object was made for.
-    pub(crate) about: About,
+    pub(crate) about: ObjectPurpose,
 }
 
 impl<'a> Entry<'a> {

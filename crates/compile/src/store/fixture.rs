@@ -2,7 +2,7 @@
 
 use gfxpack_model::{Digest, KernelKey};
 
-use super::{About, ObjectStore};
+use super::{ObjectPurpose, ObjectStore};
 
 pub(crate) struct Fixture {
     pub(crate) dir: tempfile::TempDir,
@@ -17,8 +17,8 @@ pub(crate) fn fixture() -> Fixture {
 }
 
 /// A job, as what it makes is stored with it.
-pub(crate) fn about_it() -> About {
+pub(crate) fn about_it() -> ObjectPurpose {
     let key = KernelKey::for_source("a.cl", " -DA", "gfx906");
     let arguments = ["-DA", "a.cl"].into_iter().collect();
-    About { key, target_id: "gfx906".parse().unwrap(), arguments }
+    ObjectPurpose { key, target_id: "gfx906".parse().unwrap(), arguments }
 }

@@ -13,7 +13,7 @@ use gfxpack_process::{FileError, create_dir_as_above, note_use, write_atomic_by}
 use rayon::prelude::*;
 use rustix::fs::{Access, FlockOperation, access, flock};
 
-use super::entry::{About, Entry, ObjectInfo, read_entry, read_info};
+use super::entry::{Entry, ObjectInfo, ObjectPurpose, read_entry, read_info};
 use super::places::{
     EVICTABLE_DIRS, JOB_DIRS, LOCK, TEMP, VERSION, answers_path, is_gone, object_path,
     refusal_path, sweep,
@@ -42,7 +42,7 @@ pub struct ObjectStore {
 
 /// Where what the store has of a job is asked about again.
 #[derive(Debug, Clone, Copy)]
-pub struct Now<'a> {
+pub struct ValidityCheck<'a> {
     /// The file system.
     pub looks: &'a Looks<'a>,
     /// The plan's sources, and which is the job's.
@@ -54,7 +54,7 @@ pub struct Now<'a> {
     pub(crate) admitted: Option<&'a [Digest]>,
 }
 
-impl<'a> Now<'a> {
+impl<'a> ValidityCheck<'a> {
     /// Where no sources and no drivers are at hand.
     #[cfg(test)]
     pub(crate) fn of_files(looks: &'a Looks<'a>) -> Self {
@@ -165,7 +165,7 @@ impl ObjectStore {
     /// access of its compiler would have the same result now. The object then
     /// counts as used. Its bytes are not read.
     #[must_use]
-    pub fn lookup(&self, job: Digest, now: Now<'_>) -> Option<ObjectInfo> {
+    pub fn lookup(&self, job: Digest, now: ValidityCheck<'_>) -> Option<ObjectInfo> {
         let file = self.open_file(&object_path(job)).ok()?;
         let info = info_of(&file, job).filter(|info| self.all_hold(info, now))?;
         note_use(&file);
@@ -186,7 +186,7 @@ impl ObjectStore {
 
     /// What a stored object was made for; `None` if that is not known.
     #[must_use]
-    pub fn about(&self, job: Digest) -> Option<About> {
+    pub fn about(&self, job: Digest) -> Option<ObjectPurpose> {
         let file = self.open_file(&object_path(job)).ok()?;
         Some(Entry::split(&read_entry(file).ok()?)?.about)
     }
@@ -259,7 +259,7 @@ impl ObjectStore {
         &self,
         job: Digest,
         bytes: &[u8],
-        about: &About,
+        about: &ObjectPurpose,
         rests_on: &RestsOn,
     ) -> Result<ObjectInfo, CompileError> {
         let answers = self.insert_answers(rests_on)?;
@@ -297,13 +297,13 @@ impl ObjectStore {
     }
 
     /// Whether everything that an outcome depends on is still the same.
-    pub(super) fn all_hold(&self, info: &ObjectInfo, now: Now<'_>) -> bool {
+    pub(super) fn all_hold(&self, info: &ObjectInfo, now: ValidityCheck<'_>) -> bool {
         info.admitted.iter().all(|dir| now.admits(dir))
             && info.answers.iter().all(|name| self.holds(*name, now))
             && now.runs(info.commands)
     }
 
-    pub(super) fn holds(&self, name: Digest, now: Now<'_>) -> bool {
+    pub(super) fn holds(&self, name: Digest, now: ValidityCheck<'_>) -> bool {
         // Held while files are hashed: else every worker would hash them.
         let mut known = self.hold.lock().expect("no panic inside");
         let source = now.source.map(|(_, source)| source);
@@ -351,7 +351,7 @@ mod tests {
     /// What another build finds.
     fn found(store: &ObjectStore, job: Digest) -> Option<ObjectInfo> {
         let digests = FileDigests::in_memory();
-        store.lookup(job, Now::of_files(&Looks::new(&digests)))
+        store.lookup(job, ValidityCheck::of_files(&Looks::new(&digests)))
     }
 
     #[test]

@@ -5,8 +5,8 @@
 use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{About, Entry, ObjectInfo};
-use super::object_store::{Now, ObjectStore};
+use super::entry::{Entry, ObjectInfo, ObjectPurpose};
+use super::object_store::{ObjectStore, ValidityCheck};
 use super::places::refusal_path;
 use super::rests_on::RestsOn;
 use crate::error::CompileError;
@@ -34,7 +34,7 @@ impl ObjectStore {
         &self,
         job: Digest,
         failure: &Failure,
-        about: &About,
+        about: &ObjectPurpose,
         rests_on: &RestsOn,
     ) -> Result<(), CompileError> {
         if !failure.is_kernels_fault() {
@@ -52,7 +52,7 @@ impl ObjectStore {
     /// compiler would have the same result now, and this version of gfxpack
     /// judged it.
     #[must_use]
-    pub fn refusal(&self, job: Digest, now: Now<'_>) -> Option<Failure> {
+    pub fn refusal(&self, job: Digest, now: ValidityCheck<'_>) -> Option<Failure> {
         let info = self.refusal_info(job)?;
         if !self.all_hold(&info, now) {
             return None;
@@ -110,7 +110,7 @@ mod tests {
         fn kept(&self) -> Option<Failure> {
             let store = ObjectStore::open(self.dir.path()).unwrap();
             let digests = FileDigests::in_memory();
-            store.refusal(self.job, Now::of_files(&Looks::new(&digests)))
+            store.refusal(self.job, ValidityCheck::of_files(&Looks::new(&digests)))
         }
 
         fn file(&self) -> PathBuf {

@@ -282,7 +282,7 @@ mod tests {
 
     use super::super::fixture::about_it;
     use super::super::places::{object_path, refusal_path};
-    use super::super::{Now, RestsOn};
+    use super::super::{RestsOn, ValidityCheck};
     use super::*;
     use crate::job::Site;
     use crate::job::{Failure, FailureKind};
@@ -321,7 +321,7 @@ mod tests {
         // Reading is using, and so is finding that it need not be read.
         opened.read(jobs[1]).unwrap();
         let digests = FileDigests::in_memory();
-        assert!(opened.lookup(jobs[4], Now::of_files(&Looks::new(&digests))).is_some());
+        assert!(opened.lookup(jobs[4], ValidityCheck::of_files(&Looks::new(&digests))).is_some());
         let total = opened.stats().bytes();
         let limits = |size| Limits { size: Some(size), ..Limits::default() };
         let dry = Limits { dry_run: true, ..limits(0) };
@@ -411,7 +411,7 @@ mod tests {
         let failure = Failure { kind, output, duration, usage, site };
         let digests = FileDigests::in_memory();
         let looks = Looks::new(&digests);
-        let now = Now::of_files(&looks);
+        let now = ValidityCheck::of_files(&looks);
         let insert = || {
             opened.insert_refusal(jobs[0], &failure, &about_it(), &RestsOn::default()).unwrap();
             assert!(opened.refusal(jobs[0], now).is_some());

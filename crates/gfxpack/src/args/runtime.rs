@@ -53,7 +53,7 @@ pub(crate) struct Hardware {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(crate) struct Asked {
+pub(crate) struct LookupArgs {
     /// The GPU, as gfx906_60, gfx90a@104 or MI210 [default: this machine's first]
     #[arg(long, short, value_name = "TARGET", value_parser = parse_target)]
     pub(crate) target: Option<Target>,
@@ -87,7 +87,7 @@ fn parse_version(text: &str) -> Result<String, String> {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct WantedKernel {
     #[command(flatten)]
-    pub(crate) asked: Asked,
+    pub(crate) asked: LookupArgs,
     /// The librocfft that looks the kernel up: a file, a directory with one,
     /// debian:sid, or lock:FILE [default: the installed one]
     #[arg(long, value_name = "LIBRARY", conflicts_with = "args")]
@@ -139,7 +139,7 @@ pub(crate) struct Explain {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Doctor {
     #[command(flatten)]
-    pub(crate) asked: Asked,
+    pub(crate) asked: LookupArgs,
     /// Decode and hash every kernel of this GPU's kdbs, as `kdb verify` does
     #[arg(long)]
     pub(crate) deep: bool,

@@ -12,7 +12,7 @@ use gfxpack_runtime::{
 use serde_json::json;
 
 use super::detect;
-use crate::args::{Asked, Lookup, MiopenVersion, Program};
+use crate::args::{Lookup, LookupArgs, MiopenVersion, Program};
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::Output;
 
@@ -77,7 +77,11 @@ pub(super) fn print(answers: &Answers, output: &Output) {
 }
 
 /// How the cache is opened to answer this: silent, and only to look.
-pub(super) fn config(asked: &Asked, environment: &Environment, output: &Output) -> Result<Config> {
+pub(super) fn config(
+    asked: &LookupArgs,
+    environment: &Environment,
+    output: &Output,
+) -> Result<Config> {
     let target = target_of(asked, environment, output)?;
     let mut config = Config::new(target, places(asked, environment, output)?);
     config.warnings = WarningSink::Silent;
@@ -88,7 +92,7 @@ pub(super) fn config(asked: &Asked, environment: &Environment, output: &Output) 
 
 /// The GPU that is meant, or this machine's first.
 pub(super) fn target_of(
-    asked: &Asked,
+    asked: &LookupArgs,
     environment: &Environment,
     output: &Output,
 ) -> Result<Target> {
@@ -108,7 +112,11 @@ pub(super) fn target_of(
 }
 
 /// The usual places, or those given.
-pub(super) fn places(asked: &Asked, environment: &Environment, output: &Output) -> Result<Places> {
+pub(super) fn places(
+    asked: &LookupArgs,
+    environment: &Environment,
+    output: &Output,
+) -> Result<Places> {
     let mut places = usual_places(&asked.version, environment, output);
     if !asked.system_dir.is_empty() {
         let absolute =

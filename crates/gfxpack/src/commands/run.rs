@@ -9,7 +9,7 @@ use gfxpack_model::key_record::{Counts, KeyRecord};
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::fft_plans::{self, FftLogs, FftRun};
 use gfxpack_pipeline::line_file::LineFile;
-use gfxpack_pipeline::program_run::{ProgramRun, Ran};
+use gfxpack_pipeline::program_run::{ProgramResult, ProgramRun};
 use serde_json::json;
 
 use crate::args::Run;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
 
 /// Tells of `missed` kernels that were in no kdb, of which MIOpen compiled and
 /// stored `stored`, and of the others.
-fn tell(args: &Run, ran: &Ran, missed: usize, stored: usize, output: &Output) {
+fn tell(args: &Run, ran: &ProgramResult, missed: usize, stored: usize, output: &Output) {
     let log = &ran.log;
     let files: Vec<_> = ran
         .found
@@ -104,7 +104,7 @@ fn tell_of_plans(file: &Path, fft: &FftRun, output: &Output) {
 }
 
 /// How to get a package that has what was missing.
-fn advise(keys: &Path, missed: usize, ran: &Ran, output: &Output) {
+fn advise(keys: &Path, missed: usize, ran: &ProgramResult, output: &Output) {
     output.say(&format!(
         "{} of those that were not found in {}; a package that has them is made by\n  {}",
         counted(missed, "key"),

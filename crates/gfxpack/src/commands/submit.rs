@@ -1,6 +1,6 @@
 //! `submit`: has a cluster run the shards that are missing.
 
-use gfxpack_pipeline::shards::submission::{Left, Submission};
+use gfxpack_pipeline::shards::submission::{RemainingShards, Submission};
 use gfxpack_plan::shard::ranges;
 
 use crate::args::{SlurmArgs, Submit};
@@ -22,7 +22,7 @@ fn slurm(args: &SlurmArgs, context: &Context) -> Result {
     let script = &submission.script;
     let verb = if submission.is_script_new { "wrote" } else { "using" };
     output.say(&format!("{verb} {}", script.display()));
-    let Left { to_submit, on_their_way } =
+    let RemainingShards { to_submit, on_their_way } =
         submission.left(args.dry_run, |text| output.warn(&text))?;
     let (array, count) = (ranges(&to_submit), submission.state.count);
     let mut job = None;

@@ -8,7 +8,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::archive::{self, ArchiveFile, Root};
-use super::outcome::{About, Outcome, Stop, damaged};
+use super::outcome::{Outcome, PackageDescription, Stop, damaged};
 use super::readers::{Counted, Hashed, Limited};
 use crate::output::hex;
 
@@ -99,7 +99,7 @@ impl Listed {
     }
 }
 
-fn parse_info(text: &str) -> About {
+fn parse_info(text: &str) -> PackageDescription {
     let all = |field: &str| -> Vec<String> {
         let values = text.lines().filter_map(|line| line.split_once('='));
         let values = values.filter(|(name, _)| name.trim() == field);
@@ -108,7 +108,7 @@ fn parse_info(text: &str) -> About {
     let first = |field: &str| all(field).into_iter().next().unwrap_or_default();
     let bare =
         |bounded: String| bounded.split(['<', '>', '=']).next().unwrap_or_default().to_owned();
-    About {
+    PackageDescription {
         name: first("pkgname"),
         summary: first("pkgdesc"),
         depends: all("depend").into_iter().map(bare).collect(),

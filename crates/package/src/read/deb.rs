@@ -8,7 +8,7 @@ use md5::{Digest, Md5};
 
 use super::archive::{self, ArchiveFile, Root};
 use super::deb_control::Control;
-use super::outcome::{About, Outcome, Stop, damaged};
+use super::outcome::{Outcome, PackageDescription, Stop, damaged};
 use super::readers::Hashed;
 use crate::output::hex;
 
@@ -131,7 +131,7 @@ fn control(
             sums = Some(lines.map(|(sum, path)| (path.to_owned(), sum.to_owned())).collect());
         }
         if path == "control" {
-            about = Some(Control::read(&text).map(|control| About {
+            about = Some(Control::read(&text).map(|control| PackageDescription {
                 name: control.field("Package").to_owned(),
                 summary: control.field("Description").lines().next().unwrap_or_default().to_owned(),
                 depends: control.depends(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::archive::{self, ArchiveFile, Root};
-use super::outcome::{About, Outcome, Stop, damaged};
+use super::outcome::{Outcome, PackageDescription, Stop, damaged};
 use super::readers::{Counted, Hashed, Limited};
 use crate::output::hex;
 
@@ -67,7 +67,8 @@ pub(super) fn check(
         Ok(())
     })?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    outcome.report.about = name.map(|name| About { name, ..About::default() });
+    outcome.report.about =
+        name.map(|name| PackageDescription { name, ..PackageDescription::default() });
     layout.check(outcome);
     Ok(())
 }

@@ -15,7 +15,7 @@ pub struct Signed {
 
 /// What a package says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct About {
+pub struct PackageDescription {
     /// Its name; of a tarball, the file's.
     pub name: String,
     /// Its description in a line; empty for a tarball.
@@ -36,7 +36,7 @@ pub struct Report {
     /// again under their names.
     pub links: Vec<(String, String)>,
     /// What it says of itself, if that can be read.
-    pub about: Option<About>,
+    pub about: Option<PackageDescription>,
     /// The signed part of an .rpm with its signatures.
     pub signed: Option<Signed>,
 }

@@ -7,7 +7,7 @@ use ::rpm::{Header, IndexTag, PackageMetadata};
 use sha2::{Digest, Sha256};
 
 use super::archive::{self, Root, SET_ID};
-use super::outcome::{About, Outcome, Signed, Stop, damaged};
+use super::outcome::{Outcome, PackageDescription, Signed, Stop, damaged};
 use super::readers::Hashed;
 use super::rpm_digests::{self, Payload};
 use super::rpm_header;
@@ -93,13 +93,13 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
 }
 
 /// What a header says of the package.
-fn about(header: &Header<IndexTag>) -> About {
+fn about(header: &Header<IndexTag>) -> PackageDescription {
     let text = |tag| header.get_entry_data_as_string(tag).unwrap_or_default().to_owned();
     let all = |tag| header.get_entry_data_as_string_array(tag).unwrap_or_default();
     let name = text(IndexTag::RPMTAG_NAME);
     let summary = all(IndexTag::RPMTAG_SUMMARY).first().map_or("", |text| text).to_owned();
     let depends = all(IndexTag::RPMTAG_REQUIRENAME).into_iter().map(str::to_owned).collect();
-    About { name, summary, depends }
+    PackageDescription { name, summary, depends }
 }
 
 /// The files that a header lists.

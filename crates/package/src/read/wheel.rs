@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use zip::ZipArchive;
 
 use super::archive::below;
-use super::outcome::{About, Outcome, Stop, damaged};
+use super::outcome::{Outcome, PackageDescription, Stop, damaged};
 use super::readers::{Hashed, Limited};
 
 /// What is read whole: `METADATA` and `RECORD`.
@@ -124,14 +124,18 @@ fn text(archive: &mut ZipArchive<BufReader<File>>, name: &str) -> Result<String,
     Ok(text)
 }
 
-fn about(metadata: &str) -> About {
+fn about(metadata: &str) -> PackageDescription {
     let fields = || metadata.lines().take_while(|line| !line.is_empty());
     let all = |field: &str| -> Vec<String> {
         let begin = format!("{field}: ");
         fields().filter_map(|line| line.strip_prefix(&begin)).map(str::to_owned).collect()
     };
     let first = |field: &str| all(field).into_iter().next().unwrap_or_default();
-    About { name: first("Name"), summary: first("Summary"), depends: all("Requires-Dist") }
+    PackageDescription {
+        name: first("Name"),
+        summary: first("Summary"),
+        depends: all("Requires-Dist"),
+    }
 }
 
 fn parse(text: &str, outcome: &mut Outcome<'_, '_>) -> Record {

@@ -110,7 +110,7 @@ impl Keyring {
         })
     }
 
-    fn run(&self, words: &[impl AsRef<OsStr>], input: &[u8]) -> Result<Ran, SigningError> {
+    fn run(&self, words: &[impl AsRef<OsStr>], input: &[u8]) -> Result<GpgOutcome, SigningError> {
         let home = self.home.path();
         // A file of its own: what gpg says to people has names in it.
         let status_file = home.join("status");
@@ -126,7 +126,7 @@ impl Keyring {
         let status = std::fs::read(&status_file).map_err(FileError::io("read", &status_file))?;
         let status = String::from_utf8_lossy(&status).into_owned();
         let success = output.status.success();
-        Ok(Ran { success, status, stdout: output.stdout, stderr: output.stderr })
+        Ok(GpgOutcome { success, status, stdout: output.stdout, stderr: output.stderr })
     }
 }
 
@@ -141,7 +141,7 @@ impl Drop for Keyring {
 }
 
 /// What gpg did.
-struct Ran {
+struct GpgOutcome {
     success: bool,
     /// A line for each thing it found out.
     status: String,

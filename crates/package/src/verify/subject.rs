@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::finding::Finding;
-use crate::read::About;
+use crate::read::PackageDescription;
 
 /// A package, an index or a list of digests that was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub trait Inspector {
     fn inspect(&mut self, copy: &Path) -> Inspected;
 
     /// What a package lacks that has these of the wanted files, a phrase.
-    fn missing(&self, _about: &About, _files: &[String]) -> Option<String> {
+    fn missing(&self, _about: &PackageDescription, _files: &[String]) -> Option<String> {
         None
     }
 }

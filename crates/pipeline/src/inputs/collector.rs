@@ -11,7 +11,7 @@ use gfxpack_plan::{InputError, InputFault};
 use tempfile::TempDir;
 
 use crate::kernel_library::KernelLibrary;
-use crate::missing_from::{Present, Share};
+use crate::missing_from::{Coverage, ExistingKeys};
 use crate::refused_list::SkipList;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 
@@ -19,7 +19,7 @@ use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 #[derive(Default)]
 pub(super) struct Excluded {
     /// What kdbs have.
-    pub(super) present: Present,
+    pub(super) present: ExistingKeys,
     /// How many keys that is of a target's.
     pub(super) had: BTreeMap<Target, usize>,
     /// What the lists of `--skip-refused` name.
@@ -61,7 +61,7 @@ pub struct Inputs {
     /// Sources that the policy on licences rejects, with the reason.
     pub left_out: LeftOut,
     /// Of each target, what kdbs had already; empty where none were named.
-    pub shares: Vec<Share>,
+    pub shares: Vec<Coverage>,
     /// Keys that can't be compiled.
     pub unbuildable: Unbuildable,
     /// What is wrong with keys of lists, where it stands: machines write those, so

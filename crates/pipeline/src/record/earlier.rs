@@ -12,7 +12,7 @@ use crate::write_packages::MadePackages;
 
 /// What became of the files of an earlier run.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct EarlierFiles {
     pub(super) packages: Vec<Package>,
     /// Bills of material and signatures.
     pub(super) beside: Vec<File>,
@@ -24,7 +24,12 @@ pub(super) struct Kept {
 
 /// Takes over into the `new` entry of a target what holds of the `old` one:
 /// packages of the same kdb that install the same as the new ones do.
-pub(super) fn keep(out: &Path, new: &mut KdbEntry, old: KdbEntry, made: &MadePackages) -> Kept {
+pub(super) fn keep(
+    out: &Path,
+    new: &mut KdbEntry,
+    old: KdbEntry,
+    made: &MadePackages,
+) -> EarlierFiles {
     let formats: BTreeSet<&str> =
         new.packages.iter().map(|package| package.format.as_str()).collect();
     let same = new.kdb.sha256 == old.kdb.sha256
@@ -62,7 +67,7 @@ pub(super) fn keep_families(
     beside: Vec<File>,
     made: &MadePackages,
     removed: &[Package],
-) -> Kept {
+) -> EarlierFiles {
     let stays = |package: &Package| {
         let format = package.format.as_str();
         let mut new = made.packages.iter().filter(|new| new.target.is_none());
@@ -101,8 +106,8 @@ fn parted(
     beside: Vec<File>,
     made: &MadePackages,
     stays: &dyn Fn(&Package) -> bool,
-) -> Kept {
-    let mut kept = Kept::default();
+) -> EarlierFiles {
+    let mut kept = EarlierFiles::default();
     for package in packages {
         match lies_there(out, &package.file).filter(|_| stays(&package)) {
             Some(written) => {

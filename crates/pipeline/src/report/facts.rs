@@ -44,7 +44,7 @@ pub(crate) struct Fact {
 
 /// Headers that were precompiled for several jobs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shared {
+pub(crate) struct PrecompiledHeaders {
     /// One of them.
     pub(crate) job: JobId,
     pub(crate) worker: usize,
@@ -66,7 +66,7 @@ pub(crate) struct Facts {
     /// Those with a kept refusal.
     refused: BTreeSet<JobId>,
     pub(crate) failures: Groups,
-    pub(crate) shared: Vec<Shared>,
+    pub(crate) shared: Vec<PrecompiledHeaders>,
     /// Each once: many kernels have the same words.
     outputs: HashSet<Arc<str>>,
     room: usize,
@@ -128,7 +128,7 @@ impl Facts {
             }
             Event::Queued { workers, .. } => self.workers = self.workers.max(*workers),
             Event::HeadersPrecompiled { job, run, duration, usage } => {
-                self.shared.push(Shared {
+                self.shared.push(PrecompiledHeaders {
                     job: *job,
                     worker: run.worker,
                     start: run.started.saturating_duration_since(self.begun),
@@ -156,8 +156,8 @@ impl Facts {
     /// The whole, without single jobs. `seconds` is how long the build took,
     /// `error` what ended it early.
     pub(crate) fn summary(&self, plan: &Plan, seconds: Duration, error: Option<&str>) -> Value {
-        let mut groups: BTreeMap<(&TargetId, Language), Sum> = BTreeMap::new();
-        let mut all = Sum::default();
+        let mut groups: BTreeMap<(&TargetId, Language), Totals> = BTreeMap::new();
+        let mut all = Totals::default();
         let of = |job: &JobId| (&plan[*job].target_id, plan[*job].language);
         for (job, fact) in &self.jobs {
             groups.entry(of(job)).or_default().add(fact);
@@ -227,7 +227,7 @@ fn cut(output: &str) -> String {
 }
 
 #[derive(Debug, Default)]
-struct Sum {
+struct Totals {
     cached: usize,
     compiled: usize,
     failed: usize,
@@ -238,7 +238,7 @@ struct Sum {
     peak_memory: u64,
 }
 
-impl Sum {
+impl Totals {
     fn add(&mut self, fact: &Fact) {
         *match fact.ended {
             Ended::Compiled => &mut self.compiled,

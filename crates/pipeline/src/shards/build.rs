@@ -13,7 +13,7 @@ use gfxpack_toolchain::{Search, Toolchain};
 
 use super::manifest_files::write_manifest;
 use super::outbox::{Note, Outbox};
-use super::run::Run;
+use super::run::ShardRun;
 use super::stored::Stored;
 use crate::build::{executor_options, reported};
 use crate::cache::Cache;
@@ -92,7 +92,7 @@ pub fn run(
     prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
     let outbox = Outbox::open(&build.out)?;
     let remote = RemoteBackends::connect(build)?;
-    let run = Run {
+    let run = ShardRun {
         prepared: &prepared,
         outbox: &outbox,
         options: executor_options(&prepared, build, &remote),
@@ -130,7 +130,7 @@ pub fn run_job(
     let cache = Cache::open_for(cache, Purpose::Build)?;
     let prepared = stored.prepare(&Jobs::One(job), cache, search, progress.cancel())?;
     let outbox = Outbox::open(&build.out)?;
-    let run = Run {
+    let run = ShardRun {
         prepared: &prepared,
         outbox: &outbox,
         options: executor_options(&prepared, build, &RemoteBackends::default()),

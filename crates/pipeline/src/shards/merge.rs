@@ -11,7 +11,7 @@ use gfxpack_plan::shard::{Ended, JobState, Shard, ranges};
 use gfxpack_plan::stored::Jobs;
 use rayon::prelude::*;
 
-use super::source_check::{Made, SourceCheck};
+use super::source_check::{SourceCheck, SourceMatch};
 use super::state::{self, FoundShard};
 use super::stored::Stored;
 use crate::build::{Assembly, MadeKdb, Objects};
@@ -216,18 +216,18 @@ impl Merged {
         let check = SourceCheck::new(&prepared.inputs.sources, &prepared.cache.digests);
         let numbers: Vec<JobId> = plan.job_ids().collect();
         let made = |job: &JobId| self.made_of(plan, *job, &check);
-        let made: Vec<Made> = numbers.par_iter().map(made).collect();
+        let made: Vec<SourceMatch> = numbers.par_iter().map(made).collect();
         let mut faults = Faults { allowed: allow_partial, warnings: Vec::new() };
         let mut others: BTreeMap<usize, Vec<(JobId, PathBuf)>> = BTreeMap::new();
         for (job, made) in numbers.into_iter().zip(made) {
             match made {
-                Made::OfThese => {}
-                Made::OfOthers(file) => {
+                SourceMatch::OfThese => {}
+                SourceMatch::OfOthers(file) => {
                     others.entry(self.place(job)).or_default().push((job, file))
                 }
                 // What failed has nothing to read.
-                Made::Unknown if self.jobs[job.0].is_none() => {}
-                Made::Unknown => return Err(self.damaged(plan, plan[job].digest)),
+                SourceMatch::Unknown if self.jobs[job.0].is_none() => {}
+                SourceMatch::Unknown => return Err(self.damaged(plan, plan[job].digest)),
             }
         }
         for (place, jobs) in others {
@@ -252,18 +252,18 @@ impl Merged {
 
     /// Which sources a job's object, or its kept refusal, was made from. Unknown
     /// for a failure that is not kept.
-    fn made_of(&self, plan: &Plan, job: JobId, check: &SourceCheck<'_>) -> Made {
+    fn made_of(&self, plan: &Plan, job: JobId, check: &SourceCheck<'_>) -> SourceMatch {
         let Job { digest, source, .. } = plan[job];
         let store = &self.shards[self.place(job)].2;
         match (&self.jobs[job.0], self.refused.contains_key(&job)) {
             (Some((_, sha256, _)), _) => match store.info(digest) {
                 Some(info) if info.sha256 == *sha256 => check.made_of(store, &info, source),
-                _ => Made::Unknown,
+                _ => SourceMatch::Unknown,
             },
             (None, true) => store
                 .refusal_info(digest)
-                .map_or(Made::OfThese, |info| check.made_of(store, &info, source)),
-            (None, false) => Made::OfThese,
+                .map_or(SourceMatch::OfThese, |info| check.made_of(store, &info, source)),
+            (None, false) => SourceMatch::OfThese,
         }
     }
 
@@ -364,7 +364,7 @@ fn two_objects(prepared: &Prepared, job: &Job, made: [(&FoundShard, Digest); 2])
     for (found, sha256) in made {
         let store = ObjectStore::open_to_look(&found.dir);
         if let Some(info) = store.info(job.digest).filter(|info| info.sha256 == sha256)
-            && let Made::OfOthers(file) = check.made_of(&store, &info, job.source)
+            && let SourceMatch::OfOthers(file) = check.made_of(&store, &info, job.source)
         {
             let (path, file) = (found.path.display(), file.display());
             return usage(

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Now, ObjectStore};
+use gfxpack_compile::{ObjectStore, ValidityCheck};
 use gfxpack_model::{Digest, KernelKey};
 use gfxpack_plan::shard::JobState;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ impl Outbox {
 
     /// Whether a job's object is there, whole, and made of headers that are
     /// as they were.
-    pub(crate) fn has(&self, job: Digest, now: Now<'_>) -> bool {
+    pub(crate) fn has(&self, job: Digest, now: ValidityCheck<'_>) -> bool {
         self.store.lookup(job, now).is_some() && self.store.read(job).is_ok()
     }
 

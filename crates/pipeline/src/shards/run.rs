@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use gfxpack_compile::{
-    Cancel, CompileError, Current, Event, ExecutorOptions, Failure, Looks, Now, ObjectStore,
-    Summary,
+    Cancel, CompileError, Current, Event, ExecutorOptions, Failure, Looks, ObjectStore, Summary,
+    ValidityCheck,
 };
 use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Job;
@@ -27,7 +27,7 @@ use crate::text::counted;
 const MORE_TIME: u32 = 2;
 
 /// What jobs are run with.
-pub(crate) struct Run<'a> {
+pub(crate) struct ShardRun<'a> {
     pub(crate) prepared: &'a Prepared,
     pub(crate) outbox: &'a Outbox,
     pub(crate) options: ExecutorOptions,
@@ -35,7 +35,7 @@ pub(crate) struct Run<'a> {
 }
 
 /// How a job is, as far as it is known.
-enum Known {
+enum JobStatus {
     Made,
     Noted(Box<Note>),
     ToDo,
@@ -43,14 +43,14 @@ enum Known {
 
 /// What came of running some jobs.
 #[derive(Default)]
-struct Pass {
+struct PassResult {
     /// Objects that were there.
     cached: Vec<JobId>,
     compiled: Vec<JobId>,
     failed: BTreeMap<JobId, Failure>,
 }
 
-impl Run<'_> {
+impl ShardRun<'_> {
     /// Runs every job of the plan to its end, and says of each how that was,
     /// by digest.
     pub(crate) fn run(&self, facts: &mut Facts) -> Result<Vec<Ended>> {
@@ -59,21 +59,22 @@ impl Run<'_> {
         let looks = Looks::new(&prepared.cache.digests);
         let cancel = self.progress.cancel();
         let current = prepared.current(&looks, cancel, &self.options.admitted);
-        let known: Vec<Known> = plan.jobs.par_iter().map(|job| self.known(job, &current)).collect();
+        let known: Vec<JobStatus> =
+            plan.jobs.par_iter().map(|job| self.known(job, &current)).collect();
         let mut ended: Vec<Ended> = Vec::with_capacity(plan.jobs.len());
         let (mut there, mut to_do) = (Vec::new(), Vec::new());
         for (index, known) in plan.job_ids().zip(known) {
             let job = plan[index].digest;
             match known {
-                Known::Made => {
+                JobStatus::Made => {
                     ended.push(self.made(index, JobState::Cached)?);
                     there.push(index);
                 }
-                Known::Noted(note) => {
+                JobStatus::Noted(note) => {
                     ended.push(Ended { job, state: note.state, result: Err(note.reason) });
                     there.push(index);
                 }
-                Known::ToDo => to_do.push(index),
+                JobStatus::ToDo => to_do.push(index),
             }
         }
         let mut first = self.pass(&to_do, 1, Some(&there), facts)?;
@@ -105,23 +106,23 @@ impl Run<'_> {
         Ok(ended)
     }
 
-    fn known(&self, job: &Job, current: &Current<'_>) -> Known {
+    fn known(&self, job: &Job, current: &Current<'_>) -> JobStatus {
         let now = current.for_job(job);
         let job = job.digest;
         if self.outbox.has(job, now) {
-            return Known::Made;
+            return JobStatus::Made;
         }
         match self.outbox.note(job) {
             Some(note) if !self.options.retry_refused && self.holds(job, &note, now) => {
-                Known::Noted(note.into())
+                JobStatus::Noted(note.into())
             }
-            _ => Known::ToDo,
+            _ => JobStatus::ToDo,
         }
     }
 
     /// Whether a failed job would fail again: always if it ran out of time, and
     /// otherwise if a refusal of it is kept and up to date.
-    fn holds(&self, job: Digest, note: &Note, now: Now<'_>) -> bool {
+    fn holds(&self, job: Digest, note: &Note, now: ValidityCheck<'_>) -> bool {
         note.state == JobState::Timeout || self.outbox.store.refusal(job, now).is_some()
     }
 
@@ -180,10 +181,10 @@ impl Run<'_> {
         more_time: u32,
         there: Option<&[JobId]>,
         facts: &mut Facts,
-    ) -> Result<Pass> {
+    ) -> Result<PassResult> {
         let Prepared { plan, cache, .. } = self.prepared;
         let cancel = &self.progress.cancel().child();
-        let mut pass = Pass::default();
+        let mut pass = PassResult::default();
         let mut left: Vec<JobId> = jobs.to_vec();
         let time_limit = self.options.time_limit.saturating_mul(more_time);
         let options = ExecutorOptions { time_limit, ..self.options.clone() };
@@ -250,7 +251,7 @@ impl Run<'_> {
     }
 }
 
-impl Pass {
+impl PassResult {
     /// These jobs are run again.
     fn forget(&mut self, these: impl Fn(JobId) -> bool) {
         self.cached.retain(|job| !these(*job));
@@ -260,13 +261,13 @@ impl Pass {
 
 /// Takes over and notes what a run of jobs makes, and passes its events on.
 struct Listener<'a, 'r> {
-    run: &'a Run<'r>,
+    run: &'a ShardRun<'r>,
     cancel: &'a Cancel,
     /// Whether jobs that the machine failed will be tried again.
     retries: bool,
     /// Jobs that need no run, if they are to be reported.
     there: Option<&'a [JobId]>,
-    pass: &'a mut Pass,
+    pass: &'a mut PassResult,
     facts: &'a mut Facts,
     /// Jobs whose objects were damaged.
     lost: HashSet<JobId>,

@@ -11,7 +11,7 @@ use gfxpack_model::{Digest, SourceId};
 
 /// Which sources an object or a refusal was made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Made {
+pub(super) enum SourceMatch {
     /// From the plan's sources.
     OfThese,
     /// From other sources, in which this file differs.
@@ -25,7 +25,7 @@ pub(super) struct SourceCheck<'a> {
     sources: &'a SourceSet,
     digests: &'a FileDigests,
     /// By set; with a source where it is about sources.
-    known: Mutex<HashMap<(Digest, Option<SourceId>), Made>>,
+    known: Mutex<HashMap<(Digest, Option<SourceId>), SourceMatch>>,
 }
 
 impl<'a> SourceCheck<'a> {
@@ -37,24 +37,30 @@ impl<'a> SourceCheck<'a> {
     /// Which sources something in a shard's store was made of, for a job with this
     /// source. Answers about the system are those of the machine that it was made
     /// on, and are not checked.
-    pub(super) fn made_of(&self, store: &ObjectStore, info: &ObjectInfo, source: SourceId) -> Made {
+    pub(super) fn made_of(
+        &self,
+        store: &ObjectStore,
+        info: &ObjectInfo,
+        source: SourceId,
+    ) -> SourceMatch {
         let sets = info.answers.iter().map(|name| self.set(store, *name, source));
-        sets.into_iter().find(|made| *made != Made::OfThese).unwrap_or(Made::OfThese)
+        sets.into_iter().find(|made| *made != SourceMatch::OfThese).unwrap_or(SourceMatch::OfThese)
     }
 
-    fn set(&self, store: &ObjectStore, name: Digest, source: SourceId) -> Made {
+    fn set(&self, store: &ObjectStore, name: Digest, source: SourceId) -> SourceMatch {
         let known = || self.known.lock().expect("no panic inside");
         let keys = [(name, None), (name, Some(source))];
         if let Some(made) = keys.iter().find_map(|key| known().get(key).cloned()) {
             return made;
         }
         // Another shard may have it.
-        let Some(answers) = store.read_answers(name) else { return Made::Unknown };
+        let Some(answers) = store.read_answers(name) else { return SourceMatch::Unknown };
         let (key, change) = match answers.are_relative() {
             true => (keys[1], self.sources.first_change(source, &answers, self.digests)),
             false => (keys[0], None),
         };
-        let made = change.map_or(Made::OfThese, |(file, _)| Made::OfOthers(file.to_owned()));
+        let made =
+            change.map_or(SourceMatch::OfThese, |(file, _)| SourceMatch::OfOthers(file.to_owned()));
         known().insert(key, made.clone());
         made
     }

@@ -234,7 +234,7 @@ mod tests {
 
     use gfxpack_compile::{ObjectStore, STORE_VERSION, SourceDirs, SourceSet};
     use gfxpack_model::Language;
-    use gfxpack_plan::stored::Told;
+    use gfxpack_plan::stored::TreeLookup;
 
     use super::*;
 
@@ -273,7 +273,7 @@ mod tests {
             let paths =
                 ["x/y.h", "x/z.h"].map(|path| include.find(Path::new(path)).entry().is_some());
             assert_eq!(paths, [true, false]);
-            assert_eq!(include.find(Path::new("x/z.h")), Told::Absent);
+            assert_eq!(include.find(Path::new("x/z.h")), TreeLookup::Absent);
             let partial = root.entries.iter().filter(|(_, it)| it.kind == TreeKind::Partial);
             partial.map(|(path, _)| format!("/{path}")).collect::<Vec<_>>().join(" ")
         };
@@ -291,11 +291,11 @@ mod tests {
             symlink("/proc/self/cmdline", dir.join("top/arguments")).unwrap();
             symlink("/proc/self", dir.join("top/self")).unwrap();
         });
-        assert_eq!(root.find(Path::new("x.h")), Told::Absent);
+        assert_eq!(root.find(Path::new("x.h")), TreeLookup::Absent);
         for name in ["arguments", "self"] {
             assert_eq!(root.entries[name].kind, TreeKind::Unknown);
         }
-        assert_eq!(root.find(Path::new("self/cmdline")), Told::Unknown);
+        assert_eq!(root.find(Path::new("self/cmdline")), TreeLookup::Unknown);
         assert_eq!(root.entries.len(), 5);
     }
 
@@ -309,7 +309,7 @@ mod tests {
         let find = |path: &str| include.find(Path::new(path));
         assert!(find("x.h").entry().is_some());
         assert_eq!([find("lib/x.h"), find("lib/a/up/lib/x.h")], [find("x.h"); 2]);
-        assert_eq!([find("lib/y.h"), find("a/up/y.h")], [Told::Absent; 2]);
+        assert_eq!([find("lib/y.h"), find("a/up/y.h")], [TreeLookup::Absent; 2]);
         assert_eq!(include.entries.len(), 6);
     }
 
@@ -381,6 +381,6 @@ mod tests {
         let file = (Digest::of(b"text"), b"text".to_vec());
         assert_eq!(stored.into_inner().last(), Some(&file));
         assert_eq!(trees.trees[0].entries["x.h"].kind, TreeKind::File(Digest::of(b"text")));
-        assert_eq!(trees.trees[0].find(&object), Told::Unknown);
+        assert_eq!(trees.trees[0].find(&object), TreeLookup::Unknown);
     }
 }

@@ -40,7 +40,7 @@ const NAMED: usize = 3;
 
 /// What a plan says besides its jobs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct About {
+pub struct PlanDescription {
     library: KernelLibrary,
     left_out: LeftOut,
     unbuildable: Unbuildable,
@@ -49,7 +49,7 @@ pub struct About {
 /// A stored plan.
 pub struct Stored {
     dir: PathBuf,
-    header: Header<About>,
+    header: Header<PlanDescription>,
 }
 
 /// Where a file of a source lies.
@@ -63,7 +63,7 @@ fn file(dir: &Path, digest: Digest) -> PathBuf {
 ///
 /// # Errors
 /// Where a file can't be written.
-pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>> {
+pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<PlanDescription>> {
     let Gathered { read, toolchains, cache, clock, .. } = gathered;
     let ReadInputs { requests, inputs } = read;
     fs::create_dir_all(dir).map_err(error::io("create", dir))?;
@@ -105,7 +105,7 @@ pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<About>
         source_trees: trees.sources,
         groups: written.groups,
         kdbs: written.kdbs,
-        about: About {
+        about: PlanDescription {
             library: inputs.library,
             left_out: inputs.left_out,
             unbuildable: inputs.unbuildable,
@@ -236,7 +236,7 @@ impl Stored {
         let trees = (&self.header.trees[..], &self.header.source_trees[..]);
         let is_used = |source| used.contains(&source);
         let sources = SourceSet::of_stored(&plan.sources, trees, is_used, &content)?;
-        let About { library, left_out, unbuildable } = self.header.about;
+        let PlanDescription { library, left_out, unbuildable } = self.header.about;
         let warnings = cache.warning.iter().cloned().collect();
         let inputs =
             Inputs { sources, library, left_out, unbuildable, warnings, ..Inputs::default() };

@@ -27,7 +27,7 @@ pub struct Submission {
 
 /// What is left of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct RemainingShards {
     /// Shards that nobody runs.
     pub to_submit: Vec<u32>,
     /// How many Slurm still has.
@@ -60,7 +60,7 @@ impl Submission {
     /// # Errors
     /// Where Slurm can't be asked: what is on its way must not be submitted
     /// twice.
-    pub fn left(&self, dry_run: bool, warn: impl FnMut(String)) -> Result<Left> {
+    pub fn left(&self, dry_run: bool, warn: impl FnMut(String)) -> Result<RemainingShards> {
         let known = slurm::submitted(&self.out).filter(|submitted| {
             submitted.plan == self.plan && submitted.shards == self.state.count && !dry_run
         });
@@ -71,7 +71,7 @@ impl Submission {
         };
         let missing = self.state.missing().into_iter();
         let to_submit = missing.filter(|shard| !active.contains_key(shard)).collect();
-        Ok(Left { to_submit, on_their_way: active.len() })
+        Ok(RemainingShards { to_submit, on_their_way: active.len() })
     }
 
     /// Submits these shards, and gives Slurm's number.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use gfxpack_compile::{About, Cancel, Event as JobEvent, ObjectStore, RestsOn};
+use gfxpack_compile::{Cancel, Event as JobEvent, ObjectPurpose, ObjectStore, RestsOn};
 use gfxpack_kdb::Reader;
 use gfxpack_model::JobId;
 use gfxpack_pipeline::error::ErrorKind;
@@ -47,7 +47,7 @@ impl Progress for Rival {
             _ => return,
         }
         for job in plan.jobs.iter().filter(|job| self.store.info(job.digest).is_some()) {
-            let about = About::from_job(job);
+            let about = ObjectPurpose::from_job(job);
             self.store.insert(job.digest, b"another", &about, &RestsOn::default()).unwrap();
         }
     }

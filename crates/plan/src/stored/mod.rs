@@ -11,5 +11,5 @@ mod write;
 
 pub use self::lines::{FORMAT, Group, Header, Rows, StoredError, StoredKdb, StoredToolchain};
 pub use read::{Jobs, read};
-pub use tree::{SourceTrees, Told, Tree, TreeEntry, TreeKind};
+pub use tree::{SourceTrees, Tree, TreeEntry, TreeKind, TreeLookup};
 pub use write::{WriteError, Written, write_jobs};

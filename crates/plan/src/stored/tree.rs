@@ -66,7 +66,7 @@ pub struct SourceTrees {
 
 /// What a tree says of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told<'a> {
+pub enum TreeLookup<'a> {
     /// That nothing is there.
     Absent,
     /// What is there.
@@ -83,13 +83,13 @@ impl TreeKind {
     }
 }
 
-impl<'a> Told<'a> {
+impl<'a> TreeLookup<'a> {
     /// What is there, if the tree lists it.
     #[must_use]
     pub fn entry(self) -> Option<&'a TreeEntry> {
         match self {
-            Told::Found(entry) => Some(entry),
-            Told::Absent | Told::Unknown => None,
+            TreeLookup::Found(entry) => Some(entry),
+            TreeLookup::Absent | TreeLookup::Unknown => None,
         }
     }
 }
@@ -97,16 +97,16 @@ impl<'a> Told<'a> {
 impl Tree {
     /// What the tree says about a relative path without `..`.
     #[must_use]
-    pub fn find(&self, path: &Path) -> Told<'_> {
-        let Some(mut entry) = self.entries.get("") else { return Told::Unknown };
+    pub fn find(&self, path: &Path) -> TreeLookup<'_> {
+        let Some(mut entry) = self.entries.get("") else { return TreeLookup::Unknown };
         let mut at = String::new();
         for part in path.components() {
             match (part, entry.kind) {
                 (Component::CurDir, _) => continue,
-                (_, TreeKind::File(_)) => return Told::Absent,
-                (_, TreeKind::Unknown) => return Told::Unknown,
+                (_, TreeKind::File(_)) => return TreeLookup::Absent,
+                (_, TreeKind::Unknown) => return TreeLookup::Unknown,
                 (Component::Normal(name), kind) => {
-                    let Some(name) = name.to_str() else { return Told::Unknown };
+                    let Some(name) = name.to_str() else { return TreeLookup::Unknown };
                     if !at.is_empty() {
                         at.push('/');
                     }
@@ -117,21 +117,21 @@ impl Tree {
                             TreeKind::IgnoresCase => name.is_ascii() && !self.has_alike(&at),
                             _ => kind == TreeKind::Directory,
                         };
-                        return if is_absent { Told::Absent } else { Told::Unknown };
+                        return if is_absent { TreeLookup::Absent } else { TreeLookup::Unknown };
                     }
                 }
-                _ => return Told::Unknown,
+                _ => return TreeLookup::Unknown,
             }
             entry = &self.entries[&at];
             if entry.kind == TreeKind::Above {
                 let mut above = Path::new(&at).ancestors().skip(1).filter_map(Path::to_str);
                 let is_same = |dir: &&str| self.entries[*dir].number == entry.number;
-                let Some(dir) = above.find(is_same) else { return Told::Unknown };
+                let Some(dir) = above.find(is_same) else { return TreeLookup::Unknown };
                 at = dir.to_owned();
                 entry = &self.entries[&at];
             }
         }
-        Told::Found(entry)
+        TreeLookup::Found(entry)
     }
 
     /// Whether a path is listed that differs only in upper and lower case.
@@ -193,23 +193,29 @@ mod tests {
         assert_eq!([4, 6].map(|number| mounted.path_of(number)), [None, Some("sub")]);
         let find = |path: &str| tree.find(Path::new(path));
         for path in ["a.h", "./a.h", "sub/b.h", "big", ""] {
-            assert!(matches!(find(path), Told::Found(_)), "{path}");
+            assert!(matches!(find(path), TreeLookup::Found(_)), "{path}");
         }
         assert_eq!(find("sub/self/self/b.h"), find("sub/b.h"));
         assert_eq!((find("sub/self/top"), find("sub/top/a.h")), (find(""), find("a.h")));
         for path in ["x.h", "link/x.h", "x/y/z.h", "sub/top/x.h", "a.h/x"] {
-            assert_eq!(find(path), Told::Absent, "{path}");
+            assert_eq!(find(path), TreeLookup::Absent, "{path}");
         }
         let mut folded = tree.clone();
         for entry in folded.entries.values_mut().filter(|it| it.kind == TreeKind::Directory) {
             entry.kind = TreeKind::IgnoresCase;
         }
         let find_folded = |path: &str| folded.find(Path::new(path));
-        assert_eq!((find("A.h"), find_folded("A.h")), (Told::Absent, Told::Unknown));
-        assert_eq!((find_folded("x.h"), find_folded("\u{e9}.h")), (Told::Absent, Told::Unknown));
-        assert_eq!((find("Out/x.h"), find_folded("Out/x.h")), (Told::Absent, Told::Unknown));
+        assert_eq!((find("A.h"), find_folded("A.h")), (TreeLookup::Absent, TreeLookup::Unknown));
+        assert_eq!(
+            (find_folded("x.h"), find_folded("\u{e9}.h")),
+            (TreeLookup::Absent, TreeLookup::Unknown)
+        );
+        assert_eq!(
+            (find("Out/x.h"), find_folded("Out/x.h")),
+            (TreeLookup::Absent, TreeLookup::Unknown)
+        );
         for path in ["../x.h", "sub/x.h", "sub/self/x.h", "sub/../a.h", "big/x.h"] {
-            assert_eq!(find(path), Told::Unknown, "{path}");
+            assert_eq!(find(path), TreeLookup::Unknown, "{path}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use gfxpack_model::probe_line::{fields, line};
-use gfxpack_stock_library::{CANCELLED, Patient, ProbeDirectory, ProbeProcess};
+use gfxpack_stock_library::{CANCELLED, DeadlineReader, ProbeDirectory, ProbeProcess};
 
 use super::error::{AskError, PlanFailure};
 use super::options::{AskOptions, Installed, ROCFFT};
@@ -40,7 +40,7 @@ pub(super) enum Ended {
 
 /// What a probe leaves.
 pub(super) struct Done {
-    pub(super) heard: Heard,
+    pub(super) heard: ProbeOutput,
     directory: ProbeDirectory,
 }
 
@@ -96,10 +96,11 @@ impl Probe {
 
     /// Listens until the probe has ended.
     pub(super) fn run(mut self, cancelled: &dyn Fn() -> bool) -> Result<Ended, AskError> {
-        let patient = Patient::new(&self.process.socket, Instant::now() + PLAN_LIMIT, cancelled)
-            .map_err(|source| self.process.start_error(source))?;
+        let patient =
+            DeadlineReader::new(&self.process.socket, Instant::now() + PLAN_LIMIT, cancelled)
+                .map_err(|source| self.process.start_error(source))?;
         let mut reader = BufReader::new(patient);
-        let (mut heard, mut line, mut overdue) = (Heard::default(), Vec::new(), false);
+        let (mut heard, mut line, mut overdue) = (ProbeOutput::default(), Vec::new(), false);
         loop {
             line.clear();
             reader.get_mut().wait_until(Instant::now() + PLAN_LIMIT);
@@ -134,7 +135,7 @@ impl Probe {
 
 /// What a probe has said.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct ProbeOutput {
     /// The library's; empty before it is set up.
     pub(super) version: String,
     /// The options of each program that was compiled, by its number.
@@ -145,7 +146,7 @@ pub(super) struct Heard {
     created: usize,
 }
 
-impl Heard {
+impl ProbeOutput {
     /// Takes a line; whether it is the last one. `plans` says which plan each
     /// that was told is of.
     fn line(
