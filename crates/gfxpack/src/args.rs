@@ -89,7 +89,7 @@ pub(crate) enum Command {
     Miopen(Box<MiopenCommand>),
     /// Package kdbs that exist
     Package(Box<Package>),
-    /// Write relations and paths of kernels for packages that you build yourself
+    /// Write relations of kernels for packages that you build yourself
     ///
     /// Substitution variables for debhelper, and answers for rpm's dependency generators.
     #[command(subcommand)]
