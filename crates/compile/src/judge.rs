@@ -91,7 +91,8 @@ pub(crate) fn judge(
     let same = same_elsewhere(context, stage, &asked.sources, run, &records);
     if let Some((below, path)) = &same {
         // A stored plan does not tell which files elsewhere its sources are.
-        if context.sources.is_stored(job.source) {
+        let is_admitted = |dir: &PathBuf| is_below(context, path, dir);
+        if context.sources.is_stored(job.source) && context.admitted.iter().any(is_admitted) {
             return Ok(Judged::Reads(below.clone()));
         }
         if own_place(below) == place_of(path) {
@@ -129,17 +130,21 @@ pub(crate) fn judge(
 /// Names of the directories that the user admitted and from which files or
 /// names were read.
 fn admitted(context: &BuildContext<'_>, read: &BTreeSet<(PathBuf, Answer)>) -> Vec<Digest> {
-    let dirs = context.admitted.iter().map(|dir| (dir, context.looks.real(dir)));
-    let told = |answer: &Answer| {
+    let counts = |answer: &Answer| {
         !matches!(answer, Answer::Absent | Answer::Directory | Answer::LinkedDirectory(_))
     };
-    // By its name, by which a link may lead out of it, or by where it is.
-    let is_read = |(dir, real): &(&PathBuf, PathBuf)| {
-        let is_in = |path: &Path| [dir.as_path(), real].iter().any(|dir| path.starts_with(dir));
-        let mut told = read.iter().filter(|(_, answer)| told(answer));
-        told.any(|(path, _)| is_in(path) || is_in(&context.looks.real(path)))
+    let is_read = |dir: &&PathBuf| {
+        read.iter().any(|(path, answer)| counts(answer) && is_below(context, path, dir))
     };
-    dirs.filter(is_read).map(|(_, real)| name_of(&real)).collect()
+    let dirs = context.admitted.iter().filter(is_read);
+    dirs.map(|dir| name_of(&context.looks.real(dir))).collect()
+}
+
+/// Whether a path lies below a directory: by its name, by which a link may lead
+/// out of it, or by where it is.
+fn is_below(context: &BuildContext<'_>, path: &Path, dir: &Path) -> bool {
+    let (real, real_dir) = (context.looks.real(path), context.looks.real(dir));
+    [path, &*real].iter().any(|path| path.starts_with(dir) || path.starts_with(&*real_dir))
 }
 
 /// What the records of a run say together.

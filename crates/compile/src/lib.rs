@@ -25,7 +25,6 @@ mod failure_kind;
 mod history;
 mod job;
 mod judge;
-mod memory;
 mod memory_limiter;
 mod remote;
 mod remote_error;
@@ -45,13 +44,13 @@ pub use event::{Event, JobRun};
 pub use executor::{Executor, ExecutorOptions, Remote, Summary};
 pub use explain::{Change, ChangeKind, ChangedPart, Explanation, State, explain};
 pub use gfxpack_launch::{Shortcut, Shortcuts};
+pub use gfxpack_process::default_jobs;
 pub use gfxpack_process::watch::{Looks, landlock_abi, switch_off_landlock};
 pub use gfxpack_process::{
     Cancel, FileDigests, Usage, kill_children, state_of, touch, write_atomic,
 };
 pub use history::History;
 pub use job::{Compiled, Failure, FailureKind, Site};
-pub use memory::default_jobs;
 pub use remote::{
     Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers, ToolchainSource,
 };

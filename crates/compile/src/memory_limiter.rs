@@ -4,9 +4,7 @@
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use gfxpack_process::Cancel;
-
-use crate::memory::{available_memory, resident_of_jobs};
+use gfxpack_process::{Cancel, available_memory, resident_of_jobs};
 
 /// How often memory is looked at again while a job waits for it: others than
 /// our own jobs may free some.

@@ -17,7 +17,7 @@ pub fn kill_children() {
 
 /// This process's children; none where the kernel keeps no list.
 #[must_use]
-pub fn own() -> Vec<u32> {
+pub(crate) fn own() -> Vec<u32> {
     listed("self")
 }
 
@@ -25,7 +25,7 @@ pub fn own() -> Vec<u32> {
 ///
 /// Source: proc_pid_task_children(5).
 #[must_use]
-pub fn of_process(process: u32) -> Vec<u32> {
+pub(crate) fn of_process(process: u32) -> Vec<u32> {
     listed(&process.to_string())
 }
 

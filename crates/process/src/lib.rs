@@ -1,5 +1,5 @@
 //! Programs and what they touch: starting one with limits, reading its pipes,
-//! telling what it used, and watching what it and all that it starts ask of
+//! telling what it used and what the machine has left, and watching what it and all that it starts ask of
 //! the file system; the system's own tools, which the user may have to install.
 //!
 //! This crate knows no compiler but by the arguments that tell one from a
@@ -14,11 +14,12 @@
 //! ```
 
 mod atomic;
-pub mod children;
+mod children;
 mod file_digest;
 mod file_error;
 mod foreground;
 mod layout;
+mod memory;
 mod open_files;
 mod pipe;
 pub mod preload;
@@ -37,6 +38,7 @@ pub use file_digest::{FileDigests, Identity, state_of};
 pub use file_error::{FileError, io_hint, is_no_such_path, is_not_found, temporary_dir};
 pub use foreground::Foreground;
 pub use layout::fixed;
+pub use memory::{available_memory, default_jobs, resident_of_jobs};
 pub use open_files::open_many;
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
 pub use program::{

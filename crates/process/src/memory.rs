@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_process::children;
+use crate::children;
 
 /// Bytes of memory that new processes can have: what the kernel calls
 /// available, or what the control group leaves if that is less. `None` where
 /// neither is known.
-pub(crate) fn available_memory() -> Option<u64> {
+pub fn available_memory() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(mem_available);
     let group = fs::read_to_string("/proc/self/cgroup")
         .ok()
@@ -33,7 +33,7 @@ pub fn default_jobs() -> usize {
 /// largest of what the processes below this one have besides their parents'
 /// memory, since a forked compiler shares that. Others are compilers that wait
 /// for a job.
-pub(crate) fn resident_of_jobs(running: usize) -> u64 {
+pub fn resident_of_jobs(running: usize) -> u64 {
     let mut found = Vec::new();
     for child in children::own() {
         let resident = resident(child);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn what_children_have_is_seen() {
-        use gfxpack_process::{Cancel, Program, run};
+        use crate::{Cancel, Program, run};
         let dir = tempfile::tempdir().unwrap();
         let ready = dir.path().join("ready");
         // A child of a child, as a wrapper's compiler is.
