@@ -291,17 +291,26 @@ fn what_is_built_without_room_for_the_heap_of_compilers_is_not_kept() {
     project.write("k.cl", "__kernel void k(__global int *x) { *x = 1; }\n");
     project.write_manifest("k.cl", ["-DX=1".to_owned()].into_iter());
     // Of addresses, in KiB; the second time, there is a limit no longer.
-    for (limit, compiled) in [("30000000", 1), ("unlimited", 1), ("unlimited", 0)] {
+    let build = |limit: &str| {
         let mut shell = command("sh");
         shell.args(["-c", &format!("ulimit -S -v {limit}; exec \"$@\""), "sh"]);
         shell.arg(binary()).args(BUILD).args(["--cache-dir", "cache"]).current_dir(project.path());
-        let run = finish(shell).expect_code(0);
+        finish(shell)
+    };
+    for (limit, compiled) in [("30000000", 1), ("unlimited", 1), ("unlimited", 0)] {
+        let run = build(limit).expect_code(0);
         assert_eq!(run.of_type("build-finished")[0]["compiled"], compiled, "{limit}");
         let warnings = run.of_type("warning");
         let told =
             warnings.iter().any(|it| it["message"].as_str().unwrap().contains("`ulimit -v`"));
         assert_eq!(told, limit != "unlimited", "{warnings:?}");
     }
+    // What it reads counts all the same.
+    project.write("k.cl", "#include \"/etc/hostname\"\n");
+    assert_eq!(
+        build("30000000").expect_code(100).of_type("job-failed")[0]["reason"],
+        "reads-outside"
+    );
 }
 
 /// Options that make no difference to what kernels are told of the time.

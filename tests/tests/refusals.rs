@@ -262,9 +262,9 @@ fn a_source_that_may_be_a_file_elsewhere_too_is_refused_from_a_stored_plan() {
     symlink("../outside/a.h", project.path().join("k/a.h")).unwrap();
     run("plan --manifest k/kernels.toml --target gfx906 --out plan").expect_code(0);
     let stored = format!("build --plan plan {common}");
-    for (line, expected) in [(&direct, "reads-outside"), (&stored, "not-in-plan")] {
+    for line in [&direct, &stored] {
         let refused = run(line).expect_code(100);
-        assert_eq!(refused.of_type("job-failed")[0]["reason"], expected);
+        assert_eq!(refused.of_type("job-failed")[0]["reason"], "reads-outside");
     }
 }
 

@@ -13,7 +13,7 @@ use gfxpack_launch::{
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
-    Answer, Answers, Class, Place, Places, Process, Record, Settled, Unwatched, What,
+    Answer, Answers, Class, Place, Places, Process, Record, SHORT_HEAP, Settled, Unwatched, What,
     driver_places, settle, tidy_path,
 };
 use gfxpack_process::{End, FileError, Timestamp};
@@ -92,10 +92,9 @@ pub(crate) fn judge(
     if let Some((below, path)) = &same {
         // A stored plan does not tell which files elsewhere its sources are.
         let is_admitted = |dir: &PathBuf| is_below(context, path, dir);
-        if context.sources.is_stored(job.source) && context.admitted.iter().any(is_admitted) {
-            return Ok(Judged::Reads(below.clone()));
-        }
-        if own_place(below) == place_of(path) {
+        let may_be_one =
+            context.sources.is_stored(job.source) && context.admitted.iter().any(is_admitted);
+        if may_be_one || own_place(below) == place_of(path) {
             return Ok(Judged::Reads(path.clone()));
         }
     }
@@ -112,12 +111,14 @@ pub(crate) fn judge(
     let untold = untold(job, stage, place, run, &records)?.map(|path| {
         format!("the compiler lists `{}`, and was not seen to read it", path.display())
     });
+    let short_heap =
+        records.iter().any(|record| record.heap_was_short).then(|| SHORT_HEAP.to_owned());
     let same = same.map(|(below, path)| {
         let (below, path) = (below.display(), path.display());
         format!("`{below}` has the content of `{path}`, and could become that file")
     });
     let sources = stage.answers(context.sources, asked.sources);
-    if let Some(reason) = unknown.or(other).or(changed).or(untold).or(same) {
+    if let Some(reason) = unknown.or(other).or(changed).or(untold).or(same).or(short_heap) {
         return Ok(Judged::Unknown(reason, sources));
     }
     let shared = run.read_before.iter().flat_map(|before| before.answers.iter().cloned()).collect();

@@ -84,6 +84,14 @@ impl Identity {
         self.changed.0.unsigned_abs().abs_diff(then.0) <= SETTLED.as_secs()
     }
 
+    /// Whether a directory is another one than it was, or was renamed meanwhile:
+    /// that changes its change time alone, and new files in it others too.
+    #[must_use]
+    pub fn was_exchanged(self, then: Self) -> bool {
+        let is_renamed = self == Self { changed: self.changed, ..then };
+        self.place() != then.place() || is_renamed && self != then
+    }
+
     /// Device and inode.
     #[must_use]
     pub fn place(self) -> (u64, u64) {
@@ -207,12 +215,11 @@ impl FileDigests {
             meta = fs::File::open(path)?.metadata()?;
         }
         let identity = Identity::from_metadata(&meta);
-        if let Some((known, digest)) = self.lock().known(path, identity.device).0.get(path)
-            && *known == identity
-            // Another user may have read it.
-            && access(path, Access::READ_OK).is_ok()
-        {
-            return Ok(*digest);
+        let known = self.lock().known(path, identity.device).0.get(path).copied();
+        // Another user may have read it.
+        let is_readable = || access(path, Access::READ_OK).is_ok();
+        if let Some((_, digest)) = known.filter(|(known, _)| *known == identity && is_readable()) {
+            return Ok(digest);
         }
         let digest = hash_file(path)?;
         let unchanged =

@@ -36,6 +36,8 @@ const MAX_TRIES: usize = 100;
 struct Snapshot {
     taken: Timestamp,
     identities: Vec<(PathBuf, Option<Identity>)>,
+    /// The directories above them: one may be exchanged for another and back.
+    above: Vec<(PathBuf, Option<Identity>)>,
     /// Where the directories and links among them lead.
     real_paths: Vec<(PathBuf, Option<PathBuf>)>,
     /// How many snapshots with other identities there were before.
@@ -265,17 +267,27 @@ impl Toolchain {
         let is_covered = |path: &Path| self.covered.iter().any(|dir| path.starts_with(dir));
         let decides = |path: &Path| !is_covered(path) || self.covers(path, language);
         let deciding = || before.identities.iter().filter(|(path, _)| decides(path));
-        let touched = || deciding().find(|(path, then)| identity(path) != *then);
+        let was_exchanged = |(path, then): &&(PathBuf, Option<Identity>)| {
+            identity(path).zip(*then).is_none_or(|(now, then)| now.was_exchanged(then))
+        };
+        let touched = || {
+            let own = deciding().find(|(path, then)| identity(path) != *then);
+            own.or_else(|| before.above.iter().find(was_exchanged)).map(|(path, _)| path.clone())
+        };
         // Times do not tell one that had just changed from what it became then.
         let is_fresh = |it: Identity| it.is_fresh(before.taken);
         let any_fresh = || deciding().any(|(_, then)| then.is_some_and(is_fresh));
-        if is_sound && touched().is_none() && !any_fresh() {
+        let first = touched();
+        if is_sound && first.is_none() && !any_fresh() {
             return Ok(None);
         }
         let mut last = self.snapshot.lock().expect("no panic inside");
         let mut now = Snapshot::take(&self.files, &self.covered);
-        let files = closure(&self.files, &self.covered, digests);
-        let files = files.map_err(|error| match error {
+        // Not on a thread of rayon's, which may take up another job that waits for this lock.
+        let files = std::thread::scope(|scope| {
+            scope.spawn(|| closure(&self.files, &self.covered, digests)).join()
+        });
+        let files = files.expect("no panic inside").map_err(|error| match error {
             FileError::Io { path, .. } => changed(&path),
             other => other.into(),
         })?;
@@ -293,9 +305,10 @@ impl Toolchain {
             return Err(changed(&self.device_libs));
         }
         // Each change counts once, whoever notices it.
-        now.times_touched = last.times_touched + u64::from(last.identities != now.identities);
+        let is_other = (&last.identities, &last.above) != (&now.identities, &now.above);
+        now.times_touched = last.times_touched + u64::from(is_other);
         *last = Arc::new(now);
-        Ok(touched().map(|(path, _)| path.clone()))
+        Ok(first.or_else(touched))
     }
 
     /// Whether what is supplied is there as it was made.
@@ -448,11 +461,16 @@ impl Snapshot {
             let identity = identity(&path);
             (path, identity)
         };
+        let above = files.iter().chain(dirs).filter_map(|path| fs::canonicalize(path).ok());
+        let above =
+            above.flat_map(|path| path.ancestors().skip(1).map(Path::to_owned).collect::<Vec<_>>());
+        let above: BTreeSet<PathBuf> = above.collect();
         let leads = |path: &&PathBuf| dirs.contains(path) || path.is_symlink();
         let with_real_path = |path: &PathBuf| (path.clone(), fs::canonicalize(path).ok());
         let real_paths = paths.iter().filter(leads).map(with_real_path).collect();
         let identities = paths.into_iter().map(with_identity).collect();
-        Self { taken, identities, real_paths, times_touched: 0 }
+        let above = above.into_iter().map(with_identity).collect();
+        Self { taken, identities, above, real_paths, times_touched: 0 }
     }
 }
 
@@ -655,7 +673,19 @@ mod tests {
             fs::copy(&path, at("copy")).unwrap();
             fs::rename(at("copy"), &path).unwrap();
         };
-        let touches: [&dyn Fn(); 6] = [
+        // The file system's clock may stand still for some milliseconds.
+        let wait_for_tick = || {
+            let changed = |path: &Path| {
+                let meta = fs::metadata(path).unwrap();
+                (meta.ctime(), meta.ctime_nsec())
+            };
+            let clock = at("clock");
+            while {
+                fs::write(&clock, "").unwrap();
+                changed(&clock) <= changed(&header)
+            } {}
+        };
+        let touches: [&dyn Fn(); 7] = [
             &|| fs::hard_link(&header, at("link")).unwrap(),
             &|| {
                 let modified = fs::metadata(&header).unwrap().modified().unwrap();
@@ -677,6 +707,12 @@ mod tests {
                     fs::copy(at("old").join(name), at("include").join(name)).unwrap();
                 }
             },
+            // All of it, with the directory above.
+            &|| {
+                let (dir, away) = (dir.path(), dir.path().with_extension("away"));
+                fs::rename(dir, &away).unwrap();
+                fs::rename(&away, dir).unwrap();
+            },
         ];
         // As if all of it had been there for long, or not.
         for age in [99, 0] {
@@ -687,12 +723,14 @@ mod tests {
             for (number, touch) in touches.iter().enumerate() {
                 assert_eq!(times_made(&toolchain, &|| {}).unwrap(), 1);
                 assert_eq!(toolchain.times_touched(), number as u64);
+                wait_for_tick();
                 assert_eq!(times_made(&toolchain, touch).unwrap(), 2, "{number}");
             }
             fs::remove_file(at("link")).unwrap();
             fs::remove_dir_all(at("old")).unwrap();
         }
         let touching = || {
+            wait_for_tick();
             fs::hard_link(&header, at("link")).unwrap();
             fs::remove_file(at("link")).unwrap();
             Ok::<_, ToolchainError>(())

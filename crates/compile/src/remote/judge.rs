@@ -13,7 +13,7 @@ use gfxpack_plan::plan::{Job, StagedFile};
 use gfxpack_process::Timestamp;
 use gfxpack_process::watch::{
     Answer, Answers, Ask, Class, Judgement, Place, Places, Process, Query, RECORD_LIMIT, Record,
-    tidy_path,
+    SHORT_HEAP, tidy_path,
 };
 
 use super::action::{HEADERS, SCRATCH, SENT, SYSTEM};
@@ -39,6 +39,9 @@ impl Elsewhere<'_> {
     /// sources.
     pub(crate) fn judge(&self, record: &[u8]) -> Result<(Answers, Answers), Reason> {
         let record = Record::parse(record, RECORD_LIMIT).map_err(|reason| reason.to_string())?;
+        if record.heap_was_short {
+            return Err(SHORT_HEAP.to_owned());
+        }
         let compiles = |it: &&Process| matches!(it.class, Class::Compiler | Class::Assembler);
         let mut compilers = record.processes.iter().filter(compiles);
         let stage = &compilers.next().ok_or("no compiler told what it asked for")?.directory;

@@ -236,7 +236,7 @@ impl<'a> Headers<'a> {
             Ok((scratch, since, output, record))
         })?;
         let made = match record {
-            Ok(record) if output.ok() => {
+            Ok(record) if output.ok() && !record.heap_was_short => {
                 let dir = looks.real(scratch.path());
                 let places = places[index.0].for_language(Language::Hip).with_stage(&dir);
                 let places = with_searched(places, &record.processes, looks);

@@ -328,7 +328,7 @@ void gfxpack_heap_apart(void) {
 }
 
 int gfxpack_heap_was_short(void) {
-    return 1;
+    return 0;
 }
 
 #endif

@@ -156,7 +156,7 @@ mod tests {
         let places = driver_places("/stage".into(), Path::new("/scratch"));
         let judged = asks.clone().map(|ask| places.judge(&ask, &ask.path).remove(0));
         assert_eq!(judged, [Judgement::Absent(asks[0].path.clone()), Judgement::Nothing]);
-        let record = Record { processes: Vec::new(), asks: Vec::new() };
+        let record = Record { processes: Vec::new(), asks: Vec::new(), heap_was_short: false };
         let programs = ["/dev/shm/clang", "/dev/clang"];
         let started = programs.map(|program| started(&record, Path::new(program)).len());
         assert_eq!(started, [1, 0]);

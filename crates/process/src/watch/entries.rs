@@ -50,10 +50,10 @@ impl Record {
         if read != count {
             return Err(Unwatched::Damaged { at });
         }
-        match lacks {
-            0 => reader.finish(),
+        let heap_was_short = lacks & LACK_HEAP != 0;
+        match lacks & !LACK_HEAP {
+            0 => Ok(Self { heap_was_short, ..reader.finish()? }),
             LACK_UNTOLD => Err(Unwatched::Untold("a rule of openat2".to_owned())),
-            LACK_HEAP => Err(Unwatched::ShortHeap),
             _ => Err(Unwatched::Unnamed),
         }
     }
@@ -428,7 +428,7 @@ impl Reader {
         if self.processes.is_empty() {
             return Err(Unwatched::Nothing);
         }
-        Ok(Record { processes: self.processes, asks: self.asks })
+        Ok(Record { processes: self.processes, asks: self.asks, heap_was_short: false })
     }
 }
 

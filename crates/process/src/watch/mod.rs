@@ -39,7 +39,7 @@ pub use driver::{driver_places, settle_driver};
 pub use landlock::{landlock_abi, switch_off_landlock};
 pub use looks::{Looks, is_in_proc};
 pub use place::{Judgement, Place, Places, tidy_path};
-pub use record::{Ask, Class, FileState, Process, Record, Unwatched, What};
+pub use record::{Ask, Class, FileState, Process, Record, SHORT_HEAP, Unwatched, What};
 pub use settle::{InStage, Settled, settle};
 
 /// How long a record may be. The longest that was seen, a HIP kernel by

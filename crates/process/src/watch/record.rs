@@ -18,13 +18,6 @@ pub enum Unwatched {
     /// Something was done that a record has no form for.
     #[error("something was done that a record can't tell: `{0}`")]
     Untold(String),
-    /// The preloaded heap got no memory: what the compiler made may differ from run
-    /// to run.
-    #[error(
-        "a limit of memory (`ulimit -v` or `-d`) left no room for the heap that gives equal sources \
-         equal bytes: raise it to build what can be kept"
-    )]
-    ShortHeap,
     /// A path or a command line could not be recorded.
     #[error("a path could not be recorded")]
     Unnamed,
@@ -224,7 +217,14 @@ pub struct Record {
     /// What those asked that are no drivers, or all of them where that was
     /// wished.
     pub asks: Vec<Ask>,
+    /// Whether a compiler's heap was not the preloaded one alone: what it made may
+    /// differ from run to run.
+    pub heap_was_short: bool,
 }
+
+/// What to say of such a record.
+pub const SHORT_HEAP: &str = "a limit of memory (`ulimit -v` or `-d`) left no room for the heap that \
+    gives equal sources equal bytes: raise it to build what can be kept";
 
 impl Record {
     /// The regular files that were opened, by the names that they were opened

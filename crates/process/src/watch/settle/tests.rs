@@ -55,7 +55,7 @@ impl Fixture {
             class: Class::Compiler,
             libraries: Vec::new(),
         };
-        let record = Record { processes: vec![process], asks };
+        let record = Record { processes: vec![process], asks, heap_was_short: false };
         let digests = FileDigests::in_memory();
         settle(&record, |_| &self.places, &Looks::new(&digests), since)
     }
