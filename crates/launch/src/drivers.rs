@@ -17,7 +17,7 @@ use gfxpack_model::compiler::Program;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language, ToolchainId};
 use gfxpack_process::watch::{
-    Answers, Looks, Record, Recorder, Unwatched, recorded, settle_driver,
+    Answers, Looks, Record, Recorder, Settled, Unwatched, recorded, settle_driver,
 };
 use gfxpack_process::{
     Cancel, End, FileError, Timestamp, WorkDir, read_sealed, run, touch, write_sealed,
@@ -251,7 +251,10 @@ impl<'a> Drivers<'a> {
         let same = *compared.get_or_init(|| {
             self.is_that_of(&general, &scratch, key, command, defines).unwrap_or(false)
         });
-        same.then(|| (general, self.answers(&record, program, &scratch, since)))
+        let settled = settle_driver(&record, program, &scratch, self.looks, since);
+        // What it was told is not what is there, or it looks where the sources would be.
+        let is_odd = settled.changed.is_some() || settled.reads.is_some();
+        (same && !is_odd).then(|| (general, self.answers(settled)))
     }
 
     /// A directory to ask a driver in. One that only looks makes none in a
@@ -269,14 +272,7 @@ impl<'a> Drivers<'a> {
     }
 
     /// A driver's file accesses; `None` if they are not known.
-    fn answers(
-        &self,
-        record: &Record,
-        program: &Path,
-        scratch: &Path,
-        since: Timestamp,
-    ) -> Option<Answers> {
-        let settled = settle_driver(record, program, scratch, self.looks, since);
+    fn answers(&self, settled: Settled) -> Option<Answers> {
         if let Some(path) = settled.unknown().or(settled.writes.as_deref()) {
             tracing::debug!(path = %path.display(), "a driver is asked by every build");
             return None;
