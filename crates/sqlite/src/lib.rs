@@ -93,7 +93,7 @@ pub fn unplayed_journal(path: &Path) -> Option<PathBuf> {
 /// Source: SQLite, "Uniform Resource Identifiers", sections 3.1 and 3.3.
 ///
 /// # Errors
-/// As SQLite has them.
+/// SQLite's.
 pub fn open(path: &Path, immutable: bool) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
@@ -117,7 +117,7 @@ pub fn uri(path: &Path, parameters: &str) -> String {
 /// Has SQLite trust nothing in the file, and hold no value of more bytes.
 ///
 /// # Errors
-/// As SQLite has them.
+/// SQLite's.
 pub fn harden(connection: &Connection, max_value_bytes: u64) -> Result<(), Error> {
     let largest = i32::try_from(max_value_bytes).unwrap_or(i32::MAX);
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, largest)?;
@@ -151,7 +151,7 @@ impl StepBudget {
     /// spent.
     ///
     /// # Errors
-    /// As SQLite has them.
+    /// SQLite's.
     pub fn install(connection: &mut Connection, ticks: u64) -> Result<Self, Error> {
         let left = Arc::new(AtomicU64::new(ticks));
         let budget = Self { ticks, left: Arc::clone(&left) };
@@ -168,7 +168,7 @@ impl StepBudget {
     /// step takes longer than going through all of it once.
     ///
     /// # Errors
-    /// As SQLite has them.
+    /// SQLite's.
     pub fn for_file(connection: &mut Connection, bytes: u64) -> Result<Self, Error> {
         Self::install(connection, TICKS_AT_REST + bytes / BYTES_PER_TICK)
     }

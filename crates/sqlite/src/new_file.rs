@@ -93,7 +93,7 @@ impl NewFile {
         sweep(&directory, &prefix);
         loop {
             let file = builder.tempfile_in(&directory).map_err(io)?;
-            // Where locks are not to be had, neither is a sweep.
+            // Without locks nothing is removed either.
             let locked = file.as_file().try_lock().is_ok();
             // Another writer's sweep may have come between the two steps.
             if !locked || file.path().exists() {
@@ -107,10 +107,13 @@ impl NewFile {
     /// cache: rows are only appended, and pages that are done had best go.
     ///
     /// # Errors
-    /// As SQLite has them.
+    /// SQLite's.
     pub fn connect(&self, page_size: u32) -> Result<Connection, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(self.file.path(), flags)?;
+        // SQLite takes no locks: nobody else uses the file, and on NFS they would
+        // conflict with the lock against removal.
+        let connection =
+            Connection::open_with_flags_and_vfs(self.file.path(), flags, c"unix-none")?;
         connection.execute_batch(&format!(
             "PRAGMA page_size = {page_size};
              PRAGMA encoding = 'UTF-8';
@@ -124,12 +127,6 @@ impl NewFile {
              BEGIN EXCLUSIVE;"
         ))?;
         Ok(connection)
-    }
-
-    /// Where the file is until it gets into its place.
-    #[must_use]
-    pub fn temp_path(&self) -> &Path {
-        self.file.path()
     }
 
     /// The file itself, for text.
@@ -147,9 +144,9 @@ impl NewFile {
             return Ok(());
         }
         self.wait_for_disk()?;
-        let file = self.file.as_file().try_clone().map_err(|source| self.unstored(source))?;
+        let file = self.file.as_file().try_clone().map_err(|source| self.store_error(source))?;
         let thread = thread::Builder::new().spawn(move || file.sync_data());
-        self.syncing = Some(thread.map_err(|source| self.unstored(source))?);
+        self.syncing = Some(thread.map_err(|source| self.store_error(source))?);
         Ok(())
     }
 
@@ -157,10 +154,10 @@ impl NewFile {
         let synced = self.syncing.take().map_or(Ok(()), |thread| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        synced.map_err(|source| self.unstored(source))
+        synced.map_err(|source| self.store_error(source))
     }
 
-    fn unstored(&self, source: io::Error) -> NewFileError {
+    fn store_error(&self, source: io::Error) -> NewFileError {
         NewFileError { action: "store", path: self.path.clone(), source }
     }
 
@@ -190,5 +187,25 @@ impl NewFile {
             }
             _ => Ok(bytes),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sqlite_takes_no_lock_that_could_conflict_with_that_against_removal() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let file = NewFile::beside(&path).unwrap();
+        let connection = file.connect(4096).unwrap();
+        connection.execute_batch("CREATE TABLE t (x)").unwrap();
+        let other = Connection::open(file.file.path()).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE; ROLLBACK").unwrap();
+        drop(other);
+        connection.execute_batch("COMMIT").unwrap();
+        connection.close().unwrap();
+        file.persist().unwrap();
     }
 }

@@ -21,6 +21,9 @@ use crate::name::Storage;
 const MAX_VALUE_BYTES: u64 = 1 << 20;
 const MAX_COLUMNS: i32 = 200;
 
+/// Bytes of a page of files that are written.
+const PAGE_SIZE: u32 = 4096;
+
 /// A column of the table of problems.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
@@ -132,18 +135,16 @@ impl SqliteDatabase {
             return Err(WriteError::Pending { path: path.to_owned(), beside });
         }
         let file = NewFile::beside(path)?;
-        self.fill(file.temp_path())
+        file.connect(PAGE_SIZE)
+            .and_then(|connection| self.fill(connection))
             .map_err(|source| WriteError::Sqlite { path: path.to_owned(), source })?;
         file.persist()?;
         Ok(())
     }
 
-    fn fill(&self, path: &Path) -> Result<(), rusqlite::Error> {
-        let connection = Connection::open(path)?;
-        connection.execute_batch(
-            "PRAGMA page_size = 4096; PRAGMA encoding = 'UTF-8'; PRAGMA auto_vacuum = NONE;
-             PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN EXCLUSIVE;",
-        )?;
+    fn fill(&self, connection: Connection) -> Result<(), rusqlite::Error> {
+        // What rows left behind that went to other pages stays, as in MIOpen's own files.
+        connection.pragma_update(None, "secure_delete", false)?;
         let defined = |column: &Column| {
             format!(
                 ",{} {} NOT NULL",
