@@ -142,7 +142,7 @@ fn run(
     let deadline = Instant::now() + limit;
     let (ours, theirs) = UnixStream::pair()?;
     command.stdout(OwnedFd::from(theirs.try_clone()?)).stderr(OwnedFd::from(theirs));
-    let mut child = OwnedProcess(command.spawn()?);
+    let mut child = OwnedProcess::spawn(&mut command)?;
     // The command holds the other end of the socket.
     drop(command);
     let mut output = Vec::new();
@@ -152,7 +152,7 @@ fn run(
     }
     // It has closed its output, and so is as good as gone.
     loop {
-        if let Some(status) = child.0.try_wait()? {
+        if let Some(status) = child.try_wait()? {
             return Ok((Some(status), output));
         }
         if cancelled() {

@@ -14,9 +14,6 @@ pub enum AskError {
     /// Kernels depend on the number of compute units, and it is not given.
     #[error("failed to ask for `{0}`: it has no compute-unit count")]
     ComputeUnits(Target),
-    /// The library can't be read.
-    #[error(transparent)]
-    Elf(#[from] ElfError),
     /// Libraries that libMIOpen needs are not there.
     #[error("failed to find what libMIOpen needs: {}", .sonames.join(", "))]
     MissingLibraries {
@@ -29,7 +26,7 @@ pub enum AskError {
         /// Their names.
         symbols: Vec<String>,
     },
-    /// The library can't be loaded.
+    /// The library can't be read or loaded.
     #[error(transparent)]
     Probe(#[from] ProbeError),
     /// What is preloaded into MIOpenDriver is not beside the probe.
@@ -68,8 +65,14 @@ pub enum AskError {
     Cancelled,
 }
 
+impl From<ElfError> for AskError {
+    fn from(error: ElfError) -> Self {
+        Self::Probe(error.into())
+    }
+}
+
 impl AskError {
-    /// What a file or directory that can't be written comes to.
+    /// The error for a file or directory that can't be written.
     pub(crate) fn scratch(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| ProbeError::scratch(path)(source).into()
     }
@@ -127,7 +130,7 @@ impl AskError {
                     )
                 }
             }
-            Self::Elf(_) | Self::Probe(_) => {
+            Self::Probe(_) => {
                 "give a libMIOpen.so, or the directory of a ROCm, as /opt/rocm".to_owned()
             }
             Self::Cancelled => return None,

@@ -134,7 +134,7 @@ impl Probe {
 
     /// Whether the process is still there.
     pub(crate) fn is_running(&mut self) -> bool {
-        matches!(self.process.child.0.try_wait(), Ok(None))
+        self.process.is_running()
     }
 }
 

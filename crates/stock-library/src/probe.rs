@@ -47,7 +47,10 @@ pub enum ProbeError {
         source: io::Error,
     },
     /// The probe is one of another version of gfxpack.
-    #[error("`{probe}` is of gfxpack {version}, this is {}", env!("CARGO_PKG_VERSION"))]
+    #[error(
+        "`{probe}` belongs to gfxpack {version}, but this is gfxpack {}",
+        env!("CARGO_PKG_VERSION")
+    )]
     OtherVersion {
         /// The probe.
         probe: PathBuf,
@@ -76,7 +79,7 @@ pub enum ProbeError {
 }
 
 impl ProbeError {
-    /// What a file or directory that can't be written comes to.
+    /// The error for a file or directory that can't be written.
     pub fn scratch(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Scratch { path: path.to_owned(), source }
     }
@@ -169,7 +172,25 @@ impl ProbeDirectory {
 
 /// A process that is killed when nobody waits for it any more.
 #[derive(Debug)]
-pub struct OwnedProcess(pub Child);
+pub struct OwnedProcess(Child);
+
+impl OwnedProcess {
+    /// Starts a program.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn spawn(command: &mut Command) -> io::Result<Self> {
+        command.spawn().map(Self)
+    }
+
+    /// How it ended; `None` while it runs.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.0.try_wait()
+    }
+}
 
 impl Drop for OwnedProcess {
     fn drop(&mut self) {
@@ -181,8 +202,7 @@ impl Drop for OwnedProcess {
 /// A running probe.
 #[derive(Debug)]
 pub struct ProbeProcess {
-    /// The process, which ends with its owner.
-    pub child: OwnedProcess,
+    child: OwnedProcess,
     /// What is said to the probe and what it answers.
     pub socket: UnixStream,
     /// Held until the process is gone.
@@ -207,7 +227,7 @@ impl ProbeProcess {
         let output = directory.path().join("output");
         let written = File::create(&output).map_err(ProbeError::scratch(&output))?;
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(written);
-        let child = OwnedProcess(command.spawn().map_err(failed)?);
+        let child = OwnedProcess::spawn(&mut command).map_err(failed)?;
         Ok(Self { child, socket, directory, product, path: path.to_owned() })
     }
 
@@ -260,6 +280,16 @@ impl ProbeProcess {
         }
     }
 
+    /// Whether the process is still there.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Ends the process, if it is still there.
+    pub fn kill(&mut self) {
+        let _ = self.child.0.kill();
+    }
+
     /// Waits until the process has ended.
     ///
     /// # Errors
@@ -268,8 +298,8 @@ impl ProbeProcess {
         self.child.0.wait().map_err(|source| self.start_error(source))
     }
 
-    /// Why a probe ended that did not say so: what the loader said, or the
-    /// library before it died, otherwise its status.
+    /// The error for a probe that ended without a message: what the loader said, or
+    /// the library before it died, otherwise its status.
     #[must_use]
     pub fn early_end(&self, status: ExitStatus) -> ProbeError {
         let mut said = String::new();
@@ -279,13 +309,13 @@ impl ProbeProcess {
         self.load_error(&if said.is_empty() { status.to_string() } else { said.to_owned() })
     }
 
-    /// That the probe can't be started or listened to.
+    /// The error if the probe can't be started or listened to.
     #[must_use]
     pub fn start_error(&self, source: io::Error) -> ProbeError {
         ProbeError::Start { probe: self.path.clone(), source }
     }
 
-    /// That the library can't be loaded.
+    /// The error if the library can't be loaded.
     #[must_use]
     pub fn load_error(&self, reason: &str) -> ProbeError {
         ProbeError::Load { library: self.product.name, reason: reason.to_owned() }
@@ -401,7 +431,7 @@ mod tests {
         let ready = format!("ready\t{own}\t1.2\n");
         assert_eq!(version(ready.as_bytes()), Ok(Some("1.2".to_owned())));
         assert_eq!(version(b"end\n"), Ok(None));
-        let other = format!("`/x/probe` is of gfxpack 0.0.9, this is {own}");
+        let other = format!("`/x/probe` belongs to gfxpack 0.0.9, but this is gfxpack {own}");
         assert_eq!(version(b"ready\t0.0.9\t1.2\n"), Err(other));
         assert_eq!(version(b"missing\tx\n"), Err("failed to find `x` in libx".to_owned()));
         assert_eq!(version(b"failed\ta\\tb\n"), Err("failed to load libx: a\tb".to_owned()));

@@ -20,7 +20,7 @@ pub enum AskError {
         /// The cause.
         source: io::Error,
     },
-    /// The library can't be loaded.
+    /// The library can't be read or loaded.
     #[error(transparent)]
     Probe(#[from] ProbeError),
     /// It asks for something of the GPU that is not known without one, or
@@ -30,15 +30,18 @@ pub enum AskError {
     /// It has compiled nothing.
     #[error("librocfft asked for no kernel")]
     NoKernel,
-    /// The library is no ELF file.
-    #[error(transparent)]
-    Elf(#[from] ElfError),
     /// The cache that it has written can't be read.
     #[error(transparent)]
     Cache(#[from] ReadError),
     /// The answer is not wanted any more.
     #[error("interrupted")]
     Cancelled,
+}
+
+impl From<ElfError> for AskError {
+    fn from(error: ElfError) -> Self {
+        Self::Probe(error.into())
+    }
 }
 
 impl AskError {
@@ -52,7 +55,7 @@ impl AskError {
             Self::Probe(ProbeError::Start { .. } | ProbeError::OtherVersion { .. }) => {
                 "the probe comes with gfxpack: install both again"
             }
-            Self::Elf(_) | Self::Probe(ProbeError::Elf(_)) => {
+            Self::Probe(ProbeError::Elf(_)) => {
                 "give a librocfft.so, or the directory of a ROCm, as /opt/rocm"
             }
             Self::Library(_) | Self::Probe(_) => {

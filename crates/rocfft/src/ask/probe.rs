@@ -107,7 +107,7 @@ impl Probe {
             match reader.read_until(b'\n', &mut line) {
                 Err(error) if error.kind() == CANCELLED => return Err(AskError::Cancelled),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    let _ = self.process.child.0.kill();
+                    self.process.kill();
                     overdue = true;
                     break;
                 }
