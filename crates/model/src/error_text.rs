@@ -8,14 +8,14 @@ pub fn in_full(error: &dyn Error) -> String {
     with_causes(error.to_string(), error)
 }
 
-/// What is said of an error, followed by the error's causes. Some libraries repeat
-/// their cause in their own message; then it is left out.
+/// What is said of an error, followed by the error's causes. Some libraries end
+/// their own message with the cause; then it is left out.
 #[must_use]
 pub fn with_causes(mut text: String, error: &dyn Error) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
+        if !text.ends_with(&cause_text) {
             text.push_str(": ");
             text.push_str(&cause_text);
         }
@@ -50,5 +50,7 @@ mod tests {
         assert_eq!(in_full(&error), "no page: no answer: refused");
         assert_eq!(with_causes("a".to_owned(), &error), "a: no answer: refused");
         assert_eq!(in_full(&Failure("alone", None)), "alone");
+        let named = Failure("no file `refused.txt`", cause("refused", None));
+        assert_eq!(in_full(&named), "no file `refused.txt`: refused");
     }
 }
