@@ -52,11 +52,11 @@ impl<R: Ord> CheckedFiles<R> {
             warn(error);
         }
         let hints: Vec<&str> = self.remedies.iter().map(hint).collect();
-        let what = match self.unsound.len() {
-            1..=NAMED => joined(self.unsound),
-            count => format!("{}, as told above", counted(count, "file")),
+        let message = match self.unsound.len() {
+            1..=NAMED => format!("failed to verify {}", joined(self.unsound)),
+            count => format!("{} have findings, see above", counted(count, "file")),
         };
-        Err(Error::new(ErrorKind::Unsound, format!("failed to verify {what}"), hints.join("; ")))
+        Err(Error::new(ErrorKind::Unsound, message, hints.join("; ")))
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Common {
     /// Say more; twice for diagnostics
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// When to show progress bars; lines take their place elsewhere
+    /// Show progress as bars on a terminal (auto), or as lines only (never)
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) progress: When,
     /// Colours; with auto, on a terminal where NO_COLOR is not set
@@ -36,7 +36,7 @@ pub(crate) enum MessageFormat {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum When {
-    /// Bars where a terminal can show them; lines elsewhere.
+    /// Bars if a terminal can show them, otherwise lines.
     #[default]
     Auto,
     /// The same as auto, for scripts that give it: without a terminal there are no bars.

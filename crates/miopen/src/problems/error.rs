@@ -38,7 +38,7 @@ pub enum ProblemsError {
     Nothing {
         /// The file as the user named it.
         name: String,
-        /// The first record of a database that was passed over.
+        /// The first record of a database that was skipped.
         passed_over: Option<(u64, KeyError)>,
     },
     /// More than [`MAX_PROBLEMS`].
@@ -104,7 +104,7 @@ impl ProblemsError {
             Self::Database(error) => error.hint(),
             Self::Lines { source, .. } => source.hint().to_owned(),
             Self::Nothing { passed_over: Some((line, error)), .. } => {
-                format!("the first record that was passed over is that of line {line}: {error}")
+                format!("the first record that was skipped is in line {line}: {error}")
             }
             Self::Nothing { .. } => {
                 "MIOpen writes problems into its log where MIOPEN_ENABLE_LOGGING_CMD is 1; lists \
@@ -120,7 +120,7 @@ impl LineError {
     fn hint(&self) -> &'static str {
         match self {
             Self::Log(LogError::Interleaved) => {
-                "`gfxpack harvest commands` gathers a log's commands and passes such lines over"
+                "`gfxpack harvest commands` gathers a log's commands and skips such lines"
             }
             Self::Log(error) => error.hint(),
             Self::Problem(error) => error.hint(),
