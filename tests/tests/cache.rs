@@ -286,6 +286,25 @@ fn what_may_not_be_read_is_not_served_though_another_user_read_it() {
 }
 
 #[test]
+fn kernels_of_a_driver_in_python_are_kept() {
+    let project = Project::new();
+    project.write("k.cpp", "extern \"C\" __attribute__((global)) void k(int *x) { *x = 1; }\n");
+    project.write_manifest("k.cpp", std::iter::empty());
+    project.write("bin/conf.py", "FLAGS = []\n");
+    // It loads a module of its own, starts another Python, and looks at what it is given.
+    project.add_compiler(
+        "#!/usr/bin/env python3\nimport os, subprocess, sys\n\
+         sys.path.insert(0, os.path.dirname(__file__))\nimport conf\n\
+         subprocess.run([sys.executable, '-c', 'import json'], check=True)\n\
+         os.execv('/usr/bin/hipcc', ['hipcc', *conf.FLAGS, *sys.argv[1:]])\n",
+    );
+    let build = || project.run(&[&BUILD[..], &["--hipcc", "bin/hipcc"]].concat()).expect_code(0);
+    let compiled = || build().of_type("build-finished")[0]["compiled"].clone();
+    assert_eq!([compiled(), compiled()], [1, 0]);
+    assert!(!project.path().join("bin/__pycache__").exists());
+}
+
+#[test]
 fn what_is_built_without_room_for_the_heap_of_compilers_is_not_kept() {
     let project = Project::new();
     project.write("k.cl", "__kernel void k(__global int *x) { *x = 1; }\n");
