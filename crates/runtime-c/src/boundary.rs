@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use gfxpack_runtime::chain;
+use gfxpack_runtime::in_full;
 
 use crate::failure::Failure;
 use crate::status::Status;
@@ -24,7 +24,7 @@ pub(crate) fn call(body: impl FnOnce() -> Result<Status, Failure>) -> Status {
         .unwrap_or_else(|payload| Err(Failure::Panic(words(payload))));
     result.unwrap_or_else(|failure| {
         let status = failure.status();
-        let last = (c_text(chain(&failure)), c_text(failure.hint()));
+        let last = (c_text(in_full(&failure)), c_text(failure.hint()));
         // A thread that is ending has no place for it any more.
         LAST.try_with(|place| place.replace(Some(last))).ok();
         status

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char};
 use std::path::Path;
 use std::ptr::null;
 
-use gfxpack_runtime::{CodeObject, Kernel, Origin, chain};
+use gfxpack_runtime::{CodeObject, Kernel, Origin, in_full};
 
 use crate::boundary::{answer, take_back};
 use crate::layer::Layer;
@@ -67,7 +67,7 @@ impl From<Kernel> for Lookup {
         };
         Self {
             code_object: Some(kernel.code_object),
-            not_stored: kernel.not_stored.map(|error| c_text(chain(&error))),
+            not_stored: kernel.not_stored.map(|error| c_text(in_full(&error))),
             ..Self::new(layer, file, kernel.misses)
         }
     }

@@ -4,7 +4,7 @@
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
-use gfxpack_runtime::{MissReason as Reason, chain};
+use gfxpack_runtime::{MissReason as Reason, in_full};
 
 use crate::boundary::answer;
 use crate::layer::Layer;
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn gfxpack_miss_file(miss: *const Miss) -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_miss_text(miss: *const Miss) -> *const c_char {
     // SAFETY: null, or a lookup's that lives, as the documentation asks.
-    text(unsafe { miss.as_ref() }, |it| it.text.get_or_init(|| c_text(chain(&it.miss.reason))))
+    text(unsafe { miss.as_ref() }, |it| it.text.get_or_init(|| c_text(in_full(&it.miss.reason))))
 }
 
 /// What the user can do about it, in one line; null for null. Owned by the

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::KernelKey;
+use gfxpack_model::{KernelKey, in_full};
 
 use crate::code_object::CodeObject;
 use crate::compile_once::{CompileOnce, Role};
@@ -19,7 +19,7 @@ use crate::system::{self, SystemFile};
 use crate::target_check::TargetCheck;
 use crate::user::{UserFile, UserSettings};
 use crate::wait_budget::WaitBudget;
-use crate::warning::{WarningClass, Warnings, chain};
+use crate::warning::{WarningClass, Warnings};
 
 /// Finds kernels, and keeps those that had to be compiled. Cloning shares it;
 /// any number of threads may use it. A process made by `fork` goes on with it:
@@ -353,7 +353,7 @@ impl Inner {
         user.store(key, code_object, wait_budget, moved_aside).map_err(|error| {
             let not_stored = NotStored::Failed(Box::new(error));
             let hint = not_stored.hint();
-            self.warnings.fault(WarningClass::NotStored, &path, &chain(&not_stored), hint);
+            self.warnings.fault(WarningClass::NotStored, &path, &in_full(&not_stored), hint);
             not_stored
         })
     }

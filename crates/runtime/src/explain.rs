@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{ReadOptions, Reader};
-pub use gfxpack_model::target_of_kdb as target_of;
+pub use gfxpack_model::target_of_kdb;
 use gfxpack_model::{KernelKey, Target};
 
 use crate::layer::Layer;
@@ -59,7 +59,7 @@ pub fn elsewhere(
     neighbours(asked)
         .into_iter()
         .filter(|file| !asked.iter().any(|(_, known)| known == file))
-        .filter_map(|file| Some(Elsewhere { target: target_of(&file)?, file }))
+        .filter_map(|file| Some(Elsewhere { target: target_of_kdb(&file)?, file }))
         .filter(|other| other.target.id().serves(target.id()) && has_key(&other.file))
         .collect()
 }

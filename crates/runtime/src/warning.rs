@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use gfxpack_kdb::Fault;
-pub use gfxpack_model::in_full as chain;
-use gfxpack_model::{Target, package_name};
+use gfxpack_model::{Target, in_full, package_name};
 
 use crate::environment::LogLevel;
 use crate::miss::{MissReason, spelled};
@@ -123,15 +122,15 @@ impl Warnings {
         let (class, text) = match reason {
             MissReason::NoFile | MissReason::NoKernel => return,
             // The error names the file.
-            MissReason::Unreadable(error) => (class_of(error.fault()), chain(error)),
-            MissReason::Damaged(error) => (WarningClass::Corrupt, chain(error)),
-            MissReason::Untrusted(error) => (WarningClass::Untrusted, chain(error)),
+            MissReason::Unreadable(error) => (class_of(error.fault()), in_full(error)),
+            MissReason::Damaged(error) => (WarningClass::Corrupt, in_full(error)),
+            MissReason::Untrusted(error) => (WarningClass::Untrusted, in_full(error)),
             MissReason::MovedAside { kept_as, source } => {
-                let text = format!("{}, which is now `{}`", chain(source), kept_as.display());
+                let text = format!("{}, which is now `{}`", in_full(source), kept_as.display());
                 (WarningClass::Corrupt, text)
             }
             MissReason::NoCodeObject(error) => {
-                (WarningClass::WrongTarget, unusable(file, &chain(error)))
+                (WarningClass::WrongTarget, unusable(file, &in_full(error)))
             }
             MissReason::OtherTarget(targets) => {
                 let why = format!("its code is for {}", spelled(targets));

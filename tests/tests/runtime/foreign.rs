@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use gfxpack_runtime::{MissReason, Origin, chain};
+use gfxpack_runtime::{MissReason, Origin, in_full};
 
 use crate::judges::python;
 use crate::support::*;
@@ -237,7 +237,7 @@ os._exit(0)";
     let lookup = look_only(&machine).cache.get(&numbered(10));
     let reason = &lookup.misses[2].reason;
     assert!(matches!(reason, MissReason::Unreadable(_)), "{reason:?}");
-    assert!(chain(reason).contains("cut short"), "{}", chain(reason));
+    assert!(in_full(reason).contains("cut short"), "{}", in_full(reason));
     assert!(state(&machine) == before);
     let kernel = machine.open().kernel(10);
     assert_eq!(kernel.origin, Origin::User(machine.ukdb()), "who may change it finds it");

@@ -7,7 +7,7 @@ use std::path::Path;
 use gfxpack_kdb::{Fault, ReadError, ReadOptions, Reader, VerifyOptions};
 use gfxpack_model::code_object;
 use gfxpack_runtime::Target;
-use gfxpack_runtime::explain::target_of;
+use gfxpack_runtime::explain::target_of_kdb;
 
 use super::directories::OTHERS_WRITE;
 use super::finding::Findings;
@@ -129,7 +129,7 @@ pub(super) fn with_pointer(kdb: &Path, error: &ReadError) -> String {
 /// Whether every row passes.
 fn verify(kdb: KdbCheck<'_>, shown: &str, findings: &mut Findings<'_>) -> bool {
     // Named device-wide, it serves all counts.
-    let named = target_of(kdb.file).unwrap_or_else(|| kdb.target.clone());
+    let named = target_of_kdb(kdb.file).unwrap_or_else(|| kdb.target.clone());
     let options = VerifyOptions::with_max_object_bytes(kdb.max_object_bytes);
     let report = match gfxpack_kdb::verify(kdb.file, Some(&named), &options) {
         Ok(report) => report,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{ReadOptions, Reader};
 use gfxpack_model::package_name;
-use gfxpack_runtime::explain::target_of;
+use gfxpack_runtime::explain::target_of_kdb;
 use gfxpack_runtime::{MiopenKdb, Target};
 
 use super::finding::Findings;
@@ -35,7 +35,7 @@ pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
                 let deep = installed.deep;
                 check_kdb(KdbCheck { file, target, opened, max_object_bytes, deep }, findings);
             }
-            None if target_of(file).is_some() => foreign.push(file.as_path()),
+            None if target_of_kdb(file).is_some() => foreign.push(file.as_path()),
             None => findings.warning(
                 ABOUT,
                 format!("`{}` is named after no GPU: nothing looks for it", file.display()),
@@ -121,7 +121,7 @@ fn missing(target: &Target, kdbs: &[PathBuf], findings: &mut Findings<'_>) {
         .to_vec();
     packages.dedup();
     let alike = |kdb: &Target| kdb.id().processor() == target.id().processor();
-    let near = kdbs.iter().filter(|kdb| target_of(kdb).as_ref().is_some_and(alike));
+    let near = kdbs.iter().filter(|kdb| target_of_kdb(kdb).as_ref().is_some_and(alike));
     let near: Vec<String> = near.map(|kdb| format!("`{}`", kdb.display())).collect();
     let near =
         if_any(near.len(), |_| format!("; {} is for other devices of its kind", joined(&near)));

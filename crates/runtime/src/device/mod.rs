@@ -10,8 +10,9 @@ mod overrides;
 mod pci;
 mod sysfs;
 
+use gfxpack_model::in_full;
+
 use crate::hip::{Hip, HipError, LIBRARY_NAMES};
-use crate::warning::chain;
 
 pub use inputs::{HipLibrary, Inputs};
 pub use kinds::{Detection, Device, Source};
@@ -68,7 +69,7 @@ fn from_hip(library: &HipLibrary, detection: &mut Detection) {
             return;
         }
         Err(error) => {
-            detection.notes.push(chain(&error));
+            detection.notes.push(in_full(&error));
             return;
         }
     };
@@ -81,11 +82,11 @@ fn from_hip(library: &HipLibrary, detection: &mut Detection) {
             for device in found {
                 match device {
                     Ok(device) => detection.devices.push(device),
-                    Err(error) => detection.notes.push(chain(&error)),
+                    Err(error) => detection.notes.push(in_full(&error)),
                 }
             }
         }
-        Err(error) => detection.notes.push(chain(&error)),
+        Err(error) => detection.notes.push(in_full(&error)),
     }
 }
 
