@@ -135,7 +135,8 @@ impl<'a> Headers<'a> {
     ) -> Result<(Vec<(Digest, UsedHeader)>, Usage), ToolchainError> {
         let mut served = Vec::new();
         for group in by_command(commands) {
-            // It tells names from the text of the headers.
+            // It tells names from the text of the headers. What is stored meanwhile has
+            // a `while_unchanged` of its own.
             if let Some(header) = self.while_unchanged(group.toolchain, |it| it.header(&group))? {
                 self.serve(&Arc::new(header), group.members, &mut served);
             }
