@@ -478,7 +478,8 @@ fn changed(path: &Path) -> ToolchainError {
     ToolchainError::Changed { file: path.display().to_string() }
 }
 
-/// Names that two lists of [`Toolchain::covered_files`] do not have with one digest.
+/// Names that are in one of two lists of [`Toolchain::covered_files`] only, or whose
+/// digests differ.
 #[must_use]
 pub fn different_names<'a>(
     these: &'a [(String, Digest)],
