@@ -184,7 +184,7 @@ fn with_header(project: &Project, text: Option<&str>) -> String {
 const ADMISSION: [&str; 2] = ["--allow-read", "outside"];
 
 #[test]
-fn a_refusal_is_out_of_date_when_a_header_that_it_rests_on_is() {
+fn a_refusal_is_out_of_date_when_a_header_that_it_depends_on_is() {
     let project = Project::new();
     let arguments = "build --manifest k/kernels.toml --target gfx906 --out o --allow-read outside \
                      --message-format json";
@@ -221,7 +221,7 @@ fn a_refusal_is_out_of_date_when_a_header_that_it_rests_on_is() {
     }
     assert_eq!(started(&run(Some("#define OWN 3\n")).expect_code(0)), 1);
 
-    // The object is there, but nobody admits any more what it rests on.
+    // The object is there, but nobody admits any more what it depends on.
     let without: Vec<&str> =
         arguments.iter().filter(|word| !ADMISSION.contains(word)).copied().collect();
     let is_cached = |arguments: &[&str]| {

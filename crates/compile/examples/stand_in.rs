@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use gfxpack_compile::{ObjectPurpose, ObjectStore, RestsOn};
+use gfxpack_compile::{Dependencies, ObjectPurpose, ObjectStore};
 use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let job: Digest = digest.parse().map_err(|error| format!("{error}"))?;
         let bytes = [&object, job.as_ref()].concat();
         store
-            .insert(job, &bytes, &about, &RestsOn::default())
+            .insert(job, &bytes, &about, &Dependencies::default())
             .map_err(|error| error.to_string())?;
         Ok::<(), String>(())
     })?;

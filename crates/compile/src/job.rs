@@ -21,7 +21,7 @@ use crate::diagnostics;
 use crate::error::CompileError;
 use crate::judge::{self, Fresh, Judged};
 use crate::stage::Stage;
-use crate::store::RestsOn;
+use crate::store::Dependencies;
 
 pub use crate::failure_kind::FailureKind;
 
@@ -86,7 +86,7 @@ impl Failure {
 /// A code object that is not stored yet, with what it depends on.
 pub(crate) struct Object {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) rests_on: RestsOn,
+    pub(crate) dependencies: Dependencies,
     pub(crate) duration: Duration,
     pub(crate) usage: Usage,
     pub(crate) site: Site,
@@ -98,7 +98,7 @@ pub(crate) enum Outcome {
     Object(Object),
     /// With a failure, and what it depends on; `None` if it is not to be kept,
     /// since the next run might end otherwise.
-    Failed(Failure, Option<RestsOn>),
+    Failed(Failure, Option<Dependencies>),
 }
 
 impl From<Failure> for Outcome {
@@ -139,11 +139,11 @@ pub(crate) fn run(
                 (object.duration, object.usage) = (started.elapsed(), spent);
                 return Ok(Outcome::Object(object));
             }
-            Some(Outcome::Failed(mut failure, rests_on)) => {
+            Some(Outcome::Failed(mut failure, dependencies)) => {
                 (failure.duration, failure.usage) = (started.elapsed(), spent);
                 let is_last = at + 1 == context.launchers.len();
                 if is_last || matches!(failure.kind, FailureKind::TimedOut(_)) {
-                    return Ok(Outcome::Failed(failure, rests_on));
+                    return Ok(Outcome::Failed(failure, dependencies));
                 }
                 // Whatever failed by a shortcut is for the driver to say.
                 let Failure { kind, output, .. } = &failure;
@@ -198,7 +198,7 @@ fn attempt(
     };
     *spent = spent.then(run.usage);
     let mut unknown = None;
-    let rests_on = match judge::judge(context, job, stage, &place, &run, since, fresh)? {
+    let dependencies = match judge::judge(context, job, stage, &place, &run, since, fresh)? {
         Judged::Again => return Ok(Attempt::Again),
         Judged::AgainAfter(changed) => {
             tracing::debug!(key = %job.key, ?changed, "compiled again, as files had just changed");
@@ -211,16 +211,16 @@ fn attempt(
         Judged::Reads(path) => Err(FailureKind::Reads(path)),
         Judged::Searches(dir) => Err(FailureKind::Searches(dir)),
         Judged::Writes(path) => Err(FailureKind::Writes(path)),
-        Judged::RestsOn(rests_on) => Ok(rests_on),
+        Judged::Dependencies(dependencies) => Ok(dependencies),
         Judged::Unknown(reason, sources) => {
             unknown = Some(reason);
-            Ok(RestsOn::for_one_build(sources))
+            Ok(Dependencies::for_one_build(sources))
         }
     };
-    let mut done = ended(context, job, run, rests_on, &place)?;
+    let mut done = ended(context, job, run, dependencies, &place)?;
     match (&mut done, unknown) {
         (Outcome::Object(_), Some(reason)) => context.unwatched(job, &reason),
-        (Outcome::Failed(_, rests_on), Some(_)) => *rests_on = None,
+        (Outcome::Failed(_, dependencies), Some(_)) => *dependencies = None,
         (_, None) => {}
     }
     Ok(Attempt::Done(Box::new(done)))
@@ -232,27 +232,27 @@ fn ended(
     context: &BuildContext<'_>,
     job: &Job,
     run: Run,
-    rests_on: Result<RestsOn, FailureKind>,
+    dependencies: Result<Dependencies, FailureKind>,
     place: &Place<'_>,
 ) -> Result<Outcome, CompileError> {
     let (duration, usage, site) = (Duration::ZERO, run.usage, Site::Here);
-    let (kind, rests_on) = match (run.end, rests_on) {
+    let (kind, dependencies) = match (run.end, dependencies) {
         (End::Cancelled, _) => return Err(CompileError::Interrupted),
         (_, Err(kind)) => (kind, None),
-        (End::Exited(0), Ok(rests_on)) => match checked(job, read_output(place.output)?) {
+        (End::Exited(0), Ok(dependencies)) => match checked(job, read_output(place.output)?) {
             Ok(bytes) => {
-                return Ok(Outcome::Object(Object { bytes, rests_on, duration, usage, site }));
+                return Ok(Outcome::Object(Object { bytes, dependencies, duration, usage, site }));
             }
-            Err(kind) => (kind, Some(rests_on)),
+            Err(kind) => (kind, Some(dependencies)),
         },
         (End::Exited(_), _) if diagnostics::lacks_room(&run.output) => {
             tracing::debug!(run.output, "the compiler could not write");
             let full = io::ErrorKind::StorageFull.into();
             return Err(FileError::io("write", place.scratch)(full).into());
         }
-        (End::Exited(code), Ok(rests_on)) => match diagnostics::killed(&run.output) {
+        (End::Exited(code), Ok(dependencies)) => match diagnostics::killed(&run.output) {
             Some(signal) => (FailureKind::Crashed(signal), None),
-            None => (FailureKind::Refused(code), Some(rests_on)),
+            None => (FailureKind::Refused(code), Some(dependencies)),
         },
         (End::Killed(signal), _) => (FailureKind::Crashed(signal), None),
         (End::TimedOut, _) => (FailureKind::TimedOut(context.time_limit), None),
@@ -260,7 +260,7 @@ fn ended(
     let failure = Failure::new(kind, run.output);
     // The driver's word is the one that is told.
     let keep = run.by_driver && failure.is_kernels_fault();
-    Ok(Outcome::Failed(failure, rests_on.filter(|_| keep)))
+    Ok(Outcome::Failed(failure, dependencies.filter(|_| keep)))
 }
 
 /// What a compiler wrote; nothing where it made no file.

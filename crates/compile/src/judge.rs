@@ -24,7 +24,7 @@ use crate::current::name_of;
 use crate::error::CompileError;
 use crate::source_surroundings::place_of;
 use crate::stage::Stage;
-use crate::store::RestsOn;
+use crate::store::Dependencies;
 
 /// Files that had just changed when a run began, as they were when it ended.
 pub(crate) type Fresh = BTreeSet<(PathBuf, Answer)>;
@@ -43,7 +43,7 @@ pub(crate) enum Judged {
     /// It wrote, or tried to, where it may not.
     Writes(PathBuf),
     /// All that the object depends on is known.
-    RestsOn(RestsOn),
+    Dependencies(Dependencies),
     /// What the object depends on is not known, for this reason; of its sources,
     /// this much is known.
     Unknown(String, Answers),
@@ -76,7 +76,7 @@ pub(crate) fn judge(
     let mut asked = FileAccesses::default();
     for record in &records {
         let mut settled = settle(record, of_class, context.looks, since);
-        // Nobody knows what it would run, so its object rests on all of it.
+        // Nobody knows what it would run, so its object depends on all of it.
         if direct.is_none() && run.by_driver {
             let program = toolchain.program(job.program);
             let covered = toolchain.covered_paths(job.language);
@@ -125,7 +125,7 @@ pub(crate) fn judge(
     let commands = Some(context.drivers.name(&command_of(job)));
     let admitted = admitted(context, &asked.system);
     let system = Answers::new(asked.system, context.looks);
-    Ok(Judged::RestsOn(RestsOn { commands, system, sources, shared, admitted }))
+    Ok(Judged::Dependencies(Dependencies { commands, system, sources, shared, admitted }))
 }
 
 /// Names of the directories that the user admitted and from which files or

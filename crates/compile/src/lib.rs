@@ -62,6 +62,6 @@ pub use source_surroundings::{SourceDirectories, StoredContent};
 pub use stage::lay_out;
 pub use store::VERSION as STORE_VERSION;
 pub use store::{
-    Damaged, Evicted, Limits, ObjectInfo, ObjectPurpose, ObjectStore, OldStore, RestsOn,
+    Damaged, Dependencies, Evicted, Limits, ObjectInfo, ObjectPurpose, ObjectStore, OldStore,
     StoreStats, ValidityCheck, is_store,
 };

@@ -297,7 +297,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::store::{RestsOn, about_it, fixture};
+    use crate::store::{Dependencies, about_it, fixture};
 
     /// The names of what was written.
     #[derive(Debug, Default, Clone)]
@@ -327,9 +327,10 @@ mod tests {
         let (f, names) = (fixture(), Names::default());
         let shared = SharedCache::new(Box::new(names.clone()), Upload::Made);
         let unknown = Digest::of(b"unknown");
-        let insert = |job, rests_on| f.store.insert(job, b"x", &about_it(), &rests_on).unwrap();
-        insert(f.job, RestsOn::default());
-        insert(unknown, RestsOn::for_one_build(Answers::default()));
+        let insert =
+            |job, dependencies| f.store.insert(job, b"x", &about_it(), &dependencies).unwrap();
+        insert(f.job, Dependencies::default());
+        insert(unknown, Dependencies::for_one_build(Answers::default()));
         [f.job, unknown].into_iter().for_each(|job| shared.upload_one(job, &f.store));
         assert_eq!(*names.0.lock().unwrap(), [ObjectStore::entry_name(f.job)].into());
     }

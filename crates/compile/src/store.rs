@@ -2,15 +2,16 @@
 //! trust it again.
 
 mod adopt;
+mod dependencies;
 mod entry;
 #[cfg(test)]
 mod fixture;
 mod object_store;
 mod places;
 mod refusal;
-mod rests_on;
 mod upkeep;
 
+pub use dependencies::Dependencies;
 pub(crate) use entry::Entry;
 pub use entry::{ObjectInfo, ObjectPurpose};
 #[cfg(test)]
@@ -18,5 +19,4 @@ pub(crate) use fixture::{about_it, fixture};
 pub use object_store::{ObjectStore, ValidityCheck};
 pub(crate) use places::{COMMANDS, HEADERS};
 pub use places::{VERSION, is_store};
-pub use rests_on::RestsOn;
 pub use upkeep::{Damaged, Evicted, Limits, OldStore, StoreStats};

@@ -152,17 +152,17 @@ impl WorkerPool<'_> {
         let outcome = toolchain.while_unchanged(job.language, digests, run_job)?;
         let about = ObjectPurpose::from_job(job);
         match outcome {
-            Outcome::Object(Object { bytes, rests_on, duration, usage, site }) => {
-                let info = self.store.insert(job.digest, &bytes, &about, &rests_on)?;
+            Outcome::Object(Object { bytes, dependencies, duration, usage, site }) => {
+                let info = self.store.insert(job.digest, &bytes, &about, &dependencies)?;
                 if site == Site::Here {
                     self.schedule.used(index, usage.peak_memory);
                 }
                 let compiled = Compiled { size: info.size, duration, usage, site };
                 report(sender, Event::Finished { job: index, run, compiled }, Some(info));
             }
-            Outcome::Failed(failure, rests_on) => {
-                if let Some(rests_on) = rests_on {
-                    self.store.insert_refusal(job.digest, &failure, &about, &rests_on)?;
+            Outcome::Failed(failure, dependencies) => {
+                if let Some(dependencies) = dependencies {
+                    self.store.insert_refusal(job.digest, &failure, &about, &dependencies)?;
                 }
                 report(sender, Event::Failed { job: index, run, failure }, None);
             }

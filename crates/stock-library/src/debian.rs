@@ -228,7 +228,7 @@ impl Choice<'_, '_> {
         Ok(())
     }
 
-    /// The package for a relation: of the suite that others rest on, where
+    /// The package for a relation: of the suite that others depend on, where
     /// that has one which will do.
     fn best(&self, relation: &Relation) -> Option<(usize, Package)> {
         let listed = self.listed.get(&relation.name)?.iter();

@@ -37,7 +37,7 @@ fn compilers_assemblers_and_linkers_ask_for_what_strace_sees() {
     }
 }
 
-/// What a driver's answer rests on: all that it and its scripts ask.
+/// What a driver's answer depends on: all that it and its scripts ask.
 #[test]
 fn of_drivers_all_is_told_where_that_is_wished() {
     let dir = kernels();

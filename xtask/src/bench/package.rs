@@ -71,7 +71,7 @@ impl Package {
         for setting in SETTINGS.iter().filter(|setting| self.is_wanted(setting.title)) {
             say(setting.title);
             let mut packers = ways::all(setting, &gfxpack, &dir, (&kdb, &copy))?;
-            // The first round verifies the kdb, which later ones rest on, and fills the system's
+            // The first round verifies the kdb, which later ones depend on, and fills the system's
             // cache.
             for round in 0..=self.rounds {
                 for packer in &mut packers {

@@ -18,7 +18,7 @@ use crate::context::BuildContext;
 use crate::error::CompileError;
 use crate::job::{self, Failure, FailureKind, Object, Outcome, Site};
 use crate::remote_error::RemoteError;
-use crate::store::RestsOn;
+use crate::store::Dependencies;
 
 /// How jobs run elsewhere, if they do: by source and command list, and by how
 /// often their toolchain was touched, whose files are sent.
@@ -110,11 +110,15 @@ impl<'a> RemoteContext<'a> {
                 return Ok(RemoteOutcome::Here(None));
             }
         };
-        let rests_on =
-            RestsOn { commands: Some(commands.name), system, sources, ..RestsOn::default() };
+        let dependencies = Dependencies {
+            commands: Some(commands.name),
+            system,
+            sources,
+            ..Dependencies::default()
+        };
         let object = Object {
             bytes,
-            rests_on,
+            dependencies,
             duration: outcome.duration.unwrap_or_else(|| started.elapsed()),
             usage: Usage::default(),
             site: Site::Remote { worker: outcome.worker, cached: outcome.cached },

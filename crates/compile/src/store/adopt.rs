@@ -59,7 +59,7 @@ mod tests {
     use gfxpack_process::watch::{Answer, Answers, Looks};
 
     use super::*;
-    use crate::store::{ObjectPurpose, RestsOn, VERSION, ValidityCheck};
+    use crate::store::{Dependencies, ObjectPurpose, VERSION, ValidityCheck};
 
     #[test]
     fn an_object_comes_whole_with_its_dependencies_or_not_at_all() {
@@ -72,16 +72,16 @@ mod tests {
             target_id: "gfx906".parse().unwrap(),
             arguments: ["-O3"].into_iter().collect(),
         };
-        let rests_on = |text: &[u8]| {
+        let dependencies = |text: &[u8]| {
             let file = Answer::File { digest: Digest::of(text), real: None };
             let system = Answers::of_separate([(header.clone(), file)].into());
-            RestsOn { system, ..RestsOn::default() }
+            Dependencies { system, ..Dependencies::default() }
         };
         let digests = FileDigests::in_memory();
         let looks = Looks::new(&digests);
         let now = ValidityCheck::of_files(&looks);
         let (job, other) = (Digest::of(b"job"), Digest::of(b"other"));
-        let info = from.insert(job, b"object", &about, &rests_on(b"1")).unwrap();
+        let info = from.insert(job, b"object", &about, &dependencies(b"1")).unwrap();
         assert_eq!(to.adopt(&from, other).unwrap(), None);
         assert_eq!(to.adopt(&from, job).unwrap(), Some(info.clone()));
         assert_eq!(to.lookup(job, now), Some(info));
@@ -95,11 +95,11 @@ mod tests {
 
         // Another header of the system, and the object that was made with it.
         fs::write(&header, "2").unwrap();
-        let fresh = from.insert(job, b"another", &about, &rests_on(b"2")).unwrap();
+        let fresh = from.insert(job, b"another", &about, &dependencies(b"2")).unwrap();
         assert_eq!(to.adopt(&from, job).unwrap(), Some(fresh));
         assert_eq!(to.read(job).unwrap(), b"another");
 
-        from.insert(other, b"object", &about, &RestsOn::default()).unwrap();
+        from.insert(other, b"object", &about, &Dependencies::default()).unwrap();
         let file = dirs[0].path().join(VERSION).join(object_path(other));
         let text = String::from_utf8(fs::read(&file).unwrap()).unwrap();
         fs::write(&file, text.replace("\nobject", "\nobiect")).unwrap();

@@ -10,14 +10,14 @@ use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::Answers;
 use serde::{Deserialize, Serialize};
 
+use super::dependencies::Dependencies;
 use super::places::answers_path;
-use super::rests_on::RestsOn;
 
 /// A header line is far shorter; a longer one is damage.
 const MAX_HEADER: u64 = 64 * 1024;
 
 /// What the store knows of an object without reading its bytes.
-// What is damaged must not read as if it rested on nothing.
+// What is damaged must not read as if it depended on nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectInfo {
@@ -70,7 +70,7 @@ impl ObjectInfo {
         bytes: &[u8],
         about: &ObjectPurpose,
         answers: Vec<Digest>,
-        rests_on: &RestsOn,
+        dependencies: &Dependencies,
     ) -> (Self, Vec<u8>, Vec<u8>) {
         let about = serde_json::to_vec(about).expect("plain data");
         let info = Self {
@@ -78,8 +78,8 @@ impl ObjectInfo {
             sha256: Digest::of(bytes),
             size: bytes.len() as u64,
             answers,
-            commands: rests_on.commands,
-            admitted: rests_on.admitted.clone(),
+            commands: dependencies.commands,
+            admitted: dependencies.admitted.clone(),
             about: about.len() as u64,
         };
         let mut header = serde_json::to_vec(&info).expect("plain data");
@@ -95,7 +95,7 @@ impl ObjectInfo {
 
     /// Whether it is for one build alone, since it is not known what it depends on.
     pub(crate) fn is_for_one_build(&self) -> bool {
-        let never = RestsOn::for_one_build(Answers::default()).system.to_kept().name;
+        let never = Dependencies::for_one_build(Answers::default()).system.to_kept().name;
         self.answers.contains(&never)
     }
 

@@ -13,12 +13,12 @@ use gfxpack_process::{FileError, create_dir_as_above, note_use, write_atomic_by}
 use rayon::prelude::*;
 use rustix::fs::{Access, FlockOperation, access, flock};
 
+use super::dependencies::Dependencies;
 use super::entry::{Entry, ObjectInfo, ObjectPurpose, read_entry, read_info};
 use super::places::{
     EVICTABLE_DIRS, JOB_DIRS, LOCK, TEMP, VERSION, answers_path, is_gone, object_path,
     refusal_path, sweep,
 };
-use super::rests_on::RestsOn;
 use crate::error::CompileError;
 use crate::source::SourceSet;
 
@@ -260,20 +260,25 @@ impl ObjectStore {
         job: Digest,
         bytes: &[u8],
         about: &ObjectPurpose,
-        rests_on: &RestsOn,
+        dependencies: &Dependencies,
     ) -> Result<ObjectInfo, CompileError> {
-        let answers = self.insert_answers(rests_on)?;
-        let (info, header, about) = ObjectInfo::for_object(job, bytes, about, answers, rests_on);
+        let answers = self.insert_answers(dependencies)?;
+        let (info, header, about) =
+            ObjectInfo::for_object(job, bytes, about, answers, dependencies);
         self.write(&object_path(job), &[&header, bytes, &about])?;
         Ok(info)
     }
 
     /// Stores the sets of answers that are not empty, and gives their names.
-    pub(super) fn insert_answers(&self, rests_on: &RestsOn) -> Result<Vec<Digest>, CompileError> {
-        let own = [&rests_on.system, &rests_on.sources].into_iter();
+    pub(super) fn insert_answers(
+        &self,
+        dependencies: &Dependencies,
+    ) -> Result<Vec<Digest>, CompileError> {
+        let own = [&dependencies.system, &dependencies.sources].into_iter();
         let own: Vec<_> = own.filter(|answers| !answers.is_empty()).map(Answers::to_kept).collect();
         let mut names = Vec::new();
-        for KeptAnswers { name, text } in own.iter().chain(rests_on.shared.iter().map(Arc::as_ref))
+        for KeptAnswers { name, text } in
+            own.iter().chain(dependencies.shared.iter().map(Arc::as_ref))
         {
             // On disk once per build at most, but anew where what lies there
             // was found to be gone or damaged.
@@ -358,7 +363,8 @@ mod tests {
     fn what_is_stored_comes_back() {
         let f = fixture();
         assert_eq!(found(&f.store, f.job), None);
-        let info = f.store.insert(f.job, b"\x7fELF\nx", &about_it(), &RestsOn::default()).unwrap();
+        let info =
+            f.store.insert(f.job, b"\x7fELF\nx", &about_it(), &Dependencies::default()).unwrap();
         assert_eq!(found(&f.store, f.job), Some(info));
         assert_eq!(f.store.read(f.job).unwrap(), b"\x7fELF\nx");
         assert_eq!(f.store.about(f.job), Some(about_it()));
@@ -367,7 +373,7 @@ mod tests {
     #[test]
     fn what_is_gone_since_it_was_looked_up_is_made_again() {
         let f = fixture();
-        f.store.insert(f.job, b"x", &about_it(), &RestsOn::default()).unwrap();
+        f.store.insert(f.job, b"x", &about_it(), &Dependencies::default()).unwrap();
         f.store.remove(f.job);
         assert!(matches!(f.store.read(f.job), Err(CompileError::CorruptObject(_))));
     }
@@ -375,7 +381,7 @@ mod tests {
     #[test]
     fn a_store_that_is_only_read_serves_and_is_never_touched() {
         let f = fixture();
-        f.store.insert(f.job, b"below", &about_it(), &RestsOn::default()).unwrap();
+        f.store.insert(f.job, b"below", &about_it(), &Dependencies::default()).unwrap();
         let path = f.store.dir.join(object_path(f.job));
         let above = tempfile::tempdir().unwrap();
         let store = ObjectStore::open_above(f.dir.path(), above.path()).unwrap();
@@ -388,7 +394,7 @@ mod tests {
         assert!(matches!(store.read(f.job), Err(CompileError::CorruptObject(_))));
         assert_eq!(fs::read(&path).unwrap(), bytes);
         assert_eq!(found(&store, f.job), None, "it is compiled again");
-        store.insert(f.job, b"above", &about_it(), &RestsOn::default()).unwrap();
+        store.insert(f.job, b"above", &about_it(), &Dependencies::default()).unwrap();
         assert_eq!(store.read(f.job).unwrap(), b"above");
     }
 
@@ -396,7 +402,7 @@ mod tests {
     fn every_damage_is_found_and_dropped() {
         let whole = {
             let f = fixture();
-            f.store.insert(f.job, b"some object", &about_it(), &RestsOn::default()).unwrap();
+            f.store.insert(f.job, b"some object", &about_it(), &Dependencies::default()).unwrap();
             fs::read(f.store.dir.join(object_path(f.job))).unwrap()
         };
         let mut damaged: Vec<Vec<u8>> = (0..whole.len()).map(|at| whole[..at].to_vec()).collect();
@@ -406,7 +412,7 @@ mod tests {
             bytes
         }));
         let f = fixture();
-        f.store.insert(f.job, b"x", &about_it(), &RestsOn::default()).unwrap();
+        f.store.insert(f.job, b"x", &about_it(), &Dependencies::default()).unwrap();
         for bytes in damaged {
             fs::write(f.store.dir.join(object_path(f.job)), &bytes).unwrap();
             match f.store.read(f.job) {
@@ -424,7 +430,7 @@ mod tests {
     #[test]
     fn what_is_damaged_and_cannot_be_removed_is_no_other_error() {
         let f = fixture();
-        f.store.insert(f.job, b"x", &about_it(), &RestsOn::default()).unwrap();
+        f.store.insert(f.job, b"x", &about_it(), &Dependencies::default()).unwrap();
         let path = f.store.dir.join(object_path(f.job));
         fs::write(&path, "damaged").unwrap();
         let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
@@ -439,7 +445,7 @@ mod tests {
     #[test]
     fn another_jobs_file_is_a_miss() {
         let (f, other) = (fixture(), Digest::of(b"another job"));
-        f.store.insert(other, b"another object", &about_it(), &RestsOn::default()).unwrap();
+        f.store.insert(other, b"another object", &about_it(), &Dependencies::default()).unwrap();
         let path = |job| f.store.dir.join(object_path(job));
         fs::create_dir_all(path(f.job).parent().unwrap()).unwrap();
         fs::copy(path(other), path(f.job)).unwrap();
@@ -455,8 +461,9 @@ mod tests {
         fs::write(&header, "1").unwrap();
         let file = Answer::File { digest: Digest::of(b"1"), real: None };
         let system = [(header.clone(), file), (later.clone(), Answer::Absent)].into();
-        let rests_on = RestsOn { system: Answers::of_separate(system), ..RestsOn::default() };
-        f.store.insert(f.job, b"object", &about_it(), &rests_on).unwrap();
+        let dependencies =
+            Dependencies { system: Answers::of_separate(system), ..Dependencies::default() };
+        f.store.insert(f.job, b"object", &about_it(), &dependencies).unwrap();
         let is_there = || found(&ObjectStore::open(f.dir.path()).unwrap(), f.job).is_some();
         assert!(is_there());
         fs::write(&header, "2").unwrap();
@@ -468,10 +475,10 @@ mod tests {
     }
 
     #[test]
-    fn what_rests_on_nothing_known_is_for_one_build() {
+    fn what_depends_on_nothing_known_is_for_one_build() {
         let f = fixture();
-        let rests_on = RestsOn::for_one_build(Answers::default());
-        f.store.insert(f.job, b"object", &about_it(), &rests_on).unwrap();
+        let dependencies = Dependencies::for_one_build(Answers::default());
+        f.store.insert(f.job, b"object", &about_it(), &dependencies).unwrap();
         assert_eq!(f.store.read(f.job).unwrap(), b"object");
         assert_eq!(found(&ObjectStore::open(f.dir.path()).unwrap(), f.job), None);
     }

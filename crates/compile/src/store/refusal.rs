@@ -5,10 +5,10 @@
 use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 
+use super::dependencies::Dependencies;
 use super::entry::{Entry, ObjectInfo, ObjectPurpose};
 use super::object_store::{ObjectStore, ValidityCheck};
 use super::places::refusal_path;
-use super::rests_on::RestsOn;
 use crate::error::CompileError;
 use crate::job::{Failure, FailureKind};
 
@@ -35,7 +35,7 @@ impl ObjectStore {
         job: Digest,
         failure: &Failure,
         about: &ObjectPurpose,
-        rests_on: &RestsOn,
+        dependencies: &Dependencies,
     ) -> Result<(), CompileError> {
         if !failure.is_kernels_fault() {
             return Ok(());
@@ -43,8 +43,8 @@ impl ObjectStore {
         let Failure { kind, output, .. } = failure.clone();
         let refusal = KeptRefusal { judge: JUDGE.to_owned(), reason: kind, output };
         let bytes = serde_json::to_vec(&refusal).expect("plain data");
-        let answers = self.insert_answers(rests_on)?;
-        let (_, header, about) = ObjectInfo::for_object(job, &bytes, about, answers, rests_on);
+        let answers = self.insert_answers(dependencies)?;
+        let (_, header, about) = ObjectInfo::for_object(job, &bytes, about, answers, dependencies);
         Ok(self.write(&refusal_path(job), &[&header, &bytes, &about])?)
     }
 
@@ -95,15 +95,15 @@ mod tests {
         Failure::new(kind, output)
     }
 
-    fn rests_on_file(path: &Path, text: &[u8]) -> RestsOn {
+    fn depends_on_file(path: &Path, text: &[u8]) -> Dependencies {
         let file = Answer::File { digest: Digest::of(text), real: None };
         let system = Answers::of_separate([(path.to_owned(), file)].into());
-        RestsOn { system, ..RestsOn::default() }
+        Dependencies { system, ..Dependencies::default() }
     }
 
     impl Fixture {
-        fn insert(&self, kind: FailureKind, rests_on: &RestsOn) {
-            self.store.insert_refusal(self.job, &failure(kind), &about_it(), rests_on).unwrap();
+        fn insert(&self, kind: FailureKind, dependencies: &Dependencies) {
+            self.store.insert_refusal(self.job, &failure(kind), &about_it(), dependencies).unwrap();
         }
 
         /// As another build sees it.
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(f.kept(), None);
         let (expected, found) = ("gfx906".to_owned(), "gfx908".to_owned());
         for kind in [FailureKind::Refused(1), FailureKind::WrongTarget { expected, found }] {
-            f.insert(kind.clone(), &RestsOn::default());
+            f.insert(kind.clone(), &Dependencies::default());
             assert_eq!(f.kept(), Some(failure(kind)));
             assert_eq!(f.store.info(f.job), None, "no object");
             f.store.remove(f.job);
@@ -142,7 +142,7 @@ mod tests {
             FailureKind::NoOutput,
             FailureKind::NoCodeObject("x".to_owned()),
         ] {
-            f.insert(kind, &RestsOn::default());
+            f.insert(kind, &Dependencies::default());
             assert_eq!(f.kept(), None);
         }
     }
@@ -156,8 +156,8 @@ mod tests {
         let absence = (absent.clone(), Answer::Absent);
         let file = Answer::File { digest: Digest::of(b"1"), real: None };
         let system = Answers::of_separate([(header.clone(), file), absence].into());
-        let rests_on = RestsOn { system, ..RestsOn::default() };
-        f.insert(FailureKind::Refused(1), &rests_on);
+        let dependencies = Dependencies { system, ..Dependencies::default() };
+        f.insert(FailureKind::Refused(1), &dependencies);
         assert!(f.kept().is_some());
         fs::write(&header, "2").unwrap();
         assert_eq!(f.kept(), None, "another header");
@@ -167,22 +167,22 @@ mod tests {
         assert_eq!(f.kept(), None, "one that would come before it");
         fs::remove_file(&absent).unwrap();
         fs::remove_dir_all(f.dir.path().join(VERSION).join("answers")).unwrap();
-        assert_eq!(f.kept(), None, "nobody knows what it rests on");
+        assert_eq!(f.kept(), None, "nobody knows what it depends on");
     }
 
     #[test]
     fn another_gfxpack_judges_anew() {
         let f = fixture();
-        f.insert(FailureKind::Refused(1), &RestsOn::default());
+        f.insert(FailureKind::Refused(1), &Dependencies::default());
         let refusal = KeptRefusal {
             judge: "0.0.0".to_owned(),
             reason: FailureKind::Refused(1),
             output: "a.cl:1:1: error: no".to_owned(),
         };
         let bytes = serde_json::to_vec(&refusal).unwrap();
-        let rests_on = RestsOn::default();
+        let dependencies = Dependencies::default();
         let (_, header, about) =
-            ObjectInfo::for_object(f.job, &bytes, &about_it(), Vec::new(), &rests_on);
+            ObjectInfo::for_object(f.job, &bytes, &about_it(), Vec::new(), &dependencies);
         f.store.write(&refusal_path(f.job), &[&header, &bytes, &about]).unwrap();
         assert_eq!(f.kept(), None);
     }
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn no_damaged_one_is_told() {
         let f = fixture();
-        f.insert(FailureKind::Refused(1), &RestsOn::default());
+        f.insert(FailureKind::Refused(1), &Dependencies::default());
         let whole = fs::read(f.file()).unwrap();
         for at in 0..whole.len() {
             fs::write(f.file(), &whole[..at]).unwrap();
@@ -205,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn another_store_takes_it_with_what_it_rests_on() {
+    fn another_store_takes_it_with_what_it_depends_on() {
         let (f, other) = (fixture(), fixture());
         let header = f.dir.path().join("limits");
         fs::write(&header, "1").unwrap();
         assert!(!other.store.adopt_refusal(&f.store, f.job).unwrap());
-        f.insert(FailureKind::Refused(1), &rests_on_file(&header, b"1"));
+        f.insert(FailureKind::Refused(1), &depends_on_file(&header, b"1"));
         assert!(other.store.adopt_refusal(&f.store, f.job).unwrap());
         assert_eq!(other.kept(), f.kept());
         assert!(other.kept().is_some());

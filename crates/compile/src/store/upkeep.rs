@@ -282,7 +282,7 @@ mod tests {
 
     use super::super::fixture::about_it;
     use super::super::places::{object_path, refusal_path};
-    use super::super::{RestsOn, ValidityCheck};
+    use super::super::{Dependencies, ValidityCheck};
     use super::*;
     use crate::job::Site;
     use crate::job::{Failure, FailureKind};
@@ -295,7 +295,7 @@ mod tests {
         let store = ObjectStore::open(dir).unwrap();
         let object = |&hours: &u32| {
             let job = Digest::of(&hours.to_le_bytes());
-            store.insert(job, &[7; 1000], &about_it(), &RestsOn::default()).unwrap();
+            store.insert(job, &[7; 1000], &about_it(), &Dependencies::default()).unwrap();
             age(&store, job, hours);
             job
         };
@@ -413,7 +413,9 @@ mod tests {
         let looks = Looks::new(&digests);
         let now = ValidityCheck::of_files(&looks);
         let insert = || {
-            opened.insert_refusal(jobs[0], &failure, &about_it(), &RestsOn::default()).unwrap();
+            opened
+                .insert_refusal(jobs[0], &failure, &about_it(), &Dependencies::default())
+                .unwrap();
             assert!(opened.refusal(jobs[0], now).is_some());
         };
         insert();

@@ -234,7 +234,7 @@ impl Recipe {
         looks: &Looks<'_>,
     ) -> Result<Option<(PrecompiledHeader, HeaderRecord)>, FileError> {
         if let Some(path) = settled.unknown().or(settled.writes.as_deref()) {
-            tracing::debug!(path = %path.display(), "no precompiled header that rests on this");
+            tracing::debug!(path = %path.display(), "no precompiled header that depends on this");
             return Ok(None);
         }
         let Ok(bytes) = fs::read(scratch.join("pch")) else { return Ok(None) };

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use gfxpack_compile::{Cancel, Event as JobEvent, ObjectPurpose, ObjectStore, RestsOn};
+use gfxpack_compile::{Cancel, Dependencies, Event as JobEvent, ObjectPurpose, ObjectStore};
 use gfxpack_kdb::Reader;
 use gfxpack_model::JobId;
 use gfxpack_pipeline::error::ErrorKind;
@@ -48,7 +48,7 @@ impl Progress for Rival {
         }
         for job in plan.jobs.iter().filter(|job| self.store.info(job.digest).is_some()) {
             let about = ObjectPurpose::from_job(job);
-            self.store.insert(job.digest, b"another", &about, &RestsOn::default()).unwrap();
+            self.store.insert(job.digest, b"another", &about, &Dependencies::default()).unwrap();
         }
     }
 }

@@ -304,7 +304,7 @@ PUBLIC int access(const char *path, int mode) {
          .argument = (uint32_t)mode)
 }
 
-/* What it says rests on more than one call. */
+/* What it says depends on more than one call. */
 #define ACCESS(name, parameters, arguments, dir_)                                                  \
     PUBLIC int name parameters {                                                                   \
         int on = enter();                                                                          \

@@ -50,7 +50,7 @@ long raw(long number, long a, long b, long c, long d, long e, long f) {
 }
 
 /* What a compiler reads and can't tell would get into its object, so it is
- * ended. Of drivers it is only unknown what they rest on. */
+ * ended. Of drivers it is only unknown what they depend on. */
 void lack(enum lack lack) {
     static const char told[] = "error: this asks for more files, or by longer names, than gfxpack "
                                "can follow\n";

@@ -8,7 +8,7 @@ use gfxpack_process::watch::{Answer, Answers, KeptAnswers};
 
 /// What a job's outcome depends on besides its digest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RestsOn {
+pub struct Dependencies {
     /// What its driver would run, if that is known.
     pub commands: Option<Digest>,
     /// The results of its compiler's file accesses.
@@ -22,7 +22,7 @@ pub struct RestsOn {
     pub admitted: Vec<Digest>,
 }
 
-impl RestsOn {
+impl Dependencies {
     /// Something that is never so, since not all is known: what was made is for
     /// one build alone. `merge` still checks that the sources are these.
     pub(crate) fn for_one_build(sources: Answers) -> Self {
