@@ -1,0 +1,202 @@
+//! What a digest covers, and what is made while files are touched.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+/// The digest of a directory of headers.
+fn digest(dir: &Path) -> Digest {
+    let digests = FileDigests::in_memory();
+    digest_of(&closure(&[], &[dir.join("include")], &digests).unwrap())
+}
+
+/// A directory with such files in `include`, each with its text.
+fn headers(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = dir.path().join("include").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    dir
+}
+
+#[test]
+fn links_that_lead_nowhere_or_in_a_circle_are_no_errors() {
+    let dir = headers(&[("a.h", ""), ("sub/b.h", "")]);
+    let at = |name: &str| dir.path().join("include").join(name);
+    symlink("../nowhere.h", at("x.h")).unwrap();
+    symlink("itself.h", at("itself.h")).unwrap();
+    symlink(".", at("self")).unwrap();
+    symlink("..", at("sub/up")).unwrap();
+    let before = digest(dir.path());
+    let identities = Snapshot::take(&[], &[dir.path().join("include")]).identities;
+    let nowhere = identities.iter().find(|(path, _)| path.ends_with("x.h")).unwrap();
+    assert_eq!(nowhere.1, None);
+    fs::write(dir.path().join("nowhere.h"), "").unwrap();
+    assert_ne!(digest(dir.path()), before);
+    assert_ne!(identity(&nowhere.0), None);
+}
+
+/// With the program `bin/clang` and `include`.
+fn toolchain(dir: &Path) -> Toolchain {
+    let (files, covered) = (vec![dir.join("bin/clang")], vec![dir.join("include")]);
+    let snapshot = Arc::new(Snapshot::take(&files, &covered));
+    Toolchain {
+        closure_files: closure(&files, &covered, &FileDigests::in_memory()).unwrap().into(),
+        snapshot: Arc::new(Mutex::new(snapshot)),
+        files,
+        covered,
+        ..Toolchain::for_tests()
+    }
+}
+
+/// How often something is made, if this happens the first time.
+fn times_made(toolchain: &Toolchain, act: &dyn Fn()) -> Result<u32, ToolchainError> {
+    let mut times = 0;
+    let make = || {
+        times += 1;
+        if times == 1 {
+            act();
+        }
+        Ok(times)
+    };
+    toolchain.while_unchanged(Language::Hip, &FileDigests::in_memory(), make)
+}
+
+#[test]
+fn what_is_made_while_files_are_touched_is_made_again() {
+    let dir = headers(&[("a.h", "1"), ("b.h", "2"), ("../bin/clang", "c")]);
+    let at = |name: &str| dir.path().join(name);
+    let header = at("include/a.h");
+    let replace = |path: PathBuf| {
+        fs::copy(&path, at("copy")).unwrap();
+        fs::rename(at("copy"), &path).unwrap();
+    };
+    // The file system's clock may stand still for some milliseconds.
+    let wait_for_tick = || {
+        let changed = |path: &Path| {
+            let meta = fs::metadata(path).unwrap();
+            (meta.ctime(), meta.ctime_nsec())
+        };
+        let clock = at("clock");
+        while {
+            fs::write(&clock, "").unwrap();
+            changed(&clock) <= changed(&header)
+        } {}
+    };
+    let touches: [&dyn Fn(); 7] = [
+        &|| fs::hard_link(&header, at("link")).unwrap(),
+        &|| {
+            let modified = fs::metadata(&header).unwrap().modified().unwrap();
+            fs::write(&header, "3").unwrap();
+            fs::write(&header, "1").unwrap();
+            let file = fs::File::options().write(true).open(&header).unwrap();
+            file.set_modified(modified).unwrap();
+        },
+        &|| replace(header.clone()),
+        &|| replace(at("bin/clang")),
+        &|| {
+            fs::write(at("include/new.h"), "").unwrap();
+            fs::remove_file(at("include/new.h")).unwrap();
+        },
+        &|| {
+            fs::rename(at("include"), at("old")).unwrap();
+            fs::create_dir(at("include")).unwrap();
+            for name in ["a.h", "b.h"] {
+                fs::copy(at("old").join(name), at("include").join(name)).unwrap();
+            }
+        },
+        // All of it, with the directory above.
+        &|| {
+            let (dir, away) = (dir.path(), dir.path().with_extension("away"));
+            fs::rename(dir, &away).unwrap();
+            fs::rename(&away, dir).unwrap();
+        },
+    ];
+    // As if all of it had been there for long, or not.
+    for age in [99, 0] {
+        let mut toolchain = toolchain(dir.path());
+        let snapshot = Snapshot::take(&toolchain.files, &toolchain.covered);
+        let taken = Timestamp(snapshot.taken.0 + age);
+        toolchain.snapshot = Arc::new(Mutex::new(Arc::new(Snapshot { taken, ..snapshot })));
+        for (number, touch) in touches.iter().enumerate() {
+            assert_eq!(times_made(&toolchain, &|| {}).unwrap(), 1);
+            assert_eq!(toolchain.times_touched(), number as u64);
+            wait_for_tick();
+            assert_eq!(times_made(&toolchain, touch).unwrap(), 2, "{number}");
+        }
+        fs::remove_file(at("link")).unwrap();
+        fs::remove_dir_all(at("old")).unwrap();
+    }
+    let touching = || {
+        wait_for_tick();
+        fs::hard_link(&header, at("link")).unwrap();
+        fs::remove_file(at("link")).unwrap();
+        Ok::<_, ToolchainError>(())
+    };
+    let digests = FileDigests::in_memory();
+    let endless = toolchain(dir.path()).while_unchanged(Language::Hip, &digests, touching);
+    assert!(endless.unwrap_err().to_string().contains("a.h` changed meanwhile"));
+}
+
+#[test]
+fn the_file_that_changed_is_named() {
+    let check = |name: &str, act: &dyn Fn(&Path)| {
+        let dir = headers(&[("a.h", "1"), ("b.h", "1"), ("../bin/clang", "c")]);
+        let toolchain = toolchain(dir.path());
+        let name = name.replace("DIR", dir.path().to_str().unwrap());
+        let error = times_made(&toolchain, &|| act(dir.path())).unwrap_err().to_string();
+        assert!(error.contains(&format!("`{name}` changed meanwhile")), "{error}: {name}");
+    };
+    let write = |path: PathBuf| fs::write(path, "3").unwrap();
+    check("include/b.h", &|dir| write(dir.join("include/b.h")));
+    check("include/c.h", &|dir| write(dir.join("include/c.h")));
+    check("include/a.h", &|dir| fs::remove_file(dir.join("include/a.h")).unwrap());
+    check("DIR/bin/clang", &|dir| write(dir.join("bin/clang")));
+    check("DIR/bin/clang", &|dir| fs::remove_file(dir.join("bin/clang")).unwrap());
+    check("include/", &|dir| {
+        fs::remove_file(dir.join("include/b.h")).unwrap();
+        fs::hard_link(dir.join("include/a.h"), dir.join("include/b.h")).unwrap();
+    });
+    check("DIR/include", &|dir| {
+        fs::rename(dir.join("include"), dir.join("elsewhere")).unwrap();
+        symlink("elsewhere", dir.join("include")).unwrap();
+    });
+}
+
+#[test]
+fn what_is_one_file_or_directory_is_part_of_the_digest() {
+    let files = [
+        ("a.h", "#pragma once\n"),
+        ("b.h", "#pragma once\n"),
+        ("1/x/y.h", "#include \"../z.h\"\n"),
+        ("2/x/y.h", "#include \"../z.h\"\n"),
+        ("1/z.h", "1\n"),
+        ("2/z.h", "2\n"),
+    ];
+    let (here, elsewhere) = (headers(&files), headers(&files));
+    let mut digests = BTreeSet::from([digest(here.path())]);
+    let mut changed = |by: &dyn Fn(&Path)| {
+        [&here, &elsewhere].into_iter().for_each(|dir| by(&dir.path().join("include")));
+        assert_eq!(digest(here.path()), digest(elsewhere.path()));
+        digests.insert(digest(here.path()))
+    };
+    let one_by_link = |dir: &Path| {
+        fs::remove_file(dir.join("b.h")).unwrap();
+        symlink("a.h", dir.join("b.h")).unwrap();
+    };
+    assert!(changed(&one_by_link));
+    let one_by_hard_link = |dir: &Path| {
+        fs::remove_file(dir.join("b.h")).unwrap();
+        fs::hard_link(dir.join("a.h"), dir.join("b.h")).unwrap();
+    };
+    assert!(!changed(&one_by_hard_link), "it still is one file");
+    assert!(changed(&|dir| symlink("1/x", dir.join("x")).unwrap()));
+    let elsewhere_led = |dir: &Path| {
+        fs::remove_file(dir.join("x")).unwrap();
+        symlink("2/x", dir.join("x")).unwrap();
+    };
+    assert!(changed(&elsewhere_led));
+    assert!(changed(&|dir| fs::create_dir(dir.join("empty")).unwrap()));
+}
