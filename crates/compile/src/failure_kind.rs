@@ -81,6 +81,10 @@ impl fmt::Display for FailureKind {
             Self::NoCodeObject(reason) => {
                 write!(f, "the compiler wrote something that is no code object: {reason}")
             }
+            Self::Reads(path) if path.starts_with(".") => {
+                let dir = path.display();
+                write!(f, "a program lists `{dir}`, where not all that lies beside the sources is")
+            }
             Self::Reads(path) => {
                 write!(f, "it reads `{}`, which is not among the sources", path.display())
             }

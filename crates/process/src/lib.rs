@@ -1,6 +1,7 @@
 //! Programs and what they touch: starting one with limits, reading its pipes,
-//! telling what it used and what the machine has left, and watching what it and all that it starts ask of
-//! the file system; the system's own tools, which the user may have to install.
+//! telling what it used and what the machine has left, and watching what it and
+//! all that it starts ask of the file system; the system's own tools, which the
+//! user may have to install.
 //!
 //! This crate knows no compiler but by the arguments that tell one from a
 //! driver, and no plan, job or store.
