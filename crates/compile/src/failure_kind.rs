@@ -83,7 +83,7 @@ impl fmt::Display for FailureKind {
             }
             Self::Reads(path) if path.starts_with(".") => {
                 let dir = path.display();
-                write!(f, "a program lists `{dir}`, where not all that lies beside the sources is")
+                write!(f, "a program lists `{dir}`, where only files that are needed are laid out")
             }
             Self::Reads(path) => {
                 write!(f, "it reads `{}`, which is not among the sources", path.display())

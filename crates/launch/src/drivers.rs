@@ -252,9 +252,9 @@ impl<'a> Drivers<'a> {
             self.is_that_of(&general, &scratch, key, command, defines).unwrap_or(false)
         });
         let settled = settle_driver(&record, program, &scratch, self.looks, since);
-        // What it was told is not what is there, or it looks where the sources would be.
-        let is_odd = settled.changed.is_some() || settled.reads.is_some();
-        (same && !is_odd).then(|| (general, self.answers(settled)))
+        // A file changed while the driver ran, or it reads where the sources would be.
+        let is_unsure = settled.changed.is_some() || settled.reads.is_some();
+        (same && !is_unsure).then(|| (general, self.answers(settled)))
     }
 
     /// A directory to ask a driver in. One that only looks makes none in a
