@@ -274,3 +274,17 @@ fn what_is_left_out_because_it_is_there_is_not_hidden_in_silence() {
     let said = dist("old/gfx906_60.kdb", "gfx906@64", "other");
     assert!(!said.contains("hides") && !said.contains("takes the place"), "{said}");
 }
+
+/// The directories above a source that was found by name have names of
+/// gfxpack's own, which no source may meet.
+#[test]
+fn a_directory_that_is_not_there_is_not_found_by_a_source_found_by_name() {
+    let project = Project::new();
+    let ask = |name| format!("#if __has_include(\"{name}\")\n#error {name}\n#endif\n");
+    let asks = ["../s/k.cl", "../../s/k.cl", "../../s/s/k.cl"].map(ask);
+    project.write("src/k.cl", &(asks.concat() + "kernel void k(global float* x) { *x = N; }\n"));
+    let line = "{\"kernel_name\":\"k.cl.o\",\"kernel_args\":\" -DN=1 -mcpu=gfx906\"}\n";
+    project.write("keys.jsonl", line);
+    let build = ["build", "--keys", "keys.jsonl", "--source-dir", "src", "--target", "gfx906"];
+    project.run(&[&build[..], &["--out", "o"]].concat()).expect_code(0);
+}

@@ -154,7 +154,8 @@ fn six_routes_make_the_same_bytes() {
     drop(casd);
 
     let export = ["export", "ninja", "--plan", "plan", "--out", "n j"];
-    project.run(&[&export[..], &toolchain].concat()).expect_code(0);
+    let exported = project.run(&[&export[..], &toolchain].concat()).expect_code(0);
+    assert!(exported.stderr.contains("run `ninja -C 'n j'`"), "{}", exported.stderr);
     for run in ["ninja", "ninja with nothing to do"] {
         let told = ninja(&project, "n j");
         assert_eq!(told.stdout.contains("add.cpp"), run == "ninja", "{}", told.stdout);
