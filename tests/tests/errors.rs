@@ -72,7 +72,7 @@ fn manifests_that_are_wrong_are_told_with_file_and_line() {
     with("\"MIT\"", "\"foo bar\"", &["kernels.toml:4: failed to accept licence `foo bar`"]);
     with("-DGROUP=64", "-mcpu=gfx900", &["failed to accept option `-mcpu=gfx900`"]);
     with("src/add.cpp", "src/add.f90", &["failed to tell the language of `src/add.f90`"]);
-    with("-DFACTOR=3", "-DFACTOR=2", &["kernels.toml:", "stands at kernels.toml:"]);
+    with("-DFACTOR=3", "-DFACTOR=2", &["kernels.toml:", "already at kernels.toml:"]);
     with("-DGROUP=64", "-DGROUP='64'", &["MIOpen could never find it"]);
     with("-DGROUP=64", "-o /etc/passwd", &["kernels.toml:", "failed to accept option `-o`"]);
     with("\"include\"", "\"none\"", &["failed to find `./none`"]);
@@ -154,7 +154,7 @@ fn faults_in_key_lists_are_errors_that_say_where() {
     keys(good, &["--source-dir", "kernels.toml"], &["`kernels.toml`: it is a file"]);
     let unknown = [&dir[..], &["--target", "gfx1999"]].concat();
     keys(good, &unknown, &["no processor of that name is known here", "gfxpack targets"]);
-    keys(&format!("{good}\n{good}"), &dir, &["keys.jsonl:2:", "stands at keys.jsonl:1"]);
+    keys(&format!("{good}\n{good}"), &dir, &["keys.jsonl:2:", "already at keys.jsonl:1"]);
     // JSON's reader is given a line at a time, and would call it the first.
     let run = {
         project.write("keys.jsonl", "\n{\"kernel_name\":1}\n");

@@ -123,7 +123,7 @@ fn what_is_refused_is_listed_and_the_rest_is_there() {
     assert!(run.stderr.contains("failed to accept option `-o`"), "{}", run.stderr);
     assert_eq!(python_reads(&kdb, GFX906).len(), ARGUMENTS.len());
     assert!(run.stderr.contains("no package was made"), "{}", run.stderr);
-    assert!(run.stderr.contains("hint: the reasons are told above"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: see the reasons above"), "{}", run.stderr);
     // No compiler was asked, and no package is made.
     project.write("few.jsonl", &lines(&[ARGUMENTS[0], gone]));
     let build = ["build", "--keys", "few.jsonl", "--source-dir", "MIOpen", "--out", "b"];

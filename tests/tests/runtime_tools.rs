@@ -496,7 +496,7 @@ fn a_machine_in_order_has_no_problem() {
     let human = machine.run(&["doctor", "--target", "gfx906@60", "--system-dir", "db"]);
     let human = human.expect_code(0).stdout;
     assert!(human.contains("ok       kdb         `"), "{human}");
-    assert!(human.contains("note     user cache  there is none yet"), "{human}");
+    assert!(human.contains("note     user cache  no cache yet"), "{human}");
 }
 
 #[test]
@@ -564,7 +564,7 @@ fn every_fault_of_a_kdb_is_found() {
     machine.mode("db/gfx906.kdb", 0o600);
     machine.finds("warning", "kdb", "may not be read by every user");
     machine.0.write("db/gfx906_60.kdb-wal", "");
-    machine.finds("warning", "kdb", "gfx906_60.kdb-wal` lies beside it");
+    machine.finds("warning", "kdb", "gfx906_60.kdb-wal` exists");
     machine.0.write("db/mykernels.kdb", "");
     machine.finds("warning", "kdb", "is named after no GPU");
     machine.0.write("db/gfx908_60.kdb", "");

@@ -105,7 +105,7 @@ impl SharedCache {
             state.off = true;
             let name = self.shared.name();
             state.warnings.push(format!(
-                "failed to use the shared cache {name}: {reason}; this build goes on without it"
+                "failed to use the shared cache {name}: {reason}; this build continues without it"
             ));
         }
     }

@@ -142,7 +142,12 @@ fn real_parents(dir: &Path, path: &Path) -> Result<(), String> {
         place.push(part);
         match place.symlink_metadata() {
             Ok(found) if found.is_dir() => {}
-            Ok(_) => return Err(format!("`{}` lies behind what is no directory", path.display())),
+            Ok(_) => {
+                return Err(format!(
+                    "`{}` is below something that is not a directory",
+                    path.display()
+                ));
+            }
             Err(_) => return Ok(()),
         }
     }

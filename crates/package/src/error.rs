@@ -124,7 +124,7 @@ pub enum Error {
         source: Box<::rpm::Error>,
     },
     /// What signs gave no OpenPGP signature that rpm reads.
-    #[error("failed to put a signature into `{path}`: it is none that rpm reads")]
+    #[error("failed to put a signature into `{path}`: rpm can't read it")]
     Signature {
         /// The output file.
         path: PathBuf,

@@ -36,7 +36,7 @@ pub fn write_sha256sums(dir: &Path, files: &[Written]) -> Result<Written, Error>
         let fail =
             |reason| Err(Error::Checksum { path: file.path.clone(), dir: dir.to_owned(), reason });
         let Ok(relative) = file.path.strip_prefix(dir) else {
-            return fail("it lies outside the directory");
+            return fail("it is outside the directory");
         };
         let Some(name) = relative.to_str() else {
             return fail("its name is not UTF-8");

@@ -265,7 +265,7 @@ impl FinishedDist {
             return Ok(());
         }
         let kernels: u64 = self.kdbs.iter().map(|kdb| kdb.kernels).sum();
-        let reasons = "the reasons are told above";
+        let reasons = "see the reasons above";
         let total = kernels as usize + self.missing;
         Err(error::incomplete(self.missing, total, reasons, packages))
     }

@@ -84,7 +84,7 @@ impl Answers {
         match (self.miopen.outcome, self.found_by_miopen()) {
             (_, Some(found)) => hit_in_words(found),
             (MiopenOutcome::Fails, _) => format!("fails: {}", fault()),
-            (MiopenOutcome::Unknown, _) => format!("can't be told: {}", fault()),
+            (MiopenOutcome::Unknown, _) => format!("unknown: {}", fault()),
             _ => match self.hidden() {
                 None => "compiles it".to_owned(),
                 Some((hidden, opened)) => format!(

@@ -26,7 +26,7 @@ impl MessageFile {
     pub fn create(path: &Path) -> Result<Self> {
         if path == Path::new("-") {
             return Err(error::usage(
-                "failed to write messages to stdout beside text",
+                "failed to write messages to stdout, where text goes",
                 "--message-format json writes them there in place of text",
             ));
         }

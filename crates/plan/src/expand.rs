@@ -207,7 +207,7 @@ mod tests {
         check_error(
             "[[kernel]]\nsource = \"a.cl\"\n[[kernel]]\nsource = \"a.cl\"\n",
             expect![
-                "k.toml:9: failed to accept key `a.cl.o -mcpu=gfx906`: it stands at k.toml:7 already"
+                "k.toml:9: failed to accept key `a.cl.o -mcpu=gfx906`: it is already at k.toml:7"
             ],
         );
         check_error(

@@ -96,7 +96,7 @@ impl InputFault {
     #[must_use]
     pub fn duplicate(key: &KernelKey, first: &Location) -> Self {
         Self::new(
-            format!("failed to accept key `{key}`: it stands at {first} already"),
+            format!("failed to accept key `{key}`: it is already at {first}"),
             "take one of the two out; `gfxpack harvest A B -o keys.jsonl` makes one list of \
              several, with each key once",
         )

@@ -123,7 +123,7 @@ pub fn io_hint(error: &io::Error) -> &'static str {
             "check its permissions, or choose a path that you may use"
         }
         ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
-            "a file, or a link to nothing, stands where a directory is meant: name another path"
+            "a file, or a broken link, is where a directory should be: name another path"
         }
         _ => "check the path",
     }

@@ -14,7 +14,7 @@ pub(crate) enum Failure {
     Null(&'static str),
     #[error("failed to read `{argument}` as UTF-8")]
     NotUtf8 { argument: &'static str, source: Utf8Error },
-    #[error("failed to understand `{argument}`: {value} is none of its values")]
+    #[error("failed to understand `{argument}`: {value} is not one of its values")]
     Value { argument: &'static str, value: i64 },
     #[error("failed to use `{0}`: it is not absolute")]
     Relative(&'static str),

@@ -100,7 +100,7 @@ impl NotStored {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoPlace(_) => "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own",
-            Self::Refused(_) => "check which gfx target the compiler was told",
+            Self::Refused(_) => "check the gfx target in the compiler's command line",
             Self::TooLarge { .. } => "raise the cache's size limit",
             Self::Failed(error) => match error.downcast_ref::<StoreError>() {
                 Some(error) => error.hint(),

@@ -111,7 +111,7 @@ fn pending_hint(path: &Path) -> String {
 pub enum WriteError {
     /// A log or journal beside the file that is there would be taken for the
     /// new one's, and damage it.
-    #[error("failed to write `{path}`: `{beside}` belongs to the file that is there")]
+    #[error("failed to write `{path}`: `{beside}` belongs to the file that exists")]
     Pending {
         /// The file.
         path: PathBuf,

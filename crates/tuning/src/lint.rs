@@ -142,7 +142,7 @@ fn lint_model(
         Err(message) => told.add(Severity::Error, None, message),
     }
     for other in name.with.iter().filter(|other| !path.with_file_name(other).exists()) {
-        let message = format!("MIOpen can't use it without `{other}` beside it");
+        let message = format!("MIOpen can't use it without `{other}` in the same directory");
         told.add(Severity::Warning, None, message);
     }
     Ok(())
@@ -326,7 +326,7 @@ fn lint_sqlite(
         return Ok(());
     }
     if header[18..] == [2, 2] && name.owner == Owner::System {
-        let message = "it is in WAL mode, so that only those can read it who may write beside it";
+        let message = "it is in WAL mode: only users who may write to its directory can read it";
         told.add(Severity::Error, None, message);
     }
     let database = SqliteDatabase::read(path)?;

@@ -56,7 +56,7 @@ pub enum Fault {
     #[error("`{0}` names no solver: `:` is missing")]
     NoSolver(String),
     /// A solver that the record has already; MIOpen takes the first.
-    #[error("`{0}` stands there a second time, and the first counts")]
+    #[error("`{0}` is given twice; MIOpen takes the first")]
     SecondOf(String),
     /// An item in the first layout of find databases: readable, and written in
     /// today's.

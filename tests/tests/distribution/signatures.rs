@@ -161,7 +161,7 @@ fn what_apt_would_read_is_what_must_be_signed() {
     let index = lab.path("r/repodata/repomd.xml");
     let away = lab.path("r/repodata/away");
     fs::rename(&index, &away).expect("renamed");
-    refused("repomd.xml: there is none", false);
+    refused("repomd.xml: it is missing", false);
     fs::rename(&away, &index).expect("renamed");
     // Where both are there, both must be good.
     let detached = suite.join("Release.gpg");

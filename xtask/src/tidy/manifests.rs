@@ -47,7 +47,10 @@ fn check_member(file: &TextFile) -> Vec<Finding> {
             }
         } else if section.ends_with("dependencies") {
             if !line.contains("workspace = true") {
-                found(number, "gives a dependency's version: that stands in the root only".into());
+                found(
+                    number,
+                    "gives a dependency's version, which belongs in the root's Cargo.toml".into(),
+                );
             }
         } else if section == "package" {
             inherited.extend(line.strip_suffix(".workspace = true"));
@@ -160,7 +163,7 @@ mod tests {
     fn versions_stand_in_the_root_only() {
         for section in ["[dev-dependencies]", "[target.'cfg(unix)'.dependencies]"] {
             let text = format!("{GOOD}\n{section}\ntar = \"0.4\"\n");
-            let what = "gives a dependency's version: that stands in the root only";
+            let what = "gives a dependency's version, which belongs in the root's Cargo.toml";
             expect("crates/a/Cargo.toml", &text, &[what]);
         }
         let text = format!("{GOOD}\n[dependencies.tar]\nworkspace = true\n");

@@ -42,7 +42,7 @@ impl LogError {
     pub fn hint(self) -> &'static str {
         match self {
             Self::Interleaved => {
-                "let each process write a log of its own; most keys are told several times"
+                "have each process write its own log; most keys are in it several times"
             }
             Self::TooLong | Self::NotUtf8 | Self::Name | Self::Args | Self::Command => {
                 "see whether the file is MIOpen's log, as it wrote it"

@@ -135,7 +135,7 @@ impl DamagedFile<'_> {
         } else {
             match self.geometry.payload(&self.file, page, cell)? {
                 Some((payload, chain)) => (payload, Ok(chain)),
-                None => less("the pages that it goes on in can't be reached"),
+                None => less("its further pages can't be reached"),
             }
         };
         let claim = match stored(&shape, &payload) {

@@ -148,7 +148,7 @@ impl DamagedFile<'_> {
             Err(Refusal::Key(key, reason)) if holds(&key) => {
                 Verdict::Refused { key, reason, hash, object }
             }
-            Ok(_) | Err(Refusal::Key(..)) => unnamed("the key does not match the check beside it"),
+            Ok(_) | Err(Refusal::Key(..)) => unnamed("the key does not match its checksum"),
             Err(Refusal::Text(reason)) => unnamed(&reason),
         }
     }

@@ -174,7 +174,7 @@ impl Verification<'_> {
             }
             let damaged = damaged_keys(file)?;
             if damaged > 0 {
-                let detail = format!("{damaged} keys do not match the check beside them");
+                let detail = format!("{damaged} keys do not match their checksums");
                 self.found(FindingClass::Integrity, detail);
             }
             return Ok(());

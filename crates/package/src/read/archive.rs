@@ -163,7 +163,7 @@ fn checked_path<R: Read>(
     }
     let path = path.unwrap_or_else(|| raw.trim_start_matches(['/', '.']).to_owned());
     if let Some(link) = behind(&path, links) {
-        outcome.finding(format!("`/{path}` lies behind the link `/{link}`"));
+        outcome.finding(format!("`/{path}` is below the link `/{link}`"));
     }
     path
 }

@@ -192,7 +192,7 @@ fn judge(listed: &[Listed], outcome: &mut Outcome<'_, '_>) {
             outcome.finding(format!("`{path}` leads out of the package"));
         }
         if let Some(link) = archive::behind(path, &links) {
-            outcome.finding(format!("`{path}` lies behind the link `{link}`"));
+            outcome.finding(format!("`{path}` is below the link `{link}`"));
         }
         match file.kind {
             Kind::File if file.mode & SET_ID != 0 => {

@@ -27,7 +27,7 @@ pub enum RepositoryError {
     },
     /// Another createrepo_c is at work, or was killed, where files can't be
     /// locked.
-    #[error("failed to index `{dir}`: `{underway}` lies there")]
+    #[error("failed to index `{dir}`: `{underway}` exists")]
     Underway {
         /// The directory.
         dir: PathBuf,

@@ -135,7 +135,7 @@ impl Signer {
         }
         // The agent's own program for it has no terminal, or there is none.
         if ["ioctl for device", "pinentry"].iter().any(|sign| signed.stderr.contains(sign)) {
-            let why = last_line(&signed.stderr, "nobody was asked");
+            let why = last_line(&signed.stderr, "no passphrase was asked for");
             return Err(SigningError::Passphrase { fingerprint: self.key.clone(), why });
         }
         Err(signed.failure().into())

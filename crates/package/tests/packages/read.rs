@@ -31,10 +31,7 @@ fn archives_that_write_elsewhere_are_told() {
         (&[TarEntry { mode: 0o4755, ..file("usr/x", b"") }], "`/usr/x` runs with the rights"),
         (&[TarEntry { mode: 0o2755, ..file("usr/x", b"") }], "`/usr/x` runs with the rights"),
         (&[symlink("usr/x", "../../etc/passwd")], "`/usr/x` is a link that leads out"),
-        (
-            &[symlink("usr/x", "y"), file("usr/x/z", b"")],
-            "`/usr/x/z` lies behind the link `/usr/x`",
-        ),
+        (&[symlink("usr/x", "y"), file("usr/x/z", b"")], "`/usr/x/z` is below the link `/usr/x`"),
         (&[link(EntryType::Link, "usr/x", "usr/y")], "`/usr/x` is a link to no file"),
         (&[link(EntryType::Link, "usr/x", "/etc/passwd")], "`/usr/x` is a link to no file"),
         (&[link(EntryType::Fifo, "usr/x", "")], "`/usr/x` is no file: Fifo"),

@@ -40,7 +40,10 @@ pub(super) fn check_kdb(kdb: KdbCheck<'_>, findings: &mut Findings<'_>) {
         if fs::symlink_metadata(&beside).is_ok() {
             findings.warning(
                 ABOUT,
-                format!("`{}` lies beside it: somebody writes to the kdb", beside.display()),
+                format!(
+                    "`{}` exists: a program writes to this kdb, or was killed while it did",
+                    beside.display()
+                ),
                 "install the package again; an installed kdb is only read",
             );
         }

@@ -22,7 +22,7 @@ pub(super) fn check(places: &Places, max_object_bytes: u64, findings: &mut Findi
     match &places.user {
         UserPlace::Disabled { why } => findings.warning(
             ABOUT,
-            format!("there is none: {why}"),
+            format!("no cache: {why}"),
             "a kernel that no installed kdb has is compiled by every process",
         ),
         UserPlace::Memory { .. } => {
@@ -31,7 +31,7 @@ pub(super) fn check(places: &Places, max_object_bytes: u64, findings: &mut Findi
         }
         UserPlace::Unknown { why } => match &places.fallback {
             Some(fallback) => findings.warning(ABOUT, fallback.clone(), ELSEWHERE),
-            None => findings.note(ABOUT, format!("there is none yet: {why}")),
+            None => findings.note(ABOUT, format!("no cache yet: {why}")),
         },
         UserPlace::Dir(directory) => {
             if let Some(fallback) = &places.fallback {

@@ -162,7 +162,10 @@ impl<'a> Reader<'a> {
     fn job(&self, line: &[u8]) -> Result<Job, StoredError> {
         let (digest, number, kernel_args): (Digest, usize, String) =
             serde_json::from_slice(line).map_err(|error| damaged(&format!("a job: {error}")))?;
-        let group = self.groups.get(number).ok_or_else(|| damaged("a job is of no group"))?;
+        let group = self
+            .groups
+            .get(number)
+            .ok_or_else(|| damaged("a job names a group that is missing"))?;
         let key = Arc::new(KernelKey { kernel_name: group.kernel_name.clone(), kernel_args });
         let own = arguments::parse(group.language, key.options())
             .map_err(|problem| damaged(&format!("the options of `{key}`: {problem}")))?;

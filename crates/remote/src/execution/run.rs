@@ -232,8 +232,9 @@ async fn follow(
             _ if !operation.done => {}
             Some(operation::Result::Response(any)) => {
                 let response = api::ExecuteResponse::decode(&any.value[..]);
-                let response = response
-                    .map_err(|error| Status::internal(format!("its answer is none: {error}")))?;
+                let response = response.map_err(|error| {
+                    Status::internal(format!("its answer can't be read: {error}"))
+                })?;
                 return Ok(End::from_response(response));
             }
             Some(operation::Result::Error(status)) => {

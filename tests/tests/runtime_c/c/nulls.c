@@ -81,7 +81,7 @@ int main(void) {
     MUST(gfxpack_options_new("gfx906@60", &options) == GFXPACK_STATUS_OK);
     MUST(gfxpack_options_set_order(options, 99) == GFXPACK_STATUS_INVALID_ARGUMENT);
     MUST(strcmp(gfxpack_last_error(),
-                "failed to understand `order`: 99 is none of its values") == 0);
+                "failed to understand `order`: 99 is not one of its values") == 0);
     MUST(gfxpack_options_set_path(options, -1, NULL) == GFXPACK_STATUS_INVALID_ARGUMENT);
     MUST(gfxpack_options_set_path(options, GFXPACK_PATH_VERSION, "\xff") ==
          GFXPACK_STATUS_INVALID_ARGUMENT);
