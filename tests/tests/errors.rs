@@ -278,7 +278,7 @@ fn paths_that_do_not_exist_are_errors_that_name_them() {
         &project,
         &out,
         2,
-        &["failed to create `kernels.toml`", "stands where a directory is meant"],
+        &["failed to create `kernels.toml`", "is where a directory should be"],
     );
     project.write("a/kdb", "");
     let out = ["dist", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "a"];

@@ -159,7 +159,7 @@ fn models_are_listed_and_checked_where_they_are_installed() {
 
     project.run(&["perfdb", "lint", "--strict", "db/gfx906.tn.model"]).expect_code(0);
     let lone = project.run(&["perfdb", "lint", "--strict", "db/gfx90a.tn.model"]).expect_code(101);
-    let says = "can't use it without `gfx90a_metadata.tn.model` beside it";
+    let says = "can't use it without `gfx90a_metadata.tn.model` in the same directory";
     assert!(lone.stdout.contains(says), "{}", lone.stdout);
 
     project.write("db/gfx906.tn.model", "{");

@@ -626,7 +626,7 @@ fn variables_that_tuning_left_are_warned_of() {
 #[test]
 fn the_user_s_cache_is_looked_into() {
     let machine = Machine::installed();
-    machine.finds("note", "user cache", "there is none yet");
+    machine.finds("note", "user cache", "no cache yet");
     let version = env!("CARGO_PKG_VERSION");
     let cache = format!("home/.cache/miopen/{version}");
     machine.kdb(&format!("{cache}/gfx906_60.ukdb"), GFX906, 1, &[(NAME, BOTH)]);

@@ -22,9 +22,7 @@ pub(super) fn check(
     let text = match read(repomd) {
         Ok(text) => String::from_utf8_lossy(&text).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(vec![
-                "it is missing, though there is a `repodata`".to_owned().into(),
-            ]);
+            return Ok(vec!["it is missing, though there is a `repodata`".to_owned().into()]);
         }
         Err(error) => return Ok(vec![error.to_string().into()]),
     };
