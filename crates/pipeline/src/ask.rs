@@ -19,34 +19,34 @@ use crate::rocfft::RocfftAnswer;
 use crate::stock_library;
 use crate::text::{counted, file_name};
 
-/// What libMIOpen answered: the kernels that it asks for.
+/// libMIOpen's answer: the kernels that it asks for.
 pub struct MiopenAnswer {
     /// The library that was asked.
     pub library: Library,
-    /// What it was asked, as manifests say it.
+    /// The parameters of the query, as manifests record them.
     pub facts: MiopenFacts,
-    /// The problems, as the answers number them.
+    /// The problems; the other fields refer to them by index.
     pub problems: Vec<Problem>,
-    /// Lists of problems by name, with the numbers of their problems.
+    /// By name of the list: the indices of its problems.
     pub lists: Vec<(String, BTreeSet<u32>)>,
-    /// By target: each key once, sorted.
+    /// By target: the keys, without duplicates, sorted.
     pub keys: BTreeMap<Target, Vec<AskedKey>>,
     /// Problems that MIOpen failed on.
     pub failures: Vec<(Target, ProblemFailure)>,
 }
 
-/// What a stock library answered.
+/// The answer of a stock library.
 pub enum LibraryAnswer {
     /// No library was asked.
     Nothing,
-    /// libMIOpen's kernels, for problems.
+    /// The kernels that libMIOpen asks for, computed from problems.
     Miopen(Box<MiopenAnswer>),
-    /// librocfft's kernels, for plans.
+    /// The kernels that librocfft asks for, computed from plans.
     Rocfft(Box<RocfftAnswer>),
 }
 
 impl LibraryAnswer {
-    /// What libMIOpen asked for, if it was asked.
+    /// The answer of libMIOpen, if it was asked.
     pub fn miopen(&self) -> Option<&MiopenAnswer> {
         match self {
             Self::Miopen(answer) => Some(answer),
@@ -55,23 +55,23 @@ impl LibraryAnswer {
     }
 }
 
-/// What a libMIOpen is asked: which problems, for which targets.
+/// A query to libMIOpen: problems and targets.
 pub struct AskMiopen<'a> {
     /// Lists of problems.
     pub problems: &'a [PathBuf],
     /// The library.
     pub library: &'a LibraryOptions,
-    /// GPUs; one without compute units gets what MIOpen asks for with any
-    /// count that is known.
+    /// GPUs. One without compute units gets what MIOpen asks for with any of the
+    /// known counts.
     pub targets: &'a [Target],
-    /// Processes at once.
+    /// Number of processes that run at once.
     pub jobs: usize,
-    /// Where the library is unpacked if it has to be fetched.
+    /// Where the library is unpacked if it has to be downloaded.
     pub cache: &'a Path,
 }
 
 impl AskMiopen<'_> {
-    /// Reads the problems and asks for every target.
+    /// Reads the problems and asks the library for every target.
     ///
     /// # Errors
     /// Where problems can't be read, there is no library, or it can't be asked.
@@ -127,8 +127,8 @@ impl AskMiopen<'_> {
     }
 }
 
-/// How a libMIOpen is asked about a target whose count of compute units is
-/// given. `options` are those that it was found by.
+/// The query options for a target, which must have compute units. `options` are
+/// those with which the library was found.
 pub(crate) fn ask_options(
     target: Target,
     library: &Library,
@@ -143,7 +143,8 @@ pub(crate) fn ask_options(
     Ok(ask)
 }
 
-/// Shows in a step of that name how far libMIOpen is with the problems.
+/// Returns a callback that shows, in a step with this name, how many problems are
+/// done.
 pub(crate) fn show_progress(
     progress: &dyn Progress,
     step: &'static str,
@@ -169,7 +170,7 @@ fn answers(
     Ok(answers)
 }
 
-/// Warns where the databases that were named were not of use.
+/// Warns about database directories that were given but had no effect.
 fn warn_of_databases(
     answers: &Answers,
     library: &LibraryOptions,
@@ -207,7 +208,7 @@ fn warn_of_databases(
     Ok(())
 }
 
-/// Adds what another count of compute units asks of the same key.
+/// Merges the answers for one key that were given for two counts of compute units.
 fn merge(known: &mut AskedKey, other: AskedKey) {
     known.functions.extend(other.functions);
     let mut wanted: BTreeMap<u32, Uses> =
@@ -219,7 +220,7 @@ fn merge(known: &mut AskedKey, other: AskedKey) {
     known.wanted = wanted.into_iter().map(|(problem, uses)| Wanted { problem, uses }).collect();
 }
 
-/// The targets that a target without compute units stands for.
+/// The exact targets that a target without compute units stands for.
 pub fn exact(target: &Target) -> Result<Vec<Target>> {
     if target.compute_units().is_some() {
         return Ok(vec![target.clone()]);
@@ -235,7 +236,8 @@ pub fn exact(target: &Target) -> Result<Vec<Target>> {
     Ok(known.iter().map(|count| Target::new(target.id().clone(), Some(*count))).collect())
 }
 
-/// Problems, lists with the numbers of theirs, and what manifests say of them.
+/// The problems, the lists with the indices of their problems, and what manifests
+/// record of each list.
 pub type Lists = (Vec<Problem>, Vec<(String, BTreeSet<u32>)>, Vec<ProblemsFact>);
 
 /// Reads lists of problems.
@@ -274,14 +276,15 @@ pub fn read(paths: &[PathBuf], progress: &dyn Progress) -> Result<Lists> {
     Ok((all, lists, facts))
 }
 
-/// Says which problems MIOpen failed on, once for all databases.
+/// Reports the problems that MIOpen failed on, each once even if it failed with
+/// several databases.
 ///
 /// # Errors
-/// Where there are some, with a hint that fits most reasons.
+/// If MIOpen failed on any problem. `hint` is used unless a failure has its own.
 pub fn report_failures(answer: &MiopenAnswer, hint: &str, progress: &dyn Progress) -> Result<()> {
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     for (target, failure) in &answer.failures {
-        if !told.insert((target, failure.problem, &failure.failure)) {
+        if !reported.insert((target, failure.problem, &failure.failure)) {
             continue;
         }
         let problem = &answer.problems[failure.problem as usize];
@@ -294,23 +297,22 @@ pub fn report_failures(answer: &MiopenAnswer, hint: &str, progress: &dyn Progres
     error::all_asked(failed.len(), &total, own.unwrap_or(hint))
 }
 
-/// Of a list's kernels on a target: how many there are, and how many a build
-/// made.
+/// How many of the kernels that a list wants on a target were built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Coverage {
     /// The list's name.
     pub list: String,
-    /// For which GPU.
+    /// The GPU.
     pub target: Target,
-    /// Kernels that its problems want.
+    /// Kernels that the list's problems want.
     pub wanted: usize,
-    /// Of these, the ones whose source is here.
+    /// How many of them have a source.
     pub with_source: usize,
-    /// Of these, the ones that are in the kdb.
+    /// How many of them are in the kdb.
     pub built: usize,
 }
 
-/// How much of every list the kdb of a target holds, which has these keys.
+/// The coverage of every list by a target's kdb, which has these keys.
 pub fn coverage<'k>(
     answer: &MiopenAnswer,
     facts: &MiopenFacts,

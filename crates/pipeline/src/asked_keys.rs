@@ -1,4 +1,4 @@
-//! The keys that libMIOpen asks for, as a list that key lists are read from.
+//! The keys that libMIOpen asks for, in the form of a key list (`--keys`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,13 @@ pub struct KeyLine<'a> {
     pub targets: Vec<String>,
     /// How programs that ask for it use MIOpen.
     pub uses: String,
-    /// Functions that its object must contain.
+    /// Functions that the object must contain.
     pub functions: BTreeSet<&'a str>,
     /// Problems that want it, as MIOpenDriver's arguments.
     pub problems: Vec<String>,
 }
 
-/// What the targets want of a key, together.
+/// What all targets together want of a key.
 #[derive(Default)]
 struct Together<'a> {
     targets: Vec<String>,

@@ -27,11 +27,11 @@ use crate::remote::RemoteBackends;
 use crate::report::{self, Facts};
 use crate::text::counted;
 
-/// How often an object that turns out damaged is made again before it is
-/// given up: a disk that loses bytes twice loses them always.
+/// How often damaged objects are compiled again before the build gives up. A disk
+/// that damages files twice will do it again.
 pub(crate) const REPAIRS: u32 = 2;
 
-/// What a build made.
+/// The result of a build.
 pub struct BuiltKdbs {
     /// The kdbs, in the plan's order.
     pub kdbs: Vec<MadeKdb>,
@@ -43,32 +43,32 @@ pub struct BuiltKdbs {
 pub struct MadeKdb {
     /// For which GPU.
     pub target: Target,
-    /// Where it lies.
+    /// The file.
     pub path: PathBuf,
-    /// Rows.
+    /// Number of rows.
     pub kernels: u64,
-    /// Kernels that should be in it and are not; sorted.
+    /// Kernels that should be in the kdb but are not; sorted.
     pub missing: Vec<MissingKernel>,
     /// What it was made from.
     pub inputs: KdbInputs,
 }
 
-/// A kernel that should be in a kdb and is not.
+/// A kernel that should be in a kdb but is not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MissingKernel {
     /// Its key.
     #[serde(flatten)]
     pub key: KernelKey,
-    /// Why it is not.
+    /// Why it is missing.
     pub reason: String,
 }
 
 /// Compiles what the cache lacks, and writes and verifies every kdb below
-/// `<out>/kdb`. Kernels that failed are reported to `progress` and listed in
-/// what was made; all others are in the kdbs.
+/// `<out>/kdb`. Kernels that failed are reported to `progress` and listed as
+/// missing; all others are in the kdbs.
 ///
 /// # Errors
-/// Where the build as a whole fails; a job that fails is no error.
+/// If the build as a whole fails; a job that fails is not an error.
 pub(crate) fn build(
     prepared: &Prepared,
     options: &BuildOptions,
@@ -84,7 +84,8 @@ pub(crate) fn build(
     })
 }
 
-/// Runs the jobs of a build or a shard, and reports them, however that ends.
+/// Runs the jobs of a build or a shard with `run`, and writes the reports whether
+/// or not that succeeds.
 pub(crate) fn reported<T>(
     prepared: &Prepared,
     options: &BuildOptions,
@@ -102,7 +103,7 @@ pub(crate) fn reported<T>(
     written.map(|()| made)
 }
 
-/// What an executor runs a plan's jobs with.
+/// The executor's options for a plan's jobs.
 pub(crate) fn executor_options(
     prepared: &Prepared,
     options: &BuildOptions,
@@ -164,7 +165,7 @@ fn run(
     Ok(BuiltKdbs { kdbs, summary })
 }
 
-/// Receives what happens to jobs, and passes it on.
+/// Passes a job's events to everything that needs them.
 struct Listeners<'a> {
     plan: &'a Plan,
     progress: &'a dyn Progress,
@@ -180,13 +181,13 @@ impl Listeners<'_> {
     }
 }
 
-/// The runs of a build's jobs: one, and others for objects that were lost since.
+/// Runs a build's jobs, and runs some again if their objects were lost.
 struct Runs<'a> {
     prepared: &'a Prepared,
     options: ExecutorOptions,
     listeners: Listeners<'a>,
     own: OwnObjects<'a>,
-    /// How often damaged objects may still be made again.
+    /// How many more times damaged objects may be compiled again.
     repairs: u32,
 }
 
@@ -198,8 +199,9 @@ impl Runs<'_> {
         compile(prepared, options, cancel, &mut |event| listeners.event(&event))
     }
 
-    /// Makes objects again that other builds replaced; else those that are
-    /// damaged or gone. `error` is what assembling ended with.
+    /// Compiles objects again: those that other builds replaced, or, if there are
+    /// none, those that are damaged or gone. `error` is the error that assembling
+    /// the kdbs ended with.
     fn repair(&mut self, error: Error, summary: &mut Summary) -> Result<()> {
         let replaced = self.own.replaced(summary);
         if !replaced.is_empty() {
@@ -210,7 +212,7 @@ impl Runs<'_> {
         }
         self.repairs -= 1;
         let Prepared { plan, cache, .. } = self.prepared;
-        // Where one is damaged there may be more: all are found at once.
+        // If one object is damaged, others may be too: find all of them at once.
         let jobs: Vec<Digest> = plan.jobs.iter().map(|job| job.digest).collect();
         cache.store.drop_damaged(&jobs);
         self.own.forget();
@@ -224,7 +226,7 @@ impl Runs<'_> {
         let cancel = listeners.progress.cancel();
         let cached = jobs.iter().filter(|job| listeners.facts.cached.contains_key(job)).count();
         let again = own.compile(jobs, options, cancel, &mut |event, _| match event {
-            // What the first run found is told already.
+            // The first run has already reported the contents of the cache.
             JobEvent::Looked { .. } => {}
             event => listeners.event(&event),
         })?;
@@ -233,7 +235,7 @@ impl Runs<'_> {
     }
 }
 
-/// Runs the plan's jobs, and remembers what they were made from.
+/// Runs the plan's jobs, and records what they were made from.
 fn compile(
     prepared: &Prepared,
     options: &ExecutorOptions,
@@ -252,20 +254,20 @@ fn is_corrupt_object(error: &Error) -> bool {
     matches!(error, Error::Compile(CompileError::CorruptObject(_)))
 }
 
-/// Where the objects of a plan's jobs are.
+/// The objects of a plan's jobs.
 pub(crate) struct Objects<'a> {
     /// By job: SHA-256 and size; `None` where it failed.
     pub known: Vec<Option<(Digest, u64)>>,
-    /// Jobs that have none, with the reason.
+    /// Jobs without an object, with the reason.
     pub failed: HashMap<JobId, String>,
-    /// Reads a job's.
+    /// Reads a job's object.
     pub read: &'a (dyn Fn(JobId) -> Result<Vec<u8>, CompileError> + Sync),
 }
 
-/// Makes the kdbs of a plan out of objects, wherever those were made.
+/// Assembles a plan's kdbs from objects, wherever those were compiled.
 pub(crate) struct Assembly<'a> {
     pub prepared: &'a Prepared,
-    /// kdbs go to `kdb` below, rocFFT's caches to `rocfft`.
+    /// kdbs go to the subdirectory `kdb`, rocFFT's caches to `rocfft`.
     pub out: &'a Path,
     pub form: KdbForm,
     pub outputs: &'a Outputs<'a>,
@@ -274,15 +276,14 @@ pub(crate) struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
-    /// Writes and verifies every kdb, but those that lie there as they would
-    /// be made.
+    /// Writes and verifies every kdb that is not up to date.
     pub(crate) fn run(&self) -> Result<Vec<MadeKdb>> {
         let files = kernel_files::of_library(&self.prepared.inputs.library);
         let ids = (0..self.prepared.plan.kdbs.len()).map(KdbId);
         ids.map(|id| self.make(&*files, id)).collect()
     }
 
-    /// Makes one kdb, unless it lies there as it would be made.
+    /// Writes one kdb, unless it is up to date.
     fn make(&self, files: &dyn FormatOperations, id: KdbId) -> Result<MadeKdb> {
         let Self { prepared, outputs, objects, progress, .. } = *self;
         let plan = &prepared.plan;
@@ -321,7 +322,7 @@ impl Assembly<'_> {
         Ok(MadeKdb { target, path, kernels, missing, inputs })
     }
 
-    /// Writes a kdb of these rows and verifies it; how many there are then.
+    /// Writes and verifies a kdb with these rows, and returns their number.
     fn write(
         &self,
         files: &dyn FormatOperations,
@@ -362,7 +363,8 @@ impl Assembly<'_> {
         Ok(kernels)
     }
 
-    /// What decides a kdb's bytes; `None` if the inputs cannot be listed.
+    /// Everything that determines a kdb's bytes; `None` if the inputs cannot be
+    /// listed.
     fn recipe(
         &self,
         files: &dyn FormatOperations,
@@ -375,7 +377,8 @@ impl Assembly<'_> {
         let plan = &self.prepared.plan;
         let slot = format!("kdb {}", plan[kdb].file_name());
         let form = files.identity(self.form);
-        // A job's digest does not tell of the system's headers: the object does.
+        // A job's digest does not cover the system's headers, so the objects
+        // count too.
         let rows = &plan[kdb].rows;
         let made = Hasher::new("gfxpack objects of a kdb 1")
             .list(rows.iter().map(|row| {
@@ -391,9 +394,8 @@ impl Assembly<'_> {
     }
 }
 
-/// Reads the kdb back as a stranger would; what is wrong with it then is a
-/// defect of gfxpack or of the disk. Such a kdb does not stay: others would
-/// take it for one that was verified.
+/// Reads the kdb back. A finding is a defect of gfxpack or of the disk. Such a
+/// kdb is removed, so that nobody takes it for a verified one.
 fn verify(files: &dyn FormatOperations, path: &Path, target: &Target) -> Result<()> {
     let verified = files.verify(path, Some(target), MAX_OBJECT_BYTES)?;
     if verified.total_findings == 0 {

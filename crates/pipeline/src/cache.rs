@@ -1,5 +1,5 @@
-//! The cache of a build: opened to be written, or, where it can't be, read
-//! below one that lasts as long as the build.
+//! The cache of a build. If it can't be written, it is read, and what is compiled
+//! goes to a temporary one.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -20,33 +20,33 @@ use crate::progress::{Event, Progress};
 pub struct Cache {
     /// The compiled objects.
     pub store: ObjectStore,
-    /// Files' digests, by their identity.
+    /// Digests of files, by path and stat data.
     pub digests: FileDigests,
     /// Where scratch directories are made.
     pub scratch: PathBuf,
-    /// Where what is worth keeping lies.
+    /// The directory for files that later runs reuse.
     pub(crate) dir: PathBuf,
-    /// Whether what is learnt and made may be kept.
+    /// Whether later runs may reuse what this one learns and makes.
     pub(crate) writable: bool,
-    /// Whether every output is read again.
+    /// Whether earlier runs' records of outputs are ignored.
     verify_all: bool,
-    /// Bytes that the store may have when the build is done.
+    /// Size to which the store is reduced after the build, in bytes.
     limit: Option<u64>,
-    /// What the user should hear.
+    /// What the user should be warned about.
     pub warning: Option<String>,
     _temporary: Option<TempDir>,
 }
 
 impl Cache {
-    /// The cache to build with; or as it is, with nothing made or changed in it.
+    /// Opens the cache. With [`Purpose::Look`] nothing in it is made or changed.
     ///
     /// # Errors
-    /// Where the directory can't be made, or not be used at all.
+    /// If the directory can't be made or used.
     pub fn open_for(options: &CacheOptions, purpose: Purpose) -> Result<Self> {
         let (dir, writable) = (options.directory()?, purpose == Purpose::Build);
         let open = || match ObjectStore::open(&dir) {
             Ok(store) => Ok((store, None)),
-            // Somebody else's, or mounted to be read only: what is there is of use.
+            // Another user's, or mounted read-only: its objects are still useful.
             Err(error) if dir.is_dir() && is_read_only(&error) => {
                 let temporary = temporary_dir()?;
                 Ok((ObjectStore::open_above(&dir, temporary.path())?, Some(temporary)))
@@ -81,8 +81,8 @@ impl Cache {
         })
     }
 
-    /// The toolchains of this machine; what is learnt of them is kept if it
-    /// may be.
+    /// The toolchains of this machine. What is learnt about them is kept if the
+    /// cache may be written.
     pub fn toolchains<'a>(
         &'a self,
         search: &'a Search,
@@ -93,14 +93,14 @@ impl Cache {
         Toolchains::find(search, &self.digests, kept, &self.scratch, trial, cancel)
     }
 
-    /// What is known of the files in a directory that is built into.
+    /// The records of the files in an output directory.
     pub(crate) fn outputs(&self, out: &Path) -> Result<Outputs<'_>> {
         let records = FileRecords::below(&self.dir, &self.digests, self.verify_all);
         Outputs::in_dir(out, records).map_err(error::io("find", out))
     }
 
-    /// Brings the store down to its limit, once all that was made is where
-    /// it belongs. Never an error: the build is done.
+    /// Reduces the store to its limit. Call it when all outputs are written.
+    /// Errors are only warnings: the build is done.
     pub fn shrink(&self, progress: &dyn Progress) {
         let Some(limit) = self.limit.filter(|_| self.warning.is_none()) else { return };
         match self.store.evict(&Limits { size: Some(limit), ..Limits::default() }) {
@@ -108,15 +108,15 @@ impl Cache {
                 let (files, bytes) = (evicted.files, evicted.bytes);
                 progress.event(Event::Evicted { files, bytes });
             }
-            // Whoever else builds now will evict.
+            // Another process is building and will evict.
             Ok(_) => {}
             Err(error) => progress.warning(&error::in_full(&error)),
         }
     }
 }
 
-/// Refuses a directory in which sources can't be compiled: clang can't make
-/// temporary files there, or `a.h` would be laid out over `A.h`.
+/// Rejects a directory in which sources can't be compiled: clang can't make
+/// temporary files there, or `a.h` would overwrite `A.h`.
 ///
 /// Source: LLVM, `llvm/lib/Support/Path.cpp`, `createUniquePath`.
 fn check_directory(scratch: &Path) -> Result<()> {
@@ -140,8 +140,7 @@ fn check_directory(scratch: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether what lies at a path has the same name there with small letters for
-/// capitals and the other way round.
+/// Whether the file system finds the path under the same name in the other case.
 pub(crate) fn ignores_case(path: &Path) -> bool {
     let swapped = |c: char| match c.is_ascii_uppercase() {
         true => c.to_ascii_lowercase(),
@@ -165,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_takes_a_name_for_another_is_refused() {
+    fn a_directory_that_ignores_case_is_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let version = dir.path().join(STORE_VERSION);
         std::fs::create_dir(&version).unwrap();
@@ -174,7 +173,7 @@ mod tests {
         std::fs::create_dir(&other).unwrap();
         check_directory(dir.path()).unwrap();
         std::fs::remove_dir(&other).unwrap();
-        // As on a file system that ignores case.
+        // Simulates a file system that ignores case.
         std::os::unix::fs::symlink(&version, &other).unwrap();
         let error = check_directory(dir.path()).unwrap_err();
         assert_eq!(error.kind().exit_code(), 2);

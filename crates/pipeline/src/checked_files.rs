@@ -1,5 +1,5 @@
-//! What checking several files comes to: all are checked, whatever is wrong
-//! with the first.
+//! The result of checking several files. All are checked, even if the first one
+//! has findings.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,16 +7,16 @@ use std::path::Path;
 use crate::error::{Error, ErrorKind, Result};
 use crate::text::{counted, joined};
 
-/// How many files with findings the error names: each was reported before.
+/// How many files with findings the error names; all of them were reported before.
 const NAMED: usize = 3;
 
-/// What is wrong so far, with what helps against it.
+/// The findings so far, and the remedies for them.
 #[derive(Debug)]
 pub struct CheckedFiles<R> {
     /// Files with findings.
     unsound: Vec<String>,
     remedies: BTreeSet<R>,
-    /// The last file that could not be read, which is not reported yet.
+    /// The last file that could not be read, whose error is not reported yet.
     unread: Option<Error>,
 }
 
@@ -27,23 +27,23 @@ impl<R: Ord> Default for CheckedFiles<R> {
 }
 
 impl<R: Ord> CheckedFiles<R> {
-    /// A file has findings.
+    /// Notes that a file has findings.
     pub fn unsound(&mut self, path: &Path, remedies: impl IntoIterator<Item = R>) {
         self.unsound.push(format!("`{}`", path.display()));
         self.remedies.extend(remedies);
     }
 
-    /// A file could not be read. Gives the error of the one before, to be reported
-    /// now: the last one may become the run's error.
+    /// Notes that a file could not be read. Returns the error of the one before
+    /// it, which the caller reports now; the last one may become the run's error.
     pub fn unread(&mut self, error: impl Into<Error>) -> Option<Error> {
         self.unread.replace(error.into())
     }
 
-    /// The run's error. A file that could not be read is one by itself; beside
-    /// findings it is handed to `warn`. `hint` gives the text of a remedy.
+    /// Returns the run's error. If files have findings, the last error about an
+    /// unreadable file is passed to `warn`. `hint` gives the text of a remedy.
     ///
     /// # Errors
-    /// One where anything has findings.
+    /// If a file has findings or could not be read.
     pub fn finish(self, hint: impl Fn(&R) -> &str, warn: impl FnOnce(&Error)) -> Result<()> {
         if self.unsound.is_empty() {
             return self.unread.map_or(Ok(()), Err);

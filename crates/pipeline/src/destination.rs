@@ -1,5 +1,5 @@
-//! Where `-o` leads: a file is made whole and put in place, at the end of a
-//! symbolic link too; devices and pipes are written to as they are.
+//! The destination of `-o`. A file is written whole and then put in place, also
+//! at the end of a symbolic link; devices and pipes are written to directly.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,12 +10,12 @@ use gfxpack_compile::write_atomic;
 
 use crate::error::{self, Result};
 
-/// Links that are followed; Linux gives up as early.
+/// Maximum number of links to follow, as in Linux.
 const MAX_LINKS: usize = 40;
 
 /// What a path leads to.
 pub enum Destination {
-    /// A file, or nothing yet.
+    /// A file, which need not exist yet.
     File(PathBuf),
     /// A character device or a pipe.
     Stream(File),
@@ -25,7 +25,8 @@ impl Destination {
     /// Follows the path.
     ///
     /// # Errors
-    /// Where it leads to a directory, a disk or a socket, or in a circle.
+    /// If it leads to a directory, a block device or a socket, or links form a
+    /// loop.
     pub fn follow(path: &Path) -> io::Result<Self> {
         let kind = match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() => return fs::canonicalize(path).map(Self::File),
@@ -43,7 +44,7 @@ impl Destination {
     }
 }
 
-/// The path that a link names which leads to nothing yet.
+/// The path at the end of links, at which nothing exists yet.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -58,10 +59,10 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(rustix::io::Errno::LOOP.into())
 }
 
-/// Where a database goes, which takes a file: nobody reads one from a pipe.
+/// The destination of a database, which must be a file and not a pipe.
 ///
 /// # Errors
-/// A usage error where the path leads to something else.
+/// A usage error if the path leads to something else.
 pub fn database(path: &Path) -> Result<PathBuf> {
     let why = match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => "it is no regular file".into(),
@@ -87,16 +88,16 @@ pub fn database(path: &Path) -> Result<PathBuf> {
     ))
 }
 
-/// Makes a directory, and sees that files can be written into it.
+/// Creates a directory, and checks that files can be written into it.
 ///
 /// # Errors
-/// Where that is not so.
+/// If either fails.
 pub(crate) fn try_directory(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(error::io("create", dir))?;
     tempfile::tempfile_in(dir).map(drop).map_err(error::io("write into", dir))
 }
 
-/// Writes a file whole or not at all; to a device or a pipe as to any other.
+/// Writes a file atomically. A device or a pipe is written to directly.
 ///
 /// # Errors
 /// Where it can't be written.
@@ -109,7 +110,7 @@ pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
     write().map_err(error::io("write", path))
 }
 
-/// The same for a script, which everybody may run.
+/// Like [`replace`], for a script, which everybody may run.
 ///
 /// # Errors
 /// Where it can't be written.

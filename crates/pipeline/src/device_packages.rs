@@ -6,8 +6,8 @@ use gfxpack_runtime::device::Device;
 
 use crate::error::Result;
 
-/// The packages that may serve a device, the one for exactly its compute units
-/// first; one where these are not known.
+/// The packages that may serve a device: first the one for exactly its compute
+/// units, if their number is known, then the one for any number.
 pub fn candidates(device: &Device, template: &str) -> Vec<String> {
     let targets = device.targets();
     targets.iter().map(|target| package_name::for_target(template, target)).collect()

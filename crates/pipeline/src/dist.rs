@@ -25,27 +25,27 @@ use crate::tuning::Shipped;
 use crate::write_packages::{self, MadePackages};
 use crate::{hidden_kdbs, packages, record};
 
-/// What a run is made from and makes.
+/// The options of a run.
 #[derive(Debug)]
 pub struct DistOptions {
-    /// What the plan is made of; of a stored plan, its inputs count for
-    /// nothing.
+    /// What the plan is made from. Its `inputs` are ignored if there is a stored
+    /// plan.
     pub prepare: PrepareOptions,
-    /// A stored plan in place of inputs.
+    /// A stored plan, used in place of inputs.
     pub stored_plan: Option<PathBuf>,
     /// How jobs are run and kdbs written.
     pub build: BuildOptions,
-    /// How packages are made; none are if `None`.
+    /// How packages are made; `None` for no packages.
     pub package: Option<PackageOptions>,
 }
 
-/// A run whose inputs are read and whose plan is made.
+/// A run whose inputs were read and whose plan is made.
 pub struct Dist<'a> {
     options: &'a DistOptions,
     prepared: Prepared,
 }
 
-/// What a run made.
+/// The result of a run.
 pub struct FinishedDist {
     /// The kdbs, in the plan's order.
     pub kdbs: Vec<MadeKdb>,
@@ -55,9 +55,9 @@ pub struct FinishedDist {
     pub summary: Summary,
     /// How much of every list of problems each kdb holds.
     pub coverage: Vec<Coverage>,
-    /// Kernels that are missing, each in every kdb that lacks it.
+    /// Number of missing kernels; a kernel counts once for each kdb that lacks it.
     pub missing: usize,
-    /// Whether none is missing, or those that are may be.
+    /// Whether no kernel is missing, or missing ones are allowed.
     is_allowed: bool,
 }
 
@@ -65,8 +65,7 @@ impl<'a> Dist<'a> {
     /// Reads the inputs, or the stored plan, and chooses toolchains.
     ///
     /// # Errors
-    /// As [`prepare::prepare`] does, and for a stored plan that can't be run
-    /// here.
+    /// Like [`prepare::prepare`], and if a stored plan can't be run here.
     pub fn prepare(options: &'a DistOptions, progress: &dyn Progress) -> Result<Work<Self>> {
         let prepare = &options.prepare;
         let prepared = match &options.stored_plan {
@@ -87,16 +86,16 @@ impl<'a> Dist<'a> {
         Ok(Work::ToDo(Box::new(Self { options, prepared })))
     }
 
-    /// What was read and decided.
+    /// The inputs and the plan.
     pub fn prepared(&self) -> &Prepared {
         &self.prepared
     }
 
-    /// Checks the packages' options: what is wrong with them is reported
-    /// before hours of work.
+    /// Checks the packages' options, so that errors in them are reported before
+    /// hours of work.
     ///
     /// # Errors
-    /// For options that no package can be made with.
+    /// If no package can be made with the options.
     pub fn check_packages(&self, progress: &dyn Progress) -> Result<Option<PackageSettings<'a>>> {
         let Some(options) = &self.options.package else { return Ok(None) };
         let release = packages::release(options, &self.prepared.inputs.library, progress)?;
@@ -108,8 +107,8 @@ impl<'a> Dist<'a> {
         Ok(Some(PackageSettings { options, release, shipped }))
     }
 
-    /// Warns where the library that was asked does not look for kernels where
-    /// the packages put them.
+    /// Warns if the packages install kernels where the library that was asked
+    /// does not look for them.
     fn check_layout(&self, options: &PackageOptions, release: &Release, progress: &dyn Progress) {
         let library = self.prepared.answer.miopen().map(|answer| &answer.library);
         let elsewhere = !matches!(options.layout, LayoutChoice::Debian | LayoutChoice::Prefix(_));
@@ -126,8 +125,8 @@ impl<'a> Dist<'a> {
     /// Compiles, assembles, verifies, packages and records.
     ///
     /// # Errors
-    /// Where a step fails. Jobs that fail are no error:
-    /// [`FinishedDist::outcome`] says whether their kernels may be missing.
+    /// If a step fails. Failed jobs are not an error: [`FinishedDist::outcome`]
+    /// says whether their kernels may be missing.
     pub fn run(
         &self,
         settings: Option<PackageSettings<'_>>,
@@ -142,7 +141,7 @@ impl<'a> Dist<'a> {
         self.report_toolchains(progress);
         let BuiltKdbs { kdbs, summary } = build::build(prepared, options, &remote, progress)?;
         let missing: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
-        // A package of nothing would only take the place of one that has kernels.
+        // An empty package would only replace one that has kernels.
         let empty = kdbs.iter().any(|kdb| kdb.kernels == 0 && !kdb.missing.is_empty());
         let is_allowed = missing == 0 || (options.allow_partial && !(empty && settings.is_some()));
         let mut packages = MadePackages::default();
@@ -187,12 +186,12 @@ impl<'a> Dist<'a> {
         write_packages::write(&to_write, settings.options, signer, out, &outputs, progress)
     }
 
-    /// Has the library that was asked look for its kernels in the files that were
-    /// made, and hands what a libMIOpen found for each target to `each`. Does
-    /// nothing where none was asked.
+    /// Lets the library that was asked look for its kernels in the new files, and
+    /// passes libMIOpen's result for each target to `each`. Does nothing if no
+    /// library was asked.
     ///
     /// # Errors
-    /// Where it can't be run, or a kernel is missing whose source is here.
+    /// If the library can't be run, or does not find a kernel that has a source.
     pub fn check_kdbs(
         &self,
         finished: &FinishedDist,
@@ -211,7 +210,7 @@ impl<'a> Dist<'a> {
             return Ok(());
         };
         let files: Vec<PathBuf> = finished.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
-        // Kernels that may be missing are not looked for.
+        // Kernels that may be missing are not checked.
         let missing = finished.kdbs.iter().flat_map(|kdb| &kdb.missing).map(|one| &one.key);
         let skipped = prepared.inputs.skipped.values().flatten();
         let may_be_missing = facts.without_source.iter().chain(missing).chain(skipped);
@@ -248,7 +247,7 @@ impl<'a> Dist<'a> {
     }
 }
 
-/// What packages will have in common, checked.
+/// The checked settings that all packages share.
 pub struct PackageSettings<'a> {
     options: &'a PackageOptions,
     release: Release,
@@ -256,10 +255,10 @@ pub struct PackageSettings<'a> {
 }
 
 impl FinishedDist {
-    /// An error if kernels are missing that were not allowed to be.
+    /// Returns an error if kernels are missing without permission.
     ///
     /// # Errors
-    /// One of the kind `ErrorKind::Incomplete`.
+    /// An error of the kind `ErrorKind::Incomplete`.
     pub fn outcome(&self, packages: bool) -> Result<()> {
         if self.is_allowed {
             return Ok(());

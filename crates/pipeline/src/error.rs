@@ -1,4 +1,5 @@
-//! What ends a run, what the user can do about it, and whose fault it is.
+//! The errors that end a run, what the user can do about them, and whose fault
+//! they are.
 
 use std::fmt::Display;
 use std::io;
@@ -36,8 +37,8 @@ pub enum ErrorKind {
     Usage = 2,
     /// There is no such kernel, no package, or no GPU.
     NotFound = 3,
-    /// A shard is done, and has kernels that could not be compiled: running it
-    /// again gives the same.
+    /// A shard is done, but some kernels could not be compiled. Running it again
+    /// gives the same result.
     ShardIncomplete = 42,
     /// Not all that was asked for could be made: kernels are missing that could not
     /// be compiled or found, MIOpen failed on problems, or layers of a model are not
@@ -50,11 +51,11 @@ pub enum ErrorKind {
     Interrupted = 130,
 }
 
-/// What ended a run.
+/// An error that ends a run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What the pipeline or a command found out itself.
+    /// An error of the pipeline or a command itself.
     #[error("{message}")]
     Message {
         /// Whose fault it is.
@@ -73,7 +74,7 @@ pub enum Error {
     /// No toolchain, or one that fails.
     #[error(transparent)]
     Toolchain(#[from] ToolchainError),
-    /// What another crate found, judged when it came from there.
+    /// An error of another crate, with a verdict.
     #[error("{error}")]
     Other {
         /// Whose fault it is.
@@ -94,15 +95,15 @@ pub fn usage(message: impl ToString, hint: impl ToString) -> Error {
     Error::new(ErrorKind::Usage, message, hint)
 }
 
-/// A file that did not pass verification.
+/// The error for a file that did not pass verification.
 pub fn unsound(what: impl Display) -> Error {
     let hint = "build the file again, or replace it";
     Error::new(ErrorKind::Unsound, format!("failed to verify {what}"), hint)
 }
 
-/// Kernels that could not be compiled or found, although the user did not allow
-/// that; `reasons` says where the reasons are reported. No package was made if
-/// `packages` were to be.
+/// The error for kernels that could not be compiled or found, although none may
+/// be missing. `reasons` says where to find the reasons. `packages` says that
+/// packages were to be made; none were.
 pub fn incomplete(failed: usize, total: usize, reasons: &str, packages: bool) -> Error {
     let no_package = if packages { "; no package was made" } else { "" };
     let hint = match packages {
@@ -116,8 +117,8 @@ pub fn incomplete(failed: usize, total: usize, reasons: &str, packages: bool) ->
     Error::new(ErrorKind::Incomplete, message, hint)
 }
 
-/// Makes sure that a library could be asked for all problems or plans; `total`
-/// is how many there are, as text.
+/// Returns an error if a library could not be asked for all problems or plans.
+/// `total` is their number, as text.
 pub(crate) fn all_asked(failed: usize, total: &str, hint: &str) -> Result {
     if failed == 0 {
         return Ok(());
@@ -125,13 +126,13 @@ pub(crate) fn all_asked(failed: usize, total: &str, hint: &str) -> Result {
     Err(Error::new(ErrorKind::Incomplete, format!("failed to ask for {failed} of {total}"), hint))
 }
 
-/// A panic, which has reported itself already.
+/// The error for a panic, which has been reported already.
 pub fn defect() -> Error {
     let hint = "please report it with the output above";
     Error::new(ErrorKind::Internal, "failed because of a defect in gfxpack", hint)
 }
 
-/// A file that could not be read or written; `action` is a verb.
+/// The error for a file that could not be read or written; `action` is a verb.
 pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let error = FileError::io(action, path);
     move |source| error(source).into()
@@ -180,7 +181,7 @@ fn usage_if(is_usage: bool) -> ErrorKind {
     if is_usage { Usage } else { Internal }
 }
 
-/// The errors of other crates that end a run, each with its verdict.
+/// Declares the errors of other crates that end a run, each with its verdict.
 macro_rules! others {
     ($($error:ty, |$it:ident| $verdict:expr;)*) => {
         $(impl From<$error> for Error {
@@ -198,7 +199,7 @@ others! {
     SystemToolError, |error| with(usage_if(error.is_usage()), error.hint());
     HarvestError, |error| with(harvest_kind(&error), error.hint());
 
-    // Asking libraries.
+    // Stock libraries.
     LibraryError, |error| with(library_kind(&error), error.hint());
     DebianError, |error| with(Internal, error.hint());
     SignatureError, |_error| with(Internal, "please report it: the keys are a part of gfxpack");
@@ -323,7 +324,7 @@ fn copy_kind(error: &CopyError) -> ErrorKind {
     }
 }
 
-/// A package that could not be signed fails as the signer did.
+/// The verdict on a package that could not be signed is that of the signer.
 fn package_verdict(error: &gfxpack_package::Error) -> Verdict {
     use gfxpack_package::Error as Package;
     match error {

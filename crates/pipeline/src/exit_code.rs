@@ -5,7 +5,7 @@ use crate::error::ErrorKind;
 /// Everything was done.
 pub const SUCCESS: u8 = 0;
 
-/// All of them with their meaning, as the help and the documentation have it.
+/// All exit codes with their meaning, for the help and the documentation.
 pub const MEANINGS: [(u8, &str); 8] = [
     (SUCCESS, "done"),
     (ErrorKind::Internal.exit_code(), "internal or environment error"),
@@ -30,7 +30,7 @@ pub const MEANINGS: [(u8, &str); 8] = [
 ];
 
 impl ErrorKind {
-    /// The exit code of a command that ends with such an error.
+    /// The exit code of a command that ends with an error of this kind.
     pub const fn exit_code(self) -> u8 {
         self as u8
     }

@@ -1,4 +1,4 @@
-//! What jobs' digests cover, and why they would run.
+//! What jobs' digests cover, and why jobs would run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,28 +14,28 @@ use crate::plan_state::command_line;
 use crate::prepare::Prepared;
 use crate::text::size;
 
-/// Changes of one kind that are listed one by one, unless all are wanted.
+/// How many changes of one kind are listed, unless all are wanted.
 const MAX_CHANGES: usize = 10;
 
 /// A key of a plan, and why its job would run.
 #[derive(Debug)]
 pub struct ExplainedKey<'a> {
-    /// The kdb that it is for.
+    /// The kdb that the key is for.
     pub kdb: &'a KdbPlan,
     /// The key.
     pub row: &'a Row,
-    /// Its job.
+    /// The key's job.
     pub job: &'a Job,
-    /// What the job's digest covers, and what the store has.
+    /// What the job's digest covers, and what the store holds.
     pub explanation: Explanation,
 }
 
-/// Explains the first `most` keys that contain the text, and hands each to
-/// `each`. Says how many more contain it. Compilers may read the directories
-/// `admitted` besides the sources. Nothing is written.
+/// Explains the first `most` keys that contain the text, passes each to `each`,
+/// and returns how many more there are. Compilers may read the directories
+/// `admitted` besides the sources. Writes nothing.
 ///
 /// # Errors
-/// Where no key contains the text.
+/// If no key contains the text.
 pub fn explain_keys(
     prepared: &Prepared,
     admitted: &[PathBuf],
@@ -69,7 +69,8 @@ pub fn explain_keys(
 }
 
 impl ExplainedKey<'_> {
-    /// What differs from when the key, or the nearest one, was built last.
+    /// The differences from the last build of this key, or of the one nearest to
+    /// it.
     pub fn changes(&self) -> &[Change] {
         match &self.explanation.state {
             State::Changed(changes) | State::New(Some((_, changes))) => changes,
@@ -77,12 +78,12 @@ impl ExplainedKey<'_> {
         }
     }
 
-    /// How many of the toolchain's files are of a kind.
+    /// How many of the toolchain's files changed in this way.
     fn count(&self, what: ChangedPart) -> usize {
         self.explanation.toolchain.iter().filter(|file| file.0 == what).count()
     }
 
-    /// In words, a line each.
+    /// The explanation as lines of text.
     pub fn in_words(&self, prepared: &Prepared, all_changes: bool) -> Vec<String> {
         let Self { kdb, row, job, explanation } = self;
         let mut lines = Vec::new();
@@ -104,7 +105,7 @@ impl ExplainedKey<'_> {
         };
         line("state", &state);
         if let State::Refused(failure) = &explanation.state {
-            failure.output.lines().for_each(|said| line("", said));
+            failure.output.lines().for_each(|text| line("", text));
         }
         if let State::New(Some((key, _))) = &explanation.state {
             line("", &format!("the nearest key that was is `{key}`"));
@@ -129,7 +130,7 @@ impl ExplainedKey<'_> {
         lines
     }
 
-    /// All of it as a message.
+    /// The explanation as a message.
     pub fn message(&self, prepared: &Prepared) -> Value {
         let Self { kdb, row, job, explanation } = self;
         let (state, nearest) = match &explanation.state {
@@ -164,7 +165,7 @@ impl ExplainedKey<'_> {
     }
 }
 
-/// The changes, of each kind the first few unless all are wanted.
+/// The changes as text: the first few of each kind, or all.
 fn changes_in_words(changes: &[Change], all: bool) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, change) in changes.iter().enumerate() {

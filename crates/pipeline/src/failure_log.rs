@@ -1,6 +1,6 @@
-//! `refused.log`: for each reason for which jobs failed, all that the compiler said
-//! of the first one, also where it did not refuse it. The terminal shows the first
-//! lines and names this file.
+//! `refused.log`: for each reason for which jobs failed, the compiler's whole
+//! output about the first one. It lists all failures, not only refusals. The
+//! terminal shows the first lines and names this file.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -15,20 +15,21 @@ use crate::failures::Groups;
 use crate::report::OUTPUT_LIMIT;
 use crate::text::counted;
 
-/// How the file begins; one that begins otherwise is somebody else's.
+/// The first line of the file. One that begins otherwise was not written by
+/// gfxpack.
 const HEAD: &str = "# What compilers said of kernels that failed, by `gfxpack`.\n";
 
-/// The files of a build in which its failures can be read.
+/// The files in which a build's failures can be read.
 #[derive(Debug, Clone, Default)]
 pub struct FailureFiles {
-    /// The page about the build, which names every kernel.
+    /// The HTML report, which names every kernel.
     pub report: Option<PathBuf>,
-    /// The log of whole outputs.
+    /// The log with whole outputs.
     pub log: Option<PathBuf>,
 }
 
 impl FailureFiles {
-    /// Those of a build, or of a shard, into this directory.
+    /// The files of a build or a shard that writes to this directory.
     pub(crate) fn new(out: &Path, shard: Option<Shard>, report: Option<&Path>) -> Self {
         let name = match shard {
             None => "refused.log".to_owned(),
@@ -37,14 +38,13 @@ impl FailureFiles {
         Self { report: report.map(Path::to_owned), log: Some(out.join(name)) }
     }
 
-    /// The file that holds an output whole: the page leaves the end of long
-    /// ones out.
+    /// The file that holds this output in full: the report cuts long ones.
     pub(crate) fn holding(&self, output: &str) -> Option<&Path> {
         let page = self.report.as_deref().filter(|_| output.len() <= OUTPUT_LIMIT);
         page.or(self.log.as_deref())
     }
 
-    /// Writes the log, or removes that of an earlier run if nothing failed.
+    /// Writes the log, or removes an earlier run's if nothing failed.
     ///
     /// # Errors
     /// Where it can't be written or removed.
@@ -80,7 +80,7 @@ fn text(groups: &Groups, plan: &Plan) -> String {
     text
 }
 
-/// Whether a log of gfxpack lies there.
+/// Whether the file at this path is a log that gfxpack wrote.
 fn is_ours(path: &Path) -> bool {
     let read = || -> io::Result<bool> {
         let mut head = [0; HEAD.len()];

@@ -1,5 +1,5 @@
-//! Kernels that failed for one reason, together: thousands of them mostly
-//! have a handful of reasons. And the part of a compiler's output that is worth
+//! Failed kernels grouped by reason, since thousands of failures mostly have a
+//! handful of reasons; and the excerpt of a compiler's output that is worth
 //! showing.
 
 use std::collections::HashMap;
@@ -9,10 +9,10 @@ use gfxpack_model::JobId;
 
 use crate::text::grouped;
 
-/// Kernels that failed alike.
+/// Kernels that failed for the same reason.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// What happened, in the words of the first.
+    /// What happened, as the first failure describes it.
     pub message: String,
     /// The line of the compiler's output that gives the reason, if one does.
     pub reason: Option<String>,
@@ -23,13 +23,13 @@ pub struct Group {
 }
 
 impl Group {
-    /// The reason in a line.
+    /// The reason as one line.
     pub fn title(&self) -> &str {
         self.reason.as_deref().unwrap_or(&self.message)
     }
 }
 
-/// All that failed, by reason, in the order in which the reasons appeared.
+/// All failed kernels by reason, in the order in which the reasons appeared.
 #[derive(Debug, Clone, Default)]
 pub struct Groups {
     list: Vec<Group>,
@@ -37,12 +37,13 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Adds a failure; gives its group, and how many were in it before.
+    /// Adds a failure. Returns the index of its group, and how many were in it
+    /// before.
     pub fn add(&mut self, job: JobId, failure: &Failure) -> (usize, usize) {
         let reason = told_reason(&failure.output);
         let message = failure.kind.to_string();
         let normal = reason.map(normalised).unwrap_or_default();
-        // Its own time limit or the targets asked for make no other reason.
+        // The time limit and the targets are not part of the reason.
         let key = format!("{}\n{normal}", failure.kind.name());
         let group = *self.by_reason.entry(key).or_insert_with(|| {
             self.list.push(Group {
@@ -64,23 +65,23 @@ impl Groups {
     }
 }
 
-/// The first line that reads like a reason.
+/// The first line of a compiler's output that looks like a reason.
 pub fn told_reason(output: &str) -> Option<&str> {
     let signs = ["error:", "Assertion", "UNREACHABLE", "LLVM ERROR"];
     let first = output.lines().find(|line| signs.iter().any(|sign| line.contains(sign)));
     first.or_else(|| output.lines().find(|line| !line.trim().is_empty()))
 }
 
-/// A line without what differs from kernel to kernel: where it was found,
-/// directories, numbers.
+/// A line without what differs from kernel to kernel: locations, directories,
+/// numbers.
 fn normalised(line: &str) -> String {
-    let said = without_location(line.trim());
-    let mut normal = String::with_capacity(said.len());
-    for word in said.split_whitespace() {
+    let message = without_location(line.trim());
+    let mut normal = String::with_capacity(message.len());
+    for word in message.split_whitespace() {
         if !normal.is_empty() {
             normal.push(' ');
         }
-        // `'/x/y/z.h'`: what comes before the path stays.
+        // For `'/x/y/z.h'`, keep what precedes the path.
         let path = word.find('/').filter(|_| !word.contains("//"));
         let start = path
             .map_or(0, |at| word[..at].rfind(['\'', '"', '(', '=', '`']).map_or(0, |at| at + 1));
@@ -91,12 +92,12 @@ fn normalised(line: &str) -> String {
     normal
 }
 
-/// `dir/k.cl:12:5: error: …` from `error:` on.
+/// `error: …` out of `dir/k.cl:12:5: error: …`.
 fn without_location(line: &str) -> &str {
     let sign = ["fatal error:", "error:"].iter().filter_map(|sign| line.find(sign)).min();
     let Some(at) = sign else { return line };
     let before = line[..at].trim_end();
-    // A program's name stays: `ld.lld: error:` is not the compiler's.
+    // Keep a program's name: `ld.lld: error:` is not a location in a source.
     let place = before.strip_suffix(':').unwrap_or(before);
     let is_place = place
         .rsplit(':')
@@ -128,18 +129,18 @@ fn push_without_numbers(normal: &mut String, word: &str) {
     }
 }
 
-/// So many lines of a compiler's output are shown.
+/// How many lines of a compiler's output are shown.
 const LINES: usize = 10;
-/// So many letters of a line.
+/// How many characters of a line are shown.
 const LETTERS: usize = 400;
 
-/// Some lines of an output, and how many there are more.
+/// Some lines of an output, and how many others there are.
 #[derive(Debug)]
 pub(crate) struct Excerpt {
-    /// The first lines; from the one that gives the reason on, if that comes
-    /// later.
+    /// The first lines, or, if they do not include the line with the reason,
+    /// those from it on.
     pub(crate) lines: Vec<String>,
-    /// What is left out, as text: `6,923 more lines`.
+    /// What is left out: `6,923 more lines`.
     pub(crate) more: Option<String>,
 }
 
@@ -148,7 +149,7 @@ impl Excerpt {
         let all: Vec<&str> = output.lines().collect();
         let reason = told_reason(output);
         let reason = reason.and_then(|reason| all.iter().position(|line| *line == reason));
-        // Warnings may stand above the reason, and they may be thousands.
+        // Thousands of warnings may precede the reason.
         let start = reason.filter(|reason| *reason >= LINES).unwrap_or(0);
         let shown = &all[start..all.len().min(start + LINES)];
         let lines: Vec<String> = shown.iter().map(|line| shortened(line)).collect();
@@ -162,7 +163,7 @@ impl Excerpt {
         Self { lines, more }
     }
 
-    /// The lines as a text that ends with how many there are more.
+    /// The lines as text; the last one says how many are left out.
     pub(crate) fn text(&self) -> String {
         match &self.more {
             Some(more) => format!("{}\n… {more}", self.lines.join("\n")),
@@ -171,7 +172,7 @@ impl Excerpt {
     }
 }
 
-/// A line that no terminal has to scroll for.
+/// The line, cut so that it does not fill a terminal.
 pub(crate) fn shortened(line: &str) -> String {
     match line.char_indices().nth(LETTERS) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -196,7 +197,7 @@ mod tests {
         failure(FailureKind::Refused(1), output)
     }
 
-    /// Whether two outputs of a compiler give one reason.
+    /// Whether two outputs of a compiler belong to the same group.
     fn alike(a: &str, b: &str) -> bool {
         let mut groups = Groups::default();
         let pair = [a, b].map(|output| groups.add(JobId(0), &refused(output)).0);
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn places_and_numbers_make_no_other_reason() {
+    fn locations_and_numbers_do_not_change_the_reason() {
         for (a, b) in [
             ("a.cl:1:2: error: no member 'x'", "src/b.cl:30:4: error: no member 'x'"),
             (
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_another_reason() {
+    fn different_messages_are_different_reasons() {
         for (a, b) in [
             ("a.cl:1:2: error: no member 'x'", "a.cl:1:2: error: no member 'y'"),
             ("a.cl:1:2: error: out of range", "ld.lld: error: out of range"),
@@ -246,8 +247,9 @@ mod tests {
     fn a_group_has_its_first_example_and_every_job() {
         let mut groups = Groups::default();
         for job in 0..1000 {
-            let words = format!("k{job}.cl:{job}:1: error: too many registers ({job})\nmore {job}");
-            assert_eq!(groups.add(JobId(job), &refused(&words)), (0, job));
+            let output =
+                format!("k{job}.cl:{job}:1: error: too many registers ({job})\nmore {job}");
+            assert_eq!(groups.add(JobId(job), &refused(&output)), (0, job));
         }
         groups.add(JobId(1000), &failure(FailureKind::NoOutput, ""));
         let [many, silent] = groups.list() else { panic!("{groups:?}") };
@@ -258,11 +260,11 @@ mod tests {
     }
 
     #[test]
-    fn any_output_can_be_read() {
-        for words in
+    fn odd_outputs_do_not_panic() {
+        for output in
             ["error:", "/", "':error:'", "é/ü error: ö", "a//b error: 0x", "=/=/ error: 'ß/'"]
         {
-            Groups::default().add(JobId(0), &refused(words));
+            Groups::default().add(JobId(0), &refused(output));
         }
     }
 

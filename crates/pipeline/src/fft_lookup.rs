@@ -1,4 +1,4 @@
-//! Looks a kernel up as the rocFFT of this machine does.
+//! Looks a kernel up in the same files and order as rocFFT does on this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -13,18 +13,18 @@ use crate::error::{Error, Result, in_full};
 use crate::rocfft;
 use crate::text::counted;
 
-/// What the user set of rocFFT's variables.
+/// The user's settings of rocFFT's variables.
 #[derive(Debug, Clone, Default)]
 pub struct FftVariables {
     /// `ROCFFT_RTC_CACHE_PATH`.
     pub user_file: Option<PathBuf>,
     /// `ROCFFT_RTC_SYS_CACHE_PATH`.
     pub system_file: Option<PathBuf>,
-    /// Whether `ROCFFT_RTC_CACHE_READ_DISABLE` keeps it from reading.
+    /// Whether `ROCFFT_RTC_CACHE_READ_DISABLE` disables reading.
     pub reading_off: bool,
 }
 
-/// A librocfft, and what it asks its files for.
+/// A librocfft, and the parameters of its lookups.
 #[derive(Debug)]
 pub struct FftLibrary {
     library: Library,
@@ -34,7 +34,7 @@ pub struct FftLibrary {
     shares_file: bool,
 }
 
-/// What one file answers.
+/// The result for one file.
 #[derive(Debug, Serialize)]
 pub struct FftFile {
     /// `user` or `system`.
@@ -43,9 +43,9 @@ pub struct FftFile {
     pub file: PathBuf,
     /// `no-file`, `not-asked`, `unreadable`, `no-row` or `found`.
     pub state: &'static str,
-    /// The same as text.
+    /// The state as text.
     pub detail: String,
-    /// Its kernels for this processor and this library.
+    /// The number of its kernels for this processor and this library.
     pub kernels: u64,
     /// The code object.
     #[serde(skip)]
@@ -53,10 +53,10 @@ pub struct FftFile {
 }
 
 impl FftLibrary {
-    /// Asks a library what it looks kernels up by.
+    /// Finds out from a library by which keys it looks kernels up.
     ///
     /// # Errors
-    /// Where it can't be asked.
+    /// If the library can't be asked.
     pub fn ask(library: Library, target: &Target, cancel: &Cancel) -> Result<Self> {
         let plan = "c2c sp ip 64 fwd".parse().expect("a plan");
         let answer = rocfft::with_options(&library, target, cancel, |options| {
@@ -67,7 +67,7 @@ impl FftLibrary {
         Ok(Self { library, version: answer.version, hip_version, generator_sum, shares_file })
     }
 
-    /// For messages.
+    /// The library as a message.
     pub fn message(&self) -> Value {
         json!({
             "file": self.library.file, "version": self.version, "hip_version": self.hip_version,
@@ -75,14 +75,13 @@ impl FftLibrary {
         })
     }
 
-    /// In words: its version and file.
+    /// The library as text: its version and file.
     pub fn in_words(&self) -> String {
         format!("rocFFT {} ({})", self.version, self.library.file.display())
     }
 
-    /// Every file that it may open, in the order in which it asks them, and
-    /// what each answers for a kernel. Of the system's it opens the first that
-    /// exists.
+    /// Every file that the library may open, in the order of its lookup, with the
+    /// result for a kernel. Of the system's files it opens the first that exists.
     pub fn look(&self, kernel: &str, target: &Target, variables: &FftVariables) -> Vec<FftFile> {
         let dir = self.library.file.parent().unwrap_or(Path::new("/"));
         let name = KernelFileFormat::RocfftCache.file_read(target, self.shares_file);
@@ -160,7 +159,7 @@ impl FftLibrary {
         }
     }
 
-    /// Why a row is not taken that has the right name.
+    /// Why a row with the right name does not match.
     fn difference(&self, key: &CacheKey, wanted: &CacheKey) -> String {
         if key.arch != wanted.arch {
             format!("for {}", key.arch)
@@ -171,10 +170,11 @@ impl FftLibrary {
         }
     }
 
-    /// What is wrong with a file, a text for each fault; every code object is read.
+    /// What is wrong with a file, one text for each fault. Every code object is
+    /// read.
     ///
     /// # Errors
-    /// Where a file can't be read.
+    /// If the file can't be read.
     pub fn faults(&self, file: &Path, target: &Target) -> Result<Vec<String>> {
         let report = verify(file, Some(target.id().processor())).map_err(Error::from)?;
         Ok(report.findings.iter().map(ToString::to_string).collect())

@@ -1,4 +1,4 @@
-//! FFT plans out of the logs that rocFFT writes of a program's calls.
+//! Reads FFT plans from the logs that rocFFT writes of a program's calls.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::error::{self, Result};
 use crate::rocfft::open;
 use crate::text::counted;
 
-/// The layers of rocFFT's log: calls, and kernels.
+/// The enabled layers of rocFFT's log: calls and kernels.
 ///
 /// Source: rocFFT 1.0.32, `rocfft_layer_mode`.
 const LAYERS: u8 = 1 + 32;
@@ -25,7 +25,7 @@ pub struct FftLogs {
     directory: TempDir,
 }
 
-/// What rocFFT's logs say of a run.
+/// The contents of the logs of a run.
 #[derive(Debug)]
 pub struct FftRun {
     /// The plans.
@@ -35,15 +35,15 @@ pub struct FftRun {
 }
 
 impl FftLogs {
-    /// In a temporary directory.
+    /// In a new temporary directory.
     ///
     /// # Errors
-    /// Where there can be none.
+    /// If the directory can't be made.
     pub fn create() -> Result<Self> {
         Ok(Self { directory: temporary_dir()? })
     }
 
-    /// The variables that have rocFFT write the logs.
+    /// The environment variables that make rocFFT write the logs.
     pub(crate) fn variables(&self) -> [(&'static str, String); 3] {
         [
             ("ROCFFT_LAYER", LAYERS.to_string()),
@@ -60,7 +60,7 @@ impl FftLogs {
         self.directory.path().join("kernels")
     }
 
-    /// What they say; nothing where rocFFT wrote none.
+    /// Reads the logs; the result is empty if rocFFT wrote none.
     pub(crate) fn read(&self) -> Result<FftRun> {
         fn of_file<T: Default>(
             path: &Path,
@@ -79,11 +79,11 @@ impl FftLogs {
     }
 }
 
-/// The plans of several logs, each once, in their order; `-` is the standard
+/// The plans of several logs, without duplicates, in their order. `-` is standard
 /// input.
 ///
 /// # Errors
-/// Where one can't be read.
+/// If a log can't be read.
 pub fn harvest(logs: &[PathBuf]) -> Result<LoggedPlans> {
     let mut all = LoggedPlans::default();
     let mut seen: HashSet<FftPlan> = HashSet::new();
@@ -96,12 +96,12 @@ pub fn harvest(logs: &[PathBuf]) -> Result<LoggedPlans> {
     Ok(all)
 }
 
-/// A list of plans, one a line, as `--plans` reads it.
+/// A list of plans, one per line, as `--plans` reads it.
 pub fn list(plans: &[FftPlan]) -> String {
     plans.iter().map(|plan| format!("{plan}\n")).collect()
 }
 
-/// Warnings about plans that a list can't have: how many there are, and why.
+/// Warnings about plans that can't be put on a list: how many there are, and why.
 pub fn warnings(found: &LoggedPlans) -> Vec<String> {
     let mut warnings = Vec::new();
     if found.unsupported > 0 {
@@ -120,7 +120,7 @@ pub fn warnings(found: &LoggedPlans) -> Vec<String> {
 }
 
 impl FftRun {
-    /// As the message says it.
+    /// The result as a message.
     pub fn message(&self) -> Value {
         let Self { plans, kernels } = self;
         json!({
@@ -130,7 +130,8 @@ impl FftRun {
         })
     }
 
-    /// In words, a line each; the plans are in `file`. None if there is no plan.
+    /// The result as lines of text; `file` has the plans. Empty if there is no
+    /// plan.
     pub fn in_words(&self, file: &Path) -> Vec<String> {
         let Self { plans, kernels } = self;
         let file = file.display();

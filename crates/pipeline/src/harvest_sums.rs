@@ -1,4 +1,4 @@
-//! What was harvested: counts, and sentences for people.
+//! The counts of a harvest, and sentences about them.
 
 use std::collections::BTreeMap;
 
@@ -7,38 +7,40 @@ use serde_json::{Value, json};
 
 use crate::text::{counted, joined};
 
-/// The macro that names the processor to composable kernels, beside `-mcpu=`.
+/// The macro that tells composable kernels the processor, besides `-mcpu=`.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `get_ck_common_compiler_flag` in
 /// ck_utility_common.hpp.
 const OF_THE_PROCESSOR: &str = " -DCK_AMD_GPU_GFX";
 
-/// Which keys a harvest takes, and how many of which kind it has taken.
+/// Decides which keys a harvest takes, and counts them by kind.
 #[derive(Debug, Default)]
 pub struct HarvestSums {
     only_missed: bool,
     is_retargeted: bool,
-    /// Keys that were there.
+    /// Keys that were read.
     pub read: u64,
     keys: u64,
     missed: u64,
-    /// Keys that no compiler is asked for.
+    /// Keys that can't be compiled.
     uncompilable: u64,
-    /// Keys with options that a solver chose for its processor.
+    /// Keys with options that a solver chose for a certain processor.
     of_processor: u64,
-    /// Keys that MIOpen never asks for on the processor they were to be for.
+    /// Keys left out since MIOpen never asks for them on the processor that they
+    /// were retargeted to.
     not_for_processor: u64,
     devices: BTreeMap<String, u64>,
 }
 
 impl HarvestSums {
-    /// Takes only keys that MIOpen had to compile, if `only_missed`; and none
-    /// that it never asks for on its processor, if keys were given another one.
+    /// With `only_missed`, takes only keys that MIOpen had to compile. With
+    /// `is_retargeted`, takes only keys that MIOpen may ask for on the new
+    /// processor.
     pub fn new(only_missed: bool, is_retargeted: bool) -> Self {
         Self { only_missed, is_retargeted, ..Self::default() }
     }
 
-    /// Counts a key; whether it is taken.
+    /// Counts a key, and returns whether it is taken.
     pub fn take(&mut self, record: &KeyRecord) -> bool {
         self.read += 1;
         if self.only_missed && !record.counts.was_missing() {
@@ -57,7 +59,7 @@ impl HarvestSums {
         true
     }
 
-    /// As the message says it: keys went to `file`, out of so many files.
+    /// The counts as a message; `file` has the keys, which come from so many files.
     pub fn message(&self, file: Option<String>, files: usize) -> Value {
         json!({
             "file": file, "keys": self.keys, "missed": self.missed,
@@ -66,7 +68,7 @@ impl HarvestSums {
         })
     }
 
-    /// In words, a line each.
+    /// The counts as lines of text.
     pub fn remarks(&self) -> Vec<String> {
         if self.keys == 0 {
             return vec![format!("nothing was missing among {}", counted(self.read, "key"))];
@@ -96,7 +98,7 @@ impl HarvestSums {
         remarks
     }
 
-    /// What may be wrong with keys that were given another processor.
+    /// A warning about retargeted keys that may be wrong.
     pub fn warning(&self) -> Option<String> {
         (self.of_processor > 0 && self.is_retargeted && self.keys > 0).then(|| {
             format!(
@@ -108,7 +110,7 @@ impl HarvestSums {
     }
 }
 
-/// Whether MIOpen may ask for the key on the processor that it names.
+/// Whether MIOpen may ask for the key on the processor named in it.
 fn may_exist(record: &KeyRecord) -> bool {
     let processor = record.key.split_device().map(|(_, device)| device);
     match (record.key.source_name(), processor) {

@@ -1,5 +1,5 @@
-//! What a kdb for exact compute units hides: MIOpen does not open the
-//! device-wide one beside it.
+//! Kernels that a kdb for exact compute units hides: MIOpen does not open the
+//! device-wide kdb beside it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,17 @@ use gfxpack_plan::kernel_package::Release;
 use crate::build::MadeKdb;
 use crate::progress::Progress;
 
-/// Kernels that MIOpen does not find although they are installed.
+/// How many installed kernels MIOpen does not find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hidden {
-    /// Those of the device-wide kdb that the exact one lacks.
+    /// Kernels of the device-wide kdb that the exact one lacks.
     pub hidden: u64,
-    /// All of the device-wide kdb.
+    /// All kernels of the device-wide kdb.
     pub of: u64,
 }
 
-/// Compares the keys of both kdbs. All are hidden by an exact one that can't be
-/// read. No code object of either may claim more than `max_object_bytes`.
+/// Compares the keys of both kdbs. If the exact one can't be read, all keys are
+/// hidden. Code objects larger than `max_object_bytes` are rejected.
 ///
 /// # Errors
 /// Where the device-wide kdb can't be read.
@@ -32,9 +32,9 @@ pub fn hidden(exact: &Path, wide: &Path, max_object_bytes: u64) -> Result<Hidden
     Ok(Hidden { hidden, of })
 }
 
-/// Warns of kdbs that, once installed, keep MIOpen from kernels of others:
-/// `known` are kdbs whose kernels were left out, and what is installed on this
-/// machine counts too.
+/// Warns if one of the new kdbs, once installed, keeps MIOpen from finding
+/// kernels of another: one of `known`, whose kernels were left out, or one
+/// installed on this machine.
 pub(crate) fn warn(
     kdbs: &[(&MadeKdb, Release)],
     known: &[PathBuf],
@@ -47,18 +47,19 @@ pub(crate) fn warn(
         let wide = Target::new(kdb.target.id().clone(), None).kdb_file_name();
         let installed = Path::new(&release.layout.kdb_dir()).join(&wide);
         let is_called = |file: &Path, name: &str| file.file_name().is_some_and(|own| own == name);
-        let mut told: Vec<PathBuf> = Vec::new();
+        let mut reported: Vec<PathBuf> = Vec::new();
         for file in known.iter().chain([&installed]).filter(|file| file.is_file()) {
             let real = file.canonicalize().unwrap_or_else(|_| file.clone());
             let replaced = is_called(file, &own) && *file != installed;
             let hides = own != wide && is_called(file, &wide);
-            // What can't be read was told before, or is none of this run's business.
+            // A kdb that can't be read was reported before, or does not concern this
+            // run.
             let Ok(Hidden { hidden: lacking @ 1.., of }) =
                 hidden(&kdb.path, file, max_object_bytes)
             else {
                 continue;
             };
-            if told.contains(&real) {
+            if reported.contains(&real) {
                 continue;
             }
             let file = file.display();
@@ -75,7 +76,7 @@ pub(crate) fn warn(
                     kdb.target.id()
                 ));
             }
-            told.push(real);
+            reported.push(real);
         }
     }
 }

@@ -40,10 +40,11 @@ use text_file::read_text;
 pub use collector::{Inputs, LeftOut, ReadInputs};
 
 /// Reads all inputs for all targets. A target whose keys are all in the kdbs of
-/// `missing_from` gets no request; if lists are empty and may be, none does.
+/// `missing_from` gets no request. If empty key lists are allowed and all are
+/// empty, no target gets one.
 ///
 /// # Errors
-/// Where inputs contradict each other, can't be read, or come to no kernel.
+/// If inputs contradict each other, can't be read, or have no kernel.
 pub fn read(inputs: &InputOptions, answer: &LibraryAnswer) -> Result<ReadInputs> {
     if let LibraryAnswer::Rocfft(answer) = answer {
         let mut collector = InputCollector::new(inputs, true)?;
@@ -74,7 +75,7 @@ pub fn read(inputs: &InputOptions, answer: &LibraryAnswer) -> Result<ReadInputs>
     collector.finish(inputs)
 }
 
-/// Makes sure that there are inputs, and that each has what it needs.
+/// Checks that there are inputs, and that each has what it needs.
 fn check_combination(inputs: &InputOptions, is_asked: bool) -> Result<()> {
     if inputs.manifests.is_empty() && inputs.keys.is_empty() && !is_asked {
         return Err(error::usage(
@@ -109,10 +110,10 @@ fn check_combination(inputs: &InputOptions, is_asked: bool) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that FFT plans are the only input.
+/// Checks that FFT plans are the only input.
 ///
 /// # Errors
-/// Where there are others.
+/// If there are other inputs.
 pub(crate) fn check_fft_plans_alone(inputs: &InputOptions) -> Result<()> {
     let others = [&inputs.manifests, &inputs.keys, &inputs.source_dirs, &inputs.missing_from];
     if others.iter().any(|others| !others.is_empty()) {
@@ -124,7 +125,8 @@ pub(crate) fn check_fft_plans_alone(inputs: &InputOptions) -> Result<()> {
     Ok(())
 }
 
-/// What to say of a count that no device of its kind has, as far as is known.
+/// A warning for a number of compute units that no known device of this processor
+/// has.
 fn unknown_count(target: &Target) -> Option<String> {
     let count = target.compute_units()?;
     let known = processors::by_name(target.id().processor())?.compute_units;
@@ -138,8 +140,8 @@ fn unknown_count(target: &Target) -> Option<String> {
     })
 }
 
-/// The targets without repetition. Two spellings that differ only in
-/// features that a kdb's name does not show would write one file.
+/// The targets without duplicates. Fails if two differ only in features that the
+/// name of a kdb does not show: both would write the same file.
 pub fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
     let mut by_file: BTreeMap<String, &Target> = BTreeMap::new();
     let mut distinct = Vec::new();
@@ -162,7 +164,8 @@ pub fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
 }
 
 impl InputCollector {
-    /// Knows nothing yet but the targets and what is not built again.
+    /// A collector that knows only the targets and the keys that are not built
+    /// again.
     fn new(inputs: &InputOptions, is_asked: bool) -> Result<Self> {
         let targets = distinct(&inputs.targets)?;
         let request = |target| TargetRequest {
@@ -194,7 +197,7 @@ impl InputCollector {
         })
     }
 
-    /// Adds the keys of a list, unless it is empty and may be.
+    /// Adds the keys of a list. An empty list is ignored if that is allowed.
     fn key_list(&mut self, file: &Path, dirs: &SourceDirs, inputs: &InputOptions) -> Result<()> {
         let name = match file.as_os_str() == "-" {
             true => "standard input".to_owned(),
@@ -228,7 +231,8 @@ impl InputCollector {
             }
             let staged = kernel.source.to_str().filter(|path| !path.starts_with('/'));
             let staged = staged.and_then(|path| relative_path::join("", path));
-            // Behind a link, `..` leads elsewhere than its text says.
+            // If a directory is a symbolic link, `..` leads elsewhere than the
+            // text says.
             let is_there = |staged: &String| {
                 let there = |path: &Path| fs::canonicalize(path).ok();
                 there(&dir.join(staged)) == there(&real)
@@ -271,18 +275,18 @@ impl InputCollector {
         Ok(())
     }
 
-    /// Notes what a manifest says of its library.
+    /// Records what a manifest says about its library.
     fn describe(&mut self, manifest: &Manifest) {
-        let said = &manifest.library;
+        let library = &manifest.library;
         for kernel in &manifest.kernels {
             let license = SourceLicense {
-                license: kernel.license.as_ref().unwrap_or(&said.license).clone(),
+                license: kernel.license.as_ref().unwrap_or(&library.license).clone(),
                 copyright: kernel
                     .copyright
                     .as_ref()
-                    .or(said.copyright.as_ref())
+                    .or(library.copyright.as_ref())
                     .cloned()
-                    .unwrap_or_else(|| format!("the authors of {}", said.name)),
+                    .unwrap_or_else(|| format!("the authors of {}", library.name)),
             };
             self.inputs
                 .library
@@ -295,15 +299,15 @@ impl InputCollector {
             }
         }
         if self.inputs.library.name.is_none() {
-            self.inputs.library.name = Some(said.name.clone());
-            self.inputs.library.version = Some(said.version.clone());
-            self.inputs.library.maintainer = said.maintainer.clone();
-            self.inputs.library.description = said.description.clone();
-            self.inputs.library.homepage = said.homepage.clone();
+            self.inputs.library.name = Some(library.name.clone());
+            self.inputs.library.version = Some(library.version.clone());
+            self.inputs.library.maintainer = library.maintainer.clone();
+            self.inputs.library.description = library.description.clone();
+            self.inputs.library.homepage = library.homepage.clone();
             self.inputs.library.consumer =
-                if self.for_miopen { Consumer::Miopen } else { said.consumer };
-        } else if said.consumer == Consumer::Miopen {
-            // What it is to find too must be where it looks.
+                if self.for_miopen { Consumer::Miopen } else { library.consumer };
+        } else if library.consumer == Consumer::Miopen {
+            // Kernels for MIOpen must be where MIOpen looks for them.
             self.inputs.library.consumer = Consumer::Miopen;
         }
     }
@@ -351,7 +355,7 @@ impl InputCollector {
     }
 
     /// How many keys of each target the existing kdbs have and lack. Targets that
-    /// they have completely are removed.
+    /// lack none are removed.
     fn share(&mut self) -> Vec<Coverage> {
         if self.excluded.present.is_empty() {
             return Vec::new();
@@ -368,7 +372,7 @@ impl InputCollector {
         shares
     }
 
-    /// What is left out by `--skip-refused`, for the packages and the user.
+    /// Records what `--skip-refused` leaves out, for the packages and the user.
     fn describe_skipped(&mut self) {
         let skipped = &self.excluded.skip_list;
         self.inputs.library.skipped =
@@ -399,7 +403,7 @@ impl InputCollector {
         self.inputs.shares = self.share();
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
-            // What one file says twice was found when it was read.
+            // Duplicates within one file were found when it was read.
             let keys = if self.files > 1 { &request.keys[..] } else { &[] };
             for (key, _) in keys {
                 if let Some(first) = seen.insert(&key.key, &key.location) {
@@ -422,7 +426,7 @@ impl InputCollector {
     }
 }
 
-/// That a path is not there which a manifest names.
+/// The error for a path in a manifest at which nothing exists.
 fn missing_path(at: &Location, path: &Path) -> InputError {
     at.fault(
         format!("failed to find `{}`", path.display()),

@@ -1,4 +1,4 @@
-//! What is wrong with the databases that packages hold.
+//! Finds errors in the databases that packages hold.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use gfxpack_tuning::{DatabaseName, ModelName, Severity};
 use crate::error::Result;
 use crate::{kernel_files, packages};
 
-/// Findings of a tuning database that are reported one by one.
+/// How many findings of a tuning database are reported one by one.
 const TUNING_FINDINGS: usize = 20;
 
-/// Looks into the kernel, performance and find databases and the heuristic models
-/// of packages.
+/// Checks the kernel, performance and find databases and the heuristic models in
+/// packages.
 #[derive(Debug, Clone, Copy)]
 pub struct DatabaseInspector {
     /// Largest code object that is accepted, in bytes.
@@ -52,9 +52,9 @@ impl Inspector for DatabaseInspector {
     }
 }
 
-/// Whether a package should have a kdb: it is called like AMD's packages of
-/// kernels, or describes itself as gfxpack's do. Families and metapackages
-/// depend on others that have one.
+/// Whether a package should hold a kdb: its name is like those of AMD's packages
+/// of kernels, or its description like those of gfxpack's. Families and
+/// metapackages are exceptions: they depend on packages that hold one.
 fn is_of_kernels(about: &PackageDescription) -> bool {
     let named = |name: &str| name.find("gfx").is_some_and(|at| name[at..].contains("kdb"));
     let summary = about.summary.to_ascii_lowercase();
@@ -66,7 +66,7 @@ fn is_of_kernels(about: &PackageDescription) -> bool {
 }
 
 impl DatabaseInspector {
-    /// What is wrong with a file of kernels, and how many it has.
+    /// The findings of a file of kernels, and how many kernels it has.
     fn kernels(self, format: KernelFileFormat, path: &Path) -> Result<Inspected> {
         let target = format.target_of(path).map_err(|_| packages::unnamed(path, &[format]))?;
         let files = kernel_files::of_format(format);
@@ -76,7 +76,7 @@ impl DatabaseInspector {
     }
 }
 
-/// What is wrong with a performance or find database.
+/// The findings of a performance or find database.
 fn tuning(path: &Path) -> Result<Inspected> {
     let mut findings = Vec::new();
     let linted = gfxpack_tuning::lint(path, None, |finding| {
@@ -88,7 +88,7 @@ fn tuning(path: &Path) -> Result<Inspected> {
     Ok(Inspected { findings: with_rest(findings, linted.errors), entries: 0 })
 }
 
-/// Findings, with a last one that counts those that are not listed.
+/// The findings, and a last one that counts those that are not listed.
 fn with_rest(mut findings: Vec<String>, total: u64) -> Vec<String> {
     let more = total - findings.len() as u64;
     if more > 0 {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn databases_are_looked_into_by_their_names() {
+    fn databases_are_recognised_by_their_names() {
         let dir = tempfile::tempdir().unwrap();
         let mut inspector = DatabaseInspector { max_object_bytes: 1 << 20 };
         for (name, wanted) in

@@ -1,5 +1,5 @@
-//! Whether the real libMIOpen finds its kernels in kdbs, with the real SQLite
-//! and compilers disabled.
+//! Checks that the real libMIOpen finds its kernels in kdbs, with the real SQLite
+//! and with compilers disabled.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,39 +19,38 @@ use crate::{packages, stock_library};
 const BUILD_IT: &str = "build what is missing by `dist` with the same --problems, --miopen and --miopen-db, and \
      with --source-dir for kernels whose source the library does not carry";
 
-/// Which kdbs are checked, with what.
+/// The kdbs to check, and how.
 #[derive(Debug, Clone)]
 pub struct KdbCheckOptions {
     /// The kdbs.
     pub files: Vec<PathBuf>,
     /// Lists of problems.
     pub problems: Vec<PathBuf>,
-    /// The library that computes them.
+    /// The library that computes the problems.
     pub library: LibraryOptions,
-    /// The devices; none for those that the kdbs' names say.
+    /// The devices; if empty, those in the kdbs' names.
     pub targets: Vec<Target>,
-    /// Processes at once.
+    /// Number of processes that run at once.
     pub jobs: usize,
-    /// Where the library is unpacked if it has to be fetched.
+    /// The cache into which the library is unpacked if it has to be downloaded.
     pub cache: CacheOptions,
 }
 
-/// What libMIOpen found for one device.
+/// The result for one device.
 #[derive(Debug)]
 pub struct Checked {
     /// The device.
     pub target: Target,
-    /// What became of the problems, without the misses that are excused.
+    /// The result for each problem. Misses that are excused are removed.
     pub report: CheckReport,
-    /// Kernels that were missed and could not be built, since nobody has their
-    /// source.
+    /// Missing kernels whose source is not available.
     pub without_source: usize,
 }
 
-/// Checks kdbs for each of their targets, and hands each result to `each`.
+/// Checks kdbs for each of their targets, and passes each result to `each`.
 ///
 /// # Errors
-/// Where an input can't be read, or a kernel is missing.
+/// If an input can't be read, or a kernel is missing.
 pub fn check_kdbs(
     options: &KdbCheckOptions,
     progress: &dyn Progress,
@@ -82,10 +81,10 @@ pub fn check_kdbs(
     check.run(&targets, progress, each)
 }
 
-/// What is checked, read and located.
+/// The inputs of a check, read and located.
 pub(crate) struct KdbCheck<'a> {
     pub(crate) library: &'a Library,
-    /// What was said of the library.
+    /// The options that the library was found with.
     pub(crate) options: &'a LibraryOptions,
     pub(crate) problems: &'a [Problem],
     pub(crate) files: &'a [PathBuf],
@@ -95,7 +94,7 @@ pub(crate) struct KdbCheck<'a> {
 }
 
 impl KdbCheck<'_> {
-    /// Checks for each target; all of them, whatever is missing.
+    /// Checks every target, even if kernels are missing for one.
     pub(crate) fn run(
         &self,
         targets: &BTreeSet<Target>,
@@ -136,7 +135,7 @@ impl KdbCheck<'_> {
 }
 
 impl Checked {
-    /// Takes the misses that are excused out of a report.
+    /// Removes excused misses from a report.
     fn new(target: Target, mut report: CheckReport, excused: &[KernelKey]) -> Self {
         let mut without_source = BTreeSet::new();
         for outcome in &mut report.outcomes {
@@ -151,25 +150,25 @@ impl Checked {
         Self { target, report, without_source: without_source.len() }
     }
 
-    /// Kernels that were found for some problem.
+    /// Number of kernels that were found for some problem.
     pub fn found(&self) -> usize {
         let found: BTreeSet<&KernelKey> =
             self.report.outcomes.iter().flat_map(|outcome| &outcome.found).collect();
         found.len()
     }
 
-    /// Functions that objects lack, counted for each problem.
+    /// Number of functions that objects lack, counted for each problem.
     pub fn functions_missing(&self) -> usize {
         let lacking = self.report.outcomes.iter().flat_map(|outcome| outcome.lacking.values());
         lacking.map(BTreeSet::len).sum()
     }
 
-    /// Compilers that were started, counted for each problem.
+    /// Number of compilers that were started, counted for each problem.
     pub fn compiles(&self) -> usize {
         self.report.outcomes.iter().map(|outcome| outcome.compiles.len()).sum()
     }
 
-    /// What failed, once for all databases.
+    /// The failures, without those that repeat with another database.
     pub fn distinct_failures(&self) -> Vec<&ProblemFailure> {
         let mut seen = BTreeSet::new();
         let failures = self.report.failures.iter();

@@ -1,5 +1,5 @@
-//! kdbs into other kdbs: what is checked before, and what a repair could not
-//! save. The copying itself is `gfxpack-kdb`'s.
+//! Checks before kdbs are copied, merged or repaired, and reports what a repair
+//! could not save. `gfxpack-kdb` does the copying.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,7 @@ use crate::text::{counted, if_any};
 /// Writes the union of kdbs.
 ///
 /// # Errors
-/// Where the options contradict each other, or a file can't be read or
-/// written.
+/// If the options contradict each other, or a file can't be read or written.
 pub fn merge(
     files: &[PathBuf],
     out: &Path,
@@ -27,10 +26,10 @@ pub fn merge(
     Ok(gfxpack_kdb::merge(files, &out, conflict, options)?)
 }
 
-/// Writes a kdb anew.
+/// Rewrites a kdb.
 ///
 /// # Errors
-/// As [`merge`].
+/// Like [`merge`].
 pub fn convert(file: &Path, out: &Path, options: &CopyOptions<'_>) -> Result<Written> {
     let layout = options.layout.or_else(|| Some(Reader::open(file).ok()?.layout()));
     check_layout(out, layout)?;
@@ -38,30 +37,30 @@ pub fn convert(file: &Path, out: &Path, options: &CopyOptions<'_>) -> Result<Wri
     Ok(gfxpack_kdb::convert(file, &out, options)?)
 }
 
-/// A repair that is going to be made.
+/// A repair that is about to be made.
 #[derive(Debug)]
 pub struct Repair<'a> {
     file: &'a Path,
     out: PathBuf,
-    /// A write-ahead log beside the file. It may have rows that are not in the
-    /// file yet, and is not read.
+    /// A write-ahead log beside the file. It may have rows that the file lacks,
+    /// and is not read.
     pub unread_log: Option<PathBuf>,
 }
 
 /// What a repair could not save.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
-    /// What is lost, as an object of "save".
+    /// What is lost, as the object of the verb "save".
     pub what: String,
     /// What the user can do about it.
     pub hint: &'static str,
 }
 
 impl<'a> Repair<'a> {
-    /// Sees that `file` can be saved into `out`.
+    /// Checks that `file` can be repaired into `out`.
     ///
     /// # Errors
-    /// A usage error where both are one file, or no kdb may be in `out`.
+    /// A usage error if both are the same file, or `out` may not be a kdb.
     pub fn prepare(file: &'a Path, out: &Path, options: &CopyOptions<'_>) -> Result<Self> {
         check_layout(out, options.layout)?;
         let real = destination::database(out)?;
@@ -74,15 +73,15 @@ impl<'a> Repair<'a> {
         Ok(Self { file, out: real, unread_log: unread_log(file) })
     }
 
-    /// Saves what is whole, and hands what is not to `lost`.
+    /// Saves what is intact, and passes what is not to `lost`.
     ///
     /// # Errors
-    /// Where nothing can be read of the file, or `out` not be written.
+    /// If nothing of the file can be read, or `out` can't be written.
     pub fn run(&self, options: &CopyOptions<'_>, lost: impl FnMut(&Lost)) -> Result<Repaired> {
         Ok(gfxpack_kdb::repair(self.file, &self.out, options, lost)?)
     }
 
-    /// What could not be saved; `None` where that is nothing.
+    /// What could not be saved; `None` if all was.
     pub fn loss(&self, repaired: &Repaired) -> Option<Loss> {
         let (saved, lost, pages) = (repaired.written.rows, repaired.lost, repaired.missing_pages);
         let loss = |what, hint| Some(Loss { what, hint });
@@ -109,7 +108,7 @@ impl<'a> Repair<'a> {
     }
 }
 
-/// The write-ahead log of a file, if there are pages in it.
+/// The write-ahead log of a file, if it has pages.
 fn unread_log(file: &Path) -> Option<PathBuf> {
     /// Bytes before the first page.
     ///
@@ -121,7 +120,8 @@ fn unread_log(file: &Path) -> Option<PathBuf> {
     std::fs::metadata(&log).is_ok_and(pages).then(|| log.into())
 }
 
-/// A user's kdb is written to by MIOpen, which can't insert through a view.
+/// Rejects a layout in which MIOpen can't write to a user's kdb: it can't insert
+/// through a view.
 fn check_layout(out: &Path, layout: Option<Layout>) -> Result<()> {
     let is_users = out.extension().is_some_and(|extension| extension == "ukdb");
     if is_users && layout == Some(Layout::Dense) {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_repair_lost_is_told_by_the_worst_of_it() {
+    fn a_repair_reports_its_worst_loss() {
         let file = Path::new("gfx906_60.kdb");
         let log = Some(PathBuf::from("gfx906_60.kdb-wal"));
         let repair = |unread_log| Repair { file, out: PathBuf::from("out.kdb"), unread_log };
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_users_kdb_is_not_laid_out_densely() {
+    fn a_users_kdb_cannot_have_the_dense_layout() {
         let layout = Some(Layout::Dense);
         assert!(check_layout(Path::new("gfx906_60.ukdb"), layout).is_err());
         assert!(check_layout(Path::new("gfx906_60.kdb"), layout).is_ok());

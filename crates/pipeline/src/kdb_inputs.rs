@@ -1,4 +1,4 @@
-//! What a kdb was made from, as `manifest.json` and bills of material say it.
+//! The inputs of a kdb, for `manifest.json` and bills of material.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +15,17 @@ use crate::prepare::Prepared;
 /// What a kdb was made from.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct KdbInputs {
-    /// Digest of the kdb's part of the plan.
+    /// Digest of this kdb's part of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Digest>,
-    /// What packages say of the kernels, without their licences.
+    /// What packages say about the kernels, without their licences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     library: Option<KernelLibrary>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     compiler: Option<Compiler>,
     #[serde(default)]
     sources: Vec<Source>,
-    /// Sources that the policy on licences rejected.
+    /// Sources that the licence policy rejected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<LeftOutSource>,
 }
@@ -40,12 +40,12 @@ struct LeftOutSource {
 struct Compiler {
     identity: String,
     digest: Digest,
-    /// What its device libraries lack and gfxpack made.
+    /// Constants that the device libraries lack and gfxpack supplied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     supplied: Vec<Supplied>,
 }
 
-/// A file made in place of one that newer device libraries have.
+/// A file that gfxpack made because older device libraries lack it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Supplied {
     file: String,
@@ -60,7 +60,7 @@ struct Source {
     name: String,
     digest: Digest,
     licenses: Vec<SourceLicense>,
-    /// The source and all it includes.
+    /// The source and all files that it includes.
     #[serde(default)]
     files: Vec<SourceFile>,
 }
@@ -72,7 +72,7 @@ struct SourceFile {
     sha256: String,
 }
 
-/// What is said of the kernels of a target, without their licences.
+/// What is known about the kernels of a target, without their licences.
 fn library_of(prepared: &Prepared, target: &Target) -> KernelLibrary {
     let library = &prepared.inputs.library;
     let processor = target.id().processor();
@@ -83,7 +83,7 @@ fn library_of(prepared: &Prepared, target: &Target) -> KernelLibrary {
 }
 
 impl KdbInputs {
-    /// What is known of one of the plan's kdbs before it is built.
+    /// The inputs of one of the plan's kdbs, before it is built.
     pub fn of_kdb(prepared: &Prepared, kdb: KdbId) -> Self {
         let (plan, licenses) = (&prepared.plan, &prepared.inputs.library.licenses);
         let rows = plan[kdb].rows.iter();
@@ -121,17 +121,17 @@ impl KdbInputs {
         }
     }
 
-    /// What its packages say of the kernels.
+    /// What packages say about the kernels.
     pub fn library(&self) -> KernelLibrary {
         KernelLibrary { licenses: self.licenses(), ..self.library.clone().unwrap_or_default() }
     }
 
-    /// The compiler's name and version, if it is known.
+    /// The compiler's name and version, if known.
     pub fn compiler(&self) -> Option<&str> {
         self.compiler.as_ref().map(|compiler| compiler.identity.as_str())
     }
 
-    /// What a bill of material says: every file once, and the tools.
+    /// The contents of a bill of material: every file once, and the tools.
     pub fn making(&self) -> Making {
         let mut files: BTreeMap<(&str, &str), sbom::Source> = BTreeMap::new();
         for source in &self.sources {
@@ -143,7 +143,7 @@ impl KdbInputs {
                     license: None,
                     copyright: None,
                 });
-                // Of what is included nobody says the licence.
+                // The licences of included files are unknown.
                 if file.path.rsplit('/').next() == Some(&source.name) && !source.licenses.is_empty()
                 {
                     let texts = |part: fn(&SourceLicense) -> &str| {
@@ -191,7 +191,7 @@ impl SourceFile {
 }
 
 /// The supplied constants that a kdb's objects were made with: those for its
-/// processor, and the code object version's where a key asks for that.
+/// processor, and that for the code object version if a key asks for it.
 fn supplied(plan: &Plan, kdb: KdbId) -> Vec<Supplied> {
     let kdb = &plan[kdb];
     let toolchain = &plan[kdb.toolchain];

@@ -1,4 +1,4 @@
-//! Files in which libraries look kernels up, whatever their format.
+//! The files in which libraries look kernels up, in any format.
 
 mod format_operations;
 mod kdb;
@@ -9,14 +9,14 @@ use gfxpack_model::KernelFileFormat;
 pub(crate) use self::format_operations::{FormatOperations, Rows};
 use crate::kernel_library::{KernelLibrary, RocfftFacts};
 
-/// For the files in which these kernels are looked up.
+/// The operations for files in which these kernels are looked up.
 pub(crate) fn of_library(library: &KernelLibrary) -> Box<dyn FormatOperations> {
     of(library.consumer.properties().format, library.rocfft.as_ref())
 }
 
-/// For files that exist, whichever library they were made for: these operations
-/// may merge, verify and list them, and must not write. The keys of a rocFFT cache
-/// need the facts of a library, which are not known here.
+/// The operations for existing files, whichever library they were made for. They
+/// may merge, verify and list files, but not write them: the keys of a rocFFT
+/// cache need the facts of a library, which are not known here.
 pub(crate) fn of_format(format: KernelFileFormat) -> Box<dyn FormatOperations> {
     of(format, None)
 }

@@ -1,4 +1,4 @@
-//! What the inputs say of the kernels as a whole: names, licences, and which
+//! What the inputs say about the kernels as a whole: names, licences, and which
 //! stock library asked for them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,11 +21,11 @@ pub struct KernelLibrary {
     pub version: Option<String>,
     /// Who maintains the packages.
     pub maintainer: Option<String>,
-    /// What packages say of the kernels.
+    /// What packages say about the kernels.
     pub description: Option<String>,
     /// Its home page.
     pub homepage: Option<String>,
-    /// Who looks the kernels up.
+    /// The library that looks the kernels up.
     #[serde(default, rename = "reader", skip_serializing_if = "gfxpack_plan::is_default")]
     pub consumer: Consumer,
     /// Licences by source.
@@ -37,10 +37,10 @@ pub struct KernelLibrary {
     /// How many kernels are left out because compilers refuse them, by target.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub skipped: BTreeMap<Target, u64>,
-    /// Which librocfft asked for the kernels, and for what.
+    /// The librocfft that asked for the kernels, and what it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rocfft: Option<RocfftFacts>,
-    /// Which libMIOpen asked for the kernels, and for what.
+    /// The libMIOpen that asked for the kernels, and what it was asked for.
     #[serde(default, rename = "asked", skip_serializing_if = "Option::is_none")]
     pub miopen: Option<MiopenFacts>,
 }
@@ -54,51 +54,51 @@ pub struct RocfftFacts {
     pub origin: String,
     /// SHA-256 of the library.
     pub sha256: Digest,
-    /// `HIP_VERSION` of the headers that it was built with. It finds only kernels
-    /// that have this number and this `generator_sum`.
+    /// `HIP_VERSION` of the headers that the library was built with. It finds
+    /// only kernels with this number and this `generator_sum`.
     pub hip_version: i64,
     /// SHA-256 of the sources of its generator.
     pub generator_sum: Digest,
-    /// Whether it reads one file for all processors.
+    /// Whether the library reads one file for all processors.
     pub shares_file: bool,
-    /// Lists of plans that it was asked for.
+    /// Lists of plans that the library was asked for.
     pub plans: Vec<ProblemsFact>,
 }
 
 impl RocfftFacts {
-    /// The package with the library, if it is out of one: name and version.
+    /// The package that the library comes from, if any: name and version.
     pub(crate) fn package(&self) -> Option<(String, String)> {
-        // As `Debian sid, librocfft0 6.4.3-1`.
+        // For example `Debian sid, librocfft0 6.4.3-1`.
         let (name, version) = self.origin.split_once(", ")?.1.split_once(' ')?;
         Some((name.to_owned(), version.to_owned()))
     }
 }
 
-/// Licences by source file name; none where no manifest says.
+/// Licences by source file name; no entry if no manifest says one.
 pub type Licenses = BTreeMap<String, BTreeSet<SourceLicense>>;
 
-/// What libMIOpen was asked, as manifests and packages say it.
+/// The parameters of a query to libMIOpen, as manifests and packages record them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MiopenFacts {
-    /// MIOpen's version; empty if the library does not say it.
+    /// MIOpen's version; empty if the library does not contain it.
     pub version: String,
     /// Where the library comes from.
     pub origin: String,
     /// SHA-256 of the library.
     pub sha256: Digest,
-    /// Whose kernels were asked for: `search,hit,immediate`.
+    /// Which uses of MIOpen the kernels are for: `search,hit,immediate`.
     pub uses: String,
-    /// Databases that it was asked with, beside asking without any.
+    /// Databases that it was asked with. It was also asked without any.
     pub databases: Vec<FileFact>,
     /// Lists of problems.
     pub problems: Vec<ProblemsFact>,
-    /// Keys that were asked for and whose source is not here, or left out by
-    /// `--dfsg` or for its licence.
+    /// Keys that were asked for but have no source, or whose source is left out
+    /// by `--dfsg` or for its licence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_source: Vec<KernelKey>,
 }
 
-/// A file, by what is in it.
+/// A file, identified by its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFact {
     /// The file's name.
@@ -119,7 +119,7 @@ pub struct ProblemsFact {
 }
 
 impl ProblemsFact {
-    /// What is said of a list of these problems or plans, which are sorted.
+    /// The record of a list of these problems or plans, which are sorted.
     pub(crate) fn of_list(path: &Path, problems: &BTreeSet<impl Display>) -> Self {
         let text: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
         Self {
@@ -129,7 +129,7 @@ impl ProblemsFact {
         }
     }
 
-    /// The list's name, for people.
+    /// The list's name, for display.
     pub fn name(&self) -> &str {
         self.file.trim_end_matches(".txt")
     }
@@ -145,6 +145,7 @@ impl MiopenFacts {
     }
 }
 
+/// Text for display:
 /// `MIOpen 3.4.0 (Debian sid, libmiopen1 6.4.3+dfsg-1; sha256 0123456789ab)`.
 pub fn miopen_in_words(facts: &MiopenFacts) -> String {
     let sha256 = facts.sha256.to_string();
@@ -159,9 +160,9 @@ mod tests {
 
     use super::*;
 
-    /// Earlier manifests and stored plans have them.
+    /// Earlier manifests and stored plans have these names.
     #[test]
-    fn names_are_those_that_are_stored() {
+    fn stored_names_do_not_change() {
         for (consumer, reader, file) in [
             (Consumer::Miopen, None, "kdb"),
             (Consumer::Runtime, Some("runtime"), "kdb"),

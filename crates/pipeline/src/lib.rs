@@ -1,10 +1,8 @@
-//! The main job as a library: inputs are read, a plan is made, its jobs run,
-//! kdbs are assembled and verified, packages written, and what was made is
-//! recorded.
+//! The main job as a library: it reads inputs, makes a plan, runs its jobs,
+//! assembles and verifies kdbs, writes packages, and records what was made.
 //!
-//! Options come in as plain values ([`options`]), events go out
-//! ([`progress`]); nothing here knows a command line or a terminal. Begin with
-//! [`dist::Dist`].
+//! Options come in as plain values ([`options`]), events go out ([`progress`]);
+//! nothing here knows a command line or a terminal. Begin with [`dist::Dist`].
 //!
 //! ```
 //! use gfxpack_pipeline::error::ErrorKind;

@@ -1,14 +1,14 @@
-//! Licence and copyright as the beginning of a source states them.
+//! Licence and copyright as stated at the beginning of a source.
 
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license;
 
-/// Bytes of a text that are searched for its licence.
+/// How many bytes of a text are searched for its licence.
 const HEAD: usize = 4096;
 
-/// The licence that a source's head states, and who holds the copyright;
-/// `None` where it states none. The text of the MIT licence is known, and any
-/// licence by its SPDX identifier.
+/// The licence and the copyright holders that the beginning of a source states;
+/// `None` if it states none. Recognises the text of the MIT licence, and SPDX
+/// identifiers.
 pub(crate) fn licence_of(text: &[u8]) -> Option<SourceLicense> {
     let head = String::from_utf8_lossy(&text[..text.len().min(HEAD)]).into_owned();
     let by_text = || head.contains("MIT License").then(|| "MIT".to_owned());

@@ -1,4 +1,4 @@
-//! A file of JSON lines that appears when it is whole.
+//! A file of JSON lines that is put in place when it is complete.
 
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write as _};
@@ -11,21 +11,21 @@ use tempfile::{NamedTempFile, TempPath};
 use crate::destination::Destination;
 use crate::error::{self, Result};
 
-/// A file of lines that appears when it is whole. Lines for a device or a pipe
-/// are written as they come.
+/// A file of JSON lines that is put in place when it is complete. A device or a
+/// pipe gets each line at once.
 #[derive(Debug)]
 pub struct LineFile {
     path: PathBuf,
     out: BufWriter<File>,
-    /// What is put in place; none for a device or a pipe.
+    /// The file to be put in place; `None` for a device or a pipe.
     temporary: Option<TempPath>,
 }
 
 impl LineFile {
-    /// Begins the file; what is in its place stays until it is finished.
+    /// Begins the file. An existing file stays until [`LineFile::finish`].
     ///
     /// # Errors
-    /// Where its directory can't be written to.
+    /// If the directory can't be written to.
     pub fn create(path: &Path) -> Result<Self> {
         let open = || match Destination::follow(path)? {
             Destination::File(path) => {
@@ -39,7 +39,7 @@ impl LineFile {
         Ok(Self { path, out: BufWriter::new(file), temporary })
     }
 
-    /// Writes a file of these lines.
+    /// Writes a file with these lines.
     ///
     /// # Errors
     /// Where it can't be written.
@@ -61,7 +61,7 @@ impl LineFile {
         put().map_err(error::io("write", &self.path))
     }
 
-    /// Puts the file in its place, for everybody to read.
+    /// Puts the file in place, readable for everybody.
     ///
     /// # Errors
     /// Where it can't be written.

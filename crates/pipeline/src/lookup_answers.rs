@@ -1,4 +1,4 @@
-//! What MIOpen and gfxpack's runtime answer a lookup with, as text and for
+//! The results of a lookup by MIOpen and by gfxpack's runtime, as text and for
 //! machines.
 
 use std::path::Path;
@@ -14,29 +14,29 @@ use serde_json::{Value, json};
 use crate::error::in_full;
 use crate::text::{display, size};
 
-/// Both answers to one lookup.
+/// The results of one lookup.
 #[derive(Debug)]
 pub struct Answers {
-    /// MIOpen's, by its rules.
+    /// By MIOpen's rules.
     pub miopen: MiopenLookup,
-    /// That of programs with gfxpack's runtime.
+    /// By gfxpack's runtime.
     pub runtime: Lookup,
-    /// Why MIOpen's answer is without the user's cache.
+    /// Why MIOpen's result does not cover the user's cache.
     note: Option<String>,
-    /// The versions of MIOpen whose rules these are.
+    /// The versions of MIOpen that have these rules.
     rules: &'static str,
 }
 
-/// What one of the runtime's files answers; the fields are those for machines.
+/// The result for one of the runtime's files, as in JSON.
 #[derive(Debug, Clone, Serialize)]
 pub struct FileAnswer {
     /// Whether it is an installed kdb or the user's.
     pub layer: &'static str,
     /// The file.
     pub file: String,
-    /// The answer: `has-kernel`, `not-asked`, or the name of a reason.
+    /// The result: `has-kernel`, `not-asked`, or the name of a reason.
     pub state: &'static str,
-    /// The answer as text.
+    /// The result as text.
     pub detail: String,
     /// What to do about a fault.
     pub hint: Option<&'static str>,
@@ -45,7 +45,7 @@ pub struct FileAnswer {
 }
 
 impl Answers {
-    /// Asks both.
+    /// Looks a key up in both ways.
     pub fn ask(cache: &KernelCache, key: &KernelKey) -> Self {
         let config = cache.config();
         let note = match (&config.places.user, &config.places.fallback) {
@@ -67,7 +67,7 @@ impl Answers {
     }
 
     /// The device-wide kdb that MIOpen does not open although it has the kernel,
-    /// with the one that it opens.
+    /// and the kdb that MIOpen opens.
     pub fn hidden(&self) -> Option<(&Path, &Path)> {
         let MiopenKdb { file, hidden, .. } = self.miopen.kdb.as_ref()?;
         let hidden = hidden.as_deref()?;
@@ -75,7 +75,7 @@ impl Answers {
         (!self.miopen_finds() && runtime == hidden).then_some((hidden, file))
     }
 
-    /// MIOpen's answer on a line.
+    /// MIOpen's result as one line.
     pub fn miopen_in_words(&self) -> String {
         let fault = || {
             let misses = &self.miopen.lookup.misses;
@@ -96,7 +96,7 @@ impl Answers {
         }
     }
 
-    /// The runtime's answer on a line.
+    /// The runtime's result as one line.
     pub fn runtime_in_words(&self) -> String {
         match &self.runtime.found {
             Some(found) => hit_in_words(found),
@@ -104,7 +104,7 @@ impl Answers {
         }
     }
 
-    /// Sentences about how MIOpen's answer was found.
+    /// Sentences about how MIOpen's result was found.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = vec![format!("MIOpen's answer is by the rules of MIOpen {}", self.rules)];
         let note = self.note.iter();
@@ -114,12 +114,12 @@ impl Answers {
         remarks
     }
 
-    /// The part of MIOpen's answer that is like the runtime's, for machines.
+    /// The part of MIOpen's result that is like the runtime's, for machines.
     pub fn miopen_answer(&self) -> Value {
         message(self.found_by_miopen(), &self.miopen.lookup.misses)
     }
 
-    /// MIOpen's answer for machines.
+    /// MIOpen's result for machines.
     pub fn miopen_message(&self) -> Value {
         let kdb = self.miopen.kdb.as_ref();
         let mut message = self.miopen_answer();
@@ -131,12 +131,12 @@ impl Answers {
         message
     }
 
-    /// The runtime's answer for machines.
+    /// The runtime's result for machines.
     pub fn runtime_message(&self) -> Value {
         message(self.runtime.found.as_ref(), &self.runtime.misses)
     }
 
-    /// What one of the runtime's files answers.
+    /// The result for one of the runtime's files.
     pub fn of_file(&self, layer: Layer, file: &Path) -> FileAnswer {
         let miss = self.runtime.misses.iter().find(|miss| miss.file == file);
         let found = self.runtime.found.as_ref();
@@ -162,7 +162,7 @@ impl Answers {
     }
 }
 
-/// What was found, and why files do not have it, for machines.
+/// What was found, and why the other files do not have it, for machines.
 fn message(found: Option<&Hit>, misses: &[Miss]) -> Value {
     let miss = |miss: &Miss| {
         json!({
@@ -186,7 +186,7 @@ fn hit_in_words(found: &Hit) -> String {
     format!("{} {file}: {bytes} for {}", found.layer.name(), object_targets(found).join(", "))
 }
 
-/// The file and why it does not have the kernel, on a line.
+/// The file and why it does not have the kernel, as one line.
 pub fn miss_in_words(miss: &Miss) -> String {
     format!("{}: {}", miss.file.display(), in_full(&miss.reason))
 }

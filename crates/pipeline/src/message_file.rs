@@ -1,4 +1,4 @@
-//! A file of messages for machines, written while people read text.
+//! A file of messages for machines, written besides the text for people.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -9,20 +9,20 @@ use serde::Serialize;
 
 use crate::error::{self, Result};
 
-/// A file of JSON lines, which are written as they come: what a build said is
-/// there even if it is killed. Any thread may write.
+/// A file of JSON lines. Each is written at once, so that it is there even if the
+/// build is killed. Any thread may write.
 #[derive(Debug)]
 pub struct MessageFile {
     path: PathBuf,
-    /// With the first error, after which nothing more is written.
+    /// The file, and the first error, after which nothing more is written.
     state: Mutex<(File, Option<io::Error>)>,
 }
 
 impl MessageFile {
-    /// Makes the file, or empties the one that is there.
+    /// Creates or empties the file.
     ///
     /// # Errors
-    /// Where it can't be written, and for `-`.
+    /// If the file can't be written, and for `-`.
     pub fn create(path: &Path) -> Result<Self> {
         if path == Path::new("-") {
             return Err(error::usage(
@@ -39,8 +39,7 @@ impl MessageFile {
         Ok(Self { path: path.to_owned(), state: Mutex::new((file, None)) })
     }
 
-    /// Writes a line. [`MessageFile::finish`] gives the error if it can't be
-    /// written.
+    /// Writes a line. If that fails, [`MessageFile::finish`] returns the error.
     pub fn line(&self, line: &impl Serialize) {
         let (file, broken) = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if broken.is_some() {
@@ -49,18 +48,18 @@ impl MessageFile {
         *broken = write_line(file, line).err();
     }
 
-    /// Whether every line was written.
+    /// Checks that every line was written.
     ///
     /// # Errors
-    /// The first error, once.
+    /// The first write error; later calls do not return it again.
     pub fn finish(&self) -> Result<()> {
         let broken = self.state.lock().unwrap_or_else(PoisonError::into_inner).1.take();
         broken.map_or(Ok(()), |error| Err(error::io("write", &self.path)(error)))
     }
 }
 
-/// Writes a line of JSON as it is made: a plan of many jobs takes hundreds of
-/// megabytes.
+/// Serializes a line directly to `out`: the one for a plan with many jobs takes
+/// hundreds of megabytes.
 ///
 /// # Errors
 /// Where it can't be written.
@@ -76,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_there_at_once_and_a_full_disk_is_told() {
+    fn lines_are_there_at_once_and_a_full_disk_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("messages.jsonl");
         std::fs::write(&path, "of an earlier run").unwrap();

@@ -1,5 +1,4 @@
-//! `--missing-from`: keys that kdbs have already, so that only the others are
-//! built.
+//! `--missing-from`: existing kdbs, whose keys are not built again.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,26 +9,26 @@ use gfxpack_model::{Digest, KernelKey, Target};
 
 use crate::error::Result;
 
-/// What the kdbs have. Digests of keys: a large kdb's own text would take
-/// hundreds of megabytes.
+/// The keys of existing kdbs, as digests: their text would take hundreds of
+/// megabytes for a large kdb.
 #[derive(Debug, Default)]
 pub(crate) struct ExistingKeys {
     files: Vec<(Option<Target>, HashSet<Digest>)>,
 }
 
-/// What is left to build for a target.
+/// How many of a target's keys existing kdbs have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage {
     /// The target.
     pub target: Target,
-    /// Keys that the kdbs have.
+    /// Keys in the kdbs.
     pub present: usize,
-    /// Keys that they lack, those that can't be compiled among them.
+    /// Other keys, including those that can't be compiled.
     pub missing: usize,
 }
 
 impl ExistingKeys {
-    /// Reads the keys of kdbs, and of users' kdbs that no program is using.
+    /// Reads the keys of kdbs, and of users' kdbs that no program has open.
     pub(crate) fn read(files: &[PathBuf], max_object_bytes: u64) -> Result<Self> {
         let read = |path: &PathBuf| -> Result<_> {
             let mut options = ReadOptions::default();
@@ -45,9 +44,10 @@ impl ExistingKeys {
         Ok(Self { files: files.iter().map(read).collect::<Result<_, _>>()? })
     }
 
-    /// Whether a kdb that devices of the target may read has the key: one
-    /// whose name has their XNACK setting, which a key does not say, and their
-    /// number of compute units or none.
+    /// Whether a device of the target finds the key in one of the kdbs. It reads
+    /// those whose name has the target's XNACK setting, which is not in a key,
+    /// and the target's number of compute units or none. Kdbs without a target in
+    /// their name count for all.
     pub(crate) fn has(&self, target: &Target, key: &KernelKey) -> bool {
         if self.files.is_empty() {
             return false;
@@ -67,7 +67,7 @@ impl ExistingKeys {
     }
 }
 
-/// The target that a kdb's name spells.
+/// The target in a kdb's name.
 fn target_of(path: &Path) -> Option<Target> {
     path.file_stem()?.to_str()?.parse().ok()
 }

@@ -1,5 +1,5 @@
-//! Models in ONNX. A model is somebody's file, and inferring its shapes runs
-//! what it says: a process of its own does that, which has limits.
+//! Reads models in ONNX in a process of its own, with limits: a model may come
+//! from anybody, and inferring its shapes evaluates what it contains.
 
 use std::io::{Read, Write as _};
 use std::path::Path;
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{self, Error, Result, in_full};
 
-/// Address space of the process that reads a model: several times what the
-/// largest models take without their weights.
+/// Address space of the process that reads a model. It is several times what the
+/// largest models need without their weights.
 const MAX_MEMORY: u64 = 2 << 30;
-/// Seconds of a processor that it may take.
+/// CPU time that this process may use, in seconds.
 const MAX_SECONDS: u64 = 60;
-/// How often it is looked at.
+/// How often this process is polled.
 const TICK: Duration = Duration::from_millis(2);
 
 /// What the process that reads a model sends back.
@@ -28,22 +28,22 @@ enum Answer {
     Failed { message: String, hint: String },
 }
 
-/// What a model is made of.
+/// The problems of a model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ModelProblems {
     /// Its problems, as MIOpenDriver's arguments.
     pub problems: Vec<String>,
     /// Layers whose problems are not known, in the model's order.
     pub unresolved: Vec<UnresolvedLayer>,
-    /// Layers with convolutions whose problems are known.
+    /// Number of layers with convolutions whose problems are known.
     pub convolutions: usize,
 }
 
-/// Reads the model in a process of its own: this program with `command` and the
-/// model's name as arguments, which calls [`answer`].
+/// Reads the model in a process of its own: this program with the arguments
+/// `command` and the model's name, which calls [`answer`].
 ///
 /// # Errors
-/// Where the model can't be read, or reading it takes too much.
+/// If the model can't be read, or that takes too much time or memory.
 pub fn read_in_process(
     command: &str,
     model: &str,
@@ -56,7 +56,7 @@ pub fn read_in_process(
         reason = "it is this program, which sets its limits itself, and no compiler"
     )]
     let mut process = Command::new(program);
-    // What its libraries say of what they do not like is no message.
+    // What libraries print to stderr about a model is not for the user.
     process.args([command, "--", model]).stderr(Stdio::null());
     let mut child = process
         .stdin(Stdio::piped())
@@ -65,7 +65,8 @@ pub fn read_in_process(
         .map_err(error::io("run", program))?;
     let mut stdin = child.stdin.take().expect("it was asked for");
     let mut stdout = child.stdout.take().expect("it was asked for");
-    // It reads all before it works; where it is gone, its end is told below.
+    // The child reads the request before it works. If it has died, the status
+    // tells below.
     stdin.write_all(&serde_json::to_vec(options)?).ok();
     drop(stdin);
     let reader = std::thread::spawn(move || {
@@ -93,10 +94,10 @@ pub fn read_in_process(
     }
 }
 
-/// The error for a process that was killed.
+/// The error for a process that was killed, or has panicked.
 fn ended(model: &str, status: ExitStatus) -> Error {
     use std::os::unix::process::ExitStatusExt as _;
-    // Which of its limits it was is not known: all end it by signals.
+    // All limits end the process by a signal, so the limit is not known.
     let Some(signal) = status.signal() else { return error::defect() };
     let most = MAX_MEMORY >> 30;
     let why = format!(
@@ -108,12 +109,12 @@ fn ended(model: &str, status: ExitStatus) -> Error {
     )
 }
 
-/// Limits this process, reads a model with the options that `request` holds,
-/// and gives the answer for [`read_in_process`].
+/// Limits this process, reads a model with the options in `request`, and returns
+/// the answer for [`read_in_process`].
 ///
 /// # Errors
-/// Where the limits can't be set, or the request can't be read. A model that
-/// can't be read is an answer.
+/// If the limits can't be set, or the request can't be read. For a model that
+/// can't be read, the answer holds the error.
 pub fn answer(model: &Path, request: impl Read) -> Result<String> {
     limit_this_process()?;
     let options: OnnxOptions = serde_json::from_reader(request)?;
@@ -129,14 +130,14 @@ pub fn answer(model: &Path, request: impl Read) -> Result<String> {
 }
 
 fn limit_this_process() -> Result<()> {
-    // At the first limit of its time a process is asked to end, at the second
-    // it is ended.
+    // The soft limit of CPU time ends the process by a signal that it could
+    // handle, the hard limit kills it.
     for (resource, current, maximum) in [
         (Resource::As, MAX_MEMORY, MAX_MEMORY),
         (Resource::Cpu, MAX_SECONDS, MAX_SECONDS + 5),
         (Resource::Core, 0, 0),
     ] {
-        // A process has no right to more than it was given.
+        // A process can't raise its limits.
         let given = getrlimit(resource);
         let least =
             |given: Option<u64>, most: u64| Some(given.map_or(most, |given| most.min(given)));

@@ -1,5 +1,5 @@
-//! What a run is asked to do, as plain values: paths are given, defaults are
-//! applied, the environment has been read.
+//! The options of a run as plain values: paths are final, defaults are applied,
+//! the environment has been read.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use gfxpack_toolchain::Search;
 
 use crate::error::{self, Result};
 
-/// Everything that a plan is made of.
+/// What a plan is made from.
 #[derive(Debug, Clone)]
 pub struct PrepareOptions {
     /// Kernels and targets.
@@ -29,19 +29,19 @@ pub struct PrepareOptions {
     pub cache: CacheOptions,
     /// Whether the cache may be written.
     pub purpose: Purpose,
-    /// Processes that ask libMIOpen at once.
+    /// Number of processes that ask libMIOpen at once.
     pub jobs: usize,
     /// `SOURCE_DATE_EPOCH`: seconds since 1970 of every time stamp.
     pub source_date_epoch: u64,
 }
 
-/// Whether anything will be built, or only looked at: looking makes and
-/// changes nothing outside the temporary directory.
+/// Whether objects will be built. If not, nothing outside the temporary directory
+/// is made or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Objects will be built.
     Build,
-    /// Nothing is kept.
+    /// Nothing is built or kept.
     Look,
 }
 
@@ -57,47 +57,46 @@ pub struct InputOptions {
     pub allow_empty_keys: bool,
     /// kdbs whose keys are not built again.
     pub missing_from: Vec<PathBuf>,
-    /// Lists of kernels that are not built, as a build writes those that were
-    /// refused.
+    /// Lists of kernels that are not built, as `--write-refused` writes them.
     pub skip_refused: Vec<PathBuf>,
-    /// Bytes of the largest code object taken from a kdb.
+    /// Largest code object that is read from a kdb, in bytes.
     pub max_object_bytes: u64,
-    /// Lists of problems, for which libMIOpen is asked; `-` is standard input.
+    /// Lists of problems for libMIOpen; `-` is standard input.
     pub problems: Vec<PathBuf>,
     /// The library that is asked.
     pub library: LibraryOptions,
-    /// Lists of FFT plans, for which librocfft is asked in place of libMIOpen; `-`
-    /// is standard input.
+    /// Lists of FFT plans for librocfft, which is then asked instead of libMIOpen;
+    /// `-` is standard input.
     pub fft_plans: Vec<PathBuf>,
-    /// Where sources of keys are looked up by name.
+    /// Directories in which the sources of keys are looked up by name.
     pub source_dirs: Vec<PathBuf>,
     /// GPUs.
     pub targets: Vec<Target>,
     /// Whether only sources that Debian accepts are compiled.
     pub dfsg: bool,
-    /// Only sources under these licences are compiled; empty for all.
+    /// Only sources under these licences are compiled; all if empty.
     pub license_allow: Vec<Allowed>,
     /// The licence of sources whose inputs name none.
     pub stated_license: Option<SourceLicense>,
-    /// Go on without kernels that cannot be built.
+    /// Continue without kernels that cannot be built.
     pub allow_partial: bool,
 }
 
-/// The library that is asked, libMIOpen or librocfft, and how.
+/// The library to ask, libMIOpen or librocfft, and how.
 #[derive(Debug, Clone, Default)]
 pub struct LibraryOptions {
     /// Which library; the installed one if `None`.
     pub source: Option<LibrarySource>,
-    /// `ROCM_PATH`, where the installed one may lie.
+    /// `ROCM_PATH`, where the installed library may be.
     pub rocm_path: Option<PathBuf>,
     /// Directories of performance and find databases; those of the library's
     /// packages if empty.
     pub databases: Vec<PathBuf>,
-    /// Debian's archive; the one that apt uses if `None`.
+    /// The Debian mirror; the one that apt uses if `None`.
     pub debian_mirror: Option<String>,
-    /// Proxies of downloads.
+    /// Proxies for downloads.
     pub proxies: Proxies,
-    /// Whose kernels are asked for; all if `None`.
+    /// Which uses of MIOpen the kernels are for; all if `None`.
     pub uses: Option<Uses>,
 }
 
@@ -107,40 +106,40 @@ pub struct CacheOptions {
     /// The directory, which need not exist; `None` if the environment names
     /// none.
     pub dir: Option<PathBuf>,
-    /// Bytes that it may have after a build; no limit if `None`.
+    /// Size to which it is reduced after a build, in bytes; no limit if `None`.
     pub size: Option<u64>,
-    /// Read every file again, whatever earlier runs noted of it.
+    /// Hash every file again, whatever earlier runs recorded.
     pub verify_all: bool,
 }
 
 /// How jobs are run and kdbs written.
 #[derive(Debug, Clone, Default)]
 pub struct BuildOptions {
-    /// Where outputs go; kdbs to `kdb` below.
+    /// Output directory; kdbs go to its subdirectory `kdb`.
     pub out: PathBuf,
-    /// Compilers at once; one for each processor if `None`.
+    /// Number of compilers that run at once; one for each processor if `None`.
     pub jobs: Option<u16>,
-    /// How long one kernel may take.
+    /// Time limit for one kernel.
     pub timeout: Duration,
-    /// Go on although kernels could not be compiled.
+    /// Continue although kernels could not be compiled.
     pub allow_partial: bool,
     /// The form of kdbs.
     pub form: KdbForm,
-    /// Where the build report goes, an HTML page.
+    /// File for the build report, an HTML page.
     pub report: Option<PathBuf>,
-    /// Where the kernels go as test results, in JUnit's XML.
+    /// File for the kernels as test results, in JUnit XML.
     pub junit: Option<PathBuf>,
     /// Whether failures are printed as annotations for GitHub Actions.
     pub annotations: bool,
-    /// The shortcuts that may be taken.
+    /// The shortcuts that the launcher may take.
     pub shortcuts: Shortcuts,
     /// Directories besides the sources that compilers may read.
     pub allow_read: Vec<PathBuf>,
-    /// Whether kernels are compiled again that were refused before.
+    /// Whether kernels that were refused before are compiled again.
     pub retry_refused: bool,
-    /// Where the list of kernels goes that the compilers refused.
+    /// File for the list of kernels that the compilers refused.
     pub write_refused: Option<PathBuf>,
-    /// The service that runs jobs.
+    /// The remote execution service.
     pub remote: Option<RemoteOptions>,
     /// The cache that is shared with other machines.
     pub shared_cache: Option<SharedCacheOptions>,
@@ -153,7 +152,7 @@ pub struct KdbForm {
     pub blob: Blob,
     /// How rows are laid out.
     pub layout: Layout,
-    /// Whether the kdb records what each object was made of.
+    /// Whether the kdb records what each object was made from.
     pub provenance: bool,
     /// Whether kernels have the names that MIOpen asks for on Windows.
     pub windows_names: bool,
@@ -164,30 +163,30 @@ pub struct KdbForm {
 pub struct RemoteOptions {
     /// `grpc://HOST:PORT/INSTANCE`, or `grpcs://`.
     pub address: String,
-    /// Jobs there at once.
+    /// Number of jobs that run there at once.
     pub jobs: u16,
-    /// Sent with every call, by name; a value `@FILE` is read from that file.
+    /// Headers of every call, by name; a value `@FILE` is read from that file.
     pub headers: Vec<(String, String)>,
-    /// What workers must have, by name.
+    /// Properties that workers must have, by name.
     pub platform: Vec<(String, String)>,
-    /// Whether the toolchain is in the workers' image, and not sent.
+    /// Whether the workers' image contains the toolchain, so that it is not sent.
     pub toolchain_in_image: bool,
-    /// Whether only what the service already has is taken from it.
+    /// Whether the service is only used as a cache.
     pub cache_only: bool,
-    /// Certificates that are trusted, in PEM; the system's if `None`.
+    /// Trusted certificates, in PEM; the system's if `None`.
     pub ca: Option<PathBuf>,
     /// Our own certificate and its key, in PEM.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// How long a service is waited for that does not answer.
+    /// How long to wait for a service that does not answer.
     pub deadline: Duration,
 }
 
 /// A cache that is shared with other machines.
 #[derive(Debug, Clone)]
 pub struct SharedCacheOptions {
-    /// Where it is: `file:///DIR`, `s3://BUCKET/PREFIX` and the like.
+    /// The address: `file:///DIR`, `s3://BUCKET/PREFIX` and the like.
     pub url: String,
-    /// What is given to it.
+    /// What is uploaded.
     pub upload: gfxpack_compile::Upload,
 }
 
@@ -196,27 +195,27 @@ pub struct SharedCacheOptions {
 pub struct ShardOptions {
     /// The stored plan.
     pub plan: PathBuf,
-    /// Which part of it.
+    /// Which part of the plan.
     pub shard: Shard,
-    /// Costs by which the jobs are divided.
+    /// Costs by which jobs are divided among shards.
     pub costs: Option<PathBuf>,
 }
 
-/// Shards that were built, or should be.
+/// The directories of shards, built or still to be built.
 #[derive(Debug, Clone)]
 pub struct ShardDirs {
     /// Directories that shards are built into.
     pub dirs: Vec<PathBuf>,
-    /// The plan that they are of; that of the first one found if `None`.
+    /// The shards' plan; that of the first shard found if `None`.
     pub plan: Option<PathBuf>,
-    /// How many there are; what the shards found say if `None`.
+    /// Number of shards; as the shards found say if `None`.
     pub count: Option<NonZeroU32>,
 }
 
 /// How packages are made.
 #[derive(Debug, Clone)]
 pub struct PackageOptions {
-    /// Formats.
+    /// Package formats.
     pub formats: Vec<PackageFormat>,
     /// Where the kdb is installed.
     pub layout: LayoutChoice,
@@ -226,19 +225,19 @@ pub struct PackageOptions {
     pub version: Option<String>,
     /// Debian revision and rpm release.
     pub revision: String,
-    /// Template of names.
+    /// Template for the packages' names.
     pub name_template: Option<String>,
-    /// Families that get a package which brings those of their GPUs.
+    /// Families of GPUs that get a package for all of their GPUs.
     pub families: Vec<Family>,
-    /// `NAME <MAIL>`, if it is another than the inputs say.
+    /// `NAME <MAIL>`, in place of the inputs' maintainer.
     pub maintainer: Option<String>,
-    /// SPDX licence of kernels whose inputs name none.
+    /// SPDX licence for kernels whose inputs name none.
     pub license: Option<String>,
-    /// Who holds their copyright.
+    /// Copyright holder of these kernels.
     pub copyright: Option<String>,
-    /// What packages say of the kernels, in place of what the inputs say.
+    /// Description of the kernels, in place of the inputs'.
     pub description: Option<String>,
-    /// Their home page, likewise.
+    /// Home page of the kernels, in place of the inputs'.
     pub homepage: Option<String>,
     /// Performance and find databases to ship, or directories of them.
     pub tuning: Vec<PathBuf>,
@@ -248,7 +247,7 @@ pub struct PackageOptions {
     pub md5sums: bool,
     /// Compression of .rpm contents.
     pub rpm_compression: Compression,
-    /// Bytes of memory that packaging may take.
+    /// Memory that packaging may use, in bytes.
     pub memory: u64,
     /// The gpg key that signs.
     pub sign_key: Option<String>,
@@ -295,10 +294,10 @@ pub enum PackageFormat {
 }
 
 impl CacheOptions {
-    /// The directory, absolute.
+    /// The directory, as an absolute path.
     ///
     /// # Errors
-    /// Where none is named.
+    /// If there is no directory.
     pub fn directory(&self) -> Result<PathBuf> {
         let dir = self.dir.as_ref().ok_or_else(|| {
             error::usage(
@@ -309,26 +308,26 @@ impl CacheOptions {
         std::path::absolute(dir).map_err(error::io("find", dir))
     }
 
-    /// The files' digests that are kept in that directory.
+    /// The digests of files that are recorded in that directory.
     pub(crate) fn file_digests(&self, dir: &Path) -> FileDigests {
         let file = dir.join("file-digests.json");
         if self.verify_all { FileDigests::open_anew(&file) } else { FileDigests::open(&file) }
     }
 }
 
-/// As many processes as are wanted, or one for each processor.
+/// The number of processes that is wanted, or else one for each processor.
 pub fn processes(wanted: Option<u16>) -> usize {
     wanted.map_or_else(gfxpack_compile::default_jobs, usize::from)
 }
 
 impl PackageOptions {
-    /// The licence of sources whose inputs name none, if the user says it.
+    /// The licence that the user gave for sources whose inputs name none.
     pub fn stated_license(&self) -> Option<SourceLicense> {
         let license = self.license.clone()?;
         Some(SourceLicense { license, copyright: self.copyright_holders() })
     }
 
-    /// Who holds the copyright of sources whose inputs do not say.
+    /// Copyright holder of sources whose inputs do not name one.
     pub fn copyright_holders(&self) -> String {
         self.copyright.clone().unwrap_or_else(|| "the authors of the kernels".to_owned())
     }

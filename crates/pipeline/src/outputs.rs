@@ -1,10 +1,10 @@
-//! Which files earlier runs made, from what, and which kdbs they verified, so
-//! that a run that would make the same bytes in the same place leaves them as
-//! they are.
+//! Records which files earlier runs made from what, and which kdbs they verified.
+//! A run that would write the same bytes to the same place leaves the file as it
+//! is.
 //!
-//! One small file below the cache for each place and each verified content. It
-//! is believed only if the recipe is the same, this very program wrote it, and
-//! the file still has the SHA-256 that it was written with.
+//! There is one small file below the cache for each output and each verified
+//! content. A record counts only if the recipe is the same, the same build of
+//! gfxpack wrote it, and the output still has the recorded SHA-256.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,32 +17,31 @@ use object::Object;
 use object::read::ReadCache;
 use serde::{Deserialize, Serialize};
 
-/// What is known of the files in one directory.
+/// The records of the files in one directory.
 #[derive(Debug)]
 pub(crate) struct Outputs<'a> {
-    /// Absolute, without links.
+    /// The directory, absolute and without links.
     out: PathBuf,
-    /// As the user wrote it.
+    /// The directory as the user wrote it.
     given: PathBuf,
     records: FileRecords<'a>,
 }
 
-/// The small files below the cache, by the program that wrote them, and the
-/// digests of files.
+/// The records below the cache, and the digests of files.
 #[derive(Debug)]
 pub(crate) struct FileRecords<'a> {
     dir: PathBuf,
-    /// Names the program that runs now; `None` if nothing does.
+    /// Identifies the program that is running; without it nothing is recorded.
     program: Option<Vec<u8>>,
-    /// Whether what earlier runs noted counts for nothing.
+    /// Whether records of earlier runs are ignored.
     anew: bool,
     digests: &'a FileDigests,
 }
 
-/// What a file was made from.
+/// A digest of all that determines an output's bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe {
-    /// Which of the directory's files.
+    /// The name of the output in its directory.
     slot: String,
     digest: Digest,
 }
@@ -50,24 +49,24 @@ pub(crate) struct Recipe {
 #[derive(Serialize, Deserialize)]
 struct OutputRecord {
     recipe: Digest,
-    /// Relative to the directory.
+    /// Relative to the output directory.
     file: PathBuf,
     sha256: String,
 }
 
 impl<'a> Outputs<'a> {
-    /// What the records say of the files in `out`, which must be there.
+    /// The records of the files in `out`, which must exist.
     pub(crate) fn in_dir(out: &Path, records: FileRecords<'a>) -> std::io::Result<Self> {
         Ok(Self { out: std::fs::canonicalize(out)?, given: out.to_owned(), records })
     }
 
-    /// What is known of files anywhere.
+    /// The records, which are not bound to a directory.
     pub(crate) fn records(&self) -> &FileRecords<'a> {
         &self.records
     }
 
-    /// The recipe of what is known by `slot`: everything that decides its
-    /// bytes, in fields.
+    /// The recipe of the output `slot`. `fields` are everything that determines
+    /// its bytes.
     pub(crate) fn recipe<'f>(
         &self,
         slot: &str,
@@ -86,7 +85,7 @@ impl<'a> Outputs<'a> {
             .finish()
     }
 
-    /// The file, if it was made by this recipe and is as it was.
+    /// The file, if it was made by this recipe and is unchanged.
     pub(crate) fn unchanged(&self, recipe: &Recipe) -> Option<Written> {
         let record: OutputRecord = self.records.read(self.place(recipe))?;
         let path = self.out.join(&record.file);
@@ -99,8 +98,8 @@ impl<'a> Outputs<'a> {
         (written.sha256 == record.sha256).then_some(Written { path, ..written })
     }
 
-    /// Remembers a file that was made by this recipe. Where that is
-    /// impossible, the next run makes it again.
+    /// Records a file that was made by this recipe. If that fails, the next run
+    /// makes it again.
     pub(crate) fn remember(&self, recipe: &Recipe, written: &Written) {
         let real = std::fs::canonicalize(&written.path);
         let relative =
@@ -115,18 +114,18 @@ impl<'a> Outputs<'a> {
 }
 
 impl<'a> FileRecords<'a> {
-    /// Those below a cache directory; none count if all is to be read `anew`.
+    /// The records below a cache directory; with `anew`, those of earlier runs
+    /// are ignored.
     pub(crate) fn below(cache: &Path, digests: &'a FileDigests, anew: bool) -> Self {
-        // Another build of gfxpack may write other bytes.
+        // Another build of gfxpack may write different bytes.
         Self { dir: cache.join("outputs"), program: build_id(), anew, digests }
     }
 
-    /// A file with its size and SHA-256. Nobody but this process may change it
-    /// while it runs.
+    /// Size and SHA-256 of a file. Only this process may change it while it runs.
     pub(crate) fn described(&self, path: &Path) -> std::io::Result<Written> {
         let meta = std::fs::metadata(path)?;
         if !meta.is_file() {
-            // A pipe would be waited for.
+            // Reading a pipe would block.
             return Err(std::io::Error::other("it is no file"));
         }
         let size = meta.len();
@@ -135,18 +134,18 @@ impl<'a> FileRecords<'a> {
         Ok(Written { path: path.to_owned(), file_name, size, sha256 })
     }
 
-    /// Keeps the digests of files that will be as they are now.
+    /// Stores the digests of files that will not change any more.
     pub(crate) fn save(&self) {
         self.digests.save();
     }
 
-    /// How many rows a kdb has, if its content was verified for the target,
-    /// with code objects of at most so many bytes.
+    /// The number of rows of a kdb, if its content was verified for the target
+    /// with code objects of at most `max` bytes.
     pub(crate) fn verified_rows(&self, kdb: &Written, target: &Target, max: u64) -> Option<u64> {
         self.read(self.of_verified(kdb, target, max))
     }
 
-    /// Remembers that it is sound.
+    /// Records that a kdb passed verification.
     pub(crate) fn note_verified(&self, kdb: &Written, target: &Target, max: u64, rows: u64) {
         self.write(self.of_verified(kdb, target, max), &rows);
     }
@@ -176,7 +175,7 @@ impl<'a> FileRecords<'a> {
     }
 }
 
-/// The build ID that the linker wrote into this program. The identity of the
+/// The build ID that the linker wrote into this program. The stat data of the
 /// program's file would change with every hard link to it.
 fn build_id() -> Option<Vec<u8>> {
     let program = ReadCache::new(File::open(std::env::current_exe().ok()?).ok()?);
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kdb_was_verified_by_its_content_for_its_target() {
+    fn verification_is_recorded_by_content_and_target() {
         let dir = tempfile::tempdir().unwrap();
         let digests = FileDigests::in_memory();
         let records = FileRecords::below(dir.path(), &digests, false);

@@ -1,7 +1,7 @@
-//! Objects that other builds replaced in the cache. It has one object for each
-//! job, and the sources of two checkouts may differ in a file that no job's digest
+//! Objects that other builds replaced in the cache. The cache has one object for
+//! each job, and two checkouts may differ in a source file that no job's digest
 //! covers. Such objects are compiled again into a store that no other build uses,
-//! so that each is lost once at most.
+//! so that each is lost at most once.
 
 use std::collections::HashSet;
 
@@ -12,22 +12,22 @@ use gfxpack_process::WorkDir;
 use crate::error::{self, Result};
 use crate::prepare::Prepared;
 
-/// The objects of a build, where other builds may have replaced some.
+/// The objects of a build, some of which other builds may have replaced.
 pub(crate) struct OwnObjects<'a> {
     prepared: &'a Prepared,
-    /// Made when it is needed, and removed with the build's other scratch files.
+    /// Created when needed, and removed with the build's other scratch files.
     store: Option<(ObjectStore, WorkDir)>,
-    /// Jobs whose objects it has.
+    /// Jobs whose objects are in `store`.
     jobs: HashSet<JobId>,
 }
 
 impl<'a> OwnObjects<'a> {
-    /// All objects are in the cache so far.
+    /// At first all objects are in the cache.
     pub(crate) fn new(prepared: &'a Prepared) -> Self {
         Self { prepared, store: None, jobs: HashSet::new() }
     }
 
-    /// The store with the object of a job.
+    /// The store that holds a job's object.
     fn store_of(&self, job: JobId) -> &ObjectStore {
         match &self.store {
             Some((store, _)) if self.jobs.contains(&job) => store,
@@ -35,7 +35,7 @@ impl<'a> OwnObjects<'a> {
         }
     }
 
-    /// Reads a job's object, which must be the one that the summary names.
+    /// Reads a job's object, which must be the one in the summary.
     pub(crate) fn read(&self, summary: &Summary, job: JobId) -> Result<Vec<u8>, CompileError> {
         let (store, digest) = (self.store_of(job), self.prepared.plan[job].digest);
         match &summary.objects[job.0] {
@@ -44,8 +44,8 @@ impl<'a> OwnObjects<'a> {
         }
     }
 
-    /// Jobs whose objects in the cache are undamaged, but not the ones that the
-    /// summary names.
+    /// Jobs whose objects in the cache are undamaged, but not the ones in the
+    /// summary.
     pub(crate) fn replaced(&self, summary: &Summary) -> Vec<JobId> {
         let Prepared { plan, cache, .. } = self.prepared;
         let is_replaced = |job: &JobId| {
@@ -56,15 +56,15 @@ impl<'a> OwnObjects<'a> {
         plan.job_ids().filter(is_replaced).collect()
     }
 
-    /// Called after a new run: all objects that its summary names are in the cache.
+    /// Called after a new run, when all objects of its summary are in the cache.
     pub(crate) fn forget(&mut self) {
         self.jobs.clear();
     }
 
-    /// Compiles jobs again. `event` gets the store that the objects are put into.
+    /// Compiles jobs again. `event` also gets the store with their objects.
     ///
     /// # Errors
-    /// As [`gfxpack_compile::Executor::run`], or where the store can't be made.
+    /// Like [`gfxpack_compile::Executor::run`], or if the store can't be created.
     pub(crate) fn compile(
         &mut self,
         jobs: &[JobId],
@@ -82,15 +82,15 @@ impl<'a> OwnObjects<'a> {
             }
         };
         let executor = self.prepared.executor(store, Some(jobs), options, cancel);
-        let summary = executor.run(&mut |told| event(told, store))?;
+        let summary = executor.run(&mut |job_event| event(job_event, store))?;
         cache.digests.save();
         self.jobs.extend(jobs);
         Ok(summary)
     }
 }
 
-/// Takes what came of jobs that were compiled again into the summary of the first
-/// run. `cached` of them had not been compiled then.
+/// Updates the summary of the first run with the result of compiling `jobs`
+/// again. The first run had found `cached` of them in the cache.
 pub(crate) fn update(first: &mut Summary, jobs: &[JobId], cached: usize, again: Summary) {
     let total = first.cached + first.compiled + first.failures.len();
     for job in jobs {

@@ -1,4 +1,4 @@
-//! Packages of kdbs that exist.
+//! Packages existing kdbs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,30 +20,29 @@ use crate::tuning::Shipped;
 use crate::write_packages::{self, MadePackages};
 use crate::{packages, record};
 
-/// Which kdbs are packaged, and how.
+/// The kdbs to package, and how.
 #[derive(Debug)]
 pub struct PackageKdbs<'a> {
-    /// The kdbs, whose names say their targets.
+    /// The kdbs. Their names contain their targets.
     pub kdbs: &'a [PathBuf],
     /// Where the packages go.
     pub out: &'a Path,
     /// Whether kdbs may lack kernels.
     pub allow_partial: bool,
-    /// Bytes of the largest code object that a kdb may have.
+    /// Largest code object that a kdb may have, in bytes.
     pub max_object_bytes: u64,
     /// How packages are made.
     pub options: &'a PackageOptions,
-    /// The cache, which remembers what was verified, and what outputs were made
-    /// from.
+    /// The cache, which records what was verified and what outputs were made from.
     pub cache: &'a CacheOptions,
 }
 
 impl PackageKdbs<'_> {
-    /// Verifies and packages each kdb. What the build that made it wrote beside
-    /// it says what is missing, which compiler it was, and the licences.
+    /// Verifies and packages each kdb. Missing kernels, the compiler and the
+    /// licences are read from what the build wrote beside the kdb.
     ///
     /// # Errors
-    /// Where a kdb is damaged, empty, or known to lack kernels, options don't
+    /// If a kdb is damaged, empty, or known to lack kernels, the options don't
     /// fit, or a package can't be written.
     pub fn run(&self, progress: &dyn Progress) -> Result<MadePackages> {
         let temporary = temporary_dir()?;
@@ -96,7 +95,7 @@ impl PackageKdbs<'_> {
         Ok(made)
     }
 
-    /// The kdb, verified, with what is known of its making.
+    /// Verifies a kdb, and returns it with what is known about its inputs.
     fn checked(&self, path: &Path, target: Target, records: &FileRecords<'_>) -> Result<MadeKdb> {
         let max = self.max_object_bytes;
         let before = records.described(path).ok();
@@ -129,7 +128,7 @@ impl PackageKdbs<'_> {
         Ok(MadeKdb { target, path: path.to_owned(), kernels: rows, missing, inputs })
     }
 
-    /// How many rows a sound file has.
+    /// Verifies a file, and returns its number of rows.
     fn verify(&self, path: &Path, target: &Target) -> Result<u64> {
         let (format, _) = packages::format_and_target(path)?;
         let verified =
@@ -145,7 +144,7 @@ impl PackageKdbs<'_> {
         }
     }
 
-    /// Rejects a kdb in which MIOpen finds nothing on Windows.
+    /// Rejects a kdb in which MIOpen would find nothing on Windows.
     fn check_windows_names(&self, path: &Path) -> Result<()> {
         let options = ReadOptions::with_max_object_bytes(self.max_object_bytes);
         let mut other = None;

@@ -1,4 +1,4 @@
-//! Which packages are made of kdbs, and what they have in common.
+//! Which packages are made from kdbs, and what they share.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ use crate::text::{counted, if_any, joined};
 use crate::tuning::Shipped;
 use crate::write_packages::{self, PackageToWrite};
 
-/// Maintainer of packages whose maker does not say who he is.
+/// Maintainer of packages if none is given.
 const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@example.org>";
-/// SPDX's word for a licence that nobody stated.
+/// SPDX's expression for an unknown licence.
 const UNKNOWN_LICENSE: &str = "LicenseRef-Unknown";
 
-/// Where the packages install.
+/// The directories into which the packages install.
 fn layout(options: &PackageOptions) -> Result<InstallLayout> {
     let rocm_version = &options.rocm_version;
     let layout = match &options.layout {
@@ -44,10 +44,10 @@ fn layout(options: &PackageOptions) -> Result<InstallLayout> {
     Ok(layout)
 }
 
-/// So many sources without a licence are named.
+/// How many sources without a licence are named.
 const NAMED_SOURCES: usize = 4;
 
-/// The licences of all sources, with what the user says of those that say none.
+/// The licences of all sources. For those without one, the user's applies.
 fn licenses(
     options: &PackageOptions,
     library: &KernelLibrary,
@@ -91,13 +91,13 @@ fn licenses(
     licenses
 }
 
-/// What signs the packages, if they are to be signed.
+/// The signer, if packages are to be signed.
 pub(crate) fn signer(options: &PackageOptions) -> Result<Option<Signer>> {
     let key = options.sign_key.as_deref();
     Ok(key.map(|key| Signer::new(key, options.source_date_epoch)).transpose()?)
 }
 
-/// What all packages of this run have in common.
+/// What all packages of this run share.
 pub(crate) fn release(
     options: &PackageOptions,
     library: &KernelLibrary,
@@ -147,7 +147,7 @@ pub(crate) fn release(
     })
 }
 
-/// The release of one target's package, which describes its own kernels only.
+/// The release for one target's package, which describes only its own kernels.
 pub(crate) fn of_target(
     release: &Release,
     options: &PackageOptions,
@@ -169,7 +169,7 @@ pub(crate) fn of_target(
     Release { description: paragraphs.join("\n\n"), ..release.clone() }
 }
 
-/// What the inputs say of the kernels, and who asks for them.
+/// What the inputs say about the kernels, and which library asks for them.
 fn description(options: &PackageOptions, library: &KernelLibrary) -> String {
     let miopen = library.miopen.as_ref().map(|facts| {
         let databases = match facts.databases.len() {
@@ -202,14 +202,14 @@ fn description(options: &PackageOptions, library: &KernelLibrary) -> String {
     [own, miopen, rocfft].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
-/// `HIP_VERSION` as people write it: `6.4.43484` for 60443484.
+/// `HIP_VERSION` for display: `6.4.43484` for 60443484.
 ///
 /// Source: HIP, hip_version.h: major * 10^7 + minor * 10^5 + patch.
 fn hip_version_in_words(version: i64) -> String {
     format!("{}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000)
 }
 
-/// Major and minor of ROCm's version, as TheRock's directories have them.
+/// Major and minor of ROCm's version, as in the names of TheRock's directories.
 fn core_version(options: &PackageOptions) -> Result<String> {
     let Some(given) = options.rocm_version.as_deref() else {
         return Err(error::usage(
@@ -228,9 +228,9 @@ fn core_version(options: &PackageOptions) -> Result<String> {
     }
 }
 
-/// The packages of these kdbs, with the databases that are shipped in them:
-/// each its own, one without ROCm's version where the layout has one, and those
-/// of families.
+/// The packages for these kdbs, with the databases to ship. Each kdb gets one,
+/// and, if the layout has ROCm's version in it, another without it. Families get
+/// theirs too.
 pub(crate) fn to_write<'a>(
     kdbs: &[(&'a MadeKdb, Release)],
     shipped: &Shipped,
@@ -246,7 +246,7 @@ pub(crate) fn to_write<'a>(
             compiler: kdb.inputs.compiler().unwrap_or_default().to_owned(),
             tuning: shipped.files_for(&kdb.target),
         };
-        // Only what is compiled into this kdb is told in its package.
+        // The package describes only what is compiled into this kdb.
         let release = of_kdb(release, kdb);
         let target = || Some(kdb.target.clone());
         let spec = kernel_package::spec(&release, &contents);
@@ -281,7 +281,7 @@ pub(crate) fn to_write<'a>(
     Ok(packages)
 }
 
-/// Rejects two packages of one name, which would be written over each other.
+/// Rejects two packages with the same name: one would overwrite the other.
 fn distinct<'a>(specs: impl Iterator<Item = &'a PackageSpec>) -> Result<()> {
     let mut names = BTreeSet::new();
     for spec in specs {
@@ -328,8 +328,8 @@ fn families(
     families.into_iter().map(spec).collect()
 }
 
-/// Whether packages for these targets could be written: what is wrong with
-/// their names or versions is worth knowing before hours of compiling.
+/// Checks that packages for these targets can be written, so that wrong names or
+/// versions are reported before hours of compiling.
 pub(crate) fn check<'a>(
     release: &Release,
     targets: impl Iterator<Item = &'a Target>,
@@ -366,7 +366,7 @@ pub(crate) fn check<'a>(
     write_packages::check(&specs, &pythons, options)
 }
 
-/// Rejects what nobody on Windows could use.
+/// Rejects options that make no sense on Windows.
 fn check_windows(release: &Release, options: &PackageOptions) -> Result<()> {
     let unpacks = |format: &PackageFormat| {
         matches!(format, PackageFormat::TarGz | PackageFormat::TarXz | PackageFormat::TarZst)
@@ -386,10 +386,10 @@ fn check_windows(release: &Release, options: &PackageOptions) -> Result<()> {
     Ok(())
 }
 
-/// The format of a file with kernels, and the target, both by its name.
+/// The format of a file with kernels, and the target, both from its name.
 ///
 /// # Errors
-/// Where it says none.
+/// If the name has no target.
 pub(crate) fn format_and_target(path: &Path) -> Result<(KernelFileFormat, Target)> {
     let refused = |formats: &[KernelFileFormat]| match std::fs::metadata(path) {
         Err(source) => error::io("read", path)(source),
@@ -405,15 +405,15 @@ pub(crate) fn format_and_target(path: &Path) -> Result<(KernelFileFormat, Target
     Ok((format, target.ok_or_else(all)?))
 }
 
-/// The target that the name of a file with kernels says.
+/// The target in the name of a file with kernels.
 ///
 /// # Errors
-/// Where it says none.
+/// If the name has no target.
 pub fn target_of(path: &Path) -> Result<Target> {
     format_and_target(path).map(|(_, target)| target)
 }
 
-/// That a file's name says no target, as it would in these formats.
+/// The error for a file without a target in its name, in any of these formats.
 pub(crate) fn unnamed(path: &Path, formats: &[KernelFileFormat]) -> Error {
     let (library, examples) = formats[0].expected();
     let other = |format: &KernelFileFormat| {

@@ -1,5 +1,5 @@
-//! What there is of a plan before it is built: the jobs that are done, and
-//! the commands of all.
+//! The state of a plan before it is built: which jobs are done, and the commands
+//! of all.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,24 +16,24 @@ use rayon::prelude::*;
 use crate::error::{self, Result};
 use crate::prepare::Prepared;
 
-/// What sources are laid out with for people to run compilers by hand.
+/// The subdirectory for objects that people compile by hand.
 const OBJECTS: &str = "objects";
 const COMMANDS: &str = "commands";
-/// The directory with this file is made anew.
+/// A directory with this file may be emptied and written again.
 const MARK: &str = ".staged-by-gfxpack";
 
-/// Which of a plan's jobs would not run, by their numbers.
+/// Which of a plan's jobs would not run, by job number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanState {
-    /// Whose objects the store has.
+    /// Jobs whose objects are in the store.
     pub cached: Vec<bool>,
-    /// Which have a kept refusal.
+    /// Jobs with a kept refusal.
     pub refused: Vec<bool>,
 }
 
 impl PlanState {
-    /// Looks all jobs up, whose compilers may read the directories `admitted`
-    /// besides the sources. Nothing is written.
+    /// Looks all jobs up. Compilers may read the directories `admitted` besides
+    /// the sources. Nothing is written.
     pub fn look_up(prepared: &Prepared, admitted: &[PathBuf]) -> Self {
         let (plan, store) = (&prepared.plan, &prepared.cache.store);
         let (looks, cancel) = (Looks::new(&prepared.cache.digests), Cancel::default());
@@ -48,7 +48,7 @@ impl PlanState {
     }
 }
 
-/// How many rows of a kdb are of each language, by the language's name.
+/// Number of rows of a kdb by name of the language.
 pub fn rows_by_language(plan: &Plan, kdb: &KdbPlan) -> BTreeMap<String, usize> {
     let mut languages: BTreeMap<String, usize> = BTreeMap::new();
     for row in &kdb.rows {
@@ -57,20 +57,20 @@ pub fn rows_by_language(plan: &Plan, kdb: &KdbPlan) -> BTreeMap<String, usize> {
     languages
 }
 
-/// The command of a job, for a shell.
+/// A job's command, quoted for a shell.
 pub fn command_line(prepared: &Prepared, job: &Job) -> String {
     prepared.toolchains[job.toolchain.0].command_line(job.program, &job.arguments)
 }
 
-/// Whether gfxpack lays out something of that name for people.
+/// Whether gfxpack stages something with this name.
 fn is_staged(name: &OsStr) -> bool {
     let name = name.to_str().unwrap_or_default();
     let number = name.strip_prefix("source-").map(str::parse::<usize>);
     number.is_some_and(|number| number.is_ok()) || [OBJECTS, COMMANDS].contains(&name)
 }
 
-/// Makes a directory that is new or empty, or removes what was laid out in it
-/// before: a file that the sources no longer have must not be found there.
+/// Creates an empty directory, or removes what was staged in it before, so that
+/// no file stays that the sources no longer have.
 fn make_empty(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(error::io("create", dir))?;
     let entries = fs::read_dir(dir).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
@@ -84,7 +84,7 @@ fn make_empty(dir: &Path) -> Result<()> {
     }
     write_atomic(&mark, &[]).map_err(error::io("write", &mark))?;
     for path in entries.iter().filter(|it| is_staged(&it.file_name())).map(DirEntry::path) {
-        // Of a link, only the link itself.
+        // Of a link, only remove the link itself.
         let removed = match path.is_dir() {
             true => fs::remove_dir_all(&path),
             false => fs::remove_file(&path),
@@ -94,11 +94,11 @@ fn make_empty(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes `DIR/source-N` for every source, and `DIR/commands`: one line a
-/// job for a shell in DIR, which makes `objects/DIGEST.o`.
+/// Writes `DIR/source-N` for every source, and `DIR/commands`: one line per job
+/// for a shell in DIR, which makes `objects/DIGEST.o`.
 ///
 /// # Errors
-/// Where the directory has other contents, or a file can't be written.
+/// If the directory has other contents, or a file can't be written.
 pub fn stage(prepared: &Prepared, dir: &Path) -> Result<()> {
     make_empty(dir)?;
     let objects = dir.join(OBJECTS);

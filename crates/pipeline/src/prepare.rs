@@ -1,5 +1,5 @@
-//! From options to a plan: toolchains probed, inputs read, sources loaded,
-//! everything checked before anything is built.
+//! Makes a plan from options: probes toolchains, reads inputs, loads sources, and
+//! checks everything before anything is built.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::progress::Progress;
 use crate::rayon_workers::RayonWorkers;
 use crate::rocfft::{self, AskRocfft};
 
-/// What to do about problems or plans that a library failed on.
+/// The hint about problems or plans that a library failed on.
 const WITHOUT_FAILED: &str = "each is named above; take them out of the list, or go on without \
                               their kernels by --allow-partial";
 
@@ -28,20 +28,19 @@ const WITHOUT_FAILED: &str = "each is named above; take them out of the list, or
 pub struct Prepared {
     /// What will be done.
     pub plan: Plan,
-    /// What was read: the plan's sources with their bytes, and facts about the
-    /// inputs to report.
+    /// What was read: the plan's sources with their bytes, and facts to report.
     pub inputs: Inputs,
-    /// Those of the plan, in its order; none where nothing is compiled.
+    /// The plan's toolchains, in its order; empty if nothing is compiled.
     pub toolchains: Vec<Toolchain>,
     /// The cache of objects.
     pub cache: Cache,
-    /// What a library answered, where problems or plans were given.
+    /// The answer of a library, if problems or plans were given.
     pub answer: LibraryAnswer,
 }
 
 impl Prepared {
-    /// Where the store is asked about the plan's jobs, whose compilers may read
-    /// the directories `admitted` besides the sources.
+    /// The state against which stored results of the plan's jobs are validated.
+    /// Compilers may read the directories `admitted` besides the sources.
     pub(crate) fn current<'a>(
         &'a self,
         looks: &'a Looks<'a>,
@@ -52,7 +51,8 @@ impl Prepared {
         Current::new(looks, sources, &self.toolchains, store, cancel, admitted)
     }
 
-    /// What runs the plan's jobs, or `only` these, and puts objects into `store`.
+    /// An executor for the plan's jobs, or `only` these. Objects are put into
+    /// `store`.
     pub(crate) fn executor<'a>(
         &'a self,
         store: &'a ObjectStore,
@@ -73,16 +73,16 @@ impl Prepared {
     }
 }
 
-/// What there is to do for some inputs.
+/// The work that some inputs require.
 pub enum Work<T> {
-    /// These kernels.
+    /// Kernels must be built.
     ToDo(Box<T>),
-    /// Nothing: kdbs that were named have every kernel; or if none were, the lists
-    /// of keys are empty, and may be.
+    /// Nothing is to be built: existing kdbs have every kernel, or all key lists
+    /// are empty and that is allowed.
     Nothing(Vec<Coverage>),
 }
 
-/// Chooses a toolchain for each target, and sets the requests' indices.
+/// Chooses a toolchain for each target, and sets their indices in the requests.
 fn choose(toolchains: &mut Toolchains<'_>, read: &mut ReadInputs) -> Result<Vec<Toolchain>> {
     let mut languages: BTreeMap<&TargetId, BTreeSet<Language>> = BTreeMap::new();
     for request in &read.requests {
@@ -107,25 +107,25 @@ fn choose(toolchains: &mut Toolchains<'_>, read: &mut ReadInputs) -> Result<Vec<
     Ok(chosen)
 }
 
-/// The inputs with a toolchain for each target: what a plan is made of.
+/// The inputs with a toolchain for each target, from which a plan is made.
 pub struct Gathered {
     /// The inputs.
     pub read: ReadInputs,
-    /// What a library answered, where problems or plans were given.
+    /// The answer of a library, if problems or plans were given.
     pub answer: LibraryAnswer,
-    /// Those of the targets.
+    /// The toolchains that the requests refer to.
     pub toolchains: Vec<Toolchain>,
     /// The cache of objects.
     pub cache: Cache,
-    /// The time that kernels get if they ask for it (`__DATE__`).
+    /// The time for kernels that ask for it (`__DATE__`).
     pub clock: Clock,
 }
 
 /// Reads everything and chooses the toolchains.
 ///
 /// # Errors
-/// Where the options or the inputs are wrong, no toolchain builds a target, or
-/// the cache can't be opened.
+/// If the options or the inputs are wrong, no toolchain builds a target, or the
+/// cache can't be opened.
 pub fn gather(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<Gathered>> {
     if options.inputs.targets.is_empty() {
         return Err(error::usage(
@@ -151,8 +151,8 @@ pub fn gather(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<
     Ok(Work::ToDo(Box::new(Gathered { read, answer, toolchains, cache, clock })))
 }
 
-/// Asks a library what it looks up, where problems or plans are given. That it fails on some is
-/// reported before hours of work, and ends the run unless that is allowed.
+/// Asks a library for its kernels, if problems or plans are given. Failures are reported now,
+/// before hours of work, and end the run unless they are allowed.
 fn ask_library(options: &PrepareOptions, progress: &dyn Progress) -> Result<LibraryAnswer> {
     let inputs = &options.inputs;
     let targets = inputs::distinct(&inputs.targets)?;
@@ -189,7 +189,7 @@ impl Gathered {
     /// Makes the plan.
     ///
     /// # Errors
-    /// Where the requests contradict each other.
+    /// If the requests contradict each other.
     pub fn plan(self) -> Result<Prepared> {
         let Self { read, answer, toolchains, cache, clock } = self;
         let sources = read.inputs.sources.sources().to_vec();
@@ -207,7 +207,7 @@ impl Gathered {
 /// Reads everything and makes the plan.
 ///
 /// # Errors
-/// As [`gather`] and [`Gathered::plan`] do.
+/// Like [`gather`] and [`Gathered::plan`].
 pub fn prepare(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<Prepared>> {
     Ok(match gather(options, progress)? {
         Work::ToDo(gathered) => Work::ToDo(Box::new(gathered.plan()?)),
@@ -215,7 +215,7 @@ pub fn prepare(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work
     })
 }
 
-/// The facts of a toolchain that a plan is made with.
+/// The facts about a toolchain that a plan needs.
 pub(crate) fn for_plan(toolchain: &Toolchain) -> PlanToolchain {
     PlanToolchain {
         identity: toolchain.identity(),

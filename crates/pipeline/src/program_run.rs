@@ -1,4 +1,4 @@
-//! A program's run, with what MIOpen's log says about its kernels.
+//! Runs a program, and reads what MIOpen logs about its kernels.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -18,17 +18,16 @@ use crate::text::{brief, counted, if_any, joined};
 
 /// The variable that makes MIOpen log its kernels.
 pub const LOG_LEVEL: &str = "MIOPEN_LOG_LEVEL";
-/// Which program is run.
+/// The program to run.
 #[derive(Debug)]
 pub struct ProgramRun<'a> {
-    /// The program, which is searched for in `PATH`, and its arguments. Not
-    /// empty.
+    /// The program, which is searched for in `PATH`, and its arguments. Not empty.
     pub words: &'a [OsString],
-    /// What the user set `MIOPEN_LOG_LEVEL` to; 0 for nothing.
+    /// The user's `MIOPEN_LOG_LEVEL`; 0 if not set.
     pub log_level: u8,
-    /// Whether its stdout goes to the caller's stderr.
+    /// Whether the program's stdout goes to the caller's stderr.
     pub output_to_stderr: bool,
-    /// Where rocFFT writes its logs, if that is wanted.
+    /// Where rocFFT writes its logs, if they are wanted.
     pub fft_logs: Option<&'a FftLogs>,
 }
 
@@ -39,20 +38,20 @@ pub struct ProgramResult {
     pub status: ExitStatus,
     /// What MIOpen logged.
     pub log: RunSummary,
-    /// How many of the kernels that were found each kdb has.
+    /// By kdb: how many of the kernels that were found are in it.
     pub found: BTreeMap<PathBuf, u64>,
-    /// The GPU, by the name of a kdb that MIOpen opened or wanted to open.
+    /// The GPU, from the name of a kdb that MIOpen tried to open.
     pub target: Option<Target>,
-    /// What rocFFT logged, if that was wanted.
+    /// What rocFFT logged, if that is wanted.
     pub fft: Option<FftRun>,
 }
 
 impl ProgramRun<'_> {
-    /// Runs the program to its end. It has the caller's stdin and stdout; what
-    /// the user is to see of its stderr goes to `show` as it comes.
+    /// Runs the program to its end. It inherits stdin and stdout. What the user
+    /// should see of its stderr is passed to `show` as it comes.
     ///
     /// # Errors
-    /// Where the program can't be started. However it ends is no error.
+    /// If the program can't be started. Its exit status is not an error.
     pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Result<ProgramResult> {
         let mut variables = vec![(LOG_LEVEL, self.log_level.max(LEVEL).to_string())];
         variables.extend(self.fft_logs.iter().flat_map(|logs| logs.variables()));
@@ -87,8 +86,8 @@ fn not_started(StartError { program, source }: StartError) -> Error {
 }
 
 impl ProgramResult {
-    /// As lines of text. `missed` kernels were in no kdb; MIOpen compiled and
-    /// stored `stored` of them.
+    /// The result as lines of text. `missed` kernels were in no kdb; MIOpen
+    /// compiled and stored `stored` of them.
     pub fn in_words(&self, missed: usize, stored: usize) -> Vec<String> {
         let log = &self.log;
         let file = |(file, kernels): (&PathBuf, &u64)| format!("{kernels} in {}", file.display());
@@ -122,8 +121,9 @@ impl ProgramResult {
         lines
     }
 
-    /// The commands that make a package of the kernels in that list. MIOpen opens
-    /// one installed kdb, so what an installed one has goes into the package too.
+    /// The commands that make a package from the kernels in this list. MIOpen
+    /// opens only one installed kdb, so the package also gets the kernels of an
+    /// installed one.
     pub fn commands(&self, keys: &Path) -> Vec<String> {
         let target = self.target.as_ref().map_or_else(|| "TARGET".to_owned(), ToString::to_string);
         let keys = keys.display().to_string();
@@ -153,7 +153,7 @@ impl ProgramResult {
     }
 }
 
-/// The words as a shell takes them.
+/// The command quoted for a shell.
 fn command(words: &[&str]) -> String {
     shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
 }
@@ -166,9 +166,9 @@ fn found(log: &RunSummary) -> BTreeMap<PathBuf, u64> {
     for kdb in &log.kdbs {
         let before = left.len();
         let mut options = ReadOptions::default();
-        // MIOpen's own user databases are in that mode.
+        // MIOpen leaves its user databases in WAL mode.
         options.wal = true;
-        // What can't be read now is counted for no file.
+        // A kdb that can't be read now counts no kernel.
         let read = Reader::open_with(kdb, options).and_then(|reader| {
             reader.for_each_key(|key| {
                 left.remove(&key);

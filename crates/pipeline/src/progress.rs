@@ -1,5 +1,5 @@
-//! What a run reports while it goes on. Whoever calls the pipeline implements
-//! [`Progress`]: a terminal, JSON lines, or nothing at all.
+//! The progress of a run. The caller of the pipeline implements [`Progress`]: for
+//! a terminal, JSON lines, or nothing at all.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::failure_log::FailureFiles;
 
-/// Receives the events of a run, from any thread. It decides nothing but
-/// whether the run goes on.
+/// Receives the events of a run, from any thread. It has no influence on the run
+/// except for cancelling it.
 pub trait Progress: Sync {
     /// Something happened.
     fn event(&self, event: Event<'_>);
@@ -22,7 +22,7 @@ pub trait Progress: Sync {
     /// Set if the run is to stop.
     fn cancel(&self) -> &Cancel;
 
-    /// Something is wrong, and the run goes on.
+    /// Something is wrong, but the run continues.
     fn warning(&self, text: &str) {
         self.event(Event::Warning(text));
     }
@@ -37,28 +37,28 @@ pub trait Progress: Sync {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// Something is wrong, and the run goes on.
+    /// Something is wrong, but the run continues.
     Warning(&'a str),
     /// A sentence about what is being done.
     Note(&'a str),
-    /// A long step has come so far.
+    /// The progress of a long step.
     Step {
-        /// What is being done, as `reading`.
+        /// What is being done, such as `reading`.
         what: &'static str,
-        /// What is counted.
+        /// The unit of the counts.
         unit: Unit,
         /// How much is done.
         done: u64,
-        /// How much there is in all; 0 where that is not known.
+        /// The total; 0 if unknown.
         total: u64,
     },
     /// The long step is over.
     StepEnded,
     /// MIOpen failed on a problem.
     ProblemFailed {
-        /// For which GPU.
+        /// The GPU.
         target: &'a Target,
-        /// What it was asked.
+        /// The problem.
         problem: &'a Problem,
         /// Why it failed.
         reason: &'a gfxpack_miopen::Failure,
@@ -70,7 +70,7 @@ pub enum Event<'a> {
         /// The flaw.
         finding: &'a Finding,
     },
-    /// Toolchains are chosen, and something will be written from now on.
+    /// Toolchains were chosen; from now on files are written.
     ToolchainUsed {
         /// The toolchain's identity.
         identity: &'a str,
@@ -86,14 +86,14 @@ pub enum Event<'a> {
     },
     /// Something happened to a job.
     Job {
-        /// The plan that the job is of.
+        /// The plan of the job.
         plan: &'a Plan,
         /// What happened.
         event: &'a JobEvent,
     },
-    /// Rows of a kdb were written, or it already lies there as it would be made.
+    /// Rows of a kdb were written, or the kdb is up to date.
     KdbProgress {
-        /// The plan that the kdb is of.
+        /// The plan of the kdb.
         plan: &'a Plan,
         /// The kdb.
         kdb: KdbId,
@@ -101,16 +101,16 @@ pub enum Event<'a> {
         rows: u64,
         /// Rows in all.
         total: u64,
-        /// Whether it lies there.
+        /// Whether the kdb was up to date.
         unchanged: bool,
     },
     /// The build is over.
     BuildEnded,
     /// A line that a CI service reads from the log.
     Annotation(&'a str),
-    /// The build's facts, as the report has them.
+    /// The facts in the build report.
     Report(&'a Value),
-    /// A package was written, or lies there as it would be written.
+    /// A package was written, or is up to date.
     Package {
         /// The file's name.
         file_name: &'a str,
@@ -119,7 +119,7 @@ pub enum Event<'a> {
         /// Whether it was written by this run.
         new: bool,
     },
-    /// A package of an earlier run was out of date and is removed.
+    /// An outdated package of an earlier run is removed.
     PackageRemoved {
         /// The file.
         path: &'a Path,
@@ -133,14 +133,14 @@ pub enum Event<'a> {
     },
 }
 
-/// What the progress of a step is counted in.
+/// The unit of a step's counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes read or fetched.
     Bytes,
     /// Kernels.
     Kernels,
-    /// Problems asked.
+    /// Problems that were asked.
     Problems,
 }
 
@@ -158,13 +158,13 @@ impl<'a> Step<'a> {
         Self { progress, what, unit, done: AtomicU64::new(0) }
     }
 
-    /// So many more are done.
+    /// Adds to what is done.
     pub(crate) fn add(&self, more: u64) {
         let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
         self.at(done, 0);
     }
 
-    /// So many of so many are done.
+    /// Sets what is done, and the total.
     pub(crate) fn at(&self, done: u64, total: u64) {
         let (what, unit) = (self.what, self.unit);
         self.progress.event(Event::Step { what, unit, done, total });

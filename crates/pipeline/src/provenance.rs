@@ -1,4 +1,4 @@
-//! What a kdb records of its code objects' making.
+//! What a kdb records about the origin of its code objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) const GENERATOR: &str = concat!("gfxpack ", env!("CARGO_PKG_VERSION")
 pub(crate) struct Provenance(BTreeMap<SourceId, Arc<ObjectOrigin>>);
 
 impl Provenance {
-    /// What the plan says of one of its kdbs.
+    /// The origins of the objects in one of the plan's kdbs.
     pub(crate) fn from_plan(plan: &Plan, kdb: KdbId) -> Self {
         let kdb = &plan[kdb];
         let toolchain = &plan[kdb.toolchain];
@@ -35,7 +35,7 @@ impl Provenance {
         Self(origins)
     }
 
-    /// The origin of what a job makes.
+    /// The origin of a job's object.
     pub(crate) fn of_job(&self, plan: &Plan, job: JobId) -> Option<Arc<ObjectOrigin>> {
         self.0.get(&plan[job].source).cloned()
     }

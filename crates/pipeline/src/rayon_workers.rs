@@ -1,14 +1,15 @@
-//! The threads that planning may use: those of rayon's pool.
+//! Lets planning use the threads of rayon's pool.
 
 use gfxpack_plan::workers::Workers;
 use rayon::iter::{
     IndexedParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _,
 };
 
-/// Handing an item to a thread takes as long as a few of them.
+/// Passing items to a thread costs as much as a few items, so it gets at least
+/// this many.
 const ITEMS_WORTH_A_THREAD: usize = 256;
 
-/// In rayon's current pool.
+/// Runs work in rayon's current pool.
 pub(crate) struct RayonWorkers;
 
 impl Workers for RayonWorkers {

@@ -1,4 +1,4 @@
-//! Packages that maintainers make by recipes of their own: what they say of the kernels in them.
+//! The fields about kernels for packages that maintainers make with recipes of their own.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,23 +14,23 @@ use crate::error::{self, Result};
 /// Reads the newest entry of `debian/changelog`.
 const PARSECHANGELOG: SystemTool =
     SystemTool { program: "dpkg-parsechangelog", provided_by: "dpkg-dev" };
-/// What all of these variables' names begin with.
+/// The prefix of all variables' names.
 const PREFIX: &str = "gfxpack:";
 
-/// A package of a Debian source package, whose variables were written.
+/// A package of a Debian source package, for which variables were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecipePackage {
     /// Its name.
     pub name: String,
-    /// Files with kernels in it.
+    /// Number of files with kernels in the package.
     pub kernel_files: usize,
 }
 
 /// Writes `debian/PACKAGE.substvars` for each package of the source package in `dir` whose tree,
-/// `debian/PACKAGE`, has kernels in it. Variables of others stay, ours are replaced.
+/// `debian/PACKAGE`, has kernels in it. Only gfxpack's own variables are replaced.
 ///
 /// # Errors
-/// Where `dir` is no source package, no package has kernels, or a file can't be written.
+/// If `dir` is no source package, no package has kernels, or a file can't be written.
 pub fn debhelper(dir: &Path) -> Result<Vec<RecipePackage>> {
     let control = dir.join("debian/control");
     let text = fs::read_to_string(&control).map_err(error::io("read", &control))?;
@@ -45,24 +45,24 @@ pub fn debhelper(dir: &Path) -> Result<Vec<RecipePackage>> {
         }
         let paths = installed(&tree)?;
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-        let said = statements(&paths, name, &version);
+        let declared = statements(&paths, name, &version);
         let file = dir.join("debian").join(format!("{name}.substvars"));
         let before = match fs::read_to_string(&file) {
             Err(none) if none.kind() == ErrorKind::NotFound => String::new(),
             read => read.map_err(error::io("read", &file))?,
         };
-        if said.deb_fields.is_empty() && !before.contains(PREFIX) {
+        if declared.deb_fields.is_empty() && !before.contains(PREFIX) {
             continue;
         }
         let others = before.lines().filter(|line| !line.starts_with(PREFIX)).map(str::to_owned);
-        let ours = substvars(&said.relations, &said.deb_fields);
+        let ours = substvars(&declared.relations, &declared.deb_fields);
         let ours = ours.into_iter().map(|(variable, value)| format!("{variable}={value}"));
         let lines: Vec<String> = others.chain(ours).collect();
         let text = lines.join("\n") + "\n";
         write_atomic(&file, &[text.as_bytes()]).map_err(error::io("write", &file))?;
         let kernel_files =
             paths.iter().filter(|path| !statements(&[path], name, &version).deb_fields.is_empty());
-        if said.deb_fields.is_empty() {
+        if declared.deb_fields.is_empty() {
             continue;
         }
         done.push(RecipePackage { name: name.to_owned(), kernel_files: kernel_files.count() });
@@ -77,7 +77,7 @@ pub fn debhelper(dir: &Path) -> Result<Vec<RecipePackage>> {
     Ok(done)
 }
 
-/// All files below a package's tree, as absolute paths on the machine where it is installed.
+/// All files below a package's tree, as the absolute paths at which they will be installed.
 fn installed(tree: &Path) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     for entry in walkdir::WalkDir::new(tree).sort_by_file_name() {
@@ -90,7 +90,7 @@ fn installed(tree: &Path) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-/// The kinds of dependencies that an .rpm with kernels has, as rpm's generators are named.
+/// The kinds of dependencies of an .rpm with kernels, named as in rpm's generators.
 pub const RPM_KINDS: [(&str, RelationKind); 5] = [
     ("provides", RelationKind::Provides),
     ("enhances", RelationKind::Enhances),
@@ -99,12 +99,12 @@ pub const RPM_KINDS: [(&str, RelationKind); 5] = [
     ("obsoletes", RelationKind::Obsoletes),
 ];
 
-/// What the .rpm `name` says by one of [`RPM_KINDS`] that installs these files, a line each;
-/// nothing for other kinds.
-/// `paths` lie below `root`, and `version` is that of the package, with its release.
+/// The dependencies of one of [`RPM_KINDS`] of the .rpm `name` that installs these files,
+/// one per line; nothing for other kinds. `paths` are below `root`; `version` includes the
+/// release.
 ///
 /// # Errors
-/// For a path that does not lie below `root`.
+/// If a path is not below `root`.
 pub fn rpm(
     kind: &str,
     root: &Path,

@@ -1,5 +1,5 @@
-//! The JSON manifest and the checksums that lie beside what was built: what
-//! was made from what, by which compiler, and what is missing.
+//! The JSON manifest and the checksums beside the outputs: what was made from
+//! what, by which compiler, and what is missing.
 
 mod bills;
 mod earlier;
@@ -27,13 +27,13 @@ const FORMAT: u32 = 1;
 /// The manifest's name.
 const FILE_NAME: &str = "manifest.json";
 
-/// A file in the directory, which is added to the `files` to be summed.
+/// A file of the directory; adds it to `files`, which get checksums.
 fn listed(out: &Path, written: &Written, files: &mut Vec<Written>) -> File {
     files.push(Written { path: out.join(&written.file_name), ..written.clone() });
     File::new(written)
 }
 
-/// The packages for one target or, without one, for families.
+/// The packages of one target, or of families if there is none.
 fn packages(
     out: &Path,
     made: &MadePackages,
@@ -52,7 +52,7 @@ fn packages(
     .collect()
 }
 
-/// The signatures beside those packages.
+/// The signatures of these packages.
 fn signatures(
     out: &Path,
     made: &MadePackages,
@@ -69,8 +69,8 @@ fn read(dir: &Path) -> Option<Manifest> {
     (manifest.format == FORMAT).then_some(manifest)
 }
 
-/// What the manifest of the build that made a kdb says of it, if it still
-/// lies where the build left it and the kdb is as it was.
+/// The entry for a kdb in the manifest of its build, if the kdb is still in its
+/// place and unchanged.
 pub fn of_kdb(kdb: &Path, sha256: &str) -> Result<Option<KdbEntry>> {
     let absolute = std::path::absolute(kdb).map_err(error::io("find", kdb))?;
     let manifests = absolute.ancestors().skip(1).take(2).filter_map(read);
@@ -78,8 +78,8 @@ pub fn of_kdb(kdb: &Path, sha256: &str) -> Result<Option<KdbEntry>> {
     Ok(entries.find(|entry| entry.kdb.sha256 == sha256))
 }
 
-/// Describes a package's kernels for people, from the manifest beside it: for which GPU, and for
-/// which networks it has every kernel, or how many it lacks. Nothing if no manifest names the
+/// Describes a package's kernels for display, from the manifest beside it: the GPU, and the
+/// networks for which it has every kernel, or how many it lacks. Empty if no manifest names the
 /// package. Each manifest is read once.
 pub fn package_notes() -> impl Fn(&Path) -> Vec<String> {
     let manifests: RefCell<BTreeMap<PathBuf, Vec<KdbEntry>>> = RefCell::default();
@@ -95,12 +95,11 @@ pub fn package_notes() -> impl Fn(&Path) -> Vec<String> {
     }
 }
 
-/// Writes `manifest.json` and `SHA256SUMS` into `out`, whatever else writes
-/// them at the same time. What earlier runs left there stays listed while it
-/// holds ([`earlier`]); what does not hold any more is removed, with a note. Bills
-/// of material name the packages of earlier runs that stay, so they are written
-/// here too.
-/// The checksums are signed where there is a signer.
+/// Writes `manifest.json` and `SHA256SUMS` into `out`; concurrent runs wait for
+/// each other. Outputs of earlier runs stay listed if they are still valid
+/// ([`earlier`]), and are removed with a note if not. Bills of material are
+/// written here too, since they name packages of earlier runs. If there is a
+/// signer, it signs the checksums.
 pub(crate) fn write<'k>(
     out: &Path,
     kdbs: impl IntoIterator<Item = &'k MadeKdb>,
@@ -112,7 +111,7 @@ pub(crate) fn write<'k>(
     let given = out;
     let out = &std::fs::canonicalize(given).map_err(error::io("find", given))?;
     let directory = std::fs::File::open(out).map_err(error::io("open", out))?;
-    // Where locks are not known, one run at a time is all there can be.
+    // On file systems without locks, only one run at a time is supported.
     rustix::fs::flock(&directory, rustix::fs::FlockOperation::LockExclusive).ok();
     let mut listing = Listing::of_run(out, kdbs, made, outputs.records())?;
     if let Some(old) = read(out) {
@@ -132,7 +131,7 @@ pub(crate) fn write<'k>(
     sign_sums(out, &sums, signer)
 }
 
-/// Signs the checksums, or removes a signature of others.
+/// Signs the checksums, or removes an old signature.
 fn sign_sums(out: &Path, sums: &Written, signer: Option<&Signer>) -> Result<()> {
     let path = out.join(format!("{}.asc", sums::FILE_NAME));
     match signer {
@@ -149,8 +148,8 @@ fn sign_sums(out: &Path, sums: &Written, signer: Option<&Signer>) -> Result<()> 
     }
 }
 
-/// What an entry of the manifest is of: directory and name of its file. Targets
-/// that are spelled differently may have the same one.
+/// Directory and name of a kdb's file, which identify an entry of the manifest.
+/// Different spellings of a target may share one.
 type Place = (&'static str, String);
 
 fn place(entry: &KdbEntry) -> Place {
@@ -158,13 +157,13 @@ fn place(entry: &KdbEntry) -> Place {
     (format.output_dir(), format.file_name(&entry.target))
 }
 
-/// What the manifest will list.
+/// The contents of the new manifest.
 #[derive(Default)]
 struct Listing {
-    /// All files, for the checksums.
+    /// All files that get checksums.
     files: Vec<Written>,
     entries: BTreeMap<Place, KdbEntry>,
-    /// The place of each target of this run.
+    /// By target of this run: its place.
     places: BTreeMap<String, Place>,
     /// Packages of families.
     families: Vec<Package>,
@@ -173,7 +172,7 @@ struct Listing {
 }
 
 impl Listing {
-    /// What this run made, but for bills of material.
+    /// Lists the outputs of this run, without bills of material.
     fn of_run<'k>(
         out: &Path,
         kdbs: impl IntoIterator<Item = &'k MadeKdb>,
@@ -192,8 +191,8 @@ impl Listing {
         Ok(listing)
     }
 
-    /// Adds what an earlier run left and what still holds; gives the packages
-    /// that do not.
+    /// Adds the outputs of an earlier run that are still valid, and returns the
+    /// packages that are not.
     fn add_earlier(&mut self, out: &Path, old: Manifest, made: &MadePackages) -> Vec<Package> {
         let mut removed = Vec::new();
         for mut old in old.targets {
@@ -220,7 +219,7 @@ impl Listing {
         removed
     }
 
-    /// Writes the bills of material of this run's packages, and adds them.
+    /// Writes and adds the bills of material for this run's packages.
     fn add_bills(&mut self, out: &Path, bills: &[Bill], outputs: &Outputs<'_>) -> Result<()> {
         for bill in bills {
             let (packages, beside) = match &bill.target {
@@ -240,8 +239,8 @@ impl Listing {
         Ok(())
     }
 
-    /// The manifest, in an order that is the same for one run as for several;
-    /// and all files.
+    /// The manifest and all files, in an order that is the same for one run as
+    /// for several.
     fn into_manifest(mut self) -> (Manifest, Vec<Written>) {
         for entry in self.entries.values_mut() {
             sort(&mut entry.packages, &mut entry.beside);
@@ -270,7 +269,8 @@ fn entry(
 ) -> Result<KdbEntry> {
     let mut path = std::fs::canonicalize(&kdb.path).map_err(error::io("find", &kdb.path))?;
     let mut written = records.described(&path).map_err(error::io("read", &path))?;
-    // kdbs that were only packaged may lie anywhere, and are named alone.
+    // A kdb that was only packaged may be anywhere, so only its file name is
+    // recorded.
     match path.strip_prefix(out).map(Path::to_owned) {
         Ok(relative) => {
             written.path = out.join(&relative);

@@ -1,9 +1,10 @@
-//! Lists of kernels that compilers refuse for a target: written after a build
-//! (`--write-refused`), reviewed by people, and left out of later builds
+//! Lists of kernels that compilers refuse for a target. A build writes them
+//! (`--write-refused`), people review them, and later builds skip these kernels
 //! (`--skip-refused`).
 //!
-//! One JSON object a line: `target`, `kernel_name`, `kernel_args`, `reason`.
-//! Blank lines, and lines that begin with `#`, are notes of the reviewer.
+//! There is one JSON object per line: `target`, `kernel_name`, `kernel_args`,
+//! `reason`. Blank lines, and lines that begin with `#`, are notes of the
+//! reviewer.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ struct Line {
     target: Target,
     kernel_name: String,
     kernel_args: String,
-    /// For people; nothing depends on it.
+    /// For people; has no effect.
     #[serde(default)]
     reason: String,
 }
@@ -33,7 +34,7 @@ struct Line {
 #[derive(Debug, Default)]
 pub(crate) struct SkipList {
     keys: HashSet<(Target, KernelKey)>,
-    /// Keys of the inputs that the list named.
+    /// Keys of the inputs that a list names.
     pub(crate) used: BTreeMap<Target, BTreeSet<KernelKey>>,
 }
 
@@ -41,7 +42,7 @@ impl SkipList {
     /// Reads lists.
     ///
     /// # Errors
-    /// Where a file can't be read, or a line is not of a list.
+    /// If a file can't be read, or a line is not of this form.
     pub(crate) fn read(files: &[PathBuf]) -> Result<Self> {
         let mut keys = HashSet::new();
         for file in files {
@@ -73,7 +74,7 @@ impl SkipList {
         Ok(Self { keys, used: BTreeMap::new() })
     }
 
-    /// Whether the list names the key for the target; remembers that it did.
+    /// Whether a list names the key for the target. Remembers such keys.
     pub(crate) fn skips(&mut self, target: &Target, key: &KernelKey) -> bool {
         if self.keys.is_empty() || !self.keys.contains(&(target.clone(), key.clone())) {
             return false;
@@ -82,8 +83,8 @@ impl SkipList {
         true
     }
 
-    /// How many lines for these targets name no kernel of the inputs: they are
-    /// of another list of keys, or of another release.
+    /// The number of lines for these targets that name no kernel of the inputs,
+    /// for example because they are for another release.
     pub(crate) fn unused(&self, targets: &[&Target]) -> usize {
         let is_used = |target, key| self.used.get(target).is_some_and(|keys| keys.contains(key));
         let of_these = self.keys.iter().filter(|(target, _)| targets.contains(&target));
@@ -91,15 +92,15 @@ impl SkipList {
     }
 }
 
-/// The kernels of a build that its compilers refused, and why.
+/// The kernels of a build that the compilers refused, with reasons.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedKernels {
     jobs: BTreeMap<JobId, String>,
 }
 
 impl RefusedKernels {
-    /// Notes the refusals in an event. Only what is wrong with the kernel itself
-    /// counts: not a crash, a time limit or a full disk.
+    /// Records the refusals in an event. Only errors in the kernel itself count,
+    /// not a crash, a time limit or a full disk.
     pub(crate) fn event(&mut self, event: &Event) {
         let mut add = |job: JobId, failure: &Failure| {
             if failure.is_kernels_fault() {
@@ -120,7 +121,7 @@ impl RefusedKernels {
         }
     }
 
-    /// Writes the list whole, in an order that does not depend on the build.
+    /// Writes the list atomically, in an order that does not depend on the build.
     ///
     /// # Errors
     /// Where it can't be written.
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_of_no_list_is_named() {
+    fn a_malformed_line_is_reported_by_number() {
         for wrong in [
             "{}",
             "k.s.o",

@@ -1,5 +1,4 @@
-//! The service that runs jobs, and the cache that is shared with other
-//! machines.
+//! The remote execution service, and the cache shared with other machines.
 
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use gfxpack_compile::{Remote, SharedCache};
 use crate::error::{self, Result};
 use crate::options::BuildOptions;
 
-/// What of a build lies beyond this machine.
+/// The remote services of a build.
 #[derive(Default)]
 pub(crate) struct RemoteBackends {
     pub workers: Option<Remote>,
@@ -16,7 +15,7 @@ pub(crate) struct RemoteBackends {
 }
 
 impl RemoteBackends {
-    /// The backends that the options name.
+    /// The services named in the options.
     ///
     /// # Errors
     /// If an address or a setting is invalid, or this gfxpack was built without
@@ -26,7 +25,7 @@ impl RemoteBackends {
     }
 }
 
-/// The service that was asked for, if one was.
+/// The execution service, if one was given.
 #[cfg(not(feature = "remote"))]
 fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
     match &options.remote {
@@ -38,7 +37,7 @@ fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
     }
 }
 
-/// The service that was asked for, if one was; it is not connected to yet.
+/// The execution service, if one was given. It is not connected yet.
 #[cfg(feature = "remote")]
 fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
     use gfxpack_compile::ToolchainSource;
@@ -77,12 +76,13 @@ fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
     };
     let workers =
         RemoteExecution::new(remote_options).map_err(gfxpack_compile::CompileError::Remote)?;
-    // Of what the service has, this machine should compile nothing.
+    // If the service is only a cache, this machine compiles only what the service
+    // lacks.
     let alone = options.jobs.is_none() || remote.cache_only;
     Ok(Some(Remote { workers: Arc::new(workers), alone }))
 }
 
-/// The shared cache that was asked for, if one was.
+/// The shared cache, if one was given.
 #[cfg(not(feature = "remote-cache"))]
 fn cache(options: &BuildOptions) -> Result<Option<Arc<SharedCache>>> {
     match &options.shared_cache {
@@ -94,7 +94,7 @@ fn cache(options: &BuildOptions) -> Result<Option<Arc<SharedCache>>> {
     }
 }
 
-/// The shared cache that was asked for, if one was; nothing is asked of it yet.
+/// The shared cache, if one was given. It is not accessed yet.
 #[cfg(feature = "remote-cache")]
 fn cache(options: &BuildOptions) -> Result<Option<Arc<SharedCache>>> {
     use gfxpack_remote::RemoteCache;

@@ -23,39 +23,39 @@ use crate::progress::Progress;
 use crate::stock_library;
 use crate::text::{counted, display};
 
-/// What hipRTC includes by itself.
+/// What hipRTC includes implicitly.
 const PREAMBLE: &str = "#include <hip/hip_runtime.h>\n";
-/// Options of every program, besides its own: what the generator writes is not
-/// for people to mend.
+/// Additional option of every program: nobody would act on warnings about
+/// generated code.
 const QUIET: &str = " -w";
 
-/// What librocfft answered: the kernels that it asks for.
+/// librocfft's answer: the kernels that it asks for.
 pub struct RocfftAnswer {
     /// The library that was asked.
     pub library: Library,
-    /// What was asked, as manifests say it.
+    /// The parameters of the query, as manifests record them.
     pub facts: RocfftFacts,
-    /// The plans, as failures number them.
+    /// The plans; failures refer to them by index.
     pub plans: Vec<FftPlan>,
-    /// By target, the kernels by name.
+    /// By target: the kernels, sorted by name.
     pub kernels: BTreeMap<Target, Vec<AskedKernel>>,
-    /// The directory with their sources.
+    /// The directory with the kernels' sources.
     pub(crate) sources: Arc<TempDir>,
-    /// Plans that the library does not create.
+    /// Plans that the library fails to create.
     pub failures: Vec<(Target, usize, PlanFailure)>,
 }
 
 /// A kernel that rocFFT compiles.
 pub struct AskedKernel {
-    /// The name by which it looks the kernel up.
+    /// The name by which rocFFT looks the kernel up.
     pub name: String,
     /// The options that it is compiled with.
     pub options: Vec<String>,
-    /// SHA-256 of what a compiler is given.
+    /// SHA-256 of the source that a compiler gets.
     pub source: Digest,
 }
 
-/// What a librocfft is asked: which plans, for which targets.
+/// A query to librocfft: plans and targets.
 pub struct AskRocfft<'a> {
     /// Lists of plans; `-` is standard input.
     pub lists: &'a [PathBuf],
@@ -63,15 +63,15 @@ pub struct AskRocfft<'a> {
     pub library: &'a LibraryOptions,
     /// GPUs, without compute units.
     pub targets: &'a [Target],
-    /// Where the library is unpacked if it has to be fetched.
+    /// Where the library is unpacked if it has to be downloaded.
     pub cache: &'a Path,
 }
 
 impl AskRocfft<'_> {
-    /// Reads the plans and asks for every target.
+    /// Reads the plans and asks the library for every target.
     ///
     /// # Errors
-    /// Where plans can't be read, there is no library, or it can't be asked.
+    /// If plans can't be read, there is no library, or it can't be asked.
     pub fn run(&self, progress: &dyn Progress) -> Result<RocfftAnswer> {
         let (plans, lists) = read(self.lists)?;
         self.targets.iter().try_for_each(check_target)?;
@@ -105,7 +105,7 @@ impl AskRocfft<'_> {
     }
 }
 
-/// The sources of all kernels. One name is one text on all devices.
+/// The sources of all kernels. A name stands for the same text on all devices.
 struct Sources {
     directory: TempDir,
     digests: HashMap<String, Digest>,
@@ -137,11 +137,11 @@ impl Sources {
 }
 
 impl RocfftAnswer {
-    /// Has the library create all its plans with each of these files installed,
-    /// and makes sure that it compiles nothing.
+    /// Makes the library create all its plans with each of these files installed,
+    /// and checks that it compiles nothing.
     ///
     /// # Errors
-    /// Where it can't be run, or compiles a kernel.
+    /// If the library can't be run, or compiles a kernel.
     pub(crate) fn check<'f>(
         &self,
         files: impl Iterator<Item = (&'f Target, &'f Path)>,
@@ -168,7 +168,8 @@ impl RocfftAnswer {
     }
 }
 
-/// The librocfft that is meant, unpacked below `cache` if it has to be fetched.
+/// The librocfft that the options name, unpacked below `cache` if it has to be
+/// downloaded.
 ///
 /// # Errors
 /// If there is no librocfft.
@@ -176,7 +177,7 @@ pub fn locate(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -
     stock_library::locate(&ROCFFT, options, cache, progress)
 }
 
-/// Does something with a library and the options for a target.
+/// Calls a function with the options for asking a library about a target.
 pub(crate) fn with_options<T, E>(
     library: &Library,
     target: &Target,
@@ -198,7 +199,8 @@ where
     })?)
 }
 
-/// Whether a library reads one file for all processors: it has the name in itself.
+/// Whether a library reads one file for all processors: then it contains the
+/// file's name.
 pub(crate) fn shares_file(library: &Library) -> Result<bool> {
     let constants = ElfFile::open(&library.file).and_then(|file| file.constants());
     let constants = constants.map_err(gfxpack_rocfft::AskError::from)?;
@@ -207,7 +209,8 @@ pub(crate) fn shares_file(library: &Library) -> Result<bool> {
     Ok(shared.and_then(has).is_some())
 }
 
-/// rocFFT looks kernels up by the processor alone.
+/// Rejects targets with compute units or features: rocFFT looks kernels up by the
+/// processor alone.
 fn check_target(target: &Target) -> Result<()> {
     let plain = target.id().to_string() == target.id().processor();
     if target.compute_units().is_none() && plain {
@@ -220,7 +223,7 @@ fn check_target(target: &Target) -> Result<()> {
     ))
 }
 
-/// A file to be read; `-` is the standard input.
+/// Opens a file for reading; `-` is standard input.
 pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     if path == Path::new("-") {
         return Ok(Box::new(std::io::stdin().lock()));
@@ -228,7 +231,8 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     Ok(Box::new(BufReader::new(File::open(path).map_err(error::io("read", path))?)))
 }
 
-/// All plans of the lists, each once, sorted, and what manifests say of the lists.
+/// All plans of the lists, without duplicates, sorted, and what manifests record
+/// of the lists.
 fn read(lists: &[PathBuf]) -> Result<(Vec<FftPlan>, Vec<ProblemsFact>)> {
     let (mut all, mut facts) = (BTreeSet::new(), Vec::new());
     for path in lists {
@@ -240,10 +244,10 @@ fn read(lists: &[PathBuf]) -> Result<(Vec<FftPlan>, Vec<ProblemsFact>)> {
     Ok((all.into_iter().collect(), facts))
 }
 
-/// Warns of plans that the library does not create.
+/// Warns about plans that the library fails to create.
 ///
 /// # Errors
-/// Where there are any.
+/// If there are any.
 pub fn report_failures(answer: &RocfftAnswer, hint: &str, progress: &dyn Progress) -> Result<()> {
     for (target, plan, failure) in &answer.failures {
         progress.warning(&format!("the plan `{}` for {target} {failure}", answer.plans[*plan]));
@@ -255,17 +259,18 @@ pub fn report_failures(answer: &RocfftAnswer, hint: &str, progress: &dyn Progres
 /// A kernel that rocFFT looks up.
 #[derive(Debug, Serialize)]
 pub struct KernelLine<'a> {
-    /// Its name.
+    /// The kernel's name.
     pub kernel_name: &'a str,
     /// Targets whose rocFFT asks for it.
     pub targets: Vec<String>,
     /// The options that it is compiled with.
     pub options: &'a [String],
-    /// SHA-256 of what is compiled.
+    /// SHA-256 of the source.
     pub source: Digest,
 }
 
-/// Each kernel once, with all targets that want it; sorted by name.
+/// The kernels without duplicates, each with all targets that want it, sorted by
+/// name.
 pub fn kernel_lines(answer: &RocfftAnswer) -> Vec<KernelLine<'_>> {
     let mut lines: BTreeMap<&str, KernelLine<'_>> = BTreeMap::new();
     for (target, kernels) in &answer.kernels {
@@ -285,7 +290,7 @@ pub fn kernel_lines(answer: &RocfftAnswer) -> Vec<KernelLine<'_>> {
 /// Writes the source of each kernel.
 ///
 /// # Errors
-/// Where one can't be written.
+/// If a file can't be written.
 pub fn write_sources(answer: &RocfftAnswer, dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(error::io("create", dir))?;
     let names: BTreeSet<&str> =
@@ -298,22 +303,22 @@ pub fn write_sources(answer: &RocfftAnswer, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What a compiler is given in place of hipRTC.
+/// The source for a compiler other than hipRTC.
 pub(crate) fn source_text(source: &str) -> String {
     format!("{PREAMBLE}{source}")
 }
 
-/// The name of the source of a kernel.
+/// The name of a kernel's source.
 pub(crate) fn source_name(kernel: &str) -> String {
     format!("{kernel}.cpp")
 }
 
-/// The name by which rocFFT looks up what is made under a key.
+/// The name by which rocFFT looks up the kernel of a key.
 pub(crate) fn kernel_name(key: &KernelKey) -> &str {
     key.kernel_name.strip_suffix(".cpp.o").unwrap_or(&key.kernel_name)
 }
 
-/// What a kernel is compiled and looked up by.
+/// The key under which a kernel is compiled and looked up.
 pub(crate) fn key(kernel: &AskedKernel, target: &Target) -> KernelKey {
     let options: String = kernel.options.iter().map(|option| format!(" {option}")).collect();
     let options = options + QUIET;

@@ -1,5 +1,5 @@
-//! One kernel out of a text, through the store of objects: for rocFFT, which can
-//! have another program compile.
+//! Compiles one kernel for rocFFT, which can start another program for that.
+//! Objects are kept in the cache.
 
 use std::fs;
 use std::path::Path;
@@ -27,19 +27,19 @@ use crate::progress::Progress;
 use crate::remote::RemoteBackends;
 use crate::rocfft;
 
-/// Longer than any kernel takes.
+/// Longer than any kernel needs.
 const TIME_LIMIT: Duration = Duration::from_secs(900);
 /// The options that rocFFT gives to hipRTC.
 ///
 /// Source: rocFFT 1.0.32, `rtc_compile.cpp`, `compile_inprocess`.
 const OPTIONS: &str = " -O3 -std=c++14 -mcumode -w";
 
-/// The code object of a text that rocFFT has generated: the stored one, or one
-/// that is compiled now. A cache that can't be written is read, and a directory
-/// that can't be had at all is done without.
+/// Returns the code object for a text that rocFFT generated: from the cache, or
+/// compiled now. A cache that can't be written is only read. If it can't be used
+/// at all, a temporary one is.
 ///
 /// # Errors
-/// Where no toolchain builds for the processor, or the compiler refuses.
+/// If no toolchain builds for the processor, or the compiler refuses the text.
 pub fn compile(
     processor: &TargetId,
     text: &str,
@@ -56,7 +56,7 @@ pub fn compile(
         .toolchains(search, progress.cancel())?
         .choose(processor, &[Language::Hip].into_iter().collect())?;
     let text = rocfft::source_text(text);
-    // Equal texts are equal jobs.
+    // Equal texts must be equal jobs.
     let name = format!("rocfft_{}.cpp", &Digest::of(text.as_bytes()).to_string()[..16]);
     let (sources, source) = source(temporary.path(), &name, &text)?;
     let request = request(processor, &name, source);
@@ -68,27 +68,27 @@ pub fn compile(
     let Prepared { plan, cache, .. } = &prepared;
     let build = BuildOptions { jobs: Some(1), timeout: TIME_LIMIT, ..BuildOptions::default() };
     let options = executor_options(&prepared, &build, &RemoteBackends::default());
-    let mut said = String::new();
+    let mut output = String::new();
     let executor = prepared.executor(&cache.store, None, &options, progress.cancel());
     let summary = executor.run(&mut |event| {
         if let Event::Failed { failure, .. } = event {
-            said = failure.output;
+            output = failure.output;
         }
     })?;
     cache.digests.save();
     if let Some((_, kind)) = summary.failures.first() {
-        progress.warning(&format!("a kernel of rocFFT for {processor}: {kind}\n{said}"));
+        progress.warning(&format!("a kernel of rocFFT for {processor}: {kind}\n{output}"));
         let reasons = "see the compiler's output above; rocFFT compiles the kernel itself";
         return Err(error::incomplete(1, 1, reasons, false));
     }
-    // Another helper may have put another one there, made with other headers.
+    // Another process may have replaced the object by one made with other headers.
     let made = summary.objects[0].as_ref().expect("nothing failed").sha256;
     let object = cache.store.read_known(plan.jobs[0].digest, made).map_err(Error::from)?;
     cache.shrink(progress);
     Ok(object)
 }
 
-/// What is planned of a source for rocFFT.
+/// The request for a source of rocFFT's.
 fn request(processor: &TargetId, name: &str, source: SourceId) -> TargetRequest {
     let key = KernelKey::for_source(name, OPTIONS, processor.processor());
     let request = KeyRequest {
@@ -105,7 +105,7 @@ fn request(processor: &TargetId, name: &str, source: SourceId) -> TargetRequest 
     }
 }
 
-/// A source of that text.
+/// Writes the text to a file, and loads it as a source.
 fn source(dir: &Path, name: &str, text: &str) -> Result<(SourceSet, SourceId)> {
     let dir = dir.join("source");
     fs::create_dir(&dir).map_err(error::io("create", &dir))?;

@@ -1,19 +1,17 @@
-//! What MIOpen's own source tree says of itself, where kernels are built from
-//! it.
+//! Finds MIOpen's version from the source tree that kernels are built from.
 
 use std::path::{Path, PathBuf};
 
-/// How far above the directory of sources the tree's top may lie: MIOpen's
-/// kernels are in `src/kernels`.
+/// How many levels the top of the tree may be above the directory of sources:
+/// MIOpen's kernels are in `src/kernels`.
 const LEVELS: usize = 4;
 
-/// The file with the version of the MIOpen whose sources `gfxpack miopen
-/// --sources` wrote into a directory.
+/// The file with MIOpen's version that `gfxpack miopen --sources` writes beside
+/// the sources.
 pub const VERSION_FILE: &str = "miopen-version";
 
-/// The version of the MIOpen whose sources these directories have: that of
-/// the source tree around them, or the one that stands beside them in
-/// [`VERSION_FILE`].
+/// The version of the MIOpen whose sources are in these directories, from the
+/// source tree around them or from [`VERSION_FILE`].
 ///
 /// Source: MIOpen, `CMakeLists.txt`, `rocm_setup_version`.
 pub(crate) fn miopen_version(source_dirs: &[PathBuf]) -> Option<String> {

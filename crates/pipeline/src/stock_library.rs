@@ -1,5 +1,5 @@
-//! The stock library that is asked, libMIOpen or librocfft; MIOpen's databases,
-//! and the probe that loads either.
+//! Finds the stock library to ask, libMIOpen or librocfft, MIOpen's databases,
+//! and the probe that loads either library.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use crate::error::{self, Result};
 use crate::options::LibraryOptions;
 use crate::progress::{Progress, Step, Unit};
 
-/// The program that loads the library.
+/// The program that loads a library.
 const PROBE: &str = "gfxpack-miopen-probe";
 
-/// Finds one of the libraries that can be asked, or fetches it into `cache`.
+/// Finds one of these libraries, or downloads it into `cache`.
 ///
 /// # Errors
 /// If there is no such library.
@@ -31,7 +31,7 @@ pub fn locate(
     Ok(Library::locate(product, source, options.rocm_path.as_deref(), &archive)?)
 }
 
-/// Chooses the packages of a suite of Debian's, and fetches them into `cache`.
+/// Chooses the packages of a Debian suite, and downloads them into `cache`.
 pub fn choose(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -> Result<Lock> {
     let Some(LibrarySource::Debian { suite, version }) = &options.source else {
         return Err(error::usage(
@@ -54,7 +54,7 @@ fn archive_options(options: &LibraryOptions) -> Result<Options> {
     })
 }
 
-/// Reports what is fetched.
+/// Reports the progress of a download.
 struct Fetching<'a> {
     progress: &'a dyn Progress,
     step: RefCell<Option<Step<'a>>>,
@@ -87,8 +87,8 @@ impl gfxpack_debian::Progress for Fetching<'_> {
     }
 }
 
-/// The probe, which is installed beside this program or in its libexec
-/// directory.
+/// The path of the probe, which is installed beside this program or in its
+/// libexec directory.
 pub fn probe() -> Result<PathBuf> {
     let own = std::env::current_exe().map_err(error::io("find", Path::new("/proc/self/exe")))?;
     let own = own.canonicalize().map_err(error::io("find", &own))?;
@@ -120,7 +120,7 @@ pub fn databases(options: &LibraryOptions, library: &Library) -> Result<Vec<Path
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_command_that_makes_the_probe_is_told() {
+    fn without_a_probe_the_command_that_builds_it_is_named() {
         let hint = super::probe().expect_err("no probe lies beside tests").hint().unwrap();
         assert!(hint.contains("--release --package gfxpack-miopen-probe"), "{hint}");
     }

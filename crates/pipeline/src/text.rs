@@ -1,4 +1,4 @@
-//! Numbers, sizes and paths as people read them.
+//! Formats numbers, sizes and paths for display.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use gfxpack_model::{KernelKey, Language};
 pub use gfxpack_package::size;
 
-/// Words between differences that [`elided`] leaves.
+/// How many options [`elided`] keeps between two differences.
 const WORDS_LEFT: usize = 3;
 
 /// `1 kernel`, `2 kernels`.
@@ -17,17 +17,17 @@ pub fn counted(number: impl TryInto<u64>, what: &str) -> String {
     }
 }
 
-/// Items with commas between them.
+/// Items separated by commas.
 pub fn joined(items: impl IntoIterator<Item = impl ToString>) -> String {
     items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Words about a number; nothing where it is 0.
-pub fn if_any<N: Copy + Default + PartialEq>(number: N, words: impl FnOnce(N) -> String) -> String {
-    if number == N::default() { String::new() } else { words(number) }
+/// A text about a number; empty if the number is 0.
+pub fn if_any<N: Copy + Default + PartialEq>(number: N, text: impl FnOnce(N) -> String) -> String {
+    if number == N::default() { String::new() } else { text(number) }
 }
 
-/// A number with its thousands apart: `6,923`.
+/// A number with thousands separators: `6,923`.
 pub fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -40,7 +40,7 @@ pub fn grouped(number: usize) -> String {
     text
 }
 
-/// `1 h 5 min`, `3 min`, `12 s`.
+/// A duration: `1 h 5 min`, `3 min`, `12 s`.
 pub fn brief(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match (seconds / 3600, seconds / 60 % 60) {
@@ -56,9 +56,9 @@ pub fn key_in_words(key: &KernelKey) -> String {
     format!("`{}` with the arguments `{}`", key.kernel_name, key.kernel_args)
 }
 
-/// Arguments whose differences are in braces, with `…` for all words but
-/// those beside a difference: ` -DA=1 -DB=1 -DC=1 -DD=1 {-DN=2}` becomes
-/// `… -DD=1 {-DN=2}`. Short runs of words stay.
+/// Arguments in which differences are marked by braces, with `…` for all options
+/// except those beside a difference: ` -DA=1 -DB=1 -DC=1 -DD=1 {-DN=2}` becomes
+/// `… -DD=1 {-DN=2}`. Short runs of options stay.
 pub fn elided(marked: &str) -> String {
     let words: Vec<&str> = marked.split(' ').collect();
     let mut depth = 0_usize;
@@ -87,7 +87,8 @@ pub fn elided(marked: &str) -> String {
     shown.join(" ")
 }
 
-/// An age in its largest unit that is worth two: `119 s`, `3 min`, `5 h`, `2 d`.
+/// An age in the largest unit that gives at least two: `119 s`, `3 min`, `5 h`,
+/// `2 d`.
 pub fn age(age: Duration) -> String {
     let seconds = age.as_secs();
     match seconds {
@@ -98,17 +99,17 @@ pub fn age(age: Duration) -> String {
     }
 }
 
-/// The language as messages name it.
+/// The language's name in messages.
 pub fn language_word(language: Language) -> String {
     serde_json::json!(language).as_str().unwrap_or_default().to_owned()
 }
 
-/// A path in a message, which is UTF-8: U+FFFD stands for bytes that are not.
+/// A path for a message, which is UTF-8: U+FFFD replaces invalid bytes.
 pub fn display(path: impl AsRef<Path>) -> String {
     path.as_ref().display().to_string()
 }
 
-/// The name of a file without its directory, which is nobody's business.
+/// The name of a file without its directory, which may be private.
 pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| display(path), display)
 }
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_apart() {
+    fn thousands_are_separated() {
         let numbers = [0, 999, 1000, 6923, 1_234_567].map(super::grouped);
         assert_eq!(numbers, ["0", "999", "1,000", "6,923", "1,234,567"]);
     }
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_is_left_out() {
+    fn equal_options_are_left_out() {
         let check = |text: &str, expected: &str| assert_eq!(super::elided(text), expected);
         let many = " -DA=1 -DB=1 -DC=1 -DD=1 -DE=1 -DF=1";
         check(" {-DN=3} -DC=64 -mcpu=gfx906", " {-DN=3} -DC=64 -mcpu=gfx906");

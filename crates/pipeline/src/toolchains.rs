@@ -1,4 +1,4 @@
-//! The toolchains of this machine, and what can be built with them.
+//! Lists the toolchains of this machine, and what they can build.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ use crate::error::Result;
 use crate::options::{CacheOptions, Purpose};
 use crate::text::{display, language_word};
 
-/// Asks all toolchains, in order of preference. Files for that are kept in the
-/// cache directory, or in a temporary one if there can be no cache.
+/// Probes all toolchains, in order of preference. Results are kept in the cache
+/// directory, or in a temporary one if there is no cache.
 ///
 /// # Errors
-/// If a program that was named is not usable, or no toolchain is found at all.
+/// If a given program is not usable, or no toolchain is found.
 pub fn survey(search: &Search, options: &CacheOptions, cancel: &Cancel) -> Result<Vec<Listed>> {
     let scratch = temporary_dir()?;
     let cache = options.directory().ok();
@@ -34,11 +34,11 @@ pub fn survey(search: &Search, options: &CacheOptions, cancel: &Cancel) -> Resul
     Ok(listed)
 }
 
-/// The versions of clang of this machine's toolchains, in order of preference;
-/// empty if there are none.
+/// The clang versions of this machine's toolchains, in order of preference; empty
+/// if there are none.
 ///
 /// # Errors
-/// If a program that was named is not usable, or the cache can't be opened.
+/// If a given program is not usable, or the cache can't be opened.
 pub fn clang_versions(
     search: &Search,
     cache: &CacheOptions,
@@ -49,7 +49,7 @@ pub fn clang_versions(
 }
 
 /// The disassembler beside the toolchain for a target. If no toolchain is found
-/// and none was named, any disassembler that is installed.
+/// and none was given, any installed disassembler.
 ///
 /// # Errors
 /// If there is no disassembler, or the cache can't be opened.
@@ -61,7 +61,7 @@ pub fn disassembler(
 ) -> Result<Disassembler> {
     let cache = Cache::open_for(cache, Purpose::Look)?;
     let toolchain = cache.toolchains(search, cancel).and_then(|mut found| {
-        // Any of them tells where LLVM is; that for assembly needs least.
+        // Any toolchain tells where LLVM is; one for assembly needs least.
         found.choose(target, &BTreeSet::from([Language::Assembly]))
     });
     let toolchain = match toolchain {
@@ -74,8 +74,8 @@ pub fn disassembler(
     Ok(Disassembler::find(search, toolchain.as_ref())?)
 }
 
-/// The processors that a toolchain builds for from a language, each with
-/// whether a constant must be supplied for it.
+/// The processors that a toolchain builds for from a language. The flag says
+/// whether a constant must be supplied.
 pub fn processors(listed: &Listed, language: Language) -> &[(&'static str, bool)] {
     let found = listed.builds.iter().find(|(other, _)| *other == language);
     found.map_or(&[], |(_, processors)| processors.as_slice())
@@ -118,7 +118,7 @@ pub fn message(listed: &Listed) -> Value {
 /// All languages.
 pub const LANGUAGES: [Language; 3] = [Language::Hip, Language::OpenclC, Language::Assembly];
 
-/// The languages that some toolchain builds for a processor.
+/// The languages from which some toolchain builds for a processor.
 pub fn buildable(toolchains: &[Listed], processor: &str) -> Vec<Language> {
     let is_built = |language: &Language| {
         let mut all = toolchains.iter().flat_map(|listed| processors(listed, *language));

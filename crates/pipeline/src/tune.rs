@@ -1,4 +1,4 @@
-//! Users' performance and find databases, brought into those of a system.
+//! Merges users' performance and find databases into the system's.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,16 +9,17 @@ use gfxpack_tuning::{DatabaseName, Owner};
 use crate::error::{self, Result};
 use crate::progress::Progress;
 
-/// What is collected from where.
+/// What to collect, and from where.
 #[derive(Debug, Clone)]
 pub struct CollectOptions {
     /// Directories with users' databases.
     pub dirs: Vec<PathBuf>,
-    /// The directory of the system's; none to have the users' records alone.
+    /// The directory of the system's databases; if `None`, only users' records
+    /// are collected.
     pub system: Option<PathBuf>,
     /// Where the databases are written.
     pub out: PathBuf,
-    /// Whether lines are left out that MIOpen can't read.
+    /// Whether lines that MIOpen can't read are skipped.
     pub keep_going: bool,
 }
 
@@ -27,23 +28,23 @@ pub struct CollectOptions {
 pub struct Collected {
     /// The file.
     pub file: PathBuf,
-    /// The system's database that it began with.
+    /// The system's database that was the basis.
     pub system: Option<PathBuf>,
     /// The users' databases.
     pub users: Vec<PathBuf>,
-    /// Its records.
+    /// Number of records.
     pub records: u64,
-    /// Those of them that the system's has not.
+    /// Records that the system's database lacks.
     pub added: u64,
-    /// Those of them that the system's has with other contents.
+    /// Records that have other contents in the system's database.
     pub changed: u64,
 }
 
-/// Writes a system's database for each that users' databases are for, under
-/// the name that MIOpen looks for, and hands it to `each`.
+/// Merges users' databases into one system database for each name that MIOpen
+/// looks for, and passes each to `each`.
 ///
 /// # Errors
-/// Where there is nothing to collect, or a database can't be read or written.
+/// If there is nothing to collect, or a database can't be read or written.
 pub fn collect(
     options: &CollectOptions,
     progress: &dyn Progress,
@@ -70,7 +71,7 @@ pub fn collect(
     Ok(())
 }
 
-/// Users' databases by the name that MIOpen looks for in the system.
+/// Users' databases by the name of the system's database.
 fn users_databases(dirs: &[PathBuf]) -> Result<BTreeMap<String, Vec<PathBuf>>> {
     let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for input in gfxpack_harvest::list(dirs)? {
@@ -105,7 +106,7 @@ fn collect_one(
         options.keep_going
     })?;
     let total = merged.overlaid;
-    // What is laid over nothing is all new.
+    // Without a system's database, all records are new.
     let added = if system.is_none() { merged.records } else { total.added };
     Ok(Collected { file, system, users, records: merged.records, added, changed: total.changed })
 }

@@ -1,5 +1,5 @@
-//! Which performance and find databases and heuristic models are shipped, and in
-//! whose package.
+//! Chooses which performance and find databases and heuristic models are shipped
+//! in which package.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use crate::error::{self, Result};
 use crate::progress::{Event, Progress};
 use crate::text::joined;
 
-/// Databases by the target of the package that holds them.
+/// Databases by the target of their package.
 #[derive(Debug, Default)]
 pub(crate) struct Shipped {
     by_target: BTreeMap<Target, BTreeMap<String, PathBuf>>,
 }
 
 impl Shipped {
-    /// The databases given, each in the package of its device: with exactly
-    /// its compute units where there is one, else for all counts. Of a
-    /// directory those are taken that are for one of the targets; a file must
-    /// be. Every database is checked.
+    /// Assigns each database to the package of its device: the one with exactly
+    /// its compute units if there is one, else the device-wide one. From a
+    /// directory, only databases for one of the targets are taken; a file must be
+    /// for one. Every database is checked.
     ///
     /// # Errors
-    /// For a name that is no system database's, a device that nothing is built
-    /// for, two files of one name, and a database with errors.
+    /// If a name is not that of a system database, no package is for the device,
+    /// two files have the same name, or a database has errors.
     pub(crate) fn find(
         paths: &[PathBuf],
         targets: &[Target],
@@ -58,7 +58,7 @@ impl Shipped {
     }
 
     /// Adds a model, which is for its processor with any number of compute units: to
-    /// the device-wide package, or without one to the only package.
+    /// the device-wide package, or, if there is none, to the only package.
     fn add_model(
         &mut self,
         path: &Path,
@@ -103,7 +103,7 @@ impl Shipped {
         self.insert(target, name, path, "they have one name: give one of them")
     }
 
-    /// Adds a checked file; `hint` is for a second one of that name.
+    /// Adds a checked file; `hint` is for the error if its name is taken.
     fn insert(&mut self, target: &Target, name: String, path: &Path, hint: &str) -> Result<()> {
         let absolute = std::path::absolute(path).map_err(error::io("find", path))?;
         match self.by_target.entry(target.clone()).or_default().insert(name, absolute) {
@@ -115,7 +115,8 @@ impl Shipped {
         }
     }
 
-    /// MIOpen loads some models together: one without the others is of no use.
+    /// Warns about models of which parts are missing: MIOpen loads some models
+    /// together.
     fn warn_of_parts(&self, progress: &dyn Progress) {
         for files in self.by_target.values() {
             for (name, path) in files {
@@ -129,7 +130,7 @@ impl Shipped {
         }
     }
 
-    /// The files for a target's package, by their names.
+    /// The files in a target's package, by name.
     pub(crate) fn files_for(&self, target: &Target) -> Vec<(String, PathBuf)> {
         let files = self.by_target.get(target).into_iter().flatten();
         files.map(|(name, path)| (name.clone(), path.clone())).collect()
@@ -139,8 +140,8 @@ impl Shipped {
         self.by_target.values().map(BTreeMap::len).sum()
     }
 
-    /// Adds a database or model. One that is only listed by a directory is passed
-    /// over if it is for none of the packages.
+    /// Adds a database or model. If it was only listed from a directory
+    /// (`is_listed`), it is skipped if no package is for it.
     fn add(
         &mut self,
         path: &Path,
@@ -186,8 +187,8 @@ impl Shipped {
     }
 }
 
-/// The package that a device's database goes into: two packages can't hold one
-/// file.
+/// The target of the package for a device's database. It is only one, since two
+/// packages can't install the same file.
 fn package_for<'t>(device: &Target, targets: &'t [Target]) -> Option<&'t Target> {
     let alike = |target: &&Target| target.id().db_id() == device.id().db_id();
     let exact = |target: &&Target| target.compute_units() == device.compute_units();
@@ -195,7 +196,7 @@ fn package_for<'t>(device: &Target, targets: &'t [Target]) -> Option<&'t Target>
     of_device().find(exact).or_else(|| of_device().find(|target| target.compute_units().is_none()))
 }
 
-/// The files of a directory whose names are tuning databases', by name.
+/// The databases and models in a directory, sorted.
 fn databases_in(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(error::io("read", dir))? {
@@ -210,8 +211,7 @@ fn databases_in(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Checks a database that will be in a package beside a kdb, before hours of
-/// compiling.
+/// Checks a database that will be packaged, before hours of compiling.
 fn check(file: &Path, target: &Target, progress: &dyn Progress) -> Result<()> {
     let linted = gfxpack_tuning::lint(file, Some(target), |finding| {
         progress.event(Event::TuningFinding { file, finding: &finding });

@@ -1,4 +1,4 @@
-//! What performance and find databases hold, as text.
+//! Describes the contents of performance and find databases.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -7,10 +7,10 @@ use gfxpack_tuning::{DatabaseName, Stats};
 
 use crate::text::{counted, if_any};
 
-/// Solvers that are shown unless all are wanted.
+/// How many solvers are shown unless all are wanted.
 const SHOWN: usize = 10;
 
-/// What a database holds, a line each.
+/// The contents of a database as lines of text.
 pub fn stats_in_words(
     file: &Path,
     name: &DatabaseName,

@@ -1,5 +1,5 @@
-//! Keys that are asked for and that no compiler is asked for: their source
-//! was not found, or they can't be compiled.
+//! Keys that are wanted but can't be built: their source was not found, or they
+//! can't be compiled.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use gfxpack_plan::InputFault;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// By target, the keys.
+/// By target: the keys that can't be built.
 pub type Unbuildable = BTreeMap<Target, Vec<Unbuilt>>;
 
-/// One key, and why.
+/// A key that can't be built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unbuilt {
     /// The key.
@@ -20,12 +20,12 @@ pub struct Unbuilt {
     pub reason: Reason,
 }
 
-/// Why a key can't be compiled.
+/// Why a key can't be built.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Reason {
-    /// The source, or a file with its name that is the right one, is missing.
+    /// Whether the source, or the right version of it, is missing.
     pub no_source: bool,
-    /// The reason, for people.
+    /// The reason, for display.
     pub text: String,
 }
 
@@ -36,13 +36,13 @@ impl From<&InputFault> for Reason {
 }
 
 impl Reason {
-    /// The kind, as messages name it.
+    /// The kind of reason in messages.
     pub(crate) fn kind(&self) -> &'static str {
         if self.no_source { "no-source" } else { "not-compilable" }
     }
 }
 
-/// The keys by reason, for machines and the report.
+/// The keys grouped by reason, for messages and the report.
 pub fn groups(unbuildable: &Unbuildable) -> Vec<Value> {
     let mut groups: BTreeMap<(&Reason, &Target), Vec<&KernelKey>> = BTreeMap::new();
     for (target, keys) in unbuildable {

@@ -1,24 +1,24 @@
-//! Where MIOpen's kernels are on this machine, as commands look for them.
+//! Finds MIOpen's kernels on this machine, for commands.
 
 use std::path::Path;
 
 use gfxpack_runtime::{CacheVersion, Environment, MiopenRules, PlaceOptions, Places, UserPlace};
 
-/// The usual places, and what users should know about them.
+/// The usual places, and remarks for the user.
 #[derive(Debug)]
 pub struct UsualPlaces {
     /// The places.
     pub places: Places,
-    /// Whose cache is taken, if nobody said so.
+    /// Which version's user cache was chosen, if none was named.
     pub note: Option<String>,
-    /// Why what was said does not matter.
+    /// Why the named version has no effect.
     pub warning: Option<String>,
 }
 
 impl UsualPlaces {
-    /// The user's cache is that of the version named; else of the newest version
-    /// that has one, which is noted; else of the MIOpen that is installed. Without
-    /// any it is unknown.
+    /// Finds the places. The user's cache is that of the named version, else of
+    /// the newest version that has one, which is noted, else of the installed
+    /// MIOpen. Without any, it is unknown.
     pub fn find(named: Option<&str>, environment: &Environment) -> Self {
         let installed =
             || gfxpack_miopen::installed_cache_version(environment.rocm_path().as_deref());
@@ -35,7 +35,7 @@ impl UsualPlaces {
             }
             return Self { places: Places::resolve(environment, &options), note: None, warning };
         }
-        // Without a version, that is the directory above them.
+        // Without a version, this is the directory above the versions'.
         options.version = String::new();
         let places = Places::resolve(environment, &options);
         let above = match (&places.read_only[..], &places.user) {
@@ -65,7 +65,7 @@ fn note(chosen: &CacheVersion, above: &Path) -> Option<String> {
     ))
 }
 
-/// Why no file is asked in these places.
+/// Why these places have no file to look into.
 pub fn why_no_file(places: &Places) -> String {
     match &places.user {
         UserPlace::Disabled { why } | UserPlace::Memory { why } | UserPlace::Unknown { why } => {

@@ -1,5 +1,5 @@
-//! Writes packages in every format asked for, several at once as
-//! memory allows, with the signatures beside them.
+//! Writes packages in every format, several at once as memory allows, and the
+//! signatures beside them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,60 +21,61 @@ use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
 use crate::outputs::{FileRecords, Outputs, Recipe};
 use crate::progress::{Event, Progress};
 
-/// One package, written.
+/// A package that was written.
 pub struct MadePackage {
-    /// The target it is for; none for a family's.
+    /// The target of its kernels; `None` for a family's package.
     pub target: Option<Target>,
     /// The package's name.
     pub name: String,
     /// Its version and revision.
     pub version: String,
-    /// Its format, as file names end.
+    /// Its format, as in file names.
     pub format: &'static str,
     /// The file.
     pub written: Written,
-    /// Where it installs the kdb and what is shipped with it.
+    /// The paths at which it installs the kdb and the databases.
     pub installs: Vec<String>,
-    /// The names of packages that it can't be installed without.
+    /// The names of packages that it depends on.
     pub depends: Vec<String>,
 }
 
 /// A package to be written.
 pub(crate) struct PackageToWrite<'a> {
     pub(crate) spec: PackageSpec,
-    /// The same as a Python package, for kernels that MIOpen reads.
+    /// The spec of the wheel, for kernels that MIOpen reads.
     pub(crate) python: Option<PackageSpec>,
-    /// What it was made from, if it holds a kdb.
+    /// The kdb in it, if any.
     pub kdb: Option<&'a MadeKdb>,
-    /// The target it is for, if it is one's alone.
+    /// The target, if the package is for a single one.
     pub target: Option<Target>,
-    /// The performance and find databases in it, by their names there.
+    /// The performance and find databases in it, by their names in the package.
     pub tuning: Vec<(String, PathBuf)>,
-    /// Where the files of families lie that were merged for their packages; the last one has it.
+    /// The directory with files that were merged for families' packages; the last package holds
+    /// it.
     pub(crate) scratch: Option<TempDir>,
 }
 
 impl PackageToWrite<'_> {
-    /// A package of nothing but the spec.
+    /// A package with only a spec.
     pub(crate) fn new(spec: PackageSpec, target: Option<Target>) -> Self {
         Self { spec, python: None, kdb: None, target, tuning: Vec::new(), scratch: None }
     }
 }
 
-/// What the bill of material of a package says, but for its archives: those
-/// of earlier runs are known only when the directory's manifest is written.
+/// The contents of a package's bill of material, without its archives: those of
+/// earlier runs are known only when the directory's manifest is written.
 pub(crate) struct Bill {
-    /// The target of the package; none for a family's.
+    /// The target of the package; `None` for a family's.
     pub(crate) target: Option<Target>,
     pub(crate) spec: PackageSpec,
     pub(crate) making: Making,
-    /// SHA-256 of the spec's files, without those that are in memory.
+    /// SHA-256 of the spec's files, except for those in memory.
     pub(crate) contents: Vec<String>,
-    /// Those of the spec's files, if they had to be made anyway.
+    /// Checksums of the spec's files, if they had to be computed anyway.
     pub(crate) checksums: Option<Vec<Checksums>>,
 }
 
-/// What was written.
+/// The result of writing packages.
 #[derive(Default)]
 pub struct MadePackages {
     /// The packages.
@@ -83,25 +84,24 @@ pub struct MadePackages {
     pub signatures: Vec<(Option<Target>, Written)>,
     /// Bills of material that are still to be written.
     pub(crate) bills: Vec<Bill>,
-    /// Performance and find databases, by the target of the package that holds
-    /// them.
+    /// Performance and find databases, by the target of their package.
     pub tuning: Vec<(Option<Target>, Written)>,
 }
 
-/// One package in one format, to be written.
+/// One package in one format.
 struct PackageJob<'p, 'k> {
-    /// Which of the packages.
+    /// The index of the package.
     of: usize,
     package: &'p PackageToWrite<'k>,
     writer: Writer,
-    /// What it is made from; none where it would never be the same.
+    /// The recipe; `None` if the package never has the same bytes twice.
     recipe: Option<Recipe>,
-    /// The file, if it would be made again as it is.
+    /// The existing file, if it is up to date.
     lies_there: Option<Written>,
 }
 
-/// Writes all packages into `out`, but for those that `outputs` knows to lie
-/// there already.
+/// Writes all packages into `out`, except for those that are up to date according
+/// to `outputs`.
 pub(crate) fn write(
     packages: &[PackageToWrite<'_>],
     options: &PackageOptions,
@@ -133,7 +133,8 @@ pub(crate) fn write(
         Ok(written)
     };
     let (written, mut checksums) = std::thread::scope(|scope| {
-        // While packages are compressed, which leaves processors idle at times.
+        // Computed while packages are compressed, which leaves processors idle at
+        // times.
         let checksums = scope.spawn(|| checksums(packages, &contents, &to_do, progress.cancel()));
         let written = each(&to_do, at_once, &write);
         (written, checksums.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -175,7 +176,7 @@ fn bill(
     }
 }
 
-/// Every format of every package, with what is known of it.
+/// The jobs for every format of every package.
 fn jobs<'p, 'k>(
     packages: &'p [PackageToWrite<'k>],
     options: &PackageOptions,
@@ -186,7 +187,7 @@ fn jobs<'p, 'k>(
     let mut jobs = Vec::new();
     for (of, package) in packages.iter().enumerate() {
         for writer in writers(package, options) {
-            // A signature has the time in it.
+            // A signature contains the time.
             let recipe = signer.is_none();
             let recipe = recipe.then(|| recipe_of(outputs, package, &writer, &contents[of]));
             let lies_there = recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe));
@@ -196,8 +197,8 @@ fn jobs<'p, 'k>(
     jobs
 }
 
-/// Does so many at once; the results in the order of the jobs, or the first
-/// error, which ends the rest.
+/// Runs `at_once` jobs at a time. Returns the results in the order of the jobs,
+/// or the first error, which stops the other jobs.
 fn each<J: Sync, T: Send>(
     jobs: &[J],
     at_once: usize,
@@ -223,8 +224,7 @@ fn each<J: Sync, T: Send>(
     done.into_inner().expect("no panic inside").into_iter().flatten().collect()
 }
 
-/// SHA-256 of the files that a spec names, in its order, without those that are
-/// in memory.
+/// SHA-256 of a spec's files, in its order, except for those in memory.
 pub(crate) fn contents(spec: &PackageSpec, records: &FileRecords<'_>) -> Result<Vec<String>> {
     let mut contents = Vec::new();
     for file in &spec.files {
@@ -246,8 +246,8 @@ pub(crate) fn bill_checksums(spec: &PackageSpec, contents: &[String]) -> Result<
     Ok(checksums.collect::<std::result::Result<_, _>>()?)
 }
 
-/// The checksums of the files in those packages that have something to do, by
-/// the number of the package.
+/// By index of the package: the checksums of its files, if one of its formats is
+/// to be written.
 fn checksums(
     packages: &[PackageToWrite<'_>],
     contents: &[Vec<String>],
@@ -259,7 +259,7 @@ fn checksums(
     numbers.map(|of| (of, bill_checksums(&packages[of].spec, &contents[of]))).collect()
 }
 
-/// A package that was written, or lies there.
+/// A package that was written or is up to date.
 fn described(package: &PackageToWrite<'_>, writer: &Writer, written: Written) -> MadePackage {
     let spec = writer.spec(package);
     let shipped = spec.files.iter().filter(|file| matches!(file.content, Content::File(_)));
@@ -275,8 +275,8 @@ fn described(package: &PackageToWrite<'_>, writer: &Writer, written: Written) ->
     }
 }
 
-/// Everything that decides a package's bytes. The spec names files by their
-/// paths, so their contents stand beside it.
+/// The recipe of a package. The spec has only the paths of files, so their
+/// digests are added.
 fn recipe_of(
     outputs: &Outputs<'_>,
     package: &PackageToWrite<'_>,
@@ -295,20 +295,19 @@ fn share(jobs: &[&PackageJob<'_, '_>], memory: u64) -> (usize, usize) {
     let memory_of =
         |job: &&PackageJob<'_, '_>, threads| job.writer.format.compression().memory(threads);
     let largest = |threads| jobs.iter().map(|job| memory_of(job, threads)).max().unwrap_or(1);
-    // A package at a time ends with one thread at work on its last block, so
-    // several packages of few threads each are faster.
+    // A single package ends with one thread compressing its last block, so
+    // several packages with few threads each are faster.
     let at_once = (1..=processors.min(jobs.len()).max(1))
         .rev()
         .find(|count| largest(processors.div_ceil(*count)).saturating_mul(*count as u64) <= memory);
     let at_once = at_once.unwrap_or(1);
     let threads = processors.div_ceil(at_once);
-    // The last resort of a small bound is one thread.
+    // If memory is short, one thread is used in any case.
     let threads = (1..=threads).rev().find(|threads| largest(*threads) <= memory).unwrap_or(1);
     (at_once, threads)
 }
 
-/// The signatures that lie beside one package: of the formats that have no
-/// place for one.
+/// Writes the detached signatures of a package, for formats that can't contain one.
 fn sign(
     package: &PackageToWrite<'_>,
     made: &mut MadePackages,
@@ -325,7 +324,7 @@ fn sign(
     Ok(())
 }
 
-/// Whether all formats could hold the packages, and wheels those for Python.
+/// Checks that all formats can hold the packages; for wheels, `pythons`.
 pub(crate) fn check(
     specs: &[PackageSpec],
     pythons: &[PackageSpec],
@@ -346,7 +345,7 @@ struct Writer {
     format: Format,
 }
 
-/// The writers of a package, each once.
+/// The writers of a package.
 fn writers(package: &PackageToWrite<'_>, options: &PackageOptions) -> Vec<Writer> {
     let fits = |writer: &Writer| {
         writer.fits(&package.spec) && (writer.format != Format::Wheel || package.python.is_some())
@@ -354,10 +353,10 @@ fn writers(package: &PackageToWrite<'_>, options: &PackageOptions) -> Vec<Writer
     formats(options).into_iter().filter(fits).collect()
 }
 
-/// The writers asked for, each once.
+/// The writers for the requested formats.
 fn formats(options: &PackageOptions) -> Vec<Writer> {
     let doc = match options.layout {
-        // What is unpacked there is below ROCm's directory.
+        // The tarball is unpacked in ROCm's directory.
         LayoutChoice::Windows => "/share/doc",
         _ => Format::DOC,
     };
@@ -385,14 +384,14 @@ fn formats(options: &PackageOptions) -> Vec<Writer> {
 }
 
 impl Writer {
-    /// Whether such a package can be written: a tarball of nothing but a
-    /// dependency is nothing.
+    /// Whether the package can be written in this format. A metapackage has only
+    /// dependencies, which a tarball, wheel or image can't express.
     fn fits(&self, spec: &PackageSpec) -> bool {
         spec.section != "metapackages"
             || !matches!(self.format, Format::Tar { .. } | Format::Wheel | Format::Oci)
     }
 
-    /// What is written of a package.
+    /// The spec of a package in this format.
     fn spec<'p>(&self, package: &'p PackageToWrite<'_>) -> &'p PackageSpec {
         match (self.format, &package.python) {
             (Format::Wheel, Some(python)) => python,

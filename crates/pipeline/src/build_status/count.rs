@@ -8,7 +8,7 @@ use gfxpack_plan::plan::Plan;
 use super::estimate::Estimator;
 use crate::text::if_any;
 
-/// How far a build is, in jobs and in work.
+/// The progress of a build, in jobs and in work.
 #[derive(Debug)]
 pub struct BuildCount {
     pub(super) begun: Instant,
@@ -17,11 +17,11 @@ pub struct BuildCount {
     pub cached: usize,
     /// Jobs with a kept refusal.
     pub refused: usize,
-    /// Jobs that have to run.
+    /// Jobs that have to be run.
     pub to_do: usize,
-    /// Those of them that are compiled.
+    /// How many of them were compiled.
     pub compiled: usize,
-    /// Those of them that failed.
+    /// How many of them failed.
     pub failed: usize,
 }
 
@@ -40,7 +40,7 @@ impl Default for BuildCount {
 }
 
 impl BuildCount {
-    /// Takes an event in.
+    /// Updates the counts with an event.
     pub fn event(&mut self, plan: &Plan, event: &Event) {
         let now = self.begun.elapsed();
         match event {
@@ -50,7 +50,7 @@ impl BuildCount {
                 (self.compiled, self.failed) = (0, 0);
             }
             Event::Queued { jobs, .. } => {
-                // Languages are estimated apart.
+                // Each language has its own estimate.
                 let queue = jobs
                     .iter()
                     .map(|(job, expected)| (*job, plan[*job].language as usize, *expected));
@@ -79,22 +79,22 @@ impl BuildCount {
         self.estimator.fraction()
     }
 
-    /// How long it will take yet, where that is known.
+    /// How long the remaining jobs will take, if that is known.
     pub fn left(&self) -> Option<Duration> {
         self.estimated().filter(|_| self.done() < self.to_do)
     }
 
-    /// The same, also of a build that is done.
+    /// Like [`BuildCount::left`], but also `Some` when the build is done.
     pub(super) fn estimated(&self) -> Option<Duration> {
         self.estimator.left(self.begun.elapsed())
     }
 
-    /// `, 2 refused before`, or nothing.
+    /// The text `, 2 refused before`; empty if there are none.
     pub fn refused_words(&self) -> String {
         if_any(self.refused, |refused| format!(", {refused} refused before"))
     }
 
-    /// `, 2 failed`, or nothing.
+    /// The text `, 2 failed`; empty if there are none.
     pub fn failed_words(&self) -> String {
         if_any(self.failed, |failed| format!(", {failed} failed"))
     }

@@ -1,47 +1,48 @@
-//! How long a build will still take, from what its jobs are expected to cost
-//! and what those that have ended did cost.
+//! Estimates how long a build will still take, from the expected cost of its jobs
+//! and the actual cost of those that have ended.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use gfxpack_model::JobId;
 
-/// Which part of the work has to be done until what is observed counts as much
-/// as what was expected.
+/// The part of the work after which observed costs count as much as expected ones.
 const PRIOR: f64 = 0.01;
-/// A job that takes longer than expected is taken to need this part more of
-/// the time it ran.
+/// A job that already takes longer than expected is assumed to need this fraction
+/// of its elapsed time more.
 const OVERDUE: f64 = 0.1;
 
-/// A build as it is known from its events. Times are since any one moment.
+/// The state of a build, from its events. All times have the same, arbitrary
+/// origin.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Estimator {
-    /// By number: class and expected seconds. A map would take several times the
-    /// memory of a million jobs.
+    /// By job number: class and expected seconds. A map would take several times
+    /// the memory for a million jobs.
     jobs: Vec<(usize, f64)>,
-    /// When those that run were started.
+    /// The jobs that are running, with their start times.
     running: HashMap<JobId, Duration>,
-    /// The most that ran at once.
+    /// The largest number of jobs that ran at the same time.
     at_once: usize,
     classes: Vec<Class>,
-    /// How many have not ended.
+    /// Number of jobs that have not ended.
     unfinished: usize,
 }
 
-/// Jobs that may all be off by the same factor: those of one language. All in
-/// seconds.
+/// The jobs of one language, whose estimates may all be off by the same factor.
+/// All fields are in seconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Class {
-    /// What is expected of all, and of those that were not started.
+    /// Expected cost of all jobs, and of those that have not started.
     total: f64,
     waiting: f64,
-    /// What was expected of those that ended, and what they took.
+    /// Expected and actual cost of the jobs that have ended.
     ended: f64,
     took: f64,
 }
 
 impl Class {
-    /// How much longer jobs take than expected; `before` without evidence.
+    /// The factor by which jobs take longer than expected; `before` if none has
+    /// ended.
     fn scale(&self, before: f64) -> f64 {
         let prior = (self.total * PRIOR).max(f64::MIN_POSITIVE);
         (self.took + before * prior) / (self.ended + prior)
@@ -49,7 +50,7 @@ impl Class {
 }
 
 impl Estimator {
-    /// These jobs will run: id, class (a small number), expected time.
+    /// Starts over with these jobs: id, class (a small number), expected time.
     pub(super) fn queued(&mut self, jobs: impl IntoIterator<Item = (JobId, usize, Duration)>) {
         *self = Self::default();
         for (job, class, expected) in jobs {
@@ -67,7 +68,7 @@ impl Estimator {
         }
     }
 
-    /// A job's compiler was started.
+    /// A job has started.
     pub(super) fn started(&mut self, job: JobId, now: Duration) {
         let Some(&(class, expected)) = self.jobs.get(job.0) else { return };
         self.classes[class].waiting -= expected;
@@ -75,7 +76,7 @@ impl Estimator {
         self.at_once = self.at_once.max(self.running.len());
     }
 
-    /// A job ended, well or not.
+    /// A job has ended, successfully or not.
     pub(super) fn ended(&mut self, job: JobId, now: Duration) {
         let Some(started) = self.running.remove(&job) else { return };
         let (class, expected) = self.jobs[job.0];
@@ -84,7 +85,7 @@ impl Estimator {
         self.unfinished -= 1;
     }
 
-    /// All classes together.
+    /// The sum of all classes.
     fn all(&self) -> Class {
         self.classes.iter().fold(Class::default(), |sum, class| Class {
             total: sum.total + class.total,
@@ -94,13 +95,13 @@ impl Estimator {
         })
     }
 
-    /// How much of the expected work is done, from 0 to 1.
+    /// The fraction of the expected work that is done, from 0 to 1.
     pub(super) fn fraction(&self) -> f64 {
         let all = self.all();
         if self.unfinished == 0 { 1.0 } else { (all.ended / all.total).min(1.0) }
     }
 
-    /// The time left; `None` before there is any evidence.
+    /// The time left; `None` until a job has ended.
     pub(super) fn left(&self, now: Duration) -> Option<Duration> {
         let all = self.all();
         if all.ended <= 0.0 {
@@ -128,7 +129,7 @@ mod tests {
         Duration::from_secs_f64(seconds)
     }
 
-    /// Numbers that look random and are the same in every run, from 0 to 1.
+    /// Deterministic noise from 0 to 1.
     fn noise(seed: u64) -> f64 {
         let mut x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -136,7 +137,8 @@ mod tests {
         (x >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// HIP, OpenCL C and assembly as in MIOpen's own list: expected seconds.
+    /// HIP, OpenCL C and assembly in the proportions of MIOpen's own list: class
+    /// and expected seconds.
     fn mixed(count: usize) -> Vec<(usize, f64)> {
         let one = |number: usize| {
             let spread = 0.5 + 2.0 * noise(number as u64);
@@ -151,9 +153,9 @@ mod tests {
         jobs
     }
 
-    /// Runs a build of jobs that take what `real` says, at most `at_once` at a
-    /// time, and gives what was predicted at every end of a job: the moment,
-    /// the prediction, and the truth, in seconds.
+    /// Simulates a build whose jobs take as long as `real` says, at most
+    /// `at_once` at a time. Returns the prediction at each end of a job: the
+    /// moment, the predicted and the true time left, in seconds.
     fn simulate(
         at_once: usize,
         jobs: &[(usize, f64)],
@@ -183,8 +185,8 @@ mod tests {
         predicted.into_iter().map(|(at, left)| (at, left, now - at)).collect()
     }
 
-    /// The largest error of a prediction made between those parts of the
-    /// build, as a part of the whole build's time.
+    /// The largest error of a prediction made between two fractions of the build,
+    /// as a fraction of the build's duration.
     fn worst(predicted: &[(f64, f64, f64)], from: f64, to: f64) -> f64 {
         let total = predicted.last().unwrap().0;
         let within = predicted.iter().filter(|(at, ..)| (from..=to).contains(&(at / total)));
@@ -215,16 +217,17 @@ mod tests {
     #[test]
     fn a_language_that_is_off_does_not_spoil_the_others() {
         let jobs = mixed(1000);
-        // HIP three times as slow as thought, all else as thought.
+        // HIP is three times as slow as expected, all else as expected.
         let real = |job: usize| jobs[job].1 * if jobs[job].0 == 0 { 3.0 } else { 1.0 };
         let predicted = simulate(4, &jobs, real);
-        // Before the others begin, theirs is taken to be off as well.
+        // Until the first job of another language ends, it is assumed to be slow
+        // as well.
         assert!(worst(&predicted, 0.05, 0.95) < 0.30, "{}", worst(&predicted, 0.05, 0.95));
         assert!(worst(&predicted, 0.95, 1.0) < 0.06, "{}", worst(&predicted, 0.95, 1.0));
     }
 
     #[test]
-    fn one_long_job_decides_where_workers_are_many() {
+    fn one_long_job_decides_if_there_are_many_workers() {
         let jobs: Vec<(usize, f64)> = [100.0, 1.0, 1.0, 1.0].map(|time| (0, time)).to_vec();
         let predicted = simulate(4, &jobs, |job| jobs[job].1);
         for (at, left, truth) in predicted {
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_without_evidence_and_an_overdue_job_is_not_free() {
+    fn there_is_no_estimate_without_evidence_and_an_overdue_job_counts() {
         let (mut estimator, first, second) = (Estimator::default(), JobId(7), JobId(9));
         assert_eq!(estimator.left(Duration::ZERO), None);
         estimator.queued([(first, 0, seconds(1.0)), (second, 0, seconds(1.0))]);

@@ -8,11 +8,11 @@ use crate::failure_log::FailureFiles;
 use crate::failures::{Excerpt, Groups, shortened, told_reason};
 use crate::text::{counted, if_any};
 
-/// So many kernels that fail like an earlier one are named as they do.
+/// How many further kernels that fail for a known reason are named.
 const NAMED: usize = 5;
 
-/// Tells of failures: the first of each reason with some of the compiler's
-/// output, the next few by name, and how many there were at the end.
+/// Reports failures as text: the first for each reason with some of the
+/// compiler's output, the next few by name, and at the end how many there were.
 #[derive(Debug)]
 pub struct FailureTexts {
     groups: Groups,
@@ -20,12 +20,12 @@ pub struct FailureTexts {
 }
 
 impl FailureTexts {
-    /// For a build that has these files to read more in.
+    /// For a build that writes these files, to which the texts refer.
     pub fn new(files: &FailureFiles) -> Self {
         Self { groups: Groups::default(), files: files.clone() }
     }
 
-    /// What to say of one as it happens, if anything.
+    /// The text to print for a failure when it happens, if any.
     pub fn one(&mut self, plan: &Plan, job: JobId, failure: &Failure) -> Option<String> {
         let (_, before) = self.groups.add(job, failure);
         let mut text = format!("failed to compile `{}`: {}", plan[job].key, failure.kind);
@@ -45,7 +45,7 @@ impl FailureTexts {
         Some(text)
     }
 
-    /// The lines of an output that are worth showing, and where the others are.
+    /// The lines of an output that are worth showing, and where to find the others.
     fn excerpt(&self, output: &str) -> Vec<String> {
         let Excerpt { mut lines, more } = Excerpt::new(output);
         let Some(more) = more else { return lines };
@@ -56,7 +56,8 @@ impl FailureTexts {
         lines
     }
 
-    /// Lines for the end, about failures that were not reported one by one.
+    /// Lines for the end of the build, about failures that were not reported one
+    /// by one.
     pub fn rest(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut hidden = false;

@@ -1,4 +1,4 @@
-//! A build's events as messages for machines.
+//! A build's events as JSON messages.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::count::BuildCount;
 use crate::report::PRECOMPILED_HEADERS;
 
-/// Hands each message of an event to `send`, with its type; `count` knows of
-/// the event already. There may be a million of one event.
+/// Passes each message for an event, with its type, to `send`; one event may have
+/// a million. `count` has been updated with the event already.
 pub fn messages(
     plan: &Plan,
     event: &Event,
@@ -65,7 +65,7 @@ pub fn messages(
     }
 }
 
-/// Says what was found in the cache.
+/// Messages about what was found in the cache.
 fn looked(
     plan: &Plan,
     cached: &[(JobId, u64)],
@@ -100,7 +100,7 @@ fn describe(plan: &Plan, job: JobId) -> Value {
     })
 }
 
-/// A job that failed, and why.
+/// The body of the message about a job that failed.
 fn failed(plan: &Plan, job: JobId, failure: &Failure) -> Value {
     let mut body = describe(plan, job);
     body["reason"] = failure.kind.name().into();
@@ -115,14 +115,15 @@ fn used(body: &mut Value, duration: Duration, usage: Usage) {
     body["peak_memory"] = usage.peak_memory.into();
 }
 
-/// Where and when a job runs.
+/// Adds where and when a job ran.
 fn place(body: &mut Value, run: &JobRun, count: &BuildCount) {
     body["worker"] = run.worker.into();
     let start = run.started.saturating_duration_since(count.begun);
     body["start_milliseconds"] = milliseconds(start);
 }
 
-/// Where a job ran if not on this machine, and how long others will take yet.
+/// Adds where a job ran, unless on this machine, and how long the others will
+/// still take.
 fn ended(body: &mut Value, site: &Site, count: &BuildCount) {
     if let Site::Remote { worker, cached } = site {
         body["remote"] = json!({ "worker": worker, "cached": cached });

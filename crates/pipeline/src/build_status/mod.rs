@@ -1,5 +1,5 @@
-//! What is shown of a build that runs: how far it is, which kernels failed and
-//! why, and its events as messages. The caller draws or prints it.
+//! The status of a running build: its progress, which kernels failed and why, and
+//! its events as messages. The caller draws or prints it.
 
 mod count;
 mod estimate;

@@ -16,10 +16,10 @@ use crate::text::counted;
 use crate::toolchains;
 
 const ABOUT: &str = "user cache";
-/// Kernels of a file that are looked at, since each has to be unpacked.
+/// How many kernels of each file are examined; each has to be decompressed.
 const ROWS: u64 = 1000;
 
-/// Looks for kernels that none of the installed compilers made.
+/// Reports kernels that none of the installed compilers made.
 pub fn check_compilers(
     installed: Installed<'_>,
     search: &Search,
@@ -31,7 +31,7 @@ pub fn check_compilers(
     let rows = if installed.deep { u64::MAX } else { ROWS };
     let mut made_by_any = Compilers::new();
     for file in files_with_extension(directory, "ukdb") {
-        // What can't be read was told of before.
+        // Another check has reported files that can't be read.
         let found = compilers(&file, installed.max_object_bytes, rows);
         for (compiler, count) in found.unwrap_or_default() {
             *made_by_any.entry(compiler).or_default() += count;
@@ -57,11 +57,11 @@ pub fn check_compilers(
     }
 }
 
-/// How many kernels were made by each compiler, by its own words about itself,
-/// with those that made what is linked in.
+/// How many kernels each compiler made. The key holds the names in a kernel's
+/// code object: its compiler's, and those of the compilers of what is linked in.
 type Compilers = BTreeMap<BTreeSet<String>, u64>;
 
-/// Why a kdb is not read to its end.
+/// Why reading a kdb stops early.
 enum Stop {
     Enough,
     Read(ReadError),
@@ -73,13 +73,13 @@ impl From<ReadError> for Stop {
     }
 }
 
-/// Counts the compilers of a kdb's first `rows` kernels; kernels whose compiler
-/// did not name itself are not counted. No code object may claim more than
-/// `max_object_bytes`. A kdb that a program has open is counted as it was when
-/// it was last closed.
+/// Counts the compilers of a kdb's first `rows` kernels. Kernels without a
+/// compiler's name are not counted. Code objects larger than `max_object_bytes`
+/// are rejected. If a program has the kdb open, its state is that of when it was
+/// last closed.
 ///
 /// # Errors
-/// Where it can't be read.
+/// If the kdb can't be read.
 fn compilers(kdb: &Path, max_object_bytes: u64, rows: u64) -> Result<Compilers, ReadError> {
     let mut options = ReadOptions::default();
     options.max_object_bytes = max_object_bytes;
@@ -104,7 +104,8 @@ fn compilers(kdb: &Path, max_object_bytes: u64, rows: u64) -> Result<Compilers, 
     }
 }
 
-/// The compilers that are not installed; `installed` has versions, such as `15.0.6`.
+/// The compilers that are not installed; `installed` lists versions, such as
+/// `15.0.6`.
 fn not_installed(compilers: &Compilers, installed: &[String]) -> Compilers {
     let is_installed = |name: &str| {
         clang_version(name).is_some_and(|version| installed.iter().any(|one| one == version))
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compilers_are_told_by_their_versions() {
+    fn compilers_are_matched_by_their_versions() {
         let names = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
         let compilers = Compilers::from([
             (names(&["AMD clang version 17.0.0 (https://github.com/x roc-6.0.0 1)"]), 3),

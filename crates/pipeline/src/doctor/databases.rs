@@ -1,4 +1,5 @@
-//! Performance and find databases, and models: which are read, and what is wrong in them.
+//! Performance and find databases, and models: which MIOpen reads and what is
+//! wrong with them.
 
 use gfxpack_runtime::{DatabaseKind, DatabasePlace, Target, database_places};
 use gfxpack_tuning::Severity;
@@ -10,11 +11,12 @@ use crate::text::counted;
 
 const ABOUT: &str = "tuning";
 
-/// Checks those of each device.
+/// Checks the databases of each device.
 pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
     let Installed { environment, places, targets, .. } = installed;
     if places.system_disabled {
-        // Where kernels are not looked for, it is not known where these are.
+        // If MIOpen does not look for kernels, the place of its databases is
+        // unknown.
         return;
     }
     for target in targets {

@@ -7,17 +7,17 @@ use rustix::fs::Access;
 use super::finding::Findings;
 
 const ABOUT: &str = "device";
-/// What programs open to compute.
+/// The device file that programs open for computing.
 const KFD: &str = "/dev/kfd";
 
-/// Notes that a device was given, and the hardware not asked.
+/// Notes that the target was given, so that the hardware is not checked.
 pub fn check_target(target: &Target, findings: &mut Findings<'_>) {
     findings.note(ABOUT, format!("{target}, as given; the hardware is not asked"));
 }
 
-/// Checks the devices that were detected. Gives their targets, without
-/// repetitions. Whether this user may open the driver's device is only checked
-/// where the detection is of this machine (`is_here`), not of a copied sysfs.
+/// Checks the detected devices, and returns their targets without duplicates.
+/// `is_here` says that sysfs is that of this machine and not a copy; only then
+/// the user's access to the driver's device file is checked.
 pub fn check_devices(
     detection: &Detection,
     is_here: bool,
@@ -65,7 +65,7 @@ fn judge(detection: &Detection, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether this user may open the device.
+/// Checks that this user may open the device file.
 fn access(findings: &mut Findings<'_>) {
     match rustix::fs::access(KFD, Access::READ_OK | Access::WRITE_OK) {
         Ok(()) => findings.ok(ABOUT, format!("{KFD} may be opened")),

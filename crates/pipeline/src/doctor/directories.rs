@@ -13,13 +13,13 @@ const ABOUT: &str = "directory";
 /// Permission bit: everybody may write.
 pub(super) const OTHERS_WRITE: u32 = 0o002;
 
-/// Checks those that are asked.
+/// Checks the directories in which kdbs are looked for.
 pub(super) fn check(places: &Places, findings: &mut Findings<'_>) {
     for note in &places.notes {
         findings.warning(ABOUT, note.clone(), "`gfxpack env` tells what each variable does");
     }
     if places.system_disabled {
-        // The variable that does it has been told of.
+        // The check of variables has reported the one that disables it.
         return;
     }
     let mut any = false;
@@ -36,7 +36,7 @@ pub(super) fn check(places: &Places, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether it is there.
+/// Checks one directory; whether it exists.
 fn directory(place: &Place, findings: &mut Findings<'_>) -> bool {
     let path = place.path.as_path();
     let shown = format!("`{}` ({})", path.display(), place.rule);
@@ -69,7 +69,7 @@ fn directory(place: &Place, findings: &mut Findings<'_>) -> bool {
     true
 }
 
-/// Whether it belongs to root or to this user.
+/// Whether the path belongs to root or to this user.
 pub(super) fn is_ours(path: &Path) -> bool {
     let user = rustix::process::geteuid().as_raw();
     fs::metadata(path).is_ok_and(|metadata| [0, user].contains(&metadata.uid()))

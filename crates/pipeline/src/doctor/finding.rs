@@ -54,7 +54,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Hands on each finding as it is made, and counts problems.
+/// Passes each finding on when it is made, and counts problems.
 pub struct Findings<'a> {
     report: &'a mut dyn FnMut(&Finding),
     problems: usize,

@@ -1,4 +1,4 @@
-//! What is installed on a machine, to be checked.
+//! The installation that is checked.
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +8,19 @@ use gfxpack_runtime::{Environment, Places, Target};
 /// What is checked, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Installed<'a> {
-    /// The variables that count at run time.
+    /// The environment variables that matter at run time.
     pub environment: &'a Environment,
     /// Where kernels are looked for.
     pub places: &'a Places,
     /// The devices that they are for.
     pub targets: &'a [Target],
-    /// The largest code object that a kdb may claim.
+    /// The largest code object that is accepted in a kdb, in bytes.
     pub max_object_bytes: u64,
     /// Whether every kernel of the devices' kdbs is decoded and hashed.
     pub deep: bool,
 }
 
-/// The files in a directory whose names end so, sorted.
+/// The files in a directory with this extension, sorted.
 pub(super) fn files_with_extension(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let files = entries(directory);
     let mut files: Vec<PathBuf> =

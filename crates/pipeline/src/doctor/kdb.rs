@@ -16,13 +16,14 @@ use crate::text::{counted, joined, size};
 
 pub(super) const ABOUT: &str = "kdb";
 
-/// What is asked of one kdb.
+/// A kdb to check, and how.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KdbCheck<'a> {
     pub(super) file: &'a Path,
-    /// The device that looks for it.
+    /// The device that looks for the kdb.
     pub(super) target: &'a Target,
-    /// Whether MIOpen opens it; of others nothing is said if they are in order.
+    /// Whether MIOpen opens the kdb. Others are reported only if something is
+    /// wrong with them.
     pub(super) opened: bool,
     pub(super) max_object_bytes: u64,
     /// Whether every kernel is decoded and hashed.
@@ -84,7 +85,7 @@ struct Contents {
     wrong: Option<String>,
 }
 
-/// What a kdb holds, judged by all keys and by its first code object.
+/// The contents of a kdb, judged by all its keys and its first code object.
 fn contents(kdb: KdbCheck<'_>) -> Result<Contents, ReadError> {
     let options = ReadOptions::with_max_object_bytes(kdb.max_object_bytes);
     let reader = Reader::open_with(kdb.file, options)?;
@@ -117,7 +118,7 @@ fn contents(kdb: KdbCheck<'_>) -> Result<Contents, ReadError> {
     Ok(Contents { rows: info.rows, bytes: info.file_bytes, wrong })
 }
 
-/// The error in full, and what a file that is too small most likely is.
+/// The error in full, and the most likely cause if the file is too small.
 pub(super) fn with_pointer(kdb: &Path, error: &ReadError) -> String {
     /// How a pointer of Git LFS begins.
     ///
@@ -129,9 +130,9 @@ pub(super) fn with_pointer(kdb: &Path, error: &ReadError) -> String {
     if pointer { format!("{text}: it is a Git LFS pointer") } else { text }
 }
 
-/// Whether every row passes.
+/// Decodes and hashes every row; whether all pass.
 fn verify(kdb: KdbCheck<'_>, shown: &str, findings: &mut Findings<'_>) -> bool {
-    // Named device-wide, it serves all counts.
+    // A kdb without compute units in its name serves all counts.
     let named = target_of_kdb(kdb.file).unwrap_or_else(|| kdb.target.clone());
     let options = VerifyOptions::with_max_object_bytes(kdb.max_object_bytes);
     let report = match gfxpack_kdb::verify(kdb.file, Some(&named), &options) {

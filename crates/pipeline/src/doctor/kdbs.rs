@@ -1,5 +1,4 @@
-//! The installed kdbs: whether there is one for each GPU, and whether it can
-//! be used.
+//! The installed kdbs: whether each GPU has one that can be used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use super::kdb::{ABOUT, KdbCheck, check_kdb, with_pointer};
 use crate::hidden_kdbs::{Hidden, hidden as compare};
 use crate::text::{counted, if_any, joined, size};
 
-/// Checks all kdbs in the directories that are asked.
+/// Checks all kdbs in the directories in which they are looked for.
 pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
     let Installed { places, targets, max_object_bytes, .. } = installed;
     if places.system_disabled {
@@ -67,14 +66,14 @@ fn is_for(kdb: &Path, target: &Target) -> bool {
     names(target).iter().any(|name| kdb.file_name().is_some_and(|file| **name == *file))
 }
 
-/// What MIOpen does not find since it opens the kdb for exactly the device's
-/// compute units, and no other.
+/// Reports the kernels that MIOpen does not find because it opens only the kdb
+/// for exactly the device's compute units.
 fn hidden(directory: &Path, target: &Target, max_object_bytes: u64, findings: &mut Findings<'_>) {
     let MiopenKdb { file: exact, hidden: Some(wide), .. } = MiopenKdb::in_dir(directory, target)
     else {
         return;
     };
-    // One that can't be read has been told of.
+    // Another check has reported a kdb that can't be read.
     let Ok(found) = compare(&exact, &wide, max_object_bytes) else { return };
     let Hidden { hidden, of } = found;
     let what = format!(
@@ -93,7 +92,7 @@ fn hidden(directory: &Path, target: &Target, max_object_bytes: u64, findings: &m
     }
 }
 
-/// kdbs of GPUs that this machine does not have.
+/// Reports kdbs of GPUs that this machine does not have.
 fn others(kdbs: &[&Path], max_object_bytes: u64, findings: &mut Findings<'_>) {
     let mut bytes = 0;
     for kdb in kdbs {
@@ -111,7 +110,7 @@ fn others(kdbs: &[&Path], max_object_bytes: u64, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether a device has no kdb at all.
+/// Reports a device without any kdb.
 fn missing(target: &Target, kdbs: &[PathBuf], findings: &mut Findings<'_>) {
     if kdbs.iter().any(|kdb| is_for(kdb, target)) {
         return;

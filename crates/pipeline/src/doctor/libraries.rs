@@ -1,5 +1,5 @@
-//! The libMIOpen and the librocfft that are installed: which ones they are, what
-//! they lack, and the kernels that rocFFT finds.
+//! The installed libMIOpen and librocfft: their versions, what they lack, and the
+//! kernels that rocFFT finds.
 
 use std::path::Path;
 
@@ -17,8 +17,9 @@ use crate::text::{counted, joined};
 const ABOUT: &str = "rocFFT";
 const MIOPEN_ABOUT: &str = "libMIOpen";
 
-/// Checks the libMIOpen that programs would load; `rocm` is where ROCm is said to
-/// be. A missing one is not a fault: kernels are built and packaged without it.
+/// Checks the libMIOpen that programs would load; `rocm` is ROCm's directory, if
+/// given. A missing library is not a fault: gfxpack builds and packages without
+/// it.
 pub fn check_library(rocm: Option<&Path>, findings: &mut Findings<'_>) {
     let library = match Library::installed(&MIOPEN, rocm) {
         Ok(library) => library,
@@ -43,8 +44,8 @@ pub fn check_library(rocm: Option<&Path>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Checks the librocfft that programs would load, for each of these GPUs; a
-/// missing one is not a fault. With `deep` every code object is read.
+/// Checks the librocfft that programs would load, for each of these GPUs. A
+/// missing library is not a fault. With `deep` every code object is read.
 pub fn check_rocfft(
     rocm: Option<&Path>,
     targets: &[Target],
@@ -116,7 +117,7 @@ fn check(
     installed(library, processor, opened("system"), unreadable, findings);
 }
 
-/// Whether the system has kernels for a processor.
+/// Whether the installed files have kernels for a processor.
 fn installed(
     library: &FftLibrary,
     processor: &str,

@@ -16,7 +16,7 @@ use crate::text::size;
 
 const ABOUT: &str = "user cache";
 
-/// Checks where it is, whose it is, and what is in it.
+/// Checks the place of the cache, its owner and its contents.
 pub(super) fn check(places: &Places, max_object_bytes: u64, findings: &mut Findings<'_>) {
     const ELSEWHERE: &str = "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own";
     match &places.user {
@@ -75,7 +75,7 @@ fn cache(directory: &Path, max_object_bytes: u64, findings: &mut Findings<'_>) {
             Err(error @ ReadError::Unfinished { .. }) => {
                 findings.warning(ABOUT, in_full(&error), error.hint());
             }
-            // MIOpen's own are in that mode, which their owner can read.
+            // MIOpen's own databases are in WAL mode; their owner can read them.
             Err(error) if error.fault() == Fault::Journal => {}
             Err(error) => findings.problem(
                 ABOUT,
@@ -91,7 +91,7 @@ fn cache(directory: &Path, max_object_bytes: u64, findings: &mut Findings<'_>) {
     old_versions(directory, findings);
 }
 
-/// Directories of other versions beside this one, which hold ukdbs.
+/// Reports caches of other versions beside this one, if they hold ukdbs.
 fn old_versions(directory: &Path, findings: &mut Findings<'_>) {
     let Some(versions) = directory.parent() else { return };
     let begins_with_digit = |path: &Path| {
@@ -109,7 +109,8 @@ fn old_versions(directory: &Path, findings: &mut Findings<'_>) {
     }
 }
 
-/// Bytes of the files below a directory; symbolic links are not followed.
+/// The size of all files below a directory, in bytes; symbolic links are not
+/// followed.
 fn bytes(directory: &Path) -> u64 {
     let files = WalkDir::new(directory).into_iter().flatten();
     let files = files.filter(|entry| entry.file_type().is_file());

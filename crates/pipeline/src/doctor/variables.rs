@@ -1,4 +1,4 @@
-//! The environment variables that are set.
+//! The environment variables that influence kernels.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::finding::Findings;
 
 const ABOUT: &str = "environment";
 
-/// Checks those that count at run time, and those that have MIOpen tune.
+/// Checks the variables that matter at run time, and those that make MIOpen tune.
 pub fn check_variables(environment: &Environment, findings: &mut Findings<'_>) {
     for variable in environment.variables() {
         let Some(value) = variable.value else { continue };
@@ -20,7 +20,7 @@ pub fn check_variables(environment: &Environment, findings: &mut Findings<'_>) {
             let hint = "unset it: every kernel is compiled anew in every process";
             findings.warning(ABOUT, what, hint);
         } else if !["HOME", "TMPDIR"].contains(&variable.name) {
-            // Those two are set for everybody.
+            // Those two are set for every user.
             findings.note(ABOUT, what);
         }
     }
@@ -32,10 +32,10 @@ pub fn check_variables(environment: &Environment, findings: &mut Findings<'_>) {
     }
 }
 
-/// What variables of tuning do that were left set, with their names and values:
-/// programs are slow with them. Their values are those of MIOPEN_FIND_ENFORCE,
-/// MIOPEN_SYSTEM_DB_PATH, and the directory of the user's databases. Looks at
-/// which files are in the system's directory.
+/// The effects of tuning variables that were left set, each with the variable's
+/// name and value: programs are slow with them. The parameters are the values of
+/// MIOPEN_FIND_ENFORCE and MIOPEN_SYSTEM_DB_PATH, and the directory of the user's
+/// databases. Looks into the system's directory.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `FindEnforceAction` in find_controls.hpp.
 fn left_over(find_enforce: Option<&str>, system_db: Option<&Path>, user_db: &Path) -> Vec<String> {
@@ -55,7 +55,7 @@ fn left_over(find_enforce: Option<&str>, system_db: Option<&Path>, user_db: &Pat
     found
 }
 
-/// What a value makes MIOpen do; none for those that change nothing.
+/// The effect of a value on MIOpen; `None` if it has none.
 fn effect(value: &str) -> Option<&'static str> {
     match value.to_ascii_uppercase().as_str() {
         "2" | "DB_UPDATE" => Some("MIOpen measures every problem again in each program"),
@@ -66,7 +66,7 @@ fn effect(value: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a directory holds a user's databases, and none of a system's.
+/// Whether a directory holds a user's databases, but no system's.
 fn is_users(dir: &Path, user_db: &Path) -> bool {
     if dir == user_db {
         return true;
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_miopen_tune_is_told() {
+    fn variables_that_make_miopen_tune_are_reported() {
         let user = Path::new("/srv/ada/.config/miopen");
         for value in ["2", "3", "4", "5", "search", "SEARCH_DB_UPDATE"] {
             let found = left_over(Some(value), None, user);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_systems_directory_that_is_the_users_is_told() {
+    fn a_users_directory_given_as_the_systems_is_reported() {
         let dir = tempfile::tempdir().expect("a directory");
         let user = Path::new("/srv/ada/.config/miopen");
         assert_eq!(left_over(None, Some(user), user).len(), 1);

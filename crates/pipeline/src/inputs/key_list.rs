@@ -19,11 +19,11 @@ use crate::rayon_workers::RayonWorkers;
 use crate::text::joined;
 use crate::unbuildable::Reason;
 
-/// Lines of a key list that are held beside the keys.
+/// How many lines of a key list are in memory beside the keys.
 const LINES_AT_ONCE: usize = 32 * 1024;
 
-/// What a file is that begins so, where it is taken for a key list, and how
-/// its keys are had.
+/// Recognises a file by its first bytes that is no key list. Returns what it is,
+/// and how to get its keys.
 fn no_key_list(begin: &[u8]) -> Option<(&'static str, &'static str)> {
     const PACKED: [&[u8]; 4] = [&[0x1f, 0x8b], &[0x28, 0xb5, 0x2f, 0xfd], b"\xfd7zXZ", b"BZh"];
     if begin.starts_with(b"SQLite format 3\0") {
@@ -35,7 +35,7 @@ fn no_key_list(begin: &[u8]) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Reads the lines of a key list, part by part.
+/// Reads a key list in parts.
 pub(super) fn read_keys(path: &Path, name: &str) -> Result<KeyReader> {
     let file: Box<dyn std::io::Read> = if path == Path::new("-") {
         Box::new(std::io::stdin().lock())
@@ -70,21 +70,21 @@ pub(super) fn read_keys(path: &Path, name: &str) -> Result<KeyReader> {
     }
 }
 
-/// What is known of a list's keys while its targets are gone through.
+/// What is known about a list's keys while targets are processed.
 struct KeyChecks<'k> {
-    /// What is wrong with the options, by key.
+    /// By key: what is wrong with its options.
     bad_options: Vec<Option<InputFault>>,
-    /// The source of each key that was checked.
+    /// By key: its source, if it was checked.
     checked: Vec<Option<Result<SourceId, Reason>>>,
-    /// Those that were looked up, by name.
+    /// By name: the sources that were looked up.
     sources: HashMap<&'k Path, Result<SourceId, Reason>>,
-    /// Whether only what Debian takes is compiled.
+    /// Whether only sources that Debian takes are compiled.
     dfsg: bool,
 }
 
 impl<'k> KeyChecks<'k> {
     fn new(keys: &'k [Arc<KeyRequest>], dfsg: bool) -> Self {
-        // Of many keys this takes as long as reading them.
+        // Many keys take as long here as reading them does.
         let bad_options = keys
             .par_iter()
             .map(|key| arguments::parse(key.language, key.options()).err())
@@ -115,12 +115,12 @@ fn no_key_for(processor: &str, name: &str, devices: &BTreeSet<&str>) -> Error {
 }
 
 impl InputCollector {
-    /// Adds the keys of a list for all targets; with `dfsg`, those of sources
-    /// that Debian leaves out are left out later, with those of licences that
-    /// are not allowed.
+    /// Adds the keys of a list for all targets. With `dfsg`, sources that Debian
+    /// leaves out are dropped later, together with those whose licences are not
+    /// allowed.
     ///
     /// # Errors
-    /// Where a target has none in it.
+    /// If the list has no key for a target.
     pub(super) fn keys(
         &mut self,
         name: &str,
@@ -147,7 +147,7 @@ impl InputCollector {
         Ok(())
     }
 
-    /// Adds a list's keys for one target, and gives how many are for it.
+    /// Adds a list's keys for one target, and returns their number.
     fn keys_of_target<'k>(
         &mut self,
         position: usize,
@@ -174,7 +174,7 @@ impl InputCollector {
         found
     }
 
-    /// The same for keys that no compiler can be asked for.
+    /// Like [`Self::keys_of_target`], for keys that can't be compiled.
     fn unusable_keys_of_target(
         &mut self,
         position: usize,
@@ -184,7 +184,7 @@ impl InputCollector {
         let target = self.requests[position].target.clone();
         let mut found = 0;
         for ((key, error), reported) in unusable.iter().zip(reported) {
-            // One that names no processor may be for any.
+            // A key without a processor may be for any.
             if key.split_device().is_some_and(|(_, device)| device != target.id().processor()) {
                 continue;
             }
@@ -212,8 +212,8 @@ impl InputCollector {
         }
     }
 
-    /// The source of a list's key, or why it can't be compiled; each key is
-    /// checked once for all targets.
+    /// The source of a list's key, or why it can't be compiled. A key is checked
+    /// once for all targets.
     fn check_key<'k>(
         &mut self,
         number: usize,
@@ -232,8 +232,8 @@ impl InputCollector {
         checked
     }
 
-    /// The source of a key, or why it can't be compiled. Every problem is
-    /// reported once, at the first key that has it.
+    /// The source of a key, or why it can't be compiled. An error is reported
+    /// once, at the first key that has it.
     fn key_source<'k>(
         &mut self,
         key: &'k KeyRequest,
@@ -244,7 +244,7 @@ impl InputCollector {
             return known.clone();
         }
         let name = key.source.display().to_string();
-        // Debian's own tree lacks these, so that they are missing is no fault.
+        // Debian's source tree lacks these files, so a missing one is not an error.
         let is_left_out = checks.dfsg && self.leave_out_by_debian(&name);
         let licences = self.inputs.library.licenses.entry(name.clone()).or_default();
         let mut load = |sources: &mut SourceSet| {

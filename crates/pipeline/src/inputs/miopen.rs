@@ -1,4 +1,4 @@
-//! Keys that libMIOpen asks for, with sources out of the library itself.
+//! Keys that libMIOpen asks for, with sources that the library contains.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -18,33 +18,33 @@ use crate::licence_head::licence_of;
 use crate::text::counted;
 use crate::unbuildable::Reason;
 
-/// Where a key's source is.
+/// The result of looking for a key's source.
 #[derive(Debug, Clone)]
 enum Place {
-    /// Loaded.
+    /// Found and loaded.
     Loaded(SourceId),
-    /// Nowhere.
+    /// Not found.
     Absent,
-    /// It is not to be compiled, since Debian leaves it out.
+    /// Not to be compiled, since Debian leaves it out.
     LeftOut,
     /// It can't be compiled.
     Unbuildable(Reason),
 }
 
-/// Where sources are looked for, and what was found by their names.
+/// Looks sources up by name, and remembers the results.
 struct SourceSearch<'a> {
-    /// The library's own, then the user's.
+    /// The library's sources, then the user's.
     dirs: [&'a SourceDirs; 2],
-    /// Whether Debian's rules for free software decide.
+    /// Whether Debian's rules for free software apply.
     dfsg: bool,
     places: HashMap<String, Place>,
-    /// Keys whose source is nowhere, or left out.
+    /// Keys whose source is not found or left out.
     without_source: Vec<KernelKey>,
 }
 
 impl InputCollector {
-    /// Adds the keys that libMIOpen asks for. Its own texts decide; `user`
-    /// has what it does not hold, which is assembly in Debian's.
+    /// Adds the keys that libMIOpen asks for. Sources in the library take
+    /// precedence; `user` has those that it lacks, such as assembly in Debian's.
     pub(super) fn miopen(
         &mut self,
         answer: &MiopenAnswer,
@@ -86,8 +86,8 @@ impl InputCollector {
         Ok(())
     }
 
-    /// Writes the sources that the library holds to a directory, and warns of
-    /// those that the user has too, in another version.
+    /// Writes the library's sources to a directory, and warns about sources of
+    /// the user that differ from these.
     fn write_sources(&mut self, library: &Library, user: &SourceDirs) -> Result<SourceDirs> {
         let texts = Sources::in_library(library)?;
         let dir = temporary_dir()?;
@@ -105,7 +105,7 @@ impl InputCollector {
         Ok(own)
     }
 
-    /// Adds one key to the request at `position`, or to those that can't be
+    /// Adds one key to the request at `position`, or to the keys that can't be
     /// built.
     fn add_asked(
         &mut self,
@@ -143,7 +143,8 @@ impl InputCollector {
         Ok(())
     }
 
-    /// Notes a source of MIOpen's that Debian leaves out; false of any other.
+    /// Records a source of MIOpen's that Debian leaves out; returns whether it is
+    /// one.
     pub(super) fn leave_out_by_debian(&mut self, name: &str) -> bool {
         let is_left_out = is_left_out_by_debian(name);
         if is_left_out {
@@ -193,7 +194,7 @@ fn licence(path: &Path) -> Result<Option<gfxpack_plan::kernel_package::SourceLic
     Ok(licence_of(&text))
 }
 
-/// The key as an input names it, if a compiler can be given its options.
+/// The request for a key, if its options are allowed.
 fn request(key: &KernelKey, location: Location) -> Result<KeyRequest, InputFault> {
     key.check()?;
     let name = key.source_name().unwrap_or_default();

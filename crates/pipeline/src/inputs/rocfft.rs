@@ -1,4 +1,4 @@
-//! Kernels that librocfft asks for, with the texts that it generates.
+//! Kernels that librocfft asks for, with the sources that it generates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl InputCollector {
     }
 }
 
-/// What the generator writes is of its own licence.
+/// The licence of the generated sources.
 ///
 /// Source: ROCm/rocFFT, LICENSE.md, a933f71bf2d90cb5993f009ce1cc05df6dfa463e.
 fn licence() -> SourceLicense {

@@ -34,7 +34,7 @@ fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
 }
 
 #[test]
-fn asked_keys_that_a_licence_forbids_are_told_as_missing() {
+fn asked_keys_that_a_licence_forbids_are_reported_as_missing() {
     let mut collector = collector(Vec::new());
     let facts = json!({
         "version": "3.4.0", "origin": "installed", "sha256": "0".repeat(64), "uses": "search",

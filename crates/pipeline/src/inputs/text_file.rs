@@ -13,7 +13,7 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
     as_text(path, bytes, 0)
 }
 
-/// The bytes as text; so many lines stand before them.
+/// The bytes as text. `lines` is the number of lines before them in the file.
 pub(super) fn as_text(path: &Path, bytes: Vec<u8>, lines: usize) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();

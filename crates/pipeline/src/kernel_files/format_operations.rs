@@ -1,4 +1,4 @@
-//! What can be done with files in which a library looks kernels up.
+//! Operations on files in which a library looks kernels up.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,31 +10,31 @@ use gfxpack_model::{KernelKey, Target};
 use crate::error::Result;
 use crate::options::KdbForm;
 
-/// What can be done with files of one format. What they are
-/// called is the matter of [`gfxpack_model::KernelFileFormat`], where they are
-/// installed that of [`gfxpack_plan::consumer::ConsumerProperties`].
+/// Operations on files of one format. [`gfxpack_model::KernelFileFormat`] knows
+/// their names, [`gfxpack_plan::consumer::ConsumerProperties`] where they are
+/// installed.
 ///
-/// Parameters are those of kdbs, the first format. A format that has other keys
-/// makes them of the [`KernelKey`], which is a stand-in for these; it may ignore
-/// the [`KdbForm`], origins and `max_object_bytes` where its files have no such thing.
+/// The parameters are those of kdbs, the first format. A format with other keys
+/// derives them from the [`KernelKey`]. It may ignore the [`KdbForm`], origins and
+/// `max_object_bytes` if its files have nothing like that.
 pub(crate) trait FormatOperations: Sync {
-    /// Writes a file with these rows, whole or not at all, and gives their
-    /// number. Not for operations of a format alone ([`super::of_format`]).
+    /// Writes a file with these rows atomically, and returns their number.
+    /// Operations of [`super::of_format`] can't write.
     ///
     /// # Errors
-    /// Where an object can't be had or the file not be written.
+    /// If an object can't be read or the file can't be written.
     fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64>;
 
-    /// Writes the rows of several files into one, laid out as the first is.
+    /// Writes the rows of several files into one, with the layout of the first.
     ///
     /// # Errors
-    /// Where they can't be read, or the file not be written.
+    /// If they can't be read, or the file can't be written.
     fn merge(&self, files: &[PathBuf], out: &Path) -> Result<()>;
 
-    /// What is wrong with a file, read as a stranger would.
+    /// Reads a file back and returns what is wrong with it.
     ///
     /// # Errors
-    /// Where it can't be read at all.
+    /// If the file can't be read at all.
     fn verify(
         &self,
         path: &Path,
@@ -42,39 +42,40 @@ pub(crate) trait FormatOperations: Sync {
         max_object_bytes: u64,
     ) -> Result<Verified>;
 
-    /// What a file with nothing wrong says of its sources: their names.
+    /// The names of the sources of a file without findings.
     ///
     /// # Errors
-    /// Where it can't be read.
+    /// If the file can't be read.
     fn source_names(&self, path: &Path, max_object_bytes: u64) -> Result<BTreeSet<String>>;
 
-    /// What besides keys and objects decides the bytes of a file.
+    /// What determines the bytes of a file besides keys and objects.
     fn identity(&self, form: KdbForm) -> String;
 }
 
-/// Where the object of a row came from.
+/// Returns the origin of a row's object.
 pub(crate) type OriginOf<'a> = dyn Fn(usize) -> Option<Arc<gfxpack_kdb::ObjectOrigin>> + Sync + 'a;
 
-/// The rows of a file that is to be written, in canonical order.
+/// The rows of a new file, in canonical order.
 pub(crate) struct Rows<'a> {
     pub(crate) target: &'a Target,
-    /// Each key with the size of its object, where it is known.
+    /// Each key with the size of its object, if known.
     pub(crate) keys: &'a [(&'a KernelKey, u64)],
     pub(crate) form: KdbForm,
-    /// Where the object of a row came from, if that is to be recorded.
+    /// Returns the origin of a row's object, if origins are to be recorded.
     pub(crate) origin: Option<&'a OriginOf<'a>>,
-    /// The object of a row.
+    /// Returns the object of a row.
     pub(crate) object: &'a (dyn Fn(usize) -> Result<Vec<u8>, CompileError> + Sync),
-    /// Called with how many rows of how many are written, at last with all.
+    /// Called with the number of rows written and of all rows; the last call has
+    /// all.
     pub(crate) progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 
-/// What verifying came to.
+/// The result of verifying a file.
 pub(crate) struct Verified {
-    /// Rows that were read.
+    /// Number of rows that were read.
     pub(crate) rows: u64,
-    /// What is wrong, the first of it.
+    /// The first findings.
     pub(crate) findings: Vec<String>,
-    /// How much is wrong in all.
+    /// The number of all findings.
     pub(crate) total_findings: u64,
 }

@@ -28,7 +28,7 @@ impl FormatOperations for Kdb {
                 false => Cow::Borrowed(key),
             })
             .collect();
-        // Other names may have another order.
+        // Windows names may sort differently.
         let mut order: Vec<usize> = (0..names.len()).collect();
         order.sort_by(|one, other| names[*one].cmp(&names[*other]));
         let sized = order.iter().map(|&row| Row { key: &names[row], size: rows.keys[row].1 });
@@ -81,7 +81,7 @@ impl FormatOperations for Kdb {
     }
 }
 
-/// Puts what the store said in place of the kdb writer's wrapping of it.
+/// Replaces the kdb writer's error by the store's own, if it wraps one.
 fn object_error(error: WriteError) -> Error {
     match error {
         WriteError::Object { source, key } => match source.downcast::<CompileError>() {

@@ -14,7 +14,7 @@ use crate::kernel_library::RocfftFacts;
 use crate::options::KdbForm;
 use crate::rocfft::kernel_name;
 
-/// The format of the caches of one library, which must be known to write one.
+/// The format of the caches of one library. The library must be known to write one.
 pub(super) struct RocfftCache(pub(super) Option<RocfftFacts>);
 
 /// The key of a kernel in a library's cache.
@@ -38,7 +38,7 @@ impl FormatOperations for RocfftCache {
             ));
         };
         let keys = rows.keys.iter().map(|(key, _)| cache_key(facts, key, rows.target));
-        // Keys of sources come in another order than names.
+        // Keys of sources sort differently from names.
         let mut order: Vec<(CacheKey, usize)> = keys.zip(0..).collect();
         order.sort();
         let keys: Vec<CacheKey> = order.iter().map(|(key, _)| key.clone()).collect();
@@ -88,7 +88,7 @@ impl FormatOperations for RocfftCache {
     }
 }
 
-/// Objects are stored as they are, whatever the form says.
+/// Objects are stored uncompressed, whatever the form says.
 fn layout(form: KdbForm) -> gfxpack_rocfft::Layout {
     match form.layout {
         Layout::Dense => gfxpack_rocfft::Layout::Dense,
@@ -96,7 +96,7 @@ fn layout(form: KdbForm) -> gfxpack_rocfft::Layout {
     }
 }
 
-/// Puts what the store said in place of the writer's wrapping of it.
+/// Replaces the writer's error by the store's own, if it wraps one.
 fn object_error(error: WriteError) -> Error {
     match error {
         WriteError::Code { source, key } => match source.downcast::<CompileError>() {

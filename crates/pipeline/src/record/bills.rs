@@ -1,5 +1,5 @@
-//! Bills of material: which archives in a directory hold a package, whichever
-//! run made them.
+//! Bills of material. A bill lists all archives of a package in a directory,
+//! whichever run made them.
 
 use std::path::Path;
 
@@ -10,25 +10,25 @@ use crate::error::Result;
 use crate::outputs::Outputs;
 use crate::write_packages::{Bill, bill_checksums};
 
-/// What the bill of a package is called, as [`sbom::file_name`] has it.
+/// The file name of a package's bill, as [`sbom::file_name`] makes it.
 pub(super) fn file_name(package: &Package) -> String {
     format!("{}-{}.spdx.json", package.name, package.version)
 }
 
-/// A bill of an earlier run, without the archives that are gone by now: of
-/// those it is made for, the `packages` that stay.
+/// Removes archives that are gone from a bill of an earlier run. `packages` are
+/// those that stay.
 pub(super) fn trimmed(out: &Path, bill: File, packages: &[Package]) -> File {
     let own = packages.iter().filter(|package| file_name(package) == bill.file);
     let there: Vec<&str> = own.map(|package| package.file.file.as_str()).collect();
-    // Where that is impossible, it says more than there is.
+    // If that fails, the bill lists archives that do not exist.
     match sbom::retain(out, &bill.file, &there) {
         Ok(Some(written)) => File::new(&written),
         _ => bill,
     }
 }
 
-/// Writes the bill with those of the `packages` that it is of, unless it lies
-/// there already.
+/// Writes the bill for those of the `packages` that it covers, unless it is up to
+/// date.
 pub(super) fn write(
     out: &Path,
     bill: &Bill,
@@ -39,7 +39,7 @@ pub(super) fn write(
     let own = packages.iter().filter(|package| file_name(package) == name);
     let mut archives: Vec<Written> =
         own.filter_map(|package| lies_there(out, &package.file)).collect();
-    // The same in one run as in several.
+    // Sorted, so that one run gives the same bill as several.
     archives.sort_by(|a, b| a.file_name.cmp(&b.file_name));
     let Bill { spec, making, contents, .. } = bill;
     let decides = format!("{spec:?} {contents:?} {making:?}");

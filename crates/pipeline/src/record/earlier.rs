@@ -1,5 +1,5 @@
-//! What stays of an earlier run in a directory of packages: packages of a kdb
-//! that is the same still, in formats that were not made anew.
+//! The packages of an earlier run that stay in a directory: those of an unchanged
+//! kdb, in formats that were not made again.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,20 +10,20 @@ use super::bills;
 use super::manifest::{File, KdbEntry, Package, lies_there, within};
 use crate::write_packages::MadePackages;
 
-/// What became of the files of an earlier run.
+/// The files of an earlier run: which stay, and which were removed.
 #[derive(Default)]
 pub(super) struct EarlierFiles {
     pub(super) packages: Vec<Package>,
     /// Bills of material and signatures.
     pub(super) beside: Vec<File>,
-    /// All of those, as they lie there.
+    /// All files of these packages, and those beside them.
     pub(super) files: Vec<Written>,
-    /// Packages that are gone.
+    /// Packages that were removed.
     pub(super) removed: Vec<Package>,
 }
 
-/// Takes over into the `new` entry of a target what holds of the `old` one:
-/// packages of the same kdb that install the same as the new ones do.
+/// Moves what is still valid from the `old` entry of a target to the `new` one:
+/// packages of the same kdb that install the same files as the new ones.
 pub(super) fn keep(
     out: &Path,
     new: &mut KdbEntry,
@@ -35,9 +35,9 @@ pub(super) fn keep(
     let same = new.kdb.sha256 == old.kdb.sha256
         && (new.packages.is_empty() || digests(&new.tuning) == digests(&old.tuning));
     let stays = |package: &Package| {
-        // Where nothing is said of it, it was made before that was written.
+        // Manifests of old versions do not say where a package installs; it stays.
         let elsewhere = |new: &Package| {
-            // A wheel has its own place beside all others.
+            // A wheel installs into a place of its own.
             new.name == package.name
                 && (new.format == "wheel") == (package.format == "wheel")
                 && !package.installs.is_empty()
@@ -54,13 +54,13 @@ pub(super) fn keep(
     kept
 }
 
-/// Databases by what decides them.
+/// Names and digests of databases.
 fn digests(files: &[File]) -> BTreeSet<(&str, &str)> {
     files.iter().map(|file| (file.file.as_str(), file.sha256.as_str())).collect()
 }
 
-/// Likewise for the packages of families, which depend on certain packages of
-/// their targets: those that are `removed` by now take them along.
+/// Like [`keep`], for the packages of families. They depend on packages of their
+/// targets, so they go with those that are `removed`.
 pub(super) fn keep_families(
     out: &Path,
     packages: Vec<Package>,
@@ -78,8 +78,8 @@ pub(super) fn keep_families(
     parted(out, packages, beside, made, &stays)
 }
 
-/// The files of a target that no package was made for, as far as they lie
-/// there with the size they had; the entry forgets the others.
+/// The files of a target that this run made no package for, as far as they exist
+/// with the recorded size. The others are removed from the entry.
 pub(super) fn still_there(out: &Path, entry: &mut KdbEntry) -> Vec<Written> {
     let mut files = Vec::new();
     let mut there = |file: &File| {
@@ -92,14 +92,15 @@ pub(super) fn still_there(out: &Path, entry: &mut KdbEntry) -> Vec<Written> {
     let beside = beside.filter_map(|file| still_beside(out, file, &entry.packages));
     entry.beside = beside.filter(|file| there(file)).collect();
     if !there(&entry.kdb) {
-        // As one that was packaged from elsewhere, it is named alone.
+        // Like a kdb that was packaged from elsewhere, it is listed by its name
+        // only.
         let name = entry.kdb.file.rsplit('/').next().unwrap_or_default();
         entry.kdb.file = name.to_owned();
     }
     files
 }
 
-/// Parts what stays from what goes, and removes that.
+/// Separates what stays from the rest, and removes the rest.
 fn parted(
     out: &Path,
     packages: Vec<Package>,
@@ -121,7 +122,7 @@ fn parted(
             }
         }
     }
-    // What is made anew is listed as new.
+    // New files are listed with this run's.
     for file in beside.into_iter().filter(|file| !is_made(file, made)) {
         match still_beside(out, file.clone(), &kept.packages) {
             Some(file) => {
@@ -136,8 +137,8 @@ fn parted(
     kept
 }
 
-/// The signature or bill of material, if it is of one of the packages and
-/// lies there.
+/// The signature or bill of material, if it belongs to one of the packages and
+/// still exists.
 fn still_beside(out: &Path, file: File, packages: &[Package]) -> Option<File> {
     lies_there(out, &file)?;
     match file.file.strip_suffix(".asc") {
@@ -149,7 +150,7 @@ fn still_beside(out: &Path, file: File, packages: &[Package]) -> Option<File> {
     }
 }
 
-/// Whether a file of that name was written by this run, or will be.
+/// Whether this run has written a file with this name, or will.
 fn is_made(file: &File, made: &MadePackages) -> bool {
     let packages = made.packages.iter().map(|package| &package.written);
     let mut all = packages.chain(made.signatures.iter().map(|(_, written)| written));
@@ -157,7 +158,7 @@ fn is_made(file: &File, made: &MadePackages) -> bool {
         || made.bills.iter().any(|bill| sbom::file_name(&bill.spec) == file.file)
 }
 
-/// Whether there was something to remove.
+/// Removes a file; whether there was one.
 fn remove(out: &Path, file: &File, made: &MadePackages) -> bool {
     let path = within(out, &file.file).filter(|_| !is_made(file, made));
     path.is_some_and(|path| std::fs::remove_file(path).is_ok())

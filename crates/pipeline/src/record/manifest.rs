@@ -1,5 +1,5 @@
-//! The manifest's form: targets, files and packages, by names below its
-//! directory.
+//! The format of the manifest: targets, files and packages, by names relative to
+//! its directory.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::kdb_inputs::KdbInputs;
 use crate::kernel_library::ProblemsFact;
 use crate::text::{counted, if_any, joined};
 
-/// What lies in a directory of packages.
+/// The contents of a directory with packages.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Manifest {
     pub(super) format: u32,
@@ -34,7 +34,7 @@ pub struct KdbEntry {
     pub(super) target: Target,
     pub(super) gfx: String,
     pub(super) kernels: u64,
-    /// What it was made from.
+    /// The inputs of the kdb.
     #[serde(flatten)]
     pub(crate) inputs: KdbInputs,
     pub(super) kdb: File,
@@ -42,10 +42,10 @@ pub struct KdbEntry {
     /// Bills of material and signatures of the packages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) beside: Vec<File>,
-    /// Performance and find databases in the packages, by their names there.
+    /// Performance and find databases in the packages, by their names in these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tuning: Vec<File>,
-    /// Kernels that it lacks.
+    /// Kernels that the kdb lacks.
     pub missing: Vec<MissingKernel>,
 }
 
@@ -63,11 +63,12 @@ pub(super) struct Package {
     pub(super) version: String,
     #[serde(flatten)]
     pub(super) file: File,
-    /// Where it installs the kdb and what is shipped with it; none in what
-    /// holds no kdb, and in manifests of before this was written.
+    /// The paths at which the package installs the kdb and the databases. Empty
+    /// for packages without a kdb, and in manifests of old versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) installs: Vec<String>,
-    /// The packages that a metapackage depends on; likewise.
+    /// The packages that a metapackage depends on. Empty in manifests of old
+    /// versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) depends: Vec<String>,
 }
@@ -80,8 +81,7 @@ impl File {
 }
 
 impl KdbEntry {
-    /// For which GPU the kernels are, and how many they are of those that lists of problems or plans
-    /// want.
+    /// The GPU, and how many of the kernels that lists of problems or plans want are in the kdb.
     pub(super) fn notes(&self) -> Vec<String> {
         let id = self.target.id();
         let products = processors::by_name(id.processor()).map_or(&[][..], |known| known.products);
@@ -107,13 +107,13 @@ impl KdbEntry {
     }
 }
 
-/// A name from a manifest that stays within its directory.
+/// A name from a manifest as a path, if it stays within the directory.
 pub(super) fn within(out: &Path, name: &str) -> Option<PathBuf> {
     let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
     (!name.is_empty() && Path::new(name).components().all(plain)).then(|| out.join(name))
 }
 
-/// A file of a manifest, if it has the size it had.
+/// A file of a manifest, if it exists and has the recorded size.
 pub(super) fn lies_there(out: &Path, file: &File) -> Option<Written> {
     let path = within(out, &file.file)?;
     (path.metadata().ok()?.len() == file.size).then(|| Written {

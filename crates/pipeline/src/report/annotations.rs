@@ -1,4 +1,4 @@
-//! Failures as annotations of GitHub Actions: one for each reason.
+//! Failures as annotations for GitHub Actions, one for each reason.
 //!
 //! Source: docs.github.com, "Workflow commands for GitHub Actions";
 //! `packages/core/src/command.ts` of actions/toolkit for what is escaped.
@@ -8,10 +8,10 @@ use gfxpack_plan::plan::Plan;
 use crate::failures::{Excerpt, Group, Groups};
 use crate::text::counted;
 
-/// GitHub shows no more of a step.
+/// GitHub shows at most this many per step.
 const SHOWN: usize = 10;
 
-/// A line for each reason, as GitHub Actions reads it from a step's output.
+/// One line for each reason, for a step's output.
 pub(super) fn github(groups: &Groups, plan: &Plan) -> Vec<String> {
     groups.list().iter().take(SHOWN).map(|group| annotation(group, plan)).collect()
 }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_ends_an_annotation() {
+    fn text_cannot_end_an_annotation() {
         assert_eq!(data("50 %\r\n::error::x"), "50 %25%0D%0A::error::x");
         assert_eq!(property("a: b, c\n%"), "a%3A b%2C c%0A%25");
     }

@@ -1,4 +1,4 @@
-//! Charts of a page as inline SVG, whose colours its style gives.
+//! Charts as inline SVG; the page's style sheet gives their colours.
 
 use std::fmt::Write as _;
 
@@ -6,11 +6,11 @@ use gfxpack_package::escaped;
 
 /// One of several horizontal bars.
 pub(super) struct Bar {
-    /// What stands above it.
+    /// The text above the bar.
     pub(super) name: String,
     /// Its length.
     pub(super) value: u64,
-    /// What stands above its end.
+    /// The text above the end of the bar.
     pub(super) note: String,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn columns(page: &mut String, columns: &[(String, u64)]) {
     page.push_str("</svg>\n");
 }
 
-/// A name that leaves room for what stands beside it.
+/// Shortens a name to leave room for what is beside it.
 fn shortened(name: &str) -> String {
     if name.chars().count() <= 60 {
         return name.to_owned();

@@ -11,17 +11,18 @@ use serde_json::{Value, json};
 
 use crate::failures::Groups;
 
-/// Bytes of compilers' output that are kept, above the first of each reason:
-/// nobody reads more, and browsers should still open the report.
+/// How many bytes of compilers' output are kept in addition to the first output
+/// for each reason: nobody reads more, and browsers must be able to open the
+/// report.
 const ALL_OUTPUTS_LIMIT: usize = 8 << 20;
-/// Bytes of one kernel's output.
+/// Maximum size of one kernel's output, in bytes.
 pub(crate) const OUTPUT_LIMIT: usize = 16 << 10;
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     Compiled,
-    /// It is in this group of failures.
+    /// The job is in this group of failures.
     Failed(u32),
 }
 
@@ -29,23 +30,23 @@ pub(crate) enum Ended {
 #[derive(Debug, Clone)]
 pub(crate) struct Fact {
     pub(crate) ended: Ended,
-    /// Of the object, in bytes.
+    /// Size of the object, in bytes.
     pub(crate) size: u64,
-    /// Where and when it ran, since the build's start.
+    /// The worker, and the time since the build began.
     pub(crate) worker: usize,
     pub(crate) start: Duration,
     pub(crate) duration: Duration,
     pub(crate) usage: Usage,
     /// Where it ran, if not on this machine.
     pub(crate) remote: Option<Arc<str>>,
-    /// What the compiler wrote of one that failed, within limits.
+    /// The compiler's output if the job failed, shortened.
     pub(crate) output: Option<Arc<str>>,
 }
 
 /// Headers that were precompiled for several jobs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PrecompiledHeaders {
-    /// One of them.
+    /// One of these jobs.
     pub(crate) job: JobId,
     pub(crate) worker: usize,
     pub(crate) start: Duration,
@@ -53,21 +54,21 @@ pub(crate) struct PrecompiledHeaders {
     pub(crate) usage: Usage,
 }
 
-/// A build's jobs by number, as far as they have come. There may be a
-/// million, and all of them in the store.
+/// The jobs of a build so far, by number. There may be a million, all of them in
+/// the store.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) begun: Instant,
     pub(crate) workers: usize,
-    /// Those that ran.
+    /// Jobs that ran.
     pub(crate) jobs: BTreeMap<JobId, Fact>,
-    /// Sizes of the objects that the store had.
+    /// Sizes of objects that were in the store.
     pub(crate) cached: BTreeMap<JobId, u64>,
-    /// Those with a kept refusal.
+    /// Jobs with a kept refusal.
     refused: BTreeSet<JobId>,
     pub(crate) failures: Groups,
     pub(crate) shared: Vec<PrecompiledHeaders>,
-    /// Each once: many kernels have the same words.
+    /// All outputs without duplicates: many kernels have the same.
     outputs: HashSet<Arc<str>>,
     room: usize,
 }
@@ -115,10 +116,11 @@ impl Facts {
         };
         match event {
             Event::Looked { cached, refused } => {
-                // What an earlier run of this build compiled stays that.
+                // What an earlier run of this build compiled still counts as
+                // compiled.
                 let found = cached.iter().filter(|(job, _)| !self.jobs.contains_key(job));
                 self.cached.extend(found.copied());
-                // A repeated run tries these again.
+                // A repeated run tries failed jobs again.
                 self.failures = Groups::default();
                 self.jobs.retain(|_, fact| !matches!(fact.ended, Ended::Failed(_)));
                 self.refused = refused.iter().map(|(job, _)| *job).collect();
@@ -153,8 +155,8 @@ impl Facts {
         }
     }
 
-    /// The whole, without single jobs. `seconds` is how long the build took,
-    /// `error` what ended it early.
+    /// A summary of the build, without single jobs. `seconds` is how long the
+    /// build took, `error` what ended it early.
     pub(crate) fn summary(&self, plan: &Plan, seconds: Duration, error: Option<&str>) -> Value {
         let mut groups: BTreeMap<(&TargetId, Language), Totals> = BTreeMap::new();
         let mut all = Totals::default();
@@ -210,7 +212,7 @@ impl Facts {
     }
 }
 
-/// Where a job ran, as text; `None` for this machine.
+/// The machine that a job ran on; `None` for this machine.
 fn place(site: &Site) -> Option<Arc<str>> {
     let Site::Remote { worker, cached } = site else { return None };
     let worker = if worker.is_empty() { "a remote worker" } else { worker };

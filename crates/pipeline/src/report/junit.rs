@@ -1,5 +1,5 @@
-//! A build as JUnit XML, which CI services read: a suite for each target, and
-//! in it a test case for each kernel.
+//! A build as JUnit XML, which CI services read: one suite per target, one test
+//! case per kernel.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::failures::{Excerpt, Group};
 use crate::prepare::Prepared;
 use crate::unbuildable::Unbuilt;
 
-/// Writes all kernels of a build that ended.
+/// Writes all kernels of a build that has ended.
 pub(super) fn write(facts: &Facts, prepared: &Prepared, out: &mut dyn Write) -> io::Result<()> {
     let groups = facts.failures.list().iter();
     let failed = groups.flat_map(|group| group.jobs.iter().map(move |job| (*job, group)));
@@ -43,7 +43,8 @@ struct Suite<'a> {
 type Xml<'a> = Writer<&'a mut dyn Write>;
 
 impl<'a> Suites<'a> {
-    /// The kernels of each kdb; a shard has none, only jobs.
+    /// The kernels of each kdb; for a shard, which has no kdbs, those of its jobs
+    /// by target.
     fn all(&self) -> Vec<Suite<'a>> {
         let prepared = self.prepared;
         if prepared.plan.kdbs.is_empty() {
@@ -86,7 +87,7 @@ impl<'a> Suites<'a> {
         Ok(())
     }
 
-    /// Whether a job was not reached: the build was ended before.
+    /// Whether the build ended before this job.
     fn is_skipped(&self, job: JobId) -> bool {
         !self.failed.contains_key(&job)
             && !self.facts.cached.contains_key(&job)
@@ -111,7 +112,7 @@ impl<'a> Suites<'a> {
     }
 }
 
-/// A key that no compiler was asked for.
+/// A test case for a key that can't be compiled.
 fn missing(target: &str, unbuilt: &Unbuilt, xml: &mut Xml<'_>) -> io::Result<()> {
     let (kind, reason) = (unbuilt.reason.kind(), unbuilt.reason.text.as_str());
     let outcome = Outcome::Failed { kind, reason, text: reason };
@@ -156,7 +157,7 @@ fn seconds(milliseconds: u64) -> String {
     format!("{}.{:03}", milliseconds / 1000, milliseconds % 1000)
 }
 
-/// A text without the characters that XML can't hold.
+/// A text without the characters that XML can't contain.
 fn plain(text: &str) -> String {
     let is_allowed = |c: &char| match c {
         '\t' | '\n' => true,
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_what_xml_can_hold() {
+    fn characters_that_xml_cannot_hold_are_dropped() {
         assert_eq!(plain("a\tß\n\u{1b}[1mb\u{0}\u{ffff}"), "a\tß\n[1mb");
         assert_eq!(seconds(61_005), "61.005");
     }

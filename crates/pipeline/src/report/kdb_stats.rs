@@ -1,6 +1,6 @@
-//! What takes the space in a kdb: its parts as text, and one page of HTML.
-//! Plots are inline SVG, colours follow the reader's light or dark setting,
-//! nothing is loaded from elsewhere.
+//! What takes the space in a kdb: its parts as text, and an HTML page. Plots are
+//! inline SVG, colours follow the reader's light or dark setting, nothing is
+//! loaded from other files.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use gfxpack_package::escaped;
 use super::charts::{Bar, bars, columns};
 use crate::text::{counted, size};
 
-/// Bars of the plot of kernels.
+/// Maximum number of kernels in the plot.
 const MAX_BARS: usize = 25;
 
 const STYLE: &str = include_str!("kdb_stats.css");
@@ -18,11 +18,11 @@ const STYLE: &str = include_str!("kdb_stats.css");
 /// A part of a kdb's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What it holds, in a word.
+    /// The contents, as one word.
     pub name: &'static str,
-    /// How much of the file it takes.
+    /// Number of bytes in the file.
     pub bytes: u64,
-    /// What is worth knowing of it.
+    /// Remarks.
     pub note: String,
 }
 
@@ -51,7 +51,8 @@ pub fn parts(stats: &Stats) -> Vec<Part> {
     parts
 }
 
-/// What is left of the objects' size, as `31 %`; `-` where they have none.
+/// Stored size relative to uncompressed size, as `31 %`; `-` if there are no
+/// objects.
 pub fn ratio(sums: &Sums) -> String {
     match sums.object_bytes {
         0 => "-".to_owned(),
@@ -59,7 +60,7 @@ pub fn ratio(sums: &Sums) -> String {
     }
 }
 
-/// The page of a kdb, which is called `file`.
+/// The page of the kdb called `file`.
 pub fn page(file: &str, stats: &Stats) -> String {
     let title = escaped(file);
     let layout = stats.layout.name();
@@ -124,7 +125,7 @@ fn table(page: &mut String, kernels: &[(&str, &Sums)]) {
     page.push_str("</table></div>\n");
 }
 
-/// Powers of two between the smallest and the largest size.
+/// Number of objects by powers of two between the smallest and the largest size.
 fn sizes(stats: &Stats) -> Vec<(String, u64)> {
     let used = |count: &u64| *count > 0;
     let first = stats.sizes.iter().position(used).unwrap_or(0);
@@ -151,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    /// The sums of a kdb with two kernels, of which one repeats the other.
+    /// The sums of a kdb with two kernels that have the same object.
     fn stats(layout: Layout) -> Stats {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("gfx906_60.kdb");
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_file_are_all_of_it() {
+    fn the_parts_add_up_to_the_file() {
         for (layout, hint) in [(Layout::Miopen, "--layout dense"), (Layout::Dense, "stored once")] {
             let stats = stats(layout);
             let parts = parts(&stats);
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_is_called_is_only_text() {
+    fn names_of_kernels_are_escaped() {
         let page = page("<i>.kdb", &stats(Layout::Miopen));
         assert!(page.contains("<h1>&lt;i&gt;.kdb</h1>"));
         assert!(page.contains("&lt;b&gt;.cl.o") && !page.contains("<b>"));

@@ -1,5 +1,5 @@
-//! The report of a build: one HTML page that holds all it needs, and the same
-//! facts as a message. The page of a kdb is in [`kdb_stats`].
+//! The report of a build: a self-contained HTML page, and the same facts as a
+//! message. The page of a kdb is in [`kdb_stats`].
 
 mod annotations;
 mod charts;
@@ -25,11 +25,11 @@ use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::unbuildable;
 
-/// Sees that reports can be written where they go, before hours of work, and
-/// makes their directories.
+/// Checks before hours of work that reports can be written, and creates their
+/// directories.
 ///
 /// # Errors
-/// Where a directory is there, or nothing can be written.
+/// If a path is a directory, or can't be written to.
 pub(crate) fn check(options: &BuildOptions) -> Result<()> {
     let reports =
         [("--report", &options.report, "report.html"), ("--junit", &options.junit, "kernels.xml")];
@@ -41,7 +41,7 @@ pub(crate) fn check(options: &BuildOptions) -> Result<()> {
                 format!("give the name of a file, as {example}"),
             ));
         }
-        // A pipe is opened once, when there is something to write.
+        // A pipe must be opened only once, when there is something to write.
         if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
             continue;
         }
@@ -55,11 +55,11 @@ pub(crate) fn check(options: &BuildOptions) -> Result<()> {
     Ok(())
 }
 
-/// Reports a build that ended, well or with an error: the log of what failed,
-/// and the page and the test results if they are wanted.
+/// Writes the reports of a build that ended, successfully or not: the log of
+/// failures, and, if wanted, the page and the test results.
 ///
 /// # Errors
-/// Where one of them can't be written.
+/// If one of them can't be written.
 pub(crate) fn write(
     facts: &Facts,
     prepared: &Prepared,

@@ -1,5 +1,5 @@
-//! The report as one HTML page: a fixed page, its style and its script, and
-//! the facts as JSON that the script shows.
+//! The report as one HTML page: a template, its style and script, and the facts
+//! as JSON that the script shows.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::facts::{Ended, Facts};
 use crate::text::language_word;
 
-/// What is made before jobs, as messages and the report call it.
+/// The name of precompiled headers in messages and the report.
 pub const PRECOMPILED_HEADERS: &str = "precompiled-headers";
 
 const PAGE: &str = include_str!("page.html");
@@ -21,16 +21,16 @@ pub(super) fn page(facts: &Facts, plan: &Plan, summary: &Value) -> String {
     let data = json!({ "summary": summary, "detail": detail(facts, plan) });
     PAGE.replace("/*STYLE*/", STYLE)
         .replace("/*SCRIPT*/", SCRIPT)
-        // Last, so that nothing is put into what a kernel is called.
+        // Last, so that the names of kernels are not taken for placeholders.
         .replace("/*FACTS*/", &in_html(&data))
 }
 
-/// JSON that ends no script element, whatever is in it.
+/// JSON that cannot end the script element that contains it.
 fn in_html(data: &Value) -> String {
     let mut text = String::new();
     for letter in data.to_string().chars() {
         match letter {
-            // These occur in strings alone.
+            // These characters occur only in strings.
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
                 text.push_str(&format!("\\u{:04x}", u32::from(letter)));
             }
@@ -40,8 +40,8 @@ fn in_html(data: &Value) -> String {
     text
 }
 
-/// Every job that ran, as rows of numbers; words are numbers into lists. What
-/// the cache had is in the summary.
+/// Every job that ran, as rows of numbers; strings are indices into lists. What
+/// was cached is in the summary.
 fn detail(facts: &Facts, plan: &Plan) -> Value {
     let (mut names, mut arguments, mut targets) =
         (Interned::default(), Interned::default(), Interned::default());
@@ -90,7 +90,7 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
     })
 }
 
-/// Each word once.
+/// A list of strings without duplicates.
 #[derive(Default)]
 struct Interned {
     list: Vec<String>,

@@ -1,5 +1,5 @@
-//! The page in a real browser, headless: no script error, every number where
-//! it belongs, and words from a build that are only words.
+//! Opens the page in a headless browser: no script errors, all numbers are in
+//! their place, and text from a build stays text.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ use crate::unbuildable::{self, Reason, Unbuildable, Unbuilt};
 
 const WORKERS: usize = 8;
 
-/// A plan of so many jobs: every language, two targets.
+/// A plan with this number of jobs, with every language and two targets.
 fn plan(jobs: usize) -> Plan {
     let languages = [
         (Language::Hip, "conv.cpp"),
@@ -65,8 +65,8 @@ fn plan(jobs: usize) -> Plan {
     }
 }
 
-/// A build of the plan, longest languages first, in which every 50th kernel
-/// fails for one of two reasons.
+/// A build of the plan, longest languages first. Every 50th kernel fails, for one
+/// of two reasons.
 fn facts(plan: &Plan) -> Facts {
     let mut facts = Facts::new();
     let mut order: Vec<usize> = (0..plan.jobs.len()).collect();
@@ -115,8 +115,8 @@ fn page_of(facts: &Facts, plan: &Plan, error: Option<&str>) -> String {
     page(facts, plan, &facts.summary(plan, Duration::from_secs(500), error))
 }
 
-/// Opens the page in Chromium with a script added that ends by calling
-/// `done(value)`, and gives that value and the page's state.
+/// Opens the page in Chromium with an additional script, which ends by calling
+/// `done(value)`. Returns that value and the page's state.
 fn open(page: &str, flags: &[&str], script: &str) -> (Value, String) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("report.html");
@@ -132,12 +132,13 @@ fn open(page: &str, flags: &[&str], script: &str) -> (Value, String) {
     assert!(page.contains("</body>"));
     std::fs::write(&file, page.replace("</body>", &probe)).unwrap();
     let dom = chromium(dir.path(), &file, &[flags, &["--dump-dom"]].concat());
-    let said = dom.split_once("id=\"probe\">").and_then(|(_, rest)| rest.split_once('<'));
-    let (said, _) = said.unwrap_or_else(|| panic!("the page did not get to its end:\n{dom:.3000}"));
-    // Whoever reads base64 for a test only needs no crate for it.
-    let said: Value = serde_json::from_slice(&from_base64(said)).unwrap();
-    assert_eq!(said["errors"], "", "script errors");
-    (said["value"].clone(), said["state"].as_str().unwrap().to_owned())
+    let reply = dom.split_once("id=\"probe\">").and_then(|(_, rest)| rest.split_once('<'));
+    let (reply, _) =
+        reply.unwrap_or_else(|| panic!("the page did not get to its end:\n{dom:.3000}"));
+    // Decoding base64 for a test needs no crate.
+    let reply: Value = serde_json::from_slice(&from_base64(reply)).unwrap();
+    assert_eq!(reply["errors"], "", "script errors");
+    (reply["value"].clone(), reply["state"].as_str().unwrap().to_owned())
 }
 
 fn chromium(profile: &Path, file: &Path, flags: &[&str]) -> String {
@@ -181,7 +182,7 @@ fn from_base64(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Sorts, filters and zooms, and says what the page shows then.
+/// Sorts, filters and zooms, and returns what the page then shows.
 const SORT_FILTER_AND_ZOOM: &str = "
     const column = (n) => all(`#jobs tbody td:nth-child(${n})`).map((cell) => cell.textContent);
     const sort = (name) => document.querySelector(`[data-sort=${name}]`).click();
@@ -269,7 +270,7 @@ fn ten_thousand_jobs_are_shown_sorted_filtered_and_zoomed() {
 }
 
 #[test]
-fn what_kernels_share_takes_its_place_among_them() {
+fn precompiled_headers_are_shown_among_the_kernels() {
     let plan = plan(1);
     let mut facts = Facts::new();
     let second = Duration::from_secs(1);
@@ -303,7 +304,7 @@ fn what_kernels_share_takes_its_place_among_them() {
 }
 
 #[test]
-fn words_from_a_build_are_only_words() {
+fn text_from_a_build_is_shown_as_text() {
     const HOSTILE: &str = "</script><script>document.documentElement.dataset.hacked=1</script>\
         <!--<script> <img src=x onerror=document.documentElement.dataset.hacked=1> &lt; \u{2028} \
         /*STYLE*/ /*FACTS*/ \"'`${1}";

@@ -24,7 +24,7 @@ use crate::remote::RemoteBackends;
 use crate::report::{self, Facts};
 use crate::text::counted;
 
-/// Reads the costs that jobs are parted by.
+/// Reads the costs by which jobs are divided among shards.
 pub fn read_costs(path: &Path) -> Result<KnownCosts> {
     let bytes = fs::read(path).map_err(|error| {
         error::usage(format!("failed to read `{}`: {error}", path.display()), "check the path")
@@ -39,7 +39,7 @@ pub fn read_costs(path: &Path) -> Result<KnownCosts> {
     Ok(costs)
 }
 
-/// The jobs of a shard by their costs.
+/// The jobs of a shard if they are divided by cost.
 fn balanced(stored: &Stored, costs: &KnownCosts, shard: Shard) -> Result<HashSet<Digest>> {
     let plan = stored.load(&Jobs::All)?;
     let times = costs.of_plan(&plan);
@@ -49,7 +49,7 @@ fn balanced(stored: &Stored, costs: &KnownCosts, shard: Shard) -> Result<HashSet
     Ok(own.map(|((job, _), _)| *job).collect())
 }
 
-/// Names where toolchains lie, by the paths that their commands have.
+/// A digest of the paths of toolchains, as they are in commands.
 fn places(toolchains: &[Toolchain]) -> Digest {
     let paths = toolchains.iter().map(|it| [&it.clang, &it.installed_libs, &it.rocm]);
     let paths: Vec<&PathBuf> = paths.flatten().collect();
@@ -57,20 +57,20 @@ fn places(toolchains: &[Toolchain]) -> Digest {
     Hasher::new("gfxpack places of toolchains 1").list(paths).finish()
 }
 
-/// A shard that ran to its end.
+/// The result of a shard that ran to its end.
 #[derive(Debug)]
 pub struct BuiltShard {
     /// How every job ended.
     pub manifest: ShardManifest,
-    /// Where the manifest lies.
+    /// The manifest's path.
     pub file: PathBuf,
 }
 
-/// Runs a shard into `build.out`, and writes its manifest.
+/// Runs a shard into `build.out`, and writes the shard's manifest.
 ///
 /// # Errors
-/// Where the plan can't be run here, or the run as a whole fails; jobs that
-/// fail are in the manifest, and [`outcome`] judges them.
+/// If the plan can't be run here, or the run as a whole fails. Failed jobs are in
+/// the manifest; [`outcome`] judges them.
 pub fn run(
     shard: &ShardOptions,
     cache: &CacheOptions,
@@ -113,12 +113,12 @@ pub fn run(
     Ok(built)
 }
 
-/// Runs a job of `stored` into `build.out`, unless its object or a kept refusal
-/// is already there: for engines that start a process for each job. Gives how it
-/// ended, one entry, and why it has no object if it has none.
+/// Runs a single job of `stored` into `build.out`, unless its object or a kept
+/// refusal is already there. Used by engines that start a process for each job.
+/// Returns how the job ended, as one entry.
 ///
 /// # Errors
-/// Where the plan can't be run here, or the machine fails.
+/// If the plan can't be run here, or the machine fails.
 pub fn run_job(
     stored: Stored,
     job: Digest,
@@ -140,7 +140,7 @@ pub fn run_job(
     Ok((ended, outbox.note(job)))
 }
 
-/// How a shard whose jobs ended so ends itself.
+/// The outcome of a shard whose jobs ended like this.
 pub fn outcome(jobs: &[Ended], shard: Shard) -> Result<()> {
     let count = |wanted: fn(JobState) -> bool| jobs.iter().filter(|job| wanted(job.state)).count();
     let lost = count(JobState::is_to_retry);

@@ -1,4 +1,4 @@
-//! Shards' manifests as files, and how they list jobs that failed.
+//! Reads and writes shards' manifests, and translates failures into their states.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,22 +11,23 @@ use gfxpack_process::write_atomic_with;
 
 use crate::error::{self, Error, Result};
 
-/// Signals that the machine sends and a compiler's defect does not: killed,
-/// as when memory runs out, and asked to end.
+/// Signals that come from the machine, not from a defect of the compiler:
+/// SIGKILL, as when memory runs out, and SIGTERM.
 const MACHINES_SIGNALS: [i32; 2] = [9, 15];
 
-/// How a shard's manifest lists a job that failed for this reason.
+/// The state of a job in a shard's manifest, if it failed for this reason.
 pub(super) fn job_state(failure: &FailureKind) -> JobState {
     match failure {
         FailureKind::Crashed(signal) if MACHINES_SIGNALS.contains(signal) => JobState::Infra,
         FailureKind::TimedOut(_) => JobState::Timeout,
-        // Where the limits are the usual ones, the plan has no such job.
+        // With the usual limits, the plan has no such job.
         FailureKind::TooLong => JobState::Infra,
         _ => JobState::Failed,
     }
 }
 
-/// A manifest or a directory of such that could not be read or written.
+/// The error for a manifest, or a directory with manifests, that could not be
+/// read or written.
 fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |cause| {
         let message = format!("failed to {action} `{}`: {cause}", path.display());
@@ -34,7 +35,7 @@ fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     }
 }
 
-/// A manifest that is cut off, or not what was written.
+/// The error for a manifest that is cut off or changed.
 fn damaged(path: &Path, reason: &str) -> Error {
     error::usage(
         format!("`{}` is damaged: {reason}", path.display()),
@@ -45,7 +46,7 @@ fn damaged(path: &Path, reason: &str) -> Error {
 /// The manifests in a directory, sorted by name.
 ///
 /// # Errors
-/// Where the directory can't be read.
+/// If the directory can't be read.
 pub(super) fn list_manifests(dir: &Path) -> Result<BTreeSet<PathBuf>> {
     let entries = fs::read_dir(dir).map_err(io("read", dir))?;
     let mut found = BTreeSet::new();
@@ -59,10 +60,10 @@ pub(super) fn list_manifests(dir: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(found)
 }
 
-/// Writes a manifest into `dir`, whole or not at all.
+/// Writes a manifest into `dir` atomically.
 ///
 /// # Errors
-/// Where it can't be written.
+/// If it can't be written.
 pub(super) fn write_manifest(manifest: &ShardManifest, dir: &Path) -> Result<PathBuf> {
     let path = dir.join(ShardManifest::file_name(manifest.shard));
     write_atomic_with(&path, |out| manifest.write(out)).map_err(io("write", &path))?;
@@ -72,7 +73,7 @@ pub(super) fn write_manifest(manifest: &ShardManifest, dir: &Path) -> Result<Pat
 /// Reads a manifest.
 ///
 /// # Errors
-/// Where it can't be read, or is not what was written.
+/// If it can't be read, or was changed.
 pub(super) fn read_manifest(path: &Path) -> Result<ShardManifest> {
     let file = File::open(path).map_err(io("read", path))?;
     ShardManifest::read(&mut BufReader::new(file)).map_err(|error| match error {
@@ -107,9 +108,9 @@ mod tests {
         assert_eq!(list_manifests(dir.path()).unwrap(), BTreeSet::from([path.clone()]));
         assert_eq!(read_manifest(&path).unwrap(), manifest);
         fs::write(&path, "").unwrap();
-        let told = |path: &Path| read_manifest(path).unwrap_err().to_string();
-        assert!(told(&path).contains("is damaged: "), "{}", told(&path));
-        let gone = told(&dir.path().join("gone"));
+        let error_of = |path: &Path| read_manifest(path).unwrap_err().to_string();
+        assert!(error_of(&path).contains("is damaged: "), "{}", error_of(&path));
+        let gone = error_of(&dir.path().join("gone"));
         assert!(gone.contains("gone`: No such file"), "{gone}");
     }
 

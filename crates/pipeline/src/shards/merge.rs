@@ -1,5 +1,5 @@
-//! Puts shards together: every job of the plan from exactly one of them, each
-//! object the one that its shard's manifest says.
+//! Merges shards: takes every job of the plan from exactly one of them, with the
+//! object that this shard's manifest names.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -25,23 +25,23 @@ use crate::record;
 use crate::text::if_any;
 use crate::write_packages::MadePackages;
 
-/// What to do about a shard's manifest that does not fit the plan.
+/// The hint for a shard's manifest that does not match the plan.
 const RUN_AGAIN: &str = "remove that shard's manifest and run it again: what is compiled is kept";
 
-/// Where the objects of a plan's jobs are.
+/// The merged shards: where the object of each job is.
 pub struct Merged {
     shards: Vec<(Shard, PathBuf, ObjectStore)>,
-    /// By job: the shard that has it, with the object's SHA-256 and size.
+    /// By job: the index of its shard, and the object's SHA-256 and size.
     jobs: Vec<Option<(u32, Digest, u64)>>,
-    /// Jobs that a compiler refused: the shard that says so.
+    /// Jobs that a compiler refused, with the index of their shard.
     refused: HashMap<JobId, u32>,
     /// Jobs without an object, with the reason.
     pub failed: HashMap<JobId, String>,
-    /// What was wrong with shards and was ignored: a warning for each.
+    /// Warnings about errors that were ignored.
     pub warnings: Vec<String>,
 }
 
-/// What is wrong with shards, and whether it is ignored.
+/// Errors in shards, and whether they are ignored.
 struct Faults {
     allowed: bool,
     warnings: Vec<String>,
@@ -57,7 +57,7 @@ impl Faults {
     }
 }
 
-/// The shards of a plan by their numbers, each once and parted alike.
+/// The shards of a plan by number, without duplicates, all divided in the same way.
 fn of_plan(
     prepared: &Prepared,
     digest: Digest,
@@ -96,7 +96,7 @@ fn of_plan(
         }
         if let Some(first) = shards.get(&manifest.shard.index()) {
             let first = first.path.display().to_string();
-            // Two different objects of one job are worth more words.
+            // If the two have different objects for a job, report that instead.
             repeated.push(found.clone());
             differ(prepared, shards.values().chain(&repeated))?;
             faults.pass(usage(
@@ -110,7 +110,7 @@ fn of_plan(
     Ok(shards)
 }
 
-/// Whether all shards are there; each must have run to its end.
+/// Whether all shards are there. Each must have run to its end.
 fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut Faults) -> Result<bool> {
     let first = shards.values().next().ok_or_else(|| {
         usage(
@@ -146,7 +146,7 @@ fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut Faults) -> Resu
     Ok(complete)
 }
 
-/// A message if shards had their toolchains in different places.
+/// A warning if shards had their toolchains in different places.
 fn in_different_places(shards: &BTreeMap<u32, FoundShard>) -> Option<String> {
     let mut known = shards.values().filter(|found| found.manifest.places.is_some());
     let one = &known.next()?.manifest;
@@ -160,7 +160,7 @@ fn in_different_places(shards: &BTreeMap<u32, FoundShard>) -> Option<String> {
 
 impl Merged {
     /// Checks shards against the plan and each other. With `allow_partial`,
-    /// shards that are foreign, repeated or missing are ignored.
+    /// foreign, repeated or missing shards are only warned about.
     pub fn new(
         prepared: &Prepared,
         digest: Digest,
@@ -210,7 +210,8 @@ impl Merged {
     }
 
     /// Checks that shards' objects were made from the plan's sources. With
-    /// `allow_partial`, the others are ignored; gives a warning for each.
+    /// `allow_partial`, other objects are ignored; returns a warning for each
+    /// shard with such objects.
     fn check_sources(&mut self, prepared: &Prepared, allow_partial: bool) -> Result<Vec<String>> {
         let plan = &prepared.plan;
         let check = SourceCheck::new(&prepared.inputs.sources, &prepared.cache.digests);
@@ -225,7 +226,7 @@ impl Merged {
                 SourceMatch::OfOthers(file) => {
                     others.entry(self.place(job)).or_default().push((job, file))
                 }
-                // What failed has nothing to read.
+                // A failed job has no object.
                 SourceMatch::Unknown if self.jobs[job.0].is_none() => {}
                 SourceMatch::Unknown => return Err(self.damaged(plan, plan[job].digest)),
             }
@@ -250,8 +251,7 @@ impl Merged {
         Ok(faults.warnings)
     }
 
-    /// Which sources a job's object, or its kept refusal, was made from. Unknown
-    /// for a failure that is not kept.
+    /// Which sources a job's object, or its kept refusal, was made from.
     fn made_of(&self, plan: &Plan, job: JobId, check: &SourceCheck<'_>) -> SourceMatch {
         let Job { digest, source, .. } = plan[job];
         let store = &self.shards[self.place(job)].2;
@@ -267,7 +267,7 @@ impl Merged {
         }
     }
 
-    /// The place of the shard that says how a job ended.
+    /// The index of the shard that has the result of a job.
     fn place(&self, job: JobId) -> usize {
         let made = self.jobs[job.0].map(|(place, ..)| place);
         made.or_else(|| self.refused.get(&job).copied()).unwrap_or_default() as usize
@@ -278,7 +278,7 @@ impl Merged {
         self.jobs.iter().map(|job| job.map(|(_, sha256, size)| (sha256, size))).collect()
     }
 
-    /// Reads a job's object, which must be the one that its manifest says.
+    /// Reads a job's object, which must be the one in the manifest.
     pub fn read(&self, plan: &Plan, job: JobId) -> Result<Vec<u8>, CompileError> {
         let digest = plan[job].digest;
         let (place, sha256, _) = self.jobs[job.0].ok_or(CompileError::CorruptObject(digest))?;
@@ -310,7 +310,8 @@ fn differently_parted(a: &FoundShard, b: &FoundShard) -> Option<&'static str> {
     }
 }
 
-/// Each job of the plan with the place of the shard that has it.
+/// By job: the index of its shard, and its result. Fails if shards contradict
+/// each other.
 fn differ<'f>(
     prepared: &Prepared,
     shards: impl Iterator<Item = &'f FoundShard>,
@@ -354,8 +355,8 @@ fn differ<'f>(
     overlap.map_or(Ok(jobs), Err)
 }
 
-/// That two shards have different objects of a job, and which was made of other
-/// sources than the plan's, as far as that is recorded.
+/// The error for a job of which two shards have different objects. It says which
+/// one was made from other sources than the plan's, if that was recorded.
 fn two_objects(prepared: &Prepared, job: &Job, made: [(&FoundShard, Digest); 2]) -> Error {
     let [one, other] =
         made.map(|(found, sha256)| format!("{sha256} in `{}`", found.path.display()));
@@ -385,24 +386,24 @@ fn two_objects(prepared: &Prepared, job: &Job, made: [(&FoundShard, Digest); 2])
     )
 }
 
-/// Which shards are put together, and where.
+/// The shards to merge, and the options.
 #[derive(Debug)]
 pub struct MergeShards<'a> {
     /// Directories that shards were built into.
     pub dirs: &'a [PathBuf],
-    /// The stored plan that they are of.
+    /// The shards' stored plan.
     pub plan: &'a Path,
-    /// Where outputs go; kdbs to `kdb` below.
+    /// Output directory; kdbs go to its subdirectory `kdb`.
     pub out: &'a Path,
     /// Whether shards or kernels may be missing.
     pub allow_partial: bool,
     /// The form of kdbs.
     pub form: KdbForm,
-    /// The cache, which remembers what outputs were made from.
+    /// The cache, which records what outputs were made from.
     pub cache: &'a CacheOptions,
 }
 
-/// What was put together.
+/// The result of merging.
 pub struct MergedKdbs {
     /// The kdbs, in the plan's order.
     pub kdbs: Vec<MadeKdb>,
@@ -418,8 +419,8 @@ impl MergeShards<'_> {
     /// Checks the shards, and writes and verifies every kdb.
     ///
     /// # Errors
-    /// Where shards do not fit together, an object is damaged, or a kdb can't
-    /// be written.
+    /// If shards do not fit together, an object is damaged, or a kdb can't be
+    /// written.
     pub fn run(&self, progress: &dyn Progress) -> Result<MergedKdbs> {
         let stored = Stored::open(self.plan)?;
         let (found, wrong) = state::find(self.dirs)?;
@@ -460,7 +461,7 @@ impl MergeShards<'_> {
     }
 }
 
-/// An object that is damaged is its shard's affair.
+/// Adds the shard to the error for a damaged object.
 fn explained(error: Error, merged: &Merged, plan: &Plan) -> Error {
     match error {
         Error::Compile(CompileError::CorruptObject(job)) => merged.damaged(plan, job),
@@ -469,10 +470,10 @@ fn explained(error: Error, merged: &Merged, plan: &Plan) -> Error {
 }
 
 impl MergedKdbs {
-    /// An error if kernels are missing that were not allowed to be.
+    /// Returns an error if kernels are missing without permission.
     ///
     /// # Errors
-    /// One of the kind `ErrorKind::Incomplete`.
+    /// An error of the kind `ErrorKind::Incomplete`.
     pub fn outcome(&self, allow_partial: bool) -> Result<()> {
         let missing: usize = self.kdbs.iter().map(|kdb| kdb.missing.len()).sum();
         if missing == 0 || allow_partial {
@@ -492,7 +493,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn toolchains_in_different_places_are_told_of() {
+    fn toolchains_in_different_places_are_reported() {
         let shards = |places: &[Option<&str>]| -> BTreeMap<u32, FoundShard> {
             let found = |(index, place): (u32, &Option<&str>)| {
                 let manifest = ShardManifest {
@@ -507,7 +508,7 @@ mod tests {
             (1..).zip(places).map(found).collect()
         };
         assert_eq!(in_different_places(&shards(&[None, Some("a"), Some("a"), None])), None);
-        let told = in_different_places(&shards(&[None, Some("a"), Some("b")])).unwrap();
-        assert!(told.starts_with("shards 2/3 and 3/3 had"), "{told}");
+        let warning = in_different_places(&shards(&[None, Some("a"), Some("b")])).unwrap();
+        assert!(warning.starts_with("shards 2/3 and 3/3 had"), "{warning}");
     }
 }

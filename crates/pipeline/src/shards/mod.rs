@@ -1,6 +1,5 @@
 //! A stored plan on several machines: written once, run in parts by whatever
-//! engine a site has, and put together to the bytes that one machine would
-//! make.
+//! engine a site has, and merged into the same bytes that one machine would make.
 
 pub mod build;
 pub mod manifest_files;

@@ -1,5 +1,5 @@
-//! A stored plan as a build.ninja: an edge for every job, one that sums them
-//! up, and one that makes the kdbs.
+//! Exports a stored plan as build.ninja: one edge per job, one that writes the
+//! manifest, and one that makes the kdbs.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,14 +16,14 @@ use super::stored::Stored;
 use crate::destination::replace;
 use crate::error::{self, Result};
 
-/// Where the kdbs go, beside the objects.
+/// The directory of the kdbs, beside the objects.
 const KDBS: &str = "merged";
 
-/// Writes `build.ninja` for a stored plan into `out`, and gives the number of
-/// its jobs. They use the toolchains of `search`, which may read `allow_read` too.
+/// Writes `build.ninja` for a stored plan into `out`, and returns the number of
+/// jobs. The jobs use the toolchains of `search`, and may also read `allow_read`.
 ///
 /// # Errors
-/// Where the plan can't be read, or the file not be written.
+/// If the plan can't be read, or the file can't be written.
 pub fn write(plan: &Path, out: &Path, search: &Search, allow_read: &[PathBuf]) -> Result<usize> {
     let stored = Stored::open(plan)?;
     let plan = stored.load(&Jobs::All)?;
@@ -38,7 +38,7 @@ pub fn write(plan: &Path, out: &Path, search: &Search, allow_read: &[PathBuf]) -
     Ok(plan.jobs.len())
 }
 
-/// A word of a command, for the shell that ninja starts.
+/// An argument of a command, quoted for ninja and the shell that it starts.
 fn word(text: &str) -> String {
     shlex::try_quote(text).map_or_else(|_| text.to_owned(), |quoted| quoted.replace('$', "$$"))
 }

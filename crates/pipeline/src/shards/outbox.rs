@@ -1,5 +1,5 @@
-//! The directory that shards are built into: objects in the cache's own
-//! layout, a note for each job that failed, manifests.
+//! The output directory of shards: objects in the cache's own layout, a note for
+//! each job that failed, and manifests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,30 +12,30 @@ use serde::{Deserialize, Serialize};
 use crate::destination::replace;
 use crate::error::{self, Result};
 
-/// Notes of jobs that failed, one file each.
+/// The directory with notes of failed jobs, one file each.
 const FAILED: &str = "failed";
 
-/// What any number of shards of a plan leave behind.
+/// The output of any number of shards of a plan.
 pub(crate) struct Outbox {
     dir: PathBuf,
     pub(crate) store: ObjectStore,
 }
 
-/// Why a job has no object, with the compiler's words.
+/// Why a job has no object, with the compiler's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// How it ended.
+    /// How the job ended.
     pub state: JobState,
-    /// Its kernel.
+    /// The kernel.
     pub key: KernelKey,
-    /// Why it has no object.
+    /// Why the job has no object.
     pub reason: String,
     /// The compiler's output.
     pub output: String,
 }
 
 impl Outbox {
-    /// The directory, which is made if need be.
+    /// Opens the directory, and creates it if necessary.
     pub(crate) fn open(dir: &Path) -> Result<Self> {
         fs::create_dir_all(dir).map_err(error::io("create", dir))?;
         let dir = fs::canonicalize(dir).map_err(error::io("find", dir))?;
@@ -46,8 +46,7 @@ impl Outbox {
         &self.dir
     }
 
-    /// Whether a job's object is there, whole, and made of headers that are
-    /// as they were.
+    /// Whether a job's object exists, is undamaged, and is still up to date.
     pub(crate) fn has(&self, job: Digest, now: ValidityCheck<'_>) -> bool {
         self.store.lookup(job, now).is_some() && self.store.read(job).is_ok()
     }
@@ -56,13 +55,13 @@ impl Outbox {
         self.dir.join(FAILED).join(format!("{job}.json"))
     }
 
-    /// What is noted of a job that failed and is not to be retried.
+    /// The note of a job that failed and is not to be tried again.
     pub(crate) fn note(&self, job: Digest) -> Option<Note> {
         let note: Note = serde_json::from_slice(&fs::read(self.file(job)).ok()?).ok()?;
         (!note.state.is_made() && !note.state.is_to_retry()).then_some(note)
     }
 
-    /// Notes why a job has no object.
+    /// Records why a job has no object.
     pub(crate) fn write_note(&self, job: Digest, note: &Note) -> Result<()> {
         let path = self.file(job);
         let mut text = serde_json::to_vec_pretty(note)?;
@@ -70,7 +69,7 @@ impl Outbox {
         replace(&path, &text)
     }
 
-    /// Forgets what was noted of a job.
+    /// Removes the note of a job.
     pub(crate) fn forget(&self, job: Digest) {
         fs::remove_file(self.file(job)).ok();
     }

@@ -1,6 +1,6 @@
-//! Runs jobs of a stored plan into an outbox: what is there stays, jobs whose
-//! refusal is kept are not run again, and jobs that the machine ended or that ran
-//! out of time are tried once more.
+//! Runs jobs of a stored plan into an outbox. Results that are there stay, jobs
+//! with a kept refusal are not run again, and jobs that ran out of time or that
+//! the machine ended are tried once more.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -23,10 +23,10 @@ use crate::progress::{Event as ProgressEvent, Progress};
 use crate::report::Facts;
 use crate::text::counted;
 
-/// How much longer a kernel may take that ran out of time.
+/// The factor for the time limit of kernels that ran out of time.
 const MORE_TIME: u32 = 2;
 
-/// What jobs are run with.
+/// What is needed to run a shard's jobs.
 pub(crate) struct ShardRun<'a> {
     pub(crate) prepared: &'a Prepared,
     pub(crate) outbox: &'a Outbox,
@@ -34,25 +34,24 @@ pub(crate) struct ShardRun<'a> {
     pub(crate) progress: &'a dyn Progress,
 }
 
-/// How a job is, as far as it is known.
+/// What the outbox knows about a job.
 enum JobStatus {
     Made,
     Noted(Box<Note>),
     ToDo,
 }
 
-/// What came of running some jobs.
+/// The result of running some jobs.
 #[derive(Default)]
 struct PassResult {
-    /// Objects that were there.
+    /// Jobs whose objects were in the cache.
     cached: Vec<JobId>,
     compiled: Vec<JobId>,
     failed: BTreeMap<JobId, Failure>,
 }
 
 impl ShardRun<'_> {
-    /// Runs every job of the plan to its end, and says of each how that was,
-    /// by digest.
+    /// Runs every job of the plan, and returns how each ended, sorted by digest.
     pub(crate) fn run(&self, facts: &mut Facts) -> Result<Vec<Ended>> {
         let plan = &self.prepared.plan;
         let prepared = self.prepared;
@@ -120,14 +119,14 @@ impl ShardRun<'_> {
         }
     }
 
-    /// Whether a failed job would fail again: always if it ran out of time, and
-    /// otherwise if a refusal of it is kept and up to date.
+    /// Whether a failed job would fail again: always if it ran out of time,
+    /// otherwise if there is a valid kept refusal.
     fn holds(&self, job: Digest, note: &Note, now: ValidityCheck<'_>) -> bool {
         note.state == JobState::Timeout || self.outbox.store.refusal(job, now).is_some()
     }
 
-    /// Notes a failure, and takes over the refusal that `from` keeps, if there is
-    /// one, so that the next run need not start the compiler.
+    /// Records a failure, and copies its kept refusal from the store `from`, if
+    /// there is one, so that the next run need not start the compiler.
     fn note(&self, id: JobId, failure: &Failure, from: &ObjectStore) -> Result<()> {
         let job = &self.prepared.plan[id];
         let note = Note {
@@ -138,9 +137,9 @@ impl ShardRun<'_> {
         };
         self.outbox.write_note(job.digest, &note)?;
         let store = &self.outbox.store;
-        // In this order, since both may be one store.
+        // In this order, since both stores may be the same.
         if !failure.is_kernels_fault() || !store.adopt_refusal(from, job.digest)? {
-            // What an earlier run left may be of another plan's sources.
+            // What an earlier run left may be for another plan's sources.
             store.remove(job.digest);
         }
         Ok(())
@@ -153,8 +152,8 @@ impl ShardRun<'_> {
         Ok(Ended { job, state, result: Ok((info.sha256, info.size)) })
     }
 
-    /// Takes the objects of an event over from a store. Those that are damaged
-    /// there, which the store has dropped, are `lost`.
+    /// Copies the objects of an event from another store. Damaged ones, which
+    /// that store has removed, are added to `lost`.
     fn adopt(&self, event: &Event, from: &ObjectStore, lost: &mut HashSet<JobId>) -> Result<()> {
         let plan = &self.prepared.plan;
         let adopt = |job: JobId| self.outbox.store.adopt(from, plan[job].digest);
@@ -173,8 +172,8 @@ impl ShardRun<'_> {
         Ok(())
     }
 
-    /// Runs some jobs. If `there` has jobs that need no run, failures that are
-    /// tried again are not reported yet.
+    /// Runs some jobs. `there` are jobs that need no run; if it is given,
+    /// failures that will be tried again are not reported yet.
     fn pass(
         &self,
         jobs: &[JobId],
@@ -194,7 +193,7 @@ impl ShardRun<'_> {
                 run: self,
                 cancel,
                 retries: there.is_some(),
-                // A repair goes on with what was told before.
+                // Jobs that need no run were reported in the first turn.
                 there: there.filter(|_| turn == 0),
                 pass: &mut pass,
                 facts: &mut *facts,
@@ -216,8 +215,8 @@ impl ShardRun<'_> {
         Err(CompileError::CorruptObject(plan[left[0]].digest).into())
     }
 
-    /// Compiles those of `jobs` again for which another build's object was taken
-    /// over: it may have replaced this one's in the cache before that was read.
+    /// Compiles those of `jobs` again whose object was replaced in the cache by
+    /// another build, before it was copied.
     fn make_own(
         &self,
         jobs: &[JobId],
@@ -252,46 +251,47 @@ impl ShardRun<'_> {
 }
 
 impl PassResult {
-    /// These jobs are run again.
+    /// Removes jobs that are run again.
     fn forget(&mut self, these: impl Fn(JobId) -> bool) {
         self.cached.retain(|job| !these(*job));
         self.compiled.retain(|job| !these(*job));
     }
 }
 
-/// Takes over and notes what a run of jobs makes, and passes its events on.
+/// Copies and records the results of a run of jobs, and passes its events on.
 struct Listener<'a, 'r> {
     run: &'a ShardRun<'r>,
     cancel: &'a Cancel,
-    /// Whether jobs that the machine failed will be tried again.
+    /// Whether jobs that failed because of the machine or the time limit will be
+    /// tried again.
     retries: bool,
-    /// Jobs that need no run, if they are to be reported.
+    /// Jobs that need no run, if they still have to be reported.
     there: Option<&'a [JobId]>,
     pass: &'a mut PassResult,
     facts: &'a mut Facts,
-    /// Jobs whose objects were damaged.
+    /// Jobs whose objects in the cache were damaged.
     lost: HashSet<JobId>,
     error: Option<Error>,
 }
 
 impl Listener<'_, '_> {
-    /// Takes an event of a run whose objects are in the store `from`.
+    /// Processes an event of a run whose objects are in the store `from`.
     fn event(&mut self, event: Event, from: &ObjectStore) {
         let adopted = self.run.adopt(&event, from, &mut self.lost);
-        // Ends the run, and the first one is told.
+        // The first error is kept, and ends the run.
         if let Err(error) = adopted.and_then(|()| self.take(event, from)) {
             self.error.get_or_insert(error);
             self.cancel.cancel();
         }
     }
 
-    /// How the run ended, which an error of taking over may have ended.
+    /// The result of the run, or the error that ended it.
     fn ended(&mut self, ran: Result<Summary>) -> Result<Summary> {
         self.error.take().map_or(ran, Err)
     }
 
-    /// Notes what an event says, and passes it on, but for a failure that will
-    /// be tried again.
+    /// Records an event, and passes it on unless it is a failure that will be
+    /// tried again.
     fn take(&mut self, event: Event, from: &ObjectStore) -> Result<()> {
         let Self { run, pass, .. } = self;
         let plan = &run.prepared.plan;

@@ -1,4 +1,4 @@
-//! Paths and options as arguments in scripts that others run.
+//! Formats paths and options for scripts that others run.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ pub(crate) fn text(path: &Path) -> Result<String> {
 }
 
 /// The options that choose the same toolchains, and the same directories which
-/// compilers may read, from any directory. Links stay as they are: a toolchain may
-/// be known by where its link lies.
+/// compilers may read, from any working directory. Links are not resolved: the
+/// path of the link may identify the toolchain.
 pub(crate) fn compiler_options(toolchain: &Search, allow_read: &[PathBuf]) -> Result<Vec<String>> {
-    let mut words = Vec::new();
+    let mut arguments = Vec::new();
     for (option, paths) in [
         ("--hipcc", &toolchain.hipcc[..]),
         ("--clang", &toolchain.clang),
@@ -30,8 +30,8 @@ pub(crate) fn compiler_options(toolchain: &Search, allow_read: &[PathBuf]) -> Re
     ] {
         for path in paths {
             let path = std::path::absolute(path).map_err(error::io("find", path))?;
-            words.extend([option.to_owned(), text(&path)?]);
+            arguments.extend([option.to_owned(), text(&path)?]);
         }
     }
-    Ok(words)
+    Ok(arguments)
 }

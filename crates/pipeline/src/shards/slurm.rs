@@ -1,5 +1,5 @@
-//! Shards as elements of a Slurm array: the script, what was submitted, and
-//! what is still on its way.
+//! Shards as elements of a Slurm array: writes the script, submits it, and asks
+//! which elements are queued or running.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ const SBATCH: SystemTool =
     SystemTool { program: "sbatch", provided_by: "Slurm's client (Debian: slurm-client)" };
 const SQUEUE: SystemTool =
     SystemTool { program: "squeue", provided_by: "Slurm's client (Debian: slurm-client)" };
-/// Below the directory of the shards.
+/// The subdirectory for Slurm's files.
 const DIR: &str = "slurm";
 const SCRIPT: &str = "shards.sbatch";
 const SUBMITTED: &str = "submitted.json";
@@ -32,50 +32,51 @@ const SUBMITTED: &str = "submitted.json";
 pub struct SlurmOptions {
     /// The stored plan, in a directory that every node sees.
     pub plan: PathBuf,
-    /// Where shards are built into, likewise.
+    /// The directory that shards are built into, also seen by every node.
     pub out: PathBuf,
-    /// How many shards.
+    /// Number of shards.
     pub shards: NonZeroU32,
-    /// Processors for each shard.
+    /// Number of processors for each shard.
     pub cpus: NonZeroU32,
-    /// Costs by which the jobs are divided.
+    /// Costs by which jobs are divided among shards.
     pub costs: Option<PathBuf>,
-    /// How long one kernel may take.
+    /// Time limit for one kernel.
     pub timeout: Duration,
     /// Directories besides the sources that compilers may read.
     pub allow_read: Vec<PathBuf>,
-    /// Lines for the script's head.
+    /// Lines to add at the top of the script.
     pub sbatch: Vec<String>,
     /// Where toolchains are looked for.
     pub search: Search,
 }
 
-/// What was submitted so far.
+/// The arrays that were submitted so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submitted {
-    /// The plan that the shards are of.
+    /// The shards' plan.
     pub plan: Digest,
-    /// How many shards there are.
+    /// Number of shards of the plan.
     pub shards: u32,
-    /// Slurm's numbers of the arrays.
+    /// Slurm's job numbers of the arrays.
     pub jobs: Vec<u64>,
 }
 
-/// What was submitted of the shards in a directory.
+/// What was submitted for the shards in a directory.
 pub fn submitted(out: &Path) -> Option<Submitted> {
     let text = fs::read(out.join(DIR).join(SUBMITTED)).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
-/// Where the script of the shards in a directory lies.
+/// The path of the script for the shards in a directory.
 pub fn script_path(out: &Path) -> PathBuf {
     out.join(DIR).join(SCRIPT)
 }
 
-/// Writes the script, unless there is one: people edit it.
+/// Writes the script unless it exists, since people edit it. Returns whether it
+/// was written.
 ///
 /// # Errors
-/// Where the one that is there is for another plan or number of shards.
+/// If an existing script is for another plan or number of shards.
 pub fn write_script(options: &SlurmOptions) -> Result<bool> {
     let path = script_path(&options.out);
     match fs::read_to_string(&path) {
@@ -103,29 +104,28 @@ fn absolute(path: &Path) -> Result<String> {
     text(&path)
 }
 
-/// The lines of a script that say what it is for.
+/// The lines of a script that identify the plan and the number of shards.
 fn settings(options: &SlurmOptions) -> Result<[String; 2]> {
     let plan = absolute(&options.plan)?;
     Ok([format!("PLAN={}", shlex::try_quote(&plan)?), format!("SHARDS={}", options.shards)])
 }
 
-/// The command that runs a shard, as words; `shard` is what the shell makes
-/// which of how many of.
+/// The arguments of the command that runs a shard, without `--plan` and `--shard`.
 fn command(options: &SlurmOptions) -> Result<Vec<String>> {
     let program = std::env::current_exe().map_err(error::io("find", Path::new("gfxpack")))?;
-    let mut words = vec![absolute(&program)?, "build".to_owned()];
-    words.extend(["--out".to_owned(), absolute(&options.out)?]);
-    words.extend(["--timeout".to_owned(), options.timeout.as_secs().to_string()]);
+    let mut arguments = vec![absolute(&program)?, "build".to_owned()];
+    arguments.extend(["--out".to_owned(), absolute(&options.out)?]);
+    arguments.extend(["--timeout".to_owned(), options.timeout.as_secs().to_string()]);
     if let Some(costs) = &options.costs {
-        words.extend(["--costs".to_owned(), absolute(costs)?]);
+        arguments.extend(["--costs".to_owned(), absolute(costs)?]);
     }
-    words.extend(compiler_options(&options.search, &options.allow_read)?);
-    Ok(words)
+    arguments.extend(compiler_options(&options.search, &options.allow_read)?);
+    Ok(arguments)
 }
 
 fn script(options: &SlurmOptions) -> Result<String> {
-    let words = command(options)?;
-    let words = shlex::try_join(words.iter().map(String::as_str))?;
+    let command = command(options)?;
+    let command = shlex::try_join(command.iter().map(String::as_str))?;
     let [plan, shards] = settings(options)?;
     let logs = format!("{}/{DIR}/%A_%a.log", absolute(&options.out)?);
     let mut text = format!(
@@ -146,25 +146,25 @@ fn script(options: &SlurmOptions) -> Result<String> {
          # SLURM_ARRAY_TASK_COUNT would be fewer where only some shards run again.\n\
          {plan}\n\
          {shards}\n\
-         exec {words} --plan \"$PLAN\" --shard \"$SLURM_ARRAY_TASK_ID/$SHARDS\" \
+         exec {command} --plan \"$PLAN\" --shard \"$SLURM_ARRAY_TASK_ID/$SHARDS\" \
          --jobs \"${{SLURM_CPUS_PER_TASK:-1}}\"\n"
     )
     .expect("a String takes all");
     Ok(text)
 }
 
-/// Submits these shards as one array.
+/// Submits these shards as one array, and returns Slurm's job number.
 pub fn submit(out: &Path, plan: Digest, count: u32, shards: &[u32]) -> Result<u64> {
     let script = script_path(out);
     let script = absolute(&script)?;
     let array = format!("--array={}", ranges(shards));
-    let said = SBATCH.output(&["--parsable", &array, &script], Path::new("."), b"")?;
-    let said = String::from_utf8_lossy(&said).into_owned();
-    // Where there are several clusters, its name stands behind.
-    let number = said.trim().split(';').next().and_then(|number| number.parse().ok());
+    let output = SBATCH.output(&["--parsable", &array, &script], Path::new("."), b"")?;
+    let output = String::from_utf8_lossy(&output).into_owned();
+    // If there are several clusters, the cluster's name follows the number.
+    let number = output.trim().split(';').next().and_then(|number| number.parse().ok());
     let job: u64 = number.ok_or_else(|| {
         error::usage(
-            format!("failed to read the job's number in `{}`", said.trim()),
+            format!("failed to read the job's number in `{}`", output.trim()),
             "see what `squeue` says of it",
         )
     })?;
@@ -177,19 +177,19 @@ pub fn submit(out: &Path, plan: Digest, count: u32, shards: &[u32]) -> Result<u6
     Ok(job)
 }
 
-/// Shards that Slurm still has, each with the state that it says.
+/// Shards that are queued or running, each with the state that Slurm reports.
 pub fn active(submitted: &Submitted) -> Result<BTreeMap<u32, String>> {
-    let words = ["--noheader", "--array", "--me", "--format=%F %K %T"];
-    let said = SQUEUE.output(&words, Path::new("."), b"")?;
-    Ok(parse_queue(&String::from_utf8_lossy(&said), submitted))
+    let arguments = ["--noheader", "--array", "--me", "--format=%F %K %T"];
+    let output = SQUEUE.output(&arguments, Path::new("."), b"")?;
+    Ok(parse_queue(&String::from_utf8_lossy(&output), submitted))
 }
 
 fn parse_queue(text: &str, submitted: &Submitted) -> BTreeMap<u32, String> {
     let element = |line: &str| {
-        let mut words = line.split_whitespace();
-        let job: u64 = words.next()?.parse().ok()?;
-        let shard = words.next()?.parse().ok()?;
-        let state = words.next()?.to_owned();
+        let mut fields = line.split_whitespace();
+        let job: u64 = fields.next()?.parse().ok()?;
+        let shard = fields.next()?.parse().ok()?;
+        let state = fields.next()?.to_owned();
         submitted.jobs.contains(&job).then_some((shard, state))
     };
     text.lines().filter_map(element).collect()
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_elements_are_on_their_way() {
+    fn only_elements_of_our_own_arrays_are_active() {
         let submitted = Submitted { plan: Digest::of(b""), shards: 4, jobs: vec![7, 9] };
         let text = "7 3 RUNNING\n8 1 RUNNING\n9 4 PENDING\n10 N/A PENDING\n7 N/A RUNNING\n\n";
         let active = parse_queue(text, &submitted);

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use gfxpack_compile::{FileDigests, ObjectInfo, ObjectStore, SourceSet};
 use gfxpack_model::{Digest, SourceId};
 
-/// Which sources an object or a refusal was made of.
+/// Which sources an object or a refusal was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SourceMatch {
     /// From the plan's sources.
@@ -20,11 +20,11 @@ pub(super) enum SourceMatch {
     Unknown,
 }
 
-/// Judges each set of answers once for each source: many objects share them.
+/// Checks each set of answers once per source, since many objects share sets.
 pub(super) struct SourceCheck<'a> {
     sources: &'a SourceSet,
     digests: &'a FileDigests,
-    /// By set; with a source where it is about sources.
+    /// By set; also by source if the set is about sources.
     known: Mutex<HashMap<(Digest, Option<SourceId>), SourceMatch>>,
 }
 
@@ -34,9 +34,9 @@ impl<'a> SourceCheck<'a> {
         Self { sources, digests, known: Mutex::default() }
     }
 
-    /// Which sources something in a shard's store was made of, for a job with this
-    /// source. Answers about the system are those of the machine that it was made
-    /// on, and are not checked.
+    /// Which sources an object or a refusal in a shard's store was made from, for
+    /// a job with this source. Answers about the system are from the machine that
+    /// made it, and are not checked.
     pub(super) fn made_of(
         &self,
         store: &ObjectStore,
@@ -53,7 +53,7 @@ impl<'a> SourceCheck<'a> {
         if let Some(made) = keys.iter().find_map(|key| known().get(key).cloned()) {
             return made;
         }
-        // Another shard may have it.
+        // Not remembered as unknown: another shard may have the answers.
         let Some(answers) = store.read_answers(name) else { return SourceMatch::Unknown };
         let (key, change) = match answers.are_relative() {
             true => (keys[1], self.sources.first_change(source, &answers, self.digests)),

@@ -1,5 +1,5 @@
-//! What lies below the directories of sources, for a plan that is stored: a
-//! compiler may look for files there that no source's text names.
+//! Lists what is below the directories of sources, for a plan that is to be
+//! stored: a compiler may look for files there that the text of no source names.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
@@ -15,38 +15,38 @@ use gfxpack_process::{Identity, is_not_found};
 use crate::cache::ignores_case;
 use crate::error::Result;
 
-/// How much of what lies beside its sources a plan lists.
+/// Limits on what a plan records about files beside its sources.
 pub(super) struct Limits {
-    /// Names in all trees.
+    /// Number of names in all trees.
     pub(super) names: usize,
-    /// Bytes of files that come with the plan although no source names them.
+    /// Size of stored files that no source names, in bytes.
     pub(super) bytes: u64,
 }
 
-/// What lies below directories, for a plan that is to be stored.
+/// The trees below directories, for a plan that is to be stored.
 #[derive(Debug, Default)]
 pub(super) struct Trees {
     /// The trees, in the order in which they were added.
     pub(super) trees: Vec<Tree>,
-    /// By source, in their order.
+    /// By source.
     pub(super) sources: Vec<SourceTrees>,
     by_dir: HashMap<PathBuf, usize>,
-    /// By device and inode.
+    /// By device and inode: the number of the file or directory.
     numbers: HashMap<(u64, u64), u64>,
-    /// Files in the trees, with their sizes.
+    /// Files in the trees: size, tree, name and path.
     found: Vec<(u64, usize, String, PathBuf)>,
-    /// The numbers of files that sources name, which come with the plan anyway.
+    /// The numbers of files that sources name, which are stored anyway.
     named: HashSet<u64>,
-    /// The directories that these are in, and those above them.
+    /// The directories that contain these files, and those above them.
     dirs_of_named: HashSet<PathBuf>,
     names_left: usize,
     own_numbers: u64,
 }
 
 impl Trees {
-    /// What is below the directories of sources. Of the files, the smallest
-    /// come with the plan, besides those that the sources name: `store` gets
-    /// them. What lies in one of the directories `excluded` is left out.
+    /// Lists what is below the directories of sources. Besides the files that
+    /// sources name, the smallest files are stored by means of `store`.
+    /// Directories in `excluded` are left out.
     pub(super) fn below<'o>(
         origins: impl Iterator<Item = &'o SourceDirectories> + Clone,
         excluded: &[PathBuf],
@@ -56,8 +56,8 @@ impl Trees {
         let named = origins.clone().flat_map(SourceDirectories::named_files);
         let dirs_of_named = named.flat_map(Path::ancestors).map(Path::to_owned).collect();
         let mut all = Self { dirs_of_named, names_left: limits.names, ..Self::default() };
-        // Whatever else lies beside the sources, compilers search these, which leave
-        // something for the others.
+        // Include directories come first, since compilers search them whatever is
+        // beside the sources. They must leave some names for the other directories.
         let left = limits.names / 4;
         all.names_left -= left;
         for dir in origins.clone().flat_map(|origin| &origin.include_dirs) {
@@ -77,7 +77,7 @@ impl Trees {
         Ok(all)
     }
 
-    /// The place of a directory's tree in the list.
+    /// The index of a directory's tree, which is added if necessary.
     fn tree(&mut self, dir: &Path, excluded: &[PathBuf]) -> usize {
         if let Some(known) = self.by_dir.get(dir) {
             return *known;
@@ -89,9 +89,9 @@ impl Trees {
         at
     }
 
-    /// What is below a directory, which is `at` this place in the list. First
-    /// come directories with files that sources name, then those that are less
-    /// deep. A directory with more names than there is room for is left out.
+    /// Lists what is below a directory; `at` is the index of its tree.
+    /// Directories with files that sources name come first, then those that are
+    /// less deep. A directory with more names than the limit allows is left out.
     fn walk(&mut self, top: &Path, at: usize, excluded: &[PathBuf]) -> Tree {
         let mut tree = Tree::default();
         let Ok(meta) = top.metadata() else { return tree };
@@ -118,9 +118,9 @@ impl Trees {
                 let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
                 let place = top.join(&path);
                 let meta = match place.metadata() {
-                    // A link to nothing.
+                    // A dangling link.
                     Err(error) if is_not_found(&error) => continue,
-                    // Among others, what changes from one process to the next.
+                    // A file in /proc may differ from process to process.
                     other => other.ok().filter(|meta| !is_in_proc(meta)),
                 };
                 let number = meta.as_ref().map(|meta| self.number(meta));
@@ -157,7 +157,7 @@ impl Trees {
         *self.numbers.entry(Identity::from_metadata(meta).place()).or_insert(next)
     }
 
-    /// The number of what is at a path: one of its own if nothing is.
+    /// The number of what is at a path; a new one if nothing is.
     fn number_of(&mut self, path: &Path) -> u64 {
         match path.metadata() {
             Ok(meta) => self.number(&meta),
@@ -171,7 +171,7 @@ impl Trees {
         u64::MAX - self.own_numbers
     }
 
-    /// Has the smallest files come with the plan.
+    /// Stores the smallest files.
     fn carry(&mut self, bytes: u64, store: &dyn Fn(Digest, &[u8]) -> Result<()>) -> Result<()> {
         self.found.sort();
         let mut left = bytes;
@@ -184,7 +184,7 @@ impl Trees {
             if costs > left {
                 continue;
             }
-            // One that is gone or changes now is not known.
+            // A file that is gone or has changed is not recorded.
             let Some(content) = fs::read(&path).ok().filter(|it| it.len() as u64 == size) else {
                 continue;
             };
@@ -193,7 +193,8 @@ impl Trees {
             if let Some(entry) = self.trees[tree].entries.get_mut(&name) {
                 entry.kind = TreeKind::File(digest);
             }
-            // What was hashed, whatever is written to the file meanwhile.
+            // Store the bytes that were hashed, even if the file is being written
+            // to.
             store(digest, &content)?;
         }
         Ok(())
@@ -219,8 +220,8 @@ fn is_above(tree: &Tree, dir: &str, number: u64) -> bool {
     dirs.any(|dir| tree.entries[dir].number == number)
 }
 
-/// Whether a directory is left out. gfxpack's own cache has no sources, and would
-/// take the room of small files that are sources.
+/// Whether a directory is left out. gfxpack's own cache has no sources, and its
+/// files would use up the limit.
 fn is_left_out(dir: &Path, excluded: &[PathBuf]) -> bool {
     let is_excluded =
         || fs::canonicalize(dir).is_ok_and(|it| is_store(&it) || excluded.contains(&it));
@@ -247,7 +248,7 @@ mod tests {
     }
 
     /// The trees of the directory with `dir/k.cl` and of an include directory,
-    /// which have files of these names.
+    /// with these files.
     fn trees(names: usize, files: &[&str], change: impl Fn(&Path)) -> [Tree; 2] {
         let dir = tempfile::tempdir().unwrap();
         for file in files {
@@ -266,9 +267,9 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_no_room_for_takes_nothing_from_the_rest() {
+    fn a_directory_over_the_limit_leaves_room_for_others() {
         let files = ["include/x/y.h", "top/a/1", "top/b/1/1", "top/b/2", "top/dir/k.cl", "top/z"];
-        let told = |names: usize| {
+        let left_out = |names: usize| {
             let [root, include] = trees(names, &files, |_| ());
             let paths =
                 ["x/y.h", "x/z.h"].map(|path| include.find(Path::new(path)).entry().is_some());
@@ -277,13 +278,13 @@ mod tests {
             let partial = root.entries.iter().filter(|(_, it)| it.kind == TreeKind::Partial);
             partial.map(|(path, _)| format!("/{path}")).collect::<Vec<_>>().join(" ")
         };
-        // Of two for the include directory, and four in the topmost.
-        let told = [3, 6, 7, 8, 9, 10, 11].map(told);
-        assert_eq!(told, ["/", "/a /b /dir", "/a /b", "/b", "/b", "/b/1", ""]);
+        // With names for two in the include directory, and four in the topmost one.
+        let left_out = [3, 6, 7, 8, 9, 10, 11].map(left_out);
+        assert_eq!(left_out, ["/", "/a /b /dir", "/a /b", "/b", "/b", "/b/1", ""]);
     }
 
     #[test]
-    fn what_lies_beside_odd_names_and_links_into_proc_is_told() {
+    fn odd_names_and_links_into_proc_do_not_hide_other_files() {
         let files = ["include/x.h", "top/dir/k.cl"];
         let [root, _] = trees(100, &files, |dir| {
             let name = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff.h");
@@ -345,7 +346,7 @@ mod tests {
     #[test]
     fn a_name_in_other_letters_is_not_absent_where_case_is_ignored() {
         let files = ["include/a", "top/1", "top/a", "top/dir/k.cl"];
-        // As on a file system that ignores case.
+        // Simulates a file system that ignores case.
         let change = |dir: &Path| {
             fs::hard_link(dir.join("top/a"), dir.join("top/A")).unwrap();
             symlink("a", dir.join("include/A")).unwrap();
@@ -371,7 +372,7 @@ mod tests {
         let stored = RefCell::new(Vec::new());
         let store = |digest, bytes: &[u8]| {
             if bytes == b"text" {
-                // As somebody who edits it now.
+                // Simulates somebody editing the file at this moment.
                 fs::write(path("x.h"), "other").unwrap();
             }
             stored.borrow_mut().push((digest, bytes.to_owned()));

@@ -1,5 +1,5 @@
-//! Which shards of a plan are done, by the manifests that lie there. Exit
-//! codes of schedulers are not asked: a manifest is there or it is not.
+//! Which shards of a plan are done, judged by the manifests that exist. The exit
+//! codes of schedulers are not used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,18 +14,18 @@ use crate::error::{self, Error, Result};
 use crate::options::ShardDirs;
 use crate::text::counted;
 
-/// A shard's manifest with where it lies.
+/// A shard's manifest and where it was found.
 #[derive(Debug, Clone)]
 pub struct FoundShard {
     /// The manifest.
     pub manifest: ShardManifest,
-    /// Where the manifest lies.
+    /// The manifest's path.
     pub path: PathBuf,
-    /// The directory with its objects.
+    /// The directory with the shard's objects.
     pub dir: PathBuf,
 }
 
-/// The manifests in these directories, and what is wrong with others.
+/// The manifests in these directories, and the errors in those that can't be read.
 pub fn find(dirs: &[PathBuf]) -> Result<(Vec<FoundShard>, Vec<Error>)> {
     let (mut found, mut wrong) = (Vec::new(), Vec::new());
     for dir in dirs {
@@ -41,20 +41,20 @@ pub fn find(dirs: &[PathBuf]) -> Result<(Vec<FoundShard>, Vec<Error>)> {
     Ok((found, wrong))
 }
 
-/// How the shards of a plan are.
+/// The state of a plan's shards.
 pub struct State {
-    /// The plan; none where nothing is known of it.
+    /// The plan, if known.
     pub plan: Option<Digest>,
-    /// How many shards there are.
+    /// Number of shards.
     pub count: u32,
-    /// Done or to be retried, by index.
+    /// By index: shards that are done or to be tried again.
     pub shards: BTreeMap<u32, FoundShard>,
-    /// Manifests that do not count: a message for each.
+    /// Messages about manifests that are ignored.
     pub strange: Vec<String>,
 }
 
 impl State {
-    /// Looks at the manifests.
+    /// Reads the manifests.
     pub fn read(shards: &ShardDirs) -> Result<Self> {
         let (found, wrong) = find(&existing(&shards.dirs))?;
         let mut strange: Vec<String> = wrong.iter().map(Error::to_string).collect();
@@ -94,7 +94,7 @@ impl State {
         Ok(Self { plan, count, shards: by_index, strange })
     }
 
-    /// Shards that have to run, or to run again.
+    /// Shards that have to run or to run again.
     pub fn missing(&self) -> Vec<u32> {
         let is_missing = |shard: &u32| {
             let found = self.shards.get(shard);
@@ -103,7 +103,7 @@ impl State {
         (1..=self.count).filter(is_missing).collect()
     }
 
-    /// Jobs of all shards that failed and are not to be retried.
+    /// Number of jobs in all shards that failed and are not to be tried again.
     pub fn failed(&self) -> usize {
         let manifests = self.shards.values().map(|found| &found.manifest);
         manifests
@@ -111,32 +111,32 @@ impl State {
             .sum()
     }
 
-    /// Every shard with its state, as text. `active` are on their way.
+    /// Every shard with its state as text. `active` are queued or running.
     pub fn lines(&self, active: &BTreeMap<u32, String>) -> Vec<(Shard, String)> {
         let shard = |index| Shard::new(index, self.count).expect("counted from 1");
-        let words = |index: &u32| match (self.shards.get(index), active.get(index)) {
+        let text = |index: &u32| match (self.shards.get(index), active.get(index)) {
             (_, Some(active)) => active.to_lowercase(),
             (None, None) => "missing".to_owned(),
             (Some(found), None) => {
                 let count = |state| found.manifest.count(state);
-                let mut words = format!("done, {}", counted(found.manifest.jobs.len(), "job"));
+                let mut text = format!("done, {}", counted(found.manifest.jobs.len(), "job"));
                 for (state, what) in [
                     (JobState::Failed, "refused"),
                     (JobState::Timeout, "out of time"),
                     (JobState::Infra, "lost by the machine: to run again"),
                 ] {
                     if count(state) > 0 {
-                        words.push_str(&format!(", {} {what}", count(state)));
+                        text.push_str(&format!(", {} {what}", count(state)));
                     }
                 }
-                words
+                text
             }
         };
-        (1..=self.count).map(|index| (shard(index), words(&index))).collect()
+        (1..=self.count).map(|index| (shard(index), text(&index))).collect()
     }
 }
 
-/// Directories that are not made yet hold nothing.
+/// The directories that exist already.
 fn existing(dirs: &[PathBuf]) -> Vec<PathBuf> {
     let unique: BTreeSet<&Path> = dirs.iter().map(PathBuf::as_path).collect();
     unique.into_iter().filter(|dir| dir.exists()).map(Path::to_owned).collect()

@@ -1,5 +1,5 @@
 //! The directory of a stored plan: header, jobs, and the sources' files by
-//! their digests. docs/plan-format.md describes it.
+//! digest. docs/plan-format.md describes it.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -28,17 +28,17 @@ use crate::rayon_workers::RayonWorkers;
 use crate::text::joined;
 use crate::unbuildable::Unbuildable;
 
-/// Written last: a directory without it is no plan.
+/// Written last: a directory without it is not a plan.
 const HEADER: &str = "plan.json";
 const JOBS: &str = "jobs.jsonl";
-/// The directory of the sources' files.
+/// The directory for the sources' files.
 const FILES: &str = "files";
-/// Most names of files beside its sources that a plan lists.
+/// Maximum number of names beside its sources that a plan lists.
 const MAX_NAMES: usize = 50_000;
 /// How many names of files that differ are reported.
 const NAMED: usize = 3;
 
-/// What a plan says besides its jobs.
+/// The description of a plan, besides its jobs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlanDescription {
     library: KernelLibrary,
@@ -52,17 +52,16 @@ pub struct Stored {
     header: Header<PlanDescription>,
 }
 
-/// Where a file of a source lies.
+/// The path of a source's file.
 fn file(dir: &Path, digest: Digest) -> PathBuf {
     let name = digest.to_string();
     dir.join(FILES).join(&name[..2]).join(name)
 }
 
-/// Stores what was gathered as a plan in `dir`, with up to `carry` bytes of
-/// files that lie beside the sources.
+/// Stores a plan in `dir`, with up to `carry` bytes of files beside the sources.
 ///
 /// # Errors
-/// Where a file can't be written.
+/// If a file can't be written.
 pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<PlanDescription>> {
     let Gathered { read, toolchains, cache, clock, .. } = gathered;
     let ReadInputs { requests, inputs } = read;
@@ -111,7 +110,7 @@ pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<PlanDe
             unbuildable: inputs.unbuildable,
         },
     };
-    // An earlier plan's header must not stand beside other jobs.
+    // An earlier plan's header must not be there with the new jobs.
     let head = dir.join(HEADER);
     fs::remove_file(&head).ok();
     temporary.persist(&path).map_err(|error| error::io("write", &path)(error.error))?;
@@ -119,7 +118,7 @@ pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<PlanDe
     Ok(header)
 }
 
-/// Stores the sources with all they include.
+/// Stores the sources with all files that they include.
 fn write_sources(dir: &Path, sources: &SourceSet) -> Result<()> {
     for (id, source) in (0..).map(SourceId).zip(sources.sources()) {
         for (staged, (_, bytes)) in source.files.iter().zip(sources.files(id)) {
@@ -129,32 +128,32 @@ fn write_sources(dir: &Path, sources: &SourceSet) -> Result<()> {
     Ok(())
 }
 
-/// Stores a file, unless an earlier plan did and it is undamaged.
+/// Stores a file, unless it is already stored undamaged.
 fn store(dir: &Path, digest: Digest, bytes: &[u8]) -> Result<()> {
     let path = file(dir, digest);
     let is_whole = fs::read(&path).is_ok_and(|bytes| Digest::of(&bytes) == digest);
     if is_whole { Ok(()) } else { replace(&path, bytes) }
 }
 
-/// Stores what lies beside the sources.
+/// Stores the trees of files beside the sources.
 fn write_trees(dir: &Path, sources: &SourceSet, cache: &Cache, carry: u64) -> Result<Trees> {
-    // What gfxpack writes itself is no source.
+    // Directories that gfxpack writes to have no sources.
     let apart: Vec<PathBuf> =
         [dir, &cache.dir].into_iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
     let limits = Limits { names: MAX_NAMES, bytes: carry };
     let store = |digest, bytes: &[u8]| store(dir, digest, bytes);
     let mut trees = Trees::below(sources.directories(), &apart, &limits, &store)?;
     let dirs = sources.directories();
-    for (id, (told, dirs)) in (0..).map(SourceId).zip(trees.sources.iter_mut().zip(dirs)) {
-        told.absent = absent_above(&dirs.root, &sources.files(id));
+    for (id, (source, dirs)) in (0..).map(SourceId).zip(trees.sources.iter_mut().zip(dirs)) {
+        source.absent = absent_above(&dirs.root, &sources.files(id));
     }
     Ok(trees)
 }
 
-/// Paths above a directory that its files name, as compilers ask for them, and at
-/// which nothing is.
+/// Paths outside a directory that its files include but that do not exist,
+/// spelled as compilers ask for them.
 fn absent_above(root: &Path, files: &[(&str, &[u8])]) -> Vec<String> {
-    // A compiler does not look where another language's text names a file.
+    // Includes of another language would not make a compiler look for a file.
     let named = files.iter().flat_map(|(_, text)| include::scan(text, Language::Assembly));
     let above = named.filter(|it| relative_path::join("", &it.path).is_none()).map(|it| it.path);
     let is_absent =
@@ -167,7 +166,7 @@ fn absent_above(root: &Path, files: &[(&str, &[u8])]) -> Vec<String> {
 }
 
 impl Stored {
-    /// The plan in a directory, or of a header's file.
+    /// Opens the plan in a directory, or the one whose header file is given.
     pub fn open(path: &Path) -> Result<Self> {
         let dir = if path.is_file() { path.parent().unwrap_or(path) } else { path };
         let dir = if dir == Path::new("") { Path::new(".") } else { dir };
@@ -195,12 +194,12 @@ impl Stored {
         self.header.digest
     }
 
-    /// Where it lies.
+    /// The plan's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Reads jobs.
+    /// Reads some or all jobs.
     pub fn load(&self, wanted: &Jobs<'_>) -> Result<Plan> {
         let path = self.dir.join(JOBS);
         let lines = File::open(&path).map_err(error::io("read", &path))?;
@@ -208,7 +207,7 @@ impl Stored {
         Ok(stored::read(&self.header, &mut lines, wanted, &RayonWorkers)?)
     }
 
-    /// What a build of these jobs needs, with the plan's toolchains.
+    /// Prepares a build of these jobs with the plan's toolchains.
     pub fn prepare(
         self,
         wanted: &Jobs<'_>,
@@ -224,7 +223,7 @@ impl Stored {
         self.prepared(plan, toolchains, cache)
     }
 
-    /// The same with a plan that was loaded and toolchains that were found.
+    /// Like [`Stored::prepare`], with a plan and toolchains that were already read.
     pub fn prepared(
         self,
         plan: Plan,
@@ -243,7 +242,7 @@ impl Stored {
         Ok(Prepared { plan, inputs, toolchains, cache, answer: LibraryAnswer::Nothing })
     }
 
-    /// The plan's toolchains as they are installed here.
+    /// Finds the plan's toolchains on this machine.
     pub fn toolchains(
         &self,
         cache: &Cache,
@@ -262,7 +261,7 @@ impl Stored {
         Ok(chosen)
     }
 
-    /// What a toolchain compiles: languages by target.
+    /// By target: the languages that a toolchain compiles.
     fn languages(&self, toolchain: ToolchainId) -> BTreeMap<TargetId, BTreeSet<Language>> {
         let mut languages: BTreeMap<TargetId, BTreeSet<Language>> = BTreeMap::new();
         let groups = self.header.groups.iter().filter(|group| group.toolchain == toolchain);
@@ -272,8 +271,8 @@ impl Stored {
         languages
     }
 
-    /// That a toolchain of the plan is not here, and how the one that would
-    /// be taken instead is another one.
+    /// The error for a toolchain of the plan that is not on this machine. It says
+    /// how the one that would be used instead differs.
     fn differs(&self, id: ToolchainId, found: &mut Toolchains<'_>) -> Error {
         let wanted = &self.header.toolchains[id.0];
         let here = self
@@ -300,7 +299,7 @@ impl Stored {
     }
 }
 
-/// Names of files that only one of two toolchains has, or that differ.
+/// Names files that differ between two toolchains, or that only one has.
 fn different(wanted: &[(String, Digest)], here: &[(String, Digest)]) -> String {
     let names = different_names(wanted, here);
     let first = joined(names.iter().take(NAMED));
@@ -329,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_of_a_plan_is_stored_anew() {
+    fn a_damaged_file_of_a_plan_is_stored_again() {
         let dir = tempfile::tempdir().unwrap();
         let (main, plan) = (dir.path().join("k.cl"), dir.path().join("plan"));
         fs::write(&main, "text").unwrap();

@@ -17,28 +17,28 @@ use crate::options::ShardDirs;
 pub struct Submission {
     plan: Digest,
     out: PathBuf,
-    /// What is done of it.
+    /// The state of the shards.
     pub state: State,
     /// The script.
     pub script: PathBuf,
-    /// Whether the script was written now.
+    /// Whether the script was written by this run.
     pub is_script_new: bool,
 }
 
-/// What is left of a submission.
+/// The shards that are not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemainingShards {
-    /// Shards that nobody runs.
+    /// Shards that are neither queued nor running.
     pub to_submit: Vec<u32>,
-    /// How many Slurm still has.
+    /// Number of shards that are queued or running.
     pub on_their_way: usize,
 }
 
 impl Submission {
-    /// Reads plan and shards, and writes the script unless there is one.
+    /// Reads plan and shards, and writes the script unless it exists.
     ///
     /// # Errors
-    /// Where plan, costs or shards can't be read, or do not fit the script.
+    /// If plan, costs or shards can't be read, or do not fit the script.
     pub fn prepare(options: &SlurmOptions) -> Result<Self> {
         let plan = Stored::open(&options.plan)?.digest();
         options.costs.as_deref().map(read_costs).transpose()?;
@@ -54,12 +54,11 @@ impl Submission {
         Ok(Self { plan, out: out.clone(), state, script, is_script_new })
     }
 
-    /// What is left to submit. That Slurm can't be asked is handed to `warn`
-    /// on a dry run.
+    /// The shards that are left. On a dry run, `warn` is called if Slurm
+    /// can't be asked.
     ///
     /// # Errors
-    /// Where Slurm can't be asked: what is on its way must not be submitted
-    /// twice.
+    /// If Slurm can't be asked: active shards must not be submitted twice.
     pub fn left(&self, dry_run: bool, warn: impl FnMut(String)) -> Result<RemainingShards> {
         let known = slurm::submitted(&self.out).filter(|submitted| {
             submitted.plan == self.plan && submitted.shards == self.state.count && !dry_run
@@ -74,17 +73,17 @@ impl Submission {
         Ok(RemainingShards { to_submit, on_their_way: active.len() })
     }
 
-    /// Submits these shards, and gives Slurm's number.
+    /// Submits these shards, and returns Slurm's job number.
     ///
     /// # Errors
-    /// Where Slurm refuses.
+    /// If Slurm refuses.
     pub fn submit(&self, shards: &[u32]) -> Result<u64> {
         slurm::submit(&self.out, self.plan, self.state.count, shards)
     }
 }
 
-/// Shards of these directories that a cluster still has, with the state that it
-/// reports. If the cluster can't be asked, none, and `warn` gets a message.
+/// Shards in these directories that are queued or running, with the state that
+/// Slurm reports. Calls `warn` if Slurm can't be asked.
 pub fn active_in(dirs: &[PathBuf], mut warn: impl FnMut(String)) -> BTreeMap<u32, String> {
     let mut active = BTreeMap::new();
     for submitted in dirs.iter().filter_map(|dir| slurm::submitted(dir)) {

@@ -1,4 +1,4 @@
-//! Keys become rows.
+//! Keys become rows of a kdb.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -14,9 +14,9 @@ use gfxpack_pipeline::shards;
 
 use crate::project::{Project, Silent, has, key};
 
-/// Another build on the same cache, which puts objects of its own into the place of
-/// all that it finds there: as soon as a kernel is compiled for the first time, and
-/// when kernels are found there.
+/// Another build on the same cache. It replaces all objects there by its own: when
+/// a kernel is compiled for the first time, and when kernels are found in the
+/// cache.
 struct Rival {
     cancel: Cancel,
     store: ObjectStore,
@@ -88,7 +88,7 @@ fn what_another_build_replaces_in_the_cache_is_compiled_again() {
     let project = Project::with(&[("a.s", "s_endpgm\n"), ("b.s", "s_nop 0\n"), ("c.s", "")]);
     project.build();
     let undisturbed = std::fs::read(project.kdb()).unwrap();
-    // First those that it compiles, then those that the cache has.
+    // First objects that this build compiles, then objects that the cache has.
     for is_cached in [false, true] {
         std::fs::remove_dir_all(project.path("cache")).unwrap();
         if is_cached {
@@ -107,7 +107,7 @@ fn what_another_build_replaces_in_the_cache_is_compiled_again() {
 }
 
 #[test]
-fn no_shard_hands_on_what_another_build_put_into_the_cache() {
+fn a_shard_never_holds_another_builds_objects() {
     let project = Project::with(&[("a.s", "s_endpgm\n"), ("b.s", "s_nop 0\n")]);
     let options = project.options();
     let gathered = prepare::gather(&options.prepare, &Silent::default()).unwrap();

@@ -1,4 +1,4 @@
-//! What is read before anything runs.
+//! What is read and checked before anything runs.
 
 use gfxpack_pipeline::ask::LibraryAnswer;
 use gfxpack_pipeline::error::{Error, ErrorKind};
@@ -18,7 +18,7 @@ fn a_key_with_its_source_is_a_request() {
 }
 
 #[test]
-fn a_source_that_is_nowhere_ends_the_run_as_wrong_input() {
+fn a_missing_source_ends_the_run_as_wrong_input() {
     let project = Project::with(&[]);
     project.write("sources/other.s", "s_endpgm\n");
     project.write_keys(["conv.s"].into_iter());

@@ -1,4 +1,4 @@
-//! The main job from a key to a row, with a stand-in for the compiler.
+//! The main job from a key to a row, with a shell script as the compiler.
 
 mod build;
 mod inputs;

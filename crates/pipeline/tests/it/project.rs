@@ -1,5 +1,5 @@
-//! A directory with kernels, and a compiler that is a shell script: it makes
-//! the smallest code object there is, and refuses sources that ask for it.
+//! A directory with kernels, and a shell script as the compiler: it makes the
+//! smallest possible code object, and refuses sources that ask for it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -21,10 +21,11 @@ use tempfile::TempDir;
 
 pub(crate) const TARGET: &str = "gfx906_60";
 
-/// Needs no program but the shell. `ROOT` is the project's directory.
+/// Needs no program except the shell. `ROOT` is the project's directory.
 ///
-/// What an assembler reads is told by its own process, which a script can't
-/// be: `true` does for it, and for the linker whose libraries are known.
+/// Which files an assembler reads is observed in its process, which a script
+/// can't imitate: `true` stands in for it, and for the linker, whose libraries
+/// are known.
 const CLANG: &str = r#"#!/bin/sh
 case " $* " in
     *" --version "*) echo 'clang version 17.0.0'; exit ;;
@@ -49,7 +50,7 @@ tail="\057\005\000\000\100\000\070\000\000\000\100\000\000\000\000\000"
 printf "$head$zeros$zeros$zeros$tail" > "$out"
 "#;
 
-/// Nobody listens.
+/// Ignores all events.
 #[derive(Default)]
 pub(crate) struct Silent(Cancel);
 
@@ -97,7 +98,7 @@ impl Project {
         fs::write(path, text).expect("written");
     }
 
-    /// The list of keys, one for each of these sources.
+    /// Writes a key list with one key for each of these sources.
     pub(crate) fn write_keys<'n>(&self, sources: impl Iterator<Item = &'n str>) {
         let lines = sources.map(|source| {
             let key = key(source);
@@ -153,7 +154,7 @@ impl Project {
         self.run_with(options, &Silent::default())
     }
 
-    /// Builds with these options, and somebody who listens.
+    /// Builds with these options, and reports to `progress`.
     pub(crate) fn run_with(
         &self,
         options: &DistOptions,
@@ -165,7 +166,7 @@ impl Project {
         }
     }
 
-    /// Builds; the run as a whole must not fail.
+    /// Builds; panics if the run as a whole fails.
     #[track_caller]
     pub(crate) fn build(&self) -> FinishedDist {
         self.run(&self.options()).unwrap_or_else(|error| panic!("{error}: {:?}", error.hint()))

@@ -1,4 +1,4 @@
-//! What lies beside the kdb says what it is.
+//! The records beside a kdb.
 
 use gfxpack_model::Digest;
 use gfxpack_pipeline::error::Result;
@@ -6,7 +6,7 @@ use gfxpack_pipeline::record;
 
 use crate::project::{Project, key};
 
-/// What is recorded of the kdb, by its content.
+/// The record of the kdb, looked up by its content.
 fn recorded(project: &Project) -> Result<Option<record::KdbEntry>> {
     let content = std::fs::read(project.kdb()).unwrap();
     record::of_kdb(&project.kdb(), &Digest::of(&content).to_string())
@@ -29,7 +29,7 @@ fn the_manifest_has_the_kdb_and_what_is_missing_from_it() {
 }
 
 #[test]
-fn a_kdb_that_changed_or_whose_record_is_gone_has_none() {
+fn a_changed_kdb_or_one_without_a_record_has_no_entry() {
     let project = Project::with(&[("conv.s", "s_endpgm\n")]);
     project.build();
     let manifest = project.path("out/manifest.json");
