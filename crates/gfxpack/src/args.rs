@@ -1,4 +1,4 @@
-//! The command line as clap reads it.
+//! The command line, parsed by clap.
 
 mod asking;
 mod distribute;
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// What stands below the help.
+/// The text after the help.
 fn after_help() -> String {
     let code = |(code, meaning): &(u8, &str)| format!("  {code:>3}  {meaning}\n");
     let codes: String = MEANINGS.iter().map(code).collect();
@@ -310,7 +310,7 @@ pub(crate) enum Via {
 }
 
 impl Build {
-    /// The shortcuts that are left.
+    /// The shortcuts that may be taken.
     pub(crate) fn shortcuts(&self) -> Shortcuts {
         let all = match self.via {
             Via::Auto => Shortcuts::default(),
@@ -371,7 +371,7 @@ pub(crate) struct InputArgs {
     pub(crate) license_allow: Vec<Allowed>,
 }
 
-/// Whether a key list may be empty.
+/// What to do about an empty key list.
 const IF_EMPTY: [Choice<bool>; 2] = [
     ("error", "Fail: something is wrong with the list", false),
     ("ok", "Do nothing, and exit with 0", true),

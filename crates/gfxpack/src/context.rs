@@ -1,4 +1,4 @@
-//! What every command is given.
+//! What every command gets.
 
 use gfxpack_compile::Cancel;
 use gfxpack_pipeline::error::{Error, ErrorKind};
@@ -7,7 +7,7 @@ use crate::environment::Environment;
 use crate::fail::Result;
 use crate::output::Output;
 
-/// The environment, how to talk, and whether to stop.
+/// The environment, the output, and whether to stop.
 pub(crate) struct Context {
     pub(crate) environment: Environment,
     pub(crate) output: Output,
@@ -15,9 +15,9 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// The same, with a flag that Ctrl-C and SIGTERM set; may be called once.
-    /// The second signal ends the program at once, and its compilers with it;
-    /// what it leaves is swept up by the next build.
+    /// The context with a flag that Ctrl-C and SIGTERM set; may be called once. A
+    /// second signal ends the program and its compilers immediately; the next
+    /// build removes leftover files.
     pub(crate) fn cancellable(&self) -> Result<&Self> {
         let (cancel, output) = (self.cancel.clone(), self.output.clone());
         let handler = move || {

@@ -1,5 +1,5 @@
-//! Every environment variable that gfxpack reads, and what it gives to the
-//! compilers it starts.
+//! Every environment variable that gfxpack reads, and the environment of the
+//! compilers that it starts.
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -13,13 +13,13 @@ use gfxpack_pipeline::program_run::LOG_LEVEL;
 
 use crate::fail::{self, Result};
 
-/// Time stamp of everything written where SOURCE_DATE_EPOCH is not set: a
+/// Time stamp of everything that is written if SOURCE_DATE_EPOCH is not set: a
 /// fixed day, since two builds of the same input must give the same bytes.
 /// 2025-01-01T00:00:00Z.
 const DEFAULT_EPOCH: u64 = 1_735_689_600;
 
-/// Variables that choose a toolchain or help it to start. All others stay
-/// out: they could change objects without changing their digests.
+/// Variables that choose a toolchain or help to start it. All others are not
+/// passed on: they could change objects without changing their digests.
 const FORWARDED: &[&str] = &[
     "PATH",
     "LD_LIBRARY_PATH",
@@ -30,7 +30,7 @@ const FORWARDED: &[&str] = &[
     "DEVICE_LIB_PATH",
 ];
 
-/// The environment as read once at the start.
+/// The environment, read once at the start.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
     pub(crate) gfxpack_log: Option<String>,
@@ -39,23 +39,23 @@ pub(crate) struct Environment {
     pub(crate) hipcc: Option<PathBuf>,
     pub(crate) maintainer: Option<String>,
     pub(crate) source_date_epoch: Option<String>,
-    /// Where Debian's archive is.
+    /// The Debian mirror.
     pub(crate) debian_mirror: Option<String>,
     pub(crate) proxies: Proxies,
-    /// Whether compilers run as if the kernel had no Landlock, for telling
-    /// whether it is to blame.
+    /// Whether compilers run without Landlock, to find out whether it is the
+    /// cause of a problem.
     pub(crate) no_landlock: bool,
-    /// Whether nothing has colours unless they are asked for.
+    /// Whether there are colours only if they are requested.
     no_color: bool,
-    /// Where ROCm is installed.
+    /// ROCm's directory.
     pub(crate) rocm_path: Option<PathBuf>,
-    /// How much MIOpen is to say; 0 for its default.
+    /// MIOpen's log level; 0 for its default.
     pub(crate) miopen_log_level: u8,
-    /// Which files rocFFT reads.
+    /// The variables that choose rocFFT's files.
     pub(crate) rocfft: FftVariables,
-    /// Whether GitHub Actions reads what is written.
+    /// Whether this runs on GitHub Actions.
     pub(crate) github_actions: bool,
-    /// The whole environment of the compilers, but for what options add.
+    /// The complete environment of the compilers, except for what options add.
     pub(crate) compiler: Vec<(OsString, OsString)>,
 }
 
@@ -64,8 +64,8 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// What the places of other tools' caches depend on. To them a variable that
-/// is set to nothing may be set.
+/// The variables and the user on which the places of other tools' caches depend.
+/// Empty variables are passed on: these tools treat them as set.
 #[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
 pub(crate) fn surroundings() -> Surroundings {
     let set = VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
@@ -73,7 +73,7 @@ pub(crate) fn surroundings() -> Surroundings {
     Surroundings::new(set, name).with_listed_home(home)
 }
 
-/// This user's name and home directory in the system's list.
+/// This user's name and home directory in /etc/passwd.
 fn listed_user() -> Option<(String, PathBuf)> {
     let own = rustix::process::geteuid().as_raw().to_string();
     let list = std::fs::read_to_string("/etc/passwd").ok()?;
@@ -88,7 +88,7 @@ impl Environment {
     pub(crate) fn read() -> Self {
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
         let path = |name: &str| variable(name).map(PathBuf::from);
-        // A server may take `HTTP_PROXY` for a header of a request: it is not read.
+        // HTTP_PROXY is not read: a server may set it from a request's header.
         let either = |name: &str, capitals: &str| text(name).or_else(|| text(capitals));
         let cache_dir = path("GFXPACK_CACHE_DIR")
             .or_else(|| path("XDG_CACHE_HOME").map(|dir| dir.join("gfxpack")))
@@ -101,11 +101,11 @@ impl Environment {
         if variable("PATH").is_none() {
             compiler.push(("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()));
         }
-        // `__DATE__` and the language of messages must not depend on the user.
+        // `__DATE__` and messages must not depend on the user.
         compiler.push(("SOURCE_DATE_EPOCH".into(), "0".into()));
         compiler.push(("LC_ALL".into(), "C.UTF-8".into()));
-        // Drivers in Python neither list the directory that they are started in nor
-        // write beside their modules.
+        // Drivers in Python must neither list the directory that they are started
+        // in nor write beside their modules.
         compiler.push(("PYTHONSAFEPATH".into(), "1".into()));
         compiler.push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
         Self {
@@ -136,7 +136,7 @@ impl Environment {
         }
     }
 
-    /// Whether what is written to stderr has colours.
+    /// Whether stderr has colours.
     pub(crate) fn colors(&self, choice: ColorChoice) -> bool {
         match choice {
             ColorChoice::Always => true,
@@ -145,7 +145,7 @@ impl Environment {
         }
     }
 
-    /// Seconds since the epoch for every time stamp in what is built.
+    /// The time stamp of everything that is built, in seconds since 1970.
     pub(crate) fn epoch(&self) -> Result<u64> {
         match &self.source_date_epoch {
             None => Ok(DEFAULT_EPOCH),
@@ -158,7 +158,7 @@ impl Environment {
         }
     }
 
-    /// Bytes that the cache may have after a build, if there is a limit.
+    /// Maximum size of the cache after a build, in bytes, if there is a limit.
     pub(crate) fn cache_size(&self) -> Result<Option<u64>> {
         let Some(text) = &self.cache_size else { return Ok(None) };
         let size = crate::quantity::parse_size(text);
@@ -171,7 +171,7 @@ impl Environment {
     }
 }
 
-/// Diagnostics for developers, on stderr; GFXPACK_LOG takes tracing's
+/// Sets up diagnostics for developers on stderr; GFXPACK_LOG has tracing's
 /// directives.
 pub(crate) fn init_logging(environment: &Environment, verbose: u8) {
     let default = match verbose {

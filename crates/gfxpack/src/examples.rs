@@ -2,8 +2,8 @@
 
 use clap::Command;
 
-/// A line with a command's words after `gfxpack`, and below it, indented, its
-/// examples.
+/// For each command: a line with its name, without `gfxpack`, and below it,
+/// indented, its examples.
 const EXAMPLES: &str = include_str!("examples.txt");
 
 /// The examples of a command.
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_examples_that_are_understood() {
+    fn every_command_has_examples_that_parse() {
         let mut all = Vec::new();
         names(&Args::command(), "", &mut all);
         for name in &all {
@@ -58,11 +58,11 @@ mod tests {
             let of_below = lines.iter().any(|line| line.starts_with("gfxpack"));
             assert!(!own.is_empty() || of_below, "{name}");
             for line in own {
-                // What a shell does with it is not gfxpack's.
+                // The rest is for the shell.
                 let end = [" < ", " > ", " && "].into_iter().find_map(|mark| line.find(mark));
                 let line = &line[..end.unwrap_or(line.len())];
-                let words = shlex::split(line).expect(line);
-                if let Err(error) = Args::command().try_get_matches_from(words) {
+                let arguments = shlex::split(line).expect(line);
+                if let Err(error) = Args::command().try_get_matches_from(arguments) {
                     panic!("{line}: {error}");
                 }
             }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn help_ends_with_them() {
+    fn help_ends_with_the_examples() {
         let mut command = with_examples(Args::command());
         let help = command.find_subcommand_mut("merge").expect("a command").render_long_help();
         let help = help.to_string();

@@ -1,5 +1,4 @@
-//! How what ended a command is reported: what failed, why, and what to do
-//! about it.
+//! Reports errors: what failed, why, and what to do about it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,7 +11,7 @@ use crate::args::{Common, MessageFormat};
 use crate::command_line;
 use crate::output::Output;
 
-/// What clap says of a command line, or the help that was asked for.
+/// Prints clap's error, or the requested help.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     let code = if error.use_stderr() { ErrorKind::Usage.exit_code() } else { SUCCESS };
     let json = command_line::value_of("--message-format").is_some_and(|format| format == "json");
@@ -23,7 +22,7 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
         let format = if json { MessageFormat::Json } else { MessageFormat::Human };
         let output = Output::new(&Common { message_format: format, ..Common::default() }, false);
         let body = json!({ "messages": [message], "hint": hint, "exit_code": code });
-        // If the file can't be written: the command line is wrong in any case.
+        // If the file can't be written, the command line is wrong in any case.
         if let Ok(output) = output.with_file(file.as_deref()) {
             output.message("error", &body);
         }
@@ -34,8 +33,8 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// What is wrong and what to do about it, from what clap prints: a paragraph
-/// that may end with our own hint, then clap's tips and usage.
+/// Splits clap's message into what is wrong and what to do about it. The first
+/// paragraph may end with our own hint; clap's tips and usage follow.
 fn message_and_hint(text: &str) -> (String, String) {
     let mut paragraphs = text.trim_start_matches("error: ").trim().split("\n\n");
     let first = paragraphs.next().unwrap_or_default();
@@ -47,7 +46,7 @@ fn message_and_hint(text: &str) -> (String, String) {
     (one_line(first), tip.map_or_else(|| "see --help".to_owned(), one_line))
 }
 
-/// Reports an error and gives the exit code.
+/// Reports an error, and returns the exit code.
 pub(crate) fn report(error: &Error, output: &Output) -> ExitCode {
     let code = error.kind().exit_code();
     let messages = match error {
@@ -63,7 +62,7 @@ mod tests {
     use super::message_and_hint;
 
     #[test]
-    fn message_and_hint_are_told_apart_in_what_clap_prints() {
+    fn message_and_hint_are_separated_in_claps_output() {
         let check = |text: &str, message: &str, hint: &str| {
             let (found, its_hint) = message_and_hint(text);
             assert_eq!((found.as_str(), its_hint.as_str()), (message, hint));

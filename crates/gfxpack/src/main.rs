@@ -1,5 +1,5 @@
-//! The gfxpack command line: wires the crates together, talks to the
-//! terminal, and turns what happened into an exit code.
+//! The gfxpack command line: wires the crates together, and turns the result into
+//! an exit code.
 
 mod args;
 mod command_line;
@@ -24,7 +24,7 @@ use gfxpack_compile::Cancel;
 use gfxpack_pipeline::error::defect;
 use gfxpack_pipeline::exit_code::SUCCESS;
 
-/// Reads the command line. clap's messages have colours as `--color` says.
+/// Parses the command line. `--color` also applies to clap's messages.
 fn parse() -> Result<args::Args, clap::Error> {
     let choice = command_line::value_of("--color");
     let choice = choice.and_then(|word| ColorChoice::from_str(&word, false).ok());
@@ -51,11 +51,12 @@ fn main() -> ExitCode {
         Err(error) => return fail::report(&error, &plain()),
     };
     let context = context::Context { environment, output, cancel: Cancel::default() };
-    // A panic is a defect; Rust's own exit code for it means something else here.
+    // A panic is a defect. Rust's own exit code for panics has another meaning
+    // here.
     let run = AssertUnwindSafe(|| commands::run(args.command, &context));
     let result = catch_unwind(run).unwrap_or_else(|_| Err(defect()));
     match (result, context.output.finish()) {
-        // Of a program that was run, and failed.
+        // The program that `run` started has failed.
         (Ok(code @ 1..), _) => ExitCode::from(code),
         (Ok(SUCCESS), Ok(())) => ExitCode::SUCCESS,
         (Err(error), _) | (_, Err(error)) => fail::report(&error, &context.output),

@@ -1,4 +1,4 @@
-//! From the command line and the environment to the pipeline's options.
+//! Translates the command line and the environment into the pipeline's options.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::args::{
 use crate::environment::Environment;
 use crate::fail::Result;
 
-/// What a plan is made of, to be looked at only.
+/// The options of a plan, with the purpose of looking only.
 pub(crate) fn prepare_options(
     inputs: &InputArgs,
     toolchain: &ToolchainArgs,
@@ -98,7 +98,7 @@ pub(crate) fn cache_options(args: &CacheArgs, environment: &Environment) -> Resu
     Ok(CacheOptions { size, verify_all, ..cache_dir(&args.dir, environment) })
 }
 
-/// The cache's directory alone.
+/// The cache's directory without other options.
 pub(crate) fn cache_dir(args: &CacheDir, environment: &Environment) -> CacheOptions {
     let dir = args.cache_dir.clone().or_else(|| environment.cache_dir.clone());
     CacheOptions { dir, size: None, verify_all: false }

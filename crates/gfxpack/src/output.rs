@@ -1,5 +1,5 @@
-//! The only place that writes to stdout and stderr: data on stdout, all else
-//! on stderr; with JSON, everything as one object a line on stdout.
+//! The only module that writes to stdout and stderr: data goes to stdout, all
+//! else to stderr; with JSON, everything goes to stdout, one object per line.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -22,7 +22,7 @@ use crate::args::{Common, MessageFormat, When};
 /// Version of the JSON messages.
 const MESSAGE_FORMAT: u32 = 1;
 
-/// One line for machines.
+/// A message for machines.
 #[derive(Serialize)]
 struct Message<'a, T> {
     format: u32,
@@ -32,21 +32,21 @@ struct Message<'a, T> {
     body: &'a T,
 }
 
-/// How to talk.
+/// Writes text for people and messages for machines.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
-    /// Whether stdout has messages for machines, and nothing else.
+    /// Whether stdout has only messages for machines.
     pub(crate) json: bool,
-    /// Whether messages for machines are wanted at all.
+    /// Whether messages for machines are written at all.
     pub(crate) messages: bool,
-    /// Where they go beside the text.
+    /// The file for messages in addition to the text.
     file: Option<Arc<MessageFile>>,
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
     pub(crate) bars: bool,
     /// Whether stderr has colours.
     pub(crate) colors: bool,
-    /// One of the bars that are drawn.
+    /// One of the bars on the terminal.
     drawn: Arc<Mutex<Option<ProgressBar>>>,
     broken: Arc<OnceLock<std::io::Error>>,
     building: Arc<AtomicBool>,
@@ -56,7 +56,7 @@ impl Output {
     pub(crate) fn new(common: &Common, colors: bool) -> Self {
         console::set_colors_enabled_stderr(colors);
         let json = common.message_format == MessageFormat::Json;
-        // Where they would be hidden, as on TERM=dumb, lines are told instead.
+        // If bars would be hidden, as with TERM=dumb, progress is printed as lines.
         let wanted = common.progress != When::Never && !ProgressDrawTarget::stderr().is_hidden();
         Self {
             json,
@@ -72,17 +72,17 @@ impl Output {
         }
     }
 
-    /// The same with messages for machines in a file, if one is named.
+    /// The output with messages for machines in a file, if one is given.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// If the file can't be written.
     pub(crate) fn with_file(self, path: Option<&Path>) -> Result<Self, Error> {
         let file = path.map(MessageFile::create).transpose()?.map(Arc::new);
         Ok(Self { messages: self.messages || file.is_some(), file, ..self })
     }
 
-    /// A line for another program, whatever the mode. If it can't be written, [`Output::finish`] says so at
-    /// the end of the run: a build is not given up because its reader is.
+    /// Prints a line for another program, in every mode. If that fails, [`Output::finish`] returns
+    /// the error at the end of the run: a build continues even if nobody reads its output.
     pub(crate) fn raw(&self, line: &str) {
         if self.is_broken() {
             return;
@@ -92,15 +92,15 @@ impl Output {
         }
     }
 
-    /// A line of data for people: with JSON, a message says the same.
+    /// Prints a line of data for people. With JSON, a message has the same content.
     pub(crate) fn text(&self, line: &str) {
         if !self.json {
             self.raw(line);
         }
     }
 
-    /// The same out of somebody's file: as it is, but for what a terminal would
-    /// take for commands.
+    /// Like [`Output::text`], for text from a file of unknown origin: control
+    /// characters are escaped.
     pub(crate) fn foreign(&self, line: &str) {
         if std::io::stdout().is_terminal() {
             self.text(&harmless(line));
@@ -109,18 +109,18 @@ impl Output {
         }
     }
 
-    /// Whether nobody reads any more.
+    /// Whether the reader of stdout has gone.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.get().is_some()
     }
 
-    /// Whether all was written, to the file for messages too. A reader that had
-    /// enough (`| head`) is no error where data was all that was asked for.
+    /// Whether all was written, including the file for messages. That a reader
+    /// has gone (`| head`) is no error if only data was requested.
     ///
     /// # Errors
-    /// The first error.
+    /// The first write error.
     pub(crate) fn finish(&self) -> Result<(), Error> {
-        // What was still in the buffer may be what nobody reads any more.
+        // The reader may have gone before the last buffer is flushed.
         if let Err(error) = std::io::stdout().lock().flush() {
             self.broken.set(error).ok();
         }
@@ -133,22 +133,22 @@ impl Output {
         self.file.as_ref().map_or(Ok(()), |file| file.finish())
     }
 
-    /// From now on something is made, so a reader that leaves is an error.
+    /// From now on files are written, so a reader that has gone is an error.
     pub(crate) fn building(&self) {
         self.building.store(true, Ordering::Relaxed);
     }
 
-    /// Bytes as they are.
+    /// Writes bytes to stdout.
     pub(crate) fn bytes(&self, bytes: &[u8]) {
         if let Err(error) = std::io::stdout().lock().write_all(bytes) {
             self.broken.set(error).ok();
         }
     }
 
-    /// Bytes for a file, or for stdout if none is named.
+    /// Writes bytes to a file, or to stdout if none is given.
     ///
     /// # Errors
-    /// Where the file can't be written.
+    /// If the file can't be written.
     pub(crate) fn put(&self, out: Option<&PathBuf>, bytes: &[u8]) -> Result<(), Error> {
         match to_file(out) {
             Some(path) => replace(path, bytes),
@@ -159,8 +159,8 @@ impl Output {
         }
     }
 
-    /// A message for machines, if they are wanted. The body is a struct or a
-    /// map.
+    /// Writes a message for machines, if they are wanted. The body must be a
+    /// struct or a map.
     pub(crate) fn message(&self, kind: &str, body: &impl Serialize) {
         let message = Message { format: MESSAGE_FORMAT, kind, body };
         if let Some(file) = &self.file {
@@ -174,25 +174,25 @@ impl Output {
         }
     }
 
-    /// What a program that gfxpack runs wrote to stderr. Where nobody reads it,
-    /// the program goes on.
+    /// Passes on what a program that gfxpack runs wrote to stderr. Write errors
+    /// are ignored, so that the program continues.
     pub(crate) fn pass_on(&self, text: &[u8]) {
         std::io::stderr().write_all(text).ok();
     }
 
-    /// A line for people, on stderr.
+    /// Prints a line for people on stderr.
     pub(crate) fn say(&self, line: &str) {
         if !self.json && !self.quiet {
             self.stderr(line);
         }
     }
 
-    /// Bars are drawn, of which this is one, or none any more.
+    /// Sets one of the bars that are drawn now, or none.
     pub(crate) fn draws(&self, bar: Option<&ProgressBar>) {
         *self.drawn.lock().unwrap_or_else(PoisonError::into_inner) = bar.cloned();
     }
 
-    /// A line for people, above the bars if there are any.
+    /// Prints a line for people, above the bars if there are any.
     pub(crate) fn say_above(&self, line: &str) {
         self.above(|| self.say(line));
     }
@@ -205,19 +205,19 @@ impl Output {
         }
     }
 
-    /// Something to be known.
+    /// Prints a note.
     pub(crate) fn note(&self, note: &str) {
         self.message("note", &json!({ "message": note }));
         self.say(&format!("note: {note}"));
     }
 
-    /// A line that quiet people want too.
+    /// Prints a warning, also with --quiet.
     pub(crate) fn warn(&self, line: &str) {
         self.message("warning", &json!({ "message": line }));
         self.show_warning(line);
     }
 
-    /// The same for people only: programs get it in another message.
+    /// Prints a warning for people only; machines get another message.
     pub(crate) fn show_warning(&self, line: &str) {
         if !self.json {
             self.stderr(&format!(
@@ -228,12 +228,12 @@ impl Output {
         }
     }
 
-    /// The same, above the bars if there are any.
+    /// Prints a warning above the bars if there are any.
     pub(crate) fn warn_above(&self, line: &str) {
         self.above(|| self.warn(line));
     }
 
-    /// What ended the program.
+    /// Reports the error that ended the program.
     pub(crate) fn error(&self, messages: &[String], hint: Option<&str>, code: u8) {
         let body = json!({ "messages": messages, "hint": hint, "exit_code": code });
         self.message("error", &body);
@@ -252,12 +252,12 @@ impl Output {
         }
     }
 
-    /// What to do about what was said.
+    /// Prints what to do about the line before.
     pub(crate) fn hint(&self, hint: &str) {
         self.stderr(&format!("{} {}", self.head("hint:", AnsiColor::Cyan), harmless_lines(hint)));
     }
 
-    /// The word that a line begins with.
+    /// The beginning of a line, such as `warning:`.
     fn head(&self, word: &str, color: AnsiColor) -> String {
         if !self.colors {
             return word.to_owned();
@@ -266,15 +266,15 @@ impl Output {
         format!("{style}{word}{style:#}")
     }
 
-    /// A line on stderr whatever the mode.
+    /// Prints a line on stderr in every mode.
     pub(crate) fn stderr(&self, line: &str) {
-        // Nobody can be told that stderr is gone.
+        // An error of stderr can't be reported anywhere.
         writeln!(std::io::stderr().lock(), "{line}").ok();
     }
 }
 
-/// A message for machines, of this type and with these fields, which are only
-/// made if it is wanted.
+/// Writes a message for machines of this type with these fields, which are only
+/// computed if messages are wanted.
 macro_rules! message {
     ($to:expr, $kind:literal, $body:tt) => {
         if $to.messages {
@@ -284,17 +284,17 @@ macro_rules! message {
 }
 pub(crate) use message;
 
-/// The file that is written; none for stdout, which `-` stands for too.
+/// The file to write; `None` for stdout, also given as `-`.
 pub(crate) fn to_file(out: Option<&PathBuf>) -> Option<&Path> {
     out.map(PathBuf::as_path).filter(|out| *out != Path::new("-"))
 }
 
-/// Text from a file, for a terminal: control characters are escaped.
+/// Text from a file for the terminal: control characters are escaped.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     escaped(text, char::is_control)
 }
 
-/// The same of text that may have several lines, as where it quotes a file.
+/// Like [`harmless`], for text that may have several lines, such as a quoted file.
 fn harmless_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c.is_control() && c != '\n' && c != '\t')
 }
@@ -310,7 +310,7 @@ fn escaped(text: &str, is_harm: impl Fn(char) -> bool) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn terminals_are_not_told_what_to_do() {
+    fn control_characters_are_escaped() {
         assert_eq!(super::harmless("naïve -DX"), "naïve -DX");
         assert_eq!(super::harmless("a\u{1b}]0;x\u{7}\t"), "a\\u{1b}]0;x\\u{7}\\t");
         assert_eq!(super::harmless_lines("1 |\ta\n\r\u{9b}1m"), "1 |\ta\n\\r\\u{9b}1m");

@@ -1,11 +1,11 @@
-//! The commands in groups, for the help of gfxpack itself.
+//! The commands in groups, for the help of gfxpack.
 
 use std::fmt::Write as _;
 
 use clap::Command;
 use clap::builder::Styles;
 
-/// Every command that is not hidden, under what it is for.
+/// Every command that is not hidden, by purpose.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Build", &["dist", "build", "plan", "targets", "toolchains", "cache"]),
     ("Find out what to build", &["problems", "ask", "harvest", "run", "miopen"]),
@@ -16,7 +16,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Other", &["rocfft-helper", "completions", "manual", "help"]),
 ];
 
-/// Lists the commands in groups in place of one long list.
+/// Replaces the long list of commands by groups.
 pub(crate) fn with_groups(command: Command) -> Command {
     let header = *Styles::default().get_header();
     let literal = *Styles::default().get_literal();
@@ -35,7 +35,7 @@ pub(crate) fn with_groups(command: Command) -> Command {
 fn about(command: &Command, name: &str) -> String {
     match command.find_subcommand(name).and_then(Command::get_about) {
         Some(about) => about.to_string(),
-        // clap adds this one when it parses.
+        // clap adds this command when it parses.
         None => String::from("Print help of gfxpack or of a command"),
     }
 }

@@ -1,8 +1,8 @@
-//! Sizes and ages as people write them.
+//! Parses sizes and ages.
 
 use std::time::Duration;
 
-/// `20G`, `500 MB`, `1.5GiB`, `100B`; in powers of ten unless it says `i`.
+/// A size: `20G`, `500 MB`, `1.5GiB`, `100B`; powers of ten, or of two with `i`.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let unit = |unit: &str| {
         let unit = unit.strip_suffix(['b', 'B']).unwrap_or(unit);
@@ -22,7 +22,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     })
 }
 
-/// `30d`, `12h`, `90 min`, `10s`.
+/// An age: `30d`, `12h`, `90 min`, `10s`.
 pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
     let unit = |unit: &str| {
         Some(match unit {
@@ -43,8 +43,8 @@ pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
     )
 }
 
-/// A number needs a unit, unless it is 0: whoever means gigabytes or days would
-/// lose a cache to bytes or seconds.
+/// A number needs a unit unless it is 0: if bytes or seconds were the default,
+/// who means gigabytes or days would lose the cache.
 fn quantity(text: &str, unit: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! What is reported of inputs before anything runs.
+//! Reports facts about inputs before anything runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use gfxpack_plan::InputError;
 
 use crate::output::{Output, counted, message};
 
-/// Hints that are printed of as many kinds of errors.
+/// How many different hints are printed.
 const MAX_HINTS: usize = 5;
 
-/// Reports what is wrong without stopping a build: sources that are left out,
-/// warnings, keys that are wrong or cannot be built, and what kdbs had already.
+/// Reports what is wrong but does not stop a build: sources that are left out,
+/// warnings, keys that are wrong or cannot be built, and what existing kdbs have.
 pub(crate) fn report(inputs: &Inputs, output: &Output) {
     for (source, reason) in &inputs.left_out {
         output.warn(&format!("left out `{source}`: {reason}"));
@@ -22,7 +22,7 @@ pub(crate) fn report(inputs: &Inputs, output: &Output) {
     inputs.warnings.iter().for_each(|warning| output.warn(warning));
     inputs.key_errors.iter().for_each(|error| output.warn(&error.to_string()));
     let hints: BTreeSet<String> = inputs.key_errors.iter().map(InputError::hint).collect();
-    // Some name the files of one error; a few show what to do.
+    // Some hints name the files of one error; a few of them show what to do.
     let hints = hints.iter().take(MAX_HINTS).filter(|_| !output.json);
     hints.for_each(|hint| output.hint(hint));
     report_shares(&inputs.shares, output);
@@ -30,7 +30,7 @@ pub(crate) fn report(inputs: &Inputs, output: &Output) {
     report_unbuildable(&inputs.unbuildable, output);
 }
 
-/// Reports what kdbs had already, by target.
+/// Reports by target how many keys existing kdbs have.
 fn report_shares(shares: &[Coverage], output: &Output) {
     for Coverage { target, present, missing } in shares {
         message!(output, "missing-from", {
@@ -49,7 +49,7 @@ fn report_shares(shares: &[Coverage], output: &Output) {
     }
 }
 
-/// Reports that kdbs had everything, or that the lists of keys are empty.
+/// Reports that existing kdbs have everything, or that the lists of keys are empty.
 pub(crate) fn report_nothing(shares: &[Coverage], output: &Output) {
     if !shares.is_empty() {
         return report_shares(shares, output);
@@ -67,7 +67,7 @@ fn report_skipped(skipped: &BTreeMap<Target, u64>, output: &Output) {
     }
 }
 
-/// Reports how many keys cannot be built; machines get every one.
+/// Reports how many keys cannot be built; messages list every key.
 fn report_unbuildable(unbuildable: &Unbuildable, output: &Output) {
     for group in unbuildable::groups(unbuildable) {
         output.message("unbuildable", &group);

@@ -1,4 +1,4 @@
-//! Flaws of performance and find databases, as people and machines get them.
+//! Reports findings about performance and find databases.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use gfxpack_tuning::{Finding, Severity};
 
 use crate::output::{Output, message, shown};
 
-/// Lists a finding as data; notes only for those who want more.
+/// Prints a finding as data; notes only with --verbose.
 pub(crate) fn list(file: &Path, finding: &Finding, output: &Output) {
     message(file, finding, output);
     if finding.severity > Severity::Note || output.verbose {
@@ -15,7 +15,7 @@ pub(crate) fn list(file: &Path, finding: &Finding, output: &Output) {
     }
 }
 
-/// Reports a finding beside other work, on stderr.
+/// Reports a finding on stderr, during other work.
 pub(crate) fn report(file: &Path, finding: &Finding, output: &Output) {
     message(file, finding, output);
     if !output.json && finding.severity > Severity::Note {

@@ -1,5 +1,5 @@
-//! The program itself. Its tests with compilers are in the `tests` crate,
-//! which takes the binary that is built for these.
+//! Tests of the program. Those with compilers are in the `tests` crate, which
+//! uses the binary that is built for these.
 #![expect(clippy::disallowed_methods, reason = "starts gfxpack as a user would")]
 
 use std::process::{Command, Output};
@@ -9,18 +9,18 @@ fn gfxpack(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn it_tells_its_version() {
+fn it_prints_its_version() {
     let run = gfxpack(&["--version"]);
     assert!(run.status.success());
     assert_eq!(run.stdout, concat!("gfxpack ", env!("CARGO_PKG_VERSION"), "\n").as_bytes());
 }
 
 #[test]
-fn a_command_that_is_not_known_is_wrong_usage() {
+fn an_unknown_command_is_wrong_usage() {
     let run = gfxpack(&["dits"]);
     assert_eq!(run.status.code(), Some(2));
-    let said = String::from_utf8(run.stderr).expect("messages are text");
-    assert!(said.contains("'dits'") && said.contains("'dist'"), "{said}");
+    let stderr = String::from_utf8(run.stderr).expect("messages are text");
+    assert!(stderr.contains("'dits'") && stderr.contains("'dist'"), "{stderr}");
 }
 
 #[test]
@@ -33,12 +33,12 @@ fn bash_completes_commands_targets_and_files() {
     let complete = |words: &[&str]| {
         let (last, before) = (words[words.len() - 1], words[words.len() - 2]);
         let list = words.join(" ");
-        let tell = format!(
+        let script_text = format!(
             "source {file}; cd {dir}; COMP_WORDS=({list}); COMP_CWORD={}; \
              _gfxpack gfxpack '{last}' '{before}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
             words.len() - 1
         );
-        let run = Command::new("bash").args(["-c", &tell]).output().expect("bash starts");
+        let run = Command::new("bash").args(["-c", &script_text]).output().expect("bash starts");
         String::from_utf8(run.stdout).expect("words are text")
     };
     assert!(complete(&["gfxpack", "toolch"]).contains("toolchains"));

@@ -1,4 +1,4 @@
-//! Problems, and the libMIOpen that is asked which kernels they want.
+//! Arguments: problems, and the libMIOpen that is asked which kernels they want.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The arguments of what runs a stored plan on several machines.
+//! Arguments of the commands that run a stored plan on several machines.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use gfxpack_plan::shard::Shard;
 use super::parsers::parse_timeout;
 use super::{CacheArgs, KdbForm, ToolchainArgs};
 
-/// The options of `InputArgs`, which a stored plan takes the place
-/// of: clap makes no group of a struct that others are flattened into.
+/// The options of `InputArgs`, which can't be given with a stored plan. They are
+/// listed since clap makes no group of a struct into which others are flattened.
 const INPUTS: [&str; 16] = [
     "manifest",
     "keys",

@@ -1,4 +1,4 @@
-//! The options of every command.
+//! Options that every command has.
 
 use std::path::PathBuf;
 

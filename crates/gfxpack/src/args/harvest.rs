@@ -1,4 +1,4 @@
-//! The command lines of `run`, `harvest` and `tune`.
+//! Arguments of `run`, `harvest` and `tune`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -184,7 +184,7 @@ const MODES: [Choice<Tuning>; 2] = [
     ),
 ];
 
-/// A key names a processor and nothing more.
+/// A processor without features, as in keys.
 fn parse_processor(text: &str) -> Result<String, String> {
     let target: Target = super::parse_target(text)?;
     if target.to_string() == target.id().processor() {

@@ -1,4 +1,4 @@
-//! The command line of `kdb`.
+//! Arguments of `kdb`.
 
 use std::path::PathBuf;
 
@@ -173,7 +173,7 @@ pub(crate) enum Kdb {
     },
 }
 
-/// What to do where files have different code objects for one key.
+/// What to do if files have different code objects for the same key.
 const CONFLICTS: [Choice<Conflict>; 3] = [
     ("error", "Write nothing", Conflict::Error),
     ("first", "Take the file named first", Conflict::First),
@@ -200,7 +200,7 @@ pub(crate) struct KdbForm {
     pub(crate) windows_names: bool,
 }
 
-/// How code objects are stored. What gives the smallest packages is raw:
+/// How code objects are stored. Raw gives the smallest packages:
 /// docs/packages.md, "Size", has the measurements.
 const BLOBS: [Choice<Blob>; 3] = [
     ("auto", "Raw: packages compress many kernels at once better than bzip2 each", Blob::Raw),

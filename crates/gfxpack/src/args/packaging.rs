@@ -1,4 +1,4 @@
-//! How packages are made, indexed, installed and verified.
+//! Arguments of the commands that make, index, install and verify packages.
 
 use std::path::PathBuf;
 

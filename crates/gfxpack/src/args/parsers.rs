@@ -1,4 +1,4 @@
-//! How values are read that several commands take.
+//! Parsers for values that several commands take.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, Typ
 use gfxpack_caches::Shell;
 use gfxpack_model::{Target, TargetId, processors};
 
-/// A week, in seconds: whoever wants more means none.
+/// A week, in seconds. Nobody needs a longer limit.
 const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
 
 /// A time limit, in whole seconds.
@@ -19,11 +19,11 @@ pub(super) fn parse_timeout(text: &str) -> Result<u64, String> {
     })
 }
 
-/// A word that may be given: its name, with others after bars that it has too,
-/// what help says of it, and the value that it stands for.
+/// A possible value: its name with aliases, separated by bars; its help; and what
+/// it stands for.
 pub(crate) type Choice<T> = (&'static str, &'static str, T);
 
-/// Reads one of these words.
+/// Parses one of these values.
 pub(crate) fn one_of<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value = T>
 where
     T: Clone + Send + Sync + 'static,
@@ -39,15 +39,14 @@ where
     })
 }
 
-/// The shells that lines are printed for.
+/// Shells for which lines can be printed.
 pub(crate) const SHELLS: [Choice<Shell>; 3] = [
     ("sh", "sh, and what is like it: bash, zsh, dash", Shell::Sh),
     ("fish", "", Shell::Fish),
     ("csh", "", Shell::Csh),
 ];
 
-/// The text as it is, if it is good; what is wrong with it and how to write it,
-/// if not.
+/// The text if it is good, otherwise the error `wrong`.
 pub(super) fn checked(text: &str, is_good: bool, wrong: &str) -> Result<String, String> {
     if is_good { Ok(text.to_owned()) } else { Err(wrong.to_owned()) }
 }
@@ -58,7 +57,7 @@ pub(super) fn parse_template(text: &str) -> Result<String, String> {
     checked(text, text.contains("{gfx}"), wrong)
 }
 
-/// A file that is written whole, so no stream.
+/// The path of a file that is put in place when complete, so not `-`.
 pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| {
         if path == Path::new("-") {
@@ -69,7 +68,7 @@ pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// A target, or the name of a product that has it.
+/// A target, or the name of a product with this processor.
 pub(crate) fn parse_target(text: &str) -> Result<Target, String> {
     match (text.parse::<Target>(), processors::by_product(text)) {
         (Ok(target), _) => Ok(target),

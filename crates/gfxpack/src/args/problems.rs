@@ -1,4 +1,4 @@
-//! The arguments of `problems`.
+//! Arguments of `problems`.
 
 use std::path::PathBuf;
 
@@ -85,7 +85,7 @@ const DIRECTIONS: [Choice<Directions>; 4] = [
     ),
 ];
 
-/// MIOpenDriver's names.
+/// Operations, by MIOpenDriver's names.
 const OPERATIONS: [Choice<&str>; 5] = [
     ("conv", "", "conv"),
     ("bnorm", "Batch normalization", "bnorm"),
@@ -95,7 +95,7 @@ const OPERATIONS: [Choice<&str>; 5] = [
 ];
 
 impl ProblemsCommand {
-    /// All directions that were given.
+    /// All directions that were given, as one value.
     pub(crate) fn directions(&self) -> Directions {
         self.direction.iter().fold(NO_DIRECTION, |all, one| Directions {
             forward: all.forward || one.forward,

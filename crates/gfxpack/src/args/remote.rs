@@ -1,4 +1,4 @@
-//! Options of jobs that run elsewhere, and of objects that are shared.
+//! Options for remote execution and the shared cache.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,8 @@ use gfxpack_compile::Upload;
 
 use super::parsers::{Choice, one_of};
 
-/// Whether this gfxpack can do it; if not, the options say so when used.
+/// Whether this gfxpack supports remote execution. If not, its options are
+/// hidden, and fail with a message.
 const EXECUTION: bool = cfg!(feature = "remote");
 const CACHE: bool = cfg!(feature = "remote-cache");
 
@@ -75,7 +76,7 @@ const UPLOADS: [Choice<Upload>; 3] = [
     ("always", "That, and what this machine's cache has of it", Upload::All),
 ];
 
-/// Whether the toolchain is in the workers' image.
+/// Whether the workers' image has the toolchain.
 const TOOLCHAINS: [Choice<bool>; 2] = [
     ("cas", "From here: programs, libraries, bitcode and headers, sent once", false),
     ("image", "From the workers' image, which has the same under the same paths", true),

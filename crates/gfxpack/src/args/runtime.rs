@@ -1,4 +1,4 @@
-//! What is asked on the machine that runs kernels.
+//! Arguments of the commands for machines that run kernels.
 
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub(crate) enum Which {
     Both,
 }
 
-/// Where the kernel shows its devices.
+/// The default root of sysfs.
 pub(crate) const SYSFS: &str = "/sys";
 
 #[derive(Debug, ClapArgs)]

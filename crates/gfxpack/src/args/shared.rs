@@ -60,7 +60,7 @@ pub(crate) struct MaxObject {
 }
 
 impl MaxObject {
-    /// Opens a kdb, of which no larger code objects are taken.
+    /// Opens a kdb with this limit.
     pub(crate) fn open(self, file: &Path) -> Result<Reader, ReadError> {
         Reader::open_with(file, ReadOptions::with_max_object_bytes(self.bytes))
     }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_is_the_librarys() {
+    fn the_default_limit_is_the_librarys() {
         assert_eq!(parse_size("256MiB"), Ok(gfxpack_kdb::MAX_OBJECT_BYTES));
     }
 }

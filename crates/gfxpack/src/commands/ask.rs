@@ -18,8 +18,8 @@ use crate::options::{cache_dir, library_options, rocfft_options};
 use crate::output::{Output, counted, message, shown, to_file};
 use crate::progress::Reporter;
 
-/// Asks, and writes the keys. Problems that MIOpen failed on are listed, and
-/// the keys of the others are written all the same.
+/// Asks the library, and writes the keys. Problems that MIOpen failed on are
+/// reported; the keys of the others are written nevertheless.
 pub(crate) fn run(args: &Ask, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     if args.asking.problems.is_empty() && args.asking.rocfft.plans.is_empty() {
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
     all_asked
 }
 
-/// Writes lines to a file, or prints each.
+/// Writes lines to a file, or prints each with `message`.
 fn write<L: Serialize>(lines: &[L], args: &Ask, output: &Output, message: impl Fn(&L)) -> Result {
     if let Some(out) = to_file(args.out.as_ref()) {
         return LineFile::write(out, lines);
@@ -69,7 +69,7 @@ fn write<L: Serialize>(lines: &[L], args: &Ask, output: &Output, message: impl F
     Ok(())
 }
 
-/// Asks rocFFT, and writes its kernels.
+/// Asks rocFFT, and writes the kernels that it asks for.
 fn ask_rocfft(args: &Ask, targets: &[Target], context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let reporter = Reporter::new(context);

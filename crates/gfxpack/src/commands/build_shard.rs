@@ -1,4 +1,4 @@
-//! `build --shard`: one shard of a stored plan.
+//! `build --shard`: builds one shard of a stored plan.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::progress::Reporter;
 pub(super) fn run(args: &Build, shard: Shard, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let begun = Instant::now();
-    // clap asks for the plan only where nothing is given that excludes it.
+    // clap does not require --plan if an option is given that conflicts with it.
     let plan = args.stored.plan.clone().ok_or_else(|| {
         fail::usage(
             format!("failed to build shard {shard}: a shard is of a stored plan, and none is given"),

@@ -1,4 +1,4 @@
-//! `cache stats|gc|verify`: what the cache holds, and keeping it in order.
+//! `cache stats|gc|verify`: shows, cleans and checks the cache.
 
 use std::path::{Path, PathBuf};
 

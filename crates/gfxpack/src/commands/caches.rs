@@ -1,5 +1,4 @@
-//! `caches`: what GPU compilers and libraries keep for this user, and
-//! clearing it.
+//! `caches`: lists and clears the caches of GPU compilers and libraries.
 
 mod env;
 
@@ -103,7 +102,8 @@ impl Clear {
     }
 }
 
-/// What a place holds; nothing, with a warning, where it can't be read.
+/// The contents of a place. If it can't be read, they are empty, and there is a
+/// warning.
 fn scan(place: &Place, output: &Output) -> Scan {
     place.scan().unwrap_or_else(|error| {
         output.warn(&format!("failed to read `{}`: {error}", place.dir.display()));
@@ -147,7 +147,7 @@ fn list(caches: &[Cache], surroundings: &Surroundings, each: bool, output: &Outp
     }
 }
 
-/// `2 entries, 40.1 kB, changed 3 min ago`.
+/// The contents as text: `2 entries, 40.1 kB, changed 3 min ago`.
 fn contents(place: &Place, scan: &Scan) -> String {
     if !scan.exists {
         return "is not there".to_owned();
@@ -170,7 +170,7 @@ fn entry_body(cache: &Cache, entry: &CacheEntry) -> Value {
     })
 }
 
-/// `40.1 kB    3 min  /x/pocl/kcache/PP`.
+/// An entry as text: `40.1 kB    3 min  /x/pocl/kcache/PP`.
 fn line(entry: &CacheEntry) -> String {
     let age = entry.age(now()).map(age).unwrap_or_default();
     format!("{:>9}  {age:>7}  {}", size(entry.bytes), entry.path.display())
@@ -232,14 +232,14 @@ fn clear(args: &Clear, surroundings: &Surroundings, output: &Output) -> Result {
         output.say("nothing is removed");
         return Ok(());
     }
-    // What is open may be something else since it was shown.
+    // `clearing()` is called again: entries may be in use since they were shown.
     remove(&going, &clearing(), output)
 }
 
-/// An entry, the place that it lies in, and the cache that this belongs to.
+/// An entry, with its place and cache.
 type Placed<'a> = (&'a Cache, &'a Place, CacheEntry);
 
-/// What may be removed; reports what is kept.
+/// The entries to remove; reports those that are kept.
 fn removable<'a>(
     caches: &'a [Cache],
     clearing: &Clearing,
@@ -254,7 +254,7 @@ fn removable<'a>(
                 match versions.keep(&scan, entry).or_else(|| clearing.keeps(place, entry)) {
                     None => going.push((cache, place, entry.clone())),
                     Some(why) => {
-                        tell_kept(cache, entry, &why, output);
+                        report_kept(cache, entry, &why, output);
                         output.say(&format!("keeping {}: {why}", entry.path.display()));
                     }
                 }
@@ -273,13 +273,13 @@ fn remove(going: &[Placed<'_>], clearing: &Clearing, output: &Output) -> Result 
                 removed += entry.bytes;
                 output.message("caches-removed", &entry_body(cache, entry));
             }
-            // The others go all the same.
+            // Continue with the other entries.
             Err(RemoveError::Io { path, source }) if failed.is_none() => {
                 failed = Some(fail::io("remove", &path)(source));
             }
             Err(error) => {
                 if let RemoveError::Kept { why, .. } = &error {
-                    tell_kept(cache, entry, why, output);
+                    report_kept(cache, entry, why, output);
                 }
                 output.warn(&fail::in_full(&error));
             }
@@ -289,14 +289,14 @@ fn remove(going: &[Placed<'_>], clearing: &Clearing, output: &Output) -> Result 
     failed.map_or(Ok(()), Err)
 }
 
-fn tell_kept(cache: &Cache, entry: &CacheEntry, why: &Kept, output: &Output) {
+fn report_kept(cache: &Cache, entry: &CacheEntry, why: &Kept, output: &Output) {
     let mut body = entry_body(cache, entry);
     body["reason"] = why.name().into();
     body["detail"] = why.to_string().into();
     output.message("caches-kept", &body);
 }
 
-/// Asks on the terminal.
+/// Asks for confirmation on the terminal.
 fn confirmed(sum: &str, output: &Output) -> Result<bool> {
     output.stderr(&format!("remove {sum}? [y/N]"));
     let mut answer = String::new();

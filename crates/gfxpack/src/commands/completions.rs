@@ -1,4 +1,4 @@
-//! `completions`: what a shell completes command lines with.
+//! `completions`: prints completion scripts for shells.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory, ValueHint};
@@ -18,8 +18,8 @@ pub(crate) fn run(shell: Shell, output: &Output) -> Result {
     Ok(())
 }
 
-/// The command line, whose options say by which values they are completed:
-/// targets by every processor, and by the counts of compute units that are sold.
+/// The command line, with possible values for completing targets: every
+/// processor, and the known counts of compute units.
 fn with_values(command: Command) -> Command {
     let command = command.mut_args(with_value);
     let below: Vec<String> =

@@ -11,10 +11,10 @@ use crate::args::{Detect, Hardware, SYSFS, Which};
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::{Output, message};
 
-/// Prints devices or package names.
+/// Prints devices, or the names of packages.
 ///
 /// # Errors
-/// Where there is no GPU, or the package manager does not answer.
+/// If there is no GPU, or the package manager does not answer.
 pub(crate) fn run(args: &Detect, output: &Output) -> Result {
     let detection = detect(&args.hardware, &Environment::read())?;
     let packages = packages(&detection.devices, args, output)?;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Detect, output: &Output) -> Result {
     if detection.devices.is_empty() { Err(no_gpu()) } else { Ok(()) }
 }
 
-/// That there is no GPU that packages could be for.
+/// The error that there is no GPU for which packages could be installed.
 pub(super) fn no_gpu() -> Error {
     Error::new(
         ErrorKind::NotFound,
@@ -48,12 +48,12 @@ pub(super) fn no_gpu() -> Error {
     )
 }
 
-/// This machine's GPUs, as the command line and the environment have it.
+/// Detects this machine's GPUs, as the command line and the environment demand.
 ///
 /// # Errors
-/// If the directory that was named as sysfs does not exist.
+/// If the directory given as sysfs does not exist.
 pub(super) fn detect(hardware: &Hardware, environment: &Environment) -> Result<Detection> {
-    // A container may have none of its own.
+    // A container may have no sysfs, so the default is not checked.
     if hardware.sysfs != Path::new(SYSFS) && !hardware.sysfs.is_dir() {
         return Err(fail::usage(
             format!("failed to find the directory `{}`", hardware.sysfs.display()),
@@ -68,7 +68,7 @@ pub(super) fn detect(hardware: &Hardware, environment: &Environment) -> Result<D
     Ok(device::detect(&inputs))
 }
 
-/// The packages to tell of for each device.
+/// By device: the names of packages to print.
 fn packages(devices: &[Device], args: &Detect, output: &Output) -> Result<Vec<Vec<String>>> {
     let all: Vec<Vec<String>> =
         devices.iter().map(|device| candidates(device, &args.name_template)).collect();

@@ -21,8 +21,8 @@ use crate::output::{Output, counted, if_any, message, shown, size};
 use crate::progress::Reporter;
 use crate::report_inputs;
 
-/// Runs the main job; without `packaging`, up to the kdbs. With `check`, the
-/// libMIOpen that was asked looks for its kernels in them.
+/// Runs the main job, or without `packaging` only up to the kdbs. With `check`,
+/// the library that was asked must find its kernels in them.
 pub(crate) fn run(
     args: &Build,
     packaging: Option<&Packaging>,
@@ -31,8 +31,8 @@ pub(crate) fn run(
 ) -> Result {
     let Context { environment, output, .. } = context;
     let begun = Instant::now();
-    // Planning, assembling and verifying run in rayon's own pool, which can be
-    // sized once.
+    // Planning, assembling and verifying use rayon's global pool, whose size can
+    // be set only once.
     rayon::ThreadPoolBuilder::new().num_threads(processes(args.jobs)).build_global().ok();
     if let Some(shard) = args.stored.shard {
         if packaging.is_some() {
@@ -113,7 +113,7 @@ fn summarise(
     let (plan, summary) = (&dist.prepared().plan, &finished.summary);
     report_kdbs(&finished.kdbs, output);
     report_packages(&finished.packages.packages, output);
-    // `reused` is always 0: it is there for programs that read it.
+    // `reused` is always 0. It stays for programs that read it.
     message!(output, "build-finished", {
         "jobs": plan.jobs.len(), "cached": summary.cached,
         "compiled": summary.compiled, "remote": summary.remote, "shared": summary.shared,
@@ -138,7 +138,7 @@ fn summarise(
     report_coverage(dist, finished, output);
 }
 
-/// Reports the kdbs that were made to machines.
+/// Writes messages about the kdbs that were made.
 pub(super) fn report_kdbs(kdbs: &[MadeKdb], output: &Output) {
     for kdb in kdbs {
         message!(output, "kdb", {
@@ -148,7 +148,7 @@ pub(super) fn report_kdbs(kdbs: &[MadeKdb], output: &Output) {
     }
 }
 
-/// Reports each package to machines.
+/// Writes a message about each package.
 pub(super) fn report_packages(packages: &[MadePackage], output: &Output) {
     for package in packages {
         message!(output, "package", {
@@ -159,7 +159,7 @@ pub(super) fn report_packages(packages: &[MadePackage], output: &Output) {
     }
 }
 
-/// Reports how much of every list of problems the kdbs hold.
+/// Writes messages about the coverage of lists of problems by the kdbs.
 fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, output: &Output) {
     let Some(facts) = &dist.prepared().inputs.library.miopen else { return };
     for one in &finished.coverage {

@@ -1,4 +1,4 @@
-//! `doctor`: what is wrong or suspicious on this machine, and what to do.
+//! `doctor`: reports problems on this machine, and what to do.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::fail::{Error, ErrorKind, Result};
 use crate::options;
 use crate::output::{Output, counted};
 
-/// Checks everything, and fails where there is a problem.
+/// Runs all checks, and fails if there is a problem.
 pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
     let Context { environment: machine, cancel, output } = context;
     let environment = Environment::read();

@@ -1,5 +1,5 @@
-//! `env`: the variables that count at run time, and where MIOpen's databases
-//! are looked for with them.
+//! `env`: lists the variables that matter at run time, and the places in which
+//! MIOpen looks for databases.
 
 use gfxpack_runtime::{Environment, Places, database_places};
 
@@ -8,7 +8,7 @@ use crate::args::MiopenVersion;
 use crate::fail::Result;
 use crate::output::{Output, message, shown};
 
-/// Lists all of them, set or not.
+/// Lists all variables, set or not.
 pub(crate) fn run(version: &MiopenVersion, output: &Output) -> Result {
     let environment = Environment::read();
     let places = lookup::usual_places(version, &environment, output);
@@ -29,7 +29,7 @@ pub(crate) fn run(version: &MiopenVersion, output: &Output) -> Result {
     Ok(())
 }
 
-/// Where databases are looked for, each kind in its order.
+/// Lists the places of databases, each kind in the order of lookup.
 fn databases(environment: &Environment, places: &Places, output: &Output) {
     for place in database_places(environment, places, None, None) {
         let (kind, layer) = (place.kind.name(), place.layer.name());

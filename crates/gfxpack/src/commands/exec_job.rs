@@ -1,5 +1,5 @@
-//! `exec-job`: one job of a stored plan, for engines that start a process for
-//! each.
+//! `exec-job`: runs one job of a stored plan, for engines that start a process
+//! for each.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_options, search};
 
-/// Runs the job, unless its object or a kept refusal is there.
+/// Runs the job, unless its object or a kept refusal exists.
 pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let options = BuildOptions {
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
     build::outcome(&ended, Shard::new(1, 1).expect("one of one"))
 }
 
-/// Whoever starts a process for each job shows progress itself.
+/// Prints no progress: the engine that starts the processes does.
 struct Notes<'a>(&'a Context);
 
 impl Progress for Notes<'_> {

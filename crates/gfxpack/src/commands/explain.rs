@@ -1,5 +1,5 @@
-//! `explain`: why a kernel is not found, with the files that are searched and the
-//! nearest keys.
+//! `explain`: shows why a kernel is not found, with the files that are searched
+//! and the nearest keys.
 
 use gfxpack_pipeline::lookup_answers::{Answers, FileAnswer};
 use gfxpack_pipeline::text::{elided, key_in_words};
@@ -11,7 +11,7 @@ use crate::args::Explain;
 use crate::fail::Result;
 use crate::output::{Output, joined, message, shown};
 
-/// Explains; the kernel may be there after all.
+/// Explains the lookup, even if the kernel is found.
 pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result {
     let environment = Environment::read();
     let config = lookup::config(&args.kernel.asked, &environment, output)?;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result 
     Ok(())
 }
 
-/// One file that is asked, and what it answers.
+/// Prints the result for one file.
 fn print_file(answer: &FileAnswer, output: &Output) {
     output.message("file", answer);
     output.text(&format!("{:<6}  {}", answer.layer, answer.file));
@@ -59,7 +59,7 @@ fn print_file(answer: &FileAnswer, output: &Output) {
     }
 }
 
-/// Advice that follows from the key alone.
+/// Prints advice that follows from the key alone.
 fn print_advice(key: &KernelKey, target: &Target, output: &Output) {
     let Some(advice) = advice(key, target) else { return };
     message!(output, "advice", { "message": advice });
@@ -90,7 +90,7 @@ fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {
     }
 }
 
-/// kdbs that hold the very key and are not asked.
+/// Prints kdbs that contain the key but are not searched.
 fn print_elsewhere(others: &[Elsewhere], target: &Target, output: &Output) {
     for Elsewhere { file, target: serves, .. } in others {
         message!(output, "elsewhere", { "file": shown(file), "target": serves });

@@ -1,4 +1,4 @@
-//! `export`: a stored plan as another program's input.
+//! `export`: writes a stored plan as input for another program.
 
 use gfxpack_pipeline::shards::ninja;
 
@@ -8,7 +8,7 @@ use crate::fail::Result;
 use crate::options::search;
 use crate::output::{message, shown};
 
-/// Writes what was asked for.
+/// Runs an `export` sub-command.
 pub(crate) fn run(export: &Export, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     match export {

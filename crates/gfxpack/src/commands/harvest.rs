@@ -1,4 +1,5 @@
-//! `harvest`: keys and driver commands out of logs, kdbs and earlier harvests.
+//! `harvest`: collects keys and driver commands from logs, kdbs and earlier
+//! harvests.
 
 mod sources;
 
@@ -61,7 +62,8 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
     }
     let mut temporary = None;
     if let Some(out) = to_file(args.out.as_ref()) {
-        // A temporary file system may be the memory that is to be spared.
+        // The system's temporary directory may be in memory, which is to be saved
+        // here.
         if let Destination::File(out) = Destination::follow(out).map_err(fail::io("write", out))? {
             temporary = Some(directory_of(&out).to_owned());
             std::fs::create_dir_all(directory_of(&out)).map_err(fail::io("write", &out))?;
@@ -113,7 +115,7 @@ fn commands(args: &HarvestCommands, context: &Context) -> Result {
     let text = script::plain(&commands);
     match to_file(args.out.as_ref()) {
         Some(path) => replace_executable(path, &text)?,
-        // As messages they are there already.
+        // They were already written as messages.
         None if output.json => {}
         None => output.bytes(text.as_bytes()),
     }
@@ -124,10 +126,10 @@ fn commands(args: &HarvestCommands, context: &Context) -> Result {
     Ok(())
 }
 
-/// The commands of all inputs, each also written as a message.
+/// The commands of all inputs; each is also written as a message.
 ///
 /// # Errors
-/// Where an input can't be read, or there is no command.
+/// If an input can't be read, or there is no command.
 pub(super) fn gather_commands(sources: &Sources, context: &Context) -> Result<Vec<SeenCommand>> {
     let Context { output, .. } = context;
     let (found, _) =

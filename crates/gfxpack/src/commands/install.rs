@@ -1,5 +1,5 @@
-//! `install`: the kernel packages of this machine's GPUs, by the system's
-//! package manager.
+//! `install`: installs the kernel packages for this machine's GPUs with the
+//! system's package manager.
 
 use gfxpack_package::{Offered, PackageManager};
 use gfxpack_pipeline::device_packages::candidates;
@@ -12,8 +12,8 @@ use crate::args::Install;
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::{Output, message};
 
-/// Installs one package for each device: that for exactly its compute units
-/// where there is one, else the device-wide one.
+/// Installs one package for each device: the one for exactly its compute units if
+/// there is one, else the device-wide one.
 pub(crate) fn run(args: &Install, output: &Output) -> Result {
     let detection = detect::detect(&args.hardware, &Environment::read())?;
     for note in &detection.notes {
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
     let mut wanted: Vec<String> = Vec::new();
     let mut without: Vec<String> = Vec::new();
     for (device, found) in detection.devices.iter().zip(offered.for_each(&names)?) {
-        output.say(&format!("{}: {}", device, told(&found)));
+        output.say(&format!("{}: {}", device, found_text(&found)));
         if found.is_empty() {
             without.push(device.target().to_string());
         }
@@ -65,23 +65,24 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
     start(&manager, args, wanted, output)
 }
 
-/// Has the package manager install them, or says how it would be called.
+/// Runs the package manager, or prints how it would be called.
 fn start(manager: &PackageManager, args: &Install, wanted: Vec<String>, output: &Output) -> Result {
-    let mut words: Vec<String> = manager.install.iter().map(|word| (*word).to_owned()).collect();
-    words.extend(args.words.iter().cloned());
-    words.extend(wanted);
+    let mut arguments: Vec<String> =
+        manager.install.iter().map(|word| (*word).to_owned()).collect();
+    arguments.extend(args.words.iter().cloned());
+    arguments.extend(wanted);
     if args.dry_run {
-        output.text(&format!("{} {}", manager.tool.program, words.join(" ")));
+        output.text(&format!("{} {}", manager.tool.program, arguments.join(" ")));
         return Ok(());
     }
     if rustix::process::geteuid().is_root() {
-        return Ok(manager.tool.interact(&words)?);
+        return Ok(manager.tool.interact(&arguments)?);
     }
-    words.insert(0, manager.tool.program.to_owned());
+    arguments.insert(0, manager.tool.program.to_owned());
     let sudo = SystemTool { program: "sudo", provided_by: "sudo, or run this as root" };
-    Ok(sudo.interact(&words)?)
+    Ok(sudo.interact(&arguments)?)
 }
 
-fn told(found: &[String]) -> String {
+fn found_text(found: &[String]) -> String {
     if found.is_empty() { "no package".to_owned() } else { found.join(", ") }
 }

@@ -1,4 +1,4 @@
-//! `kdb`: looking into files, and the commands that make others of them.
+//! `kdb`: inspects kdbs, and makes new ones from them.
 
 pub(crate) mod check;
 mod copy;
@@ -65,7 +65,7 @@ fn verify_all(
             Ok(found) if found.is_empty() => {}
             Ok(found) => checked.unsound(file, found.into_iter().map(FindingClass::hint)),
             Err(error) if cancel.is_cancelled() => return Err(error.into()),
-            // The others are checked all the same.
+            // Continue with the other files.
             Err(error) => {
                 checked.unread(error).iter().for_each(|before| output.warn(&before.to_string()));
             }
@@ -74,7 +74,7 @@ fn verify_all(
     checked.finish(|hint| hint, |error| output.warn(&error.to_string()))
 }
 
-/// Prints every finding; gives their classes.
+/// Prints every finding, and returns their classes.
 fn verify(
     file: &Path,
     target: Option<&Target>,

@@ -1,5 +1,5 @@
-//! `lookup`: asks for a kernel as MIOpen and programs with gfxpack's runtime
-//! would, and changes nothing.
+//! `lookup`: looks a kernel up as MIOpen and programs with gfxpack's runtime
+//! would. Changes nothing.
 
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::lookup_answers::{Answers, miss_in_words};
@@ -16,14 +16,14 @@ use crate::args::{Lookup, LookupArgs, MiopenVersion, Program};
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::Output;
 
-/// What to do where no kdb has the key.
+/// The hint if no kdb has the key.
 const MISS_HINT: &str = "`gfxpack explain` with the same arguments shows the nearest keys";
 
-/// What to do where an installed kdb has the key that MIOpen does not open.
+/// The hint if a kdb that MIOpen does not open has the key.
 const HIDDEN_HINT: &str = "`gfxpack doctor` counts what the smaller kdb hides; --for runtime asks \
                            for programs with gfxpack's runtime";
 
-/// Tells who has the kernel, or why nobody has.
+/// Reports which file has the kernel, or why none has it.
 pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     let environment = Environment::read();
     let mut config = config(&args.kernel.asked, &environment, output)?;
@@ -45,9 +45,9 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     message["miopen"] = answers.miopen_message();
     message["runtime"] = answers.runtime_message();
     output.message("lookup", &message);
-    // Which places hold no kdb is of interest only where nothing is found.
-    let is_told = |miss: &&Miss| found.is_none() || !matches!(miss.reason, MissReason::NoFile);
-    let misses = answers.runtime.misses.iter().filter(is_told);
+    // If the kernel is found, places without a kdb are of no interest.
+    let is_shown = |miss: &&Miss| found.is_none() || !matches!(miss.reason, MissReason::NoFile);
+    let misses = answers.runtime.misses.iter().filter(is_shown);
     misses.for_each(|miss| output.say(&miss_in_words(miss)));
     print(&answers, output);
     if cache.files().is_empty() {
@@ -64,19 +64,19 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     }
 }
 
-/// That no file has a kernel.
+/// The error that no file has a kernel.
 pub(super) fn not_found(kernel: &str, target: &Target, hint: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("failed to find {kernel} for {target}"), hint)
 }
 
-/// Prints both answers, a line each.
+/// Prints both results, one line each.
 pub(super) fn print(answers: &Answers, output: &Output) {
     output.text(&format!("MIOpen:            {}", answers.miopen_in_words()));
     output.text(&format!("gfxpack's runtime: {}", answers.runtime_in_words()));
     answers.remarks().iter().for_each(|remark| output.say(remark));
 }
 
-/// How the cache is opened to answer this: silent, and only to look.
+/// The options for opening the cache: silent and read-only.
 pub(super) fn config(
     asked: &LookupArgs,
     environment: &Environment,
@@ -90,7 +90,7 @@ pub(super) fn config(
     Ok(config)
 }
 
-/// The GPU that is meant, or this machine's first.
+/// The given GPU, or this machine's first.
 pub(super) fn target_of(
     asked: &LookupArgs,
     environment: &Environment,
@@ -111,7 +111,7 @@ pub(super) fn target_of(
     Ok(target)
 }
 
-/// The usual places, or those given.
+/// The given places, or the usual ones.
 pub(super) fn places(
     asked: &LookupArgs,
     environment: &Environment,

@@ -1,4 +1,4 @@
-//! `manual`: the manual pages that packages of gfxpack install.
+//! `manual`: writes the manual pages for packages of gfxpack.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::fail::{self, Result};
 
 /// Writes `gfxpack.1`, and `gfxpack-COMMAND.1` for every command.
 pub(crate) fn run(dir: &Path) -> Result {
-    // Texts are wrapped by whoever shows the page, not by this terminal.
+    // The pager wraps the text, not this terminal.
     let command = with_examples(Args::command());
     let mut command = command.term_width(0).disable_help_subcommand(true);
     command.build();

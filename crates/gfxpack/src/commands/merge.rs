@@ -1,4 +1,4 @@
-//! `merge`: the kdbs of a stored plan out of its shards.
+//! `merge`: makes the kdbs of a stored plan from its shards.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! `miopen`: the libMIOpen that would be asked, and what it carries.
+//! `miopen`: shows the libMIOpen that would be asked, and its sources.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ use crate::options::{cache_dir, library_options};
 use crate::output::{Output, counted, message, shown};
 use crate::progress::Reporter;
 
-/// What stands before the pins.
+/// The comment at the top of the lock file.
 const COMMENT: &str = "The libMIOpen that `cargo xtask dist` asks: packages of Debian's archive by \
                        digest.\n`cargo xtask update-miopen` moves it to the newest.";
 
-/// Finds it, or fetches it, and says what it is.
+/// Finds or downloads the library, and shows it.
 pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let cache = cache_dir(&args.cache, environment).directory()?;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
             let lock = stock_library::choose(&options, &cache, &reporter)?;
             let text = lock.text(COMMENT)?;
             destination::replace(file, text)?;
-            // What was written is what is used.
+            // Use exactly what was written.
             options.source = Some(LibrarySource::Lock(file.clone()));
             stock_library::locate(&MIOPEN, &options, &cache, &reporter)?
         }
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
     Ok(())
 }
 
-/// Says what a library is.
+/// Prints facts about a library.
 pub(crate) fn print(library: &Library, sources: Option<&Sources>, output: &Output) -> Result {
     let needs = library.needs()?;
     let paths = |paths: &[PathBuf]| paths.iter().map(shown).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! The sub-commands, each a few steps over the library crates.
+//! The sub-commands: thin layers over the library crates.
 
 mod ask;
 mod build_shard;
@@ -45,8 +45,8 @@ use crate::args::Command;
 use crate::context::Context;
 use crate::fail::Result;
 
-/// Runs the command that was asked for, and gives the exit code: that of the
-/// program that `run` ran, else of success.
+/// Runs the command, and returns the exit code: that of the program that `run`
+/// started, or 0.
 pub(crate) fn run(command: Command, context: &Context) -> Result<u8> {
     let output = &context.output;
     match command {

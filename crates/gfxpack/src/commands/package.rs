@@ -1,4 +1,4 @@
-//! `package`: packages of kdbs that exist.
+//! `package`: packages existing kdbs.
 
 use gfxpack_pipeline::package_existing::PackageKdbs;
 

@@ -1,4 +1,4 @@
-//! `perfdb`: performance and find databases, merged, checked, counted.
+//! `perfdb`: merges, checks and counts performance and find databases.
 
 use std::path::{Path, PathBuf};
 
@@ -79,10 +79,10 @@ fn merge(
         out.push(name.of_system().file_name());
     }
     let real = destination::database(&out)?;
-    let mut told = 0;
+    let mut reported = 0;
     let merged = gfxpack_tuning::merge(inputs, &real, any_device, |path, line, fault| {
         if keep_going {
-            told += 1;
+            reported += 1;
             output.warn(&format!("`{}`: line {line}: {fault}", path.display()));
         }
         keep_going
@@ -92,8 +92,8 @@ fn merge(
         "file": shown(&out), "kind": merged.kind.name(), "records": merged.records, "added": added,
         "changed": changed, "same": same, "left_out": merged.faults,
     });
-    if merged.faults > told {
-        let count = merged.faults - told;
+    if merged.faults > reported {
+        let count = merged.faults - reported;
         output.warn(&format!(
             "left out {} of perf_db that {} to no problem",
             counted(count, "row"),
@@ -115,7 +115,7 @@ fn lint(files: &[PathBuf], target: Option<&Target>, strict: bool, output: &Outpu
         let list = |finding| tuning_findings::list(file, &finding, output);
         let linted = match gfxpack_tuning::lint(file, target, list) {
             Ok(linted) => linted,
-            // The others are checked all the same.
+            // Continue with the other files.
             Err(error) => {
                 checked.unread(error).iter().for_each(|before| output.warn(&in_full(before)));
                 continue;

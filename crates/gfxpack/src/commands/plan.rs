@@ -1,4 +1,4 @@
-//! `plan`: what a build would do, without doing it.
+//! `plan`: shows what a build would do.
 
 use std::path::{Path, PathBuf};
 
@@ -20,15 +20,15 @@ use crate::output::{Output, counted, if_any, joined, shown};
 use crate::progress::Reporter;
 use crate::report_inputs;
 
-/// Keys that are explained in one run.
+/// How many keys are explained in one run.
 const MAX_KEYS: usize = 20;
 
-/// Makes the plan and prints it.
+/// Makes the plan, and prints, stages or stores it.
 pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let mut options = prepare_options(&args.inputs, &args.toolchain, &args.cache, environment)?;
     if args.stage.is_some() {
-        // What the commands name has to stay.
+        // The files that the commands name must stay.
         options.purpose = Purpose::Build;
     }
     let reporter = Reporter::new(context);
@@ -70,7 +70,7 @@ fn explain(prepared: &Prepared, admitted: &[PathBuf], text: &str, output: &Outpu
     Ok(())
 }
 
-/// Stores the plan, and says in short what it is.
+/// Stores the plan, and prints a summary.
 fn store(gathered: Gathered, dir: &Path, carry: u64, output: &Output) -> Result {
     report_inputs::report(&gathered.read.inputs, output);
     let header = stored::write(dir, gathered, carry)?;
@@ -93,7 +93,7 @@ struct Message<'a> {
     refused: &'a [bool],
 }
 
-/// Prints a plan: a summary with one line a target, or with `commands` every
+/// Prints a plan: a summary with one line per target, or with `commands` every
 /// job; as JSON the whole plan.
 pub(crate) fn print(prepared: &Prepared, admitted: &[PathBuf], commands: bool, output: &Output) {
     let plan = &prepared.plan;
@@ -117,9 +117,9 @@ pub(crate) fn print(prepared: &Prepared, admitted: &[PathBuf], commands: bool, o
     }
     let count = |of: &[bool]| of.iter().filter(|it| **it).count();
     let (cached, refused) = (count(&cached), count(&refused));
-    let words = if_any(refused, |refused| format!("{refused} refused before, "));
+    let before = if_any(refused, |refused| format!("{refused} refused before, "));
     output.text(&format!(
-        "{}: {cached} in the cache, {words}{} to run",
+        "{}: {cached} in the cache, {before}{} to run",
         counted(plan.jobs.len(), "compile job"),
         plan.jobs.len() - cached - refused
     ));

@@ -1,4 +1,4 @@
-//! `problems`: what networks, models, logs and databases ask MIOpen to compute.
+//! `problems`: lists what networks, models, logs and databases make MIOpen compute.
 
 #[cfg(feature = "onnx")]
 mod model;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
     let cancelled = || cancel.is_cancelled();
     let options = ReadOptions { cancelled: Some(&cancelled), ..ReadOptions::default() };
     let read = read_problems(&args.problems, options)?;
-    read.files.iter().for_each(|file| tell_file(file, output));
+    read.files.iter().for_each(|file| report_file(file, output));
     let mut problems = read.problems;
     let mut unresolved = 0;
     for name in &args.names {
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
     Ok(())
 }
 
-/// Refuses options that nothing of what is named takes.
+/// Rejects options that do not apply to what was named.
 fn check(args: &ProblemsCommand) -> Result {
     if !args.symbol.is_empty() && !args.names.iter().any(|name| is_model(name)) {
         return Err(fail::usage("failed to bind --symbol: no model is given", "name a MODEL.onnx"));
@@ -69,7 +69,7 @@ fn check(args: &ProblemsCommand) -> Result {
     Ok(())
 }
 
-/// Whether a name is that of a file with a model.
+/// Whether a name is that of a model's file.
 fn is_model(name: &str) -> bool {
     name.to_ascii_lowercase().ends_with(".onnx")
 }
@@ -91,7 +91,7 @@ fn add_model(
     ))
 }
 
-/// The networks that are known.
+/// Lists the known networks.
 fn list(output: &Output) -> Result {
     for network in network_names() {
         let [channels, height, width] = network.input;
@@ -105,7 +105,7 @@ fn list(output: &Output) -> Result {
     Ok(())
 }
 
-/// How networks are run.
+/// The options for running networks.
 fn selection(args: &ProblemsCommand) -> Selection {
     Selection {
         batches: if args.batch.is_empty() { vec![1] } else { args.batch.clone() },
@@ -117,8 +117,8 @@ fn selection(args: &ProblemsCommand) -> Selection {
     }
 }
 
-/// Tells what was read of a file.
-fn tell_file(file: &ProblemFile, output: &Output) {
+/// Reports what was read from a file.
+fn report_file(file: &ProblemFile, output: &Output) {
     let first = file.first_passed_over.as_ref();
     message!(output, "problem-file", {
         "file": shown(&file.name), "lines": file.lines, "told": file.told, "added": file.added,
@@ -134,7 +134,7 @@ fn tell_file(file: &ProblemFile, output: &Output) {
     }
 }
 
-/// Writes a line for each problem.
+/// Writes one line for each problem.
 fn write(problems: &BTreeSet<Problem>, args: &ProblemsCommand, output: &Output) -> Result {
     if let Some(path) = to_file(args.out.as_ref()) {
         let mut text = String::new();

@@ -1,4 +1,5 @@
-//! `recipe`: what packages say of kernels that maintainers package themselves.
+//! `recipe`: writes the fields about kernels for packages that maintainers make
+//! themselves.
 
 use std::path::Path;
 
@@ -11,7 +12,8 @@ use crate::output::{Output, message};
 /// Writes variables for debhelper, or prints dependencies for rpm.
 ///
 /// # Errors
-/// Where there is no source package or nothing in it, or a file can't be read or written.
+/// If there is no source package or it has no kernels, or a file can't be read or
+/// written.
 pub(crate) fn run(args: &Recipe, output: &Output) -> Result {
     match args {
         Recipe::Debhelper => {

@@ -1,4 +1,4 @@
-//! `repo`: makes a directory of packages a repository.
+//! `repo`: makes a repository from a directory of packages.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::output::{message, shown};
 
-/// Indexes and signs, and says how the repository is used.
+/// Indexes and signs the directory, and prints how to use the repository.
 pub(crate) fn run(args: &Repo, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let dir = std::fs::canonicalize(&args.dir).map_err(fail::io("find", &args.dir))?;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Repo, context: &Context) -> Result {
     Ok(())
 }
 
-/// The warning about a file that has a package's name but is not one.
+/// The warning about a file with a package's name that is not a package.
 pub(super) fn left_out(path: &Path) -> String {
     format!("`{}` is left out: it can't be read as a package", path.display())
 }

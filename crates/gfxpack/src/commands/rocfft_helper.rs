@@ -1,4 +1,4 @@
-//! `rocfft-helper`: compiles for rocFFT, through the cache of objects.
+//! `rocfft-helper`: compiles kernels for rocFFT, with the cache.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -12,8 +12,8 @@ use crate::fail::{self, Result};
 use crate::options::{cache_options, search};
 use crate::progress::Reporter;
 
-/// Reads a source from stdin and writes its code object to stdout. However it
-/// fails, rocFFT compiles the kernel itself.
+/// Reads a source from stdin and writes its code object to stdout. If it fails,
+/// rocFFT compiles the kernel itself.
 pub(crate) fn run(args: &RocfftHelperArgs, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `lookup` and `explain` of a kernel of rocFFT's.
+//! `lookup` and `explain` for rocFFT's kernels.
 
 use gfxpack_model::Target;
 use gfxpack_pipeline::destination;
@@ -14,11 +14,11 @@ use crate::options::{cache_dir, rocfft_options};
 use crate::output::{message, shown};
 use crate::progress::Reporter;
 
-/// What to do where no file has a kernel.
+/// The hint if no file has a kernel.
 const MISS_HINT: &str =
     "build it by `gfxpack dist --plans FILE`, from the plans of the program's log";
 
-/// Tells which file has the kernel; an error if none has.
+/// Shows which file has the kernel; fails if none has it.
 pub(crate) fn lookup(args: &Lookup, context: &Context) -> Result {
     let (target, found) = look(&args.kernel, context)?;
     match (found, &args.out) {
@@ -28,16 +28,16 @@ pub(crate) fn lookup(args: &Lookup, context: &Context) -> Result {
     }
 }
 
-/// Tells what every file says of the kernel.
+/// Shows the result for every file.
 pub(crate) fn explain(args: &Explain, context: &Context) -> Result {
     look(&args.kernel, context).map(|_| ())
 }
 
-/// The GPU, and the code object of the kernel that rocFFT finds for it.
+/// The GPU, and the code object that rocFFT finds for it.
 fn look(wanted: &WantedKernel, context: &Context) -> Result<(Target, Option<Vec<u8>>)> {
     let Context { environment, cancel, output } = context;
     let kernel = &wanted.name;
-    // rocFFT's names are words, MIOpen's those of files.
+    // Only names of MIOpen's kernels contain a dot: they end like files.
     if kernel.contains('.') {
         return Err(fail::usage(
             format!("failed to look `{kernel}` up: its arguments are missing"),

@@ -1,5 +1,5 @@
-//! `run`: runs a program, and tells which kernels MIOpen found and which it
-//! had to compile.
+//! `run`: runs a program, and reports which kernels MIOpen found and which it had
+//! to compile.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::fail::Result;
 use crate::output::{Output, counted, message, shown};
 
-/// Runs the program to its end; its exit code becomes this command's.
+/// Runs the program, and returns its exit code.
 pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
     let Context { environment, output, .. } = context;
     let fft_logs = args.plans.as_ref().map(|_| FftLogs::create()).transpose()?;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
     let ran = run.run(&mut |text| output.pass_on(text))?;
     let missed: Vec<(&KernelKey, &Counts)> =
         ran.log.kernels.iter().filter(|(_, counts)| counts.misses > 0).collect();
-    // What an earlier run left must not be taken for this one's.
+    // A list of an earlier run must not be taken for this run's.
     if !missed.is_empty() || args.out.exists() {
         let mut file = LineFile::create(&args.out)?;
         for (key, counts) in &missed {
@@ -47,17 +47,17 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
         let list = fft_plans::list(&fft.plans.plans);
         destination::replace(file, list)?;
     }
-    tell(args, &ran, missed.len(), stored, output);
+    report(args, &ran, missed.len(), stored, output);
     if let (Some(file), Some(fft)) = (&args.plans, &ran.fft) {
-        tell_of_plans(file, fft, output);
+        report_plans(file, fft, output);
     }
     let code = ran.status.code().or_else(|| Some(128 + ran.status.signal()?));
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
-/// Tells of `missed` kernels that were in no kdb, of which MIOpen compiled and
-/// stored `stored`, and of the others.
-fn tell(args: &Run, ran: &ProgramResult, missed: usize, stored: usize, output: &Output) {
+/// Reports the kernels: `missed` were in no kdb, and MIOpen compiled and stored
+/// `stored` of them.
+fn report(args: &Run, ran: &ProgramResult, missed: usize, stored: usize, output: &Output) {
     let log = &ran.log;
     let files: Vec<_> = ran
         .found
@@ -90,8 +90,8 @@ fn tell(args: &Run, ran: &ProgramResult, missed: usize, stored: usize, output: &
     }
 }
 
-/// What rocFFT created, and how to get a package for it.
-fn tell_of_plans(file: &Path, fft: &FftRun, output: &Output) {
+/// Reports the plans that rocFFT created, and how to get a package for them.
+fn report_plans(file: &Path, fft: &FftRun, output: &Output) {
     fft_plans::warnings(&fft.plans).iter().for_each(|warning| output.warn(warning));
     let lines = fft.in_words(file);
     if lines.is_empty() {
@@ -103,7 +103,7 @@ fn tell_of_plans(file: &Path, fft: &FftRun, output: &Output) {
     lines.iter().for_each(|line| output.say(line));
 }
 
-/// How to get a package that has what was missing.
+/// Prints how to get a package with the missing kernels.
 fn advise(keys: &Path, missed: usize, ran: &ProgramResult, output: &Output) {
     output.say(&format!(
         "{} of those that were not found in {}; a package that has them is made by\n  {}",

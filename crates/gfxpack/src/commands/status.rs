@@ -1,4 +1,4 @@
-//! `status`: which shards are done, and which to run again.
+//! `status`: shows which shards are done, and which to run again.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::output::{Output, if_any, message};
 pub(crate) fn run(args: &Status, output: &Output) -> Result {
     let state = State::read(&shard_dirs(&args.shards))?;
     for none in args.shards.dirs.iter().filter(|dir| !dir.is_dir()) {
-        // Nothing was built into it yet, or it is misspelt.
+        // The directory does not exist yet, or its name is wrong.
         output.warn(&format!("there is no directory `{}`", none.display()));
     }
     let active = active_in(&args.shards.dirs, |text| output.warn(&text));
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Status, output: &Output) -> Result {
     Ok(())
 }
 
-/// Tells of every shard.
+/// Reports every shard.
 pub(crate) fn tell(
     state: &State,
     active: &BTreeMap<u32, String>,
@@ -34,9 +34,9 @@ pub(crate) fn tell(
     output: &Output,
 ) {
     let missing = state.missing();
-    for (shard, words) in state.lines(active) {
+    for (shard, text) in state.lines(active) {
         let to_run = missing.contains(&shard.index());
-        message!(output, "shard", { "shard": shard, "state": words, "to_run": to_run });
+        message!(output, "shard", { "shard": shard, "state": text, "to_run": to_run });
     }
     message!(output, "shards", {
         "plan": state.plan, "count": state.count, "missing": missing,
@@ -55,8 +55,8 @@ pub(crate) fn tell(
         Some(Missing::Ranges) if missing.is_empty() => {}
         Some(Missing::Ranges) => output.text(&ranges(&missing)),
         None => {
-            for (shard, words) in state.lines(active) {
-                output.text(&format!("{:<10}{words}", shard.to_string()));
+            for (shard, text) in state.lines(active) {
+                output.text(&format!("{:<10}{text}", shard.to_string()));
             }
             state.strange.iter().for_each(|strange| output.warn(strange));
             let done = state.count as usize - missing.len();

@@ -1,4 +1,4 @@
-//! `submit`: has a cluster run the shards that are missing.
+//! `submit`: submits the missing shards to a cluster.
 
 use gfxpack_pipeline::shards::submission::{RemainingShards, Submission};
 use gfxpack_plan::shard::ranges;
@@ -9,7 +9,7 @@ use crate::fail::Result;
 use crate::options::slurm_options;
 use crate::output::message;
 
-/// Submits to the engine that was asked for.
+/// Runs a `submit` sub-command.
 pub(crate) fn run(submit: &Submit, context: &Context) -> Result {
     match submit {
         Submit::Slurm(args) => slurm(args, context),

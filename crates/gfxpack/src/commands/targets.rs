@@ -1,4 +1,4 @@
-//! `targets`: the GPUs that are known, and what can be built for them here.
+//! `targets`: lists the known GPUs, and what can be built for them here.
 
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_pipeline::error::Error;
@@ -20,7 +20,8 @@ pub(crate) fn run(args: &Targets, context: &Context) -> Result {
         (search(&args.toolchain, environment), cache_dir(&args.cache.dir, environment));
     let listed = match survey(&search, &cache, cancel) {
         Ok(listed) => Some(listed),
-        // Without a compiler the list is still of use; one that was named must work.
+        // The list is useful even without a compiler. A compiler that was given must
+        // work.
         Err(error)
             if !args.buildable && matches!(error, Error::Toolchain(ToolchainError::NoHipcc)) =>
         {
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &Targets, context: &Context) -> Result {
     Ok(())
 }
 
-/// The rows with their columns below each other.
+/// The rows with aligned columns.
 fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or_default());
@@ -79,7 +80,7 @@ fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn no_cell_pushes_the_next_column_away() {
+    fn columns_are_aligned() {
         let rows = [["a", "OpenCL C, assembly", "x"], ["long", "-", ""]];
         let rows = rows.map(|row| row.map(str::to_owned));
         assert_eq!(super::table(&rows), ["a     OpenCL C, assembly  x", "long  -"]);

@@ -1,4 +1,4 @@
-//! `toolchains`: the compilers that were found, and what each builds.
+//! `toolchains`: lists the compilers that were found, and what each builds.
 
 use gfxpack_compile::landlock_abi;
 use gfxpack_miopen::{Library, LibraryError, MIOPEN};
@@ -31,7 +31,8 @@ pub(crate) fn run(args: &ToolchainsCommand, context: &Context) -> Result {
     library(context)
 }
 
-/// Whether the kernel holds compilers to the directories that they may write.
+/// Whether the kernel restricts compilers to the directories that they may write
+/// to.
 fn landlock() -> String {
     match landlock_abi() {
         Some(version) => {
@@ -43,7 +44,7 @@ fn landlock() -> String {
     }
 }
 
-/// The libMIOpen that is asked which kernels problems want.
+/// Shows the libMIOpen that is asked which kernels problems want.
 fn library(context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let found = Library::installed(&MIOPEN, environment.rocm_path.as_deref());
@@ -74,7 +75,7 @@ fn print(listed: &Listed, output: &Output) {
     }
     line("HIP headers", &toolchain.rocm.join("include/hip").display().to_string());
     line("device libs", &toolchain.installed_libs.display().to_string());
-    // Often the same for all of them, and then said once.
+    // If several languages have the same list, print it once.
     let mut lines: Vec<(String, String)> = Vec::new();
     for language in LANGUAGES {
         let text = builds(listed, language);
@@ -86,8 +87,8 @@ fn print(listed: &Listed, output: &Output) {
     for (languages, text) in lines {
         line("builds", &format!("{languages}: {text}"));
     }
-    for (language, words) in &listed.refused {
-        line("fails at", &format!("{language}: {words}"));
+    for (language, reason) in &listed.refused {
+        line("fails at", &format!("{language}: {reason}"));
     }
     let marked = listed.builds.iter().any(|(_, all)| all.iter().any(|(_, supplied)| *supplied));
     if marked {
@@ -96,7 +97,7 @@ fn print(listed: &Listed, output: &Output) {
     }
 }
 
-/// The processors, a star at those that need a constant supplied.
+/// The processors; a star marks those for which a constant must be supplied.
 fn builds(listed: &Listed, language: Language) -> String {
     let processors = toolchains::processors(listed, language);
     if processors.is_empty() {

@@ -1,4 +1,4 @@
-//! `tune`: has MIOpen tune for what programs computed.
+//! `tune`: makes MIOpen tune for what programs compute.
 
 use gfxpack_harvest::SeenCommand;
 use gfxpack_harvest::log::DriverCommand;
@@ -14,7 +14,7 @@ use crate::fail::{self, Result};
 use crate::output::{Output, if_any, message, shown};
 use crate::progress::Reporter;
 
-/// Runs a sub-command of `tune`.
+/// Runs a `tune` sub-command.
 pub(crate) fn run(tune: &Tune, context: &Context) -> Result {
     let Context { output, .. } = context;
     match tune {
@@ -24,7 +24,7 @@ pub(crate) fn run(tune: &Tune, context: &Context) -> Result {
     }
 }
 
-/// Prints the variables for a program that tunes, or takes them back.
+/// Prints shell lines that set the variables for tuning, or restore them.
 fn environment(args: &TuneEnv, output: &Output) -> Result {
     let dir = match &args.db {
         Some(dir) => std::path::absolute(dir).map_err(fail::io("find", dir))?,
@@ -73,7 +73,7 @@ fn plan(args: &TunePlan, context: &Context) -> Result {
     Ok(())
 }
 
-/// Writes a system's database for each that users' databases are for.
+/// Merges users' databases into system databases.
 fn collect(args: &TuneCollect, context: &Context) -> Result {
     let Context { output, .. } = context;
     let options = CollectOptions {

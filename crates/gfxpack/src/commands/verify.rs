@@ -1,4 +1,4 @@
-//! `verify`: packages, repositories and directories of packages, down to
+//! `verify`: checks packages, repositories and directories of packages, down to
 //! every kernel.
 
 use gfxpack_package::signing::Keyring;
@@ -11,7 +11,7 @@ use crate::args::Verify;
 use crate::fail::{Result, in_full};
 use crate::output::{Output, counted, harmless, message, shown};
 
-/// Checks each path, and tells all findings before it fails.
+/// Checks each path, and reports all findings before it fails.
 pub(crate) fn run(args: &Verify, output: &Output) -> Result {
     let keyring = args.keyring.as_deref().map(Keyring::open).transpose()?;
     let mut checked = CheckedFiles::default();
@@ -19,8 +19,8 @@ pub(crate) fn run(args: &Verify, output: &Output) -> Result {
         keyring: keyring.as_ref(),
         inspector: &mut DatabaseInspector { max_object_bytes: args.max_object.bytes },
         report: &mut |result| match result {
-            Ok(verified) => tell(&verified, &mut checked, output),
-            // The others are checked all the same.
+            Ok(verified) => report_file(&verified, &mut checked, output),
+            // Continue with the other files.
             Err(error) => {
                 checked.unread(error).iter().for_each(|before| output.warn(&in_full(before)));
             }
@@ -30,9 +30,9 @@ pub(crate) fn run(args: &Verify, output: &Output) -> Result {
     checked.finish(|remedy: &Remedy| remedy.hint(), |error| output.warn(&in_full(error)))
 }
 
-/// Tells what is wrong with one file, or that it is sound. Names in it are
-/// somebody's, and a line is a file's.
-fn tell(verified: &Verified, checked: &mut CheckedFiles<Remedy>, output: &Output) {
+/// Reports the findings of one file, or that it is sound. Control characters in
+/// names are escaped, and each finding is one line.
+fn report_file(verified: &Verified, checked: &mut CheckedFiles<Remedy>, output: &Output) {
     let Verified { path, findings, .. } = verified;
     let line = |text: &str| {
         output.text(&harmless(&format!("{}: {text}", path.display())));

@@ -1,4 +1,4 @@
-//! `wait`: follows what was submitted until nothing of it is on its way.
+//! `wait`: follows submitted shards until none is queued or running.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::options::shard_dirs;
 use crate::output::counted;
 
 /// How often in a row the cluster may fail to answer: its controller may be
-/// starting anew.
+/// restarting.
 const FAILURES: u32 = 30;
-/// How soon a signal is heard.
+/// How soon the command reacts to a signal.
 const STEP: Duration = Duration::from_millis(200);
 
-/// Waits, then tells how the shards are.
+/// Waits, then reports the state of the shards.
 pub(crate) fn run(args: &Wait, context: &Context) -> Result {
     let Context { cancel, output, .. } = context;
     let submitted = args.shards.dirs.iter().find_map(|dir| slurm::submitted(dir));
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Wait, context: &Context) -> Result {
             "give the directory that `gfxpack submit` was given with --out",
         )
     })?;
-    let mut said = (usize::MAX, usize::MAX);
+    let mut printed = (usize::MAX, usize::MAX);
     let mut failures = 0;
     loop {
         match slurm::active(&submitted) {
@@ -39,8 +39,8 @@ pub(crate) fn run(args: &Wait, context: &Context) -> Result {
                 failures = 0;
                 let state = State::read(&shard_dirs(&args.shards))?;
                 let now = (state.missing().len(), active.len());
-                if now != said {
-                    said = now;
+                if now != printed {
+                    printed = now;
                     let done = state.count as usize - now.0;
                     let count = state.count;
                     output

@@ -1,4 +1,5 @@
-//! One long task: a bar on a terminal, elsewhere a line a minute.
+//! The progress of one long task: a bar on a terminal, otherwise one line per
+//! minute.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::view::SILENCE;
 use crate::output::{Output, size};
 
-/// Shows how far a task is; any thread may move it.
+/// Shows the progress of a task. Any thread may update it.
 pub(crate) struct Bar {
     output: Output,
     what: &'static str,
@@ -21,23 +22,23 @@ pub(crate) struct Bar {
 
 /// Progress as lines, for logs.
 struct Lines {
-    said: Instant,
+    last_line: Instant,
     done: u64,
     total: u64,
 }
 
 impl Bar {
-    /// A bar; nothing is known of how much there is to do where `total` is 0.
+    /// A new bar; `total` is 0 if it is unknown.
     pub(crate) fn new(output: &Output, what: &'static str, unit: Unit, total: u64) -> Self {
         let shown = output.bars.then(|| {
             let target = ProgressDrawTarget::stderr_with_hz(10);
             let bar = ProgressBar::with_draw_target(None, target).with_prefix(what);
-            // The time left runs while nothing happens.
+            // The time left counts down even without events.
             bar.enable_steady_tick(Duration::from_secs(1));
             output.draws(Some(&bar));
             bar
         });
-        let lines = Mutex::new(Lines { said: Instant::now(), done: 0, total });
+        let lines = Mutex::new(Lines { last_line: Instant::now(), done: 0, total });
         let bar = Self { output: output.clone(), what, unit, shown, lines };
         bar.style(total);
         bar
@@ -60,7 +61,7 @@ impl Bar {
         }
     }
 
-    /// So many more bytes are done.
+    /// Adds bytes that are done.
     pub(crate) fn add(&self, more: u64) {
         match &self.shown {
             Some(bar) => bar.inc(more),
@@ -68,7 +69,7 @@ impl Bar {
         }
     }
 
-    /// So much of the work on a kdb is done.
+    /// Shows the progress of work on a kdb.
     pub(crate) fn progress(&self, Progress { rows, total, pages, .. }: Progress) {
         if let Some(bar) =
             self.shown.as_ref().filter(|bar| total > 0 && bar.length() != Some(total))
@@ -78,7 +79,7 @@ impl Bar {
         self.at(rows, total);
     }
 
-    /// So many of so many are done.
+    /// Sets how much is done, and the total.
     pub(crate) fn at(&self, done: u64, total: u64) {
         let Some(bar) = &self.shown else {
             return self.line(|lines| (lines.done, lines.total) = (done, total));
@@ -95,19 +96,19 @@ impl Bar {
         }
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut lines);
-        if lines.said.elapsed() >= SILENCE {
-            lines.said = Instant::now();
+        if lines.last_line.elapsed() >= SILENCE {
+            lines.last_line = Instant::now();
             let Lines { done, total, .. } = *lines;
-            let told = |number| match self.unit {
+            let text_of = |number| match self.unit {
                 Unit::Bytes => size(number),
                 Unit::Kernels | Unit::Problems => number.to_string(),
             };
-            let of = if total > 0 { format!(" of {}", told(total)) } else { String::new() };
-            self.output.say(&format!("{}: {}{of}", self.what, told(done)));
+            let of = if total > 0 { format!(" of {}", text_of(total)) } else { String::new() };
+            self.output.say(&format!("{}: {}{of}", self.what, text_of(done)));
         }
     }
 
-    /// Says something above the bar.
+    /// Runs a function that prints something above the bar.
     pub(crate) fn above(&self, say: impl FnOnce()) {
         match &self.shown {
             Some(bar) => bar.suspend(say),
@@ -118,7 +119,7 @@ impl Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        // What was done is said in words.
+        // The final result is printed as text.
         if let Some(bar) = &self.shown {
             self.output.draws(None);
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! A build on a terminal: bars that are redrawn.
+//! The progress of a build on a terminal, as bars.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ use crate::output::{Output, counted};
 /// Columns of a terminal that has room for long bars.
 const WIDE: u16 = 120;
 
-/// Bars: one for everything, one per target, and the kernels in flight.
+/// A bar for everything, one per target, and the kernels that are being compiled.
 pub(super) struct Bars {
     output: Output,
     multi: MultiProgress,
-    /// Counts milliseconds of expected work.
+    /// The position is in milliseconds of expected work.
     all: ProgressBar,
     targets: Vec<ProgressBar>,
     /// By job: the targets whose kdbs want it.
     wanted: Vec<Vec<usize>>,
     in_flight: Vec<JobId>,
     failures: FailureTexts,
-    /// When the build will probably be done; the bar reads it as it is drawn.
+    /// When the build will probably be done. The bar reads it when it is drawn.
     end: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -97,13 +97,13 @@ impl Bars {
             names.join(" ")
         ));
         if to_do > 0 {
-            // In parts that no bar shows.
+            // Finer than the width of any bar.
             self.all.set_length(10_000);
             self.all.set_position((count.fraction() * 10_000.0) as u64);
         }
     }
 
-    fn tell(&mut self, plan: &Plan, job: JobId, failure: &Failure) {
+    fn print_failure(&mut self, plan: &Plan, job: JobId, failure: &Failure) {
         if let Some(text) = self.failures.one(plan, job, failure) {
             self.multi.suspend(|| self.output.stderr(&text));
         }
@@ -115,8 +115,8 @@ impl Bars {
     }
 }
 
-/// The beginning of every line. What comes after it is cut at the terminal's
-/// edge: a line that wraps would not be redrawn, but left behind.
+/// The template for the beginning of every line. What follows is cut at the
+/// terminal's edge: a line that wraps could not be redrawn.
 fn head(plan: &Plan) -> String {
     let (_, columns) = console::Term::stderr().size();
     let bar = if columns < WIDE { 10 } else { 30 };
@@ -140,21 +140,21 @@ impl BuildView for Bars {
                 }
                 for (job, failure) in refused {
                     self.advance(*job);
-                    self.tell(plan, *job, failure);
+                    self.print_failure(plan, *job, failure);
                 }
                 if count.to_do == 0 {
                     self.all.set_position(1);
                 }
             }
             Event::Warning { message } => self.multi.suspend(|| self.output.show_warning(message)),
-            // The time left runs while nothing happens.
+            // The time left counts down even without events.
             Event::Queued { .. } => self.all.enable_steady_tick(Duration::from_secs(1)),
             Event::HeadersPrecompiled { .. } => {}
             Event::Started { job, .. } => self.in_flight.push(*job),
             Event::Finished { job, .. } => self.ended(*job),
             Event::Failed { job, failure, .. } => {
                 self.ended(*job);
-                self.tell(plan, *job, failure);
+                self.print_failure(plan, *job, failure);
             }
         }
         self.show(plan, count);
@@ -171,7 +171,7 @@ impl BuildView for Bars {
     fn finish(&mut self, count: &BuildCount) {
         self.all.disable_steady_tick();
         self.output.draws(None);
-        // Above the bars, which stay as they are.
+        // Printed above the bars, which stay.
         self.multi.suspend(|| say_at_the_end(&self.output, &self.failures, count));
         for bar in self.targets.iter().chain([&self.all]) {
             bar.abandon();

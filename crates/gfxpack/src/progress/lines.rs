@@ -1,4 +1,4 @@
-//! A build as plain lines, where no bars can be drawn.
+//! The progress of a build as plain lines, if no bars can be drawn.
 
 use std::time::Instant;
 
@@ -12,12 +12,12 @@ use gfxpack_plan::plan::Plan;
 use super::view::{BuildView, SILENCE, say_at_the_end};
 use crate::output::{Output, counted};
 
-/// Plain lines.
+/// Prints plain lines.
 pub(super) struct Lines {
     output: Output,
     failures: FailureTexts,
     tenths: usize,
-    said: Instant,
+    last_line: Instant,
 }
 
 impl Lines {
@@ -26,16 +26,16 @@ impl Lines {
             output: output.clone(),
             failures: FailureTexts::new(files),
             tenths: 0,
-            said: Instant::now(),
+            last_line: Instant::now(),
         }
     }
 
     fn step(&mut self, count: &BuildCount) {
         let fraction = count.fraction();
         let tenths = (fraction * 10.0) as usize;
-        if tenths > self.tenths || self.said.elapsed() >= SILENCE {
+        if tenths > self.tenths || self.last_line.elapsed() >= SILENCE {
             self.tenths = tenths;
-            self.said = Instant::now();
+            self.last_line = Instant::now();
             let left = count.left().filter(|left| left.as_secs() > 0);
             let left = left.map(|left| format!(", {} left", brief(left)));
             self.output.say(&format!(
@@ -67,7 +67,7 @@ impl BuildView for Lines {
                     }
                 }
             }
-            Event::Queued { .. } => self.said = Instant::now(),
+            Event::Queued { .. } => self.last_line = Instant::now(),
             Event::HeadersPrecompiled { .. } | Event::Started { .. } => {}
             Event::Warning { message } => self.output.show_warning(message),
             Event::Finished { job, .. } => {

@@ -1,4 +1,4 @@
-//! What a run reports, as people and machines get it.
+//! The progress of a run, for people and machines.
 
 pub(crate) mod bar;
 mod bars;

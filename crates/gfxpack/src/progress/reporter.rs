@@ -1,4 +1,4 @@
-//! The pipeline's events on a terminal, in a log, or as JSON messages.
+//! Shows the pipeline's events on a terminal, in a log, or as JSON messages.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::output::{Output, message, shown, size};
 use crate::tuning_findings;
 
-/// Reports a run in the way that was asked for.
+/// Reports a run in the selected way.
 pub(crate) struct Reporter {
     output: Output,
     cancel: Cancel,
@@ -24,10 +24,10 @@ pub(crate) struct Reporter {
     step: Mutex<Option<Bar>>,
 }
 
-/// A build that runs.
+/// A build that is running.
 struct Build {
     count: BuildCount,
-    /// For people; `None` if only messages are written.
+    /// The view for people; `None` if only messages are written.
     view: Option<Box<dyn BuildView>>,
 }
 

@@ -1,4 +1,4 @@
-//! How one build is shown to people: the trait that bars and lines implement.
+//! The trait of bars and lines, which show a build to people.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use gfxpack_plan::plan::Plan;
 
 use crate::output::Output;
 
-/// After so long without a line, the next event brings one: whoever watches
-/// a log takes silence for a hang.
+/// After this time without a line, the next event prints one, so that a log does
+/// not look as if the build hangs.
 pub(super) const SILENCE: Duration = Duration::from_secs(60);
 
-/// Shows a build. It decides nothing.
+/// Shows a build, without any influence on it.
 pub(crate) trait BuildView: Send {
-    /// Something happened to a job; `count` knows of it already.
+    /// Something happened to a job; `count` has been updated already.
     fn event(&mut self, plan: &Plan, event: &Event, count: &BuildCount);
-    /// Rows of a kdb were written, or it lies there `unchanged` from an earlier run.
+    /// Rows of a kdb were written, or it is `unchanged` since an earlier run.
     fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64, unchanged: bool);
-    /// Everything is done, or was given up; what was compiled is kept.
+    /// The build is done or was stopped; what was compiled is kept.
     fn finish(&mut self, count: &BuildCount);
 }
 
-/// Prints what people read when a build is done or given up.
+/// Prints the final text when a build is done or was stopped.
 pub(super) fn say_at_the_end(output: &Output, failures: &FailureTexts, count: &BuildCount) {
     for line in failures.rest() {
         output.stderr(&line);

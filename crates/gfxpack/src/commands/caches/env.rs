@@ -1,4 +1,4 @@
-//! `caches env`: lines for a shell that switch caches off or move them.
+//! `caches env`: prints shell lines that disable or move caches.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// The caches, of all that are known.
+    /// The selected caches.
     pub(super) fn caches(&self, surroundings: &Surroundings) -> Vec<Cache> {
         let wanted = |cache: &Cache| {
             self.names.is_empty() || self.names.iter().any(|name| name == cache.name)
@@ -77,7 +77,7 @@ fn relocate(caches: &[Cache], destination: &Destination, shell: Shell, output: &
 }
 
 fn disable(caches: &[Cache], shell: Shell, output: &Output) {
-    let mut told: Vec<&str> = Vec::new();
+    let mut printed: Vec<&str> = Vec::new();
     for cache in caches {
         if !cache.disable_note.is_empty() {
             output.text(&format!("# {}: {}", cache.name, cache.disable_note));
@@ -87,9 +87,9 @@ fn disable(caches: &[Cache], shell: Shell, output: &Output) {
             message!(output, "caches-variable", {
                 "cache": cache.name, "name": name, "value": value,
             });
-            // Two caches may have one switch.
-            if !told.contains(&name) {
-                told.push(name);
+            // Two caches may be disabled by the same variable.
+            if !printed.contains(&name) {
+                printed.push(name);
                 output.text(&shell.export(name, value));
             }
         }

@@ -1,5 +1,4 @@
-//! What is harvested: the files, how far they are read, and what was read of
-//! each.
+//! Reads the inputs of a harvest, with progress, and reports on each file.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -13,7 +12,7 @@ use crate::fail::{self, Result};
 use crate::output::{Output, if_any, joined, message, shown};
 use crate::progress::bar::{Bar, Unit};
 
-/// The files in what was named, or the standard input.
+/// The files below the given paths, or standard input.
 fn inputs(sources: &Sources) -> Result<Vec<Input>> {
     if sources.paths.is_empty() && std::io::stdin().is_terminal() {
         return Err(fail::usage(
@@ -33,10 +32,10 @@ fn inputs(sources: &Sources) -> Result<Vec<Input>> {
     Ok(inputs)
 }
 
-/// Reads them with a bar, and tells what was read of each.
+/// Reads the inputs with a progress bar, and reports on each file.
 ///
 /// # Errors
-/// Where files can't be read, unless that is wanted.
+/// If files can't be read, unless `keep_going` is set.
 pub(super) fn read<T>(
     sources: &Sources,
     context: &Context,
@@ -51,11 +50,11 @@ pub(super) fn read<T>(
     options.cancelled = Some(&cancelled);
     let (found, files) = read(&inputs, options)?;
     drop(bar);
-    tell_files(&files, sources.keep_going, output)?;
+    report_files(&files, sources.keep_going, output)?;
     Ok((found, files.len()))
 }
 
-/// What was named, for people.
+/// The given paths, for display.
 pub(super) fn names(sources: &Sources) -> String {
     match &sources.paths[..] {
         [] => "the standard input".to_owned(),
@@ -63,18 +62,18 @@ pub(super) fn names(sources: &Sources) -> String {
     }
 }
 
-/// A bar over all bytes of the files.
+/// A progress bar over the bytes of all files.
 fn bar(inputs: &[Input], output: &Output) -> Bar {
     let known = !inputs.contains(&Input::Stdin);
     let total = if known { inputs.iter().map(Input::bytes).sum() } else { 0 };
     Bar::new(output, "reading", Unit::Bytes, total)
 }
 
-/// Tells what was read of each file.
+/// Reports on each file.
 ///
 /// # Errors
-/// Where files could not be read, unless that is wanted.
-fn tell_files(files: &[FileReport], keep_going: bool, output: &Output) -> Result {
+/// If files could not be read, unless `keep_going` is set.
+fn report_files(files: &[FileReport], keep_going: bool, output: &Output) -> Result {
     for file in files {
         let skipped: Vec<Value> = file
             .skipped

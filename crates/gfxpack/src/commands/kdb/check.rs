@@ -1,4 +1,4 @@
-//! `kdb check`: what the real libMIOpen finds in kdbs.
+//! `kdb check`: checks what the real libMIOpen finds in kdbs.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ use crate::options::{cache_dir, library_options};
 use crate::output::{Output, counted, if_any, joined, message};
 use crate::progress::Reporter;
 
-/// So many missing kernels are shown with the nearest one that is there.
+/// How many missing kernels are shown with the nearest existing key.
 const SHOWN: usize = 20;
 
-/// Checks the kdbs with every device that their names say.
+/// Checks the kdbs for every device in their names.
 pub(super) fn run(args: &CheckKdb, max_object: MaxObject, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let options = KdbCheckOptions {
@@ -36,7 +36,7 @@ pub(super) fn run(args: &CheckKdb, max_object: MaxObject, context: &Context) -> 
     check_kdbs(&options, &Reporter::new(context), &mut each)
 }
 
-/// Reports what was found in some files for one device.
+/// Reports the result for one device.
 pub(crate) fn report(checked: &Checked, files: &[PathBuf], max_object: MaxObject, output: &Output) {
     let Checked { target, report, without_source, .. } = checked;
     let mut missed: BTreeSet<&KernelKey> = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! `kdb merge|split|convert|repair`: kdbs into other kdbs.
+//! `kdb merge|split|convert|repair`: makes new kdbs from existing ones.
 
 use std::path::{Path, PathBuf};
 
@@ -29,11 +29,16 @@ pub(super) fn merge(
     });
     let conflicts =
         if_any(merged.conflicts, |count| format!(", {count} of them with different code objects"));
-    said(out, &merged.written, &format!("of {}{conflicts}", counted(files.len(), "file")), output);
+    report(
+        out,
+        &merged.written,
+        &format!("of {}{conflicts}", counted(files.len(), "file")),
+        output,
+    );
     Ok(())
 }
 
-/// Writes a kdb anew.
+/// Rewrites a kdb.
 pub(super) fn convert(
     file: &Path,
     out: &Path,
@@ -50,17 +55,17 @@ pub(super) fn convert(
         "file_bytes": written.file_bytes,
     });
     let before = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
-    // In place there is no file to compare with any more.
+    // If the kdb is replaced, there is nothing to compare with.
     let against = if before == written.file_bytes || file == out {
         String::new()
     } else {
         format!("(was {})", size(before))
     };
-    said(out, &written, &against, output);
+    report(out, &written, &against, output);
     Ok(())
 }
 
-/// Writes a kdb in parts.
+/// Splits a kdb.
 pub(super) fn split(
     file: &Path,
     out: &Path,
@@ -91,7 +96,7 @@ pub(super) fn split(
     Ok(())
 }
 
-/// Saves what is whole of a damaged kdb.
+/// Saves the undamaged rows of a kdb.
 pub(super) fn repair(
     file: &Path,
     out: &Path,
@@ -134,7 +139,7 @@ pub(super) fn repair(
         output
             .warn(&format!("the file is cut short: {} of {pages} pages are there", repaired.pages));
     }
-    said(out, &repaired.written, "saved", output);
+    report(out, &repaired.written, "saved", output);
     match repair.loss(&repaired) {
         None => Ok(()),
         Some(Loss { what, hint }) => {
@@ -144,7 +149,7 @@ pub(super) fn repair(
     }
 }
 
-/// Does what takes long, with a bar that shows how far it is.
+/// Runs a long task with a progress bar.
 fn watched<T>(
     what: &'static str,
     options: &CopyOptions<'_>,
@@ -161,7 +166,7 @@ fn watched<T>(
     run(&options, &bar)
 }
 
-fn said(out: &Path, written: &Written, more: &str, output: &Output) {
+fn report(out: &Path, written: &Written, more: &str, output: &Output) {
     let text = format!(
         "{}: {}, {} {more}",
         out.display(),

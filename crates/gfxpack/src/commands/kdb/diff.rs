@@ -1,4 +1,4 @@
-//! `kdb diff`: what two kdbs differ in.
+//! `kdb diff`: shows the differences between two kdbs.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub(super) fn run(
         message!(output, "difference", {
             "change": kind, "key": entry.key, "old": old.map(side), "new": new.map(side),
         });
-        // Other bytes of the same code object are nobody's concern but a machine's.
+        // Different bytes of the same code object only matter to machines.
         if sign != '=' || output.verbose {
             output.foreign(&format!("{sign} {}", entry.key));
         }

@@ -1,4 +1,4 @@
-//! `kdb disasm|symbols`: what is in one code object.
+//! `kdb disasm|symbols`: shows the contents of one code object.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::output::{Output, message};
 /// The code object of one kernel.
 ///
 /// # Errors
-/// Where the file can't be read, or does not have it.
+/// If the file can't be read, or does not have the kernel.
 pub(super) fn find(select: &SelectObject, max_object: MaxObject) -> Result<Vec<u8>> {
     let SelectObject { file, name, args } = select;
     let key = KernelKey { kernel_name: name.clone(), kernel_args: args.clone() };
@@ -33,7 +33,7 @@ pub(super) fn find(select: &SelectObject, max_object: MaxObject) -> Result<Vec<u
     })
 }
 
-/// What is wrong with a code object that a kdb has.
+/// The error for a code object that can't be read.
 fn unreadable(select: &SelectObject, error: impl std::fmt::Display) -> Error {
     fail::usage(
         format!("failed to read the code object of `{}`: {error}", select.name),
@@ -57,7 +57,7 @@ pub(super) fn disasm(
     let disassembler = disassembler(&search, &cache, &files[0].0, cancel)?;
     for (target, file) in files {
         let text = disassembler.run(file, target.processor(), cancel)?;
-        // The scratch file's name says nothing.
+        // The name of the scratch file means nothing to the user.
         let lines = BufReader::new(text).split(b'\n').skip_while(|line| {
             line.as_ref().is_ok_and(|line| line.is_empty() || line.starts_with(b"kernel.o:"))
         });
@@ -75,7 +75,7 @@ pub(super) fn disasm(
     Ok(())
 }
 
-/// Prints symbols and what kernels need.
+/// Prints symbols and the resources that kernels need.
 pub(super) fn symbols(select: &SelectObject, max_object: MaxObject, output: &Output) -> Result {
     let bytes = find(select, max_object)?;
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;

@@ -1,4 +1,4 @@
-//! `kdb stats`: what the bytes of a kdb go to, as a table, JSON or a page.
+//! `kdb stats`: shows what takes the space in a kdb, as a table, JSON or a page.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Models in ONNX.
+//! Reads models in ONNX.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,8 @@ use crate::context::Context;
 use crate::fail::Result;
 use crate::output::{Output, harmless, message};
 
-/// Adds the problems of a model. Says how many of its layers are not known.
+/// Adds the problems of a model, and returns the number of layers that are not
+/// resolved.
 pub(super) fn add(
     name: &str,
     args: &ProblemsCommand,
@@ -35,7 +36,7 @@ pub(super) fn add(
             "model": name, "layer": layer, "operation": operation, "reason": reason, "hint": hint,
         });
         output.show_warning(&format!("{name}: `{layer}` ({operation}) is left out: {reason}"));
-        // Once for all layers that it helps.
+        // Print a hint once for consecutive layers that share it.
         if !output.json && unresolved.get(at + 1).is_none_or(|next| next.hint != *hint) {
             output.hint(&harmless(hint));
         }
