@@ -1,4 +1,5 @@
-//! Knows which names, versions, fields and paths each package format takes.
+//! Checks names, versions, fields and paths against the rules of each package
+//! format.
 
 use gfxpack_model::package::{PackageFile, PackageSpec, Relation, RelationKind};
 
@@ -6,11 +7,11 @@ use crate::Error;
 use crate::format::Format;
 use crate::text::{COLUMNS, columns};
 
-/// Bytes of a version: file names hold 255 in all.
+/// Maximum length of a version, in bytes. File names can have 255 in all.
 const MAX_VERSION: usize = 100;
 
 impl Format {
-    /// Whether the format has such a relation.
+    /// Whether the format has this kind of relation.
     fn has(self, kind: RelationKind) -> bool {
         match self {
             Self::Deb { .. } => {
@@ -44,7 +45,7 @@ impl Format {
                 first.is_some_and(|b| b.is_ascii_alphanumeric())
                     && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-._".contains(&b))
             }
-            // The package's name in Python, too, which begins with no digit.
+            // It is also the name in Python, which can't begin with a digit.
             Self::Wheel => {
                 first.is_some_and(|b| b.is_ascii_alphabetic())
                     && name.ends_with(|c: char| c.is_ascii_alphanumeric())
@@ -73,7 +74,7 @@ impl Format {
     }
 }
 
-/// Whether it is a number, or two with a point between them.
+/// Whether the value is a number, or two numbers with a point between them.
 ///
 /// Source: pacman 6.0.2, `scripts/libmakepkg/lint_pkgbuild/pkgrel.sh.in`.
 fn is_release(value: &str) -> bool {
@@ -82,10 +83,10 @@ fn is_release(value: &str) -> bool {
     number(whole) && number(part)
 }
 
-/// Holds a spec against the rules of `format` before anything is written.
+/// Checks a spec against the rules of `format` before anything is written.
 ///
 /// # Errors
-/// The first rule broken, as its own kind of error.
+/// The first rule that is broken, as its own kind of error.
 pub(crate) fn spec(spec: &PackageSpec, format: Format) -> Result<(), Error> {
     if !format.takes_name(&spec.name) {
         return Err(Error::Name { format: format.name(), name: spec.name.clone() });
@@ -99,7 +100,7 @@ pub(crate) fn spec(spec: &PackageSpec, format: Format) -> Result<(), Error> {
     spec.relations.iter().try_for_each(|relation| self::relation(relation, format))?;
     spec.files.iter().try_for_each(path)?;
     let dates = spec.changelog.iter().map(|entry| entry.date);
-    // rpm keeps times in 32 bits; one bound for all formats keeps them alike.
+    // rpm has 32 bits for times. The same limit for all formats keeps them alike.
     match dates.chain([spec.source_date_epoch]).find(|date| u32::try_from(*date).is_err()) {
         Some(seconds) => Err(Error::TimeStamp { seconds }),
         None => Ok(()),
@@ -168,7 +169,7 @@ fn relation(relation: &Relation, format: Format) -> Result<(), Error> {
     }
     let named = match format {
         Format::Deb { .. } | Format::Arch => format.takes_name(&relation.name),
-        // What rpm relates to is any word: a package, a capability, a path.
+        // In rpm, a relation may name any word: a package, a capability, a path.
         Format::Rpm { .. } => {
             !relation.name.is_empty() && !relation.name.contains(|c: char| c <= ' ' || c == '\x7f')
         }
@@ -269,7 +270,7 @@ mod tests {
         check(Provides, "miopen-kdb", Some(("=", "1")), true, true);
         check(Provides, "miopen-kdb", Some((">=", "1")), false, false);
         check(Depends, "modalias(pci:v1002d*)", None, false, true);
-        // What a format has no word for is left out, whatever it says.
+        // Relations that a format lacks are left out, whatever they say.
         check(RelationKind::Supplements, "modalias(a:pci:v1002d*)", None, true, true);
         check(RelationKind::Replaces, "a | b", None, false, true);
         check(Depends, "a | b", None, false, false);

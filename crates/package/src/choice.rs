@@ -1,4 +1,4 @@
-//! Which one package is installed for each device.
+//! Chooses the package to install for each device.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,21 +8,22 @@ use gfxpack_process::{FileError, SystemToolError};
 use crate::manager::PackageManager;
 use crate::repository::{self, PackageInfo, RepositoryError};
 
-/// Where packages are taken from.
+/// The packages that can be installed.
 #[derive(Debug)]
 pub enum Offered<'a> {
-    /// The repositories that a package manager knows; more arguments for it.
+    /// The repositories that a package manager knows, with additional arguments
+    /// for it.
     Repositories(&'a PackageManager, &'a [String]),
     /// A directory of packages.
     Files(Vec<PackageInfo>),
 }
 
 impl Offered<'_> {
-    /// The packages below a directory that are for a package manager. Those
-    /// that can't be read are handed to `left_out`.
+    /// The packages for a package manager in a directory and below it. Those that
+    /// can't be read are passed to `left_out`.
     ///
     /// # Errors
-    /// Where the directory can't be read, or the manager's tools do not start.
+    /// If the directory can't be read, or the manager's tools do not start.
     pub fn below(
         dir: &Path,
         manager: &PackageManager,
@@ -42,18 +43,19 @@ impl Offered<'_> {
         Ok(Self::Files(described))
     }
 
-    /// What to give the package manager for each device: one package, from a
-    /// directory with what it depends on there; nothing if there is no package for it.
-    /// `devices` has the names of packages for each, the preferred first.
+    /// The arguments for the package manager, by device: one package, and, if packages
+    /// come from a directory, also its dependencies there. Empty if no package is for
+    /// the device. `devices` has the packages' names for each device, preferred ones
+    /// first.
     ///
     /// # Errors
-    /// Where the manager's tools do not start.
+    /// If the manager's tools do not start.
     pub fn for_each(&self, devices: &[Vec<String>]) -> Result<Vec<Vec<String>>, SystemToolError> {
         let chosen = one_for_each(devices, |name| match self {
-            Self::Repositories(manager, words) => manager.knows(name, words),
+            Self::Repositories(manager, arguments) => manager.knows(name, arguments),
             Self::Files(given) => Ok(given.iter().any(|package| package.name == name)),
         })?;
-        let words = |name: Option<String>| match (name, self) {
+        let arguments = |name: Option<String>| match (name, self) {
             (None, _) => Ok(Vec::new()),
             (Some(name), Self::Repositories(..)) => Ok(vec![name]),
             (Some(name), Self::Files(given)) => {
@@ -61,21 +63,21 @@ impl Offered<'_> {
                 Ok(files.iter().map(|file| file.display().to_string()).collect())
             }
         };
-        chosen.into_iter().map(words).collect()
+        chosen.into_iter().map(arguments).collect()
     }
 }
 
-/// For each device, the first of its packages that exists; `None` if none
-/// does. `devices` has the names for each, the preferred first.
+/// By device: the first of its packages that exists. `devices` has the packages'
+/// names for each device, preferred ones first.
 ///
-/// One package serves a device: MIOpen opens one kdb for it, so a second would
-/// take up space, and could keep it from a larger one. Each name is asked for
-/// once, however many devices have it.
+/// A device gets only one package: MIOpen opens only one kdb for it, so a second
+/// one would waste space, and could hide a larger one. `exists` is called once
+/// per name.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `GetDb` in binary_cache.cpp.
 ///
 /// # Errors
-/// What `exists` fails with.
+/// The errors of `exists`.
 pub fn one_for_each<E>(
     devices: &[Vec<String>],
     mut exists: impl FnMut(&str) -> Result<bool, E>,

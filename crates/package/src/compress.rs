@@ -1,5 +1,4 @@
-//! Knows the compressors that packages use, and how to make each one give the
-//! same bytes whatever the machine.
+//! The compressors for packages. Each gives the same bytes on every machine.
 
 use std::io::{self, BufWriter, IntoInnerError, Write};
 
@@ -8,7 +7,7 @@ use zstd::zstd_safe::CParameter;
 use crate::Error;
 use crate::gzip::{self, Gzip};
 
-/// How the payload of an archive is compressed.
+/// How an archive's payload is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Compression {
     /// xz, which every dpkg and rpm in use reads.
@@ -29,23 +28,24 @@ pub enum Compression {
     },
 }
 
-/// Memory that the workers of one xz encoder may take together, in bytes.
+/// Memory that all workers of one xz encoder may use, in bytes.
 ///
-/// More threads than fit are not started. The bytes written don't depend on
-/// the number of threads, so this bound never shows in an output.
+/// Threads beyond this limit are not started. The bytes do not depend on the
+/// number of threads, so the limit has no effect on them.
 const XZ_MEMORY: u64 = 96 << 20;
 
-/// Input bytes per xz block, by level: three times the level's dictionary.
+/// Number of input bytes in an xz block, by level: three times the level's
+/// dictionary.
 ///
-/// Blocks are what threads work on, and where they end decides the bytes; so
-/// their size is fixed here and not left to the library's version.
+/// Each thread compresses blocks. Where blocks end determines the bytes, so their
+/// size is fixed here, independently of the library's version.
 const XZ_BLOCK: [u64; 10] = {
     const MIB: u64 = 1 << 20;
     [MIB, 3 * MIB, 6 * MIB, 12 * MIB, 12 * MIB, 24 * MIB, 24 * MIB, 48 * MIB, 96 * MIB, 192 * MIB]
 };
 
 impl Compression {
-    /// The file name's ending: `xz`, `gz` or `zst`.
+    /// The extension of file names: `xz`, `gz` or `zst`.
     #[must_use]
     pub fn extension(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Compression {
         }
     }
 
-    /// The program's name: `xz`, `gzip` or `zstd`, as rpm's headers have it.
+    /// The program's name: `xz`, `gzip` or `zstd`, as in rpm's headers.
     #[must_use]
     pub fn program(self) -> &'static str {
         match self {
@@ -73,8 +73,8 @@ impl Compression {
         }
     }
 
-    /// Bytes of memory that compressing takes with so many threads, roughly
-    /// and not less.
+    /// An upper estimate of the memory for compressing with this number of
+    /// threads, in bytes.
     #[must_use]
     pub fn memory(self, threads: usize) -> u64 {
         match self {
@@ -87,7 +87,7 @@ impl Compression {
     }
 
     /// # Errors
-    /// [`Error::Level`] for a level that the compressor doesn't have.
+    /// [`Error::Level`] if the compressor does not have the level.
     pub(crate) fn check(self) -> Result<(), Error> {
         let levels = match self {
             Self::Xz { .. } => 0..=9,
@@ -100,7 +100,7 @@ impl Compression {
         Err(Error::Level { codec: self.program(), level: self.level() })
     }
 
-    /// Starts compressing into `out`, with up to `threads` threads.
+    /// Starts compressing into `out` with up to `threads` threads.
     pub(crate) fn encoder<W: Write>(self, out: W, threads: usize) -> io::Result<Encoder<W>> {
         let codec = match self {
             Self::Xz { level } => {
@@ -112,7 +112,7 @@ impl Compression {
                 let signed = i32::try_from(level).map_err(io::Error::other)?;
                 let mut encoder = zstd::stream::write::Encoder::new(out, signed)?;
                 encoder.include_checksum(true)?;
-                // With one worker too: without any, other bytes come out.
+                // Also with one worker: without any, the bytes differ.
                 encoder.multithread(zstd_workers(level, threads))?;
                 encoder.set_parameter(CParameter::JobSize(zstd_job(level)))?;
                 Codec::Zst(encoder)
@@ -122,13 +122,13 @@ impl Compression {
     }
 }
 
-/// Compresses what fits into memory as `gzip -9n` does.
+/// Compresses bytes in memory as `gzip -9n` does.
 pub(crate) fn gzip_best(bytes: &[u8]) -> io::Result<Vec<u8>> {
     gzip_whole(bytes, 9)
 }
 
-/// In gzip's format, but not compressed: as many bytes come out for any bytes
-/// of the same number.
+/// Bytes in gzip's format without compression: the size of the result depends
+/// only on the size of the input.
 pub(crate) fn gzip_stored(bytes: &[u8]) -> io::Result<Vec<u8>> {
     gzip_whole(bytes, 0)
 }
@@ -139,10 +139,10 @@ fn gzip_whole(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
     gzip.finish()
 }
 
-/// Compresses what fits into memory.
+/// Compresses bytes in memory.
 ///
 /// # Errors
-/// For a level that the compressor does not have.
+/// If the compressor does not have the level.
 pub fn compressed(bytes: &[u8], compression: Compression) -> io::Result<Vec<u8>> {
     compression.check().map_err(io::Error::other)?;
     let mut encoder = compression.encoder(Vec::new(), 1)?;
@@ -150,7 +150,7 @@ pub fn compressed(bytes: &[u8], compression: Compression) -> io::Result<Vec<u8>>
     encoder.finish()
 }
 
-/// The multi-threaded encoder even for one thread: the other one writes other
+/// The multi-threaded encoder, even for one thread: the other one gives different
 /// bytes.
 fn xz_builder(level: u32, threads: usize) -> liblzma::stream::MtStreamBuilder {
     let mut builder = liblzma::stream::MtStreamBuilder::new();
@@ -160,7 +160,7 @@ fn xz_builder(level: u32, threads: usize) -> liblzma::stream::MtStreamBuilder {
     builder
 }
 
-/// As many threads as asked for and as memory allows, and at least one.
+/// The number of threads: at most `threads`, limited by memory, but at least one.
 fn xz_threads(level: u32, threads: usize) -> u32 {
     let fitting = |count: &u32| builder_memory(level, *count) <= XZ_MEMORY;
     (1..=threads_asked(threads)).rev().find(fitting).unwrap_or(1)
@@ -170,11 +170,11 @@ fn threads_asked(threads: usize) -> u32 {
     u32::try_from(threads.clamp(1, 64)).unwrap_or(1)
 }
 
-/// Memory that the workers of one zstd encoder may take together, in bytes.
+/// Memory that all workers of one zstd encoder may use, in bytes.
 const ZSTD_MEMORY: u64 = 128 << 20;
 
-/// Input bytes that one zstd worker takes at once: four times the level's
-/// window. It decides the bytes written, so it is fixed here.
+/// Number of input bytes in a zstd job: four times the level's window. It
+/// determines the bytes, so it is fixed here.
 ///
 /// Source: zstd 1.5, `lib/compress/clevels.h`.
 fn zstd_job(level: u32) -> u32 {
@@ -186,7 +186,7 @@ fn zstd_job(level: u32) -> u32 {
     }
 }
 
-/// What one zstd worker takes: its input, its output, its tables.
+/// Memory that one zstd worker uses: for its input, its output and its tables.
 fn zstd_memory(level: u32) -> u64 {
     u64::from(zstd_job(level)) * 3
 }
@@ -201,8 +201,8 @@ fn builder_memory(level: u32, threads: u32) -> u64 {
     builder.preset(level).block_size(XZ_BLOCK[level as usize]).threads(threads).memusage()
 }
 
-/// Bytes of small writes that a codec is given at once, to be called less
-/// often. It cuts them as its own blocks have it.
+/// Small writes are collected up to this number of bytes, so that the codec is
+/// called less often. It makes blocks of its own.
 const PIECE: usize = 128 << 10;
 
 /// A running compressor.
@@ -223,14 +223,14 @@ impl<W: Write> Write for Codec<W> {
         }
     }
 
-    /// Does nothing: a flush would show in the bytes.
+    /// Does nothing, since a flush would change the bytes.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
 impl<W: Write> Encoder<W> {
-    /// Ends the stream and hands back the writer below.
+    /// Ends the stream, and returns the underlying writer.
     pub(crate) fn finish(self) -> io::Result<W> {
         match self.0.into_inner().map_err(IntoInnerError::into_error)? {
             Codec::Xz(encoder) => encoder.finish(),
@@ -254,7 +254,7 @@ impl<W: Write> Write for Encoder<W> {
 mod tests {
     use super::*;
 
-    /// Half noise, half repetition, over several blocks of each codec.
+    /// Half noise, half repetition, long enough for several blocks of each codec.
     fn sample(size: usize) -> Vec<u8> {
         let mut state = 7_u64;
         let mut bytes = Vec::new();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_takes_the_same_whatever_it_is() {
+    fn the_size_of_stored_data_depends_only_on_their_length() {
         for size in [0, 1, 10_240, 1 << 20] {
             let stored = |bytes: Vec<u8>| gzip_stored(&bytes).expect("memory takes it").len();
             assert_eq!(stored(vec![0; size]), stored(sample(size)[..size].to_vec()), "{size}");

@@ -1,5 +1,5 @@
-//! Knows a package's files: in which order they are packed, how large they
-//! are, and how their bytes are read without trusting them to stand still.
+//! A package's files: their order, their sizes, and a way of reading them that
+//! detects changes.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,14 +15,14 @@ use crate::Error;
 use crate::digests::{Digests, PIECES, Piece};
 use crate::error::Failure;
 
-/// Bytes read at once.
+/// Number of bytes that are read at a time.
 const CHUNK: usize = 256 << 10;
 
-/// One file on its way into an archive.
+/// A file to be put into an archive.
 pub(crate) struct Item<'a> {
     /// Permission bits.
     pub(crate) mode: u32,
-    /// Size in bytes, as every header will promise it.
+    /// Size in bytes, as written into headers.
     pub(crate) size: u64,
     source: Source<'a>,
 }
@@ -32,7 +32,7 @@ enum Source<'a> {
     File(&'a Path, Stamp),
 }
 
-/// What tells one state of a file from another.
+/// Identifies the state of a file.
 #[derive(PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -41,17 +41,17 @@ struct Stamp {
     modified: (i64, i64),
 }
 
-/// A package's files by absolute path. Parents sort before what is in them.
+/// A package's files by absolute path. Parents sort before their contents.
 pub(crate) struct Contents<'a> {
     items: BTreeMap<String, Item<'a>>,
 }
 
 impl<'a> Contents<'a> {
-    /// Looks at every file of the spec.
+    /// Reads the metadata of every file of the spec.
     ///
     /// # Errors
-    /// A path claimed twice, or as both file and directory; an input that is
-    /// missing or no regular file.
+    /// If a path occurs twice, or as both file and directory, or an input is
+    /// missing or not a regular file.
     pub(crate) fn from_spec(spec: &'a PackageSpec) -> Result<Self, Error> {
         let mut contents = Self { items: BTreeMap::new() };
         for file in &spec.files {
@@ -66,10 +66,10 @@ impl<'a> Contents<'a> {
         Ok(contents)
     }
 
-    /// Adds a file that the writer itself makes.
+    /// Adds a file that the writer generates.
     ///
     /// # Errors
-    /// [`Error::PathClash`] when the spec has one there too.
+    /// [`Error::PathClash`] if the spec also has a file there.
     pub(crate) fn add(&mut self, path: &str, bytes: impl Into<Cow<'a, [u8]>>) -> Result<(), Error> {
         self.insert(path, 0o644, Source::Bytes(bytes.into()))
     }
@@ -79,7 +79,7 @@ impl<'a> Contents<'a> {
             Source::Bytes(bytes) => bytes.len() as u64,
             Source::File(_, stamp) => stamp.size,
         };
-        // A clash is with the same path, a parent, or something below.
+        // A path clashes with itself, its parents, and what is below it.
         let below = format!("{path}/");
         let below = self.items.range(below.clone()..).next().filter(|(p, _)| p.starts_with(&below));
         let clash = ancestors(path)
@@ -96,29 +96,28 @@ impl<'a> Contents<'a> {
         Ok(())
     }
 
-    /// Files in the order of their paths' bytes.
+    /// The files, sorted by the bytes of their paths.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Item<'a>)> {
         self.items.iter().map(|(path, item)| (path.as_str(), item))
     }
 
-    /// Every directory above a file, without the root, parents first.
+    /// All directories that contain files, without the root, parents first.
     pub(crate) fn directories(&self) -> BTreeSet<&str> {
         self.items.keys().flat_map(|path| ancestors(path)).collect()
     }
 
-    /// Whether any file lies below `directory`.
+    /// Whether any file is below `directory`.
     pub(crate) fn reaches(&self, directory: &str) -> bool {
         self.directories().contains(directory)
     }
 }
 
 impl Item<'_> {
-    /// Writes the file's bytes to `out`, and has them digested where that is
-    /// asked for.
+    /// Writes the file's bytes to `out`, and passes them to `digests` if given.
     ///
     /// # Errors
-    /// [`Error::Changed`] when the file is no longer the one whose size was
-    /// promised; [`Error::Read`]; those of `out`.
+    /// [`Error::Changed`] if the file has changed since its metadata was read;
+    /// [`Error::Read`]; errors of `out`.
     pub(crate) fn copy_to(
         &self,
         out: &mut impl Write,
@@ -145,8 +144,8 @@ impl Item<'_> {
         if copied != self.size || changed(&file)? { Err(wrong().into()) } else { Ok(()) }
     }
 
-    /// Gives how many bytes were read, which is more than the promised size
-    /// where there is more.
+    /// Returns the number of bytes that were read. If the file is longer than
+    /// expected, it is greater than the expected size.
     fn copy_from(
         &self,
         from: &mut impl Read,
@@ -158,8 +157,8 @@ impl Item<'_> {
         let mut copied = 0;
         for next in (0..PIECES).cycle() {
             let buffer = &mut buffers[next];
-            // By the time that it is this buffer's turn again, its bytes are
-            // digested; should they not be, there will be one more buffer.
+            // By the next turn of this buffer its bytes are normally digested. If
+            // not, a new buffer is allocated.
             if buffer.is_empty() || Arc::get_mut(buffer).is_none() {
                 *buffer = Arc::new(vec![0; CHUNK.min(self.size as usize + 1)]);
             }
@@ -171,7 +170,7 @@ impl Item<'_> {
                 Err(e) => return Err(Error::read(path, e).into()),
             };
             copied += filled as u64;
-            // What is past the promised size is not written any more.
+            // Bytes beyond the expected size are not written.
             if copied > self.size {
                 break;
             }
@@ -205,7 +204,7 @@ fn metadata(path: &Path) -> Result<Metadata, Error> {
     std::fs::metadata(path).map_err(|e| Error::read(path, e))
 }
 
-/// The directories above an absolute path, from the top, without the root.
+/// The directories above an absolute path, beginning at the top, without the root.
 fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').skip(1).map(|(at, _)| &path[..at])
 }
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_come_before_what_is_in_them() {
+    fn parents_come_before_their_contents() {
         let spec = spec(&["/b/c/x", "/b/c-d/x", "/a"]);
         let contents = Contents::from_spec(&spec).expect("no clash");
         let paths: Vec<&str> = contents.iter().map(|(path, _)| path).collect();
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn one_path_has_one_meaning() {
+    fn clashing_paths_are_refused() {
         for (paths, first, second) in [
             (["/a/b", "/a/b"], "/a/b", "/a/b"),
             (["/a/b", "/a/b/c"], "/a/b", "/a/b/c"),
@@ -256,7 +255,7 @@ mod tests {
         assert!(Contents::from_spec(&spec).is_ok(), "common beginnings are no clash");
     }
 
-    /// A writer that changes the file being packed after the first piece.
+    /// A writer that changes the file being packed after the first write.
     struct Meddler<'a>(&'a dyn Fn(), bool);
 
     impl Write for Meddler<'_> {

@@ -18,25 +18,25 @@ use crate::error::{Error, Failure};
 use crate::output::Output;
 use crate::tarball::Tarball;
 
-/// The size field of an ar header has ten decimal digits.
+/// Largest size of a member: an ar header has ten decimal digits for it.
 const MEMBER_MAX: u64 = 9_999_999_999;
-/// Bytes of an ar header.
+/// Size of an ar header.
 const MEMBER_HEADER: usize = 60;
 /// Hexadecimal digits of an MD5 digest.
 const MD5_DIGITS: usize = 32;
-/// What every dpkg in use reads, whatever the contents are packed with.
+/// Every dpkg reads gzip, so it is used here whatever compresses the contents.
 const CONTROL_NAME: &str = "control.tar.gz";
 
 /// Writes `spec` as a .deb.
 ///
-/// A changelog is added below `/usr/share/doc/<name>`, and where
-/// lintian would warn of what is on purpose, such as files in `/opt`, overrides
-/// with the reason. There are no maintainer scripts. Where MD5 digests are
-/// asked for, one more thread makes them.
+/// Adds a changelog below `/usr/share/doc/<name>`, and overrides with reasons for
+/// intended warnings of lintian, such as those about files in `/opt`. There are
+/// no maintainer scripts. An additional thread computes MD5 digests if they are
+/// wanted.
 ///
 /// # Errors
-/// [`Error::Field`], [`Error::PathClash`], [`Error::MemberTooLarge`], and those of
-/// the output and the contents.
+/// [`Error::Field`], [`Error::PathClash`], [`Error::MemberTooLarge`], and errors
+/// of the output and the contents.
 ///
 /// Source: deb(5); Debian Policy 4.7.0, chapters 5 and 12.
 pub(crate) fn write(
@@ -54,8 +54,8 @@ pub(crate) fn write(
         contents.add(&path, overrides.into_bytes())?;
     }
 
-    // The checksums go before the contents but are known after them, so their
-    // place is left empty; how much they take does not depend on them.
+    // The checksums come before the contents but are known only after these, so
+    // room is left for them. Their size does not depend on their values.
     let control = control::control(spec, &contents)?;
     let unknown = contents.iter().map(|_| "0".repeat(MD5_DIGITS)).collect();
     let unknown = with_md5sums.then(|| md5sums(&contents, unknown));
@@ -86,8 +86,8 @@ pub(crate) fn write(
     Ok(output.fill(control_at, &whole)?)
 }
 
-/// Writes the packed tarball of the contents; hands back their MD5 digests
-/// where they are asked for.
+/// Writes the compressed tarball of the contents, and returns their MD5 digests
+/// if they are wanted.
 fn write_data(
     spec: &PackageSpec,
     contents: &Contents<'_>,
@@ -99,7 +99,7 @@ fn write_data(
     let mut directories = contents.directories().into_iter().peekable();
     let digests = with_md5sums.then(Digests::start::<Md5>).transpose()?;
     for (install_path, item) in contents.iter() {
-        // Parents sort before their files, so all are due by now.
+        // Parents sort before their files, so all their parents come now.
         while let Some(directory) = directories.next_if(|directory| *directory < install_path) {
             tarball.directory(&format!(".{directory}/"))?;
         }
@@ -109,15 +109,16 @@ fn write_data(
     Ok(digests.map(Digests::finish))
 }
 
-/// The `md5sums` file.
+/// The text of the `md5sums` file.
 fn md5sums(contents: &Contents<'_>, digests: Vec<String>) -> String {
     let lines = contents.iter().zip(digests);
     lines.map(|((path, _), digest)| format!("{digest}  {}\n", &path[1..])).collect()
 }
 
-/// The packed tarball of the control data, stored in gzip's format, so that
-/// its size depends on no digest: compressed it would be some kilobytes
-/// smaller, and the package, which is large, have to be written twice.
+/// The tarball of the control data, in gzip's format without compression, so that
+/// its size does not depend on digests. With compression it would be some
+/// kilobytes smaller, but the package, which is large, would have to be written
+/// twice.
 fn control_member(spec: &PackageSpec, control: &str, md5sums: Option<&str>) -> io::Result<Vec<u8>> {
     let mut tarball = Tarball::new(Vec::new(), spec.source_date_epoch);
     tarball.directory("./")?;
@@ -128,7 +129,7 @@ fn control_member(spec: &PackageSpec, control: &str, md5sums: Option<&str>) -> i
     gzip_stored(&tarball.finish()?)
 }
 
-/// The sixty bytes before a member.
+/// The 60-byte header of a member.
 ///
 /// Source: deb(5), ar(5).
 fn member_header(name: &str, size: u64, mtime: u64, path: &Path) -> Result<String, Error> {

@@ -1,5 +1,5 @@
-//! Knows how to digest files on a thread of its own, while the thread that
-//! packs them goes on.
+//! Computes digests of files on a thread of its own, while another thread packs
+//! them.
 
 use std::io;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use std::thread::{self, JoinHandle};
 
 use crate::output::hex;
 
-/// Pieces that may wait: enough for either side to be late for a moment.
+/// Number of pieces in the queue: enough for short delays on either side.
 const WAITING: usize = 6;
 
-/// Pieces that are in somebody's hands at most: those that wait, the one being
-/// digested, and the one being filled.
+/// Maximum number of pieces in use: those in the queue, the one being digested,
+/// and the one being filled.
 pub(crate) const PIECES: usize = WAITING + 2;
 
-/// The beginning of a buffer that both sides read.
+/// The first bytes of a buffer that both threads share.
 pub(crate) struct Piece {
     pub(crate) buffer: Arc<Vec<u8>>,
     pub(crate) filled: usize,
@@ -26,7 +26,7 @@ enum Message {
     EndOfFile,
 }
 
-/// Digests of one file after another.
+/// Computes digests of one file after another.
 pub(crate) struct Digests {
     messages: SyncSender<Message>,
     thread: JoinHandle<Vec<String>>,
@@ -34,14 +34,14 @@ pub(crate) struct Digests {
 
 impl Digests {
     /// # Errors
-    /// Where the system starts no more threads.
+    /// If the system can't start another thread.
     pub(crate) fn start<D: sha2::Digest>() -> io::Result<Self> {
         let (messages, received) = sync_channel(WAITING);
         let thread = thread::Builder::new().spawn(move || digest::<D>(&received))?;
         Ok(Self { messages, thread })
     }
 
-    /// Goes on with the current file.
+    /// Adds a piece of the current file.
     pub(crate) fn piece(&self, piece: Piece) {
         self.send(Message::Piece(piece));
     }
@@ -50,12 +50,12 @@ impl Digests {
         self.send(Message::EndOfFile);
     }
 
-    /// Nobody receives after a panic only, which [`Digests::finish`] hands on.
+    /// Sending fails only after a panic, which [`Digests::finish`] passes on.
     fn send(&self, message: Message) {
         self.messages.send(message).ok();
     }
 
-    /// The digests of all files in hexadecimal, in their order.
+    /// The digests of all files in hexadecimal, in the files' order.
     pub(crate) fn finish(self) -> Vec<String> {
         drop(self.messages);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -1,11 +1,11 @@
-//! What can go wrong when a package is written, and what to do about it.
+//! Errors of writing a package, and what to do about them.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Why a package, or the checksums of packages, could not be written.
 ///
-/// Whatever the error, no new file is left and an older output is untouched.
+/// After an error, no new file is left, and an older output is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,7 +20,7 @@ pub enum Error {
     /// The version or the revision breaks the format's rules.
     #[error("failed to give a {format} package the {part} `{value}`")]
     Version {
-        /// The format, as `deb`.
+        /// The format, such as `deb`.
         format: &'static str,
         /// `version` or `revision`.
         part: &'static str,
@@ -45,7 +45,7 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A path that no package may install to.
+    /// The path is not allowed in a package.
     #[error("failed to pack a file as `{path}`: {reason}")]
     InstallPath {
         /// The path asked for.
@@ -53,7 +53,7 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// Two files of the spec claim the same path, or one the other's parent.
+    /// Two files of the spec have the same path, or one is the other's parent.
     #[error("failed to pack both `{first}` and `{second}`")]
     PathClash {
         /// The path that sorts first.
@@ -61,7 +61,7 @@ pub enum Error {
         /// The path in conflict with it.
         second: String,
     },
-    /// The time stamp doesn't fit the formats.
+    /// The time stamp is too large for the formats.
     #[error(
         "failed to write a time stamp: `{seconds}` seconds since the epoch do not fit into a package"
     )]
@@ -105,7 +105,7 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
-    /// A member of a .deb is larger than its header can say.
+    /// A member of a .deb is too large for its header.
     #[error("failed to write `{path}`: its member {member} has {size} bytes")]
     MemberTooLarge {
         /// The output file.
@@ -123,16 +123,17 @@ pub enum Error {
         /// The cause.
         source: Box<::rpm::Error>,
     },
-    /// What signs gave no OpenPGP signature that rpm reads.
+    /// The signer returned something that is no OpenPGP signature that rpm reads.
     #[error("failed to put a signature into `{path}`: rpm can't read it")]
     Signature {
         /// The output file.
         path: PathBuf,
     },
-    /// What signs failed.
+    /// The signer failed.
     #[error("failed to sign")]
     Sign(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A file in a list of checksums lies elsewhere, or can't be named there.
+    /// A file for a list of checksums is outside of the list's directory, or its
+    /// name can't be listed.
     #[error("failed to list `{path}` in the checksums of `{dir}`: {reason}")]
     Checksum {
         /// The file.
@@ -233,7 +234,7 @@ impl Error {
     }
 }
 
-/// What ends the writing of a package.
+/// Why writing a package ended.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The output can't be written.
@@ -243,7 +244,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The error, of that output.
+    /// Converts it into an error about this output.
     pub(crate) fn of(self, output: &Path) -> Error {
         match self {
             Self::Output(source) => Error::write(output, source),

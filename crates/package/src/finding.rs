@@ -1,13 +1,13 @@
-//! What verification finds wrong, and what helps against each kind of it.
+//! Findings of verification, and the remedy for each kind.
 
-/// What there is to do.
+/// What to do about a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remedy {
-    /// The bytes are wrong.
+    /// The bytes are wrong: get the file again.
     Replace,
-    /// The bytes may be right: nobody who is trusted says so.
+    /// The bytes may be right, but no trusted key signed them.
     Sign,
-    /// A file is right perhaps, and no list tells of it.
+    /// The file may be right, but no index lists it.
     Index,
 }
 
@@ -26,34 +26,34 @@ impl Remedy {
     }
 }
 
-/// One thing that is wrong.
+/// Something that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// A phrase; it may quote what somebody else wrote.
+    /// A phrase; it may quote text from the package.
     pub detail: String,
-    /// What helps.
+    /// What to do.
     pub remedy: Remedy,
 }
 
 impl Finding {
-    /// A signature that is not there, or is not trusted.
+    /// A signature that is missing or not trusted.
     pub(crate) fn unsigned(detail: impl Into<String>) -> Self {
         Self { detail: detail.into(), remedy: Remedy::Sign }
     }
 
-    /// A file that is in no list.
+    /// A file that no index lists.
     pub(crate) fn unlisted(detail: impl Into<String>) -> Self {
         Self { detail: detail.into(), remedy: Remedy::Index }
     }
 
-    /// The same, said of a part.
+    /// The finding, prefixed with the part that it is about.
     pub(crate) fn in_part(self, part: &str) -> Self {
         Self { detail: format!("{part}: {}", self.detail), ..self }
     }
 }
 
 impl From<String> for Finding {
-    /// Damage.
+    /// A finding about damage.
     fn from(detail: String) -> Self {
         Self { detail, remedy: Remedy::Replace }
     }

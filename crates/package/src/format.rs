@@ -2,42 +2,42 @@
 
 use crate::compress::Compression;
 
-/// A package format, with what there is to choose of it.
+/// A package format with its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Debian's.
+    /// A package for dpkg, as in Debian.
     Deb {
         /// Compression of the contents.
         compression: Compression,
         /// Whether to list the files' MD5 digests, as Debian's packages do.
         ///
-        /// Without the list dpkg makes one of its own from what it unpacks, so
-        /// `dpkg --verify` says the same; nothing then tells what was shipped.
-        /// Source: `process_archive` of dpkg (since 1.16.3).
+        /// Without the list, dpkg makes one itself from what it unpacks.
+        /// `dpkg --verify` then works as well, but nothing records what was
+        /// shipped. Source: `process_archive` of dpkg (since 1.16.3).
         md5sums: bool,
     },
-    /// rpm's.
+    /// A package for rpm.
     Rpm {
         /// Compression of the payload.
         compression: Compression,
     },
     /// A tarball that installs with `tar -C / -xf`.
     Tar {
-        /// Compression of the whole.
+        /// Compression of the whole archive.
         compression: Compression,
         /// The directory below which the copyright is added: [`Format::DOC`].
         doc: &'static str,
     },
-    /// Python's.
+    /// A wheel for Python.
     Wheel,
     /// An image for containers.
     Oci,
-    /// pacman's.
+    /// A package for pacman.
     Arch,
 }
 
 impl Format {
-    /// Where packages have their copyright on Linux.
+    /// The directory for copyrights on Linux.
     pub const DOC: &str = "/usr/share/doc";
     /// A .deb that every dpkg and lintian reads.
     pub const DEB: Self = Self::Deb { compression: Compression::Xz { level: 1 }, md5sums: true };
@@ -46,16 +46,17 @@ impl Format {
     /// A tarball for Linux that everything reads.
     pub const TAR: Self = Self::Tar { compression: Compression::Gz { level: 6 }, doc: Self::DOC };
 
-    /// How it is compressed.
+    /// The compression of the format.
     #[must_use]
     pub fn compression(self) -> Compression {
         match self {
             Self::Deb { compression, .. }
             | Self::Rpm { compression }
             | Self::Tar { compression, .. } => compression,
-            // What every reader of images takes; zstd is younger. Zip's is that of gzip.
+            // Every reader of images takes gzip; zstd is newer. Zip's compression is the
+            // same as gzip's.
             Self::Wheel | Self::Oci => Compression::Gz { level: 6 },
-            // What the ending of the file says.
+            // As the file name says.
             Self::Arch => Compression::Zst { level: 3 },
         }
     }

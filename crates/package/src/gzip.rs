@@ -1,4 +1,4 @@
-//! Knows gzip's format, and how several threads write one stream of it.
+//! Writes a stream in gzip's format with several threads.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -7,32 +7,32 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 use rayon::ThreadPool;
 
-/// Input bytes that one thread takes at once. It decides the bytes written, so
-/// it does not depend on the number of threads.
+/// Number of input bytes per chunk. It determines the bytes, so it does not
+/// depend on the number of threads.
 const CHUNK: usize = 512 << 10;
 
-/// How far back a match may reach: what goes before a chunk and is as good as
-/// known to whoever unpacks it.
+/// How far back a match may reach: the end of one chunk is a dictionary for the
+/// next.
 const WINDOW: usize = 32 << 10;
 
-/// Bytes of memory that so many threads take, roughly and not less.
+/// An upper estimate of the memory for this number of threads, in bytes.
 pub(crate) fn memory(threads: usize) -> u64 {
     (threads * (3 * 2 * CHUNK + (320 << 10))) as u64
 }
 
-/// Compresses chunks on several threads and writes them in their order: one
-/// gzip member, as pigz makes it.
+/// Compresses chunks on several threads and writes them in order, as one gzip
+/// member, like pigz.
 ///
-/// Source: RFC 1952; RFC 1951, section 3.2.4 on blocks that are stored, with
-/// an empty one of which a chunk ends so that the next begins at a byte.
+/// Source: RFC 1952; RFC 1951, section 3.2.4 on stored blocks. Each chunk ends
+/// with an empty one, so that the next begins at a byte boundary.
 pub(crate) struct Gzip<W: Write> {
     out: W,
     level: u32,
     pool: ThreadPool,
-    /// Results to come, in the order of the chunks.
+    /// The results to come, in the order of the chunks.
     pending: VecDeque<Receiver<io::Result<Packed>>>,
     chunk: Vec<u8>,
-    /// The end of the chunk before.
+    /// The end of the previous chunk.
     window: Vec<u8>,
     crc: Crc,
 }
@@ -70,7 +70,7 @@ impl<W: Write> Gzip<W> {
         Ok(())
     }
 
-    /// Ends the stream and hands back the writer below.
+    /// Ends the stream, and returns the underlying writer.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.submit(true)?;
         while !self.pending.is_empty() {
@@ -90,7 +90,7 @@ impl<W: Write> Gzip<W> {
         let (window, level) = (std::mem::replace(&mut self.window, next), self.level);
         let (send, receive) = sync_channel(1);
         self.pool.spawn(move || {
-            // Nobody waits for it any more where the writing failed.
+            // If writing has failed, nobody receives the result.
             send.send(pack(level, &window, &chunk, last)).ok();
         });
         self.pending.push_back(receive);
@@ -125,7 +125,7 @@ fn pack(level: u32, window: &[u8], chunk: &[u8], last: bool) -> io::Result<Packe
     }
 }
 
-/// Without a time and a name.
+/// The header, without time and name.
 fn header(level: u32) -> [u8; 10] {
     const DEFLATE: u8 = 8;
     const OS_UNIX: u8 = 3;
@@ -159,10 +159,10 @@ mod tests {
     }
 
     #[test]
-    fn any_reader_gets_one_member_back() {
+    fn a_reader_of_one_member_gets_all_bytes() {
         for size in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 5 * CHUNK + 7] {
             for bytes in [noise(size), vec![7; size]] {
-                // The reader of one member, which stops where that ends.
+                // This reader stops at the end of the first member.
                 let stream = packed(&bytes, 3);
                 let mut reader = flate2::bufread::GzDecoder::new(stream.as_slice());
                 let mut read = Vec::new();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_knows_the_end_of_the_one_before() {
+    fn a_chunk_refers_to_the_end_of_the_previous_one() {
         let once = noise(WINDOW / 2);
         let repeated = once.repeat(4 * CHUNK / once.len());
         let apart = (repeated.len() / CHUNK) * once.len();

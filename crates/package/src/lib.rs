@@ -1,15 +1,14 @@
-//! Turns a package spec into archives: .deb, .rpm, pacman's,
-//! tarballs, wheels, images, and the
-//! checksums and bills of material beside them. Signs those, makes
-//! repositories of them, and verifies it all.
+//! Turns a package spec into archives (.deb, .rpm, pacman's, tarballs, wheels,
+//! images), and writes the checksums and bills of material beside them. Signs
+//! these files, makes repositories from them, and verifies all of it.
 //!
-//! Every writer here promises the same three things. The bytes depend on the
-//! spec, the contents and the options only: not on the clock, the directory,
-//! the umask, the locale or the number of threads. The payload is streamed, so
-//! memory does not grow with it. And the output appears under its name whole,
-//! or not at all.
+//! Every writer makes the same three promises. The bytes depend only on the spec,
+//! the contents and the options: not on the clock, the directory, the umask, the
+//! locale or the number of threads. The payload is streamed, so memory does not
+//! grow with it. And the output appears under its name when it is complete, or
+//! not at all.
 //!
-//! This crate knows no kernels and no SQLite: what it packs are files.
+//! This crate knows nothing about kernels or SQLite: it packs files.
 //!
 //! ```
 //! use gfxpack_package::{Compression, compressed};

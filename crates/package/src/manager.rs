@@ -1,32 +1,32 @@
-//! The package managers of systems: which packages each knows, and the words
-//! by which it installs.
+//! The systems' package managers: how to ask which packages exist, and how to
+//! install them.
 
 use std::path::Path;
 
 use gfxpack_process::{SystemTool, SystemToolError};
 
-/// A package manager, and how it is asked for packages and installs them.
+/// A package manager.
 #[derive(Debug, Clone, Copy)]
 pub struct PackageManager {
-    /// What installs.
+    /// The program that installs.
     pub tool: SystemTool,
-    /// The words by which it installs the packages named after them.
+    /// The arguments with which it installs packages, whose names follow.
     pub install: &'static [&'static str],
-    /// The extension of its packages' files.
+    /// The extension of package files.
     pub extension: &'static str,
-    /// What knows whether there is a package of a name.
+    /// The program that knows which packages exist.
     asker: SystemTool,
     ask: &'static [&'static str],
-    /// Whether an exit code and an output on standard error say that there is no
-    /// such package.
+    /// Whether an exit code and stderr of the asker say that there is no such
+    /// package.
     has_none: fn(Option<i32>, &str) -> bool,
-    /// Which words of the installer's the asker takes too, those with a value of
-    /// their own among them; all of them where none are named.
+    /// Options of the installer that the asker also takes, including those with a
+    /// value in the next argument; if empty, it takes all.
     shared: &'static [&'static str],
 }
 
 impl PackageManager {
-    /// Debian's and Ubuntu's.
+    /// The package manager of Debian and Ubuntu.
     pub const APT: Self = Self {
         tool: SystemTool { program: "apt-get", provided_by: "apt" },
         install: &["install", "--yes"],
@@ -36,7 +36,7 @@ impl PackageManager {
         has_none: |_, stderr| stderr.contains("No packages found"),
         shared: &["-o", "--option", "-c", "--config-file"],
     };
-    /// Fedora's and RHEL's.
+    /// The package manager of Fedora and RHEL.
     pub const DNF: Self = Self {
         tool: SystemTool { program: "dnf", provided_by: "dnf" },
         install: &["install", "--assumeyes"],
@@ -46,7 +46,7 @@ impl PackageManager {
         has_none: |_, stderr| stderr.contains("No matching Packages"),
         shared: &[],
     };
-    /// openSUSE's and SLES's.
+    /// The package manager of openSUSE and SLES.
     pub const ZYPPER: Self = Self {
         tool: SystemTool { program: "zypper", provided_by: "zypper" },
         install: &["--non-interactive", "install"],
@@ -57,17 +57,17 @@ impl PackageManager {
         shared: &["-r", "--repo"],
     };
 
-    /// The system's own; it may have others as mere tools.
+    /// The system's own package manager. Others may be installed as mere tools.
     #[must_use]
     pub fn installed() -> Option<Self> {
         [Self::APT, Self::ZYPPER, Self::DNF].into_iter().find(|manager| manager.tool.is_installed())
     }
 
-    /// Whether there is a package of that name. `words` are the user's for the
-    /// installer, some of which say where packages are looked for.
+    /// Whether a package with this name exists. `words` are the user's arguments
+    /// for the installer; some of these say where to look for packages.
     ///
     /// # Errors
-    /// [`SystemToolError`], where it does not start or does not answer.
+    /// [`SystemToolError`] if the program does not start or does not answer.
     pub fn knows(&self, name: &str, words: &[String]) -> Result<bool, SystemToolError> {
         let mut all: Vec<&str> = self.ask.to_vec();
         all.extend(shared(words, self.shared));
@@ -83,7 +83,7 @@ impl PackageManager {
     }
 }
 
-/// Those of the words that `known` names, with their values.
+/// The arguments that are named in `known`, with their values.
 fn shared<'a>(words: &'a [String], known: &[&str]) -> Vec<&'a str> {
     let mut taken = Vec::new();
     let mut words = words.iter().map(String::as_str);
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_say_where_packages_are_go_to_both_programs() {
+    fn options_about_places_of_packages_go_to_both_programs() {
         let words: Vec<String> = ["--no-install-recommends", "-o", "A=1", "-oB=2", "--option=C=3"]
             .map(str::to_owned)
             .to_vec();

@@ -20,14 +20,14 @@ const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
-/// Bytes of a tag.
+/// Maximum length of a tag.
 ///
 /// Source: OCI distribution specification 1.1, "Pulling manifests".
 const TAG_MAX: usize = 128;
 
-/// Writes `spec` as an image: what skopeo calls `oci-archive`. The image is
-/// tagged with version and revision. Directories have no entries of their own in
-/// its layer: one would replace a link such as `/opt/rocm` in the image below.
+/// Writes `spec` as an image, in the form that skopeo calls `oci-archive`.
+/// Version and revision are the image's tag. Its layer has no entries for
+/// directories: one would replace a link such as `/opt/rocm` in the image below.
 ///
 /// Source: OCI image specification 1.1.
 pub(crate) fn write(
@@ -54,11 +54,11 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// The layer, as it lies in the scratch file.
+/// The layer, which is in a scratch file.
 struct Layer {
     sha256: String,
     size: u64,
-    /// Digest of what it unpacks to.
+    /// Digest of the uncompressed layer.
     diff_id: String,
     descriptor: Value,
 }
@@ -111,7 +111,7 @@ fn descriptor(media_type: &str, sha256: &str, size: u64) -> Value {
     json!({ "mediaType": media_type, "digest": format!("sha256:{sha256}"), "size": size })
 }
 
-/// Where there is ROCm.
+/// The only platform that ROCm supports.
 fn platform() -> (&'static str, &'static str) {
     ("amd64", "linux")
 }
@@ -149,7 +149,7 @@ fn index(spec: &PackageSpec, manifest: &Blob) -> Value {
     json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [descriptor] })
 }
 
-/// Version and revision in the letters of a tag.
+/// Version and revision with only the characters that tags may have.
 fn tag(spec: &PackageSpec) -> String {
     let full = format!("{}-{}", spec.version, spec.revision);
     let takes = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);

@@ -1,5 +1,5 @@
-//! Knows how a file comes into being whole or not at all, and counts and
-//! hashes what goes into it.
+//! Writes files that appear when they are complete, and counts and hashes their
+//! bytes.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -17,7 +17,7 @@ use crate::Error;
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// Where it lies.
+    /// The file's path.
     pub path: PathBuf,
     /// The last part of the path.
     pub file_name: String,
@@ -27,28 +27,29 @@ pub struct Written {
     pub sha256: String,
 }
 
-/// A file under construction, invisible until [`Output::commit`].
+/// A file being written, invisible until [`Output::commit`].
 ///
-/// Dropped before that, it leaves nothing. Where the file system can, the file
-/// has no name at all until then, so that even a killed process leaves nothing.
+/// If it is dropped before that, nothing is left. If the file system supports it,
+/// the file has no name until then, so that even a killed process leaves nothing.
 pub(crate) struct Output {
     dir: PathBuf,
     file_name: String,
     stage: Stage,
     hash: Hash,
     size: u64,
-    /// Where the next byte goes: at the end, or in what was written.
+    /// The position of the next write: at the end, or within what was written.
     position: u64,
     storing: Option<JoinHandle<io::Result<()>>>,
 }
 
 enum Hash {
     Running(Sha256),
-    /// Some bytes come after what follows them, so all are read again.
+    /// Computed at the end by reading the file, since some bytes are written out
+    /// of order.
     Afterwards,
 }
 
-/// Bytes after which the disk is given something to do.
+/// After this number of bytes, writing to the disk is started.
 const WRITE_BACK: u64 = 32 << 20;
 
 enum Stage {
@@ -56,14 +57,14 @@ enum Stage {
     Named(NamedTempFile),
 }
 
-/// Permissions before the umask takes its part, as for any new file.
+/// Permissions of a new file before the umask is applied.
 const NEW_FILE: u32 = 0o666;
 
 impl Output {
     /// Begins a file that will be `dir/file_name`.
     ///
     /// # Errors
-    /// [`Error::Write`] when no file can be created in `dir`.
+    /// [`Error::Write`] if no file can be created in `dir`.
     pub(crate) fn create(dir: &Path, file_name: &str) -> Result<Self, Error> {
         let stage = Stage::create(dir).map_err(|e| Error::write(&dir.join(file_name), e))?;
         Ok(Self {
@@ -77,40 +78,40 @@ impl Output {
         })
     }
 
-    /// Leaves room for bytes that [`Output::fill`] brings later.
+    /// Reserves room for bytes that [`Output::fill`] writes later.
     pub(crate) fn leave(&mut self, size: u64) -> io::Result<()> {
         self.hash = Hash::Afterwards;
         io::copy(&mut io::repeat(0).take(size), self).map(drop)
     }
 
-    /// Writes into room that was left.
+    /// Writes into reserved room.
     pub(crate) fn fill(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         assert!(matches!(self.hash, Hash::Afterwards), "there is room");
         assert!(at + bytes.len() as u64 <= self.size, "the room is large enough");
         self.stage.file().write_all_at(bytes, at)
     }
 
-    /// A nameless file beside it, for what must be complete before its place in
-    /// the output is known.
+    /// A nameless file in the same directory, for data that must be complete
+    /// before its place in the output is known.
     pub(crate) fn scratch(&self) -> io::Result<File> {
         tempfile::tempfile_in(&self.dir)
     }
 
-    /// How much was written, room included.
+    /// Number of bytes written, including reserved room.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Where the file will appear.
+    /// The path at which the file will appear.
     pub(crate) fn path(&self) -> PathBuf {
         self.dir.join(&self.file_name)
     }
 
-    /// Brings the contents to the disk and the file under its name, replacing
-    /// an older one.
+    /// Writes the contents to the disk and gives the file its name, replacing an
+    /// older one.
     ///
     /// # Errors
-    /// [`Error::Write`]; an older file is then still the older file.
+    /// [`Error::Write`]; an older file is unchanged in that case.
     pub(crate) fn commit(mut self) -> Result<Written, Error> {
         let path = self.path();
         let stored = self.store();
@@ -124,7 +125,7 @@ impl Output {
         Ok(Written { path, file_name: self.file_name, size: self.size, sha256 })
     }
 
-    /// Brings all bytes to the disk and gives their SHA-256.
+    /// Writes all bytes to the disk, and returns their SHA-256.
     fn store(&mut self) -> io::Result<String> {
         self.wait_for_disk()?;
         let file = self.stage.file();
@@ -143,13 +144,13 @@ impl Output {
         }
     }
 
-    /// Has what was written up to now go to disk while more is written, unless
-    /// that is still so of earlier bytes. The kernel itself begins late.
+    /// Starts writing to the disk in the background, unless the previous such
+    /// task is still running. The kernel would begin later.
     fn write_back(&mut self) -> io::Result<()> {
         if self.storing.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return Ok(());
         }
-        // An error is told once, so here it counts.
+        // An error is reported only once, so it must be handled here.
         self.wait_for_disk()?;
         let file = self.stage.file().try_clone()?;
         self.storing = Some(std::thread::Builder::new().spawn(move || file.sync_data())?);
@@ -194,7 +195,7 @@ impl Write for Output {
     }
 }
 
-/// For archives whose headers are completed after what follows them.
+/// For archives whose headers are completed after later parts.
 impl Seek for Output {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.position = self.stage.file().seek(to)?;
@@ -220,7 +221,7 @@ impl Stage {
         }
     }
 
-    /// Gives the file a hidden name, ready to be renamed.
+    /// Gives the file a hidden name, from which it can be renamed.
     fn into_named(self, dir: &Path, file_name: &str) -> io::Result<NamedTempFile<()>> {
         let file = match self {
             Self::Named(named) => {
@@ -237,8 +238,7 @@ impl Stage {
     }
 }
 
-/// A file without a name, where the file system and /proc allow for one that
-/// can be named later.
+/// A file without a name, if the file system and /proc allow naming it later.
 fn unnamed(dir: &Path) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(dir, flags, Mode::from_raw_mode(NEW_FILE)).ok()?);
@@ -254,7 +254,7 @@ pub(crate) fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Passes bytes on, hashing and counting them.
+/// Hashes and counts the bytes that it passes on.
 pub(crate) struct Hashing<W> {
     inner: W,
     sha256: Sha256,
@@ -266,13 +266,13 @@ impl<W: Write> Hashing<W> {
         Self { inner, sha256: Sha256::new(), size: 0 }
     }
 
-    /// The writer below, the digest in hexadecimal and the number of bytes.
+    /// The underlying writer, the digest in hexadecimal and the number of bytes.
     pub(crate) fn finish(self) -> (W, String, u64) {
         let (inner, sha256, size) = self.finish_raw();
         (inner, hex(&sha256), size)
     }
 
-    /// Likewise with the digest's bytes.
+    /// Like [`Hashing::finish`], with the digest as bytes.
     pub(crate) fn finish_raw(self) -> (W, [u8; 32], u64) {
         (self.inner, self.sha256.finalize().into(), self.size)
     }
@@ -324,7 +324,7 @@ mod tests {
         let mut output = Output::create(dir.path(), "out").expect("created");
         output.write_all(b"ab").expect("written");
         output.leave(3).expect("written");
-        // More than goes to the disk at once.
+        // More than triggers writing to the disk.
         let rest = vec![7; WRITE_BACK as usize + 5];
         output.write_all(&rest).expect("written");
         output.fill(2, b"cde").expect("written");
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_without_nameless_files_serves_as_well() {
+    fn a_file_system_without_nameless_files_works_as_well() {
         let dir = tempfile::tempdir().expect("a directory");
         let named = tempfile::Builder::new()
             .permissions(std::fs::Permissions::from_mode(NEW_FILE))
@@ -351,13 +351,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_committed_leaves_nothing() {
+    fn an_output_that_is_not_committed_leaves_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut output = Output::create(dir.path(), "out").expect("created");
         output.write_all(b"half").expect("written");
         drop(output);
         assert!(names(dir.path()).is_empty());
-        // A directory in the way makes the rename fail.
+        // A directory with that name makes the rename fail.
         std::fs::create_dir_all(dir.path().join("out/inside")).expect("created");
         let output = Output::create(dir.path(), "out").expect("created");
         assert!(matches!(output.commit(), Err(Error::Write { .. })));

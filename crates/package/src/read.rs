@@ -1,5 +1,4 @@
-//! Reads packages back as a stranger would: every file in them, every digest
-//! they promise.
+//! Reads packages and checks every file in them against the digests.
 
 mod arch;
 mod archive;
@@ -28,11 +27,11 @@ use outcome::{Outcome, Stop};
 pub use outcome::{PackageDescription, Report, Signed, Visitor};
 use readers::Limited;
 
-/// The most that is read of an index, a signature or a file of keys, in bytes:
-/// an index of all of Debian is 60 MB.
+/// Maximum number of bytes read from an index, a signature or a key file. An
+/// index of all of Debian has 60 MB.
 pub(crate) const INDEX_MAX: u64 = 256 << 20;
 
-/// What a package is, by its file name.
+/// The kind of a package, from its file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `.deb`
@@ -50,7 +49,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind that the name of a file says, if it says one.
+    /// The kind of package from the name of a file, if it has such an extension.
     #[must_use]
     pub fn from_name(path: &Path) -> Option<Self> {
         const ENDINGS: [(&str, Kind); 11] = [
@@ -72,7 +71,7 @@ impl Kind {
     }
 }
 
-/// Why a package could not be read to its end.
+/// Why a package could not be read completely.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -84,16 +83,16 @@ pub enum ReadError {
         /// The cause.
         source: io::Error,
     },
-    /// Whoever looks at the files gave up.
+    /// The visitor failed.
     #[error("failed to look at the files of a package")]
     Visitor(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Reads a package to its end. What is damaged is a finding.
+/// Reads a package completely. Damage is reported as findings.
 ///
 /// # Errors
-/// [`ReadError::Io`] where the disk does not let us, [`ReadError::Visitor`]
-/// with what `visit` said.
+/// [`ReadError::Io`] if the file can't be read, [`ReadError::Visitor`] with the
+/// error of `visit`.
 pub fn check(path: &Path, kind: Kind, visit: &mut Visitor<'_>) -> Result<Report, ReadError> {
     let failed = |source| ReadError::Io { path: path.to_owned(), source };
     let file = open(path).map_err(failed)?;
@@ -116,32 +115,32 @@ pub fn check(path: &Path, kind: Kind, visit: &mut Visitor<'_>) -> Result<Report,
     Ok(report)
 }
 
-/// Opens a regular file. A named pipe or a device is an error at once, since
-/// reading it could wait for ever or have effects.
+/// Opens a regular file. A named pipe or a device is rejected, since reading it
+/// could block or have side effects.
 ///
 /// # Errors
-/// If it can't be opened or is not a regular file.
+/// If the file can't be opened or is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
 }
 
-/// The bytes of a file that has no more than `max`.
+/// The bytes of a file, if they are at most `max`.
 ///
 /// # Errors
-/// For what can't be read, is no file, or is larger.
+/// If the file can't be read, is not a regular file, or is larger.
 pub fn bytes(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     Limited::new(open(path)?, max).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The text in a compressed file, whose codec its name's ending says, if it
-/// has no more than `max` bytes.
+/// The text of a compressed file, if it is at most `max` bytes. The extension of
+/// `path` determines the codec.
 ///
 /// # Errors
-/// For a codec that is not known, for damage, and for more text.
+/// If the codec is unknown, the data are damaged, or the text is longer.
 pub fn unpacked_text(path: &Path, packed: &[u8], max: u64) -> io::Result<String> {
     let codec = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     if codec == "xml" {

@@ -1,12 +1,13 @@
-//! What packages say, in the words of the tools by which maintainers make packages of their own.
+//! Formats relations for the tools with which maintainers make their own packages.
 
 use gfxpack_model::package::{Relation, RelationKind};
 
 use crate::deb;
 use crate::text::plain_operator;
 
-/// Variables for a control file's template: `("gfxpack:Provides", "a (= 1.0-1), b (= 1.0-1)")`.
-/// All of them, those with nothing to say being empty, which dpkg leaves out of the control file.
+/// Variables for the template of a control file:
+/// `("gfxpack:Provides", "a (= 1.0-1), b (= 1.0-1)")`. All variables are included; dpkg leaves
+/// empty ones out of the control file.
 ///
 /// Source: deb-substvars(5).
 #[must_use]
@@ -32,7 +33,8 @@ pub fn substvars(
     ]
 }
 
-/// Dependencies of one kind, a line each, as rpm's generators print them: `a = 1.0-1`.
+/// Dependencies of one kind, one per line, as rpm's generators print them:
+/// `a = 1.0-1`.
 ///
 /// Source: rpm, "Automatically generating package dependencies".
 #[must_use]

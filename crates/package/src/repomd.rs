@@ -1,24 +1,23 @@
-//! The XML of `repodata`, `repomd.xml` and `primary.xml`: the files that it lists.
+//! Parses the XML files of `repodata`: `repomd.xml` and `primary.xml`.
 //!
 //! Source: createrepo_c, "Repository metadata".
 
 use roxmltree::{Document, Error, ParsingOptions};
 
-/// So many nodes are a gigabyte.
+/// Maximum number of XML nodes; this many take a gigabyte.
 const NODES_MAX: u32 = 1 << 24;
 
 /// An entry: an index of `repomd.xml`, or a package of `primary.xml`.
 pub(crate) struct Entry {
-    /// `primary` of the index that lists packages, `rpm` of a package.
+    /// `primary` for the index that lists packages, `rpm` for a package.
     pub(crate) kind: String,
-    /// Where the file lies, below the repository's directory; empty if it is not
-    /// said.
+    /// The path of the file in the repository; empty if missing.
     pub(crate) location: String,
-    /// The file's digest; likewise.
+    /// The file's digest; empty if missing.
     pub(crate) checksum: String,
 }
 
-/// The entries that are called `element`, in their order.
+/// The entries with the name `element`, in order.
 pub(crate) fn entries(text: &str, element: &str) -> Result<Vec<Entry>, Error> {
     let options = ParsingOptions { nodes_limit: NODES_MAX, ..Default::default() };
     let document = Document::parse_with_options(text, options)?;

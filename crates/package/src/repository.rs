@@ -1,5 +1,5 @@
-//! Repositories out of directories of packages: what apt, dnf and zypper
-//! read, brought up to date with what lies there.
+//! Makes repositories from directories of packages: writes and updates the
+//! indexes for apt, dnf and zypper.
 
 mod address;
 mod apt;

@@ -1,8 +1,8 @@
 //! Writes a package spec as a noarch .rpm.
 //!
-//! The rpm library lays out the header; it would hold the whole payload in
-//! memory, so the payload is streamed here, and what the header says about it
-//! is put in afterwards.
+//! The rpm library makes the header. It would keep the whole payload in memory,
+//! so the payload is streamed here, and the header's entries about it are added
+//! afterwards.
 
 mod cpio;
 mod header;
@@ -19,20 +19,20 @@ use crate::error::Failure;
 use crate::output::Output;
 use crate::signature::Sign;
 
-/// Directories of this name belong to the system or to ROCm, not to a package
-/// of kernels, and so does everything above them.
+/// Names of directories that belong to the system or to ROCm, not to a package of
+/// kernels. So does everything above them.
 const SHARED_DIRECTORIES: [&str; 10] =
     ["bin", "doc", "etc", "lib", "lib64", "licenses", "opt", "share", "usr", "var"];
 
-/// Writes `spec` as an .rpm, with a signature of the header, which holds the
-/// payload's digests, where there is a `signer`.
+/// Writes `spec` as an .rpm. If there is a `signer`, it signs the header, which
+/// has the payload's digests.
 ///
 /// The file at `licence` is listed as the licence. The package owns the
-/// directories of its files up to the first that others share, such as `share`.
-/// `Replaces`, [`PackageSpec::deb_fields`] and [`PackageSpec::section`] have
-/// no counterpart. The signature header has room
-/// reserved, so that a signature can be added in place. While it works, the
-/// compressed payload is on the disk of `dir` twice.
+/// directories of its files up to the first shared one, such as `share`.
+/// `Replaces`, [`PackageSpec::deb_fields`] and [`PackageSpec::section`] have no
+/// counterpart. The signature header has reserved room, so that a signature can
+/// be added in place. While writing, `dir` has two copies of the compressed
+/// payload.
 ///
 /// Source: rpm 4.18, docs/manual/format_v4.md.
 pub(crate) fn write(
@@ -56,8 +56,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// The directories from a file upwards to where others begin to put things: a
-/// name that many share, or the file system's top.
+/// The directories that the package owns: those above its files, up to the first
+/// shared name or the root.
 fn own_directories<'a>(contents: &'a Contents<'_>) -> BTreeSet<&'a str> {
     let mut own = BTreeSet::new();
     for (path, _) in contents.iter() {

@@ -1,7 +1,7 @@
-//! Writes the bill of materials of a package: SPDX 2.3 as JSON.
+//! Writes a package's bill of materials: SPDX 2.3 as JSON.
 //!
-//! It says what is installed, from which sources and by which tools it was
-//! made, and which archives hold it.
+//! It lists what the package installs, the sources and tools that it was made
+//! with, and the archives that contain it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,51 +17,51 @@ use sha2::{Digest, Sha256};
 use crate::output::{Output, hex};
 use crate::{Error, Written, text, url};
 
-/// A source file that something was compiled from.
+/// A source file that was compiled.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
-    /// Its path below the sources, relative.
+    /// Its path relative to the sources.
     pub path: String,
-    /// SHA-1 in hexadecimal, which SPDX asks of every file.
+    /// SHA-1 in hexadecimal, which SPDX requires for every file.
     pub sha1: String,
     /// SHA-256 in hexadecimal.
     pub sha256: String,
-    /// SPDX expression, where it is known.
+    /// SPDX expression, if known.
     pub license: Option<String>,
-    /// Copyright holders, where they are known.
+    /// Copyright holders, if known.
     pub copyright: Option<String>,
 }
 
-/// A tool that took part in the making.
+/// A tool that was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
-    /// What it is called.
+    /// The tool's name.
     pub name: String,
-    /// Its version, or empty.
+    /// Its version; may be empty.
     pub version: String,
-    /// SHA-256 in hexadecimal, or empty.
+    /// SHA-256 in hexadecimal; may be empty.
     pub sha256: String,
-    /// What the digest covers, or another remark; or empty.
+    /// What the digest covers, or another remark; may be empty.
     pub comment: String,
 }
 
-/// How the contents of a package came to be.
+/// How a package's contents were made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Making {
-    /// All sources, headers among them.
+    /// All sources, including headers.
     pub sources: Vec<Source>,
     /// Compiler, libraries, packager.
     pub tools: Vec<Tool>,
 }
 
-/// The name of the file: `<name>-<version>-<revision>.spdx.json`.
+/// The name of the bill's file: `<name>-<version>-<revision>.spdx.json`.
 #[must_use]
 pub fn file_name(spec: &PackageSpec) -> String {
     let PackageSpec { name, version, revision, .. } = spec;
     format!("{name}-{version}-{revision}.spdx.json")
 }
 
-/// SHA-1 and SHA-256 in hexadecimal, both of which SPDX asks of a file.
+/// SHA-1 and SHA-256 in hexadecimal. SPDX requires both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checksums {
     /// SHA-1.
@@ -71,8 +71,8 @@ pub struct Checksums {
 }
 
 impl Checksums {
-    /// Those of a file of a spec. What is known of a file's SHA-256 is not
-    /// computed again.
+    /// The checksums of a file of a spec. The SHA-256 is not computed again if it
+    /// is known.
     ///
     /// # Errors
     /// [`Error::Read`].
@@ -93,8 +93,8 @@ impl Checksums {
     }
 }
 
-/// Writes the bill of a package and of its `archives` into `dir`. The
-/// `checksums` are those of the spec's files, in its order.
+/// Writes the bill of a package and its `archives` into `dir`. `checksums` are
+/// those of the spec's files, in its order.
 ///
 /// # Errors
 /// [`Error::Write`].
@@ -110,9 +110,9 @@ pub fn write(
     put(&document(spec, checksums, archives, making), dir, &file_name(spec))
 }
 
-/// Takes those archives out of a bill in `dir` that are not among `there`, by
-/// their names, so that it is as if it had been written without them. None
-/// where there is nothing to take out, or the file is no bill.
+/// Removes archives that are not in `there` from a bill in `dir`, so that it is
+/// the same as if it had been written without them. Returns `None` if there is
+/// nothing to remove, or the file is no bill.
 ///
 /// # Errors
 /// [`Error::Read`]; [`Error::Write`].
@@ -141,7 +141,7 @@ fn retained(mut document: Value, there: &[&str]) -> Option<Value> {
     };
     let packages = document.get_mut("packages")?.as_array_mut()?;
     let before = packages.len();
-    // Archives are numbered.
+    // Archives are numbered again, without gaps.
     let mut ids = BTreeMap::new();
     packages.retain_mut(|package| {
         let Some(id) = id_of(package, "SPDXID") else { return true };
@@ -168,8 +168,8 @@ fn retained(mut document: Value, there: &[&str]) -> Option<Value> {
     Some(document)
 }
 
-/// The document's alone, and the same every time: by the name, and by the
-/// files and archives that it names.
+/// A URI that identifies the document reproducibly, from its name and from the
+/// files and archives in it.
 fn name_space(document: &Value) -> String {
     let mut all = Sha256::new();
     let entries = ["files", "packages"].into_iter().filter_map(|list| document[list].as_array());
@@ -235,7 +235,7 @@ fn document(
     document
 }
 
-/// The files that the package installs, and how they are related to it and to the
+/// The files that the package installs, and their relations to it and to the
 /// sources.
 fn installed_files(
     spec: &PackageSpec,
@@ -248,8 +248,8 @@ fn installed_files(
     {
         let id = format!("SPDXRef-Installed-{number}");
         relations.push(relation(PACKAGE, "CONTAINS", &id));
-        // What is in memory was written by gfxpack itself, and what holds
-        // no kernels was measured on a GPU.
+        // Only files with kernels are compiled from the sources: gfxpack itself
+        // writes those in memory, and the others were measured on a GPU.
         let holds_kernels = KernelFileFormat::of_file_name(Path::new(&file.path)).is_some();
         let compiled = matches!(file.content, Content::File(_)) && holds_kernels;
         let sources = 0..if compiled { making.sources.len() } else { 0 };
@@ -262,7 +262,7 @@ fn installed_files(
     files
 }
 
-/// The package as it is installed, with the SHA-1s of its files.
+/// The entry of the installed package, with the SHA-1s of its files.
 fn main_entry(spec: &PackageSpec, full: &str, checksums: &[Checksums]) -> Value {
     let mut sha1s: Vec<&str> = checksums.iter().map(|file| &*file.sha1).collect();
     sha1s.sort_unstable();
@@ -331,8 +331,8 @@ fn package_entry(id: &str, name: &str, version: &str) -> Value {
     entry
 }
 
-/// The package's URL. It is generic, since the other types want to know which distribution or which
-/// index has the package.
+/// The package's URL. Its type is generic, since other types require a distribution or an index
+/// that has the package.
 ///
 /// Source: the purl specification, ECMA-427.
 fn package_url(spec: &PackageSpec, full: &str) -> String {
@@ -366,17 +366,17 @@ fn relation(from: &str, kind: &str, to: &str) -> Value {
     json!({ "spdxElementId": from, "relationshipType": kind, "relatedSpdxElement": to })
 }
 
-/// `Name (mail)`, as SPDX has it.
+/// A person in SPDX's syntax: `Name (mail)`.
 fn person(maintainer: &str) -> String {
     maintainer.replace('<', "(").replace('>', ")")
 }
 
-/// The expression, or SPDX's word for none.
+/// The expression, or `NOASSERTION` if the licence is unknown.
 fn license(expression: &str) -> &str {
     if expression == "LicenseRef-Unknown" { UNKNOWN } else { expression }
 }
 
-/// Licences that SPDX's list does not have, which a document must explain.
+/// Licences that are not in SPDX's list, which a document must explain.
 fn own_licenses<'a>(expressions: impl Iterator<Item = &'a str>) -> Vec<Value> {
     let mut names: Vec<&str> = expressions
         .filter(|expression| license(expression) != UNKNOWN)
@@ -389,7 +389,7 @@ fn own_licenses<'a>(expressions: impl Iterator<Item = &'a str>) -> Vec<Value> {
     names.into_iter().map(entry).collect()
 }
 
-/// Hands a file's bytes to `see`, from the first to the last.
+/// Passes a file's bytes to `see`, in order.
 fn each_piece(path: &Path, see: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
     let mut file = File::open(path).map_err(|e| Error::read(path, e))?;
     let mut buffer = vec![0; 256 << 10];
@@ -408,7 +408,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_licences_that_are_on_no_list_are_explained() {
+    fn only_licences_that_are_not_in_spdxs_list_are_explained() {
         let known = ["MIT", "LicenseRef-Unknown", "MIT AND (LicenseRef-a OR LicenseRef-b)"];
         let names: Vec<Value> = own_licenses(known.into_iter())
             .iter()

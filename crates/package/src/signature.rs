@@ -1,9 +1,9 @@
-//! Knows what signs a package, and as much of OpenPGP as rpm must be told
-//! about a signature.
+//! The interface to a signer, and the part of OpenPGP that rpm's header needs to
+//! know about a signature.
 
 use crate::Error;
 
-/// Whoever holds the key.
+/// Signs bytes with a key.
 pub trait Sign: Sync {
     /// The detached OpenPGP signature of `bytes`, in binary.
     ///
@@ -12,16 +12,16 @@ pub trait Sign: Sync {
     fn detached(&self, bytes: &[u8]) -> Result<Vec<u8>, Error>;
 }
 
-/// The kinds of signature that rpm keeps apart.
+/// The kinds of signature that rpm distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     /// RSA.
     Rsa,
-    /// DSA, and everything on elliptic curves.
+    /// DSA, and all elliptic curves.
     Dsa,
 }
 
-/// The algorithm of a signature packet of version 4, if rpm reads such.
+/// The algorithm of a version 4 signature packet, if rpm reads it.
 ///
 /// Source: RFC 9580, 5.2.3, 9.1.
 pub(crate) fn algorithm(signature: &[u8]) -> Option<Algorithm> {
@@ -34,7 +34,7 @@ pub(crate) fn algorithm(signature: &[u8]) -> Option<Algorithm> {
     }
 }
 
-/// Whether the bytes begin with a whole signature packet of a known version.
+/// Whether the bytes begin with a complete signature packet of a known version.
 ///
 /// Source: RFC 9580, 5.2; rpm 4.18, rpmio/rpmpgp_internal.c, `pgpPrtParams`.
 pub(crate) fn is_packet(signature: &[u8]) -> bool {
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_of_both_packet_formats_are_told_apart() {
+    fn signatures_of_both_packet_formats_are_recognised() {
         let check = |bytes: &[u8], expected| assert_eq!(algorithm(bytes), expected, "{bytes:x?}");
         check(&[0x89, 0, 9, 4, 0, 1, 8], Some(Algorithm::Rsa));
         check(&[0x88, 9, 4, 0, 22, 8], Some(Algorithm::Dsa));

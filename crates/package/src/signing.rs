@@ -1,7 +1,8 @@
 //! Signs with the user's gpg, and checks signatures against a key file.
 //!
-//! gpg and not a library: keys stay where they are kept, on a card or with an
-//! agent too, and what package managers check was made by what they know.
+//! It uses gpg instead of a library, so that keys stay where they are, such as on
+//! a card or in an agent, and signatures come from the program that package
+//! managers know.
 
 mod clear_text;
 mod error;

@@ -10,10 +10,10 @@ use crate::{Error, Written, read};
 /// Name of the list.
 pub const FILE_NAME: &str = "SHA256SUMS";
 
-/// Hashes a file that is there already, so that it can be listed too.
+/// Hashes an existing file, so that it can be listed too.
 ///
 /// # Errors
-/// [`Error::Read`], also for what is no file.
+/// [`Error::Read`], also if it is not a regular file.
 pub fn digest_file(path: &Path) -> Result<Written, Error> {
     let failed = |e| Error::read(path, e);
     let mut file = read::open(path).map_err(failed)?;
@@ -24,12 +24,12 @@ pub fn digest_file(path: &Path) -> Result<Written, Error> {
     Ok(Written { path: path.to_owned(), file_name, size, sha256 })
 }
 
-/// Writes `dir/SHA256SUMS` with one line for each file, sorted by name, names
-/// relative to `dir`. An older list is replaced.
+/// Writes `dir/SHA256SUMS` with one line for each file, sorted by name, with
+/// names relative to `dir`. An older list is replaced.
 ///
 /// # Errors
-/// [`Error::Checksum`] for a file outside `dir`, one listed with two digests,
-/// or a name that the format can't hold; [`Error::Write`].
+/// [`Error::Checksum`] for a file outside of `dir`, a file with two different
+/// digests, or a name that the format can't represent; [`Error::Write`].
 pub fn write_sha256sums(dir: &Path, files: &[Written]) -> Result<Written, Error> {
     let mut digests: BTreeMap<&str, &str> = BTreeMap::new();
     for file in files {
@@ -50,7 +50,8 @@ pub fn write_sha256sums(dir: &Path, files: &[Written]) -> Result<Written, Error>
     }
     let mut output = Output::create(dir, FILE_NAME)?;
     for (name, digest) in digests {
-        // Two spaces: text and binary are one on every system this runs on.
+        // Two spaces mean text mode, which is the same as binary mode on every
+        // supported system.
         writeln!(output, "{digest}  {name}").map_err(|e| Error::write(&dir.join(FILE_NAME), e))?;
     }
     output.commit()
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn files_outside_and_double_entries_are_refused() {
+    fn files_outside_and_contradicting_entries_are_refused() {
         let dir = tempfile::tempdir().expect("a directory");
         let dir = dir.path();
         for files in [

@@ -8,11 +8,11 @@ use crate::error::Failure;
 use crate::output::Output;
 use crate::tarball::Tarball;
 
-/// Writes `spec` as a packed tarball in GNU format.
+/// Writes `spec` as a compressed tarball in GNU format.
 ///
-/// Names are the absolute paths without their first slash. Directories have no
-/// entries of their own: unpacking one would replace a link such as `/opt/rocm`
-/// and change mode and time of `/usr`.
+/// Names are the absolute paths without the first slash. There are no entries for
+/// directories: unpacking one would replace a link such as `/opt/rocm`, and
+/// change mode and time of `/usr`.
 pub(crate) fn write(
     spec: &PackageSpec,
     contents: &Contents<'_>,

@@ -1,5 +1,4 @@
-//! Knows the blocks of a tar archive in GNU format: headers, long names,
-//! padding, the end.
+//! Writes tar archives in GNU format: headers, long names, padding, the end.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -9,10 +8,10 @@ use crate::digests::Digests;
 use crate::error::Failure;
 
 const BLOCK: u64 = 512;
-/// Bytes of a name that the header itself has room for.
+/// Maximum length of a name in the header itself.
 const NAME: usize = 100;
 
-/// A tar stream whose entries all belong to root and bear one time stamp.
+/// A tar stream in which all entries belong to root and have the same time.
 pub(crate) struct Tarball<W> {
     out: W,
     mtime: u64,
@@ -29,10 +28,10 @@ impl<W: Write> Tarball<W> {
         self.header(name, ::tar::EntryType::Directory, 0o755, 0)
     }
 
-    /// Appends a file, and has its bytes digested where that is asked for.
+    /// Appends a file, and passes its bytes to `digests` if given.
     ///
     /// # Errors
-    /// Those of [`Item::copy_to`].
+    /// Errors of [`Item::copy_to`].
     pub(crate) fn file(
         &mut self,
         name: &str,
@@ -44,14 +43,14 @@ impl<W: Write> Tarball<W> {
         Ok(self.pad(item.size)?)
     }
 
-    /// Appends a file out of memory with mode 0644.
+    /// Appends a file from memory with mode 0644.
     pub(crate) fn bytes(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.header(name, ::tar::EntryType::Regular, 0o644, bytes.len() as u64)?;
         self.out.write_all(bytes)?;
         self.pad(bytes.len() as u64)
     }
 
-    /// Appends a scratch file of that size, with mode 0644.
+    /// Appends a scratch file with this size and mode 0644.
     pub(crate) fn scratch(&mut self, name: &str, file: &mut File, size: u64) -> io::Result<()> {
         self.header(name, ::tar::EntryType::Regular, 0o644, size)?;
         file.rewind()?;
@@ -59,7 +58,7 @@ impl<W: Write> Tarball<W> {
         self.pad(size)
     }
 
-    /// Ends the archive and hands back the writer below.
+    /// Ends the archive, and returns the underlying writer.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.out.write_all(&[0; 2 * BLOCK as usize])?;
         Ok(self.out)
@@ -72,8 +71,8 @@ impl<W: Write> Tarball<W> {
         mode: u32,
         size: u64,
     ) -> io::Result<()> {
-        // A name that fills the field has no room for the NUL that some
-        // readers want, so it counts as long.
+        // A name that fills the field has no NUL at its end, which some readers
+        // require, so it counts as long.
         if name.len() >= NAME {
             let long = [name.as_bytes(), b"\0"].concat();
             let kind = ::tar::EntryType::GNULongName;
@@ -90,7 +89,7 @@ impl<W: Write> Tarball<W> {
     }
 }
 
-/// One header block. Of a long name it holds the beginning.
+/// A header block. It holds the beginning of a long name.
 fn block(
     name: &str,
     kind: ::tar::EntryType,
@@ -100,7 +99,7 @@ fn block(
 ) -> io::Result<[u8; BLOCK as usize]> {
     let mut header = ::tar::Header::new_gnu();
     let field = name.len().min(NAME - 1);
-    // The library's own setter would drop the leading `./` that dpkg's have.
+    // The library's setter would drop the leading `./` of names in a .deb.
     header.as_old_mut().name[..field].copy_from_slice(&name.as_bytes()[..field]);
     header.set_entry_type(kind);
     header.set_mode(mode);

@@ -1,8 +1,8 @@
-//! A package for the unit tests.
+//! A package spec for unit tests.
 
 use gfxpack_model::package::{ChangelogEntry, PackageSpec};
 
-/// A package without files; tests fill in what they are about.
+/// A spec without files; tests set the fields that they are about.
 pub(crate) fn empty_spec() -> PackageSpec {
     PackageSpec {
         name: "name".to_owned(),

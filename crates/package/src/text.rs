@@ -1,9 +1,9 @@
-//! Knows how running text is laid out in control data: wrapping, Debian's
-//! extended description, RFC 2822 dates; and how pages show text and sizes.
+//! Formats text: wrapping, Debian's extended description, RFC 2822 dates, and
+//! text and sizes for HTML pages.
 
 use gfxpack_model::date::Date;
 
-/// Columns that no line of control data may pass.
+/// Maximum length of lines in control data.
 ///
 /// Source: lintian, `extended-description-line-too-long`; rpmlint,
 /// `description-line-too-long`.
@@ -11,9 +11,9 @@ pub(crate) const COLUMNS: usize = 79;
 
 /// Breaks one paragraph into lines of at most `width` characters.
 ///
-/// White space of any kind separates words. A word longer than a line is cut,
-/// since a line over the limit makes the package fail its checks. A word that
-/// begins with a full stop stays with the word before it where both fit.
+/// White space of any kind separates words. A word longer than a line is split,
+/// since a longer line makes the package fail its checks. A word that begins with
+/// a full stop stays with the previous word if both fit.
 pub(crate) fn wrap(paragraph: &str, width: usize) -> Vec<String> {
     assert!(width > 0, "lines need room");
     let mut words: Vec<String> = Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn wrap(paragraph: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The paragraphs of a text: what empty lines separate.
+/// The paragraphs of a text, which are separated by empty lines.
 pub(crate) fn paragraphs(text: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     for line in text.lines() {
@@ -54,11 +54,10 @@ pub(crate) fn paragraphs(text: &str) -> Vec<String> {
     found
 }
 
-/// A description as the continuation lines of a control field, each with its
-/// final newline.
+/// A description as continuation lines of a control field, each with its newline.
 ///
-/// Every line begins with a space, an empty line is ` .`, and a line of text
-/// never begins with a full stop: one that would is set off by a second space.
+/// Every line begins with a space, an empty line is ` .`, and no line of text
+/// begins with a full stop: a second space is put before it.
 ///
 /// Source: Debian Policy 4.7.0, 5.6.13.
 pub(crate) fn debian_description(text: &str) -> String {
@@ -76,27 +75,27 @@ pub(crate) fn debian_description(text: &str) -> String {
     out
 }
 
-/// A description as rpm shows it: wrapped paragraphs, an empty line between.
+/// A description for rpm: wrapped paragraphs, separated by empty lines.
 pub(crate) fn rpm_description(text: &str) -> String {
     let wrapped = paragraphs(text);
     let wrapped = wrapped.iter().map(|paragraph| wrap(paragraph, COLUMNS).join("\n"));
     wrapped.collect::<Vec<_>>().join("\n\n")
 }
 
-/// One item of a list, its lines after the first indented to its text.
+/// One item of a list; its later lines are indented like its text.
 pub(crate) fn list_item(bullet: &str, text: &str) -> String {
     let lines = wrap(text, COLUMNS - bullet.len());
     let indent = format!("\n{}", " ".repeat(bullet.len()));
     format!("{bullet}{}", lines.join(&indent))
 }
 
-/// Seconds since the epoch as SPDX wants them: `1970-01-01T00:00:00Z`.
+/// Seconds since 1970 as a date for SPDX: `1970-01-01T00:00:00Z`.
 pub(crate) fn rfc3339(seconds: u64) -> String {
     let date = Date::at(seconds);
     format!("{:04}-{:02}-{:02}T{}Z", date.year, date.month, date.day, date.time())
 }
 
-/// Seconds since the epoch as a date in UTC: `Thu, 01 Jan 1970 00:00:00 +0000`.
+/// Seconds since 1970 as a date in UTC: `Thu, 01 Jan 1970 00:00:00 +0000`.
 ///
 /// Source: RFC 2822, 3.3, as dpkg's changelogs use it.
 #[must_use]
@@ -106,7 +105,7 @@ pub fn rfc2822(seconds: u64) -> String {
     format!("{weekday}, {:02} {month} {:04} {time} +0000", date.day, date.year)
 }
 
-/// Debian's operator of a relation as all others write it: `<` for `<<`.
+/// Debian's operator of a relation in the common spelling: `<` for `<<`.
 pub(crate) fn plain_operator(operator: &str) -> &str {
     match operator {
         "<<" => "<",
@@ -140,7 +139,7 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", units[unit])
 }
 
-/// As text between tags of a page, and in quotes.
+/// Text escaped for HTML, also within attributes.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -196,7 +195,7 @@ mod tests {
         assert!(lines.iter().all(|line| columns(line) <= COLUMNS));
     }
 
-    /// Random texts out of words, full stops, long words and odd white space.
+    /// A random text of words, full stops, long words and odd white space.
     fn random_text(state: &mut u64) -> String {
         let mut next = |bound: u64| {
             *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,5 +1,5 @@
 //! Verifies packages, repositories and directories of packages: digests,
-//! signatures, and the files in packages by whoever knows their formats.
+//! signatures, and, by means of an [`Inspector`], files in packages.
 
 mod apt;
 mod error;
@@ -27,17 +27,17 @@ use crate::sums::FILE_NAME;
 
 /// How packages are verified.
 pub struct Verifier<'a> {
-    /// Whose signatures are trusted; without it, none are asked for.
+    /// The trusted keys; if `None`, signatures are not checked.
     pub keyring: Option<&'a Keyring>,
-    /// Looks into what packages hold.
+    /// Checks files in packages.
     pub inspector: &'a mut dyn Inspector,
-    /// Called for each package, index and list in turn, and for each that could
-    /// not be verified; the others are verified all the same.
+    /// Called for each package, index and list, and for each that could not be
+    /// verified; the others are verified nevertheless.
     pub report: &'a mut dyn FnMut(Result<Verified, VerifyError>),
 }
 
 impl Verifier<'_> {
-    /// Verifies a package, or all that lies in a directory and below it.
+    /// Verifies a package, or everything in a directory and below it.
     pub fn path(&mut self, path: &Path) {
         if let Err(error) = self.file_or_directory(path) {
             (self.report)(Err(error));
@@ -60,7 +60,7 @@ impl Verifier<'_> {
         (self.report)(package::check(path, listed, self.keyring, self.inspector));
     }
 
-    fn tell(&mut self, path: PathBuf, subject: Subject, findings: Vec<Finding>) {
+    fn report_findings(&mut self, path: PathBuf, subject: Subject, findings: Vec<Finding>) {
         (self.report)(Ok(Verified { path, subject, findings }));
     }
 
@@ -68,29 +68,29 @@ impl Verifier<'_> {
         let there = repository::files(dir, |path| Kind::from_name(path).is_some())?;
         let list = dir.join(FILE_NAME);
         let (indexes, mut listed) = indexes::check(dir, self.keyring)?;
-        // A link that leads nowhere is one that somebody meant to lead there.
+        // A dangling link counts: somebody meant it to be a list.
         if list.symlink_metadata().is_ok() {
             let mut findings = sums::check(dir, &list, self.keyring, &mut listed)?;
-            // What an index beside it tells of is told of.
+            // Files that an index lists are not findings here.
             let beside = there.iter().filter(|path| path.parent() == Some(dir));
             let unlisted = beside.filter(|path| !listed.contains(*path));
             let finding = |path: &PathBuf| format!("`{}` is not listed", path.display());
             findings.extend(unlisted.map(|path| Finding::unlisted(finding(path))));
-            self.tell(list, Subject::Checksums, findings);
+            self.report_findings(list, Subject::Checksums, findings);
         } else if indexes.is_empty() && there.is_empty() {
             return Err(VerifyError::NoPackage { dir: dir.to_owned() });
         }
         match keys::check(dir) {
             Ok(keys) => keys.into_iter().for_each(|(key, finding)| {
-                self.tell(key, Subject::Index, vec![finding]);
+                self.report_findings(key, Subject::Index, vec![finding]);
             }),
-            // The packages are checked all the same.
+            // The packages are checked nevertheless.
             Err(error) => (self.report)(Err(error)),
         }
         for (index, findings) in indexes {
-            self.tell(index, Subject::Index, findings);
+            self.report_findings(index, Subject::Index, findings);
         }
-        // What is listed may lie behind links to directories.
+        // Listed files may be behind links to directories.
         let reached =
             listed.iter().filter(|path| Kind::from_name(path).is_some() && path.is_file());
         let packages: BTreeSet<PathBuf> = there.into_iter().chain(reached.cloned()).collect();
@@ -105,7 +105,8 @@ impl Verifier<'_> {
 mod tests {
     use super::*;
 
-    /// Looks at text files: a line is an entry, and one with `bad` a finding.
+    /// Inspects text files: each line is an entry, and a line with `bad` is a
+    /// finding.
     struct Lines;
 
     impl Inspector for Lines {
@@ -122,10 +123,10 @@ mod tests {
     }
 
     fn verify(path: &Path) -> Vec<Result<Verified, VerifyError>> {
-        let mut told = Vec::new();
-        let (inspector, report) = (&mut Lines, &mut |result| told.push(result));
+        let mut results = Vec::new();
+        let (inspector, report) = (&mut Lines, &mut |result| results.push(result));
         Verifier { keyring: None, inspector, report }.path(path);
-        told
+        results
     }
 
     fn package(dir: &Path, text: &str) -> PathBuf {
@@ -145,28 +146,28 @@ mod tests {
     fn findings_in_a_package_name_its_file_and_not_the_copy() {
         let dir = tempfile::tempdir().expect("made");
         let path = package(dir.path(), "good\nbad\n");
-        let told = verify(&path).remove(0).expect("read");
-        let details: Vec<_> = told.findings.iter().map(|finding| &*finding.detail).collect();
+        let verified = verify(&path).remove(0).expect("read");
+        let details: Vec<_> = verified.findings.iter().map(|finding| &*finding.detail).collect();
         assert_eq!(details, ["`/a/b.txt`: /a/b.txt: bad"]);
-        assert_eq!(told.subject, Subject::Package { files: 1, entries: 2 });
+        assert_eq!(verified.subject, Subject::Package { files: 1, entries: 2 });
     }
 
     #[test]
-    fn a_list_and_its_directory_must_tell_of_the_same_files() {
+    fn a_list_and_its_directory_must_have_the_same_files() {
         let dir = tempfile::tempdir().expect("made");
         let path = package(dir.path(), "good\n");
         let list = dir.path().join(FILE_NAME);
         let sum = crate::sums::digest_file(&path).expect("read").sha256;
         let check = |text: &str, expected: &[&str]| {
             std::fs::write(&list, text).expect("written");
-            let told = verify(dir.path());
-            let told: Vec<_> = told.into_iter().map(|one| one.expect("read")).collect();
-            assert_eq!(told.len(), 2, "the list and the package");
-            assert_eq!(told[0].subject, Subject::Checksums);
-            let details: Vec<_> = told[0].findings.iter().map(|one| &*one.detail).collect();
+            let verified = verify(dir.path());
+            let verified: Vec<_> = verified.into_iter().map(|one| one.expect("read")).collect();
+            assert_eq!(verified.len(), 2, "the list and the package");
+            assert_eq!(verified[0].subject, Subject::Checksums);
+            let details: Vec<_> = verified[0].findings.iter().map(|one| &*one.detail).collect();
             assert!(details.iter().zip(expected).all(|(one, with)| one.contains(with)), "{text}");
             assert_eq!(details.len(), expected.len(), "{details:?}");
-            assert_eq!(told[1].findings, []);
+            assert_eq!(verified[1].findings, []);
         };
         check(&format!("{sum}  a.tar.gz\n"), &[]);
         check("0  a.tar.gz\n", &["`a.tar.gz` is not what it says"]);
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_package_is_an_error_with_a_hint() {
+    fn a_file_that_is_not_a_package_is_an_error_with_a_hint() {
         let dir = tempfile::tempdir().expect("made");
         let error = |path: &Path| verify(path).remove(0).expect_err("no package");
         assert!(matches!(error(dir.path()), VerifyError::NoPackage { .. }));

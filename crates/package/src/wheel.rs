@@ -17,19 +17,17 @@ use crate::format::Format;
 use crate::output::{Hashing, Output};
 use crate::text::{paragraphs, wrap};
 
-/// The module of a package that is imported when Python starts, if the spec
-/// has it.
+/// The module of a package that Python imports when it starts, if the spec has it.
 const START: &str = "/_start.py";
-/// Zip's own level is 6 too, but may change.
+/// Zip's default level is also 6, but may change.
 const LEVEL: i64 = 6;
-/// Members that may have more bytes than this, packed or not, have sizes of 64
-/// bits.
+/// Members that may be larger than this, compressed or not, have 64-bit sizes.
 const LARGE: u64 = 0xf000_0000;
-/// Characters in a line of the description.
+/// Maximum line length of the description.
 const WIDTH: usize = 79;
 
-/// The name of the file. Any Python on any system takes it:
-/// what it holds is for GPUs.
+/// The name of the file. It is tagged for any Python on any system, since the
+/// contents are for GPUs.
 ///
 /// # Errors
 /// [`Error::Version`].
@@ -41,12 +39,12 @@ pub(crate) fn file_name(spec: &PackageSpec) -> Result<String, Error> {
 
 /// Writes `spec` as a wheel.
 ///
-/// All files go into one Python package, named after the spec: the spec's
-/// absolute paths are below it. If it has a module `/_start.py`, a .pth file
-/// beside the package calls the function `start` in it whenever Python starts.
+/// All files are put into one Python package, named after the spec, at the spec's
+/// absolute paths. If it has a module `/_start.py`, a .pth file beside the
+/// package calls the function `start` in it whenever Python starts.
 ///
 /// # Errors
-/// [`Error::Version`], and those of the output and the contents.
+/// [`Error::Version`], and errors of the output and the contents.
 ///
 /// Source: PyPA, "Binary distribution format", "Core metadata specifications"
 /// 2.4; Python, `site`.
@@ -75,7 +73,7 @@ pub(crate) fn write(
     Ok(wheel.finish(&format!("{info}/RECORD"))?)
 }
 
-/// The package's name in Python and in file names.
+/// The package's name as a module and in file names.
 ///
 /// Source: PyPA, "Names and normalization"; "Binary distribution format",
 /// "Escaping and Unicode".
@@ -84,8 +82,8 @@ fn module(spec: &PackageSpec) -> String {
     parts.collect::<Vec<_>>().join("_").to_ascii_lowercase()
 }
 
-/// The version as Python's package managers order it. Revision 1 does not show
-/// in it; later ones are post-releases, so that they are upgrades.
+/// The version as Python's package managers order it. Revision 1 is omitted;
+/// later ones are post-releases, so that they are upgrades.
 ///
 /// Source: PyPA, "Version specifiers".
 pub(crate) fn version(spec: &PackageSpec) -> Result<Version, Error> {
@@ -94,13 +92,13 @@ pub(crate) fn version(spec: &PackageSpec) -> Result<Version, Error> {
         part,
         value: value.to_owned(),
     };
-    // As Debian and rpm write what comes before a release.
+    // Debian and rpm mark pre-releases with `~`.
     let version = Version::from_str(&spec.version.replace('~', ""))
         .map_err(|_| refused("version", &spec.version))?;
     let revision: u64 = spec.revision.parse().map_err(|_| refused("revision", &spec.revision))?;
     match revision {
         0 | 1 => Ok(version),
-        // One number can't say both.
+        // A version can have only one post-release number.
         _ if version.is_post() => Err(refused("revision", &spec.revision)),
         _ => Ok(version.with_post(Some(revision))),
     }
@@ -130,7 +128,7 @@ fn metadata(spec: &PackageSpec, version: &Version) -> String {
     format!("{fields}\n{}", description.join("\n"))
 }
 
-/// A zip archive that lists what is put into it.
+/// A zip archive that records what is put into it.
 struct Wheel<'o> {
     zip: ZipWriter<&'o mut Output>,
     options: SimpleFileOptions,
@@ -177,7 +175,7 @@ impl<'o> Wheel<'o> {
         Ok(self.zip.start_file(name, options)?)
     }
 
-    /// Adds the list, which has no digest of itself.
+    /// Adds `RECORD`, which has no digest of itself.
     fn finish(mut self, name: &str) -> io::Result<()> {
         self.record += &format!("{},,\n", quoted(name));
         self.start(name, 0o644, self.record.len() as u64)?;
@@ -187,7 +185,7 @@ impl<'o> Wheel<'o> {
     }
 }
 
-/// A field of a line of comma-separated values.
+/// A field of a CSV line.
 fn quoted(name: &str) -> String {
     match name.contains([',', '"']) {
         true => format!("\"{}\"", name.replace('"', "\"\"")),
@@ -195,7 +193,7 @@ fn quoted(name: &str) -> String {
     }
 }
 
-/// The time as zip has it: from 1980 to 2107, in steps of two seconds.
+/// The time in zip's format: from 1980 to 2107, in steps of two seconds.
 fn dos_time(seconds: u64) -> DateTime {
     let Date { year, month, day, hour, minute, second, .. } = Date::at(seconds);
     let small = |number: u64| u8::try_from(number).unwrap_or_default();
@@ -240,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn times_before_zip_begin_with_it() {
+    fn times_before_1980_become_1980() {
         assert_eq!(dos_time(0).year(), 1980);
         let time = dos_time(1_735_689_599);
         assert_eq!((time.year(), time.month(), time.day()), (2024, 12, 31));

@@ -14,7 +14,7 @@ impl Format {
     /// The name that [`Format::write`] gives the file.
     ///
     /// # Errors
-    /// [`Error::Version`], of a wheel.
+    /// [`Error::Version`] for a wheel.
     pub fn file_name(self, spec: &PackageSpec) -> Result<String, Error> {
         let PackageSpec { name, version, revision, .. } = spec;
         let stem = format!("{name}-{version}-{revision}");
@@ -24,12 +24,12 @@ impl Format {
             Self::Tar { compression, .. } => format!("{stem}.tar.{}", compression.extension()),
             Self::Wheel => wheel::file_name(spec)?,
             Self::Oci => format!("{stem}.oci.tar"),
-            // For any processor: what it holds is for GPUs.
+            // For any processor, since the contents are for GPUs.
             Self::Arch => format!("{stem}-any.pkg.tar.zst"),
         })
     }
 
-    /// Whether [`Format::write`] would take the spec, without writing.
+    /// Checks that [`Format::write`] would accept the spec, without writing.
     ///
     /// # Errors
     /// The first rule of the format that is broken, as its own kind of error.
@@ -39,13 +39,12 @@ impl Format {
         self.file_name(spec).map(drop)
     }
 
-    /// Writes `spec` into the existing directory `dir`, with its copyright. Up
-    /// to `threads` threads compress, which has no effect on the bytes. Only an
-    /// .rpm has a place for a signature, which is made by `signer` where there
-    /// is one.
+    /// Writes `spec` with its copyright into the existing directory `dir`. Up to
+    /// `threads` threads compress, which has no effect on the bytes. Only an .rpm
+    /// contains a signature, which `signer` makes if given.
     ///
     /// # Errors
-    /// [`Error`]. No new file is left then, and an older one is as it was.
+    /// [`Error`]. In that case no new file is left, and an older one is unchanged.
     pub fn write(
         self,
         spec: &PackageSpec,
@@ -73,7 +72,7 @@ impl Format {
             Self::Tar { doc, .. } => doc,
             Self::Rpm { .. } | Self::Arch => "/usr/share/licenses",
             Self::Deb { .. } | Self::Oci => Self::DOC,
-            // It has a place of its own for it.
+            // A wheel has its own place for the copyright.
             Self::Wheel => return wheel::write(spec, &contents, output),
         };
         let copyright = format!("{docs}/{}/copyright", spec.name);

@@ -1,5 +1,5 @@
-//! Knows what stands in a .deb's control data and in its documentation: the
-//! control file, checksums, Debian's changelog.
+//! The contents of a .deb's control data and documentation: the control file,
+//! checksums, Debian's changelog.
 
 use std::fmt::Write as _;
 
@@ -20,11 +20,11 @@ const RELATIONS: [(RelationKind, &str); 7] = [
     (RelationKind::Provides, "Provides"),
 ];
 
-/// The control file.
+/// The text of the control file.
 ///
 /// # Errors
-/// [`Error::Field`] for an extra field that can't be written or that the
-/// writer sets itself.
+/// [`Error::Field`] if an extra field can't be written, or the writer sets it
+/// itself.
 ///
 /// Source: Debian Policy 4.7.0, 5.3.
 pub(crate) fn control(spec: &PackageSpec, contents: &Contents<'_>) -> Result<String, Error> {
@@ -60,13 +60,13 @@ pub(crate) fn control(spec: &PackageSpec, contents: &Contents<'_>) -> Result<Str
     Ok(control)
 }
 
-/// The version with the revision, as dpkg compares it.
+/// Version and revision, as dpkg compares them.
 pub(crate) fn version(spec: &PackageSpec) -> String {
     format!("{}-{}", spec.version, spec.revision)
 }
 
-/// Kibibytes that the package takes once installed: every file rounded up, and
-/// one for each directory, the root among them.
+/// The installed size of the package in KiB: every file rounded up, and one for
+/// each directory, including the root.
 ///
 /// Source: Debian Policy 4.7.0, 5.6.20; dpkg 1.21 `dpkg-gencontrol`.
 fn installed_size(contents: &Contents<'_>) -> u64 {
@@ -74,7 +74,7 @@ fn installed_size(contents: &Contents<'_>) -> u64 {
     files + contents.directories().len() as u64 + 1
 }
 
-/// A relation as dpkg spells it: `a (>= 1.0)`.
+/// A relation in dpkg's syntax: `a (>= 1.0)`.
 pub(crate) fn relation(relation: &Relation) -> String {
     match &relation.version {
         Some((operator, version)) => format!("{} ({operator} {version})", relation.name),
@@ -104,7 +104,7 @@ fn check_extra(name: &str, value: &str, fields: &[(&str, String)]) -> Result<(),
     Ok(())
 }
 
-/// Debian's changelog, newest entry first.
+/// The changelog in Debian's format, newest entry first.
 ///
 /// Source: Debian Policy 4.7.0, 4.4.
 pub(crate) fn changelog(spec: &PackageSpec) -> String {
@@ -121,7 +121,7 @@ pub(crate) fn changelog(spec: &PackageSpec) -> String {
     entries.join("\n")
 }
 
-/// Fields of a binary package that lintian has heard of.
+/// Fields of a binary package that lintian knows.
 ///
 /// Source: Debian Policy 4.7.0, 5.3; lintian 2.116 `fields/binary-fields`.
 const KNOWN_FIELDS: [&str; 9] = [
@@ -136,8 +136,8 @@ const KNOWN_FIELDS: [&str; 9] = [
     "Source",
 ];
 
-/// What lintian would warn of though it is on purpose, each with the reason;
-/// none when there is nothing of the kind.
+/// Overrides for intended warnings of lintian, each with the reason; `None` if
+/// there are none.
 ///
 /// Source: lintian 2.116, tags `dir-or-file-in-opt`,
 /// `triplet-dir-and-architecture-mismatch`, `unknown-field` and
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn control_fields_stand_in_order() {
-        // Two blocks for the file; the root, usr and usr/share.
+        // Two KiB for the file; one each for the root, usr and usr/share.
         let expected = "\
 Package: miopen-hip-gfx1030kdb
 Version: 1.0.0-2

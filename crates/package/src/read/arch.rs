@@ -1,5 +1,5 @@
-//! A package for pacman: `.PKGINFO`, and every file against `.MTREE`, where it
-//! has that list.
+//! Reads a package for pacman: `.PKGINFO`, and every file, which is compared with
+//! `.MTREE` if that exists.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
@@ -12,20 +12,20 @@ use super::outcome::{Outcome, PackageDescription, Stop, damaged};
 use super::readers::{Counted, Hashed, Limited};
 use crate::output::hex;
 
-/// What is read whole, unpacked: a list of files.
+/// Maximum size of uncompressed text that is read into memory.
 const TEXT_MAX: u64 = 64 << 20;
 
-/// Files that are about the package, and not installed.
+/// Files that describe the package and are not installed.
 const OTHERS: [&str; 3] = [".BUILDINFO", ".CHANGELOG", ".INSTALL"];
 
-/// What the list says of a file.
+/// What `.MTREE` says about a file.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Listed {
     size: Option<String>,
     sha256: Option<String>,
 }
 
-/// Files by path; directories and links are left out.
+/// By path: the files in `.MTREE`, without directories and links.
 type List = BTreeMap<String, Listed>;
 
 /// Source: pacman 6.0.2, lib/libalpm/be_package.c, `_alpm_pkg_load_internal`.
@@ -41,7 +41,7 @@ pub(super) fn check(
     let mut list: Option<List> = None;
     archive::files("the archive", Root::System, stream, outcome, |path, found, outcome| {
         let ArchiveFile::File(bytes) = found else {
-            // It has the bytes of a file that was seen.
+            // A hard link to a file that was already checked.
             list.as_mut().and_then(|list| list.remove(path));
             return Ok(());
         };
@@ -92,7 +92,7 @@ fn text(path: &str, mut bytes: impl Read) -> Result<String, Stop> {
 }
 
 impl Listed {
-    /// Whether a file is what is said; what is not said may be anything.
+    /// Whether a file matches the list. What the list does not say may be anything.
     fn allows(&self, there: &Self) -> bool {
         (self.size.is_none() || self.size == there.size)
             && (self.sha256.is_none() || self.sha256 == there.sha256)
@@ -115,17 +115,17 @@ fn parse_info(text: &str) -> PackageDescription {
     }
 }
 
-/// The files of a list.
+/// Parses `.MTREE`.
 ///
 /// Source: mtree(5) of libarchive.
 fn parse(text: &str) -> List {
     let mut list = List::new();
     let mut default = "file";
     for line in text.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let Some(path) = words.next() else { continue };
+        let mut fields = line.split_ascii_whitespace();
+        let Some(path) = fields.next() else { continue };
         let (mut listed, mut kind) = (Listed::default(), default);
-        for (name, value) in words.filter_map(|word| word.split_once('=')) {
+        for (name, value) in fields.filter_map(|word| word.split_once('=')) {
             match name {
                 "type" => kind = value,
                 "size" => listed.size = Some(value.to_owned()),

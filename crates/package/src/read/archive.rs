@@ -1,4 +1,4 @@
-//! Compressed streams, and the tar archives in them.
+//! Reads compressed streams, and tar archives in them.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -10,20 +10,19 @@ use super::outcome::{Outcome, Stop, damaged};
 use super::readers::Limited;
 use super::tar_numbers::is_number;
 
-/// The largest dictionary of xz's own levels takes 65 MiB.
+/// Memory limit for xz. The largest dictionary of its own levels takes 65 MiB.
 const XZ_MEMORY_MAX: u64 = 1 << 30;
 
-/// Bytes of a name, or of attributes, that come before a file.
+/// Maximum size of a long name, or of attributes, before a file.
 const EXTENSION_MAX: u64 = 1 << 20;
 
-/// A tar needs two empty blocks at its end.
+/// Size of a block. A tar ends with two empty blocks.
 const BLOCK: u64 = 512;
 
 /// Set-user-ID and set-group-ID.
 pub(super) const SET_ID: u32 = 0o6000;
 
-/// The stream that a compressed one unpacks to, by the name of its codec.
-/// Reading fails where that has more than `max` bytes.
+/// The uncompressed stream, by name of the codec. Reading fails after `max` bytes.
 pub(super) fn unpacked<'a>(
     codec: &str,
     packed: impl BufRead + 'a,
@@ -44,26 +43,26 @@ pub(super) fn unpacked<'a>(
     })
 }
 
-/// What an archive has under a name.
+/// An entry of an archive.
 pub(super) enum ArchiveFile<'a> {
-    /// A file's bytes.
+    /// A regular file.
     File(&'a mut dyn Read),
-    /// A file of this archive again.
+    /// A hard link to a file of this archive.
     Again(&'a str),
 }
 
-/// Where an archive is unpacked.
+/// The directory in which an archive is unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Root {
-    /// Wherever somebody is; no link may leave that.
+    /// Any directory. No link may lead out of it.
     Anywhere,
-    /// A directory of dpkg's, which knows fewer kinds of entries.
+    /// A directory of dpkg's, which allows fewer kinds of entries.
     Control,
-    /// The system's root, which absolute links are below.
+    /// The system's root, to which absolute links are relative.
     System,
 }
 
-/// Shows a file, whose other names are not shown.
+/// Passes a regular file to the visitor; hard links are skipped.
 pub(super) fn show(
     path: &str,
     found: ArchiveFile<'_>,
@@ -75,11 +74,11 @@ pub(super) fn show(
     }
 }
 
-/// Goes through an archive's files and the links to them. `see` gets the path
-/// as it stands there, without a leading `./`.
+/// Visits an archive's files and hard links. `see` gets the path without a
+/// leading `./`.
 ///
-/// Whoever unpacks an archive, perhaps as root, must get nothing but files below
-/// the current directory, with the rights of files; all else is a finding.
+/// An archive may be unpacked by root. It must only create files below the
+/// current directory, without special permissions; anything else is a finding.
 pub(super) fn files(
     what: &str,
     root: Root,
@@ -94,7 +93,8 @@ pub(super) fn files(
     let mut seen = BTreeSet::new();
     let mut links = BTreeSet::new();
     loop {
-        // The library reads names and attributes before an entry into memory.
+        // The library reads names and attributes before an entry into memory, so
+        // they are limited.
         left.set(EXTENSION_MAX);
         let Some(entry) = entries.next() else { break };
         let mut entry = entry.map_err(failed)?;
@@ -115,7 +115,7 @@ pub(super) fn files(
                 seen.insert(path);
             }
             ::tar::EntryType::Directory => {}
-            // `git archive` notes its commit in one.
+            // `git archive` stores its commit in one.
             ::tar::EntryType::XGlobalHeader if root == Root::Anywhere => {
                 if !is_comment(&mut entry).map_err(failed)? {
                     outcome.finding(format!("`/{path}` changes what is said of all files"));
@@ -140,12 +140,12 @@ pub(super) fn files(
         }
     }
     left.set(u64::MAX);
-    // The library has read the first of two empty blocks.
+    // The library has read the first of the two empty blocks at the end.
     what_follows(what, archive.into_inner().inner, outcome)
 }
 
-/// The path of an entry, below where the archive is unpacked. Reports one that
-/// leads elsewhere, or that is in a header that other programs cannot read.
+/// The path of an entry, relative to the directory of unpacking. Reports a path
+/// that leads out of it, and a header that other programs can't read.
 fn checked_path<R: Read>(
     what: &str,
     entry: &::tar::Entry<'_, R>,
@@ -168,7 +168,7 @@ fn checked_path<R: Read>(
     path
 }
 
-/// Reads what follows an archive's end, which belongs to the stream's checksum.
+/// Reads what follows an archive's end, since the stream's checksum covers it.
 fn what_follows(
     what: &str,
     mut rest: impl Read,
@@ -194,8 +194,8 @@ fn what_follows(
     Ok(())
 }
 
-/// Whether attributes of a tar say nothing that anyone acts upon. The library
-/// stops at empty lines, which others may not.
+/// Whether the attributes of a tar have only comments. The library stops at empty
+/// lines, but other readers may not.
 ///
 /// Source: POSIX.1-2017, pax, "pax Header Block": `LENGTH KEY=VALUE` lines.
 fn is_comment(mut attributes: impl Read) -> io::Result<bool> {
@@ -218,20 +218,20 @@ fn is_comment(mut attributes: impl Read) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The path without `.` and empty parts; none if it is absolute or leads up.
+/// The path without `.` and empty parts; `None` if it is absolute or has `..`.
 pub(super) fn below(raw: &str) -> Option<String> {
     let parts = raw.split('/').filter(|part| !part.is_empty() && *part != ".");
     let parts: Vec<&str> = parts.collect();
     (!raw.starts_with('/') && !parts.contains(&"..")).then(|| parts.join("/"))
 }
 
-/// The link among the directories of a path.
+/// The first link among the directories of a path.
 pub(super) fn behind<'a>(path: &'a str, links: &BTreeSet<String>) -> Option<&'a str> {
     let ends = path.match_indices('/').map(|(end, _)| &path[..end]);
     ends.into_iter().find(|above| links.contains(*above))
 }
 
-/// Whether a link at `path` leads to a place below the root.
+/// Whether a link at `path` leads to something below the root.
 pub(super) fn stays_inside(path: &str, target: &str, root: Root) -> bool {
     let plain = |part: &&str| !part.is_empty() && *part != ".";
     let absolute = target.starts_with('/');
@@ -247,7 +247,7 @@ pub(super) fn stays_inside(path: &str, target: &str, root: Root) -> bool {
     !target.is_empty() && stays && (!absolute || root == Root::System)
 }
 
-/// A reader that gives no more than it is allowed at the time.
+/// A reader with an adjustable limit.
 struct Metered<'a, R> {
     inner: R,
     left: &'a Cell<u64>,

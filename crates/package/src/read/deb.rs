@@ -1,5 +1,5 @@
-//! A .deb: its members in order, and every file against `md5sums`, where it
-//! has that list.
+//! Reads a .deb: its members in order, and every file, which is compared with
+//! `md5sums` if that exists.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
@@ -12,10 +12,10 @@ use super::outcome::{Outcome, PackageDescription, Stop, damaged};
 use super::readers::Hashed;
 use crate::output::hex;
 
-/// Control data are small, unpacked too; larger ones are damaged.
+/// Maximum size of uncompressed control data, which are normally small.
 const CONTROL_MAX: u64 = 64 << 20;
 
-/// The format's version is four bytes; more lines may follow.
+/// Maximum size of `debian-binary`: four bytes for the version, and more lines.
 const VERSION_MAX: u64 = 64;
 
 /// Source: dpkg 1.21, lib/dpkg/compress.c, `compressor_find_by_extension`;
@@ -73,7 +73,7 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
     Ok(())
 }
 
-/// Whether `debian-binary` says 2 and any minor number, on a line.
+/// Whether `debian-binary` has a line with version 2 and any minor number.
 ///
 /// Source: dpkg 1.21, lib/dpkg/deb-version.c, `deb_version_parse`;
 /// dpkg-deb/extract.c.
@@ -88,7 +88,7 @@ fn is_version_2(text: &[u8]) -> bool {
     numbers.next() == Some(Some(2)) && numbers.next().flatten().is_some()
 }
 
-/// Name and size of the next member, if there is one.
+/// Name and size of the next member; `None` at the end.
 ///
 /// Source: dpkg 1.21, lib/dpkg/ar.c, `dpkg_ar_normalize_name`,
 /// `dpkg_ar_member_get_size`, `dpkg_ar_member_is_illegal`.
@@ -111,7 +111,7 @@ fn header(file: &mut impl BufRead) -> io::Result<Option<(String, u64)>> {
     }
 }
 
-/// The checksums, if there are any.
+/// Reads the control data, and returns the checksums if there are any.
 fn control(
     codec: &str,
     member: &mut impl BufRead,
@@ -158,7 +158,7 @@ fn data(
 ) -> Result<(), Stop> {
     let stream = archive::unpacked(codec, member, u64::MAX);
     let stream = stream.map_err(|error| damaged("data", &error))?;
-    // Links to a file have its digest.
+    // A hard link has the digest of its file.
     let mut digests = Sums::new();
     archive::files("data", Root::System, stream, outcome, |path, found, outcome| {
         let Some(sums) = sums.as_mut() else { return archive::show(path, found, outcome) };

@@ -1,5 +1,5 @@
-//! The control file of a .deb: its fields, as far as dpkg must understand them
-//! to install anything.
+//! Parses the control file of a .deb, with the rules without which dpkg installs
+//! nothing.
 
 /// Whether a value is valid.
 type Rule = fn(&str) -> bool;
@@ -62,7 +62,7 @@ impl<'a> Control<'a> {
         found.map_or("", |(_, value)| value)
     }
 
-    /// The packages that it depends on, without versions.
+    /// The names of the packages that it depends on.
     pub(super) fn depends(&self) -> Vec<String> {
         let all = self.field("Depends").split([',', '|']);
         let names = all.filter_map(|one| one.split([' ', '(', ':', '\n']).find(|n| !n.is_empty()));

@@ -1,5 +1,5 @@
-//! An OCI image layout in a tar archive: every blob against its digest, every
-//! descriptor against its blob, and the files of all layers.
+//! Reads an OCI image layout in a tar archive: checks every blob against its
+//! digest, every descriptor against its blob, and the files of all layers.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,15 +13,15 @@ use super::outcome::{Outcome, PackageDescription, Stop, damaged};
 use super::readers::{Counted, Hashed, Limited};
 use crate::output::hex;
 
-/// What JSON there may be, in bytes.
+/// Maximum size of JSON, in bytes.
 ///
 /// Source: OCI distribution specification 1.1, "Pushing Manifests": registries
 /// take 4 MiB at least.
 const JSON_MAX: u64 = 16 << 20;
-/// Blobs of JSON that an image may have.
+/// Maximum number of JSON blobs in an image.
 const BLOBS_MAX: usize = 64;
 
-/// The parts of a layout.
+/// The parts of a layout that were read.
 #[derive(Default)]
 struct Layout {
     version: Option<Value>,
@@ -29,7 +29,7 @@ struct Layout {
     blobs: BTreeMap<String, Blob>,
 }
 
-/// A blob, as it lies there.
+/// A blob that was read.
 struct Blob {
     size: u64,
     content: Content,
@@ -37,7 +37,7 @@ struct Blob {
 
 enum Content {
     Json(Value),
-    /// A layer, with the digest of what it unpacks to.
+    /// A layer, with the digest of its uncompressed data.
     Layer {
         diff_id: String,
     },
@@ -80,7 +80,7 @@ fn json(name: &str, bytes: &mut dyn Read) -> Result<Value, Stop> {
     serde_json::from_slice(&text).map_err(|error| damaged(name, &error))
 }
 
-/// Reads a blob: JSON, or a layer.
+/// Reads a blob, which is JSON or a layer.
 fn blob(
     digest: &str,
     bytes: &mut dyn Read,
@@ -109,7 +109,8 @@ fn blob(
     Ok(Blob { size: counted.size, content })
 }
 
-/// Shows the files of a layer. Gives the digest of what it unpacks to.
+/// Passes the files of a layer to the visitor. Returns the digest of the
+/// uncompressed layer.
 fn layer(
     digest: &str,
     codec: &str,
@@ -128,7 +129,7 @@ fn layer(
 }
 
 impl Layout {
-    /// Follows all descriptors from the index.
+    /// Follows all descriptors, beginning at the index.
     fn check(mut self, outcome: &mut Outcome<'_, '_>) {
         let version =
             self.version.as_ref().and_then(|version| version["imageLayoutVersion"].as_str());
@@ -167,7 +168,7 @@ impl Layout {
         }
     }
 
-    /// What a descriptor is of, once.
+    /// The content that a descriptor refers to; each can be taken once.
     fn described(&mut self, descriptor: &Value, outcome: &mut Outcome<'_, '_>) -> Option<Content> {
         let found = digest_of(&descriptor["digest"]).and_then(|digest| self.blobs.remove(&digest));
         let Some(blob) = found else {

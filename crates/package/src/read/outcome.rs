@@ -1,52 +1,50 @@
-//! What is found out about a package while it is read, and who is shown its
-//! files.
+//! The result of reading a package, and the visitor of its files.
 
 use std::io::{self, Read};
 
-/// What signatures of an .rpm are over: its header, which holds the digests
-/// of all the rest.
+/// The signed part of an .rpm: its header, which has the digests of all the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signed {
     /// The header's bytes.
     pub header: Vec<u8>,
-    /// Detached OpenPGP signatures; none where the package is not signed.
+    /// Detached OpenPGP signatures; empty if the package is not signed.
     pub signatures: Vec<Vec<u8>>,
 }
 
-/// What a package says of itself.
+/// How a package describes itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageDescription {
-    /// Its name; of a tarball, the file's.
+    /// Its name; for a tarball, the file's name.
     pub name: String,
-    /// Its description in a line; empty for a tarball.
+    /// Its one-line description; empty for a tarball.
     pub summary: String,
-    /// Names of what it depends on.
+    /// Names of its dependencies.
     pub depends: Vec<String>,
 }
 
-/// What was found out about a package.
+/// What was found in a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Files in it.
+    /// Number of files in it.
     pub files: u64,
-    /// What is wrong, a phrase each; nothing where it is sound.
+    /// What is wrong, one phrase each; empty if the package is sound.
     pub findings: Vec<String>,
-    /// Links among them, by their paths: what they lead to is not shown
-    /// again under their names.
+    /// Links among its files, with their targets. The targets are not passed to
+    /// the visitor again under these names.
     pub links: Vec<(String, String)>,
-    /// What it says of itself, if that can be read.
+    /// How the package describes itself, if that can be read.
     pub about: Option<PackageDescription>,
     /// The signed part of an .rpm with its signatures.
     pub signed: Option<Signed>,
 }
 
-/// Is shown every file of a package: its absolute path and its bytes, which
+/// Called for every file of a package with its absolute path and its bytes, which
 /// it need not read.
 pub type Visitor<'a> =
     dyn FnMut(&str, &mut dyn Read) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
 
-/// Where findings go while a package is read.
+/// Collects findings while a package is read.
 pub(super) struct Outcome<'a, 'v> {
     pub(super) report: &'a mut Report,
     pub(super) visit: &'a mut Visitor<'v>,
@@ -57,18 +55,18 @@ impl Outcome<'_, '_> {
         self.report.findings.push(what.into());
     }
 
-    /// Notes a link.
+    /// Records a link.
     pub(super) fn link(&mut self, path: &str, target: &str) {
         self.report.files += 1;
         self.report.links.push((path.to_owned(), target.to_owned()));
     }
 
-    /// Shows a file, and reads to its end what was not looked at.
+    /// Passes a file to the visitor, and reads the rest of it.
     pub(super) fn file(&mut self, path: &str, bytes: &mut dyn Read) -> Result<(), Stop> {
         self.report.files += 1;
         let mut bytes = Watched { inner: bytes, error: None };
         let visited = (self.visit)(path, &mut bytes);
-        // Who looks at a file stumbles over its damage too.
+        // If the visitor failed because the file is damaged, report the damage.
         match (visited, &bytes.error) {
             (_, Some(error)) => return Err(damaged(path, error)),
             (Err(error), None) => return Err(Stop::Visitor(error)),
@@ -79,7 +77,7 @@ impl Outcome<'_, '_> {
     }
 }
 
-/// Why reading ends before the end.
+/// Why reading stops early.
 pub(super) enum Stop {
     Damaged(String),
     Visitor(Box<dyn std::error::Error + Send + Sync>),
@@ -89,7 +87,7 @@ pub(super) fn damaged(what: &str, error: &dyn std::fmt::Display) -> Stop {
     Stop::Damaged(format!("failed to read `{what}`: {error}"))
 }
 
-/// A reader that remembers what went wrong.
+/// A reader that remembers its last error.
 struct Watched<'a> {
     inner: &'a mut dyn Read,
     error: Option<String>,

@@ -1,9 +1,9 @@
-//! Readers around others: one that gives so much and no more, and two that count
-//! and hash what goes through them.
+//! Readers that wrap others: one with a limit, one that counts bytes, and one
+//! that hashes them.
 
 use std::io::{self, Read};
 
-/// A reader that fails where there is more than it may give.
+/// A reader that fails if there are more bytes than its limit.
 pub(super) struct Limited<R> {
     inner: R,
     max: u64,
@@ -31,7 +31,7 @@ impl<R: Read> Read for Limited<R> {
     }
 }
 
-/// A reader that counts what goes through it.
+/// A reader that counts bytes.
 pub(super) struct Counted<'a> {
     pub(super) inner: &'a mut dyn Read,
     pub(super) size: u64,
@@ -45,7 +45,7 @@ impl Read for Counted<'_> {
     }
 }
 
-/// A reader that hashes what goes through it.
+/// A reader that hashes bytes.
 pub(super) struct Hashed<'a, R: ?Sized, D> {
     pub(super) inner: &'a mut R,
     pub(super) digest: D,

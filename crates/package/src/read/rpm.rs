@@ -1,4 +1,5 @@
-//! An .rpm: the digests of its header and its payload, and every file in it.
+//! Reads an .rpm: checks the digests of its header and its payload, and every
+//! file in it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, BufRead, Read};
@@ -17,7 +18,7 @@ use crate::output::hex;
 /// Linux has no longer paths.
 const PATH_MAX: u64 = 4096;
 
-/// What lies at a path.
+/// The kind of what is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     File,
@@ -26,22 +27,23 @@ enum Kind {
     Other,
 }
 
-/// One file as the header lists it.
+/// A file in the header's list.
 #[derive(Debug)]
 struct Listed {
     path: String,
     size: u64,
     kind: Kind,
     mode: u32,
-    /// SHA-256 in hexadecimal; empty for what is no file.
+    /// SHA-256 in hexadecimal; empty if it is not a regular file.
     sha256: String,
-    /// Where a link leads.
+    /// The target of a link.
     target: String,
-    /// Whether the payload need not have it.
+    /// Whether the payload need not contain it.
     ghost: bool,
-    /// Equal for all names of one file, none where it has one name.
+    /// The same for all hard links to a file; `None` if it has only one name.
     inode: Option<(u32, u32)>,
-    /// Whether the payload has the contents here, and not at another name.
+    /// Whether the payload has the contents under this name, not at another hard
+    /// link.
     is_last: bool,
 }
 
@@ -92,7 +94,7 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
     read
 }
 
-/// What a header says of the package.
+/// How the header describes the package.
 fn about(header: &Header<IndexTag>) -> PackageDescription {
     let text = |tag| header.get_entry_data_as_string(tag).unwrap_or_default().to_owned();
     let all = |tag| header.get_entry_data_as_string_array(tag).unwrap_or_default();
@@ -109,7 +111,7 @@ fn listed(header: &Header<IndexTag>) -> Result<Vec<Listed>, Stop> {
     const GHOST: u32 = 1 << 6;
     fn all<T>(found: Result<Vec<T>, ::rpm::Error>) -> Result<Vec<T>, Stop> {
         match found {
-            // Where no file has anything to put there.
+            // The tag is missing if no file has such a value.
             Err(::rpm::Error::TagNotFound(_)) => Ok(Vec::new()),
             found => found.map_err(|error| damaged("the header", &error)),
         }
@@ -163,7 +165,7 @@ fn listed(header: &Header<IndexTag>) -> Result<Vec<Listed>, Stop> {
     Ok(listed)
 }
 
-/// Finds the names of one file. The payload has its contents at the last.
+/// Finds hard links. The payload has the contents at the last one.
 ///
 /// Source: rpm 4.18, lib/rpmfi.c, `rpmfilesBuildNLink`,
 /// `rpmfiArchiveHasContent`.
@@ -182,7 +184,7 @@ fn join_names(listed: &mut [Listed]) {
     }
 }
 
-/// Tells of files that have no business in a package.
+/// Reports files that a package must not have.
 fn judge(listed: &[Listed], outcome: &mut Outcome<'_, '_>) {
     let links = listed.iter().filter(|file| file.kind == Kind::Link);
     let links: BTreeSet<String> = links.map(|file| file.path.clone()).collect();
@@ -262,9 +264,9 @@ fn entries(
     Ok(())
 }
 
-/// Reports files of the header that the payload does not have as it should.
-/// `seen` has them by their position, and `contents`, for a file with several
-/// names, its digest and the name that it came with.
+/// Reports files of the header that the payload lacks or that differ. `seen` is
+/// by index in the header. `contents` has, for each file with hard links, its
+/// digest and the name that it came with.
 fn compare_with_header(
     listed: &[Listed],
     seen: &[bool],
@@ -296,8 +298,8 @@ struct PayloadEntry {
     size: u64,
 }
 
-/// The next entry, none at the trailer. Entries have names, or where the
-/// whole is too large for that, numbers of files in the header.
+/// The next entry; `None` at the trailer. Entries have names, or, if the payload
+/// is too large for that, indices of files in the header.
 fn next(
     stream: &mut impl Read,
     listed: &[Listed],
@@ -348,7 +350,7 @@ fn next(
     }
 }
 
-/// Passes over what fills `length` bytes up to a multiple of four.
+/// Skips padding up to a multiple of four.
 fn pad(stream: &mut impl Read, length: u64) -> io::Result<()> {
     let padding = (length.next_multiple_of(4) - length) as usize;
     stream.read_exact(&mut [0; 4][..padding])

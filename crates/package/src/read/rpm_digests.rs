@@ -1,5 +1,5 @@
-//! What the header of signatures and the digests of an .rpm must be, before
-//! their values are looked at.
+//! The rules for the signature header and the digests of an .rpm, checked before
+//! their values are used.
 
 use std::io::{self, Read};
 
@@ -12,21 +12,20 @@ use super::rpm_types::{self as types};
 use crate::output::hex;
 use crate::signature;
 
-/// `RPMSIGTAG_MD5`, of header and payload.
+/// `RPMSIGTAG_MD5`, the digest of header and payload.
 const MD5: u32 = 1004;
 /// `RPMTAG_PAYLOADDIGEST` and `RPMTAG_PAYLOADDIGESTALT`
 const PAYLOAD_DIGESTS: [u32; 2] = [5092, 5097];
 
-/// A tag of the header of signatures, and how rpm takes it over into the
-/// header proper.
+/// A tag of the signature header, and how rpm copies it into the main header.
 struct Signed {
     tag: u32,
-    /// Its number in the header proper.
+    /// Its number in the main header.
     main: u32,
     kind: u32,
-    /// How many values it has, if that is fixed.
+    /// The number of values, if fixed.
     count: Option<usize>,
-    /// Whether the header proper may have it, in place of this one.
+    /// Whether it may be in the main header instead.
     either: bool,
 }
 
@@ -56,7 +55,7 @@ const SIGNED: [Signed; 15] = [
 /// `RPMSIGTAG_PGP`, `RPMSIGTAG_GPG`, `RPMSIGTAG_DSA`, `RPMSIGTAG_RSA`
 const SIGNATURES: [u32; 4] = [1002, 1005, 267, 268];
 
-/// Tells what rpm would refuse about signatures and digests.
+/// Reports what rpm would reject about signatures and digests.
 ///
 /// Source: rpm 4.18, lib/package.c, `headerMergeLegacySigs`; lib/rpmvs.c,
 /// `rpmsinfoInit`.
@@ -86,11 +85,11 @@ pub(super) fn check(signatures: &Index<'_>, main: &Index<'_>, outcome: &mut Outc
     }
 }
 
-/// A reader that hashes the payload that goes through it.
+/// A reader that hashes the payload.
 pub(super) struct Payload<'a, R> {
     inner: &'a mut R,
     sha256: Sha256,
-    /// Of header and payload, where the package has such a digest.
+    /// The MD5 of header and payload, if the package has one.
     md5: Option<Md5>,
 }
 
@@ -100,8 +99,8 @@ impl<'a, R: Read> Payload<'a, R> {
         Self { inner, sha256: Sha256::new(), md5 }
     }
 
-    /// The SHA-256 of the payload in hexadecimal, after what remains of it is
-    /// read; tells of a wrong MD5.
+    /// Reads the rest of the payload, and returns its SHA-256 in hexadecimal.
+    /// Reports a wrong MD5.
     pub(super) fn finish(
         mut self,
         signatures: &Index<'_>,

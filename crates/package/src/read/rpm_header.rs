@@ -1,5 +1,5 @@
-//! The headers of an .rpm, held against rpm's own rules before the library
-//! sees them, which believes what they say of themselves.
+//! Reads the headers of an .rpm, and checks them against rpm's own rules before
+//! the library gets them, which trusts their contents.
 
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
@@ -10,21 +10,21 @@ use super::rpm_index::{ENTRY, Index, Role};
 const MAGIC: [u8; 8] = [0x8e, 0xad, 0xe8, 1, 0, 0, 0, 0];
 const LEAD: u64 = 96;
 const LEAD_MAGIC: [u8; 4] = [0xed, 0xab, 0xee, 0xdb];
-/// `RPMSIGTYPE_HEADERSIG`: the signatures stand in a header.
+/// `RPMSIGTYPE_HEADERSIG`: signatures are in a header.
 const HEADER_SIGNATURES: [u8; 2] = [0, 5];
 const INTRO: usize = 16;
 
-/// Lead, signature header and header, as they stand in the file.
+/// Lead, signature header and main header, as in the file.
 pub(super) struct Headers {
     pub(super) bytes: Vec<u8>,
-    /// The header of signatures and digests.
+    /// The signature header, with signatures and digests.
     pub(super) signatures: Range<usize>,
-    /// The header proper, which is what signatures are of.
+    /// The main header, which is what signatures cover.
     pub(super) main: Range<usize>,
 }
 
 impl Headers {
-    /// The index of one of the headers, which [`read`] found sound.
+    /// The index of one of the headers, which [`read`] has checked.
     pub(super) fn index(&self, role: Role) -> Result<Index<'_>, Stop> {
         let header = match role {
             Role::Signatures => &self.bytes[self.signatures.clone()],
@@ -34,7 +34,7 @@ impl Headers {
     }
 }
 
-/// Reads up to the payload.
+/// Reads everything before the payload.
 ///
 /// Source: rpm 4.18, docs/manual/format_v4.md.
 pub(super) fn read(file: &mut impl BufRead) -> Result<Headers, Stop> {
@@ -54,7 +54,7 @@ pub(super) fn read(file: &mut impl BufRead) -> Result<Headers, Stop> {
     Ok(Headers { bytes, signatures, main })
 }
 
-/// What rpm asks of the lead, whose other fields nobody reads.
+/// Checks what rpm requires of the lead; its other fields are not used.
 ///
 /// Source: rpm 4.18, lib/rpmlead.c, `rpmLeadCheck`.
 fn lead(bytes: &[u8]) -> io::Result<()> {
@@ -71,7 +71,7 @@ fn lead(bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Reads no more into memory than there is, whatever was promised.
+/// Reads `size` bytes without allocating more memory than there are bytes.
 fn exactly(file: &mut impl BufRead, size: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
     if file.take(size).read_to_end(bytes)? as u64 == size {
         Ok(())
@@ -80,7 +80,7 @@ fn exactly(file: &mut impl BufRead, size: u64, bytes: &mut Vec<u8>) -> io::Resul
     }
 }
 
-/// The most entries of a header, and bytes of data.
+/// Maximum number of entries of a header, and of bytes of data.
 ///
 /// Source: rpm 4.18, lib/header.c, `hdrblobVerifyLengths`.
 fn limits(role: Role) -> (u32, u32) {
@@ -90,7 +90,7 @@ fn limits(role: Role) -> (u32, u32) {
     }
 }
 
-/// Reads a header that keeps rpm's rules.
+/// Reads a header and checks it against rpm's rules.
 fn one(file: &mut impl BufRead, role: Role, bytes: &mut Vec<u8>) -> io::Result<()> {
     let wrong = |what: &str| Err(io::Error::other(what.to_owned()));
     let start = bytes.len();

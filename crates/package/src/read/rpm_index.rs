@@ -1,30 +1,30 @@
-//! The index of an .rpm's header, held against rpm's own rules.
+//! Parses the index of an .rpm's header, and checks it against rpm's own rules.
 
 use super::rpm_tags::{self, Class};
 use super::rpm_types::{self as types, alignment, length};
 
-/// Bytes of an entry, and of a region's trailer.
+/// Size of an entry, and of a region's trailer.
 pub(super) const ENTRY: usize = 16;
 
-/// `RPMTAG_HEADERIMAGE`, which old packages have in the signature's trailer.
+/// `RPMTAG_HEADERIMAGE`, which old packages have in the signature header's trailer.
 const IMAGE: u32 = 61;
-/// `HEADER_I18NTABLE`; tags below it are regions, of which there is one.
+/// `HEADER_I18NTABLE`. Tags below it are regions; there is at most one.
 const FIRST_TAG: u32 = 100;
 /// `HEADER_ARRAY_MAX`
 const VALUES_MAX: usize = 0xf_ffff;
 
-/// The headers of an .rpm.
+/// Which header of an .rpm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The one before the header proper.
+    /// The signature header.
     Signatures,
-    /// The header proper.
+    /// The main header.
     Main,
 }
 
 impl Role {
     /// `RPMTAG_HEADERSIGNATURES` or `RPMTAG_HEADERIMMUTABLE`: the entry that
-    /// tells how many entries and bytes were there when the header was made.
+    /// tells how many entries and bytes the header had when it was made.
     fn region(self) -> u32 {
         match self {
             Self::Signatures => 62,
@@ -56,7 +56,7 @@ impl IndexEntry {
     }
 }
 
-/// A header that keeps the rules.
+/// The index of a header, which follows the rules.
 #[derive(Debug)]
 pub(super) struct Index<'a> {
     pub(super) entries: Vec<IndexEntry>,
@@ -64,8 +64,8 @@ pub(super) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    /// Reads an index and the data that belong to it. All values together are
-    /// then no larger than the data.
+    /// Parses an index and its data. Afterwards all values together are no larger
+    /// than the data.
     ///
     /// # Errors
     /// The first rule that is broken, as text.
@@ -80,7 +80,7 @@ impl<'a> Index<'a> {
         Ok(index)
     }
 
-    /// The values of each entry of that tag.
+    /// The values of each entry with this tag.
     pub(super) fn values(&self, tag: u32) -> impl Iterator<Item = (IndexEntry, &'a [u8])> {
         let found = self.entries.iter().filter(move |entry| entry.tag == tag);
         found.map(|entry| {
@@ -94,8 +94,8 @@ impl<'a> Index<'a> {
         self.entries.iter().any(|entry| entry.tag == tag)
     }
 
-    /// The end of the region's data, where there is a region: packages of a
-    /// long time ago have none.
+    /// The end of the region's data; `None` if there is no region, as in very old
+    /// packages.
     ///
     /// Source: rpm 4.18, lib/header.c, `hdrblobVerifyRegion`.
     fn region(&self, role: Role) -> Result<Option<usize>, String> {
@@ -114,13 +114,13 @@ impl<'a> Index<'a> {
         if !trailer.is_region(tag) && !image {
             return Err("its region has no trailer".to_owned());
         }
-        // The distance to the index's first entry, and so a negative number.
+        // The offset to the index's first entry, which is negative.
         let distance = (trailer.offset as u32).wrapping_neg() as usize;
         let counted = distance / ENTRY;
         if !distance.is_multiple_of(ENTRY) || counted == 0 || counted > self.entries.len() {
             return Err("its region's trailer tells a wrong number of entries".to_owned());
         }
-        // Only signatures are added to a package that is made.
+        // Only signatures are added to a finished package.
         if role == Role::Main && (counted != self.entries.len() || end != self.data.len()) {
             return Err("it has entries or data outside of its region".to_owned());
         }
@@ -152,7 +152,7 @@ impl<'a> Index<'a> {
             if region.is_some_and(|region| end > region - ENTRY && offset < region) {
                 return Err(format!("the data of the tag {tag} overlap its region's trailer"));
             }
-            // Signatures have the numbers of other tags.
+            // Signature tags have numbers that also stand for other tags.
             if role == Role::Main && region.is_some() && !is_of_class(tag, kind) {
                 return Err(format!("the tag {tag} has values of a wrong type"));
             }
@@ -160,7 +160,7 @@ impl<'a> Index<'a> {
         Ok(())
     }
 
-    /// Whether the entries' data are all there is, in their order.
+    /// Checks that the entries' data are all the data, in order.
     ///
     /// Source: rpm 4.18, lib/header.c, `hdrblobImport`, `regionSwab`.
     fn check_gaps(&self, region: Option<usize>) -> Result<(), String> {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_counts_what_was_there() {
+    fn a_region_counts_its_entries() {
         let trailer = |tag: u32, kind: u32, distance: i32, count: u32| {
             [b"abc\0".to_vec(), index(&[[tag, kind, distance as u32, count]])].concat()
         };
@@ -270,7 +270,7 @@ mod tests {
         ] {
             check(Role::Main, &entries, &sound, expected);
         }
-        // Signatures are added later, and have numbers of their own.
+        // Signatures are added later, and have their own numbers.
         let added = [[62, 7, 4, 16], [1000, 7, 0, 4], [1001, 7, 20, 1]];
         for tag in [61, 62] {
             let data = [trailer(tag, 7, -32, 16), vec![0]].concat();

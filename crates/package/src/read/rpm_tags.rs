@@ -1,22 +1,21 @@
-//! The tags of an .rpm's header that rpm knows, by the type that their values
-//! must have.
+//! The tags of an .rpm's header that rpm knows, with the types of their values.
 //!
 //! Source: rpm 4.18, include/rpm/rpmtag.h, `rpmTag_e`, as lib/gentagtbl.sh
 //! reads it: what is marked internal or unimplemented has no type.
 
 use super::rpm_types as types;
 
-/// What the values of an entry are, as rpm classes the types.
+/// The type of an entry's values, in rpm's classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// `RPM_STRING_TYPE`, `RPM_STRING_ARRAY_TYPE`, `RPM_I18NSTRING_TYPE`: each
-    /// stands for the others.
+    /// `RPM_STRING_TYPE`, `RPM_STRING_ARRAY_TYPE`, `RPM_I18NSTRING_TYPE`: any of
+    /// these three.
     Text,
     /// Exactly this type.
     Exact(u32),
 }
 
-/// First and last of tags that follow each other, in turn.
+/// Ranges of consecutive tags: first and last in turn.
 type Tags = &'static [u32];
 
 const CHARS: Tags = &[1029, 1029];
@@ -41,8 +40,8 @@ const TEXTS: Tags = &[
 ];
 const BINARIES: Tags = &[259, 259, 261, 262, 267, 268, 1012, 1013, 1043, 1043, 1146, 1146];
 
-/// What the values of a tag must be; `None` for a tag that rpm does not know,
-/// which may have any.
+/// The type of a tag's values; `None` for a tag that rpm does not know, whose
+/// values may have any.
 ///
 /// Source: rpm 4.18, lib/tagname.c, `rpmTagGetTagType`, `rpmTagTypeGetClass`.
 pub(super) fn class(tag: u32) -> Option<Class> {
@@ -72,7 +71,7 @@ mod tests {
             (5008, Some(Class::Exact(types::INT64))),
             (5092, Some(Class::Text)),
             (1146, Some(Class::Exact(types::BIN))),
-            // Without a number, internal, and of nobody.
+            // Without a number, internal, and not assigned.
             (63, None),
             (1017, None),
             (1100, None),

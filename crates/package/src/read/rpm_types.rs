@@ -1,4 +1,4 @@
-//! The types that values in an .rpm's headers have.
+//! The types of values in an .rpm's headers.
 //!
 //! Source: rpm 4.18, include/rpm/rpmtypes.h, `rpmTagType_e`; lib/header.c,
 //! `typeSizes`, `typeAlign`.
@@ -13,7 +13,7 @@ pub(super) const BIN: u32 = 7;
 pub(super) const STRING_ARRAY: u32 = 8;
 pub(super) const I18N_STRING: u32 = 9;
 
-/// What the offset of values of a type is a multiple of, in bytes.
+/// The alignment of values of a type, in bytes.
 pub(super) fn alignment(kind: u32) -> usize {
     match kind {
         INT16 => 2,
@@ -23,8 +23,8 @@ pub(super) fn alignment(kind: u32) -> usize {
     }
 }
 
-/// Bytes of `count` values of a type at the beginning of `data`; `None` if
-/// `data` is shorter, or the type is not known or has no such count.
+/// The length of `count` values of a type at the beginning of `data`, in bytes;
+/// `None` if `data` is shorter, the type is unknown, or it can't have this count.
 ///
 /// Source: rpm 4.18, lib/header.c, `dataLength`, `strtaglen`.
 pub(super) fn length(kind: u32, count: usize, data: &[u8]) -> Option<usize> {

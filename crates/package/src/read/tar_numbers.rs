@@ -1,7 +1,7 @@
-//! The numbers in the headers of a tar, as tar reads them.
+//! Checks numbers in the headers of a tar.
 
-/// Whether a field holds a number that every tar reads: digits in base 8, or
-/// a number in base 256 of no more than 63 bits.
+/// Whether every tar can read the number in a field: digits in base 8, or a
+/// number in base 256 of at most 63 bits.
 ///
 /// Source: GNU tar 1.34, src/list.c, `from_header`; POSIX.1-2017, pax, "ustar
 /// Interchange Format".
@@ -13,7 +13,7 @@ pub(super) fn is_number(field: &[u8]) -> bool {
     let field = field.strip_prefix(b"\0").unwrap_or(field);
     let start = field.iter().take_while(|byte| **byte == b' ').count();
     let digits = field[start..].iter().take_while(|byte| (b'0'..=b'7').contains(byte)).count();
-    // Nothing but the end stands for 0; nothing but spaces does not.
+    // An empty field means 0; a field of spaces is invalid.
     match field.get(start + digits) {
         Some(end) => matches!(end, 0 | b' '),
         None => digits > 0,

@@ -1,4 +1,4 @@
-//! A tarball, whose only promise is its compression's checksum.
+//! Reads a tarball, which has no checksums except that of its compression.
 
 use std::io::BufRead;
 use std::path::Path;

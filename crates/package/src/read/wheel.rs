@@ -1,4 +1,5 @@
-//! A wheel: every file against `RECORD`, the zip archive against itself.
+//! Reads a wheel: checks every file against `RECORD`, and the zip archive's
+//! consistency.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,20 +16,20 @@ use super::archive::below;
 use super::outcome::{Outcome, PackageDescription, Stop, damaged};
 use super::readers::{Hashed, Limited};
 
-/// What is read whole: `METADATA` and `RECORD`.
+/// Maximum size of `METADATA` and `RECORD`, which are read into memory.
 const TEXT_MAX: u64 = 16 << 20;
-/// The record that ends an archive: its beginning, and its size without a
-/// comment.
+/// The signature of the record at the end of an archive.
 ///
 /// Source: PKWARE's APPNOTE.TXT 6.3.10, 4.3.16.
 const END: [u8; 4] = *b"PK\x05\x06";
 const END_SIZE: u64 = 22;
-/// The type of a file in its mode, and those of directories and files.
+/// The bits of a mode with the file's type, and the types of directories and
+/// regular files.
 const TYPE: u32 = 0o170_000;
 const DIRECTORY: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 
-/// Digest and size of each file by its name, as `RECORD` says them.
+/// By name of a file: its digest and size in `RECORD`.
 type Record = BTreeMap<String, (String, String)>;
 
 /// Source: PyPA, "Binary distribution format" and "Recording installed
@@ -41,7 +42,7 @@ pub(super) fn check(
     let failed = |error: zip::result::ZipError| damaged("the archive", &error);
     let last = last_record(&file).map_err(|error| damaged("the archive", &error))?;
     let mut archive = ZipArchive::new(file).map_err(failed)?;
-    // What can be unpacked is bounded by the size of the file.
+    // Without overlaps, the size of the file limits how much can be unpacked.
     if archive.has_overlapping_files().map_err(failed)? {
         return Err(Stop::Damaged("files in the archive overlap".to_owned()));
     }
@@ -65,7 +66,7 @@ pub(super) fn check(
         if below(&name).is_none_or(|path| path != name.trim_end_matches('/')) {
             outcome.finding(format!("`{name}` leads out of the archive"));
         }
-        // What else a mode says, no installer of wheels takes over.
+        // Installers of wheels ignore the other bits of a mode.
         match mode & TYPE {
             DIRECTORY => continue,
             0 | REGULAR => {}
@@ -78,7 +79,7 @@ pub(super) fn check(
         match record.remove(&name) {
             Some(listed) if listed == (format!("sha256={digest}"), size.to_string()) => {}
             Some(_) => outcome.finding(format!("`/{name}` is not what RECORD says")),
-            // Signatures of the list can't be in it.
+            // `RECORD` can't contain its own signatures.
             None if name == list
                 || [".jws", ".p7s"].iter().any(|end| name == list.clone() + end) => {}
             None => outcome.finding(format!("`/{name}` is not in RECORD")),
@@ -90,8 +91,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The beginning of the last bytes of the file, where the archive's last record
-/// must be, since wheels have no comments.
+/// The first bytes of the last record, which must be at the very end, since
+/// wheels have no archive comment.
 fn last_record(file: &BufReader<File>) -> io::Result<[u8; END.len()]> {
     let mut begin = [0; END.len()];
     let at = file.get_ref().metadata()?.len().saturating_sub(END_SIZE);
@@ -99,7 +100,7 @@ fn last_record(file: &BufReader<File>) -> io::Result<[u8; END.len()]> {
     Ok(begin)
 }
 
-/// The directory of the package's metadata, which the file's name says.
+/// The directory of the package's metadata, according to the file's name.
 fn info_directory(path: &Path, archive: &ZipArchive<BufReader<File>>) -> Result<String, Stop> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let stem = stem.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The index that apt reads: `dists/<suite>/<component>/binary-<arch>/Packages`
+//! Writes the index for apt: `dists/<suite>/<component>/binary-<arch>/Packages`,
 //! and the signed `Release` above it.
 
 use std::collections::BTreeSet;
@@ -17,14 +17,14 @@ use crate::text::rfc2822;
 const FTPARCHIVE: SystemTool =
     SystemTool { program: "apt-ftparchive", provided_by: "apt-utils (on Fedora: apt)" };
 
-/// Machines that ROCm knows. Kernels are for all of them alike, but not every
-/// apt asks for the packages of `all` by themselves.
+/// Architectures that ROCm supports. The kernels are the same for all of them,
+/// but not every apt asks for packages of `all` separately.
 const ARCHITECTURES: [&str; 3] = ["all", "amd64", "arm64"];
 
-/// What an apt repository calls itself.
+/// The names of an apt repository.
 #[derive(Debug, Clone)]
 pub struct Suite {
-    /// Who makes it.
+    /// Its origin: who makes it.
     pub origin: String,
     /// Its directory below `dists`: `stable`.
     pub suite: String,
@@ -32,14 +32,14 @@ pub struct Suite {
     pub component: String,
 }
 
-/// Whether there is one already.
+/// Whether the suite exists already.
 pub(super) fn is_there(dir: &Path, suite: &Suite) -> bool {
     dir.join("dists").join(&suite.suite).join("Release").exists()
 }
 
-/// Brings the index up to date; gives the packages in it, by their names below
-/// `dir`. What apt-ftparchive read before, it knows by size and time, and does
-/// not read again.
+/// Updates the index; returns the packages in it, by their paths relative to
+/// `dir`. apt-ftparchive does not read packages again whose size and time are
+/// unchanged.
 ///
 /// Source: Debian wiki, `DebianRepository/Format`.
 pub(super) fn index(
@@ -50,8 +50,8 @@ pub(super) fn index(
 ) -> Result<BTreeSet<PathBuf>, RepositoryError> {
     let cache = dir.join(".cache");
     std::fs::create_dir_all(&cache).map_err(FileError::io("create", &cache))?;
-    let words = ["--db", ".cache/apt.db", "packages", "."];
-    let packages = sorted(&FTPARCHIVE.output(&words, dir, &[])?);
+    let arguments = ["--db", ".cache/apt.db", "packages", "."];
+    let packages = sorted(&FTPARCHIVE.output(&arguments, dir, &[])?);
     let top = dir.join("dists").join(&suite.suite);
     let old = std::fs::read_to_string(top.join("Release")).unwrap_or_default();
 
@@ -64,7 +64,7 @@ pub(super) fn index(
         let below = format!("{}/binary-{architecture}", suite.component);
         for (name, bytes) in variants {
             let digest = Digest::of(bytes).to_string();
-            // Who holds the old Release asks for what that lists.
+            // A client with the old Release asks for the files that it lists.
             put(&top.join(&below).join("by-hash/SHA256").join(&digest), bytes)?;
             put(&top.join(&below).join(name), bytes)?;
             files.push((format!("{below}/{name}"), bytes.len(), digest));
@@ -92,8 +92,8 @@ pub(super) fn index(
     Ok(text.lines().filter_map(|line| line.strip_prefix("Filename: ")).map(PathBuf::from).collect())
 }
 
-/// Stanzas in the order of their text, which begins with the package's name:
-/// directories list in any order.
+/// The stanzas sorted by text, which begins with the package's name. The order of
+/// directory listings is arbitrary.
 fn sorted(packages: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(packages);
     let mut stanzas: Vec<String> = text
@@ -119,7 +119,7 @@ fn release(suite: &Suite, files: &[(String, usize, String)], epoch: u64) -> Stri
     text
 }
 
-/// Removes what none of the releases lists.
+/// Removes files that none of the releases lists.
 fn prune(dir: &Path, releases: &[&str]) -> Result<(), FileError> {
     let listed: BTreeSet<&str> =
         releases.iter().flat_map(|release| release.split_whitespace()).collect();

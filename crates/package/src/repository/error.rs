@@ -1,4 +1,4 @@
-//! Why a repository could not be indexed.
+//! Errors of indexing a repository.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub enum RepositoryError {
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// What makes indexes is not there, or failed.
+    /// A program that makes indexes is missing or failed.
     #[error(transparent)]
     Tool(#[from] SystemToolError),
     /// An index could not be signed.
@@ -25,16 +25,16 @@ pub enum RepositoryError {
         /// The directory.
         dir: PathBuf,
     },
-    /// Another createrepo_c is at work, or was killed, where files can't be
-    /// locked.
+    /// Another createrepo_c is running or was killed, on a file system without
+    /// locks.
     #[error("failed to index `{dir}`: `{underway}` exists")]
     Underway {
         /// The directory.
         dir: PathBuf,
-        /// What createrepo_c writes into.
+        /// The directory that createrepo_c writes to.
         underway: &'static str,
     },
-    /// createrepo_c wrote what is no XML.
+    /// createrepo_c wrote something that is not XML.
     #[error("failed to read `{path}`")]
     Xml {
         /// The file.
@@ -61,7 +61,7 @@ impl RepositoryError {
         fixed.to_owned()
     }
 
-    /// Whether the user's command line or input is at fault, and not the
+    /// Whether the error is in the user's command line or input, not on the
     /// machine.
     #[must_use]
     pub fn is_usage(&self) -> bool {

@@ -1,4 +1,4 @@
-//! The files of a directory of packages.
+//! Finds, writes and removes files in a directory of packages.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use crate::read::Kind;
 /// Every .deb and .rpm below `dir`, sorted by path.
 ///
 /// # Errors
-/// Where a directory can't be read.
+/// If a directory can't be read.
 pub fn packages(dir: &Path) -> Result<Vec<PathBuf>, FileError> {
     files(dir, |path| matches!(Kind::from_name(path), Some(Kind::Deb | Kind::Rpm)))
 }
 
 /// Every file below `dir` whose path is wanted, sorted. Links to files are
-/// followed, as those who make indexes follow them; those to directories may
-/// lead in a circle.
+/// followed, as the programs that make indexes do; links to directories are not,
+/// since they may form loops.
 ///
 /// # Errors
-/// Where a directory can't be read.
+/// If a directory can't be read.
 pub(crate) fn files(
     dir: &Path,
     is_wanted: impl Fn(&Path) -> bool,
@@ -43,8 +43,9 @@ pub(crate) fn files(
     Ok(found)
 }
 
-/// Writes a file whole, with its directory, at the end of a link too; one with
-/// the same bytes is left alone, so that nobody fetches it anew.
+/// Writes a file atomically, also at the end of a link, and creates its
+/// directory. A file with the same bytes is left alone, so that clients do not
+/// download it again.
 pub(super) fn put(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     if std::fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
@@ -53,7 +54,7 @@ pub(super) fn put(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_atomic(&end, &[bytes]).map_err(FileError::io("write", path))
 }
 
-/// Removes a file that need not be there.
+/// Removes a file, if it exists.
 pub(super) fn remove(path: &Path) -> Result<(), FileError> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

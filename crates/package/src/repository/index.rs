@@ -1,4 +1,4 @@
-//! Brings both indexes up to date.
+//! Updates both indexes of a repository.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,26 +14,26 @@ use super::rpm;
 use super::setup;
 use crate::signing::Signer;
 
-/// What was found in a directory and indexed.
+/// The packages that were indexed.
 #[derive(Debug)]
 pub struct Indexed {
-    /// .deb packages.
+    /// Number of .deb packages.
     pub debs: usize,
-    /// .rpm packages.
+    /// Number of .rpm packages.
     pub rpms: usize,
-    /// Files that are called packages and can't be read as such.
+    /// Files with a package's name that can't be read as packages.
     pub left_out: Vec<PathBuf>,
-    /// What people need who use it.
+    /// The files for users of the repository.
     pub setup: SetupFiles,
 }
 
-/// Indexes all packages below `dir`, one run at a time, and signs the indexes
-/// where there is a `signer`. They bear the time `epoch`, in seconds since 1970.
-/// `address` is where the repository is used from; `notes` gives what the page says of a package
-/// besides what the package itself says, a line each.
+/// Indexes all packages below `dir`, and signs the indexes if there is a `signer`. Concurrent
+/// runs wait for each other. The indexes have the time `epoch`, in seconds since 1970. `address`
+/// is where the repository is used from. `notes` returns additional lines about a package for
+/// the page.
 ///
 /// # Errors
-/// [`RepositoryError`]. What was indexed before is then still whole.
+/// [`RepositoryError`]. The previous indexes are then still complete.
 pub fn index(
     dir: &Path,
     suite: &Suite,
@@ -43,13 +43,13 @@ pub fn index(
     notes: &dyn Fn(&Path) -> Vec<String>,
 ) -> Result<Indexed, RepositoryError> {
     let lock = std::fs::File::open(dir).map_err(FileError::io("open", dir))?;
-    // Where locks are not known, one run at a time is all there can be.
+    // On file systems without locks, only one run at a time is supported.
     let lock = rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).map(|()| lock);
     let found = packages(dir)?;
     let there = |ending: &str| {
         found.iter().any(|path| path.extension().is_some_and(|extension| extension == ending))
     };
-    // An index whose last package went lists none, rather than what is gone.
+    // If the last package was removed, its index is updated to an empty one.
     let (apts, rpms) = (apt::is_there(dir, suite), rpm::is_there(dir));
     if found.is_empty() && !apts && !rpms {
         return Err(RepositoryError::NoPackage { dir: dir.to_owned() });

@@ -1,4 +1,4 @@
-//! What a package says of itself, as the tools of its system read it.
+//! Reads a package's description with the tools of its system.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ const DPKG_DEB: SystemTool = SystemTool { program: "dpkg-deb", provided_by: "dpk
 const DPKG: SystemTool = SystemTool { program: "dpkg", provided_by: "dpkg" };
 const RPM: SystemTool = SystemTool { program: "rpm", provided_by: "rpm" };
 
-/// Name, version, relations in one line, summary, and description.
+/// Name, version, dependencies on one line, summary, and description.
 const DEB_FORMAT: &str = "--showformat=${Package}\\n${Version}\\n${Depends}\\n${Description}\\n";
 const RPM_FORMAT: &str = "--qf=%{NAME}\\n%{VERSION}-%{RELEASE}\\n[%{REQUIRENAME},]\\n%{SUMMARY}\\n\
                           %{DESCRIPTION}\\n";
@@ -21,30 +21,32 @@ pub struct PackageInfo {
     pub path: PathBuf,
     /// The package's name.
     pub name: String,
-    /// With its revision.
+    /// The version with the revision.
     pub(super) version: String,
     /// The names of packages that it depends on.
     pub depends: Vec<String>,
-    /// What it is, in a line.
+    /// The one-line summary.
     pub(super) summary: String,
-    /// The same at length; paragraphs have an empty line between them.
+    /// The long description; paragraphs are separated by empty lines.
     pub(super) description: String,
 }
 
 impl PackageInfo {
-    /// What a .deb or .rpm says; `None` where it can't be read.
+    /// Reads the description of a .deb or .rpm; `None` if the package is damaged.
     ///
     /// # Errors
-    /// Where dpkg-deb or rpm does not start.
+    /// If dpkg-deb or rpm does not start.
     pub fn read(path: &Path) -> Result<Option<Self>, SystemToolError> {
-        let (tool, words) = if is_deb(path) {
+        let (tool, arguments) = if is_deb(path) {
             (DPKG_DEB, &["-W", DEB_FORMAT][..])
         } else {
-            // The name is that file's, whatever is in it, and so is what it says.
+            // These options make rpm take the argument as the name of a package
+            // file and nothing else.
             (RPM, &["-qp", "--noglob", "--nomanifest", RPM_FORMAT][..])
         };
-        let words: Vec<&OsStr> = words.iter().map(OsStr::new).chain([path.as_os_str()]).collect();
-        let output = tool.capture(&words, Path::new("."), &[])?;
+        let arguments: Vec<&OsStr> =
+            arguments.iter().map(OsStr::new).chain([path.as_os_str()]).collect();
+        let output = tool.capture(&arguments, Path::new("."), &[])?;
         let text = String::from_utf8_lossy(&output.stdout);
         let mut lines = text.lines();
         let (Some(name), Some(version), Some(depends), Some(summary), true) =
@@ -52,11 +54,11 @@ impl PackageInfo {
         else {
             return Ok(None);
         };
-        // It goes into an expression of rpm's below.
+        // The version is inserted into an expression for rpm below.
         if !version.bytes().all(|b| b.is_ascii_alphanumeric() || b"._+~^:-".contains(&b)) {
             return Ok(None);
         }
-        // An empty line is a dot in a .deb.
+        // In a .deb, a dot stands for an empty line.
         let paragraph = |line: &str| if line == " ." { "" } else { line.trim() }.to_owned() + "\n";
         Ok(Some(Self {
             path: path.to_owned(),
@@ -68,27 +70,27 @@ impl PackageInfo {
         }))
     }
 
-    /// Whether its version is above the other's, by the rules of their system.
+    /// Whether this version is greater than the other's, by the system's rules.
     ///
     /// # Errors
-    /// Where dpkg or rpm fails.
+    /// If dpkg or rpm fails.
     pub fn is_newer_than(&self, other: &Self) -> Result<bool, SystemToolError> {
         let here = Path::new(".");
         if is_deb(&self.path) {
-            let words = ["--compare-versions", &self.version, "gt", &other.version];
-            return Ok(DPKG.capture(&words, here, &[])?.status.success());
+            let arguments = ["--compare-versions", &self.version, "gt", &other.version];
+            return Ok(DPKG.capture(&arguments, here, &[])?.status.success());
         }
         let ask = format!("%{{lua:print(rpm.vercmp('{}', '{}'))}}", self.version, other.version);
-        let told = RPM.output(&["--eval", &ask], here, &[])?;
-        Ok(String::from_utf8_lossy(&told).trim() == "1")
+        let output = RPM.output(&["--eval", &ask], here, &[])?;
+        Ok(String::from_utf8_lossy(&output).trim() == "1")
     }
 }
 
-/// The files of the package of that name and of all that it depends on, as far
-/// as they are among `packages`; the newest of each name.
+/// The files of the package with this name and of its dependencies, as far as
+/// they are in `packages`. Of several versions, the newest is taken.
 ///
 /// # Errors
-/// Where dpkg or rpm can't compare versions.
+/// If dpkg or rpm can't compare versions.
 pub fn with_dependencies(
     packages: &[PackageInfo],
     name: &str,
@@ -118,7 +120,7 @@ fn is_deb(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "deb")
 }
 
-/// The names in a line of relations: `a (= 1), b`.
+/// The names in a list of relations: `a (= 1), b`.
 fn names(line: &str) -> Vec<String> {
     let names = line.split(',').filter_map(|one| one.split_whitespace().next());
     names.map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! The page of a repository for people who look in with a browser.
+//! The HTML page of a repository.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,10 +19,10 @@ const STYLE: &str = include_str!("page.css");
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listed {
     about: PackageInfo,
-    /// Below the repository.
+    /// The path in the repository.
     file: PathBuf,
     bytes: u64,
-    /// What whoever made it says of it.
+    /// Notes from the package's build.
     notes: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ impl Listed {
     /// Reads a package of the repository in `dir`.
     ///
     /// # Errors
-    /// Where dpkg-deb or rpm does not start.
+    /// If dpkg-deb or rpm does not start.
     pub(super) fn read(
         dir: &Path,
         file: &Path,
@@ -48,7 +48,7 @@ impl Listed {
     }
 }
 
-/// The page.
+/// The HTML page.
 pub(super) fn page(
     address: &Address,
     suite: &Suite,
@@ -91,7 +91,7 @@ pub(super) fn page(
     text
 }
 
-/// Adds the packages of one name to the table.
+/// Adds a row for the packages with one name to the table.
 fn add_row(text: &mut String, name: &str, mut all: Vec<&Listed>) {
     all.sort_by(|a, b| a.file.cmp(&b.file));
     let described = &all[0].about;
@@ -116,7 +116,7 @@ fn add_row(text: &mut String, name: &str, mut all: Vec<&Listed>) {
     text.push_str("</td></tr>\n");
 }
 
-/// What to enter on which system.
+/// The commands for each system.
 fn commands(address: &Address, files: &SetupFiles, example: &str) -> Vec<(&'static str, String)> {
     let url = address.url();
     let get = |file: &str, to: &str| match url.strip_prefix("file://") {
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_packages_are_only_words() {
+    fn text_from_packages_is_shown_as_text() {
         let suite =
             Suite { origin: "a <b> & c".into(), suite: "stable".into(), component: "main".into() };
         let files = SetupFiles { sources: Some("a.sources".into()), repo: None, page: "x".into() };

@@ -1,4 +1,4 @@
-//! The index that dnf and zypper read: `repodata`, by createrepo_c.
+//! Writes the index for dnf and zypper with createrepo_c: `repodata`.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -19,21 +19,21 @@ const CREATEREPO: SystemTool = SystemTool {
     provided_by: "createrepo-c (on Fedora and openSUSE: createrepo_c)",
 };
 
-/// Whether there is one already.
+/// Whether the index exists already.
 pub(super) fn is_there(dir: &Path) -> bool {
     dir.join("repodata/repomd.xml").exists()
 }
 
-/// Where zypper looks for the public key.
+/// The path at which zypper looks for the public key.
 pub(crate) const KEY_FILE: &str = "repodata/repomd.xml.key";
 
-/// Where createrepo_c writes until all is done; while that is there, another
-/// one refuses to start.
+/// The directory that createrepo_c writes to until it is done. While it exists,
+/// another createrepo_c refuses to start.
 const UNDERWAY: &str = ".repodata";
 
-/// Brings the index up to date; gives the packages in it, by their names below
-/// `dir`. Packages whose size and time are as before are not read again. What
-/// a killed run left is removed by who holds the `lock` of the directory.
+/// Updates the index; returns the packages in it, by their paths relative to
+/// `dir`. Packages whose size and time are unchanged are not read again. With a
+/// `lock` on the directory, leftovers of a killed run are removed.
 pub(super) fn index(
     dir: &Path,
     signer: Option<&Signer>,
@@ -41,8 +41,8 @@ pub(super) fn index(
     lock: Option<&File>,
 ) -> Result<BTreeSet<PathBuf>, RepositoryError> {
     let revision = epoch.to_string();
-    let words = ["--quiet", "--update", "--no-database", "--set-timestamp-to-revision"];
-    let words = [&words[..], &["--revision", &revision, "."]].concat();
+    let arguments = ["--quiet", "--update", "--no-database", "--set-timestamp-to-revision"];
+    let arguments = [&arguments[..], &["--revision", &revision, "."]].concat();
     let underway = dir.join(UNDERWAY);
     match lock {
         Some(lock) => {
@@ -52,9 +52,10 @@ pub(super) fn index(
                 }
                 _ => {}
             }
-            // It goes on after a kill of gfxpack alone, and holds the lock too.
+            // If only gfxpack is killed, createrepo_c continues, so it must hold
+            // the lock too.
             rustix::io::fcntl_setfd(lock, FdFlags::empty()).ok();
-            let done = CREATEREPO.output(&words, dir, &[]);
+            let done = CREATEREPO.output(&arguments, dir, &[]);
             rustix::io::fcntl_setfd(lock, FdFlags::CLOEXEC).ok();
             done?;
         }
@@ -62,7 +63,7 @@ pub(super) fn index(
             return Err(RepositoryError::Underway { dir: dir.to_owned(), underway: UNDERWAY });
         }
         None => {
-            CREATEREPO.output(&words, dir, &[])?;
+            CREATEREPO.output(&arguments, dir, &[])?;
         }
     }
     let index = dir.join("repodata/repomd.xml");
@@ -71,7 +72,7 @@ pub(super) fn index(
         Some(signer) => {
             let bytes = std::fs::read(&index).map_err(FileError::io("read", &index))?;
             put(&signature, &signer.armoured(&bytes)?)?;
-            // zypper asks for the key beside the signature.
+            // zypper looks for the key beside the signature.
             put(&key, &signer.public_key()?)?;
         }
         None => {
@@ -96,7 +97,7 @@ fn listed(dir: &Path, index: &Path) -> Result<BTreeSet<PathBuf>, RepositoryError
     Ok(packages)
 }
 
-/// Where the elements of a type lie, as the text of `path` says.
+/// The paths of elements of a type in `text`, which is that of the file `path`.
 fn locations(
     path: &Path,
     text: &str,

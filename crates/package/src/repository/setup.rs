@@ -1,5 +1,5 @@
-//! What people get who want to use a repository: a file for apt, one for dnf
-//! and zypper, and a page.
+//! Writes the files for users of a repository: one for apt, one for dnf and
+//! zypper, and a page.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,8 +11,8 @@ use super::apt::Suite;
 use super::files::put;
 use super::page::{Listed, page};
 
-/// Writes the files; those of formats of which there is no package are not
-/// made. `key` is the public key, where the indexes are signed.
+/// Writes the files; those for formats without packages are omitted. `key` is the
+/// public key, if the indexes are signed.
 pub(super) fn write(
     dir: &Path,
     address: &Address,
@@ -35,15 +35,15 @@ pub(super) fn write(
     Ok(files)
 }
 
-/// A word for files and sections: `amd-kernels` for `AMD kernels`.
+/// A name for files and sections: `amd-kernels` for `AMD kernels`.
 fn file_stem(origin: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let words: String = origin.chars().map(plain).collect();
-    let words: Vec<&str> = words.split('-').filter(|word| !word.is_empty()).collect();
-    if words.is_empty() { "kernels".to_owned() } else { words.join("-") }
+    let parts: String = origin.chars().map(plain).collect();
+    let parts: Vec<&str> = parts.split('-').filter(|word| !word.is_empty()).collect();
+    if parts.is_empty() { "kernels".to_owned() } else { parts.join("-") }
 }
 
-/// The key stands in the file itself, so that there is one file to fetch.
+/// The file contains the key, so that users download only one file.
 ///
 /// Source: sources.list(5), "DEB822-STYLE FORMAT".
 fn sources(address: &Address, suite: &Suite, key: Option<&[u8]>) -> String {
@@ -59,8 +59,8 @@ fn sources(address: &Address, suite: &Suite, key: Option<&[u8]>) -> String {
     text
 }
 
-/// The signed index holds the packages' digests, so what it lists is checked,
-/// signed itself or not.
+/// The signed index has the packages' digests, so packages are checked whether or
+/// not they are signed themselves.
 ///
 /// Source: dnf.conf(5), "REPO OPTIONS".
 fn repo(address: &Address, suite: &Suite, name: &str, is_signed: bool) -> String {

@@ -1,5 +1,5 @@
-//! Knows the cpio archive inside an rpm, in its two variants: named entries,
-//! and for packages over 4 GiB entries that only point into the header.
+//! Writes the cpio archive in an rpm. It has two variants: entries with names,
+//! and, for packages over 4 GiB, entries that only have an index into the header.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use crate::contents::Item;
 use crate::digests::Digests;
 use crate::error::Failure;
 
-/// Largest sum of sizes that the headers of named entries are used for.
+/// Maximum total size for entries with names.
 pub(crate) const NAMED_MAX: u64 = u32::MAX as u64;
 
 /// One entry of the payload, in the order of the rpm header's file list.
@@ -16,14 +16,14 @@ pub(crate) struct Entry<'a> {
     pub(crate) path: &'a str,
     /// File type and permission bits, as `st_mode` has them.
     pub(crate) mode: u32,
-    /// The file; none for a directory.
+    /// The file; `None` for a directory.
     pub(crate) item: Option<&'a Item<'a>>,
 }
 
-/// Writes the header of the entry with that place in the file list.
+/// Writes the header of the entry with this index in the file list.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 ///
 /// Source: cpio(5), "New ASCII Format"; rpm 4.18 `lib/cpio.c`, `rpmcpioStrippedHeaderWrite`.
 pub(crate) fn header(
@@ -34,7 +34,7 @@ pub(crate) fn header(
     named: bool,
 ) -> io::Result<()> {
     if !named {
-        // Fourteen bytes, padded to sixteen.
+        // 14 bytes, padded to 16.
         return write!(out, "07070X{index:08x}\0\0");
     }
     let size = entry.item.map_or(0, |item| item.size);
@@ -45,16 +45,16 @@ pub(crate) fn header(
 /// Ends the archive.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub(crate) fn trailer(out: &mut impl Write) -> io::Result<()> {
     new_ascii(out, "TRAILER!!!", [0, 0, 1, 0, 0])
 }
 
-/// Writes an entry's bytes, digested beside that, and the padding to a multiple
-/// of four.
+/// Writes an entry's bytes, computes their digest, and pads them to a multiple of
+/// four.
 ///
 /// # Errors
-/// Those of [`Item::copy_to`].
+/// Errors of [`Item::copy_to`].
 pub(crate) fn body(
     out: &mut impl Write,
     item: &Item<'_>,
@@ -73,7 +73,8 @@ fn new_ascii(out: &mut impl Write, name: &str, values: [u64; 5]) -> io::Result<(
         inode, mode, owner, owner, links, mtime, size, device, device, device, device, name_size,
         check,
     ] {
-        // Eight digits: the caller keeps sizes and times within 32 bits.
+        // Eight hexadecimal digits: the caller ensures that sizes and times have
+        // at most 32 bits.
         let value = u32::try_from(value).map_err(io::Error::other)?;
         write!(out, "{value:08x}")?;
     }

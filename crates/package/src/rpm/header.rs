@@ -1,5 +1,5 @@
-//! Knows the header of an .rpm: what is asked of the library, and what is put
-//! in when the payload is there.
+//! Makes the header of an .rpm: first with the library, then with the entries
+//! that depend on the payload.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,13 +16,13 @@ use crate::compress::Compression;
 use crate::signature::{self, Sign};
 use crate::{Error, text};
 
-/// The host that the header names, since the real one would differ.
+/// The build host in the header; the real one would make bytes differ.
 const BUILD_HOST: &str = "localhost";
 
-/// Old tools sort packages by it, and rpmlint misses it.
+/// Old tools sort packages by it, and rpmlint complains if it is missing.
 const GROUP: &str = "System/Libraries";
 
-/// Everything the header is made from but the payload.
+/// The inputs of the header, except for the payload.
 pub(super) struct Layout<'a> {
     pub(super) spec: &'a PackageSpec,
     pub(super) entries: &'a [cpio::Entry<'a>],
@@ -32,10 +32,10 @@ pub(super) struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// The lead, the signature header and the header of the finished payload.
+    /// The lead, the signature header and the main header for a finished payload.
     ///
     /// # Errors
-    /// [`Error::RpmHeader`] for what the library refuses.
+    /// [`Error::RpmHeader`] if the library refuses the spec.
     pub(super) fn metadata(
         &self,
         digests: &PayloadDigests,
@@ -72,10 +72,10 @@ impl Layout<'_> {
         Ok(PackageMetadata { signature, ..metadata })
     }
 
-    /// The signature header with a signature of the header put in.
+    /// The signature header with a signature of the main header added.
     ///
-    /// The library would do this too, but only with one of its OpenPGP
-    /// implementations, which would bring a hundred crates.
+    /// The library could do this only with one of its OpenPGP implementations,
+    /// which would add a hundred crates.
     ///
     /// Source: rpm 4.18, docs/manual/signatures_digests.md.
     fn signed(
@@ -98,12 +98,12 @@ impl Layout<'_> {
         Ok(Header::from_entries(entries.chain([added]), region))
     }
 
-    /// The library's header for the same files, all of them empty.
+    /// The library's header for the same files, but empty ones.
     fn without_payload(&self) -> Result<PackageMetadata, Error> {
         let spec = self.spec;
         let stamp = self.stamp();
         let PackageSpec { name, version, license, summary, .. } = spec;
-        // Debian's summaries begin in lower case, rpm's with a capital.
+        // Debian's summaries begin with a small letter, rpm's with a capital.
         let mut letters = summary.chars();
         let summary: String =
             letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
@@ -132,7 +132,7 @@ impl Layout<'_> {
             builder.requires(Dependency::rpmlib(feature, version));
         }
         for entry in self.entries {
-            // The mode is a u16 in the header; permission bits were checked.
+            // The header has 16 bits for the mode; permission bits were checked.
             let permissions = (entry.mode & 0o7777) as u16;
             let added = if entry.item.is_none() {
                 let options = FileOptions::dir(entry.path).permissions(permissions);
@@ -149,7 +149,8 @@ impl Layout<'_> {
         Ok(builder.build().map_err(|e| self.failed(e))?.metadata)
     }
 
-    /// What an rpm must know to unpack the payload, and since which version.
+    /// The features that rpm needs to unpack the payload, with the versions that
+    /// introduced them.
     ///
     /// Source: rpm 4.18 `lib/rpmds.c`, `rpmlibProvides`.
     fn features(&self) -> Vec<(&'static str, &'static str)> {
@@ -164,8 +165,8 @@ impl Layout<'_> {
         features
     }
 
-    /// The entries of the header that the payload decides, and the build time,
-    /// which the library would not let be later than the clock.
+    /// The header entries that depend on the payload, and the build time: the
+    /// library would not allow one that is later than the clock.
     fn payload_entries(&self, digests: &PayloadDigests) -> Vec<HeaderEntry> {
         let total_size = total_size(self.entries);
         let entry = |tag: IndexTag, data| HeaderEntry::new(tag as u32, data);
@@ -188,7 +189,7 @@ impl Layout<'_> {
             entry(IndexTag::RPMTAG_PAYLOADSHA256ALT, one(&digests.archive)),
         ];
         if is_named(total_size) {
-            // The sum fits, so each of them does.
+            // The sum fits, so each size does.
             let narrow = |size: u64| size as u32;
             made.push(entry(IndexTag::RPMTAG_SIZE, IndexData::Int32(vec![narrow(total_size)])));
             let sizes = IndexData::Int32(sizes.map(narrow).collect());
@@ -213,7 +214,7 @@ impl Layout<'_> {
     }
 }
 
-/// A time that was checked to fit.
+/// A time that is known to fit.
 fn seconds(seconds: u64) -> Timestamp {
     Timestamp(u32::try_from(seconds).expect("times are checked before anything is written"))
 }

@@ -1,4 +1,4 @@
-//! The payload of an .rpm: what is in it, and what its header says about it.
+//! Writes the payload of an .rpm, and collects what the header says about it.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,20 +13,20 @@ use crate::digests::Digests;
 use crate::error::Failure;
 use crate::output::Hashing;
 
-/// What the header says about a payload that is written.
+/// What the header says about the payload.
 pub(super) struct PayloadDigests {
-    /// SHA-256 of every entry's content, none for a directory.
+    /// SHA-256 of every entry's contents; `None` for a directory.
     pub(super) files: Vec<Option<String>>,
     /// SHA-256 of the archive before compression.
     pub(super) archive: String,
     /// SHA-256 of the archive after compression.
     pub(super) compressed: String,
-    /// Bytes after compression.
+    /// Number of bytes after compression.
     pub(super) compressed_size: u64,
 }
 
-/// Files and own directories, in the order of their paths' bytes: the one in
-/// which the library lists them.
+/// Files and own directories, sorted by the bytes of their paths, as the library
+/// lists them.
 pub(super) fn entries<'a>(
     contents: &'a Contents<'_>,
     own: &BTreeSet<&'a str>,
@@ -45,7 +45,7 @@ pub(super) fn entries<'a>(
     entries
 }
 
-/// Whether the archive's entries bear their names, or are too large for that.
+/// Whether the archive's entries have names; otherwise they are too large for that.
 pub(super) fn is_named(contents_size: u64) -> bool {
     contents_size <= cpio::NAMED_MAX
 }

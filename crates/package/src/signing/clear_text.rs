@@ -1,8 +1,8 @@
-//! Clear-signed text.
+//! Extracts the text of clear-signed files.
 
-/// The text within a clear-signed file, whether the signature is good or not.
-/// There must be nothing before, after and beside it, since what reads such
-/// files may take that for signed.
+/// The text of a clear-signed file, without checking the signature. Fails if
+/// there is anything outside of the signed text, since readers of such files may
+/// take it for signed.
 ///
 /// Source: RFC 9580, 7; apt's `OpenMaybeClearSignedFile`.
 pub(crate) fn clear_text(signed: &[u8]) -> Result<Vec<u8>, String> {
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signed_text_has_nothing_beside_it() {
+    fn text_outside_of_the_signed_text_is_refused() {
         let signed = "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nSuite: a\n- -x\n\n\
                       -----BEGIN PGP SIGNATURE-----\n\nabc\n-----END PGP SIGNATURE-----\n";
         assert_eq!(clear_text(signed.as_bytes()), Ok(b"Suite: a\n-x\n\n".to_vec()));

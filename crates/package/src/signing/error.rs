@@ -1,15 +1,15 @@
-//! Why nothing could be signed, or no signature checked.
+//! Errors of signing and of checking signatures.
 
 use std::path::PathBuf;
 
 use gfxpack_process::{FileError, SystemToolError};
 
-/// Why nothing could be signed, or no signature checked. A signature that is
-/// bad is no error but a [`Finding`](crate::Finding).
+/// Why something could not be signed, or a signature not be checked. A bad
+/// signature is not an error but a [`Finding`](crate::Finding).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SigningError {
-    /// gpg is not there, or failed.
+    /// gpg is missing or failed.
     #[error(transparent)]
     Tool(#[from] SystemToolError),
     /// A file could not be read or written.
@@ -18,38 +18,38 @@ pub enum SigningError {
     /// gpg has no such secret key.
     #[error("failed to find the secret key `{key}`: {why}")]
     NoSecretKey {
-        /// As the user named it.
+        /// The key as the user named it.
         key: String,
-        /// What gpg said.
+        /// gpg's message.
         why: String,
     },
-    /// Several keys have that name.
+    /// Several keys match the name.
     #[error("failed to choose: {} secret keys match `{key}`", .fingerprints.len())]
     AmbiguousKey {
-        /// As the user named it.
+        /// The key as the user named it.
         key: String,
-        /// Of each.
+        /// The fingerprint of each key.
         fingerprints: Vec<String>,
     },
     /// The key can't sign.
     #[error("failed to sign with the key `{key}`: {flaw}")]
     UnusableKey {
-        /// As the user named it.
+        /// The key as the user named it.
         key: String,
-        /// Of the primary key.
+        /// Fingerprint of the primary key.
         fingerprint: String,
         /// What is wrong with it.
         flaw: KeyFlaw,
     },
-    /// The key has a passphrase, and there is no way to ask for it.
+    /// The key has a passphrase, and gpg can't ask for it.
     #[error("failed to ask for the passphrase of the key `{fingerprint}`: {why}")]
     Passphrase {
-        /// Of the primary key.
+        /// Fingerprint of the primary key.
         fingerprint: String,
-        /// What gpg said.
+        /// gpg's message.
         why: String,
     },
-    /// gpg takes file names in UTF-8.
+    /// The file name is not UTF-8, which gpg requires.
     #[error("failed to sign `{path}`")]
     FileName {
         /// The file.
@@ -60,7 +60,7 @@ pub enum SigningError {
     NoKeys {
         /// The file.
         path: PathBuf,
-        /// What gpg said.
+        /// gpg's message.
         why: String,
     },
 }
@@ -69,16 +69,16 @@ pub enum SigningError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyFlaw {
-    /// Its time is over.
+    /// The key has expired.
     #[error("it has expired")]
     Expired,
-    /// Its owner revoked it.
+    /// The owner has revoked the key.
     #[error("it is revoked")]
     Revoked,
-    /// gpg does not use it.
+    /// gpg considers the key invalid.
     #[error("gpg holds it for invalid")]
     Invalid,
-    /// Neither it nor a subkey may sign and has its secret here.
+    /// Neither the key nor a subkey may sign and has its secret here.
     #[error("it has no part that can sign")]
     CannotSign,
 }
@@ -113,7 +113,7 @@ impl SigningError {
         fixed.to_owned()
     }
 
-    /// Whether the user's command line or input is at fault, and not the
+    /// Whether the error is in the user's command line or input, not on the
     /// machine.
     #[must_use]
     pub fn is_usage(&self) -> bool {

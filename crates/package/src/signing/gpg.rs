@@ -1,5 +1,4 @@
-//! gpg as a program, and what it finds out about signatures, as its status lines
-//! say it.
+//! Runs gpg, and interprets its status lines about signatures.
 
 use gfxpack_process::SystemTool;
 
@@ -8,12 +7,12 @@ use crate::finding::Finding;
 pub(super) const GPG: SystemTool =
     SystemTool { program: "gpg", provided_by: "gnupg (gnupg2 on Fedora and openSUSE)" };
 
-/// The last thing that gpg said, or `nothing`. How many keys it has seen is no
-/// reason for anything.
+/// The last line of gpg's output, or `nothing`. The number of keys processed is
+/// skipped, since it explains nothing.
 pub(super) fn last_line(text: &str, nothing: &str) -> String {
     let lines = text.lines().map(|line| line.trim_start_matches("gpg: ").trim());
-    let said = |line: &&str| !line.is_empty() && !line.starts_with("Total number processed");
-    lines.rev().find(said).unwrap_or(nothing).to_owned()
+    let is_reason = |line: &&str| !line.is_empty() && !line.starts_with("Total number processed");
+    lines.rev().find(is_reason).unwrap_or(nothing).to_owned()
 }
 
 /// The keyword of a status line.
@@ -21,16 +20,16 @@ pub(super) fn word(line: &str) -> Option<&str> {
     line.strip_prefix("[GNUPG:] ")?.split(' ').next()
 }
 
-/// Why no signature is good; `None` where one is and none is bad. The exit
-/// code can't say: it is 0 for keys that were revoked, and is not for a
-/// signature whose key is among those that others know.
+/// Why no signature is good; `None` if one is good and none is bad. The exit code
+/// does not tell: it is 0 for revoked keys, but not 0 for a signature by an
+/// unknown key beside a good one.
 ///
 /// Source: GnuPG, doc/DETAILS, "Format of the --status-fd output"; apt's
 /// methods/gpgv.cc, which decides alike.
-pub(super) fn refused(status: &str, said: &str) -> Option<Finding> {
+pub(super) fn refused(status: &str, stderr: &str) -> Option<Finding> {
     if !status.contains("[GNUPG:] NEWSIG") {
-        // The file is no signature at all, so no key is to blame.
-        return Some(last_line(said, "no signature").into());
+        // The file is not a signature, so the key is not to blame.
+        return Some(last_line(stderr, "no signature").into());
     }
     let mut good = false;
     let mut reasons = Vec::new();
@@ -51,7 +50,7 @@ pub(super) fn refused(status: &str, said: &str) -> Option<Finding> {
             None => good |= line("GOODSIG").is_some() && line("VALIDSIG").is_some(),
         }
     }
-    let why = || reasons.into_iter().next().unwrap_or_else(|| last_line(said, "no signature"));
+    let why = || reasons.into_iter().next().unwrap_or_else(|| last_line(stderr, "no signature"));
     (!good).then(|| Finding::unsigned(why()))
 }
 
@@ -60,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_good_signature_counts_and_a_bad_one_spoils_it() {
+    fn one_good_signature_is_enough_unless_another_one_is_bad() {
         let status = |blocks: &[&str]| {
             let lines = blocks.iter().map(|block| format!("[GNUPG:] NEWSIG\n{block}\n"));
             refused(&lines.collect::<String>(), "gpg: Can't check signature\n")

@@ -16,10 +16,10 @@ use crate::read::{self, INDEX_MAX};
 const GPGCONF: SystemTool =
     SystemTool { program: "gpgconf", provided_by: "gpgconf (gnupg2 on Fedora and openSUSE)" };
 
-/// What gpg writes besides the keys that it imports, in bytes.
+/// Additional bytes that gpg writes when it imports keys.
 const ROOM: usize = 64 << 10;
 
-/// What came of a clear-signed file.
+/// The result for a clear-signed file.
 #[derive(Debug)]
 pub(crate) enum ClearSigned {
     /// What was signed.
@@ -48,21 +48,21 @@ impl Keyring {
         })?;
         let keyring = Self { home: temporary_dir()? };
         let home = keyring.home.path();
-        // gpg warns of what others may look into.
+        // gpg warns about directories that others can read.
         let private = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(home, private).map_err(FileError::scratch(home))?;
         let ran = keyring.run(&["--import"], &keys)?;
         if ran.success {
             return Ok(keyring);
         }
-        // The keys are not at fault where gpg had no place to put them.
+        // If there is no room for the keys, the keys are not to blame.
         std::fs::write(home.join("room"), vec![0; keys.len() + ROOM])
             .map_err(FileError::temporary_dir)?;
         Err(none(last_line(&ran.stderr, "gpg finds none")))
     }
 
-    /// What is wrong with the detached `signature` of a file; `None` where it
-    /// is good and by one of the keys.
+    /// What is wrong with the detached `signature` of a file; `None` if it is
+    /// good and by one of the keys.
     ///
     /// # Errors
     /// [`SigningError::File`] and [`SigningError::Tool`].
@@ -74,12 +74,12 @@ impl Keyring {
         let path = self.home.path().join("signature");
         std::fs::write(&path, signature).map_err(FileError::scratch(&path))?;
         let file = std::path::absolute(file).map_err(FileError::io("find", file))?;
-        let words = [Path::new("--verify"), Path::new("--"), &path, &file];
-        let ran = self.run(&words, &[])?;
+        let arguments = [Path::new("--verify"), Path::new("--"), &path, &file];
+        let ran = self.run(&arguments, &[])?;
         Ok(refused(&ran.status, &ran.stderr))
     }
 
-    /// As [`Keyring::check_file`], of bytes in memory.
+    /// Like [`Keyring::check_file`], for bytes in memory.
     ///
     /// # Errors
     /// As [`Keyring::check_file`].
@@ -93,7 +93,7 @@ impl Keyring {
         self.check_file(signature, &path)
     }
 
-    /// Whether the signature within a clear-signed file counts.
+    /// Checks the signature of a clear-signed file.
     ///
     /// # Errors
     /// [`SigningError::File`] and [`SigningError::Tool`].
@@ -110,18 +110,22 @@ impl Keyring {
         })
     }
 
-    fn run(&self, words: &[impl AsRef<OsStr>], input: &[u8]) -> Result<GpgOutcome, SigningError> {
+    fn run(
+        &self,
+        arguments: &[impl AsRef<OsStr>],
+        input: &[u8],
+    ) -> Result<GpgOutcome, SigningError> {
         let home = self.home.path();
-        // A file of its own: what gpg says to people has names in it.
+        // A separate file, since gpg's output for people contains names from keys.
         let status_file = home.join("status");
         std::fs::write(&status_file, "").map_err(FileError::scratch(&status_file))?;
         let mut all: Vec<&OsStr> = vec!["--homedir".as_ref(), home.as_os_str()];
         all.extend(["--status-file".as_ref(), status_file.as_os_str()]);
-        // Public keys need no agent, and one that is started outlives this.
+        // Public keys need no agent, and an agent would outlive this process.
         let quietly =
             ["--no-autostart", "--batch", "--no-tty", "--quiet", "--trust-model", "always"];
         all.extend(quietly.map(OsStr::new));
-        all.extend(words.iter().map(AsRef::as_ref));
+        all.extend(arguments.iter().map(AsRef::as_ref));
         let output = GPG.capture(&all, Path::new("."), input)?;
         let status = std::fs::read(&status_file).map_err(FileError::io("read", &status_file))?;
         let status = String::from_utf8_lossy(&status).into_owned();
@@ -131,19 +135,20 @@ impl Keyring {
 }
 
 impl Drop for Keyring {
-    /// gpg makes a directory for the agent's sockets elsewhere, agent or not.
+    /// Removes the directory for the agent's sockets, which gpg makes elsewhere
+    /// even without an agent.
     fn drop(&mut self) {
         let home = self.home.path().as_os_str();
-        let words = ["--homedir".as_ref(), home, "--remove-socketdir".as_ref()];
-        // What can't be removed is empty, and does no harm.
-        GPGCONF.capture(&words, Path::new("."), &[]).ok();
+        let arguments = ["--homedir".as_ref(), home, "--remove-socketdir".as_ref()];
+        // If it can't be removed, it is empty and does no harm.
+        GPGCONF.capture(&arguments, Path::new("."), &[]).ok();
     }
 }
 
-/// What gpg did.
+/// The result of running gpg.
 struct GpgOutcome {
     success: bool,
-    /// A line for each thing it found out.
+    /// gpg's status lines.
     status: String,
     stdout: Vec<u8>,
     stderr: String,
@@ -153,7 +158,7 @@ struct GpgOutcome {
 mod tests {
     use super::*;
 
-    /// Of nobody: its secret is gone.
+    /// A key whose secret was thrown away.
     const PUBLIC_KEY: &str = "\
 -----BEGIN PGP PUBLIC KEY BLOCK-----
 
@@ -177,8 +182,8 @@ Rc7N/F9zTxwmhp+sohubT2+Isuo2LgdCUDAbAr/dSwM=
         let mode = std::fs::metadata(&home).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         let dir = ["--list-dirs", "socketdir"].map(OsStr::new);
-        let words = [&["--homedir".as_ref(), home.as_os_str()], &dir[..]].concat();
-        let sockets = GPGCONF.output(&words, Path::new("."), &[]).expect("gpgconf runs");
+        let arguments = [&["--homedir".as_ref(), home.as_os_str()], &dir[..]].concat();
+        let sockets = GPGCONF.output(&arguments, Path::new("."), &[]).expect("gpgconf runs");
         let sockets = String::from_utf8(sockets).expect("UTF-8");
         let sockets = Path::new(sockets.trim());
         assert!(sockets.is_absolute());

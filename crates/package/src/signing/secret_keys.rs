@@ -1,4 +1,4 @@
-//! Secret keys as gpg lists them, and which part of one signs.
+//! Parses gpg's list of secret keys, and chooses which part of a key signs.
 
 use super::error::KeyFlaw;
 
@@ -9,13 +9,13 @@ pub(super) struct Part {
     validity: String,
     pub(super) created: u64,
     pub(super) algorithm: u8,
-    /// What it may do, a letter each.
+    /// What it may be used for, one letter each.
     usage: String,
-    /// Whether the secret is at hand, or a card that has it.
+    /// Whether the secret, or a card with it, is available.
     here: bool,
 }
 
-/// The keys of a listing, each with its subkeys behind it.
+/// The keys of a listing, each followed by its subkeys.
 ///
 /// Source: GnuPG, doc/DETAILS, "Format of the colon listings".
 pub(super) fn secret_keys(listed: &str) -> Vec<Vec<Part>> {
@@ -49,8 +49,8 @@ pub(super) fn secret_keys(listed: &str) -> Vec<Vec<Part>> {
     keys
 }
 
-/// What of a key signs: the newest subkey that may, else the key itself; or
-/// the one whose ID was given with `!`, as gpg has it.
+/// The part of a key that signs: the newest subkey that may sign, else the key
+/// itself; or the part whose ID was given with `!`, as in gpg.
 pub(super) fn signing_part<'a>(key: &'a [Part], asked: &str) -> Result<&'a Part, KeyFlaw> {
     let invalid = |part: &Part| match &*part.validity {
         "e" => Some(KeyFlaw::Expired),
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_signs_is_the_newest_part_that_may() {
+    fn the_newest_part_that_may_sign_signs() {
         let part = |line: &str, fpr: &str| format!("{line}\nfpr:::::::::{fpr}:\n");
         let sec = part("sec:u:255:22:AA:100:::u:::scSC:::+:::23::0:", "AA");
         let old = part("ssb:u:255:22:BB:200::::::s:::+:::23::", "BB");

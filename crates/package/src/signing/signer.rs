@@ -15,30 +15,29 @@ use crate::signature::Sign;
 pub struct Signer {
     /// Fingerprint of the key.
     key: String,
-    /// The one of its parts that signs, as gpg takes it.
+    /// The part of the key that signs, as an argument for gpg.
     signing: String,
-    /// OpenPGP's number of the algorithm.
+    /// OpenPGP's number for the algorithm.
     algorithm: u8,
-    /// When signatures say they were made.
+    /// The time in signatures.
     time: u64,
 }
 
 impl Signer {
-    /// The key of that name, ID or fingerprint. Signatures bear the time
-    /// `epoch`, or the key's own where that is later, so that they are the
-    /// same every time.
+    /// The key with this name, ID or fingerprint. Signatures have the time
+    /// `epoch`, or the key's own time if that is later, so that they are always
+    /// the same.
     ///
-    /// That time is what gpg takes for the present, so whether the key is
-    /// still valid is found out here. Names match as gpg matches them, which
-    /// several keys may: what signs and what is exported must be one key. One
-    /// signature is made and thrown away, so that a passphrase that nobody
-    /// gives ends the work before it begins.
+    /// gpg takes this time for the present, so whether the key is still valid is
+    /// checked here. gpg may find several keys for a name, but the key that signs and
+    /// the one that is exported must be the same. A test signature is made, so
+    /// that a passphrase that nobody enters ends the run before the work begins.
     ///
     /// # Errors
-    /// Where there is no such key, more than one, or one that can't sign.
+    /// If there is no such key, more than one, or one that can't sign.
     pub fn new(key: &str, epoch: u64) -> Result<Self, SigningError> {
-        let words = ["--batch", "--with-colons", "--list-secret-keys", "--", key];
-        let listing = GPG.capture(&words, Path::new("."), &[])?;
+        let arguments = ["--batch", "--with-colons", "--list-secret-keys", "--", key];
+        let listing = GPG.capture(&arguments, Path::new("."), &[])?;
         let keys = secret_keys(&String::from_utf8_lossy(&listing.stdout));
         let named = key.to_owned();
         let whole = match keys.as_slice() {
@@ -60,7 +59,8 @@ impl Signer {
         let created = whole.iter().map(|part| part.created).max().unwrap_or(0);
         let signer = Self {
             key: primary.clone(),
-            // Without the mark, gpg would choose again, as of another time.
+            // Without the exclamation mark, gpg would choose a part again, based
+            // on another time.
             signing: format!("{}!", part.fingerprint),
             algorithm: part.algorithm,
             time: epoch.max(created),
@@ -68,7 +68,7 @@ impl Signer {
         signer.armoured(&[]).map(|_| signer)
     }
 
-    /// Why rpm may not take what this key signs.
+    /// Why rpm may not accept signatures of this key.
     ///
     /// Source: rpm 4.18, rpmio/digest_libgcrypt.c, `pgpPubkeyNew`: RSA, DSA
     /// and Ed25519.
@@ -81,26 +81,26 @@ impl Signer {
         )
     }
 
-    /// The armoured detached signature of `bytes`.
+    /// An armoured detached signature of `bytes`.
     ///
     /// # Errors
-    /// [`SigningError`], where gpg fails.
+    /// [`SigningError`] if gpg fails.
     pub fn armoured(&self, bytes: &[u8]) -> Result<Vec<u8>, SigningError> {
         self.sign(&["--armor", "--detach-sign"], bytes)
     }
 
-    /// The text with a signature around it.
+    /// The text, clear-signed.
     ///
     /// # Errors
-    /// [`SigningError`], where gpg fails.
+    /// [`SigningError`] if gpg fails.
     pub fn clear(&self, text: &[u8]) -> Result<Vec<u8>, SigningError> {
         self.sign(&["--clearsign"], text)
     }
 
-    /// The armoured detached signature of a file, however large.
+    /// An armoured detached signature of a file, which may be large.
     ///
     /// # Errors
-    /// [`SigningError`], where gpg fails.
+    /// [`SigningError`] if gpg fails.
     pub fn armoured_file(&self, path: &Path) -> Result<Vec<u8>, SigningError> {
         let path = std::path::absolute(path).map_err(FileError::io("find", path))?;
         let path = path.to_str().ok_or_else(|| SigningError::FileName { path: path.clone() })?;
@@ -110,9 +110,9 @@ impl Signer {
     /// The public key, armoured.
     ///
     /// # Errors
-    /// [`SigningError`], where gpg fails.
+    /// [`SigningError`] if gpg fails.
     pub fn public_key(&self) -> Result<Vec<u8>, SigningError> {
-        let words = [
+        let arguments = [
             "--batch",
             "--armor",
             "--export-options",
@@ -121,19 +121,19 @@ impl Signer {
             "--",
             &self.key,
         ];
-        Ok(GPG.output(&words, Path::new("."), &[])?)
+        Ok(GPG.output(&arguments, Path::new("."), &[])?)
     }
 
     fn sign(&self, how: &[&str], bytes: &[u8]) -> Result<Vec<u8>, SigningError> {
         let time = format!("{}!", self.time);
-        let mut words = vec!["--batch", "--no-tty", "--digest-algo", "SHA256"];
-        words.extend(["--faked-system-time", &time, "--local-user", &self.signing]);
-        words.extend(how);
-        let signed = GPG.capture(&words, Path::new("."), bytes)?;
+        let mut arguments = vec!["--batch", "--no-tty", "--digest-algo", "SHA256"];
+        arguments.extend(["--faked-system-time", &time, "--local-user", &self.signing]);
+        arguments.extend(how);
+        let signed = GPG.capture(&arguments, Path::new("."), bytes)?;
         if signed.status.success() {
             return Ok(signed.stdout);
         }
-        // The agent's own program for it has no terminal, or there is none.
+        // pinentry has no terminal, or is missing.
         if ["ioctl for device", "pinentry"].iter().any(|sign| signed.stderr.contains(sign)) {
             let why = last_line(&signed.stderr, "no passphrase was asked for");
             return Err(SigningError::Passphrase { fingerprint: self.key.clone(), why });

@@ -1,4 +1,4 @@
-//! Checks a suite below `dists`: its signatures and all that it lists.
+//! Checks a suite below `dists`: its signatures and everything that it lists.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,7 @@ use super::listed::{check_file, optional, read, within};
 use crate::finding::Finding;
 use crate::signing::{ClearSigned, Keyring, clear_text};
 
-/// A suite: apt takes `InRelease`, and `Release` with `Release.gpg` where it
-/// finds none.
+/// Checks a suite. apt uses `InRelease`, or else `Release` with `Release.gpg`.
 ///
 /// Source: Debian wiki, `DebianRepository/Format`.
 pub(super) fn check(
@@ -54,7 +53,7 @@ pub(super) fn check(
             let refused = keyring.check_file(signature, &release)?;
             findings.extend(refused.map(|why| why.in_part("its signature")));
         }
-        // apt needs one of the two.
+        // apt needs either of them.
         (Some(_), Some(_), None) if inline.is_none() => {
             let why = "it is not signed: there is neither `InRelease` nor `Release.gpg`";
             findings.push(Finding::unsigned(why));
@@ -74,14 +73,14 @@ pub(super) fn check(
     Ok((index, findings))
 }
 
-/// What is wrong with the files that a `Release` lists.
+/// Findings about the files that a `Release` lists.
 fn listed_by(dir: &Path, top: &Path, release: &str, listed: &mut BTreeSet<PathBuf>) -> Vec<String> {
     let mut findings = Vec::new();
     let by_hash = release.lines().any(|line| line.trim_end() == "Acquire-By-Hash: yes");
     let sums = release.lines().skip_while(|line| line.trim_end() != "SHA256:").skip(1);
     for line in sums.take_while(|line| line.starts_with(' ')) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [sum, size, name] = words.as_slice() else {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [sum, size, name] = fields.as_slice() else {
             findings.push(format!("`{line}` lists no file"));
             continue;
         };
@@ -90,7 +89,7 @@ fn listed_by(dir: &Path, top: &Path, release: &str, listed: &mut BTreeSet<PathBu
             findings.push(format!("`{name}` leads out of the suite"));
             continue;
         };
-        // apt asks by the digest, and whoever has an old apt by the name.
+        // apt asks by digest, old versions of it by name.
         if by_hash {
             let below = format!("by-hash/SHA256/{sum}");
             let below = Path::new(name).with_file_name(below).display().to_string();
@@ -114,7 +113,7 @@ fn listed_by(dir: &Path, top: &Path, release: &str, listed: &mut BTreeSet<PathBu
     findings
 }
 
-/// What is wrong with the packages that a `Packages` lists.
+/// Findings about the packages that a `Packages` lists.
 fn stanzas(dir: &Path, packages: &str, listed: &mut BTreeSet<PathBuf>) -> Vec<String> {
     let mut findings = Vec::new();
     for stanza in packages.split("\n\n").filter(|stanza| !stanza.trim().is_empty()) {

@@ -1,4 +1,4 @@
-//! Why something could not be verified.
+//! Errors of verification.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use gfxpack_process::{FileError, io_hint, is_no_such_path};
 use crate::read::ReadError;
 use crate::signing::SigningError;
 
-/// Why something could not be verified. What is wrong with it is no error but
+/// Why something could not be verified. What is wrong with it is not an error but
 /// a [`Finding`](crate::Finding).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// A file could not be read, or a temporary one not written.
+    /// A file could not be read, or a temporary one could not be written.
     #[error(transparent)]
     File(#[from] FileError),
     /// Signatures could not be checked.
@@ -21,7 +21,7 @@ pub enum VerifyError {
     /// A package could not be read to its end.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The name has no package's ending.
+    /// The name does not have the extension of a package.
     #[error("failed to verify `{path}`: its name is no package's")]
     Name {
         /// The file.
@@ -30,7 +30,7 @@ pub enum VerifyError {
     /// A pipe, a device or a socket.
     #[error("failed to verify `{path}`: it is neither file nor directory")]
     NotAFile {
-        /// What was given.
+        /// The path that was given.
         path: PathBuf,
     },
     /// There is nothing to verify.
@@ -67,7 +67,7 @@ impl VerifyError {
         fixed.to_owned()
     }
 
-    /// Whether the user's command line or input is at fault, and not the
+    /// Whether the error is in the user's command line or input, not on the
     /// machine.
     #[must_use]
     pub fn is_usage(&self) -> bool {

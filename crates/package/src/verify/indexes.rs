@@ -1,5 +1,5 @@
-//! Checks the indexes of a repository: signatures, what they list, and that
-//! they list it all.
+//! Checks the indexes of a repository: their signatures, the files that they
+//! list, and that no package is missing from them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use super::{apt, rpm};
 use crate::finding::Finding;
 use crate::signing::Keyring;
 
-/// Each index with what is wrong with it, and the packages that they list.
+/// Each index with its findings, and the packages that the indexes list.
 type Checked = (Vec<(PathBuf, Vec<Finding>)>, BTreeSet<PathBuf>);
 
-/// Every index below `dir`.
+/// Checks every index below `dir`.
 pub(super) fn check(dir: &Path, keyring: Option<&Keyring>) -> Result<Checked, VerifyError> {
     let (mut indexes, mut listed) = Checked::default();
     let dists = dir.join("dists");
@@ -22,7 +22,7 @@ pub(super) fn check(dir: &Path, keyring: Option<&Keyring>) -> Result<Checked, Ve
             indexes.push(apt::check(dir, &suite, keyring, &mut listed)?);
         }
         match indexes.first_mut() {
-            // Suites share what lies below.
+            // All suites share the packages.
             Some((_, findings)) => findings.extend(unlisted(dir, "deb", &listed)?),
             None => indexes.push((dists, vec!["there is no suite in it".to_owned().into()])),
         }

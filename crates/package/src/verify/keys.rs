@@ -1,4 +1,4 @@
-//! Checks the public keys that a repository offers: users trust what these
+//! Checks the public keys that a repository offers: users trust what these have
 //! signed.
 
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use crate::finding::{Finding, Remedy};
 use crate::repository::{KEY_FILE, RPM_KEY_FILE};
 use crate::signing::{ClearSigned, Keyring, SigningError};
 
-/// The keys of a directory that did not make the signatures there, each with
-/// what is wrong.
+/// The keys in a directory that did not make the signatures there, each with a
+/// finding.
 pub(super) fn check(dir: &Path) -> Result<Vec<(PathBuf, Finding)>, VerifyError> {
     let repomd = dir.join("repodata/repomd.xml");
     let mut indexes = of_suites(dir)?;
     indexes.extend(Signed::detached(&repomd, "repodata/repomd.xml.asc", dir));
     let mut sums = Vec::new();
     sums.extend(Signed::detached(&dir.join(crate::sums::FILE_NAME), "SHA256SUMS.asc", dir));
-    // `repo` signs indexes, and another key may have signed the list of digests.
+    // `repo` signs indexes; another key may have signed the checksums.
     let of_archive = if indexes.is_empty() { sums } else { indexes };
     let of_rpm: Vec<Signed> = Signed::detached(&repomd, "repodata/repomd.xml.asc", dir).collect();
     let mut findings = Vec::new();
@@ -48,7 +48,7 @@ fn one(key: &Path, signed: &[Signed]) -> Result<Option<Finding>, VerifyError> {
                 ClearSigned::Refused(why) => Some(why),
             },
         };
-        // A damaged signature is not the key's fault.
+        // If the signature is damaged, the key is not to blame.
         if let Some(why) = refused.filter(|why| why.remedy == Remedy::Sign) {
             let what = format!("it did not make the signature `{name}`");
             return Ok(Some(why.in_part(&what)));
@@ -61,12 +61,12 @@ fn one(key: &Path, signed: &[Signed]) -> Result<Option<Finding>, VerifyError> {
 struct Signed {
     name: String,
     signature: PathBuf,
-    /// What is signed, if that is a file of its own.
+    /// The signed file, if it is separate from the signature.
     file: Option<PathBuf>,
 }
 
 impl Signed {
-    /// The signature `name` of a file, if both are there.
+    /// The detached signature `name` of a file, if both exist.
     fn detached(file: &Path, name: &str, dir: &Path) -> impl Iterator<Item = Self> {
         let signature = dir.join(name);
         let there = file.is_file() && signature.is_file();
@@ -75,7 +75,7 @@ impl Signed {
     }
 }
 
-/// The signatures of the suites.
+/// The signatures of all suites.
 fn of_suites(dir: &Path) -> Result<Vec<Signed>, VerifyError> {
     let mut signed = Vec::new();
     for path in suites(dir)? {

@@ -1,4 +1,4 @@
-//! The files that an index or a list names, and signatures beside files.
+//! Checks files that an index or a list names, and detached signatures.
 
 use std::collections::BTreeSet;
 use std::error::Error as _;
@@ -14,13 +14,13 @@ use crate::repository::packages;
 use crate::signing::{Keyring, SigningError};
 use crate::sums;
 
-/// The bytes of an index or a signature, which is a file and no larger than
-/// such are.
+/// The bytes of an index or a signature, which must be a regular file of limited
+/// size.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read::bytes(path, INDEX_MAX)
 }
 
-/// The same of one that need not be there.
+/// Like [`read`], for a file that need not exist.
 pub(super) fn optional(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -29,7 +29,7 @@ pub(super) fn optional(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Where a listed file lies; nowhere if its name leads out of the directory.
+/// The path of a listed file; `None` if its name leads out of the directory.
 pub(super) fn within(dir: &Path, name: &str) -> Option<PathBuf> {
     let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     (!name.is_empty() && Path::new(name).components().all(plain)).then(|| dir.join(name))
@@ -49,7 +49,7 @@ pub(super) fn suites(dir: &Path) -> Result<Vec<PathBuf>, FileError> {
     Ok(suites)
 }
 
-/// What is wrong with a file that `index` lists.
+/// Checks a file that `index` lists; returns what is wrong with it.
 pub(super) fn check_file(
     path: &Path,
     name: &str,
@@ -58,7 +58,7 @@ pub(super) fn check_file(
     index: &str,
 ) -> Option<String> {
     let other = || Some(format!("`{name}` is not what {index} says"));
-    // What is larger than listed need not be read to its end.
+    // If the size differs, the file need not be read.
     if size.is_some_and(|size| path.metadata().is_ok_and(|there| there.len() != size)) {
         return other();
     }
@@ -69,14 +69,14 @@ pub(super) fn check_file(
     }
 }
 
-/// Where the signature of a file lies that has no place for one.
+/// The path of a file's detached signature.
 pub(super) fn signature_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".asc");
     name.into()
 }
 
-/// What is wrong with that signature.
+/// Checks the detached signature of a file; returns what is wrong with it.
 pub(super) fn check_signature(
     keyring: &Keyring,
     path: &Path,
@@ -90,13 +90,13 @@ pub(super) fn check_signature(
     }
 }
 
-/// What is said of a listed file that can't be read.
+/// The finding about a listed file that can't be read.
 pub(super) fn unreadable(name: &str, error: &Error) -> String {
     let cause = error.source().map_or_else(String::new, |cause| format!(": {cause}"));
     format!("`{name}`: {error}{cause}")
 }
 
-/// The packages below `dir` with this ending that no index lists.
+/// Findings about packages below `dir` with this extension that no index lists.
 pub(super) fn unlisted(
     dir: &Path,
     ending: &str,

@@ -1,4 +1,4 @@
-//! Checks one package: its structure, the databases in it, its signature.
+//! Checks a single package: its structure, the databases in it, its signature.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,18 +13,18 @@ use crate::finding::Finding;
 use crate::read::{self, Kind, Report};
 use crate::signing::Keyring;
 
-/// Kernels have much in common, and packages of them unpack to a hundredfold
-/// perhaps. A database that is larger than this many times its package was
-/// made to fill a disk.
+/// Kernels are similar to each other, so a package may unpack to perhaps a
+/// hundred times its size. A database that is larger than this many times its
+/// package is meant to fill a disk.
 const EXPANSION_MAX: u64 = 2000;
 
-/// What any database may have, in bytes.
+/// A database may always have this size, in bytes.
 const UNPACKED_MIN: u64 = 64 << 20;
 
-/// Linux has no longer names, in bytes.
+/// Maximum length of file names on Linux, in bytes.
 const NAME_MAX: usize = 255;
 
-/// Checks a package; `listed` says whether an index or a list names it.
+/// Checks a package. `listed` says whether an index or a list names it.
 pub(super) fn check(
     path: &Path,
     listed: bool,
@@ -52,7 +52,7 @@ pub(super) fn check(
         if unpack(bytes, &copy, most).map_err(FileError::scratch(&copy))? {
             let inspected = inspector.inspect(&copy);
             entries += inspected.entries;
-            // Nobody knows the copy.
+            // Findings name the file in the package, not the copy.
             let shown = copy.display().to_string();
             let named = |text: &String| format!("`{inside}`: {}", text.replace(&shown, inside));
             in_databases.extend(inspected.findings.iter().map(named));
@@ -66,7 +66,7 @@ pub(super) fn check(
     let subject = Subject::Package { files: report.files, entries };
     let signatures = keyring.map(|keyring| signatures(path, kind, listed, keyring, &report));
     wanted.extend(report.links.iter().map(|(link, _)| link.clone()));
-    // What is damaged may lack its end.
+    // A damaged package may be incomplete.
     if let Some(about) = report.about.as_ref().filter(|_| report.findings.is_empty()) {
         in_databases.extend(inspector.missing(about, &wanted));
     }
@@ -80,7 +80,7 @@ pub(super) fn check(
     Ok(Verified { path: path.to_owned(), subject, findings })
 }
 
-/// What is wrong with the signatures in a package, or else beside it.
+/// Checks the signatures in a package, or the one beside it.
 fn signatures(
     path: &Path,
     kind: Kind,
@@ -97,21 +97,21 @@ fn signatures(
             for signature in &signed.signatures {
                 refused.extend(keyring.check_bytes(signature, &signed.header)?);
             }
-            // One that is good is enough: all are of the same bytes.
+            // One good signature is enough, since all cover the same bytes.
             if refused.len() < signed.signatures.len() {
                 refused.clear();
             }
             Ok(refused.into_iter().map(|why| why.in_part("its signature")).collect())
         }
-        // A .deb without a signature may be in a signed index.
+        // A .deb without a signature may be listed in a signed index.
         None if kind == Kind::Deb && listed && !signature_of(path).exists() => Ok(Vec::new()),
         None => Ok(check_signature(keyring, path)?.into_iter().collect()),
     }
 }
 
-/// Writes a file of a package where it can be opened; `false` if it has more
-/// than `most` bytes. What can't be read is the package's damage, which its
-/// reader tells.
+/// Writes a file of a package to `copy`; `false` if it has more than `most`
+/// bytes. Read errors are ignored: they are damage, which the package's reader
+/// reports.
 fn unpack(bytes: &mut dyn Read, copy: &Path, most: u64) -> io::Result<bool> {
     let copied = io::copy(&mut bytes.take(most), &mut File::create(copy)?)?;
     Ok(copied < most || bytes.read(&mut [0])? == 0)

@@ -1,4 +1,4 @@
-//! Checks `repodata`: its signature and all that it lists.
+//! Checks `repodata`: its signature and everything that it lists.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,7 +11,7 @@ use crate::read::{INDEX_MAX, unpacked_text};
 use crate::repomd::{self, Entry};
 use crate::signing::Keyring;
 
-/// What is wrong with the index that dnf and zypper read.
+/// Checks the index for dnf and zypper.
 pub(super) fn check(
     dir: &Path,
     repomd: &Path,
@@ -60,7 +60,7 @@ pub(super) fn check(
     Ok(findings)
 }
 
-/// What is wrong with the list of packages, or with those.
+/// Checks a list of packages, and the packages in it.
 fn primary(dir: &Path, path: &Path, listed: &mut BTreeSet<PathBuf>) -> Vec<String> {
     let text = read(path).and_then(|packed| unpacked_text(path, &packed, INDEX_MAX));
     let text = match text {

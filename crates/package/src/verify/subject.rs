@@ -1,4 +1,4 @@
-//! What is verified, and what becomes of it.
+//! The results of verification, and the interface to inspectors.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ pub struct Verified {
     pub path: PathBuf,
     /// What it is.
     pub subject: Subject,
-    /// What is wrong with it; nothing where it is sound.
+    /// What is wrong with it; empty if it is sound.
     pub findings: Vec<Finding>,
 }
 
@@ -21,37 +21,36 @@ pub struct Verified {
 pub enum Subject {
     /// A package.
     Package {
-        /// Files in it.
+        /// Number of files in it.
         files: u64,
-        /// What [`Inspected::entries`] of them come to.
+        /// The sum of [`Inspected::entries`] of its files.
         entries: u64,
     },
-    /// A list of digests, with the files that it lists.
+    /// A list of digests, and the files that it lists.
     Checksums,
-    /// An index of a repository, with the packages that it lists.
+    /// An index of a repository, and the packages that it lists.
     Index,
 }
 
-/// Looks into those files of a package whose format this crate does not know.
+/// Checks files in packages whose format this crate does not know.
 pub trait Inspector {
-    /// Whether the file of that path in a package is looked into.
+    /// Whether the file with this path in a package is to be inspected.
     fn is_wanted(&self, path: &str) -> bool;
 
-    /// Looks into an unpacked copy, which has the name that the file has in
-    /// the package.
+    /// Inspects an unpacked copy of a file. The copy has the file's name.
     fn inspect(&mut self, copy: &Path) -> Inspected;
 
-    /// What a package lacks that has these of the wanted files, a phrase.
+    /// What a package with these inspected files lacks, as a phrase.
     fn missing(&self, _about: &PackageDescription, _files: &[String]) -> Option<String> {
         None
     }
 }
 
-/// What was found in a file of a package.
+/// The result of inspecting a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inspected {
-    /// What is wrong with it, a phrase each.
+    /// What is wrong with it, one phrase each.
     pub findings: Vec<String>,
-    /// How many entries it has.
+    /// Number of entries in it.
     pub entries: u64,
 }

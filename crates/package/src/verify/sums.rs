@@ -8,8 +8,8 @@ use crate::finding::Finding;
 use crate::signing::{Keyring, SigningError};
 use crate::sums::digest_file;
 
-/// What is wrong with the list at `path` and the files of `dir` in it, which
-/// are added to `listed`.
+/// Checks the list at `path` and the files of `dir` in it, which are added to
+/// `listed`.
 pub(super) fn check(
     dir: &Path,
     path: &Path,

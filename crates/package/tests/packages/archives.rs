@@ -1,4 +1,4 @@
-//! Archives as nobody's tool writes them, and what is found in a package.
+//! Archives that no ordinary tool writes, and the findings in packages.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ pub(crate) fn check(path: &Path) -> Report {
     read::check(path, kind, &mut |_, _| Ok(())).expect("reads")
 }
 
-/// An entry of a tar as nobody's tool writes it.
+/// An entry of a tar that no ordinary tool writes.
 pub(crate) struct TarEntry<'a> {
     pub(crate) name: &'a str,
     pub(crate) kind: EntryType,
@@ -41,7 +41,7 @@ pub(crate) fn tar_without_end(entries: &[TarEntry<'_>]) -> Vec<u8> {
     let mut archive = Vec::new();
     for entry in entries {
         let mut header = Header::new_gnu();
-        // The library's own way in refuses what this is about.
+        // The library's setters reject such values.
         header.as_old_mut().name[..entry.name.len()].copy_from_slice(entry.name.as_bytes());
         header.as_old_mut().linkname[..entry.target.len()].copy_from_slice(entry.target.as_bytes());
         header.set_entry_type(entry.kind);
@@ -61,7 +61,7 @@ pub(crate) fn gz(bytes: &[u8]) -> Vec<u8> {
     packed.finish().expect("written")
 }
 
-/// A .deb of these two archives.
+/// A .deb from these two archives.
 pub(crate) fn deb(control: &[u8], data: &[u8]) -> Vec<u8> {
     let mut made = b"!<arch>\n".to_vec();
     let members = [
@@ -83,7 +83,7 @@ pub(crate) fn control() -> Vec<u8> {
     tar(&[file("./control", b"Package: x\nVersion: 1\nArchitecture: all\n")])
 }
 
-/// Writes both a tarball and a .deb of the archive.
+/// Writes the archive both as a tarball and in a .deb.
 pub(crate) fn both(dir: &Path, data: &[u8]) -> [PathBuf; 2] {
     let paths = [dir.join("x.tar.gz"), dir.join("x.deb")];
     fs::write(&paths[0], gz(data)).expect("written");

@@ -1,5 +1,5 @@
-//! Runs a writer in a process of its own, so that a test can give it another
-//! environment, limits, or kill it.
+//! Runs a writer in another process, so that a test can change its environment
+//! and limits, or kill it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,14 +9,14 @@ use gfxpack_package::{Compression, Error, Format, Written};
 
 use crate::support::{awkward_spec, spec_with, tool};
 
-/// The formats and compressions that tests go through.
+/// The formats and compressions that are tested.
 pub(crate) const KINDS: [&str; 12] = [
     "deb-xz", "deb-gz", "deb-zst", "rpm-xz", "rpm-gz", "rpm-zst", "tar-xz", "tar-gz", "tar-zst",
     "wheel-gz", "oci-gz", "arch-zst",
 ];
 
-/// Writes with the fastest level of a kind such as `deb-xz`; `unsummed` is a
-/// .deb without md5sums.
+/// Writes a kind such as `deb-xz` with the fastest level; `unsummed` is a .deb
+/// without md5sums.
 pub(crate) fn write(
     kind: &str,
     spec: &PackageSpec,
@@ -43,17 +43,18 @@ pub(crate) fn write(
     format.write(spec, dir, threads, None)
 }
 
-/// What a child packs.
+/// The package that a child writes.
 #[derive(Clone, Copy)]
 pub(crate) enum Job {
-    /// [`awkward_spec`], its files in reverse order, inputs made anew.
+    /// [`awkward_spec`] with its files in reverse order, and inputs that are
+    /// written again.
     Awkward,
     /// The file `input` in the input directory.
     OneFile,
 }
 
-/// The command line, inside `sh`, of a child that writes `kind` into `out`.
-/// `before` is shell code to run first: `umask 077;`.
+/// The command of a child that writes `kind` into `out`, run by `sh`. `before` is
+/// shell code to run first, such as `umask 077;`.
 pub(crate) fn command(before: &str, job: Job, kind: &str, inputs: &Path, out: &Path) -> Command {
     let program = std::env::current_exe().expect("a test knows its program");
     let job = match job {
@@ -77,7 +78,7 @@ pub(crate) fn command(before: &str, job: Job, kind: &str, inputs: &Path, out: &P
     command
 }
 
-/// What a child said about itself: `key value` lines.
+/// A value that a child printed as a line `key value`.
 pub(crate) fn said(stdout: &str, key: &str) -> Option<String> {
     let begin = format!("child: {key} ");
     stdout.lines().find_map(|line| Some(line.split_once(&begin)?.1.to_owned()))

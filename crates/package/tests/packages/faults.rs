@@ -1,4 +1,4 @@
-//! When something fails: a typed error that helps, and nothing left behind.
+//! Failures give a typed error with a hint, and leave nothing behind.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
@@ -45,11 +45,11 @@ fn a_missing_input_leaves_nothing_and_the_older_output_alone() {
 }
 
 #[test]
-fn a_directory_that_takes_no_file_is_a_clear_error() {
+fn a_directory_that_cannot_be_written_to_is_a_clear_error() {
     let dir = temp();
     let spec = awkward_spec(dir.path());
     let file = dir.path().join("input-0");
-    // /proc takes files from nobody, root included.
+    // Nobody can create files in /proc, not even root.
     for out in [&dir.path().join("absent"), &file, Path::new("/proc/self/task")] {
         for kind in KINDS {
             match refused(write(kind, &spec, out, 1), kind) {
@@ -68,7 +68,7 @@ fn a_limit_on_file_sizes_leaves_nothing() {
     let out = temp();
     fs::write(dir.path().join("input"), noise(1, 2 << 20)).expect("written");
     for kind in KINDS {
-        // In blocks of 512 bytes or of 1 KiB, whichever the shell counts in.
+        // In units of 512 bytes or of 1 KiB, depending on the shell.
         let before = "trap '' XFSZ; ulimit -f 1000;";
         let stdout = run(&mut command(before, Job::OneFile, kind, dir.path(), out.path()));
         let failed = said(&stdout, "failed").unwrap_or_else(|| panic!("{kind}: {stdout}"));
@@ -87,8 +87,8 @@ fn a_killed_writer_leaves_nothing() {
     for kind in ["deb-xz", "tar-xz", "rpm-xz"] {
         let mut command = command("", Job::OneFile, kind, dir.path(), out.path());
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the child starts");
-        // Once the writer holds a file in the directory it is at work, and has
-        // many seconds of it ahead.
+        // When the writer has a file open in the directory, it is at work, and
+        // needs many more seconds.
         let fds = format!("/proc/{}/fd", child.id());
         let holds_output = || {
             let links = fs::read_dir(&fds).into_iter().flatten().flatten();
@@ -100,10 +100,10 @@ fn a_killed_writer_leaves_nothing() {
             std::thread::yield_now();
         }
         child.kill().expect("killed");
-        let said = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         assert!(!child.wait().expect("waits").success(), "{kind}");
         assert!(
-            said.map_while(Result::ok).all(|line| !line.contains("wrote")),
+            lines.map_while(Result::ok).all(|line| !line.contains("wrote")),
             "{kind} was too fast"
         );
         assert_eq!(file_names(out.path()), Vec::<String>::new(), "{kind}");

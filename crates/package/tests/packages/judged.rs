@@ -1,5 +1,5 @@
-//! Packages that rpm and dpkg refuse, one for each of their rules: what they
-//! are made from, and the finding.
+//! Packages that rpm and dpkg reject, one for each of their rules, with the
+//! findings.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use gfxpack_package::Format;
 use crate::archives::{TarEntry, control, deb, file, tar};
 use crate::support::plain_spec;
 
-/// A tag, its type, its number of values, and these.
+/// A tag, its type, its number of values, and the values.
 type Value = (u32, u32, u32, Vec<u8>);
 
-/// A file's ending, its bytes, and what the finding contains; nothing for a
+/// A file's extension, its bytes, and what the finding contains; empty for a
 /// sound package.
 pub(crate) type Case = (&'static str, Vec<u8>, &'static str);
 
@@ -23,7 +23,7 @@ fn number(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// A header of these values, in a region.
+/// A header with these values in a region.
 fn header(region: u32, values: &[Value]) -> Vec<u8> {
     let (mut index, mut data) = (Vec::new(), Vec::new());
     for (tag, kind, count, bytes) in values {
@@ -41,7 +41,7 @@ fn header(region: u32, values: &[Value]) -> Vec<u8> {
     MAGIC.into_iter().chain(numbers).chain(data).collect()
 }
 
-/// The values of the header at `start`, without its region, and its end.
+/// The values of the header at `start`, without its region; and its end.
 fn values(bytes: &[u8], start: usize) -> (Vec<Value>, usize) {
     let (entries, size) = (number(bytes, start + 8) as usize, number(bytes, start + 12) as usize);
     let data = &bytes[start + 16 + entries * 16..][..size];
@@ -70,7 +70,7 @@ fn packed(lead: &[u8], signatures: &[u8], rest: &[u8]) -> Vec<u8> {
     made
 }
 
-/// Packages made below `dir` that rpm refuses, after a sound one.
+/// Packages made below `dir` that rpm rejects, after a sound one.
 pub(crate) fn rpms(dir: &Path) -> Vec<Case> {
     let written = Format::RPM.write(&plain_spec(vec![7; 100]), dir, 1, None);
     let whole = fs::read(written.expect("written").path).expect("read");
@@ -84,7 +84,7 @@ pub(crate) fn rpms(dir: &Path) -> Vec<Case> {
         all.push(more);
         packed(lead, &header(62, &all), rest)
     };
-    // The digests of a changed header are right.
+    // A changed header with correct digests.
     let with_header = |changed: Vec<u8>| {
         let sum = format!("{}\0", Digest::of(&changed));
         let signatures = header(62, &[(273, 6, 1, sum.into_bytes())]);
@@ -134,7 +134,7 @@ pub(crate) fn rpms(dir: &Path) -> Vec<Case> {
     cases
 }
 
-/// Packages that dpkg-deb refuses, after a sound one.
+/// Packages that dpkg-deb rejects, after a sound one.
 pub(crate) fn debs() -> Vec<Case> {
     let data = tar(&[file("./usr/x", b"x")]);
     let whole = deb(&control(), &data);

@@ -1,5 +1,5 @@
-//! What is written, read and refused. What dpkg, lintian, rpm and tar say of it
-//! is asked by the integration tests.
+//! Tests of writing, reading and rejecting packages. Tests with dpkg, lintian,
+//! rpm and tar are among the integration tests.
 
 mod archives;
 mod child;

@@ -1,5 +1,5 @@
-//! Packages of others, and of whoever means harm: what is sound passes, all
-//! else is told, and nothing panics, hangs or fills memory.
+//! Packages made by others, also by attackers: sound ones pass, all else is
+//! reported, and nothing panics, hangs or fills memory.
 
 use std::fs;
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::judged;
 use crate::support::{plain_spec, temp};
 
 #[test]
-fn archives_that_write_elsewhere_are_told() {
+fn archives_that_write_elsewhere_are_reported() {
     let dir = temp();
     let kdb = file("./usr/x", b"x");
-    let told = |entries: &[TarEntry<'_>]| {
+    let findings_of = |entries: &[TarEntry<'_>]| {
         both(dir.path(), &tar(entries)).map(|path| check(&path).findings)
     };
-    assert_eq!(told(&[kdb]), [Vec::<String>::new(), Vec::new()]);
+    assert_eq!(findings_of(&[kdb]), [Vec::<String>::new(), Vec::new()]);
     let symlink = |name, target| link(EntryType::Symlink, name, target);
     let cases: [(&[TarEntry<'_>], &str); 13] = [
         (&[file("./../../../../tmp/x", b"")], "`./../../../../tmp/x` leads out of"),
@@ -38,38 +38,40 @@ fn archives_that_write_elsewhere_are_told() {
         (&[link(EntryType::Char, "usr/x", "")], "`/usr/x` is no file: Char"),
     ];
     for (entries, expected) in cases {
-        for findings in told(entries) {
+        for findings in findings_of(entries) {
             let [finding] = findings.as_slice() else { panic!("{expected}: {findings:?}") };
             assert!(finding.starts_with(expected), "{expected}: {finding}");
         }
     }
-    // Below the system's root, which a tarball need not be unpacked in.
-    let [tarball, deb] = told(&[symlink("usr/x", "/etc/x")]);
+    // The link stays below the system's root, but a tarball may be unpacked
+    // elsewhere.
+    let [tarball, deb] = findings_of(&[symlink("usr/x", "/etc/x")]);
     assert_eq!((tarball.len(), deb.len()), (1, 0), "{tarball:?} {deb:?}");
 }
 
 #[test]
-fn an_archive_ends_once_and_nothing_is_behind_it() {
+fn data_after_the_end_of_an_archive_are_reported() {
     let dir = temp();
     let entries = [file("./usr/x", b"x")];
     let whole = tar(&entries);
-    let told = |data: &[u8]| both(dir.path(), data).map(|path| check(&path).findings.join("; "));
-    assert_eq!(told(&whole), ["", ""]);
-    assert_eq!(told(&[&whole[..], &[0; 8192]].concat()), ["", ""]);
+    let findings_of =
+        |data: &[u8]| both(dir.path(), data).map(|path| check(&path).findings.join("; "));
+    assert_eq!(findings_of(&whole), ["", ""]);
+    assert_eq!(findings_of(&[&whole[..], &[0; 8192]].concat()), ["", ""]);
     for (data, expected) in [
         (tar_without_end(&entries), "has no end"),
         (whole[..whole.len() - 512].to_vec(), "has no end"),
         ([&whole[..], &whole].concat(), "there is more behind the end of"),
         ([&whole[..], b"\n"].concat(), "there is more behind the end of"),
     ] {
-        for findings in told(&data) {
+        for findings in findings_of(&data) {
             assert!(findings.contains(expected), "{expected}: {findings}");
         }
     }
 }
 
 #[test]
-fn what_unpacks_to_too_much_is_told_and_not_kept() {
+fn an_archive_that_unpacks_to_too_much_is_reported_and_not_kept() {
     let dir = temp();
     let zeros = vec![0; 65 << 20];
     let bomb = tar(&[file("./md5sums", &zeros)]);
@@ -78,7 +80,7 @@ fn what_unpacks_to_too_much_is_told_and_not_kept() {
     assert!(fs::metadata(&path).expect("there").len() < 1 << 20, "it is small");
     let findings = check(&path).findings.join("; ");
     assert!(findings.contains("there are more than 67108864 bytes"), "{findings}");
-    // Names and attributes before a file are kept whole by who reads them.
+    // Readers keep names and attributes before a file in memory.
     for kind in [EntryType::GNULongName, EntryType::GNULongLink, EntryType::XHeader] {
         let long = TarEntry { kind, ..file("././@LongLink", &zeros) };
         for path in both(dir.path(), &tar(&[long, file("x", b"")])) {
@@ -94,7 +96,7 @@ fn what_unpacks_to_too_much_is_told_and_not_kept() {
 }
 
 #[test]
-fn what_is_no_file_is_not_waited_for() {
+fn reading_a_pipe_or_a_device_does_not_block() {
     let dir = temp();
     let fifo = dir.path().join("x.deb");
     let mode = Mode::RUSR | Mode::WUSR;
@@ -105,10 +107,10 @@ fn what_is_no_file_is_not_waited_for() {
     assert!(read::bytes(Path::new("/dev/zero"), u64::MAX).is_err());
 }
 
-/// Every number in the indexes is made one that is too large, and bytes here
-/// and there others.
+/// Sets every number in the indexes to one that is too large, and changes bytes
+/// here and there.
 #[test]
-fn no_damage_to_the_headers_of_an_rpm_is_more_than_a_finding() {
+fn damage_to_the_headers_of_an_rpm_is_a_finding_and_no_panic() {
     let dir = temp();
     let spec = plain_spec(vec![7; 100]);
     let written = Format::RPM.write(&spec, dir.path(), 1, None).expect("written");
@@ -131,7 +133,7 @@ fn no_damage_to_the_headers_of_an_rpm_is_more_than_a_finding() {
         for at in (start + 8..start + 16 + entries as usize * 16).step_by(4) {
             for value in [u32::MAX, i32::MAX as u32, 1 << 16] {
                 let findings = damaged(at, &value.to_be_bytes());
-                // An entry of a tag that is unknown may be there.
+                // An entry may have an unknown tag.
                 let is_tag = at >= start + 16 && (at - start) % 16 == 0;
                 assert!(is_tag || !findings.is_empty(), "{value} at {at}");
             }
@@ -145,7 +147,7 @@ fn no_damage_to_the_headers_of_an_rpm_is_more_than_a_finding() {
 }
 
 #[test]
-fn what_rpm_and_dpkg_refuse_is_told() {
+fn packages_that_rpm_and_dpkg_refuse_are_reported() {
     let dir = temp();
     for (ending, bytes, expected) in judged::rpms(dir.path()).into_iter().chain(judged::debs()) {
         let path = dir.path().join("judged").with_extension(ending);

@@ -1,4 +1,4 @@
-//! What Debian's policy and rpm forbid is not written.
+//! Specs that Debian's policy or rpm forbids are rejected.
 
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 use gfxpack_package::{Compression, Error, Format};
@@ -6,7 +6,7 @@ use gfxpack_package::{Compression, Error, Format};
 use crate::support::{NAME, file_names, plain_spec, temp};
 
 #[test]
-fn what_policy_forbids_is_refused_with_a_hint() {
+fn specs_that_policy_forbids_are_refused_with_a_hint() {
     let dir = temp();
     let refused = |change: &dyn Fn(&mut PackageSpec)| {
         let mut spec = plain_spec(Vec::new());
@@ -47,7 +47,7 @@ fn what_policy_forbids_is_refused_with_a_hint() {
 }
 
 #[test]
-fn what_rpm_forbids_is_refused_with_a_hint() {
+fn specs_that_rpm_forbids_are_refused_with_a_hint() {
     let dir = temp();
     let refused = |change: &dyn Fn(&mut PackageSpec)| {
         let mut spec = plain_spec(Vec::new());

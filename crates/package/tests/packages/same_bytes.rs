@@ -12,7 +12,7 @@ fn bytes_depend_on_the_spec_alone() {
     let here = temp();
     let there = temp();
     let spec = awkward_spec(here.path());
-    // Inputs written at another time, with other permissions.
+    // Inputs with other times and permissions.
     for entry in fs::read_dir(here.path()).expect("lists") {
         let file =
             fs::File::options().write(true).open(entry.expect("reads").path()).expect("opens");
@@ -25,8 +25,8 @@ fn bytes_depend_on_the_spec_alone() {
     fs::create_dir_all(&other).expect("created");
     for kind in KINDS {
         let written = write(kind, &spec, &out, 1).expect("written");
-        // Another process, directory, umask, time zone, locale, order of the
-        // files, number of threads, and a clock that matters to nobody.
+        // Another process, directory, umask, time zone, locale, order of files,
+        // number of threads, and an irrelevant clock.
         let mut child = command("umask 077;", Job::Awkward, kind, there.path(), &other);
         child.env("TZ", "Pacific/Kiritimati").env("LC_ALL", "tr_TR.UTF-8").env("HOSTNAME", "other");
         child.env("SOURCE_DATE_EPOCH", "1").current_dir("/");
@@ -38,7 +38,7 @@ fn bytes_depend_on_the_spec_alone() {
 }
 
 #[test]
-fn outputs_are_for_everyone_to_read_unless_the_umask_says_otherwise() {
+fn everyone_may_read_outputs_unless_the_umask_forbids_it() {
     let dir = temp();
     for (umask, mode) in [("022", 0o644), ("077", 0o600)] {
         let before = format!("umask {umask};");

@@ -1,4 +1,4 @@
-//! What the tests share: a spec, foreign tools, directory listings.
+//! Helpers of the tests: specs, external tools, directory listings.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -36,7 +36,7 @@ pub(crate) fn noise(seed: u64, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// A spec of one file below `/usr/share`, as a packager would have it.
+/// A spec with one file below `/usr/share`, as a packager would write it.
 pub(crate) fn plain_spec(kdb: Vec<u8>) -> PackageSpec {
     spec_with(vec![PackageFile {
         path: "/usr/share/miopen/db/gfx1030.kdb".to_owned(),
@@ -45,7 +45,7 @@ pub(crate) fn plain_spec(kdb: Vec<u8>) -> PackageSpec {
     }])
 }
 
-/// A spec with those files.
+/// A spec with these files.
 pub(crate) fn spec_with(files: Vec<PackageFile>) -> PackageSpec {
     PackageSpec {
         name: NAME.to_owned(),
@@ -84,8 +84,8 @@ License: MIT
  Permission is hereby granted, free of charge, to use the kernels.
 ";
 
-/// Inputs of every awkward kind, made below `dir`: files on disk and in
-/// memory, odd sizes, none at all, long names, a program, a space.
+/// A spec with inputs of every awkward kind, made below `dir`: files on disk and
+/// in memory, odd sizes, an empty file, long names, a program, a space.
 pub(crate) fn awkward_spec(dir: &Path) -> PackageSpec {
     let long = format!("/usr/share/miopen/db/{}/{}.kdb", "d".repeat(90), "f".repeat(120));
     let on_disk = [
@@ -126,7 +126,7 @@ pub(crate) fn awkward_spec(dir: &Path) -> PackageSpec {
     spec
 }
 
-/// A foreign program. The tests need it; there is no going without.
+/// An external program, which must be installed.
 #[expect(clippy::disallowed_methods, reason = "the tests start the programs that judge packages")]
 pub(crate) fn tool(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
@@ -134,7 +134,7 @@ pub(crate) fn tool(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs to the end, whatever the exit code.
+/// Runs a command to its end; it may fail.
 pub(crate) fn output(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|e| {
         panic!(
@@ -143,7 +143,7 @@ pub(crate) fn output(command: &mut Command) -> Output {
     })
 }
 
-/// Runs and must succeed; hands back standard output.
+/// Runs a command, which must succeed, and returns its stdout.
 pub(crate) fn run(command: &mut Command) -> String {
     let output = output(command);
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();

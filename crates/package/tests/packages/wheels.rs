@@ -1,4 +1,4 @@
-//! Wheels of others, and of whoever means harm.
+//! Wheels made by others, also by attackers.
 
 use std::fs;
 use std::io::{Cursor, Read, Write};
@@ -41,18 +41,18 @@ fn packed(members: &Members) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_not_as_recorded_is_told() {
+fn files_that_differ_from_the_record_are_reported() {
     let dir = temp();
     let path = written(dir.path());
     let whole = members(&path);
     let at = |end: &str| whole.iter().position(|member| member.0.ends_with(end)).expect("there");
-    let told = |change: Change<'_>| {
+    let findings = |change: Change<'_>| {
         let mut members = whole.clone();
         change(&mut members);
         fs::write(&path, packed(&members)).expect("written");
         check(&path).findings.join("; ")
     };
-    assert_eq!(told(&|_| ()), "");
+    assert_eq!(findings(&|_| ()), "");
     let add = |name: &str, mode: u32| {
         let member = (name.to_owned(), mode, b"x".to_vec());
         move |members: &mut Members| members.push(member.clone())
@@ -69,14 +69,14 @@ fn what_is_not_as_recorded_is_told() {
         (&|members| members[record].2.extend(b"x\n"), "`x` is no line of RECORD"),
     ];
     for (change, expected) in cases {
-        let told = told(change);
-        assert!(told.contains(expected), "{expected}: {told}");
+        let findings = findings(change);
+        assert!(findings.contains(expected), "{expected}: {findings}");
     }
-    assert!(told(&|members| drop(members.remove(record))).contains("there is no `miopen_hip"));
+    assert!(findings(&|members| drop(members.remove(record))).contains("there is no `miopen_hip"));
 }
 
 #[test]
-fn no_damage_to_a_wheel_is_more_than_a_finding() {
+fn damage_to_a_wheel_is_a_finding_and_no_panic() {
     let dir = temp();
     let path = written(dir.path());
     let whole = fs::read(&path).expect("reads");
