@@ -1,13 +1,13 @@
-//! The archive: its lists and packages, verified, in a cache directory.
+//! Debian's archive: verified lists and packages, in a cache directory.
 //!
 //! ```text
 //! <cache>/debian/
-//!   lock                      held while something is fetched or unpacked
-//!   lists/sid.InRelease       as it was fetched; verified again at each use
+//!   lock                      held while something is downloaded or unpacked
+//!   lists/sid.InRelease       as downloaded; verified again at each use
 //!   lists/sid_amd64_<digest>  the list of packages that it names
 //!   choices/<digest>          packages that were chosen from lists, as a lock
-//!   partial/<digest>          what is there of a file
-//!   <digest>/                 a package, unpacked, whole; by its file's SHA-256
+//!   partial/<digest>          the part of a file that was already downloaded
+//!   <digest>/                 a complete unpacked package, by its file's SHA-256
 //! ```
 
 use std::cell::OnceCell;
@@ -26,23 +26,23 @@ use crate::release::Release;
 use crate::suite::Suite;
 use crate::{Event, Progress, sources, unpack};
 
-/// Bytes of the signed list of a suite; sid's has 0.2 MB.
+/// Maximum size of a suite's signed list, in bytes; sid's has 0.2 MB.
 const RELEASE_MAX: u64 = 16 << 20;
-/// Bytes of the list of packages, packed; sid's has 10 MB.
+/// Maximum size of the compressed list of packages, in bytes; sid's has 10 MB.
 const LIST_MAX: u64 = 1 << 30;
 
 /// How to reach the archive.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// URL or directory of a mirror; what apt's sources say where none is given.
+    /// URL or directory of a mirror; if `None`, the mirrors in apt's sources.
     pub mirror: Option<String>,
-    /// Where apt's sources are: `/etc/apt`.
+    /// The directory of apt's configuration: `/etc/apt`.
     pub apt: PathBuf,
-    /// Who may sign.
+    /// The keys that may sign the archive.
     pub keyring: Keyring,
-    /// Proxies of the web.
+    /// Proxies for the web.
     pub proxies: Proxies,
-    /// Debian's name for the processor, where it is not this machine's.
+    /// Debian's name for the processor, if not this machine's.
     pub architecture: Option<String>,
 }
 
@@ -59,18 +59,18 @@ fn architecture() -> Result<&'static str, DebianError> {
     }
 }
 
-/// Debian's archive as seen through a mirror and a cache.
+/// Debian's archive, accessed through a mirror and a cache.
 pub struct Archive<'a> {
     dir: PathBuf,
     options: Options,
     progress: &'a dyn Progress,
-    /// The mirror that has worked.
+    /// The mirror that worked.
     mirror: OnceCell<Mirror>,
 }
 
 impl<'a> Archive<'a> {
-    /// An archive whose files are kept in `debian` below `cache`. Nothing is
-    /// fetched yet.
+    /// An archive that keeps its files in `debian` below `cache`. Nothing is
+    /// downloaded yet.
     #[must_use]
     pub fn new(cache: &Path, options: Options, progress: &'a dyn Progress) -> Self {
         Self { dir: cache.join("debian"), options, progress, mirror: OnceCell::new() }
@@ -79,7 +79,8 @@ impl<'a> Archive<'a> {
     /// Debian's name for the processor that packages are for.
     ///
     /// # Errors
-    /// [`DebianError::Architecture`], where it has none for this machine's.
+    /// [`DebianError::Architecture`] if Debian has no packages for this machine's
+    /// processor.
     pub fn architecture(&self) -> Result<&str, DebianError> {
         match &self.options.architecture {
             Some(architecture) => Ok(architecture),
@@ -87,14 +88,14 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// What was kept under a name by [`Self::keep`].
+    /// The lock that [`Self::keep`] stored under this name.
     #[must_use]
     pub fn kept(&self, name: &Digest) -> Option<Lock> {
         Lock::read(&self.choice(name)).ok()
     }
 
-    /// Keeps a choice of packages that took reading to make. That it can't be
-    /// kept is no loss.
+    /// Stores a choice of packages, so that the lists need not be read again.
+    /// Errors are ignored.
     pub fn keep(&self, name: &Digest, lock: &Lock) {
         if let Ok(text) = lock.text("") {
             let _ = write(&self.choice(name), text.as_bytes());
@@ -105,18 +106,18 @@ impl<'a> Archive<'a> {
         self.dir.join("choices").join(name.to_string())
     }
 
-    /// Tells the user of something that is not as it should be.
+    /// Reports a problem that does not stop the work.
     pub fn warn(&self, text: String) {
         self.progress.event(Event::Warning(text));
     }
 
-    /// A suite: the newest that the mirror has or, where it cannot be
-    /// reached, the one that was fetched last. A list that is older than it
-    /// says to be valid is used, and that is told: a mirror may stand still
-    /// on purpose, and what is taken from it is named by version and digest.
+    /// The suite as the mirror has it, or, if the mirror can't be reached, as it
+    /// was last downloaded. If the list is no longer valid by its own date, it is
+    /// used with a warning: a mirror may be a frozen copy on purpose, and
+    /// packages from it are identified by version and digest.
     ///
     /// # Errors
-    /// [`DebianError`], with what is wrong.
+    /// [`DebianError`] with the reason.
     pub fn suite(&self, name: &str) -> Result<Suite, DebianError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
@@ -144,18 +145,18 @@ impl<'a> Archive<'a> {
             Err(error) => return Err(error),
         };
         let list = self.list(name, &release)?;
-        // Open, since the next list of this suite takes the place of its file.
+        // The file is opened, since the next list of this suite will replace it.
         let list = File::open(&list).map_err(DebianError::io("read", &list))?;
         write(&kept, &bytes)?;
         let sha256 = release.packages.1.sha256;
         Ok(Suite { name: name.to_owned(), date: release.date, sha256, list: list.into(), url })
     }
 
-    /// The directory of a package's files, fetched and unpacked where it is
-    /// not there yet. `suite` is where a mirror is recognised by.
+    /// The directory with a package's files. Downloads and unpacks it if
+    /// necessary. Mirrors are recognised by having `suite`.
     ///
     /// # Errors
-    /// [`DebianError`], with what is wrong.
+    /// [`DebianError`] with the reason.
     pub fn unpacked(&self, suite: &str, pin: &Pin) -> Result<PathBuf, DebianError> {
         let dir = self.dir.join(pin.sha256.to_string());
         if dir.is_dir() {
@@ -180,19 +181,20 @@ impl<'a> Archive<'a> {
             .map_err(DebianError::io("write", &self.dir))?;
         unpack::unpack(&partial, new.path())
             .map_err(|reason| DebianError::Package { package: mirror.url(&pin.file), reason })?;
-        // What the directory's name promises must survive a loss of power.
+        // The directory's name promises complete contents, also after a power
+        // failure.
         File::open(new.path())
             .and_then(|file| Ok(rustix::fs::syncfs(file)?))
             .map_err(DebianError::io("write", &dir))?;
         fs::rename(new.path(), &dir).map_err(DebianError::io("write", &dir))?;
-        // It has moved: there is nothing to remove.
+        // The directory was renamed, so there is nothing to remove.
         let _ = new.keep();
         let _ = fs::remove_file(&partial);
         Ok(dir)
     }
 
-    /// The signed list of a suite, from the mirror that was given or from the
-    /// first of apt's that is one of Debian's.
+    /// Downloads the signed list of a suite from the given mirror, or from the
+    /// first mirror of apt's sources that has Debian's archive.
     fn fetch_release(&self, name: &str) -> Result<(Vec<u8>, Release, String), DebianError> {
         let path = format!("dists/{name}/InRelease");
         let fetch = |mirror: &Mirror| {
@@ -232,7 +234,7 @@ impl<'a> Archive<'a> {
         if release.is_of(name) { Ok(release) } else { Err(format(format!("it is not of {name}"))) }
     }
 
-    /// The list of packages that a release names.
+    /// Downloads the list of packages that a release names.
     fn list(&self, name: &str, release: &Release) -> Result<PathBuf, DebianError> {
         let (path, promise) = &release.packages;
         let prefix = format!("{name}_{}_", self.architecture()?);
@@ -255,7 +257,7 @@ impl<'a> Archive<'a> {
         let dir = plain.rsplit_once('/').map_or("", |(dir, _)| dir);
         let hashed = format!("{dir}/by-hash/SHA256/{}", promise.sha256);
         match if release.by_hash { fetch(&hashed) } else { fetch(&plain) } {
-            // Mirrors of a directory may lack it.
+            // Mirrors may lack the directory `by-hash`.
             Err(DebianError::NotFound { .. }) if release.by_hash => fetch(&plain)?,
             fetched => fetched?,
         }
@@ -290,7 +292,8 @@ impl<'a> Archive<'a> {
         Ok(dir.join(name))
     }
 
-    /// Keeps others from fetching the same; given up with what is returned.
+    /// Locks the cache, so that other processes do not download the same files.
+    /// The lock ends with the returned file.
     fn lock(&self) -> Result<File, DebianError> {
         fs::create_dir_all(&self.dir).map_err(DebianError::io("write", &self.dir))?;
         let path = self.dir.join("lock");
@@ -304,7 +307,7 @@ impl<'a> Archive<'a> {
         Ok(file)
     }
 
-    /// Removes what killed runs left; the lock is held.
+    /// Removes leftovers of killed runs. The caller holds the lock.
     fn sweep(&self) {
         for left in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             if left.file_name().to_string_lossy().starts_with("new-") {
@@ -314,7 +317,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file atomically.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), DebianError> {
     let write = || -> io::Result<()> {
         let dir = path.parent().unwrap_or(Path::new("."));
@@ -327,7 +330,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), DebianError> {
     write().map_err(DebianError::io("write", path))
 }
 
-/// Seconds since 1970.
+/// The current time, in seconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "whether a key has expired shows in no output")]
 fn now() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

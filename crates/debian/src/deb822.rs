@@ -1,31 +1,32 @@
-//! Paragraphs of `Field: value` lines, as Debian writes all its lists.
+//! Parses paragraphs of `Field: value` lines, the format of all of Debian's lists.
 //!
 //! Source: deb822(5).
 
 use std::io::{self, BufRead, Read};
 
-/// Bytes of a paragraph; the longest of Debian's have some 100 kB.
+/// Maximum size of a paragraph, in bytes. Debian's longest have some 100 kB.
 const PARAGRAPH_MAX: u64 = 16 << 20;
 
-/// A paragraph as it stands.
+/// The text of a paragraph.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paragraph<'a>(pub(crate) &'a str);
 
 impl<'a> Paragraph<'a> {
-    /// The value of a field on its own line, without what follows it.
+    /// The first line of a field's value.
     pub(crate) fn line(self, field: &str) -> Option<&'a str> {
         self.fields()
             .find(|(name, _)| name.eq_ignore_ascii_case(field))
             .map(|(_, value)| value.lines().next().unwrap_or_default().trim())
     }
 
-    /// The value of a field with all its lines.
+    /// All lines of a field's value.
     pub(crate) fn lines(self, field: &str) -> Option<impl Iterator<Item = &'a str>> {
         let (_, value) = self.fields().find(|(name, _)| name.eq_ignore_ascii_case(field))?;
         Some(value.lines().map(str::trim).filter(|line| !line.is_empty()))
     }
 
-    /// Names and values; a value goes on in lines that begin with a blank.
+    /// Names and values of all fields. A value continues on lines that begin with
+    /// a blank.
     fn fields(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -53,10 +54,10 @@ impl<'a> Paragraph<'a> {
     }
 }
 
-/// Shows each paragraph of a file, until `see` has enough and says `false`.
+/// Calls `see` with each paragraph of a file until it returns `false`.
 ///
 /// # Errors
-/// For what cannot be read, is no UTF-8, or has too long a paragraph.
+/// If the file can't be read, is not UTF-8, or has a paragraph that is too long.
 pub(crate) fn paragraphs(
     mut file: impl BufRead,
     mut see: impl FnMut(Paragraph<'_>) -> bool,
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_go_on_in_indented_lines() {
+    fn values_continue_in_indented_lines() {
         let text = "# comment\nTypes: deb\nURIs: http://a/debian\n http://b/debian\n\tx\nEmpty:\n";
         let paragraph = Paragraph(text);
         assert_eq!(paragraph.line("types"), Some("deb"));
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_lines_part_paragraphs() {
+    fn empty_lines_separate_paragraphs() {
         let mut seen = Vec::new();
         let text = "\n\nPackage: a\nVersion: 1\n\n \nPackage: b\n\n\nPackage: c";
         paragraphs(text.as_bytes(), |paragraph| {

@@ -1,4 +1,4 @@
-//! One file from a mirror, whole and as promised.
+//! Downloads files from a mirror, and checks them.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,19 +13,18 @@ use crate::error::DebianError;
 use crate::mirror::{Mirror, Miss};
 use crate::progress::{Event, Progress};
 
-/// Tries that may bring nothing, one after the other.
+/// Number of tries in a row that may bring no progress.
 const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// What a file must be.
+/// The expected size and digest of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Promise {
     pub(crate) size: u64,
     pub(crate) sha256: Digest,
 }
 
-/// Brings a file to `to`, going on with what is there of it. `name` is what
-/// people call it.
+/// Downloads a file to `to`, continuing an earlier download. `name` is for display.
 pub(crate) fn download(
     mirror: &Mirror,
     path: &str,
@@ -36,7 +35,8 @@ pub(crate) fn download(
 ) -> Result<(), DebianError> {
     let url = mirror.url(path);
     let (mut file, mut before) = open(to, promise.size).map_err(DebianError::io("write", to))?;
-    // What an earlier run left may be of another file: then all is fetched anew, once.
+    // An earlier part may be from another file. If so, the download starts again,
+    // once.
     let mut fresh = before == 0;
     let mut tries = 0;
     loop {
@@ -84,7 +84,7 @@ pub(crate) fn download(
     }
 }
 
-/// A small file whose size nobody promised.
+/// Downloads a small file whose size is not known.
 pub(crate) fn small(
     mirror: &Mirror,
     path: &str,
@@ -136,7 +136,7 @@ enum Stop {
     Cancelled,
 }
 
-/// What is there of a file, and how many bytes.
+/// The part of a file that was already downloaded, and its length.
 fn open(path: &Path, max: u64) -> io::Result<(File, u64)> {
     let mut options = File::options();
     let mut file = options.create(true).truncate(false).read(true).write(true).open(path)?;
@@ -144,8 +144,8 @@ fn open(path: &Path, max: u64) -> io::Result<(File, u64)> {
     Ok((file, there))
 }
 
-/// Goes to the file's end and says where that is; what is longer than it may
-/// be is emptied.
+/// Seeks to the file's end, and returns the position. If the file is longer than
+/// allowed, it is emptied.
 fn position(file: &mut File, max: u64) -> io::Result<u64> {
     let end = file.seek(SeekFrom::End(0))?;
     if end <= max { Ok(end) } else { empty(file) }
@@ -156,7 +156,7 @@ fn empty(file: &mut File) -> io::Result<u64> {
     file.seek(SeekFrom::Start(0))
 }
 
-/// Appends what comes, up to its end or to where the connection breaks.
+/// Appends what the mirror sends, until the end or an error.
 fn transfer(
     mirror: &Mirror,
     path: &str,

@@ -1,30 +1,30 @@
-//! What can go wrong between an archive and a directory.
+//! Errors of fetching packages.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::openpgp::SignatureError;
 
-/// Why a package is not there.
+/// Why a package could not be fetched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DebianError {
-    /// Nobody said where Debian's archive is, and apt does not know either.
+    /// No Debian mirror was given, and apt's sources have none.
     #[error("found no mirror of Debian's archive{}", reasons(.tried))]
     NoMirror {
-        /// Mirrors of apt's sources, and why each is none.
+        /// Mirrors of apt's sources, and why each of them can't be used.
         tried: Vec<(String, String)>,
     },
-    /// The text names no mirror.
+    /// The text is neither a URL nor a directory.
     #[error("`{mirror}` is no mirror: it is neither a URL of http, https or file nor a directory")]
     BadMirror {
         /// The text.
         mirror: String,
     },
-    /// The mirror does not answer, or breaks off again and again.
+    /// The mirror does not answer, or the connection breaks again and again.
     #[error("failed to fetch `{url}`")]
     Unreachable {
-        /// What was fetched.
+        /// The URL.
         url: String,
         /// The cause.
         source: io::Error,
@@ -32,27 +32,27 @@ pub enum DebianError {
     /// The mirror does not have the file.
     #[error("`{url}` does not exist")]
     NotFound {
-        /// What was fetched.
+        /// The URL.
         url: String,
     },
     /// The list of a suite is not signed by Debian.
     #[error("failed to verify `{url}`")]
     Signature {
-        /// What was fetched.
+        /// The URL.
         url: String,
         /// The cause.
         source: SignatureError,
     },
-    /// The file is not the one that was promised.
+    /// The file does not have the expected digest.
     #[error("`{url}` is not what the archive promises: its SHA-256 differs")]
     Digest {
-        /// What was fetched.
+        /// The URL.
         url: String,
     },
-    /// The list of a suite says something else than it should.
+    /// The list of a suite is not as it should be.
     #[error("failed to read `{url}`: {reason}")]
     Format {
-        /// What was fetched.
+        /// The URL.
         url: String,
         /// What is wrong.
         reason: String,
@@ -60,11 +60,11 @@ pub enum DebianError {
     /// The package is not in the suite.
     #[error("`{package}` is not in {suite}{}", others(.versions))]
     NoPackage {
-        /// The package, with its version where one was asked for.
+        /// The package, with its version if one was requested.
         package: String,
         /// The suite.
         suite: String,
-        /// Versions that there are.
+        /// Versions that exist.
         versions: Vec<String>,
     },
     /// The package cannot be unpacked.
@@ -81,12 +81,12 @@ pub enum DebianError {
         /// The processor.
         architecture: String,
     },
-    /// The disk does not let us.
+    /// A file could not be read or written.
     #[error("failed to {action} `{path}`")]
     Io {
-        /// What was tried.
+        /// The failed operation, as a verb.
         action: &'static str,
-        /// Where.
+        /// The path.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -99,7 +99,7 @@ pub enum DebianError {
         /// What is wrong.
         reason: String,
     },
-    /// The user stopped it.
+    /// The user stopped the program.
     #[error("interrupted while fetching packages")]
     Interrupted,
 }
@@ -142,13 +142,13 @@ impl DebianError {
         }
     }
 
-    /// Whether another mirror, another day or another network could help.
+    /// Whether the same request may work with another mirror or network, or later.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::NoMirror { .. })
     }
 
-    /// Whether the archive has gone on since the file was named.
+    /// Whether the file has been removed from the archive since it was named.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::NotFound { .. } | Self::Digest { .. })

@@ -1,10 +1,10 @@
 //! Fetches packages of Debian's archive, verified by the archive's signature,
 //! and unpacks them into a directory without installing them.
 //!
-//! A suite's `InRelease` is signed by a key of the ring, it holds the digest
-//! of the list of packages, and that the digests of the packages. Nothing
-//! that is not reached by this chain is unpacked, so it does not matter who
-//! runs the mirror or what lies between.
+//! A suite's `InRelease` is signed by a key of the keyring. It contains the
+//! digest of the list of packages, and that list contains the digests of the
+//! packages. Only files that this chain covers are unpacked, so neither the
+//! mirror nor the network needs to be trusted.
 //!
 //! ```
 //! // The keys that sign the archive accept nothing that they did not sign.
@@ -40,7 +40,7 @@ impl Keyring {
     /// The keys that sign Debian's archive.
     ///
     /// # Errors
-    /// None with the ring that is part of gfxpack.
+    /// Never with the keyring that is part of gfxpack.
     pub fn debian() -> Result<Self, SignatureError> {
         Self::read(include_bytes!("../keyrings/debian-archive.pgp"))
     }

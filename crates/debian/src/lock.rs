@@ -1,4 +1,4 @@
-//! Packages pinned by digest, as a file that people keep.
+//! Packages pinned by digest, as a file that users keep.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::DebianError;
 
-/// Bytes of such a file that are read.
+/// Maximum size of such a file, in bytes.
 const LOCK_MAX: u64 = 1 << 20;
 
 /// One file of the archive.
@@ -20,11 +20,11 @@ pub struct Pin {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Path of its file below the mirror's address.
+    /// Path of its file, relative to the mirror's address.
     pub file: String,
-    /// Bytes of that file.
+    /// Size of the file, in bytes.
     pub size: u64,
-    /// SHA-256 of that file.
+    /// SHA-256 of the file.
     pub sha256: Digest,
 }
 
@@ -34,18 +34,18 @@ pub struct Pin {
 pub struct Lock {
     /// The suite that the first package was taken from.
     pub suite: String,
-    /// The processor that they are for, as Debian calls it.
+    /// Debian's name for the processor that they are for.
     pub architecture: String,
-    /// The packages; the first is what the others are for.
+    /// The packages. The others are dependencies of the first.
     #[serde(rename = "package")]
     pub packages: Vec<Pin>,
 }
 
 impl Lock {
-    /// Reads a file whose text [`Self::text`] gave.
+    /// Reads a file that was written with [`Self::text`].
     ///
     /// # Errors
-    /// [`DebianError::Lock`] for what is none or cannot be read.
+    /// [`DebianError::Lock`] if the file can't be read or is not a lock.
     pub fn read(path: &Path) -> Result<Self, DebianError> {
         let read = || {
             let mut text = String::new();
@@ -68,10 +68,10 @@ impl Lock {
         if lock.packages.is_empty() { Err("it has no packages".to_owned()) } else { Ok(lock) }
     }
 
-    /// The text of the file, `comment` first.
+    /// The text of the file, beginning with `comment`.
     ///
     /// # Errors
-    /// [`DebianError::Lock`], for what cannot be written as TOML.
+    /// [`DebianError::Lock`] if a value can't be written as TOML.
     pub fn text(&self, comment: &str) -> Result<String, DebianError> {
         let text = toml::to_string(self).map_err(|error| DebianError::Lock {
             path: "packages".into(),

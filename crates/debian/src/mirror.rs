@@ -11,11 +11,11 @@ use ureq::{Agent, Proxy};
 
 use crate::error::DebianError;
 
-/// A connection that brings nothing for so long is given up.
+/// A connection without data for this long is closed.
 const IDLE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(20);
 
-/// How to reach the web, as the usual variables say it.
+/// Proxies, as in the usual environment variables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proxies {
     /// `http_proxy`.
@@ -26,33 +26,33 @@ pub struct Proxies {
     pub none: Option<String>,
 }
 
-/// Where files come from.
+/// The source of files.
 #[derive(Debug, Clone)]
 pub(crate) enum Mirror {
     Web { base: String, agent: Agent },
     Directory(PathBuf),
 }
 
-/// Why a file did not come.
+/// Why a file was not received.
 #[derive(Debug)]
 pub(crate) enum Miss {
-    /// It is not there.
+    /// The file does not exist.
     NotFound,
-    /// It may come at another try.
+    /// Another try may succeed.
     Failed(io::Error),
-    /// It will not.
+    /// Another try is useless.
     Refused(io::Error),
 }
 
-/// A file that comes.
+/// A file that is being received.
 pub(crate) struct Incoming {
-    /// Where in the file it begins.
+    /// The position in the file at which the data begin.
     pub(crate) from: u64,
     pub(crate) bytes: Box<dyn Read>,
 }
 
 impl Mirror {
-    /// A mirror by its URL or directory.
+    /// A mirror given by its URL or directory.
     pub(crate) fn parse(text: &str, proxies: &Proxies) -> Result<Self, DebianError> {
         let bad = || DebianError::BadMirror { mirror: text.to_owned() };
         let trimmed = text.trim_end_matches('/');
@@ -75,7 +75,7 @@ impl Mirror {
         Ok(Self::Web { base: trimmed.to_owned(), agent })
     }
 
-    /// The name of a file there, for people.
+    /// The URL of a file, for display.
     pub(crate) fn url(&self, path: &str) -> String {
         match self {
             Self::Web { base, .. } => format!("{base}/{path}"),
@@ -83,8 +83,8 @@ impl Mirror {
         }
     }
 
-    /// Opens a file from `from` on, or from its beginning where the server
-    /// does not know better.
+    /// Opens a file from `from` on. If the server does not support that, the data
+    /// begin at the start of the file.
     pub(crate) fn open(&self, path: &str, from: u64) -> Result<Incoming, Miss> {
         match self {
             Self::Directory(dir) => {
@@ -120,7 +120,7 @@ fn open(agent: &Agent, url: &str, from: u64) -> Result<Incoming, Miss> {
         200 => 0,
         206 if starts_at(response.headers().get("Content-Range"), from) => from,
         404 | 410 => return Err(Miss::NotFound),
-        // What is here of it is longer than it is there.
+        // The part that is here is longer than the file on the server.
         416 if from > 0 => return open(agent, url, 0),
         408 | 425 | 429 | 500..600 => return Err(Miss::Failed(refused())),
         _ => return Err(Miss::Refused(refused())),
@@ -138,8 +138,8 @@ fn starts_at(range: Option<&ureq::http::HeaderValue>, from: u64) -> bool {
 fn agent(proxy: Option<&str>, no_proxy: Option<&str>) -> Result<Agent, ureq::Error> {
     let proxy = proxy.filter(|proxy| !proxy.is_empty());
     let proxy = proxy.map(|proxy| with_exceptions(proxy, no_proxy)).transpose()?;
-    // What is fetched is verified by its digest; the machine's own certificates
-    // decide, as for every other program on it.
+    // Downloads are verified by digest. TLS uses the machine's own certificates,
+    // like all other programs on it.
     let tls = TlsConfig::builder()
         .root_certs(RootCerts::PlatformVerifier)
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))

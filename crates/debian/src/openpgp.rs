@@ -1,11 +1,11 @@
-//! Verifies a clear-signed text against a ring of keys.
+//! Verifies a clear-signed text against a keyring.
 //!
-//! Only what archives sign with: version 4 keys and signatures, RSA and
-//! Ed25519, SHA-2. The cryptography is ring's; here are the formats around it
-//! and the question whether a key may sign. Whatever is not understood does
-//! not count as a signature.
+//! It supports only what archives use: version 4 keys and signatures, RSA and
+//! Ed25519, SHA-2. The `ring` crate does the cryptography; this module parses the
+//! formats and decides whether a key may sign. Anything that it does not
+//! understand does not count as a signature.
 //!
-//! Source: RFC 9580, and RFC 4880 where it says the same in other words.
+//! Source: RFC 9580, and RFC 4880 where both say the same.
 
 mod armor;
 mod certificate;
@@ -18,24 +18,23 @@ use certificate::Certificate;
 use packet::Packets;
 use signature::{Kind, Signature};
 
-/// Why nothing vouches for a text.
+/// Why a text is not verified.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignatureError {
-    /// The text is not clear-signed, or not in the form that the standard
-    /// asks for.
+    /// The text is not clear-signed, or not in the standard form.
     #[error("it is not signed as it should be: {0}")]
     Format(&'static str),
-    /// Signatures there are, none by a key of the ring.
+    /// There are signatures, but none is by a key of the keyring.
     #[error("none of its signatures is by a known key ({})", .0.join(", "))]
     UnknownKeys(Vec<String>),
-    /// The text was changed, or the signature.
+    /// The text or the signature was changed.
     #[error("its signature by `{0}` does not fit the text")]
     Bad(String),
-    /// The key of the ring does not count, or not any more.
+    /// The key is in the keyring, but is not or no longer valid.
     #[error("its signature by `{0}` does not count: {1}")]
     Key(String, &'static str),
-    /// The ring has no key that is understood.
+    /// The keyring has no key that is understood.
     #[error("the keyring holds no key")]
     NoKeys,
 }
@@ -45,11 +44,11 @@ pub enum SignatureError {
 pub struct Keyring(Vec<Certificate>);
 
 impl Keyring {
-    /// The keys of a file as `gpg --export` writes it, armored or not. Keys
+    /// Reads the keys of a file that `gpg --export` wrote, armored or not. Keys
     /// that are not understood are left out.
     ///
     /// # Errors
-    /// [`SignatureError::NoKeys`], where none is left.
+    /// [`SignatureError::NoKeys`] if none is left.
     pub fn read(bytes: &[u8]) -> Result<Self, SignatureError> {
         let armored = bytes.trim_ascii_start().starts_with(b"-----BEGIN");
         let bytes = match armored {
@@ -62,12 +61,12 @@ impl Keyring {
         if certificates.is_empty() { Err(SignatureError::NoKeys) } else { Ok(Self(certificates)) }
     }
 
-    /// The text that was signed, if at least one signature is good at `now`,
-    /// in seconds since 1970, and none by a key of the ring is bad. Blanks at
-    /// the ends of lines are not signed and not returned.
+    /// The signed text, if at least one signature is good at `now`, in seconds
+    /// since 1970, and no signature by a key of the keyring is bad. Blanks at the
+    /// ends of lines are not signed, and are not returned.
     ///
     /// # Errors
-    /// [`SignatureError`], with what is wrong.
+    /// [`SignatureError`] with the reason.
     pub fn verify(&self, message: &[u8], now: u64) -> Result<String, SignatureError> {
         let message =
             std::str::from_utf8(message).map_err(|_| SignatureError::Format("no UTF-8"))?;
@@ -89,7 +88,8 @@ impl Keyring {
                 continue;
             };
             match signature.verify(&key.material, &signed) {
-                // Not understood is not bad: a newer kind beside an older one.
+                // A signature that is not understood is not bad: there may be a
+                // newer kind beside an older one.
                 None => unknown.push(issuer),
                 Some(false) => return Err(SignatureError::Bad(issuer)),
                 Some(true) => match certificate.may_sign(key, &signature, now) {

@@ -1,35 +1,35 @@
-//! What is told while packages are fetched.
+//! The progress of fetching packages.
 
-/// What happens.
+/// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event<'a> {
     /// A file is being fetched.
     Downloading {
-        /// Its name.
+        /// The file's name.
         file: &'a str,
-        /// Bytes that are here.
+        /// Number of bytes received so far.
         done: u64,
-        /// Bytes that it has.
+        /// Size of the file, in bytes.
         total: u64,
     },
     /// A package is being unpacked.
     Unpacking {
-        /// Its name.
+        /// The package's name.
         package: &'a str,
     },
-    /// Another process fetches; this one waits.
+    /// Another process is fetching, and this one waits for it.
     Waiting,
-    /// Something is not as it should be, and was done all the same.
+    /// Something is wrong, but the work continues.
     Warning(String),
 }
 
-/// Hears what happens, and may stop it.
+/// Receives events, and may cancel the work.
 pub trait Progress {
-    /// Something happened. Called often while a file is fetched.
+    /// Called for each event, often while a file is downloaded.
     fn event(&self, event: Event<'_>);
 
-    /// Whether the user wants it to stop.
+    /// Whether the user wants to cancel.
     fn is_cancelled(&self) -> bool {
         false
     }

@@ -7,34 +7,34 @@ use gfxpack_model::Digest;
 use crate::deb822::Paragraph;
 use crate::download::Promise;
 
-/// What the list says.
+/// The contents of a `Release` file.
 #[derive(Debug, Clone)]
 pub(crate) struct Release {
     pub(crate) origin: String,
-    /// `unstable`.
+    /// The suite, such as `unstable`.
     suite: String,
-    /// `sid`.
+    /// The code name, such as `sid`.
     codename: String,
-    /// When it was made, as it says it.
+    /// When it was made, as written in the file.
     pub(crate) date: String,
-    /// Seconds since 1970 up to which it is the newest, if it says so.
+    /// Until when it is valid, in seconds since 1970, if it says so.
     pub(crate) valid_until: Option<u64>,
-    /// Whether files are also there under their digests.
+    /// Whether files are also available by their digests.
     pub(crate) by_hash: bool,
-    /// Path below the suite and digest of the list of packages.
+    /// The list of packages: its path relative to the suite, and its digest.
     pub(crate) packages: (String, Promise),
 }
 
 impl Release {
-    /// Reads the text, for packages of main for one architecture.
+    /// Parses the text, for packages in `main` for one architecture.
     pub(crate) fn parse(text: &str, architecture: &str) -> Result<Self, String> {
         let paragraph = Paragraph(text);
         let line = |field| paragraph.line(field).unwrap_or_default().to_owned();
         let wanted = format!("main/binary-{architecture}/Packages.xz");
         let mut files = paragraph.lines("SHA256").into_iter().flatten();
         let promise = files.find_map(|file| {
-            let mut words = file.split_ascii_whitespace();
-            let (sha256, size, path) = (words.next()?, words.next()?, words.next()?);
+            let mut fields = file.split_ascii_whitespace();
+            let (sha256, size, path) = (fields.next()?, fields.next()?, fields.next()?);
             if path != wanted {
                 return None;
             }
@@ -55,30 +55,30 @@ impl Release {
         })
     }
 
-    /// Whether it is of the suite of this name. An older one of another
-    /// suite is signed just as well.
+    /// Whether this is the suite with that name. An older list of another suite
+    /// also has a valid signature.
     pub(crate) fn is_of(&self, name: &str) -> bool {
         !name.is_empty() && (self.suite == name || self.codename == name)
     }
 }
 
-/// Seconds since 1970 of `Fri, 06 Nov 2026 08:08:01 UTC`.
+/// Seconds since 1970 of a date such as `Fri, 06 Nov 2026 08:08:01 UTC`.
 ///
 /// Source: RFC 5322, section 3.3; archives write UTC.
 fn seconds(date: &str) -> Option<u64> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let mut words = date.split_once(',').map_or(date, |(_, rest)| rest).split_ascii_whitespace();
-    let day: u64 = words.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
-    let month = words.next()?;
+    let mut fields = date.split_once(',').map_or(date, |(_, rest)| rest).split_ascii_whitespace();
+    let day: u64 = fields.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
+    let month = fields.next()?;
     let month = MONTHS.iter().position(|name| *name == month)? as u64;
-    let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
-    let mut time = words.next()?.split(':').map(|number| number.parse::<u64>().ok());
+    let year: u64 = fields.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let mut time = fields.next()?.split(':').map(|number| number.parse::<u64>().ok());
     let (hours, minutes, rest) = (time.next()??, time.next()??, time.next()??);
-    if !matches!(words.next()?, "UTC" | "GMT" | "+0000" | "Z") || hours > 23 || minutes > 59 {
+    if !matches!(fields.next()?, "UTC" | "GMT" | "+0000" | "Z") || hours > 23 || minutes > 59 {
         return None;
     }
-    // Years begin with March, so that leap days end them.
+    // Count years from March, so that a leap day is the last day of a year.
     let (year, month) = if month < 2 { (year - 1, month + 10) } else { (year, month - 2) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
     let days = days.checked_sub(719_468)?;

@@ -1,4 +1,4 @@
-//! Mirrors that this machine's apt knows.
+//! Finds the mirrors in this machine's apt sources.
 //!
 //! Source: sources.list(5).
 
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::deb822;
 
-/// The addresses of all sources of packages, in apt's order, each once.
+/// The addresses of all package sources, in apt's order, without duplicates.
 pub(crate) fn mirrors(apt: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut add = |uri: &str| {
@@ -32,7 +32,7 @@ pub(crate) fn mirrors(apt: &Path) -> Vec<String> {
     found
 }
 
-/// `deb [options] URI suite components`.
+/// The address in a line `deb [options] URI suite components`.
 fn one_line(line: &str) -> Option<&str> {
     let rest = line.trim().strip_prefix("deb")?;
     let rest = rest.strip_prefix([' ', '\t'])?.trim_start();
@@ -46,11 +46,11 @@ fn one_line(line: &str) -> Option<&str> {
 fn stanzas(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let read = deb822::paragraphs(text.as_bytes(), |stanza| {
-        let words =
+        let values =
             |field| stanza.lines(field).into_iter().flatten().flat_map(str::split_whitespace);
         let enabled = stanza.line("Enabled").is_none_or(|enabled| enabled != "no");
-        if enabled && words("Types").any(|kind| kind == "deb") {
-            found.extend(words("URIs").map(str::to_owned));
+        if enabled && values("Types").any(|kind| kind == "deb") {
+            found.extend(values("URIs").map(str::to_owned));
         }
         true
     });

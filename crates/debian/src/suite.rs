@@ -12,26 +12,26 @@ use crate::error::DebianError;
 use crate::lock::Pin;
 use crate::version::{self, Relation};
 
-/// Bytes of the list unpacked; sid's has 60 MB.
+/// Maximum size of the uncompressed list, in bytes; sid's has 60 MB.
 const LIST_MAX: u64 = 4 << 30;
 const MEMORY_MAX: u64 = 1 << 30;
 
-/// A package as a suite lists it.
+/// A package in a suite's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Package {
     /// Its name, version, file and digest.
     pub pin: Pin,
-    /// What it depends on: any one of each group will do.
+    /// Its dependencies: one package of each group suffices.
     pub depends: Vec<Vec<Relation>>,
 }
 
-/// A suite whose list is here, verified.
+/// A suite with its verified list.
 #[derive(Debug, Clone)]
 pub struct Suite {
-    /// The name that it was asked for by.
+    /// The name by which it was requested.
     pub name: String,
-    /// When the archive made it, as the archive says it.
+    /// When the archive made it, as written in the file.
     pub date: String,
     /// SHA-256 of its list of packages.
     pub sha256: Digest,
@@ -40,11 +40,11 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// The packages whose name `wanted` wants, in the list's order. The list
-    /// is read anew each time: it has some 70,000.
+    /// The packages whose names satisfy `wanted`, in the list's order. The list,
+    /// which has some 70,000, is read again each time.
     ///
     /// # Errors
-    /// [`DebianError`], for a list that cannot be read.
+    /// [`DebianError`] if the list can't be read.
     pub fn packages(&self, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Package>, DebianError> {
         let format = |reason: String| DebianError::Format { url: self.url.clone(), reason };
         let mut file = &*self.list;
@@ -72,10 +72,10 @@ impl Suite {
         }
     }
 
-    /// The newest version of a package, or the one of the given version.
+    /// The newest version of a package, or the given version.
     ///
     /// # Errors
-    /// [`DebianError::NoPackage`] with the versions that there are, and as
+    /// [`DebianError::NoPackage`] with the versions that exist, and like
     /// [`Self::packages`].
     pub fn package(&self, name: &str, version: Option<&str>) -> Result<Package, DebianError> {
         let all = self.packages(&|listed| listed == name)?;

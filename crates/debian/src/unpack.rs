@@ -1,7 +1,6 @@
-//! The files of a .deb, in a directory and nowhere else.
+//! Unpacks the files of a .deb into a directory, and nowhere else.
 //!
-//! Source: deb(5). No script runs, nobody's identifiers and no set-ID bits
-//! are taken over.
+//! Source: deb(5). Scripts are not run; owners and set-ID bits are ignored.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -10,11 +9,12 @@ use std::path::{Component, Path, PathBuf};
 
 use tar::EntryType;
 
-/// Bytes that a package may have unpacked; the largest of MIOpen's has 0.8 GB.
+/// Maximum size of an unpacked package, in bytes; the largest of MIOpen's has 0.8
+/// GB.
 const UNPACKED_MAX: u64 = 16 << 30;
-/// Bytes of a name, or of attributes, that come before a file.
+/// Maximum size of a long name, or of attributes, before a file, in bytes.
 const EXTENSION_MAX: u64 = 1 << 20;
-/// Bytes that a decompressor may take.
+/// Memory limit of a decompressor, in bytes.
 const MEMORY_MAX: u64 = 1 << 30;
 
 /// Unpacks the files of a package below `dir`, which exists and is empty.
@@ -81,7 +81,8 @@ fn data(name: &str, packed: impl BufRead, dir: &Path) -> Result<(), String> {
     let mut entries = archive.entries().map_err(text)?;
     let mut all = UNPACKED_MAX;
     loop {
-        // The library reads names and attributes before an entry into memory.
+        // The library reads names and attributes before an entry into memory, so
+        // they are limited.
         left.set(EXTENSION_MAX);
         let Some(entry) = entries.next() else { break };
         let mut entry = entry.map_err(text)?;
@@ -90,7 +91,7 @@ fn data(name: &str, packed: impl BufRead, dir: &Path) -> Result<(), String> {
         all = left.get();
     }
     left.set(EXTENSION_MAX);
-    // The stream's own checksum comes last.
+    // The stream's own checksum is at its end, so read up to there.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(text)?;
     Ok(())
 }
@@ -134,8 +135,8 @@ fn place(entry: &mut tar::Entry<'_, impl Read>, dir: &Path) -> Result<(), String
     }
 }
 
-/// Refuses what lies behind a link: another package's could lead anywhere,
-/// one's own makes two names of a place.
+/// Rejects a path behind a link: another package's link could lead anywhere, and
+/// the package's own link would give a file two names.
 fn real_parents(dir: &Path, path: &Path) -> Result<(), String> {
     let mut place = dir.to_owned();
     for part in path.parent().into_iter().flat_map(Path::components) {
@@ -154,13 +155,13 @@ fn real_parents(dir: &Path, path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What a link must say to lead to the same place below the directory that
-/// it would lead to below the root; none where it leads out.
+/// The target for a link so that it leads to the same place below the directory
+/// as it would below the root; `None` if it leads out.
 fn inside(path: &Path, target: &Path) -> Option<PathBuf> {
     let above = path.components().filter(|part| matches!(part, Component::Normal(_))).count() - 1;
     let ups = target.components().filter(|part| *part == Component::ParentDir).count();
     let leading = target.components().take_while(|part| *part == Component::ParentDir).count();
-    // Up again from another link could be anywhere.
+    // `..` after another link could lead anywhere.
     if ups > leading || ups > above {
         return None;
     }
@@ -177,7 +178,7 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// A reader that gives no more than it is allowed at the time.
+/// A reader with an adjustable limit.
 struct Metered<'a, R> {
     inner: R,
     left: &'a Cell<u64>,

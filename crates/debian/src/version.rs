@@ -1,4 +1,4 @@
-//! Debian's order of versions, and what a dependency asks of one.
+//! Compares versions as Debian does, and checks dependencies on versions.
 //!
 //! Source: Debian Policy 5.6.12 and 7.1.
 
@@ -19,8 +19,8 @@ fn parts(version: &str) -> (u64, &str, &str) {
     (epoch, upstream, revision)
 }
 
-/// Runs of other characters and of digits in turn: `~` before the end, the
-/// end before letters, letters before all else, digits as numbers.
+/// Compares alternating runs of non-digits and digits: `~` sorts before the end,
+/// the end before letters, letters before all else; digits compare as numbers.
 fn fragments(mut a: &str, mut b: &str) -> Ordering {
     let order = |c: Option<char>| match c {
         Some('~') => 0,
@@ -51,7 +51,7 @@ fn fragments(mut a: &str, mut b: &str) -> Ordering {
     }
 }
 
-/// Takes the run of digits, or of what is none, off the beginning.
+/// Splits off the leading digits, or the leading non-digits.
 fn run<'a>(text: &mut &'a str, digits: bool) -> &'a str {
     let end = text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len());
     let (run, rest) = text.split_at(end);
@@ -59,17 +59,17 @@ fn run<'a>(text: &mut &'a str, digits: bool) -> &'a str {
     run
 }
 
-/// A package that another one depends on, and which versions of it do.
+/// A dependency on a package, perhaps with a bound on its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relation {
     /// The package's name.
     pub name: String,
-    /// `>=` and the like, and the version.
+    /// The operator, such as `>=`, and the version.
     bound: Option<(String, String)>,
 }
 
 impl Relation {
-    /// The relations of a `Depends` field: any one of each group will do.
+    /// The relations of a `Depends` field: one package of each group suffices.
     pub(crate) fn groups(field: &str) -> Vec<Vec<Self>> {
         let groups = field.split(',').filter(|group| !group.trim().is_empty());
         groups.map(|group| group.split('|').filter_map(Self::parse).collect()).collect()
@@ -96,7 +96,7 @@ impl Relation {
         (!name.is_empty()).then_some(Self { name, bound })
     }
 
-    /// Whether a version of the package will do.
+    /// Whether a version of the package satisfies the relation.
     #[must_use]
     pub fn allows(&self, version: &str) -> bool {
         let Some((operator, wanted)) = &self.bound else { return true };
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn versions_are_in_debians_order() {
-        // Each is later than the one before it.
+        // In ascending order.
         let ascending = [
             "0.9",
             "1.0~rc1",
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_bound_versions() {
+    fn dependencies_are_checked_against_versions() {
         let groups = Relation::groups("libc6 (>= 2.38), a:any | b (<< 2~), c (= 1.0-1+b1),");
         let names: Vec<Vec<&str>> =
             groups.iter().map(|g| g.iter().map(|r| r.name.as_str()).collect()).collect();

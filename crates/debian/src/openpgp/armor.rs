@@ -1,18 +1,18 @@
-//! Binary data as text.
+//! Decodes ASCII armor: binary data as text.
 //!
-//! Source: RFC 9580, section 6. The checksum is optional there, and says
-//! nothing that a signature does not.
+//! Source: RFC 9580, section 6. The checksum is optional there, and adds nothing
+//! to the check of a signature.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// The data of a block of the given kind, which is all that there is.
+/// The data of the only block in the text, which must be of this kind.
 pub(super) fn decode(text: &str, kind: &str) -> Option<Vec<u8>> {
     let mut lines = text.trim().lines().map(str::trim_end);
     if lines.next()? != format!("-----BEGIN PGP {kind}-----") {
         return None;
     }
-    // Headers up to an empty line.
+    // Skip headers, which end with an empty line.
     for line in lines.by_ref() {
         if line.is_empty() {
             break;
@@ -45,7 +45,7 @@ mod tests {
     use super::decode;
 
     #[test]
-    fn a_block_is_whole_and_alone() {
+    fn a_text_must_be_one_complete_block() {
         let check = |text: &str, expected: Option<&[u8]>| {
             assert_eq!(decode(text, "X").as_deref(), expected, "{text:?}");
         };

@@ -1,4 +1,5 @@
-//! Certificates: a key that speaks for itself, and those that it vouches for.
+//! Certificates: a primary key with a self-signature, and the subkeys that it has
+//! signed.
 //!
 //! Source: RFC 9580, sections 10.1 and 5.2.4.
 
@@ -6,24 +7,24 @@ use super::key::{Key, hashed_key};
 use super::packet::{self, Packet, Packets};
 use super::signature::{Kind, Signature};
 
-/// May sign data.
+/// The flag of keys that may sign data.
 const SIGNS: u8 = 0x02;
 
-/// A primary key with those of its subkeys that sign.
+/// A primary key with its signing subkeys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Certificate {
     primary: Key,
     subkeys: Vec<Key>,
 }
 
-/// A packet with the signatures behind it.
+/// A packet followed by its signatures.
 struct Signed<'a> {
     packet: Packet<'a>,
     signatures: Vec<Signature<'a>>,
 }
 
 impl Certificate {
-    /// All certificates that are understood, vouch for themselves and were
+    /// All certificates that are understood, have a valid self-signature and are
     /// not revoked.
     pub(super) fn all(packets: Packets<'_>) -> Vec<Self> {
         let mut certificates = Vec::new();
@@ -76,7 +77,7 @@ impl Certificate {
             let signatures = part.signatures.iter().filter(|s| s.kind == Kind::Certification);
             vouching.extend(signatures.filter(|signature| own(signature, &data)));
         }
-        // The last word counts.
+        // The newest self-signature counts.
         let last = vouching.into_iter().max_by_key(|signature| signature.created)?;
         let expires = last.key_expires_after.map(|after| primary.created + after);
         let signs = last.key_flags.is_none_or(|flags| flags & SIGNS != 0);
@@ -87,12 +88,12 @@ impl Certificate {
         Some(Self { primary, subkeys })
     }
 
-    /// The primary key, then the others.
+    /// The primary key, followed by the subkeys.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
         std::iter::once(&self.primary).chain(&self.subkeys)
     }
 
-    /// Whether a signature by `key` counts at `now`, or why not.
+    /// Whether a signature by `key` is valid at `now`; if not, why.
     pub(super) fn may_sign(
         &self,
         key: &Key,
@@ -117,8 +118,8 @@ impl Certificate {
     }
 }
 
-/// A subkey that the primary key vouches for, and that vouches for it: or
-/// else somebody else's key could be taken for one's own.
+/// A subkey that the primary key has signed, and that has signed the primary key.
+/// Otherwise somebody could claim another person's key as their own.
 fn subkey(primary: &Key, hashed_primary: &[u8], part: &Signed<'_>) -> Option<Key> {
     let mut key = Key::parse(part.packet)?;
     let data = [hashed_primary, &hashed_key(part.packet.body)].concat();

@@ -1,24 +1,24 @@
-//! Text and signatures of a clear-signed message.
+//! Parses text and signatures of a clear-signed message.
 //!
-//! Source: RFC 9580, section 7. Text before or after the message is refused:
-//! nobody signed it.
+//! Source: RFC 9580, section 7. Text before or after the message is refused,
+//! since it is not signed.
 
 use super::armor;
 
 const BEGIN: &str = "-----BEGIN PGP SIGNED MESSAGE-----";
 const SIGNATURE: &str = "-----BEGIN PGP SIGNATURE-----";
 
-/// A message taken apart.
+/// A parsed message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Message {
-    /// Its lines, each with an end, and without the blanks before it.
+    /// Its lines, each with a line end, without trailing blanks.
     pub(super) text: String,
-    /// Packets.
+    /// The signature packets.
     pub(super) signatures: Vec<u8>,
 }
 
 impl Message {
-    /// The bytes that were signed: lines parted by CR and LF.
+    /// The signed bytes: lines separated by CR and LF.
     pub(super) fn signed(&self) -> Vec<u8> {
         let lines: Vec<&str> = self.text.lines().collect();
         lines.join("\r\n").into_bytes()
@@ -46,7 +46,7 @@ pub(super) fn parse(message: &str) -> Result<Message, &'static str> {
         }
         let plain = match line.strip_prefix("- ") {
             Some(plain) => plain,
-            // The blank of an escaped empty line is gone.
+            // The blank of an escaped empty line was stripped.
             None if line == "-" => "",
             None if line.starts_with('-') => return Err("a line of it begins with a dash"),
             None => line,
@@ -61,7 +61,7 @@ pub(super) fn parse(message: &str) -> Result<Message, &'static str> {
     Ok(Message { text, signatures })
 }
 
-/// Takes a line, without the blanks and the end behind it.
+/// Splits off a line, without trailing blanks and the line end.
 fn line<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let line = rest.split_inclusive('\n').next()?;
     *rest = &rest[line.len()..];
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_part_of_the_message_is_refused() {
+    fn text_outside_of_the_message_is_refused() {
         let head = "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\n";
         for refused in [
             format!("Origin: Evil\n\n{head}Origin: Debian\n{TAIL}"),

@@ -1,4 +1,4 @@
-//! Public keys, primary or not.
+//! Public keys: primary keys and subkeys.
 //!
 //! Source: RFC 9580, section 5.5.
 
@@ -6,17 +6,17 @@ use sha1::{Digest, Sha1};
 
 use super::packet::{self, Bytes, Packet};
 
-/// OID of Ed25519 among the curves of EdDSA.
+/// The OID of Ed25519.
 const ED25519_OID: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0xda, 0x47, 0x0f, 0x01];
 
-/// The public numbers.
+/// The algorithm with its public numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Material {
     Rsa { modulus: Vec<u8>, exponent: Vec<u8> },
     Ed25519(Vec<u8>),
 }
 
-/// A key, primary or not.
+/// A primary key or a subkey.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) fingerprint: [u8; 20],
@@ -59,7 +59,7 @@ impl Key {
     }
 }
 
-/// A key as it stands in what is signed about it.
+/// The encoding of a key in data that are signed about it.
 pub(super) fn hashed_key(body: &[u8]) -> Vec<u8> {
     let length = u16::try_from(body.len()).unwrap_or(u16::MAX).to_be_bytes();
     [&[0x99][..], &length, body].concat()

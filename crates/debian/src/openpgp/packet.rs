@@ -1,4 +1,4 @@
-//! Packets, and the numbers of several bytes in them.
+//! Parses packets, and multiprecision integers in them.
 //!
 //! Source: RFC 9580, sections 3.2 and 4.2.
 
@@ -8,14 +8,14 @@ pub(super) const USER_ID: u8 = 13;
 pub(super) const PUBLIC_SUBKEY: u8 = 14;
 pub(super) const USER_ATTRIBUTE: u8 = 17;
 
-/// One packet.
+/// A packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Packet<'a> {
     pub(super) tag: u8,
     pub(super) body: &'a [u8],
 }
 
-/// Packets one after the other, up to the end or to what is none.
+/// An iterator over packets, up to the end or the first invalid packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Packets<'a>(&'a [u8]);
 
@@ -35,7 +35,7 @@ impl<'a> Packets<'a> {
                 0 => usize::from(bytes.u8()?),
                 1 => usize::from(bytes.u16()?),
                 2 => usize::try_from(bytes.u32()?).ok()?,
-                // To the end of the file: not for what is read here.
+                // A length up to the end of the file, which is not supported.
                 _ => return None,
             };
             ((head >> 2) & 15, length)
@@ -44,7 +44,7 @@ impl<'a> Packets<'a> {
                 short @ 0..192 => usize::from(short),
                 high @ 192..224 => two_bytes(high, bytes.u8()?),
                 255 => usize::try_from(bytes.u32()?).ok()?,
-                // In parts: not for what is read here.
+                // A partial length, which is not supported.
                 _ => return None,
             };
             (head & 63, length)
@@ -67,12 +67,12 @@ impl<'a> Iterator for Packets<'a> {
     }
 }
 
-/// A length of two bytes, as packets and subpackets have it.
+/// A length in two bytes, as in packets and subpackets.
 pub(super) fn two_bytes(high: u8, low: u8) -> usize {
     ((usize::from(high) - 192) << 8) + usize::from(low) + 192
 }
 
-/// Bytes that are read from the front.
+/// Reads bytes from the front.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 
@@ -99,7 +99,7 @@ impl<'a> Bytes<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// A number of any size, without leading zeros.
+    /// A multiprecision integer, without leading zeros.
     pub(super) fn mpi(&mut self) -> Option<&'a [u8]> {
         let bits = usize::from(self.u16()?);
         let bytes = self.take(bits.div_ceil(8))?;
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_written_in_many_ways() {
+    fn lengths_of_all_forms_are_read() {
         let check = |bytes: &[u8], expected: &[(u8, usize)]| {
             let found: Vec<_> = Packets::in_bytes(bytes).map(|p| (p.tag, p.body.len())).collect();
             assert_eq!(found, expected, "{:?}", &bytes[..bytes.len().min(8)]);
@@ -124,7 +124,7 @@ mod tests {
         check(&[0xcd, 255, 0, 0, 0, 1, 7], &[(13, 1)]);
         check(&[&[0xcd, 192, 0][..], &[0; 192]].concat(), &[(13, 192)]);
         check(&[&[0xcd, 192, 1][..], &[0; 193]].concat(), &[(13, 193)]);
-        // Cut short, of no length, in parts, none at all.
+        // Cut short, of unlimited length, in parts, and no packet at all.
         for none in [&[0x88, 2, 1][..], &[0x8b, 1], &[0xcd, 224, 1], &[0x08, 0], &[0x88], &[]] {
             check(none, &[]);
         }

@@ -1,4 +1,4 @@
-//! One signature: what it says of itself, and whether it fits.
+//! Parses a signature, and verifies it.
 //!
 //! Source: RFC 9580, sections 5.2 and 9.
 
@@ -11,24 +11,24 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use super::key::{Key, Material};
 use super::packet::{Bytes, two_bytes};
 
-/// What is signed.
+/// What a signature is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A text, its lines ended by CR and LF.
+    /// A text, with lines that end with CR and LF.
     Text,
-    /// A user's name as that of a key.
+    /// A user's name for a key.
     Certification,
-    /// A subkey by its primary key.
+    /// A subkey, signed by its primary key.
     SubkeyBinding,
-    /// A primary key by its subkey.
+    /// A primary key, signed by its subkey.
     PrimaryKeyBinding,
-    /// A key by itself.
+    /// A key, signed by itself.
     DirectKey,
-    /// That a key counts no more.
+    /// The revocation of a key.
     KeyRevocation,
-    /// That a subkey counts no more.
+    /// The revocation of a subkey.
     SubkeyRevocation,
-    /// What does not matter here.
+    /// Anything else, which is ignored.
     Other,
 }
 
@@ -59,32 +59,32 @@ enum Hash {
 pub(super) struct Signature<'a> {
     pub(super) kind: Kind,
     algorithm: u8,
-    /// SHA-1 and MD5 count for nothing.
+    /// `None` for SHA-1 and MD5, which do not count.
     hash: Option<Hash>,
-    /// What is signed besides the text: from the version to the subpackets.
+    /// What is signed in addition to the text: from the version to the subpackets.
     hashed: &'a [u8],
     numbers: &'a [u8],
     /// Seconds since 1970.
     pub(super) created: u64,
-    /// Seconds after that.
+    /// Seconds after `created`.
     pub(super) expires_after: Option<u64>,
-    /// Seconds after the key was made.
+    /// Seconds after the key was created.
     pub(super) key_expires_after: Option<u64>,
-    /// What the key is for.
+    /// The permitted uses of the key.
     pub(super) key_flags: Option<u8>,
     issuer: Option<&'a [u8]>,
-    /// A signature in the signature.
+    /// A signature embedded in this one.
     pub(super) embedded: Option<&'a [u8]>,
 }
 
-/// Subpackets that may be critical: they are understood, or say nothing that
-/// matters for whether a signature fits.
+/// Subpackets that may be marked as critical: they are understood, or do not
+/// matter for whether a signature is valid.
 const UNDERSTOOD: &[u8] =
     &[2, 3, 4, 7, 9, 11, 16, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 32, 33, 34, 39];
 
 impl<'a> Signature<'a> {
-    /// Reads a packet's body; none where it is not of version 4, or asks for
-    /// something to be understood that is not.
+    /// Parses a packet's body. `None` if it is not version 4, or a critical
+    /// subpacket is not understood.
     pub(super) fn parse(body: &'a [u8]) -> Option<Self> {
         let mut bytes = Bytes(body);
         if bytes.u8()? != 4 {
@@ -130,7 +130,7 @@ impl<'a> Signature<'a> {
                 _ => signature.hint(kind, value.0),
             }
         }
-        // Nobody signed these: they only say where to look.
+        // These subpackets are not signed: they only help to find the key.
         let mut rest = Bytes(unhashed);
         while !rest.0.is_empty() {
             let Some((_, kind, value)) = subpacket(&mut rest) else { break };
@@ -140,10 +140,10 @@ impl<'a> Signature<'a> {
         Some(signature)
     }
 
-    /// Takes what is checked by other means.
+    /// Takes values that are verified in other ways.
     fn hint(&mut self, kind: u8, value: &'a [u8]) {
         match (kind, value) {
-            // A fingerprint tells more than the number made of its end.
+            // A fingerprint is more precise than a key ID, which is its last bytes.
             (33, [4, fingerprint @ ..]) if fingerprint.len() == 20 => {
                 self.issuer = Some(fingerprint)
             }
@@ -155,19 +155,19 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// Whether the signature says that it is by this key.
+    /// Whether the signature claims to be by this key.
     pub(super) fn is_by(&self, key: &Key) -> bool {
         self.issuer.is_some_and(|issuer| key.fingerprint.ends_with(issuer))
     }
 
-    /// Fingerprint or number of the key, for people.
+    /// Fingerprint or ID of the key, for display.
     pub(super) fn issuer_text(&self) -> String {
         let issuer = self.issuer.unwrap_or_default();
         issuer.iter().map(|byte| format!("{byte:02X}")).collect()
     }
 
-    /// Whether the signature over `data` was made with the key; none where
-    /// its algorithms are not among those that count.
+    /// Whether the signature over `data` was made with the key; `None` if its
+    /// algorithms are not supported.
     pub(super) fn verify(&self, key: &Material, data: &[u8]) -> Option<bool> {
         let length = u32::try_from(self.hashed.len()).ok()?.to_be_bytes();
         let message = [data, self.hashed, &[4, 0xff], &length].concat();
@@ -202,18 +202,18 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// A time to last; none where it lasts for ever.
+/// A duration; `None` if it is unlimited.
 fn lasting(seconds: u32) -> Option<u64> {
     (seconds != 0).then_some(u64::from(seconds))
 }
 
-/// A number with zeros before it.
+/// A number padded with leading zeros.
 fn padded(number: &[u8], length: usize) -> Option<Vec<u8>> {
     let zeros = length.checked_sub(number.len())?;
     Some([&vec![0; zeros], number].concat())
 }
 
-/// Whether it must be understood, its kind and its value.
+/// Whether a subpacket is critical, its kind and its value.
 fn subpacket<'a>(bytes: &mut Bytes<'a>) -> Option<(bool, u8, Bytes<'a>)> {
     let length = match bytes.u8()? {
         short @ 0..192 => usize::from(short),

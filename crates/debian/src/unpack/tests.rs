@@ -1,4 +1,4 @@
-//! Packages that are what they should be, and packages that are not.
+//! Tests with valid and with bad packages.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use tar::{Builder, Header};
 
 use super::*;
 
-/// An entry: kind, path as it stands there, what a link leads to or a file says.
+/// An entry: its kind, its path, and the target of a link or the text of a file.
 type Entry<'a> = (EntryType, &'a str, &'a str);
 
 const FILE: EntryType = EntryType::Regular;
@@ -18,7 +18,7 @@ fn tar(entries: &[Entry<'_>]) -> Vec<u8> {
     let mut builder = Builder::new(Vec::new());
     for (kind, path, text) in entries {
         let mut header = Header::new_gnu();
-        // Set as bytes: the library itself writes no evil paths.
+        // Set as bytes, since the library refuses to write bad paths.
         header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
         header.set_entry_type(*kind);
         header.set_mode(0o6755);
@@ -53,7 +53,7 @@ fn with_data(name: &str, data: &[u8]) -> Vec<u8> {
     deb(&[("debian-binary", b"2.0\n"), ("control.tar.xz", b"odd"), (name, data)])
 }
 
-/// Unpacks into `inner` of a directory, which nothing may leave.
+/// Unpacks into the directory `inner`; nothing may be written outside of it.
 fn unpacked(deb: &[u8]) -> (tempfile::TempDir, Result<(), String>) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.deb");
@@ -64,7 +64,7 @@ fn unpacked(deb: &[u8]) -> (tempfile::TempDir, Result<(), String>) {
 }
 
 #[test]
-fn files_come_with_all_compressions() {
+fn files_are_unpacked_from_all_compressions() {
     let plain = tar(&[
         (EntryType::Directory, "./usr/", ""),
         (FILE, "./usr/lib/libx.so.1.0", "library"),
@@ -118,7 +118,7 @@ fn nothing_leaves_the_directory() {
     check(&[(LINK, "usr/a", "/../evil")], "leads out");
     check(&[(LINK, "here", "."), (LINK, "up", "here/..")], "leads out");
     check(&[(HARD, "a", "../x.deb")], "leads out");
-    // Through a link, even one that stays inside.
+    // Behind a link, even one that stays inside.
     check(&[(LINK, "a", "b"), (FILE, "a/evil", "x")], "behind");
     check(&[(LINK, "a", "/"), (EntryType::Directory, "a/evil", "")], "behind");
     check(&[(FILE, "b", ""), (LINK, "a", "."), (HARD, "c", "a/b")], "behind");
@@ -126,13 +126,13 @@ fn nothing_leaves_the_directory() {
     for kind in [EntryType::Char, EntryType::Block, EntryType::Fifo] {
         check(&[(kind, "device", "")], "neither");
     }
-    // A link that takes a file's place, and a file that a link's.
+    // A file may replace a link, and a link a file.
     check(&[(LINK, "a", "b"), (FILE, "b", ""), (FILE, "a", "x")], "");
     check(&[(FILE, "a", ""), (LINK, "a", "b")], "");
 }
 
 #[test]
-fn damage_is_no_package() {
+fn a_damaged_package_is_refused() {
     let check = |deb: &[u8]| assert!(unpacked(deb).1.is_err());
     let data = tar(&[(FILE, "usr/x", &"x".repeat(3000))]);
     let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
@@ -140,7 +140,7 @@ fn damage_is_no_package() {
     let xz = xz.finish().unwrap();
     let good = with_data("data.tar.xz", &xz);
     assert_eq!(unpacked(&good).1, Ok(()));
-    // The last byte only pads, where there is one to pad.
+    // The last byte may be padding.
     for end in 0..good.len() - xz.len() % 2 {
         check(&good[..end]);
     }
@@ -149,7 +149,7 @@ fn damage_is_no_package() {
     check(&with_data("other", &data));
     check(&deb(&[("debian-binary", b"2.0\n")]));
     check(b"Not Found");
-    // A name of a gigabyte is refused before it is read.
+    // A name of a gigabyte is rejected before it is read.
     let mut header = Header::new_gnu();
     header.set_entry_type(EntryType::GNULongName);
     header.set_size(1 << 30);
