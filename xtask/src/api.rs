@@ -1,5 +1,5 @@
-//! `cargo xtask api`: the public interfaces of the crates that programs link,
-//! compared with what the repository has of them.
+//! `cargo xtask api`: compares the public interfaces of crates that programs link
+//! with the files in the repository.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use xshell::{Shell, cmd};
 use crate::root::root;
 use crate::say::say;
 
-/// Those that others depend on.
+/// Crates that other programs depend on.
 const CRATES: [&str; 2] = ["kdb", "runtime"];
 
 /// Compare the public interfaces of gfxpack-kdb and gfxpack-runtime with crates/*/api.txt
@@ -25,7 +25,7 @@ pub(crate) struct Api {
 
 impl Api {
     /// # Errors
-    /// Where an interface is not as its file says, or rustdoc can't tell.
+    /// If an interface differs from its file, or rustdoc fails.
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         sh.change_dir(root());
         let mut changed = Vec::new();
@@ -57,9 +57,9 @@ impl Api {
     }
 }
 
-/// Every public item, a line each.
+/// Every public item, one per line.
 fn interface(sh: &Shell, name: &str) -> anyhow::Result<String> {
-    // rustdoc gives JSON to who asks for what is not stable.
+    // rustdoc writes JSON only with unstable options.
     let target = root().join("target/api");
     cmd!(sh, "cargo rustdoc --quiet --package gfxpack-{name} --lib")
         .args(["--", "-Z", "unstable-options", "--output-format", "json"])

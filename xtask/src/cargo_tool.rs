@@ -1,4 +1,4 @@
-//! Cargo's commands that others wrote, each of one version, below target/tools.
+//! Third-party cargo commands, each in a fixed version, below target/tools.
 
 use std::path::PathBuf;
 
@@ -12,27 +12,27 @@ use crate::say::say;
 pub(crate) struct CargoTool {
     /// The crate.
     pub(crate) name: &'static str,
-    /// The version that is used.
+    /// The version.
     pub(crate) version: &'static str,
-    /// What it does here: a clause after its name.
+    /// The purpose, as a clause after the name.
     pub(crate) does: &'static str,
 }
 
 impl CargoTool {
-    /// The program, whether it is there or not.
+    /// The path of the program, which need not exist.
     pub(crate) fn program(&self) -> PathBuf {
         self.dir().join("bin").join(self.name)
     }
 
     fn dir(&self) -> PathBuf {
-        // Another version is another directory, and gets installed.
+        // Another version has another directory, so that it gets installed.
         root().join("target/tools").join(format!("{}-{}", self.name, self.version))
     }
 
-    /// The program.
+    /// Makes sure that the program is installed, and returns its path.
     ///
     /// # Errors
-    /// Without `install`, where it is missing; with it, where that fails.
+    /// Without `install`, if the program is missing; with it, if installing fails.
     pub(crate) fn ensure(&self, sh: &Shell, install: bool) -> anyhow::Result<PathBuf> {
         let (program, dir) = (self.program(), self.dir());
         if !program.is_file() {

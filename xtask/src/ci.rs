@@ -7,7 +7,7 @@ use crate::cargo_tool::CargoTool;
 use crate::root::root;
 use crate::{api, test, tidy};
 
-/// What reads deny.toml.
+/// The program that checks deny.toml.
 const CARGO_DENY: CargoTool = CargoTool {
     name: "cargo-deny",
     version: "0.20.2",
@@ -24,7 +24,7 @@ pub(crate) struct Ci {
 
 impl Ci {
     /// # Errors
-    /// The first step that fails.
+    /// The error of the first step that fails.
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         test::ensure_tools(sh, self.setup)?;
         sh.change_dir(root());
@@ -42,8 +42,8 @@ impl Ci {
         self.deny(sh)
     }
 
-    /// What the dependencies may be: their licences, their sources, and which
-    /// are refused. Advisories need the network, and are a release's to check.
+    /// Checks the dependencies: licences, sources, and crates that are not
+    /// allowed. Advisories need the network; they are checked for releases.
     fn deny(&self, sh: &Shell) -> anyhow::Result<()> {
         let program = CARGO_DENY.ensure(sh, self.setup)?;
         cmd!(sh, "{program} check bans licenses sources").run()?;

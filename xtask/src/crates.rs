@@ -1,5 +1,5 @@
-//! `cargo xtask crates`: what would be published, built and tested from the
-//! packed files alone.
+//! `cargo xtask crates`: packs the crates as they would be published, and builds
+//! and tests them from the packed files alone.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,10 +21,10 @@ pub(crate) struct Crates {
 
 impl Crates {
     /// # Errors
-    /// Where a crate can't be packed, or needs more than what is packed.
+    /// If a crate can't be packed, or needs files that are not packed.
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         let _in_root = sh.push_dir(root());
-        // Together, so that each finds the others before any is published.
+        // All at once, so that crates find each other before they are published.
         cmd!(sh, "cargo package --workspace --exclude xtask --exclude gfxpack-tests")
             .args(["--no-verify", "--allow-dirty"])
             .run()?;
@@ -47,7 +47,7 @@ impl Crates {
             }
             writeln!(patches, "{name} = {{ path = \"{name}-{version}\" }}")?;
         }
-        // Profiles are the workspace's, and no crate's.
+        // Profiles belong to the workspace, not to crates.
         let own = fs::read_to_string(root().join("Cargo.toml"))?;
         let profiles = own.find("[profile").map_or("", |at| &own[at..]);
         let workspace = format!(

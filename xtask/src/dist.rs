@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: what MIOpen asks for to run well-known networks, as
-//! packages, by running `gfxpack dist`; with `--tool`, the tool itself and the runtime library as
-//! .debs; with `--source`, the source tarball that distributions build from;
-//! with `--recipes`, what they build from it.
+//! `cargo xtask dist`: packages the kernels that MIOpen needs for well-known networks, with
+//! `gfxpack dist`. With `--tool`, it packages the tool itself and the runtime library as .debs;
+//! with `--source`, it makes the source tarball for distributions; with `--recipes`, it builds
+//! the distributions' packages from that.
 
 pub(crate) mod clean_root;
 mod library;
@@ -57,7 +57,8 @@ pub(crate) struct Dist {
 
 const HIPCC: Need =
     need("hipcc", "compile the kernels", "hipcc", "rocm-hip-devel").or(&["/opt/rocm/bin/hipcc"]);
-/// Without what it recommends, which is half as much again and more.
+/// Installed without recommended packages, which would add more than half of the
+/// size.
 pub(crate) const NEWER_CLANG: Need = need(
     "clang 19 with lld",
     "compile for gfx942, gfx1100 to gfx1152 and gfx12xx, which Debian's hipcc does not know",
@@ -66,9 +67,9 @@ pub(crate) const NEWER_CLANG: Need = need(
 )
 .lean()
 .only(&["/usr/lib/llvm-19/bin/lld", "/opt/rocm/bin/hipcc"]);
-/// GPUs that are newer than the hipcc of Debian 12.
+/// GPUs that the hipcc of Debian 12 does not know.
 const NEWER_TARGETS: &[&str] = &["gfx941", "gfx942", "gfx11", "gfx12"];
-/// What `gfxpack dist` itself needs, its compiler included.
+/// What `gfxpack dist` needs, including its compiler.
 pub(crate) const NEEDS: &[Need] = &[CC, HIPCC];
 pub(crate) const PKG_CONFIG: Need = need(
     "pkg-config",
@@ -90,21 +91,21 @@ const TOOL_NEEDS: &[Need] = &[
     CMAKE,
 ];
 
-/// What is built where nothing is named: the networks' problems, a list for
-/// each. All of it takes minutes on two cores; other batches and training take
+/// The networks to build if none are named, with a list of problems for each.
+/// Building takes minutes on two cores; other batch sizes and training take
 /// longer.
 const NETWORKS: [&str; 2] = ["resnet18", "resnet50"];
-/// How these networks are run, as `gfxpack problems` takes it.
+/// How these networks are run, as options of `gfxpack problems`.
 const SELECTION: &str = "--type fp32,fp16 --batch 1 --direction forward";
 const DEFAULT_TARGETS: &[&str] = &["gfx906_60", "gfx90a@104", "gfx1030"];
-/// Its output are the .debs of the tool.
+/// Makes the .debs of the tool.
 const CARGO_DEB: CargoTool =
     CargoTool { name: "cargo-deb", version: "3.8.0", does: "packages the tool" };
 
 impl Dist {
     /// # Errors
-    /// Where a tool is missing or a build fails. `gfxpack dist` takes the
-    /// place of this process, so its exit code is this one's.
+    /// If a tool is missing or a build fails. `gfxpack dist` replaces this
+    /// process, so its exit code becomes this one's.
     pub(crate) fn run(&self, sh: &Shell, passed: Vec<OsString>) -> anyhow::Result<()> {
         let root = root();
         let is_own = self.source || self.recipes || self.tool || self.clean_root.is_some();
@@ -140,8 +141,13 @@ impl Dist {
             let list = problems(&root, network);
             if args.contains(&list) {
                 sh.create_dir(root.join("target/problems"))?;
-                let words = ["problems", network, "--quiet"];
-                gfxpack().args(words).args(SELECTION.split(' ')).arg("--out").arg(list).run()?;
+                let arguments = ["problems", network, "--quiet"];
+                gfxpack()
+                    .args(arguments)
+                    .args(SELECTION.split(' '))
+                    .arg("--out")
+                    .arg(list)
+                    .run()?;
             }
         }
         let mut command = Command::from(gfxpack().arg("dist").args(args));
@@ -149,19 +155,19 @@ impl Dist {
     }
 }
 
-/// Makes sure that what is released can be built and judged.
+/// Makes sure that everything needed to build and check a release is installed.
 ///
 /// # Errors
-/// Without `install`, where a tool is missing; with it, where that fails.
+/// Without `install`, if a tool is missing; with it, if installing fails.
 pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, &[NEEDS, TOOL_NEEDS, recipes::NEEDS].concat(), install)?;
     CARGO_DEB.ensure(sh, install).map(drop)
 }
 
-/// gfxpack and its libraries as they are released: the source tarball, .debs and .rpms.
+/// gfxpack and its libraries as released: the source tarball, .debs and .rpms.
 ///
 /// # Errors
-/// Where a tool is missing, a build fails, or Debian's policy is not kept.
+/// If a tool is missing, a build fails, or a package breaks Debian's policy.
 pub(crate) fn own_packages(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<Vec<PathBuf>> {
     let mut made = tool(sh, root, install)?;
     let tarball = source::write(sh, root)?;
@@ -170,7 +176,7 @@ pub(crate) fn own_packages(sh: &Shell, root: &Path, install: bool) -> anyhow::Re
     Ok(made)
 }
 
-/// Leaves the .debs in `target/dist`, and gives their paths.
+/// Writes the .debs to `target/dist`, and returns their paths.
 fn tool(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<Vec<PathBuf>> {
     setup::ensure(sh, TOOL_NEEDS, install)?;
     let cargo_deb = CARGO_DEB.ensure(sh, install)?;
@@ -188,8 +194,8 @@ fn tool(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<Vec<PathBuf>> 
     Ok(made)
 }
 
-/// Manual pages and completions, as the tool itself writes them, where its
-/// recipe takes them from.
+/// Writes manual pages and completions with the tool itself, to where its recipe
+/// expects them.
 fn share(sh: &Shell, root: &Path) -> anyhow::Result<()> {
     let (manifest, target) = (root.join("Cargo.toml"), root.join("target"));
     cmd!(sh, "cargo build --release --manifest-path {manifest} --target-dir {target}")
@@ -202,23 +208,22 @@ fn share(sh: &Shell, root: &Path) -> anyhow::Result<()> {
     cmd!(sh, "sh {script} {program} {out}").run().context("failed to write manual pages")
 }
 
-/// Whether hipcc need not be found here: another compiler is named, or nothing
-/// is going to be compiled.
+/// Whether hipcc is not needed: another compiler is given, or nothing will be
+/// compiled.
 fn chooses_compiler(sh: &Shell, passed: &[OsString]) -> bool {
     let named = ["--hipcc", "--clang", "--rocm-path", "--help", "-h"];
     named.iter().any(|flag| has(passed, flag))
         || sh.var_os("HIPCC").is_some_and(|hipcc| !hipcc.is_empty())
 }
 
-/// Whether any of the words speaks of a newer GPU: as a word of its own, or
-/// after `=`, `,` or `-t`.
+/// Whether any argument names a newer GPU, by itself or after `=`, `,` or `-t`.
 fn is_for_newer(passed: &[OsString]) -> bool {
-    let words = passed.iter().filter_map(|arg| arg.to_str());
-    let mut targets = words.flat_map(|arg| arg.trim_start_matches("-t").split([',', '=']));
+    let arguments = passed.iter().filter_map(|arg| arg.to_str());
+    let mut targets = arguments.flat_map(|arg| arg.trim_start_matches("-t").split([',', '=']));
     targets.any(|target| NEWER_TARGETS.iter().any(|newer| target.starts_with(newer)))
 }
 
-/// Whether the flag is among the words: as itself, as `--flag=value`, or as
+/// Whether the arguments have the flag, as itself, as `--flag=value`, or as
 /// `-fvalue`.
 fn has(passed: &[OsString], flag: &str) -> bool {
     let long = flag.starts_with("--");
@@ -227,12 +232,12 @@ fn has(passed: &[OsString], flag: &str) -> bool {
     })
 }
 
-/// Where a network's problems are written. Reports and packages name the file.
+/// The file for a network's problems. Reports and packages show its name.
 fn problems(root: &Path, network: &str) -> OsString {
     root.join(format!("target/problems/{network}-fp32-fp16-batch-1-forward.txt")).into()
 }
 
-/// The words for `gfxpack dist`: those given, then what was left open.
+/// The arguments for `gfxpack dist`: the given ones, followed by defaults.
 fn complete(mut passed: Vec<OsString>, root: &Path) -> Vec<OsString> {
     let given = |flags: &[&str]| flags.iter().any(|flag| has(&passed, flag));
     let mut added: Vec<OsString> = Vec::new();
@@ -263,13 +268,13 @@ fn complete(mut passed: Vec<OsString>, root: &Path) -> Vec<OsString> {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<OsString> {
+    fn arguments(line: &str) -> Vec<OsString> {
         line.split_whitespace().map(OsString::from).collect()
     }
 
     #[track_caller]
     fn check(given: &str, expected: &str) {
-        assert_eq!(complete(words(given), Path::new("/checkout")), words(expected));
+        assert_eq!(complete(arguments(given), Path::new("/checkout")), arguments(expected));
     }
 
     #[test]
@@ -277,15 +282,15 @@ mod tests {
         for line in
             ["--target gfx942", "--target=gfx906,gfx1100@48", "-tgfx1201", "-t gfx1030,gfx1103"]
         {
-            assert!(is_for_newer(&words(line)), "{line}");
+            assert!(is_for_newer(&arguments(line)), "{line}");
         }
         for line in ["", "--target gfx90a@104,gfx1036", "--out gfx", "-j2"] {
-            assert!(!is_for_newer(&words(line)), "{line}");
+            assert!(!is_for_newer(&arguments(line)), "{line}");
         }
     }
 
     #[test]
-    fn what_is_left_open_is_filled_in() {
+    fn missing_options_get_defaults() {
         let lists = NETWORKS.map(|network| {
             format!(" --problems /checkout/target/problems/{network}-fp32-fp16-batch-1-forward.txt")
         });
@@ -312,10 +317,10 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_is_known_by_its_whole_name() {
-        assert!(has(&words("--out x"), "--out") && has(&words("--out=x"), "--out"));
-        assert!(has(&words("-t x"), "-t") && has(&words("-tx"), "-t"));
-        assert!(!has(&words("--outer x out --t"), "--out"));
-        assert!(!has(&words("--target x t"), "-t"));
+    fn a_flag_is_recognised_by_its_whole_name() {
+        assert!(has(&arguments("--out x"), "--out") && has(&arguments("--out=x"), "--out"));
+        assert!(has(&arguments("-t x"), "-t") && has(&arguments("-tx"), "-t"));
+        assert!(!has(&arguments("--outer x out --t"), "--out"));
+        assert!(!has(&arguments("--target x t"), "-t"));
     }
 }

@@ -1,4 +1,4 @@
-//! The files of a directory.
+//! Lists the files of a directory.
 
 use std::path::{Path, PathBuf};
 
@@ -8,12 +8,12 @@ use walkdir::{DirEntry, WalkDir};
 /// All files below a directory, sorted.
 ///
 /// # Errors
-/// Where it can't be read.
+/// If the directory can't be read.
 pub(crate) fn files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     files_of(dir, |_| true)
 }
 
-/// The same without what is refused, and what lies below that.
+/// Like [`files`], without rejected entries and everything below them.
 pub(crate) fn files_of(
     dir: &Path,
     is_wanted: impl FnMut(&DirEntry) -> bool,

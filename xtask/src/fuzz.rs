@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz`: the fuzz targets, each for a while, by cargo-fuzz.
+//! `cargo xtask fuzz`: runs the fuzz targets with cargo-fuzz, each for some time.
 //!
-//! They build with the toolchain of the checkout. Sanitizers are behind a flag
-//! that a stable compiler takes when RUSTC_BOOTSTRAP is set, and its release
-//! brings their run-time libraries.
+//! They are built with the checkout's toolchain. Sanitizers need an unstable
+//! flag, which a stable compiler accepts if RUSTC_BOOTSTRAP is set. Its release
+//! includes the sanitizers' run-time libraries.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::cargo_tool::CargoTool;
 use crate::root::root;
 use crate::say::say;
 
-/// Targets that start from kdbs, which an example of the fuzz crate writes.
+/// Targets whose seeds are kdbs, which an example of the fuzz crate writes.
 const MADE_OF_KDBS: [&str; 2] = ["kdb", "repair"];
 
 const CARGO_FUZZ: CargoTool =
@@ -39,8 +39,8 @@ pub(crate) struct Fuzz {
 
 impl Fuzz {
     /// # Errors
-    /// Where cargo-fuzz is missing, a target does not build, or there are
-    /// findings; the other targets run all the same.
+    /// If cargo-fuzz is missing, a target can't be built, or there are findings;
+    /// the other targets are run nevertheless.
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         sh.change_dir(root());
         let targets = chosen(&all_targets(sh)?, self.target.as_deref())?;
@@ -79,7 +79,7 @@ impl Fuzz {
         let sanitizer = &self.sanitizer;
         let time = format!("-max_total_time={}", self.time);
         let prefix = format!("-artifact_prefix={}/", findings.display());
-        // Slower than this on one input, or more memory, is a finding.
+        // An input that takes more time or memory is a finding.
         let limits = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"];
         let build = work.join("build");
         cmd!(sh, "{program} fuzz run --fuzz-dir fuzz --sanitizer {sanitizer}")
@@ -102,7 +102,7 @@ impl Fuzz {
     }
 }
 
-/// The targets, as the fuzz crate's manifest has them.
+/// The targets in the fuzz crate's manifest.
 fn all_targets(sh: &Shell) -> anyhow::Result<Vec<String>> {
     let text = sh.read_file("fuzz/Cargo.toml")?;
     let mut names = Vec::new();
@@ -149,7 +149,7 @@ mod tests {
         let error = chosen(&all, Some("no-such")).unwrap_err().to_string();
         assert!(error.contains("`no-such`") && error.contains("kdb"), "{error}");
     }
-    /// They are a workspace of their own, which nothing else here builds.
+    /// The fuzz targets are a separate workspace, which nothing else here builds.
     #[test]
     fn every_fuzz_target_compiles() {
         let sh = Shell::new().unwrap();

@@ -1,8 +1,7 @@
-//! A checkout's front door: `cargo xtask dist`, `test`, `ci`, `api`, `crates`,
+//! The tasks of a checkout: `cargo xtask dist`, `test`, `ci`, `api`, `crates`,
 //! `release`, `bench`, `fuzz`, `tidy`, `update-miopen`.
 //!
-//! It depends on no crate of the workspace: it runs their command line, as a
-//! user would.
+//! It depends on no crate of the workspace: it runs their command line like a user.
 
 mod api;
 mod bench;
@@ -71,10 +70,10 @@ fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
     }
 }
 
-/// Parts the words that are ours from those that `dist` and `test` pass on.
+/// Separates the arguments of xtask from those that `dist` and `test` pass on.
 ///
-/// Clap would drop a leading `--` and take a `--setup` that comes late for
-/// one of the passed words.
+/// clap would drop a leading `--`, and pass on a `--setup` that is not at the
+/// beginning.
 fn split(args: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
     const OURS: &[&str] = &["--setup", "--tool", "--source", "--recipes", "--clean-root"];
     let passes_on = args.get(1).is_some_and(|task| task == "dist" || task == "test");
@@ -103,12 +102,13 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, own: &str, passed: &str) {
-        let words = |line: &str| line.split_whitespace().map(OsString::from).collect::<Vec<_>>();
-        assert_eq!(split(words(line)), (words(own), words(passed)), "{line}");
+        let arguments =
+            |line: &str| line.split_whitespace().map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(split(arguments(line)), (arguments(own), arguments(passed)), "{line}");
     }
 
     #[test]
-    fn words_that_are_not_ours_are_passed_on() {
+    fn arguments_that_are_not_ours_are_passed_on() {
         check("x dist --setup --target gfx906", "x dist --setup", "--target gfx906");
         check("x dist --target gfx906 --setup", "x dist --setup", "--target gfx906");
         check("x dist --help", "x dist --help", "");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_holds_together() {
+    fn the_command_line_is_well_formed() {
         use clap::CommandFactory;
         Xtask::command().debug_assert();
     }

@@ -1,5 +1,5 @@
-//! `cargo xtask release`: everything that a release consists of, in one
-//! directory, checked. Nothing is published.
+//! `cargo xtask release`: makes everything that a release consists of in one
+//! directory, and checks it. Nothing is published.
 
 mod judges;
 mod key;
@@ -19,7 +19,7 @@ use crate::files::files;
 use crate::root::{VERSION, root};
 use crate::say::say;
 
-/// The suite of Debian whose tools build gfxpack's own source package.
+/// The Debian suite whose tools build gfxpack's own source package.
 const SUITE: &str = "sid";
 
 /// Make everything that a release consists of, in one directory, and check it
@@ -53,7 +53,8 @@ pub(crate) struct Release {
 
 impl Release {
     /// # Errors
-    /// The first step that fails. What was made until then stays.
+    /// The error of the first step that fails. Files that were made before that
+    /// stay.
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         let root = root();
         let out = self.directory(&root)?;
@@ -93,7 +94,8 @@ impl Release {
         Ok(())
     }
 
-    /// Where the files go: a directory that is not there, or that an earlier run made.
+    /// The directory for the files, which does not exist or was made by an earlier
+    /// run.
     fn directory(&self, root: &Path) -> anyhow::Result<PathBuf> {
         let Some(given) = &self.out else {
             return Ok(root.join(format!("target/release-{VERSION}")));
@@ -107,7 +109,7 @@ impl Release {
         Ok(out)
     }
 
-    /// What is released is a tagged commit, and nothing else.
+    /// Checks that the commit is tagged, and that there are no other changes.
     fn check_commit(&self, sh: &Shell) -> anyhow::Result<()> {
         let mut unready = Vec::new();
         if !cmd!(sh, "git status --porcelain").read()?.is_empty() {
@@ -156,11 +158,11 @@ impl Release {
     }
 }
 
-/// Every format, of kernels that MIOpen looks up.
+/// Every format, for kernels that MIOpen looks up.
 const FORMATS: &str = "deb,rpm,tar.gz,tar.xz,tar.zst,wheel,oci,arch";
 
-/// The kernels of the networks that `cargo xtask dist` builds, as a repository; and a smaller set
-/// twice, in different directories and each time compiled anew: the bytes must be the same.
+/// Builds the kernels of the networks that `cargo xtask dist` builds, as a repository; and a
+/// smaller set twice, in different directories and without a cache: the bytes must be the same.
 fn kernels(sh: &Shell, out: &Path, key: &Key, install: bool) -> anyhow::Result<()> {
     let _home = key.home().map(|home| sh.push_env("GNUPGHOME", home));
     let directory = out.join("kernels");

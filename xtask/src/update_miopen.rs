@@ -1,12 +1,12 @@
-//! `cargo xtask update-miopen`: moves the libMIOpen that `cargo xtask dist`
-//! asks to the newest of Debian's, by running `gfxpack miopen`.
+//! `cargo xtask update-miopen`: updates the libMIOpen that `cargo xtask dist`
+//! asks to Debian's newest, by running `gfxpack miopen`.
 
 use clap::Args;
 use xshell::{Shell, cmd};
 
 use crate::root::root;
 
-/// Where it is pinned.
+/// The lock file.
 const LOCK: &str = "packaging/miopen.lock";
 
 /// Pin the newest libMIOpen of Debian's archive in packaging/miopen.lock
@@ -22,7 +22,7 @@ pub(crate) struct UpdateMiopen {
 
 impl UpdateMiopen {
     /// # Errors
-    /// Where the archive can't be reached or does not have it.
+    /// If the archive can't be reached or does not have it.
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         sh.change_dir(root());
         let miopen = format!("debian:{}", self.suite);

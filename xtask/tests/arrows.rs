@@ -1,18 +1,18 @@
-//! Which crate may depend on which, held over `cargo metadata`, and over
-//! `cargo tree` for what comes in through others.
+//! Checks which crate depends on which, with `cargo metadata`, and with
+//! `cargo tree` for indirect dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
-/// A member, the members that it may depend on, and foreign crates that it must
-/// do without, and all that it depends on too.
+/// For each member: the members that it may depend on, and foreign crates that
+/// neither it nor its dependencies may use.
 const ARROWS: &[(&str, &[&str], &[&str])] = &[
     (
         "gfxpack-model",
         &[],
-        // It is values: whoever reads or keeps them elsewhere brings what that takes.
+        // It has only values: code that reads or stores them is elsewhere.
         &[
             "clap",
             "indicatif",
@@ -46,7 +46,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     (
         "gfxpack-sqlite",
         &[],
-        // Each user of it knows one file format; this knows none.
+        // Each of its users knows one file format, but this crate knows none.
         &["clap", "rayon", "rustix", "serde_json", "tempfile", "tokio"],
     ),
     (
@@ -148,7 +148,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     (
         "gfxpack-miopen-probe",
         &["gfxpack-model", "gfxpack-standin"],
-        // Its SQLite would take the place of the one that it pretends to be.
+        // Its SQLite would replace the one for which the probe stands in.
         &["clap", "rusqlite", "rayon", "tokio"],
     ),
     ("gfxpack-debian", &["gfxpack-model"], &["clap", "indicatif", "rayon", "rusqlite", "tokio"]),
@@ -188,7 +188,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "gfxpack-remote",
             "gfxpack-rocfft",
             "gfxpack-stock-library",
-            // What doctor checks is what the runtime would do.
+            // doctor checks what the runtime would do.
             "gfxpack-runtime",
             "gfxpack-toolchain",
             "gfxpack-tuning",
@@ -235,7 +235,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("xtask", &[], &["rayon", "rusqlite", "tokio"]),
 ];
 
-/// Foreign crates that a member must not use itself, whatever others do.
+/// Foreign crates that a member must not use directly.
 const NOT_ITSELF: &[(&str, &[&str])] = &[
     ("gfxpack-launch", &["rayon", "walkdir"]),
     ("gfxpack-harvest", &["bzip2", "rusqlite", "rustix"]),
@@ -244,8 +244,8 @@ const NOT_ITSELF: &[(&str, &[&str])] = &[
     ("gfxpack", &["rusqlite"]),
 ];
 
-/// All that a program takes in which looks kernels up, with default features,
-/// on Linux. Weigh what a new one costs every such program.
+/// All dependencies of a program that looks kernels up, with default features, on
+/// Linux. A new one is a cost for every such program.
 const RUNTIME: &[&str] = &[
     "bitflags",
     "block-buffer",
@@ -298,7 +298,7 @@ fn members() -> Vec<Package> {
     metadata.packages
 }
 
-/// The names of all that a member needs to run, itself left out.
+/// The names of all run-time dependencies of a member, without itself.
 #[expect(clippy::disallowed_methods, reason = "cargo is asked")]
 fn closure(member: &str) -> BTreeSet<String> {
     let tree = Command::new(env!("CARGO"))
@@ -322,7 +322,7 @@ fn every_crate_has_its_place() {
 }
 
 #[test]
-fn arrows_point_one_way() {
+fn members_depend_only_on_what_they_may() {
     let arrows: BTreeMap<_, _> = ARROWS.iter().map(|(name, may, _)| (*name, *may)).collect();
     let mut wrong = Vec::new();
     for package in members() {
@@ -331,7 +331,7 @@ fn arrows_point_one_way() {
         for dependency in &package.dependencies {
             let on = dependency.name.as_str();
             let member = arrows.contains_key(on);
-            // What only tests use is no part of what a crate knows, other members excepted.
+            // Dependencies of tests do not count, unless they are members.
             let known = dependency.kind != DependencyKind::Development;
             let not_itself = NOT_ITSELF.iter().filter(|(of, _)| *of == name);
             let mut not_itself = not_itself.flat_map(|(_, never)| *never);
@@ -354,7 +354,7 @@ fn the_arrows_have_no_circle() {
 }
 
 #[test]
-fn nothing_comes_in_through_another_that_a_crate_does_without() {
+fn forbidden_crates_do_not_come_in_indirectly() {
     let mut wrong = Vec::new();
     for (name, _, never) in ARROWS {
         let closure = closure(name);
@@ -365,7 +365,7 @@ fn nothing_comes_in_through_another_that_a_crate_does_without() {
 }
 
 #[test]
-fn a_program_that_looks_kernels_up_takes_in_no_more_than_is_listed() {
+fn a_program_that_looks_kernels_up_has_only_listed_dependencies() {
     let closure = closure("gfxpack-runtime");
     assert_eq!(closure.iter().map(String::as_str).collect::<Vec<_>>(), RUNTIME);
 }

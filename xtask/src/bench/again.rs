@@ -1,5 +1,5 @@
-//! `cargo xtask bench again`: `gfxpack dist` where nothing has changed, beside
-//! ninja with as many targets that are up to date.
+//! `cargo xtask bench again`: `gfxpack dist` if nothing has changed, compared
+//! with ninja with as many up-to-date targets.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -65,7 +65,8 @@ impl Again {
             Way::new("gfxpack dist", &dir, &dist),
             Way::new("gfxpack dist --verify-all", &dir, &[&dist[..], &["--verify-all"]].concat()),
         ];
-        // The first round makes all there is, the second notes what has rested by then.
+        // The first round makes everything, the second records stat data of files that
+        // have not changed for a while.
         rounds(sh, &mut ways, 2, self.rounds)?;
         fs::remove_dir_all(&dir).context("failed to remove what was built")?;
         Ok(Table {
@@ -76,7 +77,7 @@ impl Again {
     }
 }
 
-/// So many targets of a few sources.
+/// A build.ninja with this number of targets, made from a few sources.
 fn ninja(targets: usize) -> String {
     let mut text = "rule touch\n  command = touch $out\n".to_owned();
     for target in 0..targets {

@@ -30,7 +30,7 @@ pub(crate) struct Ask {
     rounds: u32,
 }
 
-/// More convolutions than are asked for.
+/// More convolutions than the benchmark asks for.
 const NETWORKS: &str = "resnet-50 vgg-16 densenet-121 mobilenet-v2 efficientnet-b0 inception-v3 \
     ssd yolov3 unet";
 const WAYS: &str = "--batch 1,16,32,64 --type fp32,fp16,bf16 --direction training --operation conv";
@@ -46,9 +46,10 @@ impl Ask {
         sh.write_file(&list, problems.join("\n") + "\n")?;
 
         let [program, list, to] = [&gfxpack, &list, &out].map(|path| path.display().to_string());
-        let words = [&program, "ask", "--problems", &list, "--out", &to, "--miopen", &self.miopen];
-        let words = [&words[..], &["--target", &self.target]].concat();
-        let mut ways = [Way::new("gfxpack ask", &root(), &words)];
+        let arguments =
+            [&program, "ask", "--problems", &list, "--out", &to, "--miopen", &self.miopen];
+        let arguments = [&arguments[..], &["--target", &self.target]].concat();
+        let mut ways = [Way::new("gfxpack ask", &root(), &arguments)];
         rounds(sh, &mut ways, 0, self.rounds)?;
         let keys = fs::read_to_string(&out)?.lines().count();
         let rate = |count: usize| format!("{:.1}", count as f64 / ways[0].seconds());
@@ -69,13 +70,14 @@ impl Ask {
         built::publish(Some("ask"), &text)
     }
 
-    /// Lines, taken evenly from those of all networks.
+    /// Problems, taken evenly from those of all networks.
     fn problems(&self, sh: &Shell, gfxpack: &Path) -> anyhow::Result<Vec<String>> {
-        let words = || NETWORKS.split_ascii_whitespace().chain(WAYS.split_ascii_whitespace());
+        let arguments = || NETWORKS.split_ascii_whitespace().chain(WAYS.split_ascii_whitespace());
         let mut lines: BTreeSet<String> = BTreeSet::new();
         for layout in ["nchw", "nhwc"] {
-            let told = cmd!(sh, "{gfxpack} problems").args(words()).args(["--layout", layout]);
-            lines.extend(told.quiet().read()?.lines().map(str::to_owned));
+            let output =
+                cmd!(sh, "{gfxpack} problems").args(arguments()).args(["--layout", layout]);
+            lines.extend(output.quiet().read()?.lines().map(str::to_owned));
         }
         let (all, wanted) = (Vec::from_iter(lines), self.problems);
         ensure!(all.len() >= wanted, "there are {} problems only", all.len());

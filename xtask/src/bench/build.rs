@@ -1,5 +1,5 @@
-//! `cargo xtask bench build`: compiling, beside hipcc started by xargs and
-//! make on the same list, and beside itself without each shortcut.
+//! `cargo xtask bench build`: compiling, compared with hipcc started by xargs and
+//! make on the same list, and with gfxpack without each shortcut.
 
 mod same;
 
@@ -46,27 +46,27 @@ pub(crate) struct Build {
     only: Vec<String>,
 }
 
-/// A way to get the objects, or to find that they are there.
+/// A way to get the objects, or to find out that they exist.
 struct Way {
     way: measure::Way,
     run: Run,
 }
 
 enum Run {
-    /// The list by languages, each by itself, a shell for each line.
+    /// The list divided by language, with a shell for each line.
     Xargs,
     Make,
-    /// gfxpack with nothing in its cache, and these options.
+    /// gfxpack with an empty cache and these options.
     Cold(&'static [&'static str]),
-    /// gfxpack once more, with everything in its cache.
+    /// gfxpack again, with everything in its cache.
     Warm,
-    /// Planning only.
+    /// Only planning.
     Plan,
 }
 
 const LANGUAGES: [&str; 3] = ["hip", "opencl-c", "assembly"];
 
-/// Where things lie, and what is built.
+/// The paths, and what is built.
 struct Ground {
     dir: PathBuf,
     gfxpack: PathBuf,
@@ -147,7 +147,8 @@ impl Build {
     }
 }
 
-/// `gfxpack` is a way of its own and part of the names of others.
+/// Whether a way has this name. `gfxpack` is a way of its own and also part of
+/// other names.
 fn named(way: &Way, text: &str) -> bool {
     if ways().iter().any(|one| one.way.name == text) {
         way.way.name == text
@@ -174,9 +175,8 @@ fn ways() -> Vec<Way> {
     ]
 }
 
-/// CPU seconds that messages of these types tell of, summed by what they say
-/// as `field`.
-fn told(sample: &Sample, types: &[&str], field: &str) -> BTreeMap<String, f64> {
+/// CPU seconds in messages of these types, summed by the value of `field`.
+fn cpu_by(sample: &Sample, types: &[&str], field: &str) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::new();
     for message in sample.output.lines().filter_map(|line| line.parse::<Value>().ok()) {
         let word = |name: &str| message[name].as_str().unwrap_or_default();
@@ -190,10 +190,10 @@ fn told(sample: &Sample, types: &[&str], field: &str) -> BTreeMap<String, f64> {
 
 /// CPU seconds by language.
 fn languages(sample: &Sample) -> BTreeMap<String, f64> {
-    told(sample, &["job-finished", "job-failed"], "language")
+    cpu_by(sample, &["job-finished", "job-failed"], "language")
 }
 
-/// CPU seconds of each language's compilers.
+/// Text: CPU seconds of each language's compilers.
 fn by_language(ways: &[Way]) -> String {
     let of = |name: &str, language: &str| -> Option<f64> {
         let Way { way, .. } = ways.iter().find(|one| one.way.name == name)?;
@@ -214,7 +214,7 @@ fn by_language(ways: &[Way]) -> String {
     text
 }
 
-/// Where a cold build's CPU time goes.
+/// Text: where a cold build's CPU time is spent.
 fn profile(ways: &[Way]) -> String {
     let Some(Way { way, .. }) = ways.iter().find(|one| one.way.name == "gfxpack") else {
         return String::new();
@@ -223,7 +223,7 @@ fn profile(ways: &[Way]) -> String {
         |of: &dyn Fn(&Sample) -> f64| median(&way.samples.iter().map(of).collect::<Vec<f64>>());
     let whole = way.cpu();
     let kernels = |one: &Sample| languages(one).values().sum::<f64>();
-    let shared = |one: &Sample| told(one, &["prepared"], "what");
+    let shared = |one: &Sample| cpu_by(one, &["prepared"], "what");
     let mut text =
         "\n| part of a cold build | CPU seconds | share |\n| --- | ---: | ---: |\n".to_owned();
     let mut row = |name: &str, seconds: f64| {
@@ -246,7 +246,7 @@ fn profile(ways: &[Way]) -> String {
 }
 
 impl Ground {
-    /// Lays the sources out, and gives the number of commands.
+    /// Stages the sources, and returns the number of commands.
     fn stage(&self, sh: &Shell) -> anyhow::Result<usize> {
         let stage = self.dir.join("stage");
         sh.remove_path(&stage)?;
@@ -291,7 +291,7 @@ impl Ground {
                     let one = run_to_any_end(cmd!(sh, "sh -c {xargs} {language} {cores}"))?;
                     all.seconds += one.seconds;
                     all.cpu += one.cpu;
-                    // As gfxpack tells it.
+                    // In the form of gfxpack's messages.
                     let milliseconds = 1000.0 * one.cpu;
                     let message = json!({
                         "type": "job-finished", "language": language,
@@ -328,7 +328,7 @@ impl Ground {
         ))
     }
 
-    /// Compares what xargs or make left with the rows of gfxpack's kdb.
+    /// Compares the objects of xargs or make with the rows of gfxpack's kdb.
     fn compare(&self, sh: &Shell) -> anyhow::Result<Option<Same>> {
         let kdb = fs::read_dir(self.dir.join("out/kdb")).ok().and_then(|mut dir| dir.next());
         let Some(kdb) = kdb else { return Ok(None) };
@@ -336,7 +336,7 @@ impl Ground {
     }
 }
 
-/// Which list a command belongs to.
+/// The language of a command.
 fn language(line: &str) -> &'static str {
     if line.contains(" -x cl ") {
         "opencl-c"

@@ -1,4 +1,4 @@
-//! What benchmarks build, where they put it, and where their text goes.
+//! What several benchmarks build, and where their results go.
 
 use std::path::{Path, PathBuf};
 
@@ -8,24 +8,24 @@ use super::table::write_section;
 use crate::root::root;
 use crate::say::say;
 
-/// Where benchmarks put their files; kept, since what they build is costly.
+/// The directory for benchmarks' files. It is kept, since building them takes long.
 pub(super) fn dir() -> PathBuf {
     root().join("target/bench")
 }
 
-/// The gfxpack to measure, built for release.
+/// Builds the gfxpack to measure, for release.
 pub(super) fn gfxpack(sh: &Shell) -> anyhow::Result<PathBuf> {
     cmd!(sh, "cargo build --release --package gfxpack --bin gfxpack").run()?;
     Ok(root().join("target/release/gfxpack"))
 }
 
-/// A program among a crate's examples, built for release.
+/// Builds an example program of a crate, for release.
 pub(super) fn example(sh: &Shell, package: &str, name: &str) -> anyhow::Result<PathBuf> {
     cmd!(sh, "cargo build --release --package {package} --example {name}").run()?;
     Ok(root().join("target/release/examples").join(name))
 }
 
-/// A kdb of the built-in kernels for one target, built once and kept.
+/// Builds a kdb of the built-in kernels for one target, once.
 pub(super) fn kdb(sh: &Shell) -> anyhow::Result<PathBuf> {
     let gfxpack = gfxpack(sh)?;
     let (out, cache) = (dir().join("builtin"), dir().join("cache"));
@@ -36,8 +36,8 @@ pub(super) fn kdb(sh: &Shell) -> anyhow::Result<PathBuf> {
     Ok(out.join("kdb/gfx906_60.kdb"))
 }
 
-/// Writes a kdb of so many rows, `bz2` or `raw`: the built-in kernels' objects, each made another
-/// one by its last bytes.
+/// Writes a kdb with this number of rows, `bz2` or `raw`: the objects of the built-in kernels,
+/// each changed in its last bytes.
 pub(super) fn large_kdb(sh: &Shell, rows: u64, path: &Path, form: &str) -> anyhow::Result<()> {
     let (assemble, kdb, rows) =
         (example(sh, "gfxpack-kdb", "assemble")?, kdb(sh)?, rows.to_string());
@@ -45,7 +45,7 @@ pub(super) fn large_kdb(sh: &Shell, rows: u64, path: &Path, form: &str) -> anyho
     Ok(())
 }
 
-/// Prints what was measured, and writes it into a section of docs/benchmarks.md, if one is named.
+/// Prints the results, and writes them into a section of docs/benchmarks.md, if one is given.
 pub(super) fn publish(section: Option<&str>, text: &str) -> anyhow::Result<()> {
     say(text);
     match section {

@@ -1,5 +1,5 @@
-//! `cargo xtask bench kdb`: assembling kdbs, beside a plain script, beside the
-//! codec on one core, and beside writing the same bytes to the disk.
+//! `cargo xtask bench kdb`: assembling kdbs, compared with a plain script, the
+//! codec on one core, and writing the same bytes to the disk.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -51,7 +51,7 @@ impl Kdb {
         built::publish(Some("kdb"), &text)
     }
 
-    /// The programs say how long that takes which is measured, without the objects being made.
+    /// The programs print the time that counts, without that for making the objects.
     fn measure(
         &self,
         sh: &Shell,
@@ -61,14 +61,14 @@ impl Kdb {
     ) -> anyhow::Result<[Table; 2]> {
         let out = built::dir().join("assembled");
         let script = root().join("xtask/src/bench/plain.py");
-        let words = [assemble, &script, kdb, &out].map(|path| path.display().to_string());
-        let [assemble, script, kdb, out_word] = words.each_ref().map(String::as_str);
+        let paths = [assemble, &script, kdb, &out].map(|path| path.display().to_string());
+        let [assemble, script, kdb, out_word] = paths.each_ref().map(String::as_str);
         let count = rows.to_string();
         let ours =
             |name: &str, mode| Way::new(name, &root(), &[assemble, kdb, &count, out_word, mode]);
         let plain = |mode| {
-            let words = ["python3", script, kdb, &count, out_word, mode];
-            Way::new("Python, row by row", &root(), &words)
+            let arguments = ["python3", script, kdb, &count, out_word, mode];
+            Way::new("Python, row by row", &root(), &arguments)
         };
         let mut ways = [
             ours("the codec alone, one core", "codec"),
@@ -94,9 +94,9 @@ impl Kdb {
 fn row(way: &Way) -> anyhow::Result<Row> {
     let (mut seconds, mut megabytes) = (Vec::new(), 0.0);
     for sample in &way.samples {
-        let told: Value = serde_json::from_str(&sample.output)
+        let measured: Value = serde_json::from_str(&sample.output)
             .with_context(|| format!("failed to read what `{}` measured", way.words[0]))?;
-        let number = |name: &str| told[name].as_f64().context("failed to find a number");
+        let number = |name: &str| measured[name].as_f64().context("failed to find a number");
         seconds.push(number("seconds")?);
         megabytes = number("bytes")? / 1e6;
     }

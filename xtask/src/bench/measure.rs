@@ -1,4 +1,4 @@
-//! Commands that are run and timed, one way of doing something after the other.
+//! Runs and times commands, several ways of doing the same in turn.
 
 use std::fs;
 use std::io::{Read as _, Seek as _};
@@ -13,31 +13,31 @@ use xshell::{Shell, cmd};
 use super::table::{Row, median};
 use crate::say::say;
 
-/// What one run took.
+/// The measurements of one run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sample {
     pub(super) seconds: f64,
-    /// Seconds of processor time, those of all processes that it started.
+    /// CPU time of all processes that it started, in seconds.
     pub(super) cpu: f64,
-    /// Bytes of memory, of the process that took most.
+    /// Peak memory of the largest process, in bytes.
     pub(super) peak: u64,
-    /// What it printed.
+    /// The output.
     pub(super) output: String,
 }
 
-/// Runs a command to its end, which must be a success.
+/// Runs a command, which must succeed.
 pub(super) fn run(command: impl Into<Command>) -> anyhow::Result<Sample> {
     let (sample, error) = finish(command.into())?;
     ensure!(error.is_none(), "{}", error.unwrap_or_default());
     Ok(sample)
 }
 
-/// The same for a command that may fail, since some of what it does may.
+/// Runs a command that may fail, since some of its work may.
 pub(super) fn run_to_any_end(command: impl Into<Command>) -> anyhow::Result<Sample> {
     Ok(finish(command.into())?.0)
 }
 
-/// What a command took, and why it failed if it did.
+/// The measurements of a command, and why it failed, if it did.
 fn finish(mut command: Command) -> anyhow::Result<(Sample, Option<String>)> {
     let (mut out, mut err) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?);
@@ -50,20 +50,20 @@ fn finish(mut command: Command) -> anyhow::Result<(Sample, Option<String>)> {
         file.read_to_end(&mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     };
-    let (output, words) = (read(&mut out)?, read(&mut err)?);
+    let (output, messages) = (read(&mut out)?, read(&mut err)?);
     let failed = !used.status.success();
-    let error = failed.then(|| format!("failed to run {command:?}: {words}{output}"));
+    let error = failed.then(|| format!("failed to run {command:?}: {messages}{output}"));
     let cpu = (used.rusage.utime + used.rusage.stime).as_secs_f64();
     Ok((Sample { seconds, cpu, peak: used.rusage.maxrss, output }, error))
 }
 
-/// One way to do the same thing as others.
+/// A way to do something.
 #[derive(Debug)]
 pub(super) struct Way {
     pub(super) name: String,
     /// Program and arguments.
     pub(super) words: Vec<String>,
-    /// Where it is run.
+    /// The working directory.
     pub(super) dir: PathBuf,
     pub(super) samples: Vec<Sample>,
 }
@@ -83,13 +83,13 @@ impl Way {
         Ok(())
     }
 
-    /// A row of a table.
+    /// A row of a table, with additional columns.
     pub(super) fn row(&self, more: Vec<String>) -> Row {
         let seconds = self.samples.iter().map(|sample| sample.seconds).collect();
         Row { name: self.name.clone(), seconds, more }
     }
 
-    /// A row with processor time and memory.
+    /// A row with CPU time and memory.
     pub(super) fn usual_row(&self) -> Row {
         self.row(vec![format!("{:.2} s", self.cpu()), format!("{} MB", self.peak_megabytes())])
     }
@@ -110,7 +110,7 @@ impl Way {
 /// The columns of [`Way::usual_row`].
 pub(super) const USUAL_COLUMNS: [&str; 2] = ["CPU time", "peak memory"];
 
-/// Measures each way so many times, in turn, after rounds that do not count.
+/// Measures each way `rounds` times in turn, after some rounds that do not count.
 pub(super) fn rounds(
     sh: &Shell,
     ways: &mut [Way],
@@ -126,7 +126,7 @@ pub(super) fn rounds(
     Ok(())
 }
 
-/// How many processors there are.
+/// The number of processors.
 pub(super) fn cores() -> anyhow::Result<usize> {
     Ok(std::thread::available_parallelism()?.get())
 }

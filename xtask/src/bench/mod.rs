@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: how fast gfxpack is, beside what it is held against,
-//! in one run.
+//! `cargo xtask bench`: measures how fast gfxpack is, in comparison with other
+//! tools in the same run.
 
 mod again;
 mod ask;
@@ -40,7 +40,7 @@ enum What {
 
 impl Bench {
     /// # Errors
-    /// Where something can't be built or run.
+    /// If something can't be built or run.
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         sh.change_dir(root());
         match &self.what {

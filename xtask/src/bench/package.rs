@@ -1,5 +1,5 @@
-//! `cargo xtask bench package`: the command `gfxpack package` on a large kdb,
-//! beside dpkg-deb, rpmbuild, and tar with zstd or pigz at the same settings.
+//! `cargo xtask bench package`: `gfxpack package` with a large kdb, compared with
+//! dpkg-deb, rpmbuild, and tar with zstd or pigz at the same settings.
 
 mod ways;
 
@@ -64,15 +64,16 @@ impl Package {
         let dir = built::dir().join("package");
         fs::create_dir_all(&dir)?;
         let kdb = self.kdb(sh, &dir)?;
-        // Other packagers link to it, which changes what tells that a file is unchanged.
+        // Other packagers make hard links to it, which changes the stat data by which
+        // gfxpack knows that it is unchanged.
         let copy = dir.join("copy.kdb");
         fs::copy(&kdb, &copy)?;
         let mut tables = Vec::new();
         for setting in SETTINGS.iter().filter(|setting| self.is_wanted(setting.title)) {
             say(setting.title);
             let mut packers = ways::all(setting, &gfxpack, &dir, (&kdb, &copy))?;
-            // The first round verifies the kdb, which later ones depend on, and fills the system's
-            // cache.
+            // The first round verifies the kdb, whose result later rounds reuse, and fills the
+            // system's cache.
             for round in 0..=self.rounds {
                 for packer in &mut packers {
                     packer.way.measure(sh)?;
@@ -85,7 +86,7 @@ impl Package {
             tables.push((slowness(&packers), table(setting.title.to_owned(), &packers)));
             packers.iter().try_for_each(|packer| sh.remove_path(&packer.way.dir))?;
         }
-        // What is slower than what does the same stands first.
+        // The slowest in comparison with its rivals is first.
         tables.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         let tables = tables.iter().map(|(_, table)| table.markdown());
         let text = format!(
@@ -102,7 +103,7 @@ impl Package {
         self.only.is_empty() || self.only.iter().any(|only| title.contains(only))
     }
 
-    /// A raw kdb of the built-in kernels' objects, each made another one.
+    /// A raw kdb of the built-in kernels' objects, each of them changed.
     fn kdb(&self, sh: &Shell, dir: &Path) -> anyhow::Result<PathBuf> {
         if let Some(given) = &self.kdb {
             return fs::canonicalize(given).context("failed to find the kdb");
@@ -119,7 +120,7 @@ impl Package {
     }
 }
 
-/// Stands before the tables in docs/benchmarks.md.
+/// The text before the tables in docs/benchmarks.md.
 const INTRODUCTION: &str = "\
 ## Packages
 
@@ -155,7 +156,7 @@ fn table(title: String, packers: &[Packer]) -> Table {
     Table { title, columns, rows: packers.iter().map(row).collect() }
 }
 
-/// Size of the package that was written; it is removed.
+/// Removes the package that was written, and returns its size.
 fn newest(dir: &Path, ending: &str) -> anyhow::Result<u64> {
     let is_package = |path: &PathBuf| path.extension().is_some_and(|found| found == ending);
     let package = files(dir)?.into_iter().find(is_package);

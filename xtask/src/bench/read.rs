@@ -1,5 +1,5 @@
-//! `cargo xtask bench read`: verifying kdbs and looking kernels up, beside
-//! plain ways to do so.
+//! `cargo xtask bench read`: verifying kdbs and looking kernels up, compared with
+//! plain scripts.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(crate) struct Read {
     print: bool,
 }
 
-/// Decodes and hashes each row, and checks nothing else.
+/// Only decodes and hashes each row.
 const VERIFY: &str = r#"
 import bz2, hashlib, sqlite3, sys
 for blob, md5, size in sqlite3.connect(sys.argv[1]).execute(
@@ -35,7 +35,7 @@ for blob, md5, size in sqlite3.connect(sys.argv[1]).execute(
     assert hashlib.md5(bz2.decompress(blob) if size else blob).hexdigest() == md5
 "#;
 
-/// Names the kernels, each with how many rows it has.
+/// Counts the rows of each kernel.
 const COUNT: &str = r#"
 import sqlite3, sys
 print(sqlite3.connect(sys.argv[1]).execute(

@@ -1,5 +1,5 @@
-//! `cargo xtask bench remote`: a build of which a remote-execution service has
-//! every object already, over one connection on this machine.
+//! `cargo xtask bench remote`: a build of which a remote execution service has
+//! all objects, over one connection on this machine.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -31,11 +31,11 @@ pub(crate) struct Remote {
     rounds: u32,
 }
 
-/// The smallest kernel there is: what is measured is not the compiler.
+/// The smallest possible kernel, since the compiler is not measured.
 const SOURCE: &str = ".text\n.globl fill\n.p2align 8\n.type fill,@function\nfill:\n    s_endpgm\n\
     .size fill, .-fill\n.section .rodata,\"a\",@progbits\n.long VALUE\n";
 
-/// A service that ends with this value.
+/// A service, which is stopped when this value is dropped.
 struct Service(Child);
 
 impl Drop for Service {
@@ -47,7 +47,7 @@ impl Drop for Service {
 
 impl Remote {
     /// # Errors
-    /// Where something can't be built or run.
+    /// If something can't be built or run.
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         let features = ["--features", "remote"];
         cmd!(sh, "cargo build --release --package gfxpack --bin gfxpack {features...}").run()?;
@@ -127,7 +127,7 @@ fn start(sh: &Shell, dir: &Path) -> anyhow::Result<(Service, String)> {
     Ok((service, format!("grpc://127.0.0.1:{port}")))
 }
 
-/// Builds with an empty cache of our own.
+/// Builds with an empty local cache.
 fn build(
     sh: &Shell,
     gfxpack: &Path,

@@ -1,6 +1,5 @@
-//! `cargo xtask bench scale`: plans, shards, merges and assembles very many
-//! jobs whose objects are made and not compiled; and simulates how evenly
-//! shards load a cluster.
+//! `cargo xtask bench scale`: plans, shards, merges and assembles very many jobs
+//! with artificial objects, and simulates how evenly shards load a cluster.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -51,7 +50,7 @@ impl Scale {
         built::publish(Some("scale"), &text)
     }
 
-    /// Measures each step once; gives their table.
+    /// Measures each step once, and returns the table.
     fn steps(&self, sh: &Shell, programs: [&Path; 2], jobs: usize) -> anyhow::Result<String> {
         let dir = built::dir().join("scale");
         sh.remove_path(&dir)?;
@@ -65,7 +64,7 @@ impl Scale {
             Ok(step)
         };
         let inputs = ["--source-dir", "src", "--target", "gfx906_60"];
-        // One real code object, as all others are.
+        // One real code object, which is the model for all others.
         fs::write(dir.join("one.jsonl"), ONE_KEY)?;
         measure(
             "one",
@@ -93,7 +92,8 @@ impl Scale {
         let merge = ["merge", "--plan", "plan", "--out", "merged", "shards"];
         steps.push(measure("merge", &gfxpack, &merge)?);
         let bytes = fs::metadata(dir.join("merged/kdb/gfx906_60.kdb"))?.len();
-        // Last, since merging takes no shards of two ways to part the plan.
+        // This is last, since merging does not accept shards that are divided in
+        // two ways.
         let whole = ["build", "--plan", "plan", "--shard", "1/1", "--out", "shards"];
         steps.push(measure("one shard of all", &gfxpack, &whole)?);
         sh.remove_path(&dir)?;

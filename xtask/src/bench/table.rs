@@ -1,4 +1,4 @@
-//! What was measured, as a table with ratios, on the terminal and in
+//! Shows measurements as a table with ratios, on the terminal and in
 //! docs/benchmarks.md.
 
 use std::fmt::Write as _;
@@ -7,29 +7,29 @@ use std::path::Path;
 
 use anyhow::Context;
 
-/// One way to do the same thing, measured several times.
+/// A way to do something, measured several times.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// What it is.
+    /// The name of the way.
     pub(crate) name: String,
     /// Seconds, one for each round.
     pub(crate) seconds: Vec<f64>,
-    /// What else to say of it, one text for each further column.
+    /// The text for each additional column.
     pub(crate) more: Vec<String>,
 }
 
-/// Rows that are held against the first one.
+/// Rows that are compared with the first one.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
-    /// What all of them do.
+    /// What all rows do.
     pub(crate) title: String,
-    /// Names of the further columns.
+    /// Names of the additional columns.
     pub(crate) columns: Vec<&'static str>,
-    /// The first is what the others are held against.
+    /// The others are compared with the first.
     pub(crate) rows: Vec<Row>,
 }
 
-/// The one in the middle: one round that was disturbed does not move it.
+/// The median, which a single disturbed round does not change.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -41,8 +41,8 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 }
 
 impl Table {
-    /// In Markdown: a heading, and for each row its median and how many times
-    /// as fast it is as the first.
+    /// The table in Markdown: a heading, and for each row its median, and how
+    /// many times as fast as the first it is.
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!("### {}\n\n| way | seconds | times as fast |", self.title);
         self.columns.iter().for_each(|column| write!(text, " {column} |").expect("a String"));
@@ -60,8 +60,8 @@ impl Table {
     }
 }
 
-/// Replaces what stands between the markers of a section, which is added at
-/// the end where there is none.
+/// Replaces the text between the markers of a section, or appends the section if
+/// it does not exist.
 pub(crate) fn write_section(file: &Path, section: &str, text: &str) -> anyhow::Result<()> {
     let old = fs::read_to_string(file).unwrap_or_else(|_| "# Benchmarks\n".to_owned());
     let new = replaced(&old, section, text);

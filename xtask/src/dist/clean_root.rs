@@ -1,5 +1,5 @@
-//! The Debian source package, built and tested as Debian's build machines do: in a root that has
-//! nothing but what it asks for, without a network.
+//! Builds and tests the Debian source package like Debian's build machines: in a root directory
+//! with only the packages that it requires, and without a network.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const NEEDS: &[Need] = &[
 ];
 
 /// # Errors
-/// Where a tool is missing, and for anyone but root.
+/// If a tool is missing, or the user is not root.
 pub(crate) fn ensure_possible(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, NEEDS, install)?;
     ensure!(
@@ -28,10 +28,10 @@ pub(crate) fn ensure_possible(sh: &Shell, install: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Leaves the source package and the .debs in `target/dist/SUITE`.
+/// Writes the source package and the .debs to `target/dist/SUITE`.
 ///
 /// # Errors
-/// Where the build, lintian or a test of the package fails, and for anyone but root.
+/// If the build, lintian or a test of the package fails, or the user is not root.
 pub(crate) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyhow::Result<()> {
     ensure_possible(sh, install)?;
     let tarball = source::write(sh, root)?;
@@ -39,7 +39,7 @@ pub(crate) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyh
     sh.remove_path(&stage)?;
     sh.create_dir(&stage)?;
     let clean = stage.join("root");
-    // Mirrors that are not updated have lists that have expired.
+    // A mirror that is a frozen copy has expired lists.
     let old_lists = "--aptopt=Acquire::Check-Valid-Until \"false\"";
     cmd!(sh, "mmdebstrap --variant=buildd {old_lists} --include=lintian,apt-utils {suite} {clean}")
         .run()?;
@@ -65,7 +65,7 @@ pub(crate) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyh
         }
     }
     let source = out.join(&dsc);
-    // hipcc finds itself by /proc.
+    // hipcc finds its own path in /proc.
     let test = format!("{MOUNTS} && exec autopkgtest \"$@\" -- chroot \"$0\"");
     let packages = &debs;
     cmd!(sh, "unshare --mount --pid --fork -- sh -c {test} {clean} {packages...} {source}")
@@ -76,7 +76,7 @@ pub(crate) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyh
     Ok(())
 }
 
-/// What the source package needs is installed while there is a network.
+/// Installs what the source package needs, with a network.
 const PREPARE: &str = "\
 set -eu
 cd /build
@@ -84,7 +84,7 @@ apt-get update
 apt-get build-dep --yes --no-install-recommends ./DSC
 ";
 
-/// Without one, it is built, and judged by the suite's own lintian, the source package too.
+/// Builds it without a network, and checks all packages with the suite's own lintian.
 const MAKE: &str = "\
 set -eu
 cd /build
@@ -94,10 +94,10 @@ dpkg-buildpackage --no-sign
 lintian --allow-root --fail-on error,warning ../*.changes
 ";
 
-/// What programs in the root expect to be there.
+/// File systems that programs in the root expect.
 const MOUNTS: &str = "mount --types proc proc \"$0/proc\" && mount --rbind /dev \"$0/dev\"";
 
-/// Writes the source package of a source tarball into `work`.
+/// Writes the Debian source package of a source tarball into `work`.
 fn source_package(sh: &Shell, tarball: &Path, work: &Path) -> anyhow::Result<()> {
     let original = work.join(format!("gfxpack_{VERSION}.orig.tar.xz"));
     sh.copy_file(tarball, &original)?;
@@ -112,7 +112,7 @@ fn source_package(sh: &Shell, tarball: &Path, work: &Path) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Runs a script in the root, in name spaces of its own.
+/// Runs a script in the root, in new namespaces.
 fn inside(sh: &Shell, clean: &Path, spaces: &[&str], script: &str) -> anyhow::Result<()> {
     let enter = format!(
         "{MOUNTS} && exec chroot \"$0\" env --ignore-environment HOME=/nonexistent \

@@ -1,4 +1,4 @@
-//! The .debs of the runtime library for C.
+//! Packages the runtime library for C as .debs.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use xshell::{Shell, cmd};
 
 use super::lintian::judged;
 
-/// The runtime library's two .debs: its recipe takes what the library's own
-/// installer makes, since the pkg-config file names the final directories.
+/// Makes the runtime library's two .debs. The recipe packages what the library's
+/// own installer makes, since the pkg-config file contains the final directories.
 pub(super) fn packages(
     sh: &Shell,
     root: &Path,
@@ -51,8 +51,8 @@ pub(super) fn packages(
     Ok(made)
 }
 
-/// Adds to the library's .deb what cargo-deb has no words for: which version
-/// programs depend on that are linked with it, and that it is not executable.
+/// Adds to the library's .deb what cargo-deb can't express: the version on which
+/// programs depend that are linked with it, and that it is not executable.
 ///
 /// Source: Debian Policy 4.7.0, 8.6 and 10.1; dpkg-gensymbols(1); deb-shlibs(5).
 fn finish_library(sh: &Shell, root: &Path, package: &Path) -> anyhow::Result<()> {
@@ -61,7 +61,7 @@ fn finish_library(sh: &Shell, root: &Path, package: &Path) -> anyhow::Result<()>
     cmd!(sh, "dpkg-deb --raw-extract {package} {unpacked}").run()?;
     sh.copy_file(recipe.join("shlibs"), unpacked.join("DEBIAN"))?;
     let version = env!("CARGO_PKG_VERSION");
-    // At the fourth level, it is an error where the library lacks a version or has one more.
+    // With level 4, a missing or an additional symbol version is an error.
     cmd!(sh, "dpkg-gensymbols -c4 -plibgfxpack-runtime0 -v{version} -P{unpacked}")
         .arg(format!("-I{}", recipe.join("symbols").display()))
         .arg(format!("-O{}", unpacked.join("DEBIAN/symbols").display()))
@@ -78,8 +78,8 @@ fn finish_library(sh: &Shell, root: &Path, package: &Path) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Compiles the example that the packages bring, as pkg-config and CMake say, and has it find
-/// nothing in a directory without kdbs.
+/// Compiles the packages' example with pkg-config and with CMake, and runs it in a directory
+/// without kdbs, where it must find nothing.
 fn example(sh: &Shell, root: &Path) -> anyhow::Result<()> {
     let triple = cmd!(sh, "dpkg-architecture -qDEB_HOST_MULTIARCH").read()?;
     let libdir = root.join("usr/lib").join(triple);

@@ -1,4 +1,4 @@
-//! Debian's policy, as its own tool judges packages by it.
+//! Checks packages against Debian's policy.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use xshell::{Shell, cmd};
 use crate::say::say;
 use crate::setup::is_on_path;
 
-/// Names a package that was built, and has lintian look at it.
+/// Reports a package that was built, and checks it with lintian.
 pub(super) fn judged(sh: &Shell, package: &Path) -> anyhow::Result<()> {
     say(&package.display().to_string());
     if is_on_path(sh, "lintian") {

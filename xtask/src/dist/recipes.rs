@@ -1,5 +1,5 @@
-//! The recipes for distributions, tried as those will use them: offline, from
-//! the source tarball, and judged by their tools.
+//! Tests the recipes for distributions as these use them: offline, from the
+//! source tarball, and checked by their tools.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) const NEEDS: &[Need] = &[
     need("rpmlint", "hold .rpm packages to what distributions ask of them", "rpmlint", "rpmlint"),
 ];
 
-/// Leaves what the recipes build in `target/dist`.
+/// Writes the recipes' packages to `target/dist`.
 pub(super) fn build(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, NEEDS, install)?;
     let tarball = source::write(sh, root)?;
@@ -37,7 +37,7 @@ pub(super) fn build(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<()
     Ok(())
 }
 
-/// In a name space without a network, in which whoever builds is root.
+/// Runs in a namespace without a network, as root of the namespace.
 const OFFLINE: [&str; 3] = ["--map-root-user", "--net", "--"];
 
 fn deb(sh: &Shell, tarball: &Path, stage: &Path, out: &Path) -> anyhow::Result<Vec<PathBuf>> {
@@ -47,7 +47,7 @@ fn deb(sh: &Shell, tarball: &Path, stage: &Path, out: &Path) -> anyhow::Result<V
     cmd!(sh, "tar --extract --file {tarball} --strip-components=1 --directory {tree}").run()?;
     let recipe = tree.join("packaging/debian");
     cmd!(sh, "cp --recursive {recipe} {tree}").run()?;
-    // Rust may come from elsewhere than a package.
+    // Rust may be installed without a package.
     let in_tree = sh.push_dir(&tree);
     cmd!(sh, "unshare {OFFLINE...} dpkg-buildpackage --build=binary --no-sign")
         .arg("--no-check-builddeps")
@@ -62,10 +62,10 @@ fn deb(sh: &Shell, tarball: &Path, stage: &Path, out: &Path) -> anyhow::Result<V
     Ok(made)
 }
 
-/// The .rpms, in `target/dist`, from the source tarball.
+/// Writes the .rpms made from the source tarball to `target/dist`.
 ///
 /// # Errors
-/// Where a tool is missing or the build fails, and where rpmlint finds anything.
+/// If a tool is missing, the build fails, or rpmlint has any finding.
 pub(super) fn rpms(
     sh: &Shell,
     root: &Path,
@@ -79,7 +79,7 @@ pub(super) fn rpms(
     sh.create_dir(&sources)?;
     sh.copy_file(tarball, &sources)?;
     let top = format!("_topdir {}", stage.display());
-    // Elsewhere than where rpm comes from, it knows no installed packages.
+    // Outside of rpm's own distributions, rpm knows no installed packages.
     let known = if Path::new("/etc/debian_version").exists() { Some("--nodeps") } else { None };
     let recipes = ["gfxpack.spec", "gfxpack-runtime.spec"];
     let recipes = recipes.map(|name| root.join("packaging/rpm").join(name));
@@ -101,7 +101,7 @@ pub(super) fn rpms(
     Ok(made)
 }
 
-/// Moves files of that ending, sorted, and gives their new places.
+/// Moves files with this extension, and returns their new paths, sorted.
 fn moved(from: &Path, ending: &str, to: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut made = Vec::new();
     for entry in fs::read_dir(from)? {

@@ -1,5 +1,5 @@
-//! The source tarball: a commit's files with every dependency vendored, so
-//! that a distribution builds it without a network.
+//! Makes the source tarball: a commit's files with every dependency vendored, so
+//! that a distribution can build it without a network.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use xshell::{Shell, cmd};
 use crate::files::files;
 use crate::say::say;
 
-/// Leaves `gfxpack-<version>.tar.xz` in `target/dist` and gives its path. The bytes depend on
-/// the commit alone: what is not committed is not in it.
+/// Writes `gfxpack-<version>.tar.xz` to `target/dist` and returns its path. The bytes depend
+/// only on the commit: files that are not committed are not included.
 pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<PathBuf> {
     let _in_root = sh.push_dir(root);
     let changed = cmd!(sh, "git status --porcelain --untracked-files=no").read()?;
@@ -50,7 +50,7 @@ pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<PathBuf> {
         .arg("--file")
         .arg(&tarball)
         .arg(&name)
-        // One thread and one level, so that the bytes are the same every time.
+        // One thread and a fixed level, so that the bytes are always the same.
         .env("XZ_OPT", "-6 -T1")
         .run()?;
     sh.remove_path(&stage)?;
@@ -58,8 +58,8 @@ pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<PathBuf> {
     Ok(tarball)
 }
 
-/// Removes .dll and .exe files, which crates bring for their own tests and lintian refuses. cargo
-/// wants the files that a crate's list of checksums names.
+/// Removes .dll and .exe files, which some crates have for their own tests and lintian rejects.
+/// cargo requires the files in a crate's list of checksums, so they are removed from that too.
 fn without_binaries(vendor: &Path) -> anyhow::Result<()> {
     for path in files(vendor)? {
         if !path.extension().is_some_and(|ending| ending == "dll" || ending == "exe") {
@@ -79,7 +79,7 @@ fn without_binaries(vendor: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What makes cargo build with what was vendored and ask no network.
+/// The configuration that makes cargo use the vendored crates without a network.
 ///
 /// Source: The Cargo Book, "Source Replacement".
 const VENDORED: &str = "

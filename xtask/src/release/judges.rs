@@ -1,5 +1,5 @@
-//! Programs that no one here wrote, which say whether a release's files are as their specifications
-//! want them; and the bills of materials, which one of them writes.
+//! Checks a release's files against their specifications with independent programs, one of which
+//! also writes the bills of materials.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ const CARGO_CYCLONEDX: CargoTool = CargoTool {
 };
 
 /// # Errors
-/// Without `install`, where something is missing; with it, where that fails.
+/// Without `install`, if something is missing; with it, if installing fails.
 pub(super) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, &[GPG], install)?;
     python_tool(sh, &PYTHON, install)?;
@@ -40,14 +40,14 @@ fn python() -> PathBuf {
     root().join("target/tools").join(PYTHON.dir).join(PYTHON.program)
 }
 
-/// Writes `gfxpack-VERSION.cdx.json` and that of the runtime library: every crate that is in the
-/// programs, by its package URL. CycloneDX 1.5.
+/// Writes `gfxpack-VERSION.cdx.json` and the same for the runtime library: every crate in the
+/// programs, with its package URL, in CycloneDX 1.5.
 ///
 /// # Errors
-/// Where that fails, or CycloneDX' own library finds them wrong.
+/// If that fails, or CycloneDX's own library finds an error.
 pub(super) fn bills(sh: &Shell, root: &Path, out: &Path) -> anyhow::Result<()> {
     let _in_root = sh.push_dir(root);
-    // It writes beside every manifest.
+    // The program writes beside every manifest, so it gets a copy.
     let copy = tempfile::tempdir().context("failed to make a directory")?;
     let (tree, packed) = (copy.path().join("gfxpack"), copy.path().join("tree.tar"));
     sh.create_dir(&tree)?;
@@ -61,7 +61,7 @@ pub(super) fn bills(sh: &Shell, root: &Path, out: &Path) -> anyhow::Result<()> {
         .run()?;
     for (dir, name) in [("gfxpack", "gfxpack"), ("runtime-c", "gfxpack-runtime")] {
         let bill = sh.read_file(tree.join(format!("crates/{dir}/bill.json")))?;
-        // The temporary path would be another one each time.
+        // The temporary path would be different each time.
         let bill = bill.replace(&*copy.path().to_string_lossy(), "");
         let path = out.join(format!("{name}-{VERSION}.cdx.json"));
         sh.write_file(&path, bill)?;
@@ -81,10 +81,10 @@ with open(sys.argv[1]) as file:
     Ok(())
 }
 
-/// Has in-toto's own library read the statement, and SLSA's predicate in it.
+/// Checks the statement and SLSA's predicate in it with in-toto's own library.
 ///
 /// # Errors
-/// Where it refuses.
+/// If the library rejects them.
 pub(super) fn provenance(sh: &Shell, statement: &Path) -> anyhow::Result<()> {
     let judge = "\
 import json, sys
@@ -102,10 +102,10 @@ assert predicate.run_details.builder.id and predicate.build_definition.resolved_
     cmd!(sh, "{python} -c {judge} {statement}").quiet().run().context("not as in-toto wants it")
 }
 
-/// Reads the checksums and signatures back, with nothing but the public key of the release.
+/// Verifies the checksums and signatures with nothing but the public key of the release.
 ///
 /// # Errors
-/// Where a file or a signature is not as it should be.
+/// If a file or a signature is wrong.
 pub(super) fn signatures(sh: &Shell, out: &Path, signed: &[PathBuf]) -> anyhow::Result<()> {
     let home = keyring()?;
     let _home = sh.push_env("GNUPGHOME", home.path());

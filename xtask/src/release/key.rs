@@ -9,25 +9,25 @@ use xshell::{Shell, cmd};
 use crate::files::files;
 use crate::say::say;
 
-/// A directory for keys, which only its owner may read.
+/// A temporary directory for keys, which only its owner may read.
 pub(super) fn keyring() -> anyhow::Result<tempfile::TempDir> {
     let private = std::fs::Permissions::from_mode(0o700);
     let directory = tempfile::Builder::new().permissions(private).tempdir();
     directory.context("failed to make a directory for keys")
 }
 
-/// A secret key of gpg's.
+/// A secret key in gpg.
 pub(super) struct Key {
     fingerprint: String,
-    /// Where it is, unless in the user's own directory.
+    /// gpg's home directory; `None` for the user's own.
     home: Option<tempfile::TempDir>,
 }
 
 impl Key {
-    /// The named one, or one that is made for this run and goes with it.
+    /// The named key, or a new one that exists only during this run.
     ///
     /// # Errors
-    /// Where gpg has no such key, or can't make one.
+    /// If gpg has no such key, or can't make one.
     pub(super) fn new(sh: &Shell, named: Option<&str>) -> anyhow::Result<Self> {
         let home = match named {
             Some(_) => None,
@@ -51,7 +51,7 @@ impl Key {
         let fingerprint = listed.lines().find_map(|line| line.strip_prefix("fpr:"));
         let fingerprint = fingerprint.context("gpg lists a key without a fingerprint")?;
         let fingerprint = fingerprint.trim_matches(':').to_owned();
-        // Better known now than after an hour.
+        // Detect an unusable key now and not after an hour.
         cmd!(sh, "gpg --batch --quiet --local-user {fingerprint} --detach-sign")
             .stdin("trial")
             .ignore_stdout()
@@ -68,11 +68,11 @@ impl Key {
         self.home.as_ref().map(tempfile::TempDir::path)
     }
 
-    /// Writes SHA256SUMS of all files, and a signature beside each that lies in `out` itself; gives
-    /// what was signed.
+    /// Writes SHA256SUMS of all files, and a signature for each file directly in `out`; returns the
+    /// signed files.
     ///
     /// # Errors
-    /// Where gpg or sha256sum fails.
+    /// If gpg or sha256sum fails.
     pub(super) fn sign(&self, sh: &Shell, out: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let _home = self.home().map(|home| sh.push_env("GNUPGHOME", home));
         let key = self.fingerprint();

@@ -1,4 +1,4 @@
-//! How the files of a release came to be, as an in-toto statement.
+//! Writes the provenance of a release's files, as an in-toto statement.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use xshell::{Shell, cmd};
 use crate::files::files;
 use crate::root::VERSION;
 
-/// Writes `gfxpack-VERSION.intoto.json`, whose subjects are all files that are there, and gives its
+/// Writes `gfxpack-VERSION.intoto.json`, whose subjects are all files that exist, and returns its
 /// path. The same files of the same commit, builder and Rust give the same bytes.
 ///
 /// Source: in-toto Attestation Framework, Statement v1; SLSA 1.0, Provenance.
 ///
 /// # Errors
-/// Where git, rustc or sha256sum fails.
+/// If git, rustc or sha256sum fails.
 pub(super) fn write(sh: &Shell, root: &Path, out: &Path, builder: &str) -> anyhow::Result<PathBuf> {
     let mut subjects = Vec::new();
     for path in files(out)? {
@@ -50,7 +50,7 @@ pub(super) fn write(sh: &Shell, root: &Path, out: &Path, builder: &str) -> anyho
 
 fn digest(sh: &Shell, path: &Path) -> anyhow::Result<Value> {
     let line = cmd!(sh, "sha256sum {path}").quiet().read()?;
-    // A backslash comes first where the name has one.
+    // If the name has a backslash, the line begins with one.
     let sha256 = line.trim_start_matches('\\').split(' ').next();
     Ok(json!({ "sha256": sha256.context("sha256sum prints no digest")? }))
 }

@@ -1,13 +1,13 @@
-//! Circles of files: within a crate, no two files use each other, not by way of
-//! others either. A child module that uses what its parent has, and is used by
-//! it, is one: what both use belongs in a file of its own.
+//! Finds circular uses among files: within a crate, no two files may use each
+//! other, not even through other files. A child module that uses its parent's
+//! items and is used by the parent is one; what both use belongs in a separate
+//! file.
 //!
-//! Sources are read as tokens, not as a compiler reads them. A file uses
-//! another where it names a path that leads there by `crate::`, `super::`,
-//! `self::` or a submodule. A path through a file that only passes a name on
-//! (`pub use`) leads to where the name is defined, and a file that has nothing
-//! but `mod` and `use` lines uses nobody. Methods are not seen, nor what a
-//! macro writes. Tests are left out.
+//! Sources are read as tokens, without name resolution. A file uses another one
+//! if it names a path that leads there by `crate::`, `super::`, `self::` or a
+//! submodule. A path through a file that only re-exports a name (`pub use`) leads
+//! to the definition, and a file with only `mod` and `use` lines uses nothing.
+//! Methods and the output of macros are not seen. Tests are left out.
 
 mod paths;
 mod tokens;
@@ -19,9 +19,9 @@ use super::finding::Finding;
 use super::tree::{TextFile, Tree};
 use paths::Scope;
 
-/// A module by the names that lead to it from the crate's root.
+/// A module's path from the crate's root.
 type Module = Vec<String>;
-/// Which files a file uses.
+/// By file: the files that it uses.
 type Uses<'a> = BTreeMap<&'a Path, BTreeSet<&'a Path>>;
 
 /// The files of one crate.
@@ -30,7 +30,7 @@ struct Crate<'a> {
     modules: BTreeMap<Module, (&'a Path, Scope)>,
 }
 
-/// All circles of the checkout's crates.
+/// All circles in the checkout's crates.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut crates: BTreeMap<PathBuf, Crate<'_>> = BTreeMap::new();
     for file in tree.files() {
@@ -44,7 +44,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     circles(&uses)
 }
 
-/// A source's crate and its module there; none for tests and other files.
+/// A source's crate and its module; `None` for tests and other files.
 fn place(file: &TextFile, tree: &Tree) -> Option<(PathBuf, Module)> {
     let mut parts = file.path.iter().map(|part| part.to_str());
     let mut root = PathBuf::new();
@@ -62,7 +62,7 @@ fn place(file: &TextFile, tree: &Tree) -> Option<(PathBuf, Module)> {
     if !is_root && name != "mod" {
         module.push(name.to_owned());
     }
-    // Nothing of a library uses the program beside it.
+    // A library never uses the program in the same package.
     let beside = name == "main" && tree.text(root.join("lib.rs").to_str()?).is_some();
     if module.is_empty() && beside {
         return None;
@@ -84,8 +84,8 @@ impl<'a> Crate<'a> {
             let used: BTreeSet<&Path> = used.filter(|used| used != file).collect();
             uses.insert(file, used);
         }
-        // A submodule that nobody names is there for what it adds to types of
-        // its parent: methods, which the parent calls.
+        // If nothing names a submodule, it adds methods to its parent's types,
+        // which the parent calls.
         let named: BTreeSet<&Path> = uses.values().flatten().copied().collect();
         for (module, (file, scope)) in &self.modules {
             for child in scope.children.iter().filter(|_| !scope.is_facade()) {
@@ -98,7 +98,7 @@ impl<'a> Crate<'a> {
         }
     }
 
-    /// The file that a path leads to; none for one that only passes names on.
+    /// The file that a path leads to; `None` for a file that only re-exports names.
     fn file_of(
         &self,
         from: &Module,
@@ -127,7 +127,7 @@ impl<'a> Crate<'a> {
         }
         let (file, scope) = self.modules.get(&module)?;
         let Some((item, more)) = rest.split_first() else {
-            // The module itself, or all that it has.
+            // The module itself, or all of its items.
             return (!is_glob || !scope.is_facade()).then_some(*file);
         };
         if scope.items.contains(item) {
@@ -145,10 +145,10 @@ impl<'a> Crate<'a> {
     }
 }
 
-/// How often a name may be passed on.
+/// How often a name may be re-exported.
 const MAX_STEPS: usize = 10;
 
-/// Whether following the uses from one file leads to another.
+/// Whether following uses leads from one file to another.
 fn leads(uses: &Uses<'_>, from: &Path, to: &Path) -> bool {
     let mut open = vec![from];
     let mut seen = BTreeSet::new();
@@ -163,7 +163,7 @@ fn leads(uses: &Uses<'_>, from: &Path, to: &Path) -> bool {
     false
 }
 
-/// A finding for each use that leads back, in the order of the files.
+/// A finding for each use that is part of a circle, in the order of the files.
 fn circles(uses: &Uses<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (from, used) in uses {
@@ -181,7 +181,7 @@ fn circles(uses: &Uses<'_>) -> Vec<Finding> {
 mod tests {
     use super::*;
 
-    /// What is found in a crate of these files.
+    /// The findings for a crate with these files.
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let path = |name: &str| Path::new("crates/a/src").join(name);
         let files = files
@@ -203,14 +203,14 @@ mod tests {
     const BOTH: [(&str, &str); 2] = [("p/c.rs", "p.rs"), ("p.rs", "p/c.rs")];
 
     #[test]
-    fn a_child_that_uses_what_its_parent_has_is_a_circle() {
+    fn a_child_that_uses_its_parents_items_is_a_circle() {
         expect(&[PARENT, ("p/c.rs", "use super::P;\npub fn g() {}\n")], &BOTH);
         expect(&[PARENT, ("p/c.rs", "pub fn g() -> crate::p::P { todo() }\n")], &BOTH);
         expect(&[PARENT, ("p/c.rs", "pub fn g() {}\n")], &[]);
     }
 
     #[test]
-    fn methods_for_the_parent_are_a_use_of_it_and_by_it() {
+    fn a_child_with_methods_for_its_parent_is_a_circle() {
         let parent = ("p.rs", "mod c;\npub struct P;\n");
         expect(&[parent, ("p/c.rs", "use super::P;\nimpl P { fn g(&self) {} }\n")], &BOTH);
     }
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn who_passes_a_name_on_is_not_used() {
+    fn a_file_that_reexports_a_name_is_not_used() {
         let files = [
             ("lib.rs", "//! A.\nmod p;\nmod q;\npub use p::P;\n"),
             ("p.rs", "use crate::q::Q;\npub struct P(Q);\n"),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_texts_and_tests_use_nobody() {
+    fn comments_strings_and_tests_use_nothing() {
         let child = "// super::P\n/* super::P /* */ super::P */\npub fn g<'a>() -> char {\n\
             f(\"super::P \\\" super::P\", r#\"super::P\"#, b'\\'', 'x')\n}\n\
             #[cfg(test)]\nuse super::P;\n#[cfg(test)]\nfn t() { super::P; }\n";

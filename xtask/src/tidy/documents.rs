@@ -1,6 +1,6 @@
 //! Rules for README.md, ARCHITECTURE.md and CONTRIBUTING.md: the code map is
-//! true, the two commands that everyone needs are there, and the stops of the
-//! walks through the code exist.
+//! correct, the two most important commands are named, and the functions in walks
+//! through the code exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,12 +8,12 @@ use std::path::Path;
 use super::finding::Finding;
 use super::tree::Tree;
 
-/// The commands that a README without would send people searching.
+/// Commands that the README must name.
 const COMMANDS: &[&str] = &["cargo xtask dist --setup", "cargo xtask test --setup"];
-/// The directories beside `crates/` that the code map explains.
+/// Directories besides `crates/` that the code map must explain.
 const DIRECTORIES: &[&str] = &["xtask", "packaging", "ci", "docs", "tests"];
 
-/// All findings in the documents.
+/// All findings in these documents.
 pub(super) fn check(root: &Path, tree: &Tree) -> Vec<Finding> {
     let crates: BTreeSet<&str> = tree
         .files()
@@ -54,7 +54,7 @@ pub(super) fn check(root: &Path, tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The stops of walks, rows of tables with a source file and its functions:
+/// The rows of walks through the code, with a source file and its functions:
 /// `` | `crates/a/src/b.rs` | `f`, `T::g` | … | ``.
 fn stops(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().flat_map(|line| {
@@ -86,7 +86,7 @@ fn check_architecture(text: &str, crates: &BTreeSet<&str>) -> Vec<String> {
         .collect()
 }
 
-/// The paths of this checkout that a text names in backticks.
+/// The paths of this checkout that are in backticks in a text.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)).filter(|word| {
         let top = word.split('/').next().unwrap_or_default();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_what_stands_in_backticks() {
+    fn paths_are_found_in_backticks() {
         let text = "crates/a `crates/b/src/c.rs` and `cargo xtask ci`, `crates/*`\n`tests`";
         assert_eq!(paths(text).collect::<Vec<_>>(), ["crates/b/src/c.rs", "tests"]);
     }

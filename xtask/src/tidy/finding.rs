@@ -1,13 +1,13 @@
-//! Something to put right, and where.
+//! A finding: what to correct, and where.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Something to put right.
+/// Something to correct.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) path: PathBuf,
-    /// Counted from one; zero for the file as a whole.
+    /// Counted from 1; 0 for the whole file.
     pub(super) line: usize,
     pub(super) what: String,
 }

@@ -1,16 +1,15 @@
-//! Rules for Cargo.toml and Cargo.lock: versions and lints stand once, in the
-//! root.
+//! Rules for Cargo.toml and Cargo.lock: versions and lints are only in the root.
 
 use super::finding::Finding;
 use super::tree::{TextFile, Tree};
 
-/// What every member takes from the root.
+/// Fields that every member inherits from the root.
 const INHERITED: &[&str] = &["version", "edition", "rust-version", "license", "authors"];
-/// Likewise of crates that are published.
+/// Fields that published crates inherit too.
 const OF_PUBLISHED: &[&str] = &["repository", "readme", "keywords", "categories"];
 const REGISTRY: &str = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
 
-/// What names the workspace's version beside its manifest.
+/// Files besides the manifest that name the workspace's version.
 const NAMING_THE_VERSION: &[&str] = &[
     "CHANGELOG.md",
     "packaging/debian/changelog",
@@ -18,7 +17,7 @@ const NAMING_THE_VERSION: &[&str] = &[
     "packaging/rpm/gfxpack-runtime.spec",
 ];
 
-/// Findings in one Cargo.toml or Cargo.lock.
+/// Findings in a Cargo.toml or Cargo.lock.
 pub(super) fn check_file(file: &TextFile) -> Vec<Finding> {
     match file.path.file_name().and_then(|name| name.to_str()) {
         Some("Cargo.toml") if file.path.components().count() > 1 => check_member(file),
@@ -27,7 +26,7 @@ pub(super) fn check_file(file: &TextFile) -> Vec<Finding> {
     }
 }
 
-/// A member's manifest; line by line, since each rule is about a line.
+/// Checks a member's manifest line by line, since each rule is about a line.
 fn check_member(file: &TextFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut found = |line, what: String| findings.push(Finding::new(&file.path, line, what));
@@ -71,7 +70,7 @@ fn check_member(file: &TextFile) -> Vec<Finding> {
     findings
 }
 
-/// Everything is from crates.io, so that all machines build the same.
+/// Everything must be from crates.io, so that all machines build the same.
 fn check_lock(file: &TextFile) -> Vec<Finding> {
     (1..)
         .zip(file.text.lines())
@@ -80,7 +79,7 @@ fn check_lock(file: &TextFile) -> Vec<Finding> {
         .collect()
 }
 
-/// The workspace's version is the one that the changelog and the recipes name.
+/// The changelog and the recipes must name the workspace's version.
 pub(super) fn check_tree(tree: &Tree) -> Vec<Finding> {
     let Some(version) = tree.text("Cargo.toml").and_then(workspace_version) else {
         return vec![Finding::new("Cargo.toml".as_ref(), 0, "names no workspace version")];
@@ -99,12 +98,12 @@ pub(super) fn check_tree(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether the file names the version where its format has it.
+/// Whether the file names the version in the place that its format requires.
 fn names_version(path: &str, text: &str, version: &str) -> bool {
     match path {
         "CHANGELOG.md" => has_entry(text, version),
         "packaging/debian/changelog" => text.starts_with(&format!("gfxpack ({version}-")),
-        // The newest entry of its changelog too.
+        // A spec file also has it in the newest entry of its changelog.
         _ => {
             let entry = text.split_once("%changelog\n").and_then(|(_, log)| log.lines().next());
             text.contains(&format!("Version:        {version}\n"))
@@ -119,7 +118,7 @@ fn workspace_version(manifest: &str) -> Option<&str> {
     line.split('"').nth(1)
 }
 
-/// Whether a heading of the second level names the version.
+/// Whether a second-level heading names the version.
 fn has_entry(changelog: &str, version: &str) -> bool {
     changelog.lines().filter_map(|line| line.strip_prefix("## ")).any(|heading| {
         heading.split([' ', '[', ']', '(', ')', ',', ':']).any(|word| word == version)
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn members_take_everything_from_the_root() {
+    fn members_inherit_from_the_root() {
         expect("crates/a/Cargo.toml", GOOD, &[]);
         let lints = GOOD.replace("[lints]\nworkspace = true\n", "");
         expect("crates/a/Cargo.toml", &lints, &["does not take the workspace's lints"]);
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_stand_in_the_root_only() {
+    fn versions_are_only_in_the_root() {
         for section in ["[dev-dependencies]", "[target.'cfg(unix)'.dependencies]"] {
             let text = format!("{GOOD}\n{section}\ntar = \"0.4\"\n");
             let what = "gives a dependency's version, which belongs in the root's Cargo.toml";

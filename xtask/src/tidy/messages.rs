@@ -1,5 +1,5 @@
-//! Every type of message that the command line writes has a row in
-//! docs/messages.md, and the other way round.
+//! Checks that every message type that the command line writes has a row in
+//! docs/messages.md, and vice versa.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,12 @@ use super::finding::Finding;
 use super::tree::{TextFile, Tree};
 
 const PAGE: &str = "docs/messages.md";
-/// Where messages are written.
+/// Directories of sources that write messages.
 const SOURCES: &[&str] = &["crates/gfxpack/src", "crates/pipeline/src/build_status"];
-/// What is called with a message's type.
+/// Calls whose first argument is a message's type.
 const CALLS: &[&str] = &["message!(output, ", "output.message(", "self.message(", "send("];
-/// Passes on what is sent, whose types are found where it is sent.
+/// An argument of calls that only forward messages; their types are found
+/// elsewhere.
 const PASSED_ON: &str = "kind,";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -42,7 +43,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What stands at each call where the type of a message belongs, and after it.
+/// The text that follows each of these calls, which begins with the message's type.
 fn types(text: &str) -> impl Iterator<Item = &str> {
     CALLS.iter().flat_map(|call| text.split(call).skip(1)).map(str::trim_start)
 }

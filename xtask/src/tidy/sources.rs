@@ -1,16 +1,16 @@
-//! Rules for single files: length, first lines, words that stay out.
+//! Rules for single files: length, first lines, forbidden words.
 
 use std::path::Path;
 
 use super::finding::Finding;
 use super::tree::TextFile;
 
-/// More lines than this are two files.
+/// Maximum number of lines in a file.
 const MAX_LINES: usize = 800;
 
-/// What must not stand in a file, why, and in which files it is looked for.
+/// Forbidden words, the reason, and in which files they are forbidden.
 ///
-/// In halves, so that this file does not hold them.
+/// They are written in halves, so that this file does not contain them.
 const WORDS: &[(&str, &str, &str, Scope)] = &[
     ("TO", "DO", "is unfinished work: do it, or say what holds today", Scope::Text),
     ("FIX", "ME", "is unfinished work: do it, or say what holds today", Scope::Text),
@@ -26,11 +26,11 @@ const WORDS: &[(&str, &str, &str, Scope)] = &[
     (">>>>", ">>>", "is left over from a merge", Scope::Text),
 ];
 
-/// Crates that are values and decisions: they ask nothing of the machine that
-/// they run on, and start no threads. Their tests may.
+/// Crates of pure values and decisions: they do not access the machine, and start
+/// no threads. Their tests may.
 const PURE: [&str; 2] = ["crates/model/src", "crates/plan/src"];
 
-/// What asks something of the machine, by its path.
+/// Paths of items that access the machine.
 const MACHINE: [&str; 8] = [
     "std::env::",
     "std::fs",
@@ -46,7 +46,7 @@ const MACHINE: [&str; 8] = [
 enum Scope {
     /// Rust sources.
     Rust,
-    /// Every file that people write.
+    /// Every file that is written by people.
     Text,
 }
 
@@ -55,7 +55,8 @@ pub(super) fn check(root: &Path, file: &TextFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut found = |line, what: String| findings.push(Finding::new(&file.path, line, what));
     let rust = file.extension() == "rs";
-    // A lock file is cargo's; recorded keys and fixtures are byte for byte what others wrote.
+    // cargo writes lock files; recorded keys and fixtures are exact copies of what others
+    // wrote.
     let written = file.extension() != "lock"
         && file.extension() != "jsonl"
         && !file.path.components().any(|part| part.as_os_str() == "fixtures");
@@ -103,7 +104,7 @@ pub(super) fn check(root: &Path, file: &TextFile) -> Vec<Finding> {
     findings
 }
 
-/// Where a file asks something of the machine, its tests aside.
+/// Where a file accesses the machine, except in its tests.
 fn machine_asked(file: &TextFile) -> Vec<Finding> {
     if file.path.ends_with("tests.rs") {
         return Vec::new();
@@ -126,14 +127,14 @@ fn is_source(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "src")
 }
 
-/// Whether the line holds the word and not just a longer one around it.
+/// Whether the line has the word, not only as part of a longer one.
 fn has_word(line: &str, word: &str) -> bool {
     let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let (first, last) = (word.chars().next(), word.chars().last());
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back();
         let after = line[at + word.len()..].chars().next();
-        // A path within another is not that of a machine.
+        // A path within another path is not that of a machine.
         let starts = !(is_letter(first) || first == Some('/')) || !is_letter(before);
         let ends = !is_letter(last) || !is_letter(after);
         starts && ends
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_begin_with_what_they_know() {
+    fn sources_begin_with_a_module_comment() {
         let missing = ":1: does not begin with `//!`, what the module knows";
         expect("crates/kdb/src/a.rs", "//! Knows a.\nfn a() {}\n", &[]);
         expect("crates/kdb/src/a.rs", "fn a() {}\n", &[missing]);
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_and_values_ask_nothing_of_the_machine() {
+    fn pure_crates_do_not_access_the_machine() {
         let text = "//! A.\nuse std::fs::File;\n// std::env::var\n\n#[cfg(test)]\nuse std::fs;\n";
         let asked = ":2: `std::fs` asks the machine, which whoever calls this crate does";
         expect("crates/plan/src/a.rs", text, &[asked]);
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_where_they_end() {
+    fn lines_and_files_end_properly() {
         expect("docs/a.md", "a \nb\t\nc\r\n", &[":1: ends with a blank", ":2: ends with a blank"]);
         expect("docs/a.md", "a", &[": does not end with one end of line"]);
         expect("docs/a.md", "a\n\n", &[": does not end with one end of line"]);

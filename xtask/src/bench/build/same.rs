@@ -1,6 +1,6 @@
-//! Whether the objects of two builds are the same, where a compiler may make
-//! one of several: LLVM goes through some sets in the order of addresses, so
-//! that the very same command gives now this object, now that one.
+//! Compares the objects of two builds. A compiler may make one of several
+//! objects: LLVM iterates over some sets in the order of addresses, so that the
+//! same command does not always give the same object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,21 +10,21 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
-/// How often a command runs again before its object is said to differ. One
-/// that comes one time in five is missed in less than one of 5000 cases.
+/// How often a command is run again before its object counts as different. An
+/// object that comes one time in five is missed in less than one of 5000 cases.
 const TRIES: u32 = 40;
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Same {
-    /// Different objects of ours.
+    /// Number of different objects of gfxpack.
     pub(super) objects: usize,
-    /// Of those, the ones that the other way made only when run again.
+    /// How many of them the other way made only when it was run again.
     pub(super) at_times: usize,
 }
 
-/// Holds what the commands of a stage left in its `objects` against the rows
-/// of a kdb. Nothing where they left none.
+/// Compares what the commands of a stage left in its `objects` with the rows of a
+/// kdb. Returns `None` if they left nothing.
 pub(super) fn compare(
     sh: &Shell,
     stage: &Path,
@@ -52,7 +52,8 @@ pub(super) fn compare(
         ours.extend(row["md5"].as_str().map(str::to_owned));
     }
     let same = Same { objects: ours.len(), at_times: 0 };
-    // Ours that no command made: only one of these is what another should be.
+    // gfxpack's objects that no command made. A differing object must become one
+    // of these.
     let missing: BTreeSet<&String> = ours.iter().filter(|sum| !theirs.contains_key(*sum)).collect();
     let mut left = missing.clone();
     let others = theirs.iter().filter(|(sum, _)| !ours.contains(*sum));

@@ -1,15 +1,15 @@
-//! The programs that pack, and what each needs around the payload.
+//! The programs that make packages, and what each needs besides the payload.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::measure::Way;
 
-/// What gfxpack makes sure of and writes down, by other tools.
+/// The checks and digests that gfxpack makes, with other tools.
 const CHECKS: &str = "sqlite3 \"$KDB\" 'PRAGMA integrity_check' >/dev/null && \
                       sha1sum \"$KDB\" >/dev/null && sha256sum \"$KDB\" >/dev/null && ";
 
-/// What packages are to be like, whoever makes them.
+/// The settings of packages, for all programs.
 pub(super) struct Setting {
     pub(super) title: &'static str,
     pub(super) format: &'static str,
@@ -17,15 +17,15 @@ pub(super) struct Setting {
     pub(super) level: u32,
 }
 
-/// A program that packs, with what it needs around the payload.
+/// A program that makes packages, with everything that it needs.
 pub(super) struct Packer {
-    /// It writes below `out` in its directory.
+    /// It writes to `out` in its directory.
     pub(super) way: Way,
-    /// The names of the ways that it is held against, where this one is ours.
+    /// The names of the ways with which gfxpack is compared; empty for others.
     rivals: Vec<String>,
-    /// The ending of the package's name.
+    /// The extension of the package.
     pub(super) ending: &'static str,
-    /// Bytes of the package.
+    /// Size of the package, in bytes.
     pub(super) size: u64,
 }
 
@@ -34,7 +34,7 @@ impl Packer {
         Self { way: Way::new(name, dir, words), rivals: Vec::new(), ending, size: 0 }
     }
 
-    /// How many times as fast it is as its rivals.
+    /// How many times as fast it is as each of its rivals.
     pub(super) fn ratios(&self, packers: &[Self]) -> Vec<f64> {
         let rivals = self.rivals.iter();
         let rivals = rivals.filter_map(|name| packers.iter().find(|one| one.way.name == *name));
@@ -42,7 +42,7 @@ impl Packer {
     }
 }
 
-/// The tool alone, the tool with checks, and gfxpack.
+/// For each format: the tool alone, the tool with checks, and gfxpack.
 pub(super) fn all(
     setting: &Setting,
     gfxpack: &Path,
@@ -61,7 +61,7 @@ pub(super) fn all(
     Ok(ways)
 }
 
-/// An empty directory of that name, with `out` in it.
+/// An empty directory with this name, with `out` in it.
 fn fresh(dir: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let dir = dir.join(name);
     if dir.exists() {
@@ -75,7 +75,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("the checkout's path is UTF-8")
 }
 
-/// gfxpack's own, held against other ways.
+/// gfxpack itself, which is compared with other ways.
 fn ours(
     gfxpack: &Path,
     dir: &Path,
@@ -88,27 +88,27 @@ fn ours(
     let dir = fresh(dir, &format!("ours{}", more.unwrap_or_default()))?;
     let Setting { format, codec, level, .. } = setting;
     let compression = format!("{codec}:{level}");
-    let mut words = vec![text(gfxpack), "package", text(kdb), "--out", "out"];
-    words.extend(["--format", format, "--cache-dir", text(&cache), "--package-version", "1"]);
-    words.extend(["--license", "MIT", "--copyright", "Nobody"]);
-    words.extend(["--maintainer", "Nobody <nobody@example.org>"]);
+    let mut arguments = vec![text(gfxpack), "package", text(kdb), "--out", "out"];
+    arguments.extend(["--format", format, "--cache-dir", text(&cache), "--package-version", "1"]);
+    arguments.extend(["--license", "MIT", "--copyright", "Nobody"]);
+    arguments.extend(["--maintainer", "Nobody <nobody@example.org>"]);
     match *format {
-        "deb" => words.extend(["--deb-compression", &compression]),
-        "rpm" => words.extend(["--rpm-compression", &compression]),
+        "deb" => arguments.extend(["--deb-compression", &compression]),
+        "rpm" => arguments.extend(["--rpm-compression", &compression]),
         _ => {}
     }
-    words.extend(more);
+    arguments.extend(more);
     let ending = format.rsplit('.').next().unwrap_or(format);
-    Ok(Packer { rivals: rivals.to_vec(), ..Packer::new(name, &dir, ending, &words) })
+    Ok(Packer { rivals: rivals.to_vec(), ..Packer::new(name, &dir, ending, &arguments) })
 }
 
-/// A shell script, with the kdb in `$KDB`, which writes the package into `out`.
+/// A shell script that writes the package into `out`; `$KDB` is the kdb.
 fn script(name: &str, dir: &Path, kdb: &Path, ending: &'static str, script: &str) -> Packer {
     let set = format!("export KDB=\"$0\"; {script}");
     Packer::new(name, dir, ending, &["sh", "-ec", &set, text(kdb)])
 }
 
-/// With MD5 digests, as debhelper has them made before dpkg-deb.
+/// dpkg-deb, with MD5 digests, which debhelper makes before it runs dpkg-deb.
 fn debs(dir: &Path, kdb: &Path, codec: &str, level: u32) -> anyhow::Result<Vec<Packer>> {
     let program = if codec == "xz" { "-Zxz" } else { "-Zzstd" };
     let sums = "(cd tree && find usr -type f -print0 | xargs -0 md5sum > DEBIAN/md5sums) && ";
@@ -136,7 +136,7 @@ fn tarballs(dir: &Path, kdb: &Path, format: &str) -> anyhow::Result<Vec<Packer>>
     ])
 }
 
-/// What dpkg-deb packs, in a directory of that name.
+/// A directory with this name for dpkg-deb to pack.
 fn debian_tree(dir: &Path, payload: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let stage = fresh(dir, name)?;
     let place = stage.join("tree/usr/share/bench");

@@ -1,29 +1,29 @@
-//! The paths that a Rust source names, and what it takes into its scope.
+//! Finds the paths in a Rust source, and its imports.
 
 use std::collections::BTreeMap;
 
 use super::tokens::Token;
 
-/// A path as it is written: `crate::a::B`, `super::*`, `child::f`.
+/// A path as written: `crate::a::B`, `super::*`, `child::f`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Path {
     pub(super) segments: Vec<String>,
-    /// Under which name a `use` takes it in; `*` for all that is there.
+    /// The name under which a `use` imports it; `*` for a glob.
     pub(super) name: Option<String>,
 }
 
-/// What a module's file has.
+/// The contents of a module's file.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
-    /// Its submodules that are files of their own.
+    /// Submodules that are separate files.
     pub(super) children: Vec<String>,
-    /// All paths that are named.
+    /// All paths in the file.
     pub(super) paths: Vec<Path>,
-    /// What is taken in by `use`, by its name here.
+    /// Imports, by their names in this module.
     pub(super) imports: BTreeMap<String, Vec<String>>,
-    /// What is taken in as a whole.
+    /// Glob imports.
     pub(super) globs: Vec<Vec<String>>,
-    /// The names of what is defined here.
+    /// The names of items that are defined here.
     pub(super) items: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl Scope {
         scope
     }
 
-    /// Whether there is nothing but submodules and what is taken in.
+    /// Whether the file has only submodules and imports.
     pub(super) fn is_facade(&self) -> bool {
         self.items.is_empty()
     }
@@ -79,7 +79,7 @@ impl Scope {
     }
 }
 
-/// Reads a path or a tree of paths; hands back where it ends.
+/// Reads a path or a `use` tree, and returns the position after it.
 fn read_tree(
     tokens: &[Token],
     mut at: usize,
@@ -103,7 +103,7 @@ fn read_tree(
                 }
                 return at + 1;
             }
-            // As `::<T>`, or not as expected: the path ends here.
+            // A path ends at `::<T>`, and at anything unexpected.
             _ => {
                 paths.push(Path { segments, name: None });
                 return at + 1;

@@ -1,15 +1,15 @@
-//! The tokens of a Rust source that paths are made of, its tests left out.
+//! Splits a Rust source into the tokens that matter for paths, without tests.
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
-/// What paths are read from; everything else is [`Token::Other`].
+/// A token. Everything that is not part of a path is [`Token::Other`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     /// A name or a keyword.
     Name(String),
     /// `::`
     PathSeparator,
-    /// Any other character that is no part of a literal.
+    /// Any other character that is not part of a literal.
     Other(char),
 }
 
@@ -26,8 +26,9 @@ impl Token {
     }
 }
 
-/// The tokens of a source without comments, literals and what `#[cfg(test)]`
-/// stands before. None for what is no Rust: a compiler tells.
+/// The tokens of a source without comments, literals and items with
+/// `#[cfg(test)]`. Empty if the source is not valid Rust, which a compiler
+/// reports.
 pub(super) fn tokens(source: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     flatten(source.parse().unwrap_or_default(), &mut tokens);
@@ -74,7 +75,7 @@ fn is_test_mark(tree: &TokenTree) -> bool {
     text.split_whitespace().collect::<String>() == "[cfg(test)]"
 }
 
-/// Whether an item ends here, in braces, or by a semicolon or comma.
+/// Whether an item ends here: with braces, a semicolon or a comma.
 fn ends_item(tree: &TokenTree) -> bool {
     match tree {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
