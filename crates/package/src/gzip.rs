@@ -178,6 +178,6 @@ mod tests {
         let once = noise(WINDOW / 2);
         let repeated = once.repeat(4 * CHUNK / once.len());
         let apart = (repeated.len() / CHUNK) * once.len();
-        assert!(packed(&repeated, 2).len() < apart, "each chunk would bear the bytes anew");
+        assert!(packed(&repeated, 2).len() < apart, "each chunk would contain the bytes again");
     }
 }

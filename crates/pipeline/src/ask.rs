@@ -74,7 +74,7 @@ impl AskMiopen<'_> {
     /// Reads the problems and asks the library for every target.
     ///
     /// # Errors
-    /// Where problems can't be read, there is no library, or it can't be asked.
+    /// If problems can't be read, there is no library, or it can't be asked.
     pub fn run(&self, progress: &dyn Progress) -> Result<MiopenAnswer> {
         let (problems, lists, problem_facts) = read(self.problems, progress)?;
         let library = stock_library::locate(&MIOPEN, self.library, self.cache, progress)?;
@@ -243,7 +243,7 @@ pub type Lists = (Vec<Problem>, Vec<(String, BTreeSet<u32>)>, Vec<ProblemsFact>)
 /// Reads lists of problems.
 ///
 /// # Errors
-/// Where a list can't be read.
+/// If a list can't be read.
 pub fn read(paths: &[PathBuf], progress: &dyn Progress) -> Result<Lists> {
     let step = Step::new(progress, "reading", Unit::Bytes);
     let add = |bytes| step.add(bytes);

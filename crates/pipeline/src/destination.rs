@@ -100,7 +100,7 @@ pub(crate) fn try_directory(dir: &Path) -> Result<()> {
 /// Writes a file atomically. A device or a pipe is written to directly.
 ///
 /// # Errors
-/// Where it can't be written.
+/// If it can't be written.
 pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
     let bytes = bytes.as_ref();
     let write = || match Destination::follow(path)? {
@@ -113,7 +113,7 @@ pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
 /// Like [`replace`], for a script, which everybody may run.
 ///
 /// # Errors
-/// Where it can't be written.
+/// If it can't be written.
 pub fn replace_executable(path: &Path, text: &str) -> Result<()> {
     replace(path, text)?;
     if path.is_file() {

@@ -18,7 +18,7 @@ pub fn candidates(device: &Device, template: &str) -> Vec<String> {
 /// package manager knows one.
 ///
 /// # Errors
-/// Where the package manager does not answer.
+/// If the package manager does not answer.
 pub fn preferred(devices: &[Vec<String>], warn: impl Fn(&str)) -> Result<Vec<Vec<String>>> {
     let manager = PackageManager::installed();
     let known = match &manager {

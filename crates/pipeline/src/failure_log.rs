@@ -47,7 +47,7 @@ impl FailureFiles {
     /// Writes the log, or removes an earlier run's if nothing failed.
     ///
     /// # Errors
-    /// Where it can't be written or removed.
+    /// If it can't be written or removed.
     pub(crate) fn write_log(&self, groups: &Groups, plan: &Plan) -> Result<()> {
         let Some(path) = &self.log else { return Ok(()) };
         if groups.list().is_empty() {

@@ -23,7 +23,7 @@ pub struct Hidden {
 /// hidden. Code objects larger than `max_object_bytes` are rejected.
 ///
 /// # Errors
-/// Where the device-wide kdb can't be read.
+/// If the device-wide kdb can't be read.
 pub fn hidden(exact: &Path, wide: &Path, max_object_bytes: u64) -> Result<Hidden, ReadError> {
     let options = ReadOptions::with_max_object_bytes(max_object_bytes);
     let of = Reader::open_with(wide, options)?.count()?;

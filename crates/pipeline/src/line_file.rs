@@ -42,7 +42,7 @@ impl LineFile {
     /// Writes a file with these lines.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// If it can't be written.
     pub fn write(path: &Path, lines: &[impl Serialize]) -> Result<()> {
         let mut file = Self::create(path)?;
         lines.iter().try_for_each(|line| file.line(line))?;
@@ -52,7 +52,7 @@ impl LineFile {
     /// Adds a line.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// If it can't be written.
     pub fn line(&mut self, line: &impl Serialize) -> Result<()> {
         let mut put = || -> io::Result<()> {
             serde_json::to_writer(&mut self.out, line)?;
@@ -64,7 +64,7 @@ impl LineFile {
     /// Puts the file in place, readable for everybody.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// If it can't be written.
     pub fn finish(self) -> Result<()> {
         let Self { path, out, temporary } = self;
         let persist = || -> io::Result<()> {

@@ -62,7 +62,7 @@ impl MessageFile {
 /// hundreds of megabytes.
 ///
 /// # Errors
-/// Where it can't be written.
+/// If it can't be written.
 pub fn write_line(out: impl io::Write, line: &impl Serialize) -> io::Result<()> {
     let mut out = io::BufWriter::with_capacity(1 << 16, out);
     serde_json::to_writer(&mut out, line)?;

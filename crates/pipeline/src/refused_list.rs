@@ -124,7 +124,7 @@ impl RefusedKernels {
     /// Writes the list atomically, in an order that does not depend on the build.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// If it can't be written.
     pub(crate) fn write(&self, plan: &Plan, path: &Path) -> Result<usize> {
         let mut lines = BTreeSet::new();
         for kdb in &plan.kdbs {

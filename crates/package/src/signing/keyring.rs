@@ -82,7 +82,7 @@ impl Keyring {
     /// Like [`Keyring::check_file`], for bytes in memory.
     ///
     /// # Errors
-    /// As [`Keyring::check_file`].
+    /// Like [`Keyring::check_file`].
     pub fn check_bytes(
         &self,
         signature: &[u8],
