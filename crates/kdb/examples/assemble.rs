@@ -1,8 +1,8 @@
-//! Assembles a kdb of many rows out of the objects of another one, for
-//! `cargo xtask bench kdb`: prints seconds, bytes and peak memory as JSON.
+//! Assembles a kdb of many rows from the objects of another kdb, for
+//! `cargo xtask bench kdb`. Prints seconds, bytes and peak memory as JSON.
 //!
-//! `assemble KDB ROWS OUT bz2|raw|codec|disk`: `codec` compresses on one core
-//! and writes nothing, `disk` writes the objects one after the other.
+//! `assemble KDB ROWS OUT bz2|raw|codec|disk`: `codec` only compresses, on one
+//! core; `disk` only writes the objects to a file, one after the other.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -14,7 +14,7 @@ use std::time::Instant;
 use gfxpack_kdb::{Blob, ReadError, Reader, Row, WriteOptions};
 use gfxpack_model::KernelKey;
 
-/// Objects as real as those they come from, each other by its last bytes.
+/// Objects of a real kdb, repeated; the last bytes make each one different.
 struct Rows {
     keys: Vec<KernelKey>,
     objects: Vec<Vec<u8>>,
@@ -48,8 +48,8 @@ impl Rows {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let [kdb, count, out, mode] = &words[..] else {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [kdb, count, out, mode] = &args[..] else {
         return Err("usage: assemble KDB ROWS OUT bz2|raw|codec|disk".into());
     };
     let rows = Rows::read(Path::new(kdb), count.parse()?)?;

@@ -5,11 +5,11 @@
 /// Source: ROCm/MIOpen 2d1fd997a, `compress` in bz2.cpp.
 pub(crate) const BLOCK_SIZE: u32 = 9;
 
-/// The least block size under which so many bytes are one block, whatever they
-/// are; at most [`BLOCK_SIZE`].
+/// The smallest block size with which any `len` bytes fit into one block; at
+/// most [`BLOCK_SIZE`].
 ///
-/// A run of four bytes becomes five, which is the worst that happens to them
-/// before they are in a block, and a block ends 19 bytes below its size.
+/// In the worst case the first step of bzip2 turns each run of four bytes into
+/// five. A block ends 19 bytes below its size.
 ///
 /// Source: bzip2 1.0.8, `add_pair_to_block` and `BZ2_bzCompressInit`.
 pub(crate) fn one_block(len: usize) -> u32 {

@@ -1,4 +1,5 @@
-//! Decoding a row: its blob (bzip2 or raw) unpacked within bounds, its MD5 checked.
+//! Decodes a row: unpacks its blob (bzip2 or raw) within bounds, and checks its
+//! MD5.
 
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -11,7 +12,7 @@ use crate::block_size::one_block;
 use crate::error::RowError;
 use crate::work::{MAX_RATIO, WorkBudget};
 
-/// `uncompressed_size` of a row that may be decoded; 0 = stored raw.
+/// `uncompressed_size` of a row that passed [`claim`]; 0 = stored raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Claim(u64);
 
@@ -24,20 +25,22 @@ impl Claim {
         self.0 == 0
     }
 
-    /// Whether hardly any code object comes out of bzip2 so large.
+    /// Whether the size is implausible: hardly any code object compresses so
+    /// well.
     pub(crate) fn is_unlikely(self, blob: &[u8]) -> bool {
         self.0 > UNLIKELY_BYTES && self.0 / MAX_RATIO > blob.len() as u64
     }
 }
 
-/// Code objects below this are decoded, whatever they are.
+/// Smaller code objects are never called implausible.
 const UNLIKELY_BYTES: u64 = 1 << 20;
 
-/// Where a stream says its block size, after `BZh`.
+/// Index of the block size in a bzip2 stream, after `BZh`.
 const BLOCK_DIGIT: usize = 3;
 
-/// Makes sure of what a row claims before it is decoded, and counts it. What is
-/// unlikely must begin as a code object does, which takes a block of bzip2's.
+/// Checks the sizes of a row before it is decoded, and counts them against
+/// `work`. If the size is implausible, the object must begin as a code object
+/// does; to see this, one block of bzip2 is decoded.
 ///
 /// # Errors
 /// [`RowError::Size`], [`RowError::Filler`] or [`RowError::Work`].
@@ -67,38 +70,40 @@ pub(crate) fn claim(
     Ok(claim)
 }
 
-/// The code object of a stored blob, not yet checked against its hash. Memory
-/// is bounded by what comes out and by the claim, whatever the blob.
+/// Unpacks a stored blob. The hash is not checked yet. Memory is bounded by the
+/// claim and by the bytes that come out, whatever the blob.
 ///
 /// # Errors
-/// [`RowError`] of the bzip2 kinds.
+/// The [`RowError`]s about bzip2.
 pub(crate) fn unpack(blob: &[u8], claim: Claim) -> Result<Cow<'_, [u8]>, RowError> {
     let Claim(declared) = claim;
     if claim.is_raw() {
         return Ok(Cow::Borrowed(blob));
     }
     match decode(blob, declared, block_digit(blob, declared)) {
-        // What is wrong is told as of the blob as it is.
+        // Decodes again, unchanged, so that the error describes the blob as
+        // stored.
         Err(_) => decode(blob, declared, None).map(Cow::Owned),
         Ok(object) => Ok(Cow::Owned(object)),
     }
 }
 
-/// The digit of the least block size that a stream of so many bytes can need,
-/// where its own is larger.
+/// The smallest block size, as a digit, that a stream of `declared` bytes can
+/// need; `None` if the stream's own is not larger.
 ///
-/// The decoder zeroes four bytes for each byte of the block size that the
-/// stream's head names, which is 900 kB for nearly all of them and takes longer
-/// than decoding 10 kB.
+/// The decoder zeroes four bytes for each byte of the block size in the
+/// stream's head. That is 900 kB for nearly all streams, and takes longer than
+/// decoding 10 kB.
 fn block_digit(blob: &[u8], declared: u64) -> Option<u8> {
     let own = *blob.get(BLOCK_DIGIT)?;
     let needed = b'0' + one_block(usize::try_from(declared).ok()?) as u8;
     (own.is_ascii_digit() && needed < own).then_some(needed)
 }
 
-/// Decodes a blob, as if its head named the block size `digit`.
+/// Decodes a blob, with `digit` in place of the block size in its head.
 fn decode(blob: &[u8], declared: u64, digit: Option<u8>) -> Result<Vec<u8>, RowError> {
-    // A small blob that declares much gets memory only as bytes come out.
+    // A small blob that declares a large size gets memory only as bytes come
+    // out.
     let likely = declared.min(blob.len() as u64 * 64) as usize;
     let mut out = Vec::with_capacity(likely + 1);
     let (head, body) = blob.split_at(blob.len().min(BLOCK_DIGIT + 1));
@@ -120,7 +125,7 @@ fn decode(blob: &[u8], declared: u64, digit: Option<u8>) -> Result<Vec<u8>, RowE
     }
 }
 
-/// Holds a code object against its stored hash.
+/// Checks a code object against its stored hash.
 ///
 /// MIOpen compares text, so upper-case digits are a mismatch to it.
 ///
@@ -141,7 +146,7 @@ pub(crate) fn check_hash(object: &[u8], stored: &str) -> Result<(), RowError> {
     }
 }
 
-/// MD5 as a row stores it.
+/// MD5 in the form that a row stores.
 pub(crate) fn md5_hex(bytes: &[u8]) -> String {
     hex(&Md5::digest(bytes))
 }
@@ -178,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blob_that_is_not_what_the_row_says_is_refused() {
+    fn a_blob_that_does_not_match_its_row_is_an_error() {
         let object = vec![7; 5000];
         let row = encode(object, Blob::Bz2);
         let unpack = |blob: &[u8], size| read(blob, size).unwrap_err();
@@ -199,9 +204,9 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_work_area_decodes_the_same() {
-        // The longest of 100 kB and of 200 kB, and one more; runs of four grow
-        // the most before they are in a block.
+    fn a_smaller_block_size_decodes_the_same() {
+        // The longest input for 100 kB and for 200 kB, and each plus one byte.
+        // Runs of four bytes grow the most in bzip2's first step.
         for len in [1, 4, 9_990, 79_984, 79_985, 159_984, 159_985, 800_000] {
             let runs: Vec<u8> = (0..len).map(|at| (at / 4) as u8).collect();
             let noise: Vec<u8> =
@@ -214,7 +219,8 @@ mod tests {
                 assert!(decode(&blob, len as u64, digit).unwrap() == object, "{len}");
             }
         }
-        // A head that asks for less than its block needs is damage, as before.
+        // A head with a block size smaller than its block needs is still
+        // damage.
         let mut small = encode((0..300_000_u32).map(|at| (at / 4) as u8).collect(), Blob::Bz2).blob;
         small[BLOCK_DIGIT] = b'1';
         assert_eq!(block_digit(&small, 300_000), None);
@@ -222,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_gives_no_more_than_it_declares() {
+    fn a_bomb_is_unpacked_no_further_than_it_declares() {
         let bomb = encode(vec![0; 64 << 20], Blob::Bz2);
         assert!(bomb.blob.len() < 1000, "small on disk");
         let error = read(&bomb.blob, 1000).unwrap_err();

@@ -1,4 +1,4 @@
-//! Encoding a row: a code object as bzip2 or raw, and its MD5.
+//! Encodes a row: a code object as bzip2 or raw, and its MD5.
 
 use bzip2::{Action, Compress, Compression, Status};
 
@@ -9,12 +9,12 @@ use crate::codec::md5_hex;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Blob {
-    /// bzip2 where that is smaller, as MIOpen stores them.
+    /// bzip2 if that is smaller, as MIOpen stores them.
     #[default]
     Smaller,
     /// Raw: the file is larger, and MIOpen reads it about 16 times faster.
     Raw,
-    /// bzip2 even where that is larger.
+    /// bzip2 even if that is larger.
     Bz2,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Encoded {
 }
 
 impl Encoded {
-    /// Bytes of the code object, however stored.
+    /// Bytes of the uncompressed code object.
     #[cfg(feature = "tools")]
     pub(crate) fn object_bytes(&self) -> u64 {
         if self.uncompressed_size == 0 { self.blob.len() as u64 } else { self.uncompressed_size }
@@ -53,7 +53,7 @@ pub(crate) fn encode_hashed(object: Vec<u8>, hash: String, form: Blob) -> Encode
     let compressed = match form {
         Blob::Raw => None,
         Blob::Smaller => compress(&object, object.len().saturating_sub(1)),
-        // bzip2's own bound on what incompressible data grows to.
+        // bzip2's own bound on how much incompressible data grows.
         Blob::Bz2 => compress(&object, object.len() + object.len() / 100 + 600),
     };
     match compressed {
@@ -62,13 +62,13 @@ pub(crate) fn encode_hashed(object: Vec<u8>, hash: String, form: Blob) -> Encode
     }
 }
 
-/// The bytes as one bzip2 stream of [`BLOCK_SIZE`], unless it takes more than
-/// `limit` bytes.
+/// Compresses the bytes into one bzip2 stream of [`BLOCK_SIZE`]; `None` if it
+/// takes more than `limit` bytes.
 ///
-/// Most code objects are far below 900 kB, and getting zeroed work areas for
-/// that much takes up to half as long as compressing 6 kB. So a smaller size is
-/// asked for where all is one block with it too: the streams differ in the
-/// digit that says it, and in nothing else.
+/// Most code objects are far below 900 kB, and allocating zeroed work areas for
+/// that much takes up to half as long as compressing 6 kB. So a smaller block
+/// size is used if all bytes still fit into one block. The streams then differ
+/// only in the digit for the block size.
 fn compress(bytes: &[u8], limit: usize) -> Option<Vec<u8>> {
     let mut stream = Compress::new(Compression::new(one_block(bytes.len())), WORK_FACTOR);
     let mut out = Vec::with_capacity(limit);
@@ -80,13 +80,13 @@ fn compress(bytes: &[u8], limit: usize) -> Option<Vec<u8>> {
             Ok(_) | Err(_) => return None,
         }
     }
-    // The vector may have been given more room than asked for.
+    // The vector may have more capacity than requested.
     if out.len() > limit {
         return None;
     }
     out.shrink_to_fit();
-    let said = out.get_mut(3).expect("a stream begins with `BZh` and a digit");
-    *said = b'0' + BLOCK_SIZE as u8;
+    let block_size = out.get_mut(3).expect("a stream begins with `BZh` and a digit");
+    *block_size = b'0' + BLOCK_SIZE as u8;
     Some(out)
 }
 
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_stores_what_it_says_and_reads_back() {
+    fn each_form_is_stored_as_such_and_reads_back() {
         let text = vec![7; 5000];
         round_trip(&text, Blob::Smaller, false);
         round_trip(&text, Blob::Raw, true);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_work_area_gives_the_same_stream() {
+    fn a_smaller_block_size_gives_the_same_stream() {
         let whole_area = |bytes: &[u8]| {
             let mut stream = Compress::new(Compression::new(BLOCK_SIZE), WORK_FACTOR);
             let mut out = Vec::with_capacity(2 * bytes.len() + 1000);
@@ -139,14 +139,14 @@ mod tests {
             assert_eq!(status, Status::StreamEnd);
             out
         };
-        // The longest of each size, and one more.
+        // The longest input for each size, and that plus one byte.
         let fits = |len: usize, size: usize| len + len / 4 + 20 < size * 100_000;
         let bounds = [1, 2, 4].map(|size| (0..).find(|len| !fits(len + 1, size)).unwrap());
         assert_eq!(bounds.map(one_block), [1, 2, 4]);
         assert_eq!(bounds.map(|len| one_block(len + 1)), [2, 3, 5]);
         let lens = [1, 4, 9_990, 30_000].into_iter().chain(bounds.iter().flat_map(|n| [*n, n + 1]));
         for len in lens {
-            // Runs of four grow the most before they are in a block.
+            // Runs of four bytes grow the most in bzip2's first step.
             let runs = (0..len).map(|at| (at / 4) as u8).collect();
             let steps = (0..len).map(|at| (at / 700 % 5 * (at % 3)) as u8).collect();
             for bytes in [noise(len), runs, steps, vec![0; len]] {

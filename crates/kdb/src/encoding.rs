@@ -27,8 +27,8 @@ impl Encoding {
         Ok(Self::from_header(&bytes))
     }
 
-    /// What the header states. SQLite looks at two bits alone, and takes none
-    /// of them for UTF-8.
+    /// The encoding in the header. SQLite looks at two bits only, and takes
+    /// zero for UTF-8.
     pub(crate) fn from_header(header: &[u8; HEADER_BYTES]) -> Self {
         match header[59] & 3 {
             2 => Self::Utf16Le,
@@ -37,7 +37,7 @@ impl Encoding {
         }
     }
 
-    /// SQLite's word for it.
+    /// SQLite's name of the encoding.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Utf8 => "UTF-8",
@@ -46,7 +46,7 @@ impl Encoding {
         }
     }
 
-    /// The text that bytes are; none where they are none.
+    /// Decodes text; `None` if the bytes are not valid.
     pub(crate) fn text(self, bytes: &[u8]) -> Option<String> {
         let unit: fn([u8; 2]) -> u16 = match self {
             Self::Utf8 => return Some(std::str::from_utf8(bytes).ok()?.to_owned()),

@@ -1,4 +1,4 @@
-//! What an error means to a program that can go on without the file.
+//! Classifies errors for programs that can go on without the file.
 
 use std::io;
 
@@ -8,31 +8,31 @@ use rusqlite::ErrorCode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The file is not there.
+    /// The file does not exist.
     Absent,
-    /// The operating system refuses, the path is no regular file, or it could
-    /// not be read without changing it.
+    /// The operating system refuses, the path is not a regular file, or the
+    /// file can't be read without changing it.
     Denied,
     /// Between 0 and 511 bytes.
     TooSmall,
-    /// Not SQLite's, or damaged as a whole.
+    /// Not an SQLite file, or damaged as a whole.
     Corrupt,
-    /// SQLite's, with another table or other columns.
+    /// An SQLite file with another table or other columns.
     Schema,
-    /// In a journal mode that can't be used where the file is.
+    /// In a journal mode that can't be used at this place.
     Journal,
-    /// Others have it locked for longer than was waited.
+    /// Others kept it locked for longer than the caller was ready to wait.
     Busy,
     /// The disk is full, or a quota is spent.
     Full,
-    /// The file is whole, one row of it is not.
+    /// One row is damaged; the file is not.
     Row,
-    /// The caller's input: a key or code object that no kdb takes.
+    /// The caller's input: a key or code object that no kdb accepts.
     Input,
 }
 
 impl Fault {
-    /// Of an error of the file system.
+    /// Classifies an error of the file system.
     pub(crate) fn from_io(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::Absent,
@@ -43,13 +43,13 @@ impl Fault {
         }
     }
 
-    /// Of an error of SQLite's.
+    /// Classifies an error of SQLite.
     ///
     /// Source: SQLite, "Result and Error Codes".
     pub(crate) fn from_sqlite(error: &rusqlite::Error) -> Self {
         use rusqlite::Error;
-        // A value that is none of what was asked for: text that is not UTF-8 in
-        // the schema, say. Whoever wrote the file wrote no such thing.
+        // A value of an unexpected type, such as text in the schema that is not
+        // UTF-8. No program that writes kdbs writes this.
         if matches!(
             error,
             Error::FromSqlConversionFailure(..)
@@ -68,9 +68,9 @@ impl Fault {
             ) => Self::Busy,
             Some(ErrorCode::DiskFull) => Self::Full,
             Some(ErrorCode::TooBig) => Self::Input,
-            // The last three: a statement that does not fit the table, or a value
-            // that is taken for a duplicate right after the old one was deleted.
-            // The schema or an index is not what it says.
+            // The last three: a statement that does not fit the table, or a row
+            // that SQLite reports as a duplicate right after the old one was
+            // deleted. Then the schema or an index is damaged.
             Some(
                 ErrorCode::DatabaseCorrupt
                 | ErrorCode::NotADatabase

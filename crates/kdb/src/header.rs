@@ -1,23 +1,24 @@
-//! The first hundred bytes of an SQLite file, as far as a kdb cares.
+//! The first hundred bytes of an SQLite file, as far as they matter for a kdb.
 
 use gfxpack_sqlite::MAGIC;
 
-/// Bytes of the header.
+/// Size of the header.
 pub(crate) const HEADER_BYTES: usize = 100;
 
-/// How a file says it is to be written, and by that read.
+/// The journal mode in a file's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Journal {
-    /// A rollback journal (`journal_mode=DELETE`): what a kdb must have.
+    /// A rollback journal (`journal_mode=DELETE`): required for a kdb.
     Delete,
-    /// A write-ahead log: readable only by who may write beside the file.
+    /// A write-ahead log: only a user who may write beside the file can read
+    /// it.
     Wal,
     /// A format version that no known SQLite writes.
     Unknown,
 }
 
-/// What the header of an SQLite file says.
+/// The fields of an SQLite file's header.
 ///
 /// Source: SQLite, "Database File Format", section 1.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,12 +27,12 @@ pub struct Header {
     pub page_size: u32,
     /// Journal mode, from the read and write format versions.
     pub journal: Journal,
-    /// Version of the SQLite that wrote last: 3045001 for 3.45.1.
+    /// Version of the SQLite that wrote to the file last: 3045001 for 3.45.1.
     pub sqlite_version: u32,
 }
 
-/// How many pages the file has, where its last writer said so: versions of
-/// SQLite before 3.7 leave the number as it was.
+/// Number of pages, if the last writer updated it: versions of SQLite before
+/// 3.7 do not.
 #[cfg(any(feature = "user", feature = "tools"))]
 pub(crate) fn page_count(header: &[u8; HEADER_BYTES]) -> Option<u32> {
     let field = |at| u32::from_be_bytes(std::array::from_fn(|index| header[at + index]));
@@ -39,7 +40,8 @@ pub(crate) fn page_count(header: &[u8; HEADER_BYTES]) -> Option<u32> {
 }
 
 impl Header {
-    /// Reads the header; none where the magic is another's.
+    /// Parses the header; `None` if the file does not begin as an SQLite file
+    /// does.
     pub(crate) fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         if !bytes.starts_with(MAGIC) {
             return None;
@@ -59,7 +61,7 @@ impl Header {
 }
 
 impl Journal {
-    /// SQLite's word for the mode.
+    /// SQLite's name of the mode.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -75,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_stand_where_the_format_puts_them() {
+    fn fields_are_parsed_at_their_offsets() {
         let mut bytes = [0; HEADER_BYTES];
         assert_eq!(Header::parse(&bytes), None);
         bytes[..16].copy_from_slice(MAGIC);

@@ -1,5 +1,5 @@
-//! Holes of files: ranges that nobody wrote, which read as zeros and take no
-//! room. A small disk has room for a file of many terabytes.
+//! Holes in files: ranges that were never written, which read as zeros and take
+//! no disk space. Even a small disk can hold a file of many terabytes.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,5 @@
-//! Which keys a kdb takes, and the check value that is stored beside them.
+//! Checks which keys a kdb accepts, and computes the check value stored beside
+//! them.
 
 use gfxpack_model::KernelKey;
 #[cfg(feature = "tools")]
@@ -7,7 +8,7 @@ use md5::{Digest as _, Md5};
 use crate::error::WriteError;
 use crate::schema::MAX_KEY_BYTES;
 
-/// Makes sure that MIOpen could find the key.
+/// Checks that MIOpen can find the key.
 ///
 /// # Errors
 /// [`WriteError::Key`] or [`WriteError::KeyTooLong`].
@@ -21,8 +22,8 @@ pub(crate) fn check_key(key: &KernelKey) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// What the dense layout stores beside a key: the first eight bytes of the MD5
-/// of name, NUL and arguments.
+/// The check value that the dense layout stores beside a key: the first eight
+/// bytes of the MD5 of name, NUL and arguments.
 #[cfg(feature = "tools")]
 pub(crate) fn key_check(key: &KernelKey) -> [u8; 8] {
     let mut digest = Md5::new();

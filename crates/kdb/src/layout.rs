@@ -1,5 +1,5 @@
-//! The two ways a kdb lays out its rows, in the words of SQL. MIOpen reads
-//! both: it asks for the columns of `kern_db` and selects one row by its key.
+//! The two layouts of a kdb, as SQL statements. MIOpen reads both: it lists the
+//! columns of `kern_db` and selects one row by its key.
 
 use std::path::Path;
 
@@ -13,25 +13,25 @@ use crate::work::WorkBudget;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Layout {
-    /// One table with everything, as MIOpen itself makes it.
+    /// One table with everything, as MIOpen itself creates it.
     #[default]
     Miopen,
-    /// Code objects once, however many keys share them; each key's text once,
-    /// where MIOpen's index repeats it; small pages. `kern_db` is a view.
+    /// Each code object once, however many keys share it; each key's text once,
+    /// while MIOpen's index repeats it; small pages. `kern_db` is a view.
     Dense,
 }
 
-/// Each stored blob. `blob` and `size` are `kern_db`'s `kernel_blob` and
-/// `uncompressed_size`.
+/// One row for each stored blob. `blob` and `size` are the `kernel_blob` and
+/// `uncompressed_size` of `kern_db`.
 pub(crate) const CREATE_OBJECTS: &str = "CREATE TABLE kern_objects (\
     id INTEGER PRIMARY KEY, \
     blob BLOB NOT NULL, \
     size INT NOT NULL)";
 
 /// Each key with the MD5 of its code object in 16 bytes, and with the beginning
-/// of the MD5 of its own text. The hash stands with the key, so that a key that
-/// leads to the wrong object has the wrong hash; a key whose text was damaged
-/// does not match its own check.
+/// of the MD5 of its own text. The hash is stored with the key: if a damaged
+/// key leads to the wrong object, the hash does not match. If the text of a key
+/// is damaged, its check does not match.
 pub(crate) const CREATE_KEYS: &str = "CREATE TABLE kern_keys (\
     name TEXT NOT NULL, \
     args TEXT NOT NULL, \
@@ -40,7 +40,7 @@ pub(crate) const CREATE_KEYS: &str = "CREATE TABLE kern_keys (\
     key_check BLOB NOT NULL, \
     PRIMARY KEY (name, args)) WITHOUT ROWID";
 
-/// What MIOpen asks.
+/// The view that MIOpen selects from.
 pub(crate) const CREATE_VIEW: &str = "CREATE VIEW kern_db AS SELECT \
     name AS kernel_name, \
     args AS kernel_args, \
@@ -50,7 +50,7 @@ pub(crate) const CREATE_VIEW: &str = "CREATE VIEW kern_db AS SELECT \
     FROM kern_keys JOIN kern_objects ON id = object";
 
 impl Layout {
-    /// The layout's word on the command line.
+    /// The layout's name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -59,12 +59,14 @@ impl Layout {
         }
     }
 
-    /// The layout of an open file that `work` is counted for.
+    /// Detects the layout of an open file. The rows that are read count against
+    /// `work`.
     ///
-    /// Anything in the schema but tables, indices and the view of the dense
-    /// layout is an error: a view or a virtual table can compute rows, without
-    /// an end and of any size, where a table has no more than the file. SQLite
-    /// decides by the text what an entry is, and writes it so for each kind.
+    /// Anything in the schema except tables, indices and the view of the dense
+    /// layout is an error: a view or a virtual table can compute rows without
+    /// end and of any size, but a table holds no more than the file. SQLite
+    /// decides by the text what an entry is, and writes the text in the same
+    /// form for each kind.
     ///
     /// Source: SQLite 3.54.1, `sqlite3InitCallback`, `sqlite3EndTable` and
     /// `sqlite3CreateIndex`.
@@ -82,7 +84,7 @@ impl Layout {
         let (mut has_view, mut tables) = (false, 0);
         while let Some(row) = rows.next().map_err(sqlite)? {
             work.row(path, row)?;
-            // Indices that come with a table have no text.
+            // Automatic indices have no text.
             match row.get::<_, Option<String>>(0).map_err(sqlite)?.as_deref() {
                 Some(CREATE_VIEW) => has_view = true,
                 Some(CREATE_OBJECTS | CREATE_KEYS) => tables += 1,
@@ -100,7 +102,7 @@ impl Layout {
     }
 }
 
-/// How the texts of entries begin that hold what they give.
+/// How the text of a table or index begins: entries that only hold data.
 const HOLDING: [&str; 3] = ["CREATE TABLE ", "CREATE INDEX ", "CREATE UNIQUE INDEX "];
 
 fn refused(path: &Path, statement: &str) -> ReadError {

@@ -1,20 +1,22 @@
-//! The kernel database (kdb) that MIOpen loads compiled kernels from: an
-//! SQLite file with one row per kernel key. Writes it, reads it, checks it.
+//! The kernel database (kdb) from which MIOpen loads compiled kernels: an
+//! SQLite file with one row per kernel key. This crate writes, reads and checks
+//! it.
 //!
-//! The bytes are described in `docs/kdb-format.md`. This crate knows the
-//! table, bzip2, MD5 and row order; it knows no compiler, no package, and not
-//! which directory is the system's.
+//! `docs/kdb-format.md` describes the bytes. This crate knows the table, bzip2,
+//! MD5 and row order. It knows nothing of compilers, packages, or system
+//! directories.
 //!
-//! [`Reader`] looks up, lists and streams, and never writes beside the file.
-//! It is always there; the rest are features, both on by default:
+//! [`Reader`] looks up, lists and streams, and never writes beside the file. It
+//! is always available; the rest are features, both on by default:
 //!
-//! - `user`: [`UserKdb`], the one file that is written to while others use it,
-//!   the user's own cache.
+//! - `user`: [`UserKdb`], the user's own cache, and the only file that is
+//!   written to while others use it.
 //! - `tools`: whole files. [`write()`] builds one from keys in canonical order,
-//!   and equal input gives equal bytes; [`convert()`], [`merge()`], [`split()`]
-//!   and [`diff()`]; [`verify()`] goes through everything a file can have wrong
-//!   and reports it; [`repair()`] saves what is whole of a damaged file;
-//!   [`Reader::info`] and [`Reader::stats`] count.
+//!   and equal input gives equal bytes. [`convert()`], [`merge()`] and
+//!   [`split()`] copy rows; [`diff()`] compares files. [`verify()`] checks
+//!   everything that can be wrong with a file, and reports it. [`repair()`]
+//!   saves the intact rows of a damaged file. [`Reader::info`] and
+//!   [`Reader::stats`] count.
 //!
 //! ```
 //! # #[cfg(feature = "tools")] {

@@ -1,4 +1,4 @@
-//! Where code objects came from: side tables that MIOpen does not ask for.
+//! Where code objects came from: side tables that MIOpen does not read.
 
 #[cfg(feature = "tools")]
 use std::collections::BTreeMap;
@@ -7,51 +7,52 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-/// What a code object was made of, and by what.
+/// The sources and tools that made a code object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectOrigin {
-    /// The program that had it compiled: `gfxpack 0.1.0`.
+    /// The program that ran the compiler: `gfxpack 0.1.0`.
     pub generator: String,
-    /// The compiler in words.
+    /// Name and version of the compiler.
     pub compiler: String,
     /// Digest of the whole toolchain.
     pub compiler_digest: String,
     /// The source file's name.
     pub source: String,
-    /// Digest of the source with every include.
+    /// Digest of the source with all its includes.
     pub source_digest: String,
 }
 
 impl ObjectOrigin {
-    /// All of it, in the order of the columns.
+    /// All fields, in the order of the columns.
     pub(crate) fn texts(&self) -> [&String; 5] {
         let Self { generator, compiler, compiler_digest, source, source_digest } = self;
         [generator, compiler, compiler_digest, source, source_digest]
     }
 }
 
-/// What is known of a row beside the row itself.
+/// What the side tables hold about one row.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Note {
-    /// Seconds since the epoch from which the row is.
+    /// The row's date, in seconds since the epoch.
     pub(crate) date: Option<i64>,
     pub(crate) origin: Option<Arc<ObjectOrigin>>,
 }
 
-/// Bytes that one file's side tables take: a bound on what a bad file can make a
-/// reader hold. Nobody writes so many, and what is in such a file is not believed.
+/// Most bytes that one file's side tables may take in memory: a bound on what a
+/// bad file can make a reader hold. No real file has so many; the side tables
+/// of a larger one are ignored.
 const MAX_BYTES: usize = 64 << 20;
 
-/// What the side tables say, given out along with the rows.
+/// Reads the side tables, and returns the notes row by row.
 #[derive(Default)]
 pub(crate) struct NoteReader {
     now: Note,
-    /// What is known from which row on, for the rows that are still to come.
+    /// For each run of rows that is still to come: its first row, and its note.
     ahead: VecDeque<(i64, Note)>,
 }
 
 impl NoteReader {
-    /// Reads the side tables; a file without them notes nothing.
+    /// Reads the side tables; a file without them has no notes.
     pub(crate) fn open(connection: &Connection) -> Result<Self, rusqlite::Error> {
         let count: i64 = connection.query_row(
             "SELECT count(*) FROM sqlite_schema WHERE type = 'table' \
@@ -71,7 +72,7 @@ impl NoteReader {
         let mut rows = statement.query(())?;
         let mut bytes = 0;
         while let Some(row) = rows.next()? {
-            // An entry of another kind notes nothing.
+            // An entry with unexpected types is skipped.
             let Some((id, origin)) = origin(row) else { continue };
             let texts = origin.texts().map(String::len);
             bytes += texts.iter().sum::<usize>() + size_of::<ObjectOrigin>();
@@ -80,7 +81,7 @@ impl NoteReader {
             }
             origins.insert(id, Arc::new(origin));
         }
-        // Sorted here, as SQLite would do it on disk.
+        // Sorted here, since SQLite would sort on disk.
         let sql = "SELECT first_row, origin, date FROM kern_origin_runs \
                    WHERE first_row > 0 AND typeof(first_row) = 'integer'";
         let mut statement = connection.prepare(sql)?;
@@ -99,7 +100,7 @@ impl NoteReader {
         Ok(Self { now: Note::default(), ahead: runs.into() })
     }
 
-    /// What is known of a row. Rows must be asked for in ascending order.
+    /// The note of a row. Rows must be requested in ascending order.
     pub(crate) fn note(&mut self, row: u64) -> Note {
         while let Some((_, note)) = self.ahead.pop_front_if(|(first, _)| *first <= row as i64) {
             self.now = note;
@@ -107,7 +108,7 @@ impl NoteReader {
         self.now.clone()
     }
 
-    /// How many of a file's rows are of each origin.
+    /// Counts the rows of each origin.
     #[cfg(feature = "tools")]
     pub(crate) fn count(mut self, rows: u64) -> BTreeMap<Arc<ObjectOrigin>, u64> {
         let mut counts: BTreeMap<Arc<ObjectOrigin>, u64> = BTreeMap::new();
@@ -126,8 +127,8 @@ impl NoteReader {
     }
 }
 
-/// An entry of the first table, with its number; none where a column holds
-/// something else.
+/// An entry of `kern_origins`, with its number; `None` if a column holds a
+/// value of another type.
 fn origin(row: &rusqlite::Row<'_>) -> Option<(i64, ObjectOrigin)> {
     let text = |index| row.get(index).ok();
     let origin = ObjectOrigin {
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_without_an_index_is_gone_through_once_for_all_rows() {
+    fn a_table_without_an_index_is_scanned_once_for_all_rows() {
         let mut connection = Connection::open_in_memory().unwrap();
         let sql = "CREATE TABLE kern_origins (id, generator, compiler, compiler_digest, source, \
              source_digest);
@@ -155,7 +156,8 @@ mod tests {
              WITH RECURSIVE n(x) AS (SELECT 2000 UNION ALL SELECT x - 1 FROM n WHERE x > 1)
              INSERT INTO kern_origin_runs SELECT x, NULL, 7 * x FROM n";
         connection.execute_batch(sql).unwrap();
-        // Of a thousand instructions each: about ten for a row.
+        // The budget counts units of a thousand instructions; a row takes about
+        // ten instructions.
         StepBudget::install(&mut connection, 30).unwrap();
         let mut notes = NoteReader::open(&connection).unwrap();
         assert!((1..=2000).all(|row| notes.note(row).date == Some(7 * row as i64)));

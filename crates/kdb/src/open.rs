@@ -1,5 +1,5 @@
-//! Opening a file of unknown origin: what is checked before SQLite sees it,
-//! and what SQLite may not do with it.
+//! Opens a file of unknown origin: checks it before SQLite sees it, and
+//! restricts what SQLite may do with it.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,19 +16,19 @@ use crate::header::{HEADER_BYTES, Header};
 use crate::holes;
 use crate::schema::{MAX_KEY_BYTES, MIN_FILE_BYTES};
 
-/// Arguments of a function in the file's schema. Those with two can take time
-/// that grows with the product of their lengths, and SQLite can't be stopped
-/// within one.
+/// Most arguments of a function in the file's schema. A function with two can
+/// take time that grows with the product of their lengths, and SQLite can't be
+/// stopped within one.
 const MAX_FUNCTION_ARGUMENTS: i32 = 1;
 /// Page cache of one connection, in KiB.
 const CACHE_KIB: i32 = 4096;
 
-/// What is known of a file before SQLite opens it.
+/// Properties of a file, read before SQLite opens it.
 pub(crate) struct Probe {
     pub(crate) header: Header,
     /// Its size in bytes.
     pub(crate) bytes: u64,
-    /// Bytes that are stored: its size without its holes.
+    /// Bytes on disk: the size without holes.
     pub(crate) data_bytes: u64,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Probe {
 /// [`ReadError::NotSqlite`] or [`ReadError::Unfinished`].
 pub(crate) fn probe(path: &Path) -> Result<Probe, ReadError> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
-    // Asked before opening: a pipe without writer would block.
+    // Checked before opening: opening a pipe without a writer would block.
     let metadata = std::fs::metadata(path).map_err(io)?;
     if !metadata.is_file() {
         return Err(ReadError::NotAFile { path: path.to_owned() });
@@ -57,15 +57,14 @@ pub(crate) fn probe(path: &Path) -> Result<Probe, ReadError> {
     Ok(Probe { header, bytes, data_bytes: holes::data_bytes(&file, bytes).map_err(io)? })
 }
 
-/// Whether a log lies beside the file: most likely another program has it open
-/// in WAL mode.
+/// Whether a log exists beside the file: most likely another program has the
+/// file open in WAL mode.
 #[cfg(feature = "user")]
 pub(crate) fn has_log(path: &Path) -> bool {
     std::fs::symlink_metadata(beside(path, "-wal")).is_ok()
 }
 
-/// Makes sure that no rollback journal beside the file is still to be played
-/// back.
+/// Checks that no rollback journal beside the file must be played back first.
 ///
 /// # Errors
 /// [`ReadError::Unfinished`].
@@ -76,12 +75,13 @@ pub(crate) fn check_journal(path: &Path) -> Result<(), ReadError> {
     }
 }
 
-/// A connection that can only read, creates nothing beside the file, trusts
-/// nothing in it, and holds no value larger than `max_object_bytes` and a key.
-/// Its steps take no longer than going through `data_bytes` of the file once.
+/// Opens a connection that can only read, creates nothing beside the file,
+/// trusts nothing in it, and accepts no value larger than `max_object_bytes`
+/// and a key. One step of a query takes no longer than reading `data_bytes` of
+/// the file once.
 ///
 /// # Errors
-/// [`ReadError::Io`] where the path can't be made absolute, else
+/// [`ReadError::Io`] if the path can't be made absolute, else
 /// [`ReadError::Sqlite`].
 pub(crate) fn connect(
     path: &Path,
@@ -100,7 +100,7 @@ pub(crate) fn connect(
     open().map_err(|source| sqlite_error(path, source))
 }
 
-/// Applies the limits and settings for files that somebody else may have written.
+/// Applies the limits and settings for files that others may have written.
 pub(crate) fn harden(
     connection: &Connection,
     max_object_bytes: u64,
@@ -110,7 +110,7 @@ pub(crate) fn harden(
     connection.pragma_update(None, "cache_size", -CACHE_KIB)
 }
 
-/// SQLite's error, told apart where our own budget ended the query.
+/// Converts SQLite's error; distinguishes queries that our own budget ended.
 pub(crate) fn sqlite_error(path: &Path, source: rusqlite::Error) -> ReadError {
     let path = path.to_owned();
     let extended = source.sqlite_error().map(|error| error.extended_code);

@@ -1,4 +1,4 @@
-//! An open file, whose statements run within the budgets of steps and of work.
+//! An open file, whose statements run within a step budget and a work budget.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::open::sqlite_error;
 use crate::schema::TABLE;
 use crate::work::WorkBudget;
 
-/// An open file, and what reading it may take.
+/// An open file, and its budgets.
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,
     pub(crate) layout: Layout,
@@ -33,13 +33,14 @@ impl Opened {
         Ok(Self { path: path.to_owned(), layout, work, connection, budget })
     }
 
-    /// For another statement, with its own budget.
+    /// The connection, with a fresh step budget for one more statement.
     pub(crate) fn connection(&self) -> &Connection {
         self.budget.renew();
         &self.connection
     }
 
-    /// For a statement that looks at so many bytes of the file.
+    /// The connection, with a step budget for a statement that reads `bytes` of
+    /// the file.
     #[cfg(feature = "user")]
     pub(crate) fn connection_to_read(&self, bytes: u64) -> &Connection {
         self.budget.renew_to_read(bytes);
@@ -54,10 +55,11 @@ impl Opened {
         self.connection().prepare_cached(sql).map_err(|source| self.sqlite(source))
     }
 
-    /// The next row of a query, which has its own budget and is counted.
+    /// The next row of a query. It gets a fresh step budget, and counts against
+    /// the work budget.
     ///
     /// # Errors
-    /// [`ReadError::Runaway`], or SQLite's.
+    /// [`ReadError::Runaway`], or SQLite's error.
     pub(crate) fn next<'r, 'stmt>(
         &self,
         rows: &'r mut Rows<'stmt>,
@@ -84,10 +86,10 @@ impl Opened {
         Ok(())
     }
 
-    /// How many rows there are. SQLite counts in one step, which nothing ends in
-    /// a tree without end.
+    /// Counts the rows one by one: SQLite's own count is a single step, which
+    /// nothing would end in a tree without end.
     pub(crate) fn count(&self) -> Result<u64, ReadError> {
-        // Of a view all rows would be looked up.
+        // For the view, SQLite would look up every row.
         let table = if self.layout == Layout::Dense { "kern_keys" } else { TABLE };
         let mut count = 0;
         self.work.restart();

@@ -1,35 +1,36 @@
-//! Work in rayon's pool, results in order, and never more in memory than a
-//! window allows.
+//! Runs work in rayon's pool, returns results in order, and holds no more in
+//! memory than a window allows.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
-/// What one item weighs at least, so that many small ones are bounded too.
+/// The least cost of one item, so that many small ones are bounded too.
 const MIN_COST: u64 = 4096;
 
-/// What one item weighs at most, whatever is said of it, so that sums hold.
+/// The largest cost of one item, whatever `next` returns, so that sums do not
+/// overflow.
 const MAX_COST: u64 = 1 << 40;
 
-/// Bytes up to which items go to a thread together: handing them over takes as
-/// long as the MD5 of a few kilobytes, and a thread that waits for the next
-/// batch looks for it again and again.
+/// Bytes up to which items are passed to a thread together: passing one on
+/// takes as long as the MD5 of a few kilobytes, and a thread that waits for the
+/// next batch polls for it.
 const BATCH: u64 = 512 << 10;
 
-/// The least number of batches in a window, for the threads to share.
+/// The least number of batches in a window, so that all threads have work.
 const MIN_BATCHES: u64 = 8;
 
 /// Takes items one at a time from `next`, runs `work` on them in parallel, and
-/// hands the results to `finish` in the order of the items. `next` and `finish`
-/// run on the calling thread. What `finish` returns is dropped in the pool: the
-/// calling thread is the one that all others wait for.
+/// passes the results to `finish` in the order of the items. `next` and
+/// `finish` run on the calling thread. What `finish` returns is dropped in the
+/// pool, since all other threads wait for the calling thread.
 ///
-/// `next` says what each item weighs in bytes from then until all of it is
-/// dropped. No item is taken while `window` bytes are under way, so that at
-/// most the window and one item are held.
+/// `next` also returns how many bytes each item takes, from then until the
+/// value of `finish` is dropped. No item is taken while `window` bytes are in
+/// use, so at most the window and one item are held.
 ///
 /// # Errors
-/// The first error of `next` or `finish`; items under way are then dropped.
+/// The first error of `next` or `finish`; items in progress are then dropped.
 pub(crate) fn in_order<I, R, T, E>(
     window: u64,
     mut next: impl FnMut() -> Result<Option<(I, u64)>, E>,
@@ -44,7 +45,7 @@ where
     let stopped = AtomicBool::new(false);
     let (stopped, work) = (&stopped, &work);
     rayon::in_place_scope(|scope| {
-        // However this closure ends, so that waiting items end at once.
+        // Set however this closure ends, so that waiting items end at once.
         let _stop = SetOnDrop(stopped);
         let (sender, messages) = mpsc::channel();
         let costs = VecDeque::new();
@@ -68,7 +69,7 @@ where
                     ready.insert(number, results);
                 }
                 Message::Dropped(cost) => queue.weight -= cost,
-                // The worker panicked; the scope passes that on.
+                // The worker panicked; the scope propagates the panic.
                 Message::Panicked => return Ok(()),
             }
             while let Some(results) = ready.remove(&done) {
@@ -80,8 +81,8 @@ where
     })
 }
 
-/// Items for one thread, what they weigh, and whether there are more. `weight`
-/// is under way already.
+/// Items for one thread, their cost, and whether there are more. `weight` is
+/// the cost of all batches in progress.
 fn next_batch<I, E>(
     next: &mut impl FnMut() -> Result<Option<(I, u64)>, E>,
     weight: u64,
@@ -101,17 +102,17 @@ fn next_batch<I, E>(
     Ok((items, cost, true))
 }
 
-/// The batches that were handed to the pool.
+/// The batches that were passed to the pool.
 struct Queue<'a, 's, 'scope, R, W> {
     scope: &'a rayon::Scope<'scope>,
     stopped: &'s AtomicBool,
     work: &'s W,
     sender: Sender<Message<R>>,
-    /// Of the batches that are not finished, in order.
+    /// Costs of the unfinished batches, in order.
     costs: VecDeque<u64>,
-    /// How many there were.
+    /// Number of batches started so far.
     begun: u64,
-    /// What is under way weighs.
+    /// Cost of all batches in progress.
     weight: u64,
 }
 
@@ -138,7 +139,8 @@ impl<'s: 'scope, 'scope, R: Send + 'scope, W: Sync> Queue<'_, 's, 'scope, R, W> 
         self.begun += 1;
     }
 
-    /// Has the pool drop what is left of the batch that was begun first.
+    /// Drops the values that `finish` returned for the oldest batch, in the
+    /// pool.
     fn drop_results<T: Send + 'scope>(&mut self, rest: Vec<T>) {
         let cost = self.costs.pop_front().expect("one cost per batch");
         if size_of::<T>() == 0 {
@@ -157,8 +159,8 @@ impl<'s: 'scope, 'scope, R: Send + 'scope, W: Sync> Queue<'_, 's, 'scope, R, W> 
     }
 }
 
-/// The next message. On a thread of the pool itself, other work is done first:
-/// it may be the only thread there is.
+/// Waits for the next message. A thread of the pool does other work meanwhile:
+/// it may be the only thread.
 fn wait<T>(messages: &Receiver<T>) -> T {
     loop {
         if let Ok(message) = messages.try_recv() {
@@ -170,16 +172,16 @@ fn wait<T>(messages: &Receiver<T>) -> T {
     }
 }
 
-/// What workers tell the calling thread.
+/// Messages from workers to the calling thread.
 enum Message<R> {
-    /// The results of the batch of that number.
+    /// Number and results of a finished batch.
     Done(u64, Vec<R>),
-    /// What weighed so much is no more.
+    /// Values of this cost were dropped.
     Dropped(u64),
     Panicked,
 }
 
-/// A worker's promise to send a message, were it only that it panicked.
+/// Sends one message for a worker; if the worker panics, [`Message::Panicked`].
 struct Reply<R> {
     sender: Sender<Message<R>>,
     sent: bool,
@@ -188,7 +190,7 @@ struct Reply<R> {
 impl<R> Reply<R> {
     fn send(mut self, message: Message<R>) {
         self.sent = true;
-        // Nobody listens once the calling thread has met an error.
+        // The receiver is gone after an error on the calling thread.
         let _ = self.sender.send(message);
     }
 }
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_ends_it() {
+    fn the_first_error_stops_the_work() {
         let mut seen = Vec::new();
         let next = || Ok(Some((1, 1)));
         let finish = |n| {
@@ -279,7 +281,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "worker")]
-    fn a_panic_is_passed_on() {
+    fn a_panic_of_a_worker_is_propagated() {
         let mut left = 10;
         let next = || -> Result<_, ()> {
             left -= 1;

@@ -1,15 +1,15 @@
-//! How far the work on a file has come, for whoever shows it.
+//! Progress of the work on a file.
 
-/// How far the work on a file has come.
+/// Progress of the work on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Rows done, of those that are read.
+    /// Rows done so far.
     pub rows: u64,
-    /// Rows in all; 0 where that is not known.
+    /// Total number of rows; 0 if it is not known.
     pub total: u64,
-    /// Whether both count pages instead: while a repair looks for rows, of
-    /// which nobody knows how many there are.
+    /// Whether both fields count pages instead, as while a repair searches for
+    /// rows, whose number is not known.
     pub pages: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Reading a kdb: one kernel by its key, or all of them one after another.
+//! Reads a kdb: one kernel by its key, or all kernels one after another.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -29,8 +29,8 @@ use crate::work::WorkBudget;
 pub struct ReadOptions {
     /// Largest code object that is accepted, in bytes.
     pub max_object_bytes: u64,
-    /// Whether a file in WAL mode is read where it has no log beside it: a
-    /// user's kdb that no program is using, as MIOpen leaves it.
+    /// Whether to read a file in WAL mode that has no log beside it: a user's
+    /// kdb that no program is using, as MIOpen leaves it.
     pub wal: bool,
 }
 
@@ -48,37 +48,38 @@ impl Default for ReadOptions {
     }
 }
 
-/// A kdb open for reading. Nothing is ever created or changed beside the
-/// file, which must not change while it is open.
+/// A kdb open for reading. Nothing is created or changed beside the file. The
+/// file must not change while it is open.
 ///
 /// `kern_db` may have more columns than MIOpen's.
 ///
-/// A file can be made to claim much more than it holds, so what going through
-/// it once may take is bounded: the largest code object accepted, and 256 bytes
-/// for each of the file's, read and unpacked in all.
+/// A file can claim much more than it holds, so the bytes that one pass over it
+/// reads and unpacks are bounded: the largest accepted code object, plus 256
+/// for each byte of the file.
 pub struct Reader {
     file: Opened,
     header: Header,
     file_bytes: u64,
-    /// Bytes unpacked in lookups of rows that claim much and are no kernels.
+    /// Bytes unpacked by lookups of invalid rows with an implausible size.
     wasted: Cell<u64>,
     select_one: &'static str,
-    /// Where rows are listed from: the index that has them in order.
+    /// What rows are selected from: the table with the index that has them in
+    /// order.
     listed: String,
 }
 
-/// A row with its code object, decoded and held against its hash.
+/// A row with its code object, decoded and checked against its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelRow {
-    /// What MIOpen asks for.
+    /// The key that MIOpen looks up.
     pub key: KernelKey,
-    /// What MIOpen loads.
+    /// The code object that MIOpen loads.
     pub code_object: Vec<u8>,
 }
 
-/// Which code object a row of a file leads to, and by which hash: equal for two
-/// lookups in a file that did not change only if both read the same bytes and
-/// hold them against the same hash.
+/// Identifies the code object of a row, and the hash to check it against. Two
+/// lookups in an unchanged file give equal marks only if both read the same
+/// bytes and check them against the same hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RowMark {
     /// Number of the stored blob.
@@ -87,17 +88,17 @@ pub struct RowMark {
     hash: u128,
 }
 
-/// What [`Reader::get_unhashed`] answers.
+/// The result of [`Reader::get_unhashed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fetched {
-    /// What MIOpen loads.
+    /// The code object that MIOpen loads.
     pub code_object: Vec<u8>,
-    /// The row, if it is stored raw and its hash was computed just now.
+    /// The row, if it is stored raw and this lookup computed its hash.
     pub hashed_row: Option<RowMark>,
 }
 
-/// A row's content as it is stored, decoded by nobody yet.
+/// A row's content as stored, not decoded.
 #[cfg(feature = "tools")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredBlob {
@@ -115,12 +116,12 @@ impl Reader {
         Self::open_with(path, ReadOptions::default())
     }
 
-    /// Opens a kdb, and makes sure that it has what MIOpen selects.
+    /// Opens a kdb, and checks that it has what MIOpen selects.
     ///
     /// # Errors
-    /// [`ReadError`] where the file is absent, too small, no SQLite file, not
-    /// in journal mode DELETE, damaged, without the table's columns or its
-    /// index, or has more in its schema than tables and indices.
+    /// [`ReadError`] if the file is absent, too small, not an SQLite file, not
+    /// in journal mode DELETE, or damaged, if it lacks the table's columns or
+    /// its index, or if its schema has more than tables and indices.
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, ReadError> {
         let path = path.as_ref();
         let Probe { header, bytes, data_bytes } = open::probe(path)?;
@@ -135,7 +136,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// A reader over a connection that exists, of a file with so many bytes.
+    /// A reader over an existing connection, for a file of that many bytes.
     pub(crate) fn over(
         path: &Path,
         connection: Connection,
@@ -152,7 +153,7 @@ impl Reader {
         }
         let listed = match file.layout {
             Layout::Dense => TABLE.to_owned(),
-            // Without it every look for a row would go through all of them.
+            // Without the index every lookup would scan all rows.
             Layout::Miopen => match key_index(file.connection()).map_err(sqlite)? {
                 Some(index) => format!("{TABLE} INDEXED BY \"{}\"", index.replace('"', "\"\"")),
                 None => return Err(ReadError::NoIndex { path: path.to_owned() }),
@@ -166,18 +167,19 @@ impl Reader {
         Ok(Self { file, header, file_bytes, wasted: Cell::new(0), select_one, listed })
     }
 
-    /// For another statement, with its own budget.
+    /// The connection, with a fresh step budget for one more statement.
     pub(crate) fn connection(&self) -> &Connection {
         self.file.connection()
     }
 
-    /// For a statement that looks at so many bytes of the file.
+    /// The connection, with a step budget for a statement that reads `bytes` of
+    /// the file.
     #[cfg(feature = "user")]
     pub(crate) fn connection_to_read(&self, bytes: u64) -> &Connection {
         self.file.connection_to_read(bytes)
     }
 
-    /// The file's path, as it was opened.
+    /// The file's path, as passed to `open`.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.file.path
@@ -189,7 +191,7 @@ impl Reader {
         self.file.layout
     }
 
-    /// What the header says: page size, journal mode, version of SQLite.
+    /// The fields of the header: page size, journal mode, version of SQLite.
     #[must_use]
     pub fn header(&self) -> Header {
         self.header
@@ -201,28 +203,27 @@ impl Reader {
         self.file_bytes
     }
 
-    /// What the last lookup, or going through the rows, has taken: bytes that
-    /// were read, and those that compressed code objects unpack to.
+    /// The cost of the last lookup or pass over the rows: bytes that were read,
+    /// and those that compressed code objects unpack to.
     #[must_use]
     pub fn work_bytes(&self) -> u64 {
         self.file.work.spent()
     }
 
-    /// The code object of one key, decoded and held against its hash; none
-    /// where the kdb does not have the key.
+    /// The code object of one key, decoded and checked against its hash; `None`
+    /// if the kdb does not have the key.
     ///
     /// # Errors
-    /// [`ReadError::Row`] for a row that is damaged, [`ReadError::Sqlite`] for
-    /// a file that is, [`ReadError::Runaway`] for one that has cost too much.
+    /// [`ReadError::Row`] for a damaged row, [`ReadError::Sqlite`] for a
+    /// damaged file, [`ReadError::Runaway`] for a file that has cost too much.
     pub fn get(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, ReadError> {
         let found = self.get_unhashed(key, |_| false)?;
         Ok(found.map(|fetched| fetched.code_object))
     }
 
-    /// As [`Reader::get`], without computing the hash of a row that is stored
-    /// raw and that `is_known` says was whole before: in this very file, which
-    /// has not changed since. That hash is most of what
-    /// reading such a row costs.
+    /// As [`Reader::get`], but skips the hash of a row that is stored raw if
+    /// `is_known` says that it was correct before, in this same unchanged file.
+    /// The hash is most of the cost of reading such a row.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -245,7 +246,7 @@ impl Reader {
         })
     }
 
-    /// The row of one key as it is stored, decoded by nobody yet.
+    /// The row of one key as stored, not decoded.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -275,8 +276,8 @@ impl Reader {
         take(row).map(Some).map_err(fault)
     }
 
-    /// Up to `limit` rows after a key, in canonical order; from the first
-    /// on without one.
+    /// Up to `limit` rows after `key`, or from the first row on, in canonical
+    /// order.
     ///
     /// # Errors
     /// As [`Reader::for_each_row`].
@@ -286,8 +287,8 @@ impl Reader {
         key: Option<&KernelKey>,
         limit: u32,
     ) -> Result<Vec<RowInfo>, ReadError> {
-        // Rows after a key. SQLite searches an index for both columns only if they
-        // are compared as they are.
+        // SQLite searches an index by both columns only if they are compared
+        // without COLLATE.
         const AFTER: &str = "WHERE (kernel_name, kernel_args) > (?2, ?3)";
         let mut entries = Vec::new();
         let each = |row: &rusqlite::Row<'_>| {
@@ -305,11 +306,11 @@ impl Reader {
         Ok(entries)
     }
 
-    /// Every row without its code object, by name and then by arguments,
-    /// bytewise. Blobs are not read.
+    /// Passes every row without its code object to `each`, ordered by name and
+    /// then by arguments, bytewise. Blobs are not read.
     ///
     /// # Errors
-    /// The first of a damaged row, a damaged file, or `each`.
+    /// The first error: a damaged row, a damaged file, or an error of `each`.
     pub fn for_each_row<E: From<ReadError>>(
         &self,
         mut each: impl FnMut(RowInfo) -> Result<(), E>,
@@ -319,8 +320,8 @@ impl Reader {
         self.file.for_each(&sql, (), |row| each(self.row_info(row)?))
     }
 
-    /// Every key, by name and then by arguments, bytewise. Nothing is read but
-    /// the index of the keys.
+    /// Passes every key to `each`, ordered by name and then by arguments,
+    /// bytewise. Only the index of the keys is read.
     ///
     /// # Errors
     /// As [`Reader::for_each_row`].
@@ -338,11 +339,11 @@ impl Reader {
         })
     }
 
-    /// Every row with its code object, in the order of the file. One code
-    /// object is held at a time.
+    /// Passes every row with its code object to `each`, in the order of the
+    /// file. One code object is held at a time.
     ///
     /// # Errors
-    /// The first of a damaged row, a damaged file, or `each`.
+    /// The first error: a damaged row, a damaged file, or an error of `each`.
     pub fn for_each_kernel<E: From<ReadError>>(
         &self,
         mut each: impl FnMut(KernelRow) -> Result<(), E>,
@@ -357,8 +358,9 @@ impl Reader {
         })
     }
 
-    /// Every key with where its code object came from, as far as the file says,
-    /// by name and then by arguments, bytewise. Blobs are not read.
+    /// Passes every key to `each`, with the origin of its code object if the
+    /// file has it, ordered by name and then by arguments, bytewise. Blobs are
+    /// not read.
     ///
     /// # Errors
     /// As [`Reader::for_each_row`].
@@ -375,7 +377,7 @@ impl Reader {
         })
     }
 
-    /// How many rows there are.
+    /// Counts the rows.
     ///
     /// # Errors
     /// [`ReadError::Sqlite`] for a damaged file.
@@ -383,12 +385,12 @@ impl Reader {
         self.file.count()
     }
 
-    /// The largest blob that is read.
+    /// Size of the largest blob that is read.
     fn limit(&self) -> i64 {
         i64::try_from(self.file.work.max_object_bytes).unwrap_or(i64::MAX)
     }
 
-    /// The code object of a row, held against its hash.
+    /// Decodes the code object of a row, and checks its hash.
     fn decode(
         &self,
         row: &rusqlite::Row<'_>,
@@ -406,7 +408,7 @@ impl Reader {
         object
     }
 
-    /// The blob of a row of all columns, and what it may be unpacked to.
+    /// The blob of a row with all columns, and its checked size.
     fn claimed<'a>(&self, row: &'a rusqlite::Row<'_>) -> Result<(&'a [u8], Claim), RowError> {
         let blob = row::kernel_blob(row, self.file.work.max_object_bytes)?;
         let size = row::integer(row, 4, "uncompressed_size")?;
@@ -427,8 +429,8 @@ impl Reader {
     }
 }
 
-/// What a row of a lookup leads to; none where the table has no row ids, or
-/// the hash is none.
+/// The mark of a row; `None` if the table has no row ids, or the hash is
+/// invalid.
 fn row_mark(row: &rusqlite::Row<'_>) -> Option<RowMark> {
     let hash = row::text(row, 3, "kernel_hash").ok().filter(|hash| hash.len() == 32)?;
     Some(RowMark { id: row::id(row, 6)?, hash: u128::from_str_radix(hash, 16).ok()? })

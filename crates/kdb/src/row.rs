@@ -1,4 +1,4 @@
-//! One row: its columns, with the types that the table declares and SQLite does
+//! One row: its columns, with the types that the table declares but SQLite does
 //! not enforce.
 
 use gfxpack_model::KernelKey;
@@ -10,7 +10,7 @@ use crate::error::RowError;
 /// A row without its code object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowInfo {
-    /// What MIOpen asks for.
+    /// The key that MIOpen looks up.
     pub key: KernelKey,
     /// Bytes of the blob as stored.
     pub stored_bytes: u64,
@@ -33,8 +33,7 @@ pub(crate) fn key_text<'a>(row: &'a Row<'_>) -> Result<(&'a str, &'a str), RowEr
     Ok((text(row, 0, "kernel_name")?, text(row, 1, "kernel_args")?))
 }
 
-/// The row of a query for all columns but the blob. No size may be above the
-/// limit.
+/// Parses a row with all columns but the blob. No size may exceed the limit.
 pub(crate) fn row_info(row: &Row<'_>, limit: u64) -> Result<RowInfo, RowError> {
     let key = key(row)?;
     let bytes = |index, column| {
@@ -53,12 +52,12 @@ pub(crate) fn row_info(row: &Row<'_>, limit: u64) -> Result<RowInfo, RowError> {
     })
 }
 
-/// A key to name in an error, whatever the columns hold.
+/// A key for error messages, whatever the columns hold.
 pub(crate) fn shown_key(row: &Row<'_>) -> KernelKey {
     KernelKey { kernel_name: lossy_text(row, 0), kernel_args: lossy_text(row, 1) }
 }
 
-/// Text of a column.
+/// The text of a column.
 ///
 /// # Errors
 /// [`RowError::ColumnType`] or [`RowError::NotUtf8`].
@@ -75,7 +74,7 @@ pub(crate) fn text<'a>(
     }
 }
 
-/// Bytes of a column.
+/// The bytes of a column.
 ///
 /// # Errors
 /// [`RowError::ColumnType`].
@@ -90,8 +89,8 @@ pub(crate) fn blob<'a>(
     }
 }
 
-/// `kernel_blob` of a row whose third and sixth columns are the blob, unless
-/// it is above the limit, and its bytes.
+/// `kernel_blob` of a row whose third column is the blob, or NULL if it exceeds
+/// the limit, and whose sixth column is its size.
 ///
 /// # Errors
 /// [`RowError::ColumnType`] or [`RowError::Size`].
@@ -102,7 +101,7 @@ pub(crate) fn kernel_blob<'a>(row: &'a Row<'_>, limit: u64) -> Result<&'a [u8], 
     }
 }
 
-/// Integer of a column.
+/// The integer of a column.
 ///
 /// # Errors
 /// [`RowError::ColumnType`].
@@ -113,7 +112,7 @@ pub(crate) fn integer(row: &Row<'_>, index: usize, column: &'static str) -> Resu
     }
 }
 
-/// A column's number, where it has one.
+/// A column's integer; `None` if it has another type.
 pub(crate) fn id(row: &Row<'_>, index: usize) -> Option<i64> {
     match value(row, index) {
         ValueRef::Integer(id) => Some(id),
@@ -121,7 +120,7 @@ pub(crate) fn id(row: &Row<'_>, index: usize) -> Option<i64> {
     }
 }
 
-/// Text of a column for people, whatever it holds.
+/// The text of a column for display, whatever it holds.
 pub(crate) fn lossy_text(row: &Row<'_>, index: usize) -> String {
     match value(row, index) {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
@@ -131,7 +130,7 @@ pub(crate) fn lossy_text(row: &Row<'_>, index: usize) -> String {
     }
 }
 
-/// Bytes of a key kept to show it; real ones stay below 4 KiB.
+/// Bytes of a key kept for display; real ones stay below 4 KiB.
 pub(crate) const MAX_SHOWN_BYTES: usize = 16 << 10;
 
 fn value<'a>(row: &'a Row<'_>, index: usize) -> ValueRef<'a> {

@@ -1,28 +1,28 @@
-//! The table that MIOpen asks, in the words of SQL, the limits that hold for every
-//! file, and what SQLite says of a file's table.
+//! The table that MIOpen selects from, as SQL statements, the limits for all
+//! files, and checks of a file's schema.
 
 use rusqlite::Connection;
 
-/// Pages of a written file, in bytes. SQLite's default, so that no reader is
-/// surprised.
+/// Page size of a written file, in bytes: SQLite's default, which every reader
+/// expects.
 pub const PAGE_SIZE: u32 = 4096;
 
-/// MIOpen treats a smaller file as absent: it takes it for a Git LFS pointer.
+/// MIOpen treats a smaller file as absent, since it assumes a Git LFS pointer.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `SQLite::impl::CreateFileDb`.
 pub const MIN_FILE_BYTES: u64 = 512;
 
-/// Largest code object written, and read unless
-/// [`ReadOptions::max_object_bytes`](crate::ReadOptions) says otherwise: 256
-/// MiB. Those of MIOpen's kernels stay below 32. SQLite itself stores no row
-/// above 10^9 bytes.
+/// Largest code object, 256 MiB: a limit for writing, and for reading unless
+/// [`ReadOptions::max_object_bytes`](crate::ReadOptions) is set. Those of
+/// MIOpen's kernels stay below 32 MiB. SQLite itself stores no row above 10^9
+/// bytes.
 pub const MAX_OBJECT_BYTES: u64 = gfxpack_model::code_object::MAX_BYTES;
 
-/// Largest key taken, name and arguments together: 1 MiB. MIOpen splices both
-/// into one SQL statement.
+/// Largest key accepted, name and arguments together: 1 MiB. MIOpen splices
+/// both into one SQL statement.
 pub const MAX_KEY_BYTES: usize = 1 << 20;
 
-/// The table's name, which MIOpen has in its queries.
+/// The table's name in MIOpen's queries.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `KernelConfig::table_name`.
 pub(crate) const TABLE: &str = "kern_db";
@@ -30,8 +30,8 @@ pub(crate) const TABLE: &str = "kern_db";
 /// A column: name, declared type, NOT NULL.
 pub(crate) type Column = (&'static str, &'static str, bool);
 
-/// The columns in order. MIOpen makes sure of the name, args and blob columns
-/// and selects blob, hash and size.
+/// The columns in order. MIOpen checks that the name, args and blob columns
+/// exist, and selects blob, hash and size.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `KernelConfig::CreateQuery`.
 pub(crate) const COLUMNS: [Column; 6] = [
@@ -46,7 +46,7 @@ pub(crate) const COLUMNS: [Column; 6] = [
 /// The columns of the unique index, in order.
 pub(crate) const KEY_COLUMNS: [&str; 2] = ["kernel_name", "kernel_args"];
 
-/// Makes the table. The text is kept in the file, so it is part of the format.
+/// Creates the table. The file stores this text, so it is part of the format.
 #[cfg(any(feature = "user", feature = "tools"))]
 pub(crate) const CREATE_TABLE: &str = "CREATE TABLE kern_db (\
     id INTEGER PRIMARY KEY ASC, \
@@ -56,58 +56,60 @@ pub(crate) const CREATE_TABLE: &str = "CREATE TABLE kern_db (\
     kernel_hash TEXT NOT NULL, \
     uncompressed_size INT NOT NULL)";
 
-/// Makes the unique index that lookups go through.
+/// Creates the unique index for lookups.
 #[cfg(any(feature = "user", feature = "tools"))]
 pub(crate) const CREATE_INDEX: &str =
     "CREATE UNIQUE INDEX idx_kern_db ON kern_db (kernel_name, kernel_args)";
 
-/// The stored row of one key. The key is read back from the row itself and
-/// not from the index that led to it: an index entry with a flipped bit leads
-/// to another kernel, whose own hash is right.
+/// Selects the stored row of one key. The key is read back from the row itself
+/// and not from the index that led to it: an index entry with a flipped bit
+/// leads to another kernel, whose own hash matches.
 ///
-/// Here and below a blob above a limit is not read, and its size told instead:
-/// that stands in the row's own header. And text is compared by its bytes,
-/// whatever the table says.
+/// In this and the following statements, a blob above a limit is not read; its
+/// size, from the row's own header, is returned instead. Text is compared
+/// bytewise, whatever the table declares.
 pub(crate) const SELECT_ONE: &str = "SELECT kernel_name, kernel_args, \
     CASE WHEN octet_length(kernel_blob) <= ?3 THEN kernel_blob END, \
     kernel_hash, uncompressed_size, octet_length(kernel_blob), rowid FROM kern_db WHERE rowid = \
     (SELECT rowid FROM kern_db \
     WHERE kernel_name = ?1 COLLATE BINARY AND kernel_args = ?2 COLLATE BINARY)";
 
-/// The same of the dense layout's own tables, with the number of the object.
-/// The hash stands with the key, so both together say what a lookup reads.
+/// The same for the dense layout's own tables, with the number of the object.
+/// The hash is stored with the key, so both together identify what a lookup
+/// reads.
 pub(crate) const SELECT_ONE_DENSE: &str = "SELECT name, args, \
     CASE WHEN octet_length(blob) <= ?3 THEN blob END, \
     lower(hex(hash)), size, octet_length(blob), object \
     FROM kern_keys JOIN kern_objects ON id = object \
     WHERE name = ?1 COLLATE BINARY AND args = ?2 COLLATE BINARY";
 
-/// The same of a table without row ids.
+/// The same for a table without row ids.
 pub(crate) const SELECT_ONE_WITHOUT_ROWID: &str = "SELECT kernel_name, kernel_args, \
     CASE WHEN octet_length(kernel_blob) <= ?3 THEN kernel_blob END, \
     kernel_hash, uncompressed_size, octet_length(kernel_blob), NULL FROM kern_db \
     WHERE kernel_name = ?1 COLLATE BINARY AND kernel_args = ?2 COLLATE BINARY";
 
-/// Every row as stored, in the order of the file.
+/// Selects every row as stored, in the order of the file.
 pub(crate) const SELECT_ALL: &str = "SELECT kernel_name, kernel_args, \
     CASE WHEN octet_length(kernel_blob) <= ?1 THEN kernel_blob END, \
     kernel_hash, uncompressed_size, octet_length(kernel_blob) FROM kern_db";
 
-/// Rows without their blobs, to be followed by where they are from.
+/// Selects rows without their blobs; the caller appends the table.
 pub(crate) const SELECT_ENTRIES: &str = "SELECT kernel_name, kernel_args, \
     octet_length(kernel_blob), kernel_hash, uncompressed_size FROM";
 
-/// Keys alone, to be followed by where they are from.
+/// Selects keys only; the caller appends the table.
 pub(crate) const SELECT_KEYS: &str = "SELECT kernel_name, kernel_args FROM";
 
-/// The keys of the dense layout in canonical order, without their objects.
+/// Selects the keys of the dense layout in canonical order, without their
+/// objects.
 pub(crate) const SELECT_KEYS_DENSE: &str =
     "SELECT name, args FROM kern_keys ORDER BY name COLLATE BINARY, args COLLATE BINARY";
 
 /// Canonical order.
 pub(crate) const IN_ORDER: &str = "ORDER BY kernel_name COLLATE BINARY, kernel_args COLLATE BINARY";
 
-/// The first column that MIOpen's check or its query would miss.
+/// The first column that MIOpen needs and the table does not have.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `SQLiteBase::CheckTableColumns` and
 /// `KernDb::FindRecordUnsafe`.
@@ -122,7 +124,7 @@ pub(crate) fn missing_column(
     Ok(missing.next())
 }
 
-/// The unique index of the whole table on exactly the key, by its bytes.
+/// The unique index of the whole table on exactly the key, compared bytewise.
 pub(crate) fn key_index(connection: &Connection) -> Result<Option<String>, rusqlite::Error> {
     let mut statement = connection.prepare(
         "SELECT list.name, group_concat(info.name ORDER BY info.seqno) \

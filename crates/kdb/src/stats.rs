@@ -1,4 +1,5 @@
-//! What a kdb holds, and how much of it is keys, code objects and repetition.
+//! Statistics of a kdb: its content, and the bytes of keys, code objects and
+//! repetitions.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,43 +17,43 @@ use crate::row::RowInfo;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Info {
-    /// What the SQLite header says: page size, journal mode, version.
+    /// The fields of the SQLite header: page size, journal mode, version.
     pub header: Header,
     /// Size of the file in bytes.
     pub file_bytes: u64,
-    /// Kernels.
+    /// Number of kernels.
     pub rows: u64,
-    /// Distinct kernel names.
+    /// Number of distinct kernel names.
     pub kernel_names: u64,
     /// Kernels by source language; `None` for those of other languages.
     pub languages: BTreeMap<Option<Language>, u64>,
-    /// Kernels by the device of their ` -mcpu=`; empty for those without.
+    /// Kernels by the device of their ` -mcpu=`; empty if there is none.
     pub devices: BTreeMap<String, u64>,
 }
 
-/// What made rows: a generator and a compiler.
+/// A generator and a compiler that made rows.
 pub type MadeBy = (String, String);
 
 /// Sums over some rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sums {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Those of them that are stored raw.
+    /// Number of rows that are stored raw.
     pub raw_rows: u64,
-    /// Bytes of their blobs, each row's counted.
+    /// Bytes of their blobs; shared blobs count once for each row.
     pub stored_bytes: u64,
-    /// Bytes of their code objects, each row's counted.
+    /// Bytes of their code objects; shared ones count once for each row.
     pub object_bytes: u64,
     /// Bytes of their keys.
     pub key_bytes: u64,
-    /// Rows whose code object an earlier row has too.
+    /// Rows with the same code object as an earlier row.
     pub repeated_rows: u64,
-    /// Bytes of those rows' blobs.
+    /// Bytes of the blobs of repeated rows.
     pub repeated_bytes: u64,
 }
 
-/// What takes how many bytes of a kdb.
+/// The bytes of a kdb by their use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -67,13 +68,13 @@ pub struct Stats {
     /// Rows by the size of their code object: index n counts those of 2^n to
     /// 2^(n+1) - 1 bytes.
     pub sizes: [u64; 40],
-    /// Rows by what compression left of their code object, in twentieths;
+    /// Rows by compression ratio (stored size by object size), in twentieths;
     /// the last counts those of 95 % and more.
     pub ratios: [u64; 20],
 }
 
 impl Reader {
-    /// Sums up which keys the file holds. Nothing is read but their index;
+    /// Summarizes which keys the file holds. Only their index is read;
     /// [`Reader::stats`] counts bytes.
     ///
     /// # Errors
@@ -98,7 +99,7 @@ impl Reader {
             } else {
                 info.devices.insert(device.to_owned(), 1);
             }
-            // They come ordered by name.
+            // Keys come ordered by name.
             if last_name.as_ref() != Some(&key.kernel_name) {
                 info.kernel_names += 1;
                 last_name = Some(key.kernel_name);
@@ -108,7 +109,8 @@ impl Reader {
         Ok(info)
     }
 
-    /// How many rows were made by what, of those that say it.
+    /// Counts the rows by generator and compiler; rows without an origin are
+    /// left out.
     ///
     /// # Errors
     /// As [`Reader::count`].
@@ -124,9 +126,9 @@ impl Reader {
         Ok(made_by)
     }
 
-    /// Counts what takes how many bytes of the file. Blobs are not read; duplicates
-    /// are recognised by the hashes that their rows declare. `progress` is called
-    /// after every row.
+    /// Counts the bytes of the file by their use. Blobs are not read;
+    /// duplicates are recognised by the hashes that their rows declare.
+    /// `progress` is called after every row.
     ///
     /// # Errors
     /// As [`Reader::for_each_row`].
@@ -142,7 +144,7 @@ impl Reader {
         };
         let mut seen: HashSet<u128> = HashSet::new();
         self.for_each_row(|entry| {
-            // What is no hash is nobody's duplicate.
+            // An invalid hash is never a duplicate.
             let hash =
                 u128::from_str_radix(&entry.hash, 16).ok().filter(|_| entry.hash.len() == 32);
             let repeated = hash.is_some_and(|hash| !seen.insert(hash));
@@ -168,7 +170,7 @@ impl Reader {
 }
 
 impl Stats {
-    /// Kernels by the bytes that they take as stored, the largest first.
+    /// Kernels by the stored bytes of their rows, the largest first.
     #[must_use]
     pub fn largest_first(&self) -> Vec<(&str, &Sums)> {
         let mut kernels: Vec<(&str, &Sums)> =

@@ -1,5 +1,5 @@
-//! A bound on the work that one file can cause its reader: the bytes that its
-//! rows hold and unpack to are counted, and limited by the file's own size.
+//! Bounds the work that one file can cause its reader: the bytes that its rows
+//! hold and unpack to are counted, and limited by the file's own size.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::error::ReadError;
 
 /// Bytes that rows may hold and unpack to for each byte of their file. Code
 /// objects come out of bzip2 two to eight times as large; the rest is for rows
-/// of the dense layout that share one.
+/// of the dense layout that share one object.
 pub(crate) const MAX_RATIO: u64 = 256;
 
-/// The least that a row counts as: none takes less than 16 bytes of a file.
+/// The least bytes counted for a row: none takes less than 16 bytes of a file.
 const ROW_BYTES: u64 = 16 * MAX_RATIO;
 
-/// What going through a file once may take, and has taken: in bytes that SQLite
-/// hands over and that code objects say they have.
+/// Budget of one pass over a file, and how much of it is spent, in bytes that
+/// SQLite returns and that code objects declare.
 #[derive(Debug)]
 pub(crate) struct WorkBudget {
     /// Largest code object that is accepted, in bytes.
@@ -28,7 +28,7 @@ pub(crate) struct WorkBudget {
 }
 
 impl WorkBudget {
-    /// For a file of so many bytes, its holes not counted.
+    /// For a file of that many bytes, without its holes.
     pub(crate) fn new(file_bytes: u64, max_object_bytes: u64) -> Self {
         let limit = max_object_bytes.saturating_add(file_bytes.saturating_mul(MAX_RATIO));
         Self { max_object_bytes, limit, spent: Cell::new(0) }
@@ -44,7 +44,7 @@ impl WorkBudget {
         self.spent.get()
     }
 
-    /// Bytes that may be counted in all.
+    /// The largest number of bytes that may be counted.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
@@ -59,10 +59,10 @@ impl WorkBudget {
         fits
     }
 
-    /// Counts a row that SQLite handed over, by its columns.
+    /// Counts the bytes of a row that SQLite returned.
     ///
     /// # Errors
-    /// [`ReadError::Runaway`] where that is too much.
+    /// [`ReadError::Runaway`] if the budget is exceeded.
     pub(crate) fn row(&self, path: &Path, row: &Row<'_>) -> Result<(), ReadError> {
         let columns = row.as_ref().column_count();
         let bytes = (0..columns).filter_map(|column| match row.get_ref(column) {

@@ -1,4 +1,4 @@
-//! A kdb in another layout or storage.
+//! Copies a kdb into another layout or form of storage.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use crate::copy::error::CopyError;
 use crate::copy::transfer::{CopyOptions, transfer};
 use crate::write::sink::{Sink, Written};
 
-/// Writes the rows of a kdb into a fresh one, in canonical order, with the
-/// layout and storage asked for. Equal rows give equal bytes.
+/// Writes the rows of a kdb into a new one, in canonical order, with the layout
+/// and storage of `options`. Equal rows give equal bytes.
 ///
 /// # Errors
-/// [`CopyError`]; the destination is then as it was.
+/// [`CopyError`]; the destination is then unchanged.
 pub fn convert(input: &Path, out: &Path, options: &CopyOptions<'_>) -> Result<Written, CopyError> {
     let mut cursor = Cursor::open(input, options.max_object_bytes)?;
     let layout = options.layout.unwrap_or(cursor.reader().layout());

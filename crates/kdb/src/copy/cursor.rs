@@ -1,5 +1,5 @@
-//! The rows of a file one after another, in canonical order, with a bounded
-//! number of keys in memory: several files can be gone through side by side.
+//! Iterates over the rows of a file in canonical order. Only a bounded number
+//! of keys is in memory, so several files can be read side by side.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::object_origin::{Note, NoteReader};
 use crate::read::{ReadOptions, Reader, StoredBlob};
 use crate::row::RowInfo;
 
-/// Entries read at a time.
+/// Rows read at a time.
 const BATCH: u32 = 256;
 
-/// A place between two rows of a file.
+/// A position between two rows of a file.
 pub(crate) struct Cursor {
     reader: Reader,
     notes: NoteReader,
@@ -29,7 +29,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Opens a file before its first row.
+    /// Opens a file, positioned before its first row.
     ///
     /// # Errors
     /// As [`Reader::open_with`], and [`ReadError::Encoding`].
@@ -49,7 +49,7 @@ impl Cursor {
         Ok(Self { reader, notes, ahead: VecDeque::new(), last: None, row: 0, modified })
     }
 
-    /// Rows of the file, where somebody wants to know how far it is to the end:
+    /// Number of rows in the file; 0 unless progress is reported, since
     /// counting takes as long as reading the keys.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Cursor {
         self.modified
     }
 
-    /// The next row without its blob, and what is known of it.
+    /// The next row without its blob, and its note from the side tables.
     ///
     /// # Errors
     /// [`ReadError`] of a damaged file or row, and [`ReadError::Order`].
@@ -85,7 +85,7 @@ impl Cursor {
         Ok(Some((entry, self.notes.note(self.row))))
     }
 
-    /// The stored content of a row that [`Cursor::next`] gave.
+    /// The stored content of a row that [`Cursor::next`] returned.
     ///
     /// # Errors
     /// [`ReadError`] of a damaged file or row.

@@ -1,4 +1,4 @@
-//! What two kdbs differ in.
+//! Compares two kdbs.
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -17,28 +17,28 @@ pub enum Change {
     Removed(RowInfo),
     /// The files have different code objects for the key.
     Changed {
-        /// The old file's.
+        /// The old file's row.
         old: RowInfo,
-        /// The new file's.
+        /// The new file's row.
         new: RowInfo,
     },
-    /// The same code object, compressed in one of the files only, or to
-    /// another length.
+    /// The same code object, compressed in only one of the files, or to
+    /// different lengths.
     Recoded {
-        /// The old file's.
+        /// The old file's row.
         old: RowInfo,
-        /// The new file's.
+        /// The new file's row.
         new: RowInfo,
     },
 }
 
-/// The differences, counted.
+/// Counts of the differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Differences {
-    /// Keys with the same code object, those stored in another form included.
+    /// Keys with the same code object, including those stored in another form.
     pub same: u64,
-    /// Those of them that are stored in another form.
+    /// Keys with the same code object, stored in another form.
     pub recoded: u64,
     /// Keys that only the new file has.
     pub added: u64,
@@ -56,13 +56,12 @@ impl Differences {
     }
 }
 
-/// Goes through two kdbs side by side, in canonical order, and hands every
-/// difference to `each`. Code objects are told apart by the hashes that their
-/// rows declare; blobs are not read. None may claim more than
-/// `max_object_bytes`.
+/// Reads two kdbs side by side, in canonical order, and passes every difference
+/// to `each`. Code objects count as equal if their rows declare the same hash;
+/// blobs are not read. No row may claim more than `max_object_bytes`.
 ///
 /// # Errors
-/// [`ReadError`] of either file, or what `each` fails with.
+/// [`ReadError`] of either file, or an error of `each`.
 pub fn diff<E: From<ReadError>>(
     old: &Path,
     new: &Path,

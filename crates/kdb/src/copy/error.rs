@@ -1,4 +1,4 @@
-//! What copying rows into another kdb can fail with.
+//! Errors of copying rows into another kdb.
 
 use std::path::PathBuf;
 
@@ -6,18 +6,18 @@ use gfxpack_model::KernelKey;
 
 use crate::error::{ReadError, WriteError};
 
-/// Why rows were not carried over into another kdb.
+/// Why rows were not copied into another kdb.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopyError {
-    /// A file that is read.
+    /// Reading a file failed.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A file that is written.
+    /// Writing a file failed.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// A row whose key no kdb should have: MIOpen binds keys where it stores
-    /// rows, and splices them in where it looks for them.
+    /// A key that no kdb should have. MIOpen binds keys when it stores rows,
+    /// but splices them into the SQL when it looks them up.
     #[error("failed to take over a kernel of kdb `{path}`")]
     Key {
         /// The file.
@@ -25,7 +25,7 @@ pub enum CopyError {
         /// What is wrong with the key.
         source: WriteError,
     },
-    /// An earlier split left parts that are none of this one's.
+    /// An earlier split left parts that this split did not write.
     #[error(
         "parts of an earlier split are in `{dir}` ({} in all): {}",
         .parts.len(), listed(.parts)
@@ -33,7 +33,7 @@ pub enum CopyError {
     OldParts {
         /// The directory of the parts.
         dir: PathBuf,
-        /// What was there before, and is not of this split.
+        /// The parts left by the earlier split.
         parts: Vec<PathBuf>,
     },
     /// Two files have different code objects for one key.
@@ -41,9 +41,9 @@ pub enum CopyError {
     Conflict {
         /// The key.
         key: Box<KernelKey>,
-        /// A file that has it.
+        /// A file with this key.
         first: PathBuf,
-        /// Another one.
+        /// Another file with this key.
         second: PathBuf,
     },
 }
@@ -68,7 +68,7 @@ impl CopyError {
     }
 }
 
-/// The first of some paths.
+/// The first few paths, as text.
 fn listed(paths: &[PathBuf]) -> String {
     const SHOWN: usize = 5;
     let mut names: Vec<String> =

@@ -15,20 +15,20 @@ use crate::object_origin::Note;
 use crate::read::StoredBlob;
 use crate::write::sink::{Sink, Written};
 
-/// What is done where files have different code objects for one key.
+/// What to do if files have different code objects for one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Conflict {
-    /// Nothing is merged. The result does not depend on the files' order.
+    /// Nothing is merged. The result does not depend on the order of the files.
     #[default]
     Error,
-    /// The file that is named first wins.
+    /// The file that is given first wins.
     First,
-    /// The newest row wins: by the time at which its file was last changed, or
-    /// by what an earlier merge noted of the row; at equal times, the one with
-    /// the lower hash. The times are noted in side tables of the result, so
-    /// that it does not depend on the files' order, nor on which were merged
-    /// before.
+    /// The newest row wins. Its time is the one that an earlier merge noted, or
+    /// else the time at which its file was last changed. At equal times, the
+    /// row with the lower hash wins. The times are noted in side tables of the
+    /// result. So the result depends neither on the order of the files nor on
+    /// which were merged before.
     Newest,
 }
 
@@ -38,30 +38,31 @@ pub enum Conflict {
 pub struct Merged {
     /// What was written.
     pub written: Written,
-    /// Rows with the same code object as the one of their key that was taken.
+    /// Rows left out because their code object equals the one that was taken
+    /// for their key.
     pub repeated: u64,
-    /// Keys that had different ones.
+    /// Keys with different code objects.
     pub conflicts: u64,
 }
 
-/// A row that a key may get.
+/// A row that may be taken for a key.
 struct Candidate {
     file: usize,
     stored: StoredBlob,
     note: Note,
 }
 
-/// Writes the union of the kdbs into a fresh one, laid out as MIOpen's own
-/// where the options do not say. The files are read side by side, one row of
-/// each at a time.
+/// Writes the union of the kdbs into a new one, in MIOpen's layout unless the
+/// options name one. The files are read side by side, one row of each at a
+/// time.
 ///
-/// Where files have the same code object for a key, the row with the smaller
-/// blob is taken (under [`Conflict::First`] the first, under
-/// [`Conflict::Newest`] the newest): an order of rows and not of files, so
-/// that merging in any order and grouping gives the same bytes.
+/// If files have the same code object for a key, the row with the smaller blob
+/// is taken ([`Conflict::First`] takes the first, [`Conflict::Newest`] the
+/// newest). This order depends on the rows and not on the files, so merging in
+/// any order and grouping gives the same bytes.
 ///
 /// # Errors
-/// [`CopyError`]; the destination is then as it was.
+/// [`CopyError`]; the destination is then unchanged.
 pub fn merge(
     inputs: &[PathBuf],
     out: &Path,
@@ -92,7 +93,7 @@ pub fn merge(
 struct Union<'a> {
     inputs: &'a [PathBuf],
     cursors: Vec<Cursor>,
-    /// The next key of every file that has one, the lowest first.
+    /// The next key of every file with rows left, the lowest first.
     heads: BinaryHeap<Reverse<(KernelKey, usize, Note)>>,
     conflict: Conflict,
     merged: Merged,
@@ -111,7 +112,7 @@ impl Union<'_> {
         let Some(Reverse((key, file, note))) = self.heads.pop() else { return Ok(None) };
         let mut chosen = self.take(&key, file, note)?;
         let (mut differ, mut rows) = (false, 1);
-        // Which is taken is not known yet. Few files have another one.
+        // Hashes of the rows not taken. Few keys have any.
         let mut others: Vec<String> = Vec::new();
         while let Some((file, note)) = self.pop(&key) {
             let other = self.take(&key, file, note)?;
@@ -140,7 +141,7 @@ impl Union<'_> {
         Ok(Some(RowInTransit { path: self.inputs[file].clone(), key, stored, note, rows }))
     }
 
-    /// The next file whose next key is this one.
+    /// The next file whose next key is `key`.
     fn pop(&mut self, key: &KernelKey) -> Option<(usize, Note)> {
         let head = self.heads.peek_mut().filter(|head| head.0.0 == *key)?;
         let Reverse((_, file, note)) = PeekMut::pop(head);
@@ -152,7 +153,7 @@ impl Union<'_> {
         let stored = cursor.stored(key)?;
         let date = match self.conflict {
             Conflict::Newest => note.date.or(cursor.modified()),
-            // Nobody will ask for it, and the same rows are to give the same bytes.
+            // No date is needed, and without one equal rows give equal bytes.
             Conflict::Error | Conflict::First => None,
         };
         self.step(file)?;
@@ -161,8 +162,8 @@ impl Union<'_> {
 }
 
 impl Conflict {
-    /// Whether the row is to be taken instead of the other one. Each policy
-    /// is a total order of rows: that makes merging associative.
+    /// Whether `row` is taken rather than `other`. Each policy is a total order
+    /// of rows, which makes merging associative.
     fn prefers(self, row: &Candidate, other: &Candidate) -> bool {
         let Candidate { stored: a, note: of_a, .. } = row;
         let Candidate { stored: b, note: of_b, .. } = other;

@@ -1,4 +1,4 @@
-//! Rows of kdbs in other kdbs: converted, merged, split; and compared.
+//! Copies rows between kdbs (convert, merge, split), and compares kdbs.
 
 pub(crate) mod convert;
 pub(crate) mod cursor;

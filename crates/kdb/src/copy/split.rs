@@ -1,4 +1,4 @@
-//! A kdb in parts, which merge back into the same bytes.
+//! Splits a kdb into parts, which merge back into the same bytes.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,14 +16,14 @@ use crate::error::WriteError;
 use crate::layout::Layout;
 use crate::write::sink::{Sink, Written};
 
-/// What makes a part.
+/// How rows are divided into parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SplitBy {
-    /// One kernel name.
+    /// One part for each kernel name.
     Kernel,
-    /// As many rows as fit a file of that many bytes. A row that is larger has
-    /// a file to itself.
+    /// As many rows as fit into a file of that many bytes. A larger row gets a
+    /// file of its own.
     Size(u64),
 }
 
@@ -33,21 +33,22 @@ pub enum SplitBy {
 pub struct Part {
     /// `<dir>/<kernel name or number>/<the kdb's own file name>`.
     pub path: PathBuf,
-    /// What is in it.
+    /// Counts of its content.
     pub written: Written,
 }
 
-/// Pages that a row may take beyond those that its bytes fill: the last page
-/// of its blob and of its key, and what trees grow by, side tables included.
+/// Pages that a row may take in addition to those that its bytes fill: the last
+/// page of its blob and of its key, and the growth of the trees, side tables
+/// included.
 const PAGES_OF_A_ROW: u64 = 16;
 
-/// Writes the rows of a kdb into several, each in a directory of its own below
-/// `dir` and under the kdb's own name, since that names its target. Parts are
-/// handed to `each` as they are finished.
+/// Writes the rows of a kdb into several, each in its own directory below
+/// `dir`, under the kdb's own file name, since that names its target. `each` is
+/// called for every finished part.
 ///
 /// # Errors
-/// [`CopyError`]; parts that were finished stay. [`CopyError::OldParts`] where
-/// an earlier split left others there: all parts are written then.
+/// [`CopyError`]; finished parts stay. [`CopyError::OldParts`] if an earlier
+/// split left others in `dir`: all parts of this one are then written.
 pub fn split(
     input: &Path,
     dir: &Path,
@@ -86,7 +87,7 @@ pub fn split(
     Err(CopyError::OldParts { dir: dir.to_owned(), parts: old.into_iter().collect() })
 }
 
-/// What lies where a split of that file would put its parts.
+/// Files at the places where a split of `file_name` would put its parts.
 fn parts_in(dir: &Path, file_name: &OsStr) -> BTreeSet<PathBuf> {
     let below = std::fs::read_dir(dir).into_iter().flatten().flatten();
     below
@@ -111,7 +112,7 @@ struct OpenPart {
 }
 
 impl Parts<'_> {
-    /// Whether the row belongs to the part at hand.
+    /// Whether the row belongs to the open part.
     fn fits(&self, key: &KernelKey, encoded: &Encoded) -> Result<bool, WriteError> {
         let Some(open) = &self.open else { return Ok(true) };
         Ok(match self.by {
@@ -119,7 +120,7 @@ impl Parts<'_> {
             SplitBy::Size(limit) => {
                 let (pages, page_size) = open.sink.pages()?;
                 let text = key.kernel_name.len() + key.kernel_args.len();
-                // The key stands in the table and in its index.
+                // The key is stored in the table and in its index.
                 let bytes = (encoded.blob.len() + 2 * text) as u64;
                 let more = bytes / u64::from(page_size - 4) + PAGES_OF_A_ROW;
                 (pages + more) * u64::from(page_size) <= limit
@@ -127,7 +128,7 @@ impl Parts<'_> {
         })
     }
 
-    /// The part at hand, or a new one.
+    /// The open part, or a new one.
     fn sink(&mut self, key: &KernelKey) -> Result<&mut Sink, WriteError> {
         let open = match self.open.take() {
             Some(open) => open,
@@ -167,7 +168,7 @@ impl Parts<'_> {
 
 impl Drop for Parts<'_> {
     fn drop(&mut self) {
-        // What was begun is given up, and goes with its directory.
+        // Removes the unfinished part and its directory.
         if let Some(OpenPart { path, sink, .. }) = self.open.take() {
             drop(sink);
             remove_empty(&path);
@@ -175,19 +176,19 @@ impl Drop for Parts<'_> {
     }
 }
 
-/// Removes the directory of a part that was not finished, unless an older one
-/// lies in it.
+/// Removes the directory of an unfinished part, unless it holds an older part.
 fn remove_empty(part: &Path) {
     if let Some(dir) = part.parent() {
         std::fs::remove_dir(dir).ok();
     }
 }
 
-/// Bytes of a directory's name: what file systems take.
+/// Longest file name, in bytes, that file systems allow.
 const MAX_NAME_BYTES: usize = 255;
 
-/// A kernel's name as one component of a path, different for every name: what
-/// is not plain is spelled `%2F`, and what is too long ends in a digest.
+/// A kernel's name as one component of a path, different for every name:
+/// unusual bytes are spelled like `%2F`, and names that are too long end in a
+/// digest.
 fn directory_name(kernel_name: &str) -> String {
     use std::fmt::Write as _;
     let mut name = String::new();
@@ -200,7 +201,7 @@ fn directory_name(kernel_name: &str) -> String {
         }
     }
     if name.len() > MAX_NAME_BYTES {
-        // No other name has a `~`.
+        // No other file name contains a `~`.
         let digest = format!("%~{}", codec::md5_hex(kernel_name.as_bytes()));
         name.truncate(MAX_NAME_BYTES - digest.len());
         name += &digest;
@@ -213,7 +214,7 @@ mod tests {
     use super::directory_name;
 
     #[test]
-    fn names_stay_within_their_directory_and_apart() {
+    fn directory_names_are_distinct_path_components() {
         let names = ["conv.s.o", "..", "", "a/b.cl.o", "a%2Fb.cl.o", "naïve.o"];
         let expected = ["conv.s.o", "%2E.", "%", "a%2Fb.cl.o", "a%252Fb.cl.o", "na%C3%AFve.o"];
         assert_eq!(names.map(directory_name), expected);

@@ -1,5 +1,5 @@
-//! Rows out of kdbs into another: each decoded, held against its hash, and
-//! stored in the form asked for, in parallel and in order.
+//! Copies rows into another kdb, in parallel and in order: decodes each, checks
+//! its hash, and encodes it in the requested form.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -18,21 +18,21 @@ use crate::progress::Progress;
 use crate::read::StoredBlob;
 use crate::schema::MAX_OBJECT_BYTES;
 
-/// How rows are carried over.
+/// How rows are copied.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct CopyOptions<'a> {
-    /// How rows are laid out; as in the file they come from without it.
+    /// How rows are laid out; `None`: as in the input.
     pub layout: Option<Layout>,
-    /// How code objects are stored; as they were without it.
+    /// How code objects are stored; `None`: as in the input.
     pub blob: Option<Blob>,
-    /// Bytes of code objects in memory at a time. Never shows in the file.
+    /// Bytes of code objects in memory at a time. Has no effect on the file.
     pub window_bytes: u64,
     /// Largest code object accepted, in bytes.
     pub max_object_bytes: u64,
     /// Called on the calling thread after every row.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
-    /// Asked at every row, and page, whether to stop.
+    /// Called for every row, and every page, to ask whether to stop.
     pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
@@ -60,18 +60,18 @@ impl Default for CopyOptions<'_> {
     }
 }
 
-/// A row on its way, with the file it is from.
+/// A row being copied, with the file it is from.
 pub(crate) struct RowInTransit {
     pub(crate) path: PathBuf,
     pub(crate) key: KernelKey,
     pub(crate) stored: StoredBlob,
     pub(crate) note: Note,
-    /// Rows of files that it stands for.
+    /// How many input rows it stands for.
     pub(crate) rows: u64,
 }
 
-/// Hands every row that `next` gives to `finish`, checked and encoded, in
-/// order; `total` rows are read for that. A row that is no kernel is an error.
+/// Takes rows from `next`, checks and encodes them, and passes them to `finish`
+/// in order. `total` is the number of input rows. An invalid row is an error.
 pub(crate) fn transfer(
     options: &CopyOptions<'_>,
     total: u64,
@@ -86,7 +86,7 @@ pub(crate) fn transfer(
             let Some(passing) = next()? else { return Ok(None) };
             options.go_on(&passing.path)?;
             let StoredBlob { blob, claim, .. } = &passing.stored;
-            // As it was, decoded, and in its new form.
+            // The stored blob, the decoded object, and the new blob.
             let cost = 2 * blob.len() as u64 + 2 * claim.bytes();
             Ok(Some((passing, cost)))
         },
@@ -112,10 +112,10 @@ pub(crate) fn transfer(
     )
 }
 
-/// Checks a row's code object, and brings it into the form asked for.
+/// Checks a row's code object, and encodes it in the requested form.
 ///
 /// # Errors
-/// [`RowError`]: the row is no kernel.
+/// [`RowError`]: the row is not a valid kernel.
 fn recode(stored: StoredBlob, form: Option<Blob>) -> Result<Encoded, RowError> {
     let StoredBlob { blob, hash, claim } = stored;
     let object = codec::unpack(&blob, claim)?;

@@ -1,4 +1,4 @@
-//! What reading and writing a kdb can fail with, and what the user can do about it.
+//! Errors of reading and writing a kdb, and what the user can do about them.
 
 mod read;
 mod row;

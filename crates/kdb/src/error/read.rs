@@ -1,4 +1,4 @@
-//! What reading a kdb can fail with.
+//! Errors of reading a kdb.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::schema::MIN_FILE_BYTES;
 pub(crate) const JOURNAL_MODE_HINT: &str =
     "as the file's owner run `sqlite3 FILE 'pragma journal_mode=delete'`";
 
-/// What to do about a write that was not finished.
+/// What to do about an unfinished write.
 pub(crate) const JOURNAL_HINT: &str = "close the program that writes to it; if it was killed, \
      `sqlite3 FILE 'SELECT * FROM sqlite_schema'` takes back what it had not finished";
 
@@ -25,12 +25,13 @@ pub(crate) const ENCODING_HINT: &str =
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The file system refuses: absent, no permission, a failing disk.
+    /// The operating system reports an error: file absent, no permission, a
+    /// failing disk.
     #[error("failed to read kdb `{path}`")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the file system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A directory, pipe or device.
@@ -39,7 +40,7 @@ pub enum ReadError {
         /// The path.
         path: PathBuf,
     },
-    /// Less than MIOpen looks at: a Git LFS pointer most likely.
+    /// Smaller than MIOpen reads: most likely a Git LFS pointer.
     #[error("failed to read kdb `{path}`: {size} bytes are less than {MIN_FILE_BYTES}")]
     TooSmall {
         /// The file.
@@ -47,13 +48,14 @@ pub enum ReadError {
         /// Its bytes.
         size: u64,
     },
-    /// Another magic at the start.
+    /// Does not begin as an SQLite file does.
     #[error("failed to read kdb `{path}`: it is no SQLite 3 file")]
     NotSqlite {
         /// The file.
         path: PathBuf,
     },
-    /// Write-ahead logging: readable only by who may write beside it.
+    /// Write-ahead logging: only a user who may write beside the file can read
+    /// it.
     #[error("failed to read kdb `{path}`: its journal mode is `{mode}`, not `delete`")]
     JournalMode {
         /// The file.
@@ -61,35 +63,35 @@ pub enum ReadError {
         /// SQLite's word for the mode found.
         mode: &'static str,
     },
-    /// A file that can only be read from a copy, since another program has it
-    /// open in WAL mode or it seems damaged, and is too large for one.
+    /// A file that is too large to be copied, and can be read only from a copy,
+    /// since another program has it open in WAL mode or it seems damaged.
     #[error(
         "failed to read kdb `{path}`: its {size} bytes are too many to copy, the limit is {limit}"
     )]
     TooLargeToCopy {
         /// The file.
         path: PathBuf,
-        /// Its bytes, with those of its log.
+        /// Bytes of the file and its log.
         size: u64,
         /// The limit in force.
         limit: u64,
     },
-    /// Another program wrote to the file whenever it was copied.
+    /// Another program wrote to the file during every attempt to copy it.
     #[error("failed to read kdb `{path}`: it keeps changing")]
     KeepsChanging {
         /// The file.
         path: PathBuf,
     },
-    /// Something failed that did not fail again: the file is whole.
+    /// An operation failed once and then succeeded: the file is not damaged.
     #[error("a read of kdb `{path}` failed once and then succeeded")]
     Transient {
         /// The file.
         path: PathBuf,
-        /// What failed.
+        /// The first error.
         source: Box<ReadError>,
     },
-    /// A rollback journal that is still to be played back: the file itself
-    /// holds half of what a program was writing.
+    /// A rollback journal that must be played back first: the file itself holds
+    /// only part of an unfinished write.
     #[error("failed to read kdb `{path}`: `{journal}` has what a program did not finish to write")]
     Unfinished {
         /// The file.
@@ -97,13 +99,12 @@ pub enum ReadError {
         /// Its rollback journal.
         journal: PathBuf,
     },
-    /// Text in UTF-16, so that the rows stand in another order than that of
-    /// the keys' bytes.
+    /// Text in UTF-16: rows are not in the order of the keys' UTF-8 bytes.
     #[error("failed to read kdb `{path}` in key order: its text is {encoding}, not UTF-8")]
     Encoding {
         /// The file.
         path: PathBuf,
-        /// SQLite's word for the encoding found.
+        /// SQLite's name of the encoding.
         encoding: &'static str,
     },
     /// The caller asked to stop.
@@ -112,14 +113,14 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
     },
-    /// A program that wrote to it was killed, and its write must be undone
-    /// before the file can be read: by one who may change it.
+    /// A program was killed while it wrote to the file. Before the file can be
+    /// read, somebody who may change it must undo the write.
     #[error("failed to read kdb `{path}`: a write to it was cut short and is not undone yet")]
     HotJournal {
         /// The file.
         path: PathBuf,
     },
-    /// The table or a column that MIOpen asks for is not there.
+    /// The table, or a column that MIOpen selects, is missing.
     #[error("failed to read kdb `{path}`: column `{column}` of kern_db is missing")]
     Schema {
         /// The file.
@@ -127,8 +128,8 @@ pub enum ReadError {
         /// The first column missing.
         column: &'static str,
     },
-    /// More in the schema than tables and indices: a view or virtual table could
-    /// compute anything, and no reader of kernels needs one.
+    /// The schema has more than tables and indices. A view or virtual table
+    /// could compute anything, and no reader of kernels needs one.
     #[error("failed to read kdb `{path}`: its schema has `{statement}`, which is no plain table")]
     Statement {
         /// The file.
@@ -136,14 +137,14 @@ pub enum ReadError {
         /// The beginning of the statement.
         statement: String,
     },
-    /// A table without the unique index that lookups go through, so that its
-    /// rows can't be had in order.
+    /// A table without the unique index for lookups, so that its rows can't be
+    /// read in order.
     #[error("failed to read kdb `{path}`: kern_db has no unique index on its keys")]
     NoIndex {
         /// The file.
         path: PathBuf,
     },
-    /// The index, or a view, gives keys out of order or twice.
+    /// The index, or a view, yields keys out of order or twice.
     #[error("failed to read kdb `{path}` in key order: kernel `{key}` is out of order")]
     Order {
         /// The file.
@@ -151,22 +152,22 @@ pub enum ReadError {
         /// The key.
         key: Box<KernelKey>,
     },
-    /// SQLite refuses: a damaged or hostile file.
+    /// SQLite reports an error: the file is damaged or hostile.
     #[error("failed to read kdb `{path}`")]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
-    /// Rows without end, or with far more in them than a file of that size can
-    /// hold: only a file made for that has such.
+    /// Rows without end, or with far more content than a file of that size can
+    /// hold. Only a file made for this purpose is like that.
     #[error("failed to read kdb `{path}`: its rows have no end, or hold far more than it does")]
     Runaway {
         /// The file.
         path: PathBuf,
     },
-    /// A row that is no kernel.
+    /// A row that is not a valid kernel.
     #[error("failed to read kernel `{key}` of kdb `{path}`")]
     Row {
         /// The file.
@@ -179,7 +180,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Whether the file is simply not there.
+    /// Whether the file does not exist.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
@@ -205,7 +206,7 @@ impl ReadError {
             | Self::NoIndex { .. }
             | Self::Encoding { .. } => Fault::Schema,
             Self::Sqlite { source, .. } => Fault::from_sqlite(source),
-            // What stands in an index concerns more than the one row.
+            // Damage in an index concerns more than this one row.
             Self::Row { source: RowError::OtherKey(_) | RowError::Unreachable, .. } => {
                 Fault::Corrupt
             }
@@ -247,7 +248,8 @@ impl ReadError {
                 "the file is no kernel database of MIOpen's, or a performance database: check its name"
             }
             Self::NoIndex { .. } => "`gfxpack kdb repair` writes its rows into a file that has one",
-            // SQLite opens files of its own accord, and keeps the reason to itself.
+            // SQLite opens further files by itself, and does not report the
+            // reason.
             Self::Sqlite { source, .. }
                 if source.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) =>
             {
@@ -276,11 +278,12 @@ impl ReadError {
     }
 }
 
-/// What to do about a file that the system does not hand over.
+/// What to do about an error of the operating system.
 fn hint_of(error: &io::Error) -> &'static str {
     use rustix::io::Errno;
     match Errno::from_io_error(error) {
-        // The files may be a program's that asks for kernels, or named by hand.
+        // The files may belong to a program that looks up kernels, or be given
+        // on the command line.
         Some(Errno::MFILE | Errno::NFILE) => {
             "close some of the program's files, name fewer, or raise its limit (`ulimit -n`)"
         }

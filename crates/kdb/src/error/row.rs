@@ -1,10 +1,10 @@
-//! What can be wrong with one row.
+//! Errors of one row.
 
 use std::io;
 
 use gfxpack_model::KernelKey;
 
-/// Why a stored row is no kernel.
+/// Why a stored row is not a valid kernel.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RowError {
@@ -25,12 +25,13 @@ pub enum RowError {
     /// `uncompressed_size` is negative, or an object is larger than allowed.
     #[error("failed to accept a code object of {size} bytes: the limit is {limit}")]
     Size {
-        /// Bytes as the row says.
+        /// Size that the row declares.
         size: i64,
         /// The limit in force.
         limit: u64,
     },
-    /// A large object of a small blob that is no code object.
+    /// A small blob that declares a large object and does not begin as a code
+    /// object.
     #[error(
         "failed to accept a code object of {declared} bytes in a blob of {stored}: it does not \
          begin as one"
@@ -41,13 +42,13 @@ pub enum RowError {
         /// `uncompressed_size`.
         declared: u64,
     },
-    /// Rows before it have used up what the file's may unpack to in all.
+    /// Earlier rows have used up what all rows of the file may unpack to.
     #[error(
         "failed to accept a code object of {size} bytes: the rows of a file of this size may \
          unpack to {limit} in all"
     )]
     Work {
-        /// Bytes as the row says.
+        /// Size that the row declares.
         size: u64,
         /// The limit in force.
         limit: u64,
@@ -63,7 +64,7 @@ pub enum RowError {
     Length {
         /// `uncompressed_size`.
         declared: u64,
-        /// `only`, or `at least` where decoding stopped at the bound.
+        /// `only`, or `at least` if decoding stopped at the bound.
         relation: &'static str,
         /// Bytes that came out.
         actual: u64,
@@ -74,7 +75,7 @@ pub enum RowError {
     /// A hash that is not 32 lower-case hexadecimal digits.
     #[error("failed to accept hash `{0}`: it is not 32 lower-case hexadecimal digits")]
     HashForm(String),
-    /// The bytes have another MD5.
+    /// The MD5 of the bytes is different.
     #[error("the hash differs: `{stored}` is stored, the code object has `{computed}`")]
     HashMismatch {
         /// `kernel_hash`.
@@ -85,7 +86,7 @@ pub enum RowError {
     /// The index leads to the row of another key.
     #[error("failed to reach the kernel: the index leads to `{0}`")]
     OtherKey(KernelKey),
-    /// The key is listed, and its row can't be found.
+    /// The key is listed, but its row can't be found.
     #[error("failed to reach the kernel: its key leads to no row")]
     Unreachable,
 }

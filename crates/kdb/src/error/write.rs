@@ -1,4 +1,4 @@
-//! What writing a kdb can fail with.
+//! Errors of writing a kdb.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use gfxpack_model::{KernelKey, KeyError};
 use crate::fault::Fault;
 use crate::schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES};
 
-/// Why a kdb was not written. The destination is then as it was.
+/// Why a kdb was not written. The destination is then unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -20,7 +20,7 @@ pub enum WriteError {
         "failed to take kernel `{name}`: its key has {size} bytes, the limit is {MAX_KEY_BYTES}"
     )]
     KeyTooLong {
-        /// The kernel name's beginning.
+        /// Beginning of the kernel's name.
         name: String,
         /// Bytes of name and arguments.
         size: usize,
@@ -28,7 +28,7 @@ pub enum WriteError {
     /// The same key twice.
     #[error("failed to take kernel `{0}`: the key occurs twice")]
     Duplicate(Box<KernelKey>),
-    /// A key before its predecessor.
+    /// A key that should come before its predecessor.
     #[error("failed to take kernel `{key}`: it must stand before `{previous}`")]
     Order {
         /// The key.
@@ -41,7 +41,7 @@ pub enum WriteError {
     Object {
         /// The key.
         key: Box<KernelKey>,
-        /// What the caller said.
+        /// The caller's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A code object of no bytes, or beyond [`MAX_OBJECT_BYTES`].
@@ -54,18 +54,18 @@ pub enum WriteError {
         /// Bytes of the code object.
         size: u64,
     },
-    /// The file system refuses.
+    /// The operating system reports an error.
     #[error("failed to {action} kdb `{path}`")]
     Io {
-        /// What was tried.
+        /// What the program tried to do.
         action: &'static str,
         /// The destination.
         path: PathBuf,
-        /// What the file system says.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The file does not give back what was just written: it is damaged in a
-    /// way that writing did not meet.
+    /// A row that was just written can't be read back: the file is damaged in a
+    /// way that writing did not detect.
     #[error("failed to find kernel `{key}` in kdb `{path}` after it was written")]
     ReadBack {
         /// The file.
@@ -73,12 +73,12 @@ pub enum WriteError {
         /// The key.
         key: Box<KernelKey>,
     },
-    /// SQLite refuses: most likely the disk is full.
+    /// SQLite reports an error: most likely the disk is full.
     #[error("failed to write kdb `{path}`")]
     Sqlite {
         /// The destination.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }

@@ -1,9 +1,9 @@
-//! Saves what is whole of a damaged kdb.
+//! Saves the intact rows of a damaged kdb.
 //!
-//! SQLite finds a row by its tree, so one bad page near the root loses all.
-//! Here every page is looked at by itself, and what has the shape of a kdb's
-//! row is followed through the pages that it goes on in. Its hash decides: no
-//! other check of SQLite's or of a tree is needed.
+//! SQLite finds a row through its tree, so one bad page near the root loses all
+//! rows. A repair looks at every page by itself. If a cell has the shape of a
+//! kdb's row, it is followed through its overflow pages. The row's hash then
+//! decides: no other check of SQLite's or of a tree is needed.
 
 mod page;
 mod pages;
@@ -21,47 +21,45 @@ use crate::repair::source::DamagedFile;
 use crate::repair::staging::{Lost, Staging};
 use crate::write::sink::Written;
 
-/// What a repair saved.
+/// The result of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Repaired {
-    /// What was written: the rows that are whole.
+    /// Counts of what was written: the intact rows.
     pub written: Written,
-    /// Rows that are known to have been there and are not whole, or whose keys
-    /// no kdb takes.
+    /// Rows known to have existed that are damaged, or whose keys no kdb
+    /// accepts.
     pub lost: u64,
-    /// The page size in bytes that was gone by.
+    /// The page size in bytes that the repair used.
     pub page_size: u32,
-    /// Whether the file's header stated it.
+    /// Whether the file's header gave the page size.
     pub header_holds: bool,
     /// Pages of the file.
     pub pages: u32,
-    /// Pages that the file had, as its header says, and that are cut off. What
-    /// was in them nobody knows.
+    /// Pages that the header counts but that are cut off. Their content is not
+    /// known.
     pub missing_pages: u32,
-    /// Whether there was nothing to save: no page but the first has anything
-    /// in it.
+    /// Whether there was nothing to save: every page but the first is empty.
     pub blank: bool,
-    /// Bytes of pages that were looked at, each of them twice, and none of the
-    /// file's holes.
+    /// Bytes of all pages that were read, in two passes; holes of the file are
+    /// not read.
     pub read_bytes: u64,
 }
 
-/// Writes every row of a damaged kdb whose pages are still there and whose
-/// hash holds into a fresh one, laid out as MIOpen's own where the options do
-/// not say, and hands the others to `lost`: by their keys, as far as an index
-/// or the row itself still tells them, else by their places.
+/// Writes the intact rows of a damaged kdb into a new one: those whose pages
+/// still exist and whose hash matches. The layout is MIOpen's unless the
+/// options name one. The other rows are passed to `lost`: by key, if an index
+/// or the row itself still has it, else by place.
 ///
 /// The file needs no valid header, table or tree. In MIOpen's own layout a key
-/// has no checksum: one that was changed within an otherwise whole row is taken
-/// as it is. Where the
-/// header holds, pages that the file says are free are left alone: rows that
-/// were deleted stay deleted. Side tables are not carried over.
+/// has no checksum: one that was changed in an otherwise intact row is taken
+/// unchanged. If the header is valid, the file's free pages are skipped:
+/// deleted rows stay deleted. Side tables are not copied.
 ///
 /// # Errors
-/// [`CopyError::Read`] where the file can't be read at all, has fewer bytes
-/// than any kdb, a journal that is to be played back first, or no page of a
-/// kdb in it; [`CopyError::Write`].
+/// [`CopyError::Read`] if the file can't be read at all, is smaller than any
+/// kdb, has a journal that must be played back first, or has no page of a kdb
+/// in it; [`CopyError::Write`].
 pub fn repair(
     input: &Path,
     out: &Path,

@@ -1,5 +1,5 @@
-//! SQLite's pages without SQLite: which bytes of a page are a cell, and which
-//! pages its payload goes on in.
+//! Parses SQLite's pages without SQLite: which bytes of a page are a cell, and
+//! in which pages its payload continues.
 //!
 //! Source: SQLite, "Database File Format", sections 1.2 and 1.5 to 1.6.
 
@@ -12,9 +12,9 @@ use crate::encoding::Encoding;
 use crate::header::{self, HEADER_BYTES, Header};
 use crate::holes;
 
-/// Bytes looked at to tell the page size where the header does not.
+/// Bytes sampled to guess the page size if the header is damaged.
 const SAMPLE_BYTES: u64 = 256 << 20;
-/// Largest page, and what is read at a time.
+/// Size of the largest page, and of each read.
 pub(crate) const CHUNK: usize = 1 << 16;
 const PAGE_SIZES: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
 
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     IndexInterior,
 }
 
-/// Where a cell stands.
+/// Position of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CellPlace {
     pub(crate) page: u32,
@@ -38,29 +38,29 @@ pub(crate) struct CellPlace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Geometry {
     pub(crate) page_size: u32,
-    /// Bytes of a page that SQLite uses.
+    /// Bytes of a page available to SQLite.
     pub(crate) usable: usize,
-    /// Whole pages of the file.
+    /// Number of whole pages in the file.
     pub(crate) pages: u32,
-    /// Whether the file's header said so.
+    /// Whether these values are from the file's header.
     pub(crate) stated: bool,
-    /// Pages that the header counts and the file has not.
+    /// Pages that the header counts but the file does not have.
     pub(crate) missing: u32,
-    /// How text is stored, as the header says; UTF-8 where that is gone.
+    /// Text encoding from the header; UTF-8 if that is damaged.
     pub(crate) encoding: Encoding,
-    /// Whether some pages say only where others belong.
+    /// Whether some pages are pointer maps, as in an auto-vacuumed file.
     mapped: bool,
 }
 
-/// A cell that lies within its page.
+/// A cell within the bounds of its page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) rowid: i64,
-    /// Bytes of the payload in all.
+    /// Size of the whole payload.
     pub(crate) size: u64,
-    /// Those of them that stand in the page.
+    /// The part of the payload in this page.
     pub(crate) local: Range<usize>,
-    /// Where the rest begins.
+    /// The first overflow page.
     overflow: Option<u32>,
 }
 
@@ -92,8 +92,8 @@ pub(crate) fn be32(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl Geometry {
-    /// What the header states, or else the page size under which most pages
-    /// have well-formed cells.
+    /// Takes the page size from the header, or else the size with which most
+    /// pages have well-formed cells.
     pub(crate) fn detect(file: &File, bytes: u64) -> io::Result<Option<Self>> {
         let new = |page_size: u32, reserved: u8, stated| {
             let pages = u32::try_from(bytes / u64::from(page_size)).unwrap_or(u32::MAX - 1);
@@ -103,14 +103,14 @@ impl Geometry {
         };
         let mut first = [0; HEADER_BYTES];
         file.read_exact_at(&mut first, 0)?;
-        // SQLite itself takes no more than 32 bytes off the smallest page.
+        // SQLite itself reserves at most 32 bytes of the smallest page.
         if let Some(header) = Header::parse(&first)
             && PAGE_SIZES.contains(&header.page_size)
             && first[20] <= 32
         {
             let found = new(header.page_size, first[20], true);
             let missing = header::page_count(&first).unwrap_or(0).saturating_sub(found.pages);
-            // The largest root page, where the file is auto-vacuumed.
+            // The largest root page; not 0 if the file is auto-vacuumed.
             let mapped = be32(&first, 52) != Some(0);
             return Ok(Some(Self {
                 missing,
@@ -125,7 +125,8 @@ impl Geometry {
         while sampled < SAMPLE_BYTES
             && let Some(data) = holes::next_data(file, at, bytes)?
         {
-            // Whole pages, whatever their size.
+            // Aligned to the largest page size, so that pages of every size are
+            // whole.
             at = data.start - data.start % CHUNK as u64;
             let length = (bytes - at).min(CHUNK as u64) as usize;
             file.read_exact_at(&mut chunk[..length], at)?;
@@ -137,17 +138,18 @@ impl Geometry {
             at += CHUNK as u64;
             sampled += CHUNK as u64;
         }
-        // Of equals the smallest: a larger size sees fewer of the same pages.
+        // At equal votes the smallest: a larger size sees fewer of the same
+        // pages.
         let best = (0..votes.len()).rev().max_by_key(|index| votes[*index]);
         Ok(best.filter(|best| votes[*best] > 0).map(|best| new(PAGE_SIZES[best], 0, false)))
     }
 
-    /// Where the b-tree header of a page stands.
+    /// Offset of a page's b-tree header.
     pub(crate) fn header_at(number: u32) -> usize {
         if number == 1 { HEADER_BYTES } else { 0 }
     }
 
-    /// Whether the page is a leaf all of whose cells lie within it.
+    /// Whether the page is a leaf whose cells all lie within it.
     fn is_well_formed(&self, page: &[u8]) -> bool {
         match self.cells(page, 0) {
             Some((Kind::TableLeaf | Kind::IndexLeaf, offsets)) => !offsets.is_empty(),
@@ -155,8 +157,8 @@ impl Geometry {
         }
     }
 
-    /// The page's kind and where its cells stand; none where it is no page
-    /// with payload, or not whole.
+    /// The page's kind and the offsets of its cells; `None` if the page has no
+    /// payload or is damaged.
     pub(crate) fn cells(&self, page: &[u8], header: usize) -> Option<(Kind, Vec<usize>)> {
         let (kind, pointers) = match page.get(header)? {
             0x0d => (Kind::TableLeaf, header + 8),
@@ -186,8 +188,8 @@ impl Geometry {
         page.get(header) == Some(&0x05) && whole().is_some()
     }
 
-    /// Whether the page has nothing in it that could be a row: a leaf without
-    /// cells, or a map of other pages.
+    /// Whether the page can't contain a row: a leaf without cells, or a pointer
+    /// map.
     ///
     /// Source: SQLite, "Database File Format", sections 1.6 and 1.8.
     pub(crate) fn is_blank(&self, number: u32, page: &[u8]) -> bool {
@@ -199,7 +201,7 @@ impl Geometry {
         cells.is_some_and(|(_, offsets)| offsets.is_empty())
     }
 
-    /// Reads a cell; none where it does not lie within the page.
+    /// Reads a cell; `None` if it does not lie within the page.
     pub(crate) fn cell(&self, page: &[u8], kind: Kind, at: usize) -> Option<Cell> {
         let page = page.get(..self.usable)?;
         let mut at = at + if kind == Kind::IndexInterior { 4 } else { 0 };
@@ -217,7 +219,7 @@ impl Geometry {
         Some(Cell { rowid, size, local: at..end, overflow })
     }
 
-    /// Bytes of a payload that stand in its own page.
+    /// Bytes of a payload that are stored in the cell's own page.
     fn local(&self, size: u64, kind: Kind) -> usize {
         let usable = self.usable;
         let most = match kind {
@@ -240,8 +242,8 @@ impl Geometry {
         Ok(page)
     }
 
-    /// The whole payload of a cell, and the pages that it goes on in; none
-    /// where their chain ends before it.
+    /// The whole payload of a cell, and its overflow pages; `None` if their
+    /// chain ends too early.
     pub(crate) fn payload(
         &self,
         file: &File,
@@ -269,7 +271,7 @@ impl Geometry {
         Ok(Some((payload, chain)))
     }
 
-    /// Pages that the file says are free; empty where it can't be believed.
+    /// The file's free pages; empty if the free list is inconsistent.
     pub(crate) fn free_pages(&self, file: &File) -> io::Result<PageSet> {
         let mut free = PageSet::new(self.pages);
         let mut header = [0; HEADER_BYTES];
@@ -296,7 +298,7 @@ impl Geometry {
     }
 }
 
-/// Some of a file's pages.
+/// A set of page numbers.
 pub(crate) struct PageSet(Vec<u64>);
 
 impl PageSet {
@@ -304,7 +306,7 @@ impl PageSet {
         Self(vec![0; pages as usize / 64 + 1])
     }
 
-    /// Whether the page was not there yet.
+    /// Adds a page; returns whether it was new.
     pub(crate) fn insert(&mut self, number: u32) -> bool {
         let word = &mut self.0[number as usize / 64];
         let before = *word;
@@ -336,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_holds_what_was_put_in() {
+    fn a_page_set_contains_the_inserted_pages() {
         let mut set = PageSet::new(200);
         assert!(set.insert(64) && !set.insert(64) && set.insert(200));
         let found: Vec<u32> = (1..=200).filter(|page| set.contains(*page)).collect();

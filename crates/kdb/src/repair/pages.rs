@@ -1,4 +1,4 @@
-//! The pages of a damaged file, one after another.
+//! Iterates over the pages of a damaged file.
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
@@ -7,15 +7,15 @@ use crate::holes;
 use crate::repair::page::{CHUNK, Geometry};
 use crate::repair::source::DamagedFile;
 
-/// The pages of a file in order, read many at a time, but for its holes.
+/// Iterates over the pages of a file in order, many per read, and skips holes.
 pub(super) struct Pages<'a> {
     source: &'a DamagedFile<'a>,
     chunk: Vec<u8>,
     /// Number of the chunk's first page.
     first: u32,
-    /// Number of the page at hand; 0 before the first.
+    /// Number of the current page; 0 before the first.
     pub(super) number: u32,
-    /// What is known to be no hole, around the page at hand or before it.
+    /// A range without holes, around the current page or before it.
     data: Range<u64>,
     pub(super) read_bytes: u64,
 }
@@ -25,7 +25,8 @@ impl<'a> Pages<'a> {
         Self { source, chunk: Vec::new(), first: 1, number: 0, data: 0..0, read_bytes: 0 }
     }
 
-    /// Goes to the next page that is not all hole, and says which that is.
+    /// Moves to the next page that is not entirely a hole, and returns its
+    /// number.
     pub(super) fn advance(&mut self) -> std::io::Result<Option<u32>> {
         let DamagedFile { file, bytes, geometry: Geometry { page_size, pages, .. }, .. } =
             self.source;
@@ -36,7 +37,7 @@ impl<'a> Pages<'a> {
             at = at.max(data.start - data.start % size);
             self.data = data;
         }
-        // What is left behind the last page is none.
+        // Bytes behind the last whole page are ignored.
         let Some(number) = u32::try_from(at / size).ok().filter(|before| *before < pages) else {
             return Ok(None);
         };

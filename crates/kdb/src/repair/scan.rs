@@ -1,4 +1,4 @@
-//! Goes through the pages of a file, and looks at what may be a row.
+//! Searches the pages of a file for cells that may be rows.
 
 use std::cell::{Cell, RefCell};
 
@@ -14,20 +14,20 @@ use crate::repair::staging::{LostPart, Staging};
 use crate::repair::verdict::{Candidate, Verdict};
 use crate::work::WorkBudget;
 
-/// Where cells are looked for.
+/// How cells are searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// Where the pages say that they are.
+    /// At the offsets listed in each page.
     Stated,
-    /// Byte by byte, in pages that nothing whole was found in.
+    /// Byte by byte, in pages in which the first pass found nothing intact.
     Searched,
 }
 
 impl DamagedFile<'_> {
-    /// Looks at every page, and notes what is whole. Says whether there was
-    /// nothing in any page but the first, and how many bytes were read.
+    /// Looks at every page, and records what is intact. Returns whether every
+    /// page but the first was empty, and how many bytes were read.
     pub(super) fn scan(&self, staging: &Staging) -> Result<(bool, u64), CopyError> {
-        // Free pages are left alone.
+        // Free pages are skipped.
         let done = self.geometry.free_pages(&self.file).map_err(|error| self.io(error))?;
         let (done, blank) = (RefCell::new(done), Cell::new(true));
         let stated = self.pass(Pass::Stated, staging, &done, &blank)?;
@@ -35,8 +35,8 @@ impl DamagedFile<'_> {
         Ok((blank.get(), stated + searched))
     }
 
-    /// Goes through the pages once. Those that hold what is whole are `done`
-    /// then. Says how many bytes were read.
+    /// One pass over all pages. Adds the pages of intact rows to `done`.
+    /// Returns how many bytes were read.
     fn pass(
         &self,
         pass: Pass,
@@ -81,8 +81,8 @@ impl DamagedFile<'_> {
         number == 1 || self.geometry.is_blank(number, page)
     }
 
-    /// The cells of a page that have a kdb's shape; whether that is all that
-    /// can be in the page.
+    /// Adds the cells of a page that have the shape of a kdb's row to `found`.
+    /// Returns whether the page can't contain others.
     fn cells(
         &self,
         pass: Pass,
@@ -99,8 +99,8 @@ impl DamagedFile<'_> {
         };
         if pass == Pass::Searched {
             for at in 0..geometry.usable {
-                // An index cell is a table cell's without its row number, and
-                // an interior one has four bytes before it.
+                // A cell of an index is one of a table without its row number,
+                // and of an interior page, one with four more bytes before it.
                 add(Kind::TableLeaf, at);
                 add(Kind::IndexLeaf, at);
             }
@@ -116,7 +116,7 @@ impl DamagedFile<'_> {
         true
     }
 
-    /// A cell with its payload, and what it weighs.
+    /// A cell with its payload, and its cost in bytes.
     fn candidate(
         &self,
         page: &[u8],
@@ -126,9 +126,9 @@ impl DamagedFile<'_> {
         pass: Pass,
         work: &WorkBudget,
     ) -> std::io::Result<(Candidate, u64)> {
-        // A row is larger than its code object by its key.
+        // A row is larger than its code object, by its key.
         let limit = self.options.max_object_bytes.saturating_add(4 << 20);
-        // The key may stand in what there is of it.
+        // The part in this page may still contain the key.
         let less = |why| (page[cell.local.clone()].to_vec(), Err(why));
         let (payload, chain) = if cell.size > limit {
             less("it is larger than any code object may be")
@@ -151,25 +151,26 @@ impl DamagedFile<'_> {
     }
 }
 
-/// The cells of a file's pages that may be rows, one after another.
+/// Iterates over the cells of a file that may be rows.
 struct CellSearch<'a> {
     source: &'a DamagedFile<'a>,
     pass: Pass,
     pages: Pages<'a>,
     work: WorkBudget,
-    /// Those of the page at hand that are left.
+    /// Remaining cells of the current page.
     found: Vec<(CellPlace, page::Cell, Shape)>,
-    /// Bytes that cells may still have. A good file's take no more than the
-    /// file in all. A bad one can name the same pages again and again.
+    /// Payload bytes that further cells may have. In an undamaged file all
+    /// cells take no more than the file. In a damaged one they can name the
+    /// same pages again and again.
     left: u64,
-    /// Pages that hold what is whole, and those that are free.
+    /// Pages that need no further look: those of intact rows, and free ones.
     done: &'a RefCell<PageSet>,
-    /// Whether nothing was in any page but the first.
+    /// Whether every page but the first was empty so far.
     blank: &'a Cell<bool>,
 }
 
 impl CellSearch<'_> {
-    /// The next cell with its payload, and what it weighs.
+    /// The next cell with its payload, and its cost in bytes.
     fn next(&mut self) -> Result<Option<(Candidate, u64)>, CopyError> {
         let source = self.source;
         loop {
@@ -194,13 +195,13 @@ impl CellSearch<'_> {
         }
     }
 
-    /// Goes to the next page that is not all hole.
+    /// Moves to the next page that is not entirely a hole.
     fn next_page(&mut self) -> Result<Option<u32>, CopyError> {
         let source = self.source;
         let before = self.pages.number;
         let next = self.pages.advance().map_err(|error| source.io(error))?;
         let after = next.unwrap_or(source.geometry.pages + 1);
-        // Where there should be something, a hole is none.
+        // A hole in place of a used page means lost content.
         let is_lost = |page| !self.done.borrow().contains(page) && !source.is_blank(page, &[]);
         if (before + 1..after).any(is_lost) {
             self.blank.set(false);

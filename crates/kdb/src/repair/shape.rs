@@ -1,13 +1,13 @@
-//! Which payloads are rows of a kdb, told by the types of their columns.
+//! Recognises rows of a kdb by the types of their columns.
 //!
 //! Source: SQLite, "Database File Format", section 2.1.
 
 use crate::repair::page::{Kind, varint};
 
-/// Columns looked at; tables of a kdb have six at most.
+/// Largest number of columns read; tables of a kdb have six at most.
 const MAX_COLUMNS: usize = 32;
 
-/// Where in a payload a column stands.
+/// Position of a column in a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     start: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Its bytes; none where the payload ends before them.
+    /// The column's bytes; `None` if the payload ends before them.
     pub(crate) fn of(self, payload: &[u8]) -> Option<&[u8]> {
         payload.get(self.start..self.end)
     }
@@ -25,7 +25,7 @@ impl Span {
     }
 }
 
-/// What a payload is, by its shape alone.
+/// Kind of a payload, by its shape alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// A row of the table that MIOpen makes.
@@ -38,7 +38,7 @@ pub(crate) enum Shape {
     RowInfo { name: Span, args: Span, row: Int },
 }
 
-/// Where an integer stands, or which it is.
+/// Position of an integer, or its constant value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Int {
     Stored(Span),
@@ -54,13 +54,13 @@ enum Column {
     Text(Span),
 }
 
-/// The shape of a payload of `size` bytes, of which the first are at hand:
-/// those that stand in the cell's own page, where a kdb's record header ends.
+/// The shape of a payload of `size` bytes. `first` is the part in the cell's
+/// own page; a kdb's record header always fits into it.
 pub(crate) fn shape(kind: Kind, first: &[u8], size: u64) -> Option<Shape> {
     use Column::{Blob, Int, Null, Text};
     let columns = columns(first, size)?;
     match (kind, columns.as_slice()) {
-        // Columns beyond MIOpen's do no harm.
+        // Further columns, after MIOpen's, are allowed.
         (
             Kind::TableLeaf,
             &[Null, Text(name), Text(args), Blob(blob), Text(hash), Int(size), ..],
@@ -79,7 +79,8 @@ pub(crate) fn shape(kind: Kind, first: &[u8], size: u64) -> Option<Shape> {
     }
 }
 
-/// Type and place of every column; none unless they fill the payload exactly.
+/// Type and position of every column; `None` unless they fill the payload
+/// exactly.
 fn columns(first: &[u8], size: u64) -> Option<Vec<Column>> {
     let mut at = 0;
     let header = varint(first, &mut at)?;
@@ -119,7 +120,7 @@ fn columns(first: &[u8], size: u64) -> Option<Vec<Column>> {
 }
 
 impl Int {
-    /// The number, big-endian and signed; none where the payload ends before it.
+    /// The number, big-endian and signed; `None` if the payload ends before it.
     pub(crate) fn read(&self, payload: &[u8]) -> Option<i64> {
         match self {
             Self::Constant(number) => Some(*number),

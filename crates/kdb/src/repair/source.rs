@@ -1,4 +1,4 @@
-//! A damaged file, open to be read page by page.
+//! A damaged file, opened to be read page by page.
 
 use std::fs::File;
 use std::path::Path;
@@ -21,13 +21,13 @@ use crate::schema::MIN_FILE_BYTES;
 use crate::work::WorkBudget;
 use crate::write::sink::{Sink, Written};
 
-/// The file, and how it is cut into pages.
+/// The file, and its division into pages.
 pub(crate) struct DamagedFile<'a> {
     pub(crate) path: &'a Path,
     pub(crate) file: File,
-    /// Bytes of the file.
+    /// Size of the file.
     pub(crate) bytes: u64,
-    /// The same, holes left out.
+    /// Size of the file without holes.
     pub(crate) data_bytes: u64,
     pub(crate) geometry: Geometry,
     pub(crate) options: &'a CopyOptions<'a>,
@@ -52,7 +52,7 @@ impl<'a> DamagedFile<'a> {
         Ok(Self { path, file, bytes, data_bytes, geometry, options })
     }
 
-    /// What going through all rows may take.
+    /// The work budget for one pass over all rows.
     pub(crate) fn work(&self) -> WorkBudget {
         WorkBudget::new(self.data_bytes, self.options.max_object_bytes)
     }
@@ -65,7 +65,7 @@ impl<'a> DamagedFile<'a> {
         ReadError::Io { path: self.path.to_owned(), source }
     }
 
-    /// Writes what was found.
+    /// Writes the intact rows that were found.
     pub(crate) fn write(&self, staging: &Staging, out: &Path) -> Result<Written, CopyError> {
         let mut sink = Sink::create(out, self.options.layout.unwrap_or(Layout::Miopen))?;
         let mut last: Option<KernelKey> = None;
@@ -95,7 +95,7 @@ impl<'a> DamagedFile<'a> {
         Ok(sink.finish()?)
     }
 
-    /// Blob and size of a cell that was found before.
+    /// Blob and size of a cell that was found earlier.
     fn reread(&self, place: CellPlace) -> Result<(Vec<u8>, i64), ReadError> {
         let changed = || self.io(std::io::Error::other("the file changed while it was read"));
         let io = |source| self.io(source);
@@ -111,7 +111,7 @@ impl<'a> DamagedFile<'a> {
     }
 }
 
-/// A payload's blob and `uncompressed_size`, where they are at hand.
+/// A payload's blob and `uncompressed_size`, if its shape has them.
 pub(crate) fn stored<'p>(shape: &Shape, payload: &'p [u8]) -> Option<(&'p [u8], i64)> {
     match shape {
         Shape::Row { blob, size, .. } | Shape::Object { blob, size } => {

@@ -1,5 +1,5 @@
-//! What a walk through the pages came upon, in a database on disk that nobody
-//! else sees: there may be more keys than memory holds.
+//! The findings of a scan, in a private database on disk: there may be more
+//! keys than memory holds.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use crate::repair::page::{CellPlace, Kind};
 
 type Result<T> = std::result::Result<T, rusqlite::Error>;
 
-/// Keys, and where their rows are.
+/// Keys, and the positions of their rows.
 pub(crate) struct Staging(Connection);
 
 /// A row that could not be saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lost {
-    /// Its key, where that is known.
+    /// Its key, if known.
     pub key: Option<KernelKey>,
-    /// Its number, or that of its code object, where the key is not known.
+    /// The number of the row, or of its code object, if the key is not known.
     pub row: Option<i64>,
-    /// The page that it stands in, where the key is not known.
+    /// The page of the row, if the key is not known.
     pub page: Option<u32>,
     /// What is wrong with it.
     pub reason: String,
@@ -39,7 +39,7 @@ impl fmt::Display for Lost {
     }
 }
 
-/// What of a row a cell is that has lost its key.
+/// What part of a row a cell without a known key is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LostPart {
     /// All of it, in MIOpen's layout.
@@ -50,7 +50,7 @@ pub(crate) enum LostPart {
     Object = 2,
 }
 
-/// A row that was found, and whose hash holds.
+/// A row that was found, and whose hash matches.
 #[derive(Debug, Clone)]
 pub(crate) struct WholeRow {
     pub(crate) key: KernelKey,
@@ -58,11 +58,11 @@ pub(crate) struct WholeRow {
     pub(crate) place: CellPlace,
 }
 
-/// Kinds of pages in the order of their numbers.
+/// Kinds of pages, in the order of their discriminants.
 const KINDS: [Kind; 3] = [Kind::TableLeaf, Kind::IndexLeaf, Kind::IndexInterior];
 
 impl Staging {
-    /// An empty one, which SQLite removes when it is closed.
+    /// Makes an empty one, which SQLite deletes when it is closed.
     pub(crate) fn new() -> Result<Self> {
         let connection = Connection::open("")?;
         connection.execute_batch(
@@ -85,8 +85,9 @@ impl Staging {
         Ok(Self(connection))
     }
 
-    /// Notes a whole row. Of several with one key that from a page in doubt
-    /// yields, then the one with the lower row number, which is the older.
+    /// Records an intact row. Of several with one key, one from the
+    /// byte-by-byte search is replaced first (`doubt`), then the one with the
+    /// lower row number, which is older.
     pub(crate) fn row(&self, found: &WholeRow, doubt: bool, number: i64) -> Result<()> {
         let WholeRow { key, hash, place } = found;
         let sql = "INSERT INTO rows VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
@@ -108,14 +109,14 @@ impl Staging {
         Ok(())
     }
 
-    /// Notes a code object of the dense layout.
+    /// Records a code object of the dense layout.
     pub(crate) fn object(&self, hash: &str, place: CellPlace) -> Result<()> {
         let sql = "INSERT OR IGNORE INTO objects VALUES (?1, ?2, ?3, ?4)";
         self.0.prepare_cached(sql)?.execute((hash, place.page, place.at, place.kind as u32))?;
         Ok(())
     }
 
-    /// Notes a key of the dense layout.
+    /// Records a key of the dense layout.
     pub(crate) fn key(&self, key: &KernelKey, hash: &str, doubt: bool) -> Result<()> {
         let sql = "INSERT INTO keys VALUES (?1, ?2, ?3, ?4)
             ON CONFLICT DO UPDATE SET doubt = min(doubt, excluded.doubt)";
@@ -123,8 +124,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Notes that there was a row of this key, and of that number, and what
-    /// became of it.
+    /// Records that a row with this key, and this number, existed, and why it
+    /// is lost.
     pub(crate) fn named(
         &self,
         key: &KernelKey,
@@ -141,16 +142,16 @@ impl Staging {
         Ok(())
     }
 
-    /// Notes that a key of the dense layout leads to the object of that number,
-    /// with that hash.
+    /// Records that a key of the dense layout leads to object number `object`,
+    /// with `hash`.
     pub(crate) fn leads(&self, object: i64, hash: &str) -> Result<()> {
         let sql = "INSERT OR IGNORE INTO leads VALUES (?1, ?2)";
         self.0.prepare_cached(sql)?.execute((object, hash)).map(drop)
     }
 
-    /// Notes a part of a row that may turn out to have no key, by a number of
-    /// its own. An object is so until a key leads to it; its hash is known
-    /// where it is whole.
+    /// Records a part of a row that may turn out to have no key, under its own
+    /// number. An object has none until a key leads to it. The hash of an
+    /// intact object is known.
     pub(crate) fn unnamed(
         &self,
         part: LostPart,
@@ -164,8 +165,8 @@ impl Staging {
         insert.execute((part as i64, number, place.page, hash, reason)).map(drop)
     }
 
-    /// Brings keys and code objects of the dense layout together, by the hash:
-    /// the number of an object may be damaged, or its tree.
+    /// Joins keys and code objects of the dense layout by hash, since the
+    /// number of an object, or its tree, may be damaged.
     pub(crate) fn join(&self) -> Result<()> {
         self.0.execute_batch(
             "INSERT OR IGNORE INTO rows
@@ -179,7 +180,7 @@ impl Staging {
              DELETE FROM unnamed WHERE part = 2
                AND (number IN (SELECT object FROM leads) OR hash IN (SELECT hash FROM leads));",
         )?;
-        // A code object without a key and a key that is damaged may be one row.
+        // A code object without a key and a damaged key may belong to one row.
         let count = |part: LostPart| {
             let sql = "SELECT count(*) FROM unnamed WHERE part = ?1";
             self.0.query_row(sql, [part as i64], |row| row.get::<_, i64>(0))
@@ -192,13 +193,13 @@ impl Staging {
         self.0.execute("DELETE FROM unnamed WHERE part = ?1", [shorter as i64]).map(drop)
     }
 
-    /// How many whole rows there are.
+    /// Counts the intact rows.
     pub(crate) fn count(&self) -> Result<u64> {
         let sql = "SELECT count(*) FROM rows";
         self.0.query_row(sql, (), |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)
     }
 
-    /// The first row after a key, in canonical order.
+    /// The first row after `after`, in canonical order.
     pub(crate) fn next_row(&self, after: Option<&KernelKey>) -> Result<Option<WholeRow>> {
         let take = |row: &rusqlite::Row<'_>| {
             Ok(WholeRow {
@@ -226,8 +227,8 @@ impl Staging {
         }
     }
 
-    /// Every key that is known and has no whole row, in canonical order, and
-    /// then what has no key, by its place.
+    /// Passes every known key without an intact row to `each`, in canonical
+    /// order, and then parts without a key, by position.
     pub(crate) fn for_each_lost(&self, mut each: impl FnMut(Lost)) -> Result<()> {
         let mut statement = self.0.prepare(
             "SELECT name, args, reason FROM named

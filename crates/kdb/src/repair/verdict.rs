@@ -1,4 +1,4 @@
-//! What a cell that has the shape of a kdb's row is: its hash decides.
+//! Classifies a cell that has the shape of a kdb's row: its hash decides.
 
 use std::borrow::Cow;
 
@@ -13,21 +13,21 @@ use crate::repair::shape::{Int, Shape, Span};
 use crate::repair::source::{DamagedFile, stored};
 use crate::repair::staging::{LostPart, WholeRow};
 
-/// A cell on its way to being looked at.
+/// A cell that is still to be checked.
 pub(super) struct Candidate {
     pub(super) place: CellPlace,
     pub(super) rowid: i64,
     pub(super) doubt: bool,
     pub(super) shape: Shape,
     pub(super) payload: Vec<u8>,
-    /// The pages that the payload goes on in, or why there is less of it.
+    /// The overflow pages of the payload, or why the payload is incomplete.
     pub(super) chain: Result<Vec<u32>, &'static str>,
-    /// What a blob in it may be unpacked to, or why not.
+    /// The checked size of its blob, or why the blob can't be unpacked.
     pub(super) claim: Result<Claim, String>,
 }
 
 impl Candidate {
-    /// The code object in it, or why there is none.
+    /// Unpacks the code object in the cell, or says why it has none.
     pub(super) fn unpack(&self) -> Result<Cow<'_, [u8]>, String> {
         self.chain.as_ref().map_err(|why| (*why).to_owned())?;
         let claim = self.claim.clone()?;
@@ -37,7 +37,7 @@ impl Candidate {
     }
 }
 
-/// What a cell turned out to be.
+/// The kind of a cell after its check.
 pub(super) enum Verdict {
     Row(WholeRow, bool, i64),
     Object {
@@ -51,26 +51,26 @@ pub(super) enum Verdict {
         object: i64,
         doubt: bool,
     },
-    /// There was a row of this key: of that number, if an index says so.
+    /// A row with this key existed, under this number if an index has it.
     Named {
         key: KernelKey,
         reason: Option<String>,
         row: Option<i64>,
     },
-    /// As `Key`, with a key that no kdb takes.
+    /// As `Key`, with a key that no kdb accepts.
     Refused {
         key: KernelKey,
         reason: String,
         hash: String,
         object: i64,
     },
-    /// What has lost its key.
+    /// A part of a row whose key is lost.
     Unnamed(LostPart, CellPlace, i64, String),
     Nothing,
 }
 
 impl DamagedFile<'_> {
-    /// What a cell is, by its hash.
+    /// Classifies a cell by its hash.
     pub(super) fn judge(&self, candidate: Candidate) -> (Verdict, Result<Vec<u32>, &'static str>) {
         let verdict = match candidate.shape {
             Shape::Row { name, args, hash, .. } => self.row(&candidate, name, args, hash),
@@ -80,7 +80,7 @@ impl DamagedFile<'_> {
             }
             Shape::RowInfo { name, args, row } => self.entry(&candidate.payload, name, args, row),
         };
-        // What was searched for may be nothing at all.
+        // A cell found byte by byte may be nothing at all.
         let verdict = match verdict {
             Verdict::Named { .. } | Verdict::Refused { .. } | Verdict::Unnamed(..)
                 if candidate.doubt =>
@@ -154,8 +154,8 @@ impl DamagedFile<'_> {
     }
 
     fn entry(&self, payload: &[u8], name: Span, args: Span, row: Int) -> Verdict {
-        // An index says nothing that its table does not say better, but for
-        // what that has lost.
+        // An index entry adds nothing to its table, except for rows that the
+        // table has lost.
         match key_of(payload, self.geometry.encoding, name, args) {
             Ok(key) => Verdict::Named { key, reason: None, row: row.read(payload) },
             Err(Refusal::Key(key, reason)) => {
@@ -165,8 +165,8 @@ impl DamagedFile<'_> {
         }
     }
 
-    /// How the text of a row is stored: its hash has 32 digits, each of one
-    /// byte or of two, the header may be gone.
+    /// The text encoding of a row, from its hash, since the header may be
+    /// damaged: the hash has 32 digits, each of one byte or of two.
     fn encoding(&self, payload: &[u8], hash: Span) -> Encoding {
         match hash.of(payload) {
             Some(hash) if hash.len() == 32 => Encoding::Utf8,
@@ -177,11 +177,11 @@ impl DamagedFile<'_> {
     }
 }
 
-/// Why a key is not taken.
+/// Why a key is not accepted.
 enum Refusal {
-    /// It can be told all the same.
+    /// The key can still be displayed.
     Key(KernelKey, String),
-    /// It is no text, or none to show.
+    /// The key is not text, or can't be displayed.
     Text(String),
 }
 

@@ -1,5 +1,5 @@
-//! SQLite's busy handler: waits for others who have a file locked, with an
-//! equal chance for everyone who waits.
+//! SQLite's busy handler: waits for locks of others, with an equal chance for
+//! everyone who waits.
 
 use std::cell::Cell;
 use std::thread;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-/// Between two attempts. SQLite's own handler pauses longer each time, up to a
-/// tenth of a second, so whoever has waited longest has the least chance
-/// against newcomers, and with enough of them never gets the lock.
+/// Pause between two attempts. SQLite's own handler pauses longer each time, up
+/// to a tenth of a second. So whoever has waited longest has the least chance
+/// against newcomers, and among many never gets the lock.
 const PAUSE: Duration = Duration::from_millis(1);
 
 thread_local! {
-    /// How long this thread's statements may still wait. It stands here since a
-    /// busy handler is a plain function, without a place for state.
+    /// How long this thread's statements may still wait. A thread-local
+    /// variable, since a busy handler is a plain function without state.
     static LEFT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn install(connection: &mut Connection) -> Result<(), rusqlite::Error
     connection.busy_handler(Some(|_| wait()))
 }
 
-/// Waits a moment, if this thread still may.
+/// Waits one pause, if this thread may still wait; returns whether it may.
 pub(crate) fn wait() -> bool {
     let left = LEFT.get();
     if left.is_zero() {
@@ -36,7 +36,7 @@ pub(crate) fn wait() -> bool {
     true
 }
 
-/// Sets how long this thread may wait from now on, in all. Only time spent
+/// Sets how long this thread may wait in total from now on. Only time spent
 /// waiting counts.
 pub(crate) fn wait_up_to(busy: Duration) {
     LEFT.set(busy);

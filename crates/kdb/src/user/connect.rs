@@ -1,4 +1,4 @@
-//! Connections to a file that others may write to meanwhile.
+//! Opens connections to a file that others may write to at the same time.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,17 +11,17 @@ use crate::open::harden;
 use crate::user::busy_handler;
 use crate::user::transaction::hold_locks;
 
-/// Ticks that one step of a query may take in a file that somebody writes to,
-/// where nobody knows how large it will be. A scan of a million rows takes some
-/// ten thousand.
+/// Ticks that one step of a query may take in a file that others write to,
+/// whose future size is not known. A scan of a million rows takes some ten
+/// thousand.
 const TICKS_PER_STEP: u64 = 100_000;
 
-/// A connection that may write to the file, which must exist, and follows no
-/// symbolic link on its way. It waits for others as [`busy_handler`] says, and
-/// holds its locks as [`hold_locks`] does.
+/// Opens a connection that may write to the file, which must exist. Symbolic
+/// links are not followed. It waits for others through [`busy_handler`], and
+/// keeps its locks as [`hold_locks`] describes.
 ///
 /// # Errors
-/// As SQLite has them.
+/// SQLite's errors.
 pub(crate) fn connect_to_write(
     path: &Path,
     max_object_bytes: u64,
@@ -36,27 +36,27 @@ pub(crate) fn connect_to_write(
     limit(connection, max_object_bytes)
 }
 
-/// How a file that others write to is opened without changing anything.
+/// How to open a file that others write to without changing anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadMode {
-    /// With locks, which are kept. Fails on a file in WAL mode.
+    /// With locks, which are kept. Fails if the file is in WAL mode.
     Live,
-    /// As if nobody wrote to it, and without its log.
+    /// As if no other program wrote to it, and without its log.
     AtRest,
-    /// To find out whether the file is in WAL mode: opening fails then.
+    /// To find out whether the file is in WAL mode: opening then fails.
     WithoutLocks,
 }
 
-/// A connection that can only read a file that others may write to meanwhile,
-/// makes, changes and removes nothing, and follows no symbolic link. A file in
-/// WAL mode can't be opened [`ReadMode::WithoutLocks`]. It waits for others as
-/// [`busy_handler`] says.
+/// Opens a connection that can only read a file that others may write to at the
+/// same time. It creates, changes and removes nothing, and follows no symbolic
+/// link. [`ReadMode::WithoutLocks`] fails on a file in WAL mode. It waits for
+/// others through [`busy_handler`].
 ///
 /// Source: SQLite, "Uniform Resource Identifiers", section 3.3;
 /// `sqlite3PagerOpenWal` of SQLite 3.54.1.
 ///
 /// # Errors
-/// As SQLite has them.
+/// SQLite's errors.
 pub(crate) fn connect_read_only(
     path: &Path,
     mode: ReadMode,
@@ -79,10 +79,11 @@ pub(crate) fn connect_read_only(
     limit(connection, max_object_bytes)
 }
 
-/// A connection to a private copy of a file and its log. Neither is changed.
+/// Opens a connection to a private copy of a file and its log. Neither is
+/// changed.
 ///
 /// # Errors
-/// As SQLite has them.
+/// SQLite's errors.
 pub(crate) fn connect_to_copy(
     path: &Path,
     max_object_bytes: u64,
@@ -95,10 +96,10 @@ pub(crate) fn connect_to_copy(
     limit(connection, max_object_bytes)
 }
 
-/// A connection to what `bytes` give, `size` of them, in memory alone.
+/// Opens `size` bytes, read from `bytes`, as a database in memory.
 ///
 /// # Errors
-/// As SQLite has them, which has a word of its own for what `bytes` fails with.
+/// SQLite's errors. An error of `bytes` is replaced by SQLite's own code.
 pub(crate) fn connect_to_bytes(
     bytes: impl Read,
     size: usize,
@@ -109,7 +110,7 @@ pub(crate) fn connect_to_bytes(
     limit(connection, max_object_bytes)
 }
 
-/// Applies the limits for files that somebody writes to.
+/// Applies the limits for files that others write to.
 fn limit(
     mut connection: Connection,
     max_object_bytes: u64,
@@ -119,8 +120,8 @@ fn limit(
     Ok((connection, budget))
 }
 
-/// Keeps SQLite's temporary tables in memory: in which directory it would create
-/// files depends on variables, TMPDIR and SQLITE_TMPDIR. Little is needed here.
+/// Keeps SQLite's temporary tables in memory; they are small. The directory for
+/// temporary files would depend on the variables TMPDIR and SQLITE_TMPDIR.
 fn keep_in_memory(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.pragma_update(None, "temp_store", "MEMORY")
 }

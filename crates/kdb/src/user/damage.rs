@@ -1,10 +1,11 @@
-//! Makes sure that a user's kdb that seemed damaged is: its bytes are read anew,
-//! and what failed must fail on them too.
+//! Confirms that a user's kdb is damaged: reads its bytes again and repeats the
+//! operation that failed.
 //!
-//! SQLite reports a read that failed as damage: `unixRead` makes
-//! `SQLITE_IOERR_CORRUPTFS` of EIO, and `sqlite3VdbeExec` `SQLITE_CORRUPT` of
-//! that. So the file is read once more, without SQLite, into memory, where no
-//! read can fail; and what failed is tried again there.
+//! SQLite reports a failed read as damage: `unixRead` makes
+//! `SQLITE_IOERR_CORRUPTFS` of EIO, and `sqlite3VdbeExec` makes
+//! `SQLITE_CORRUPT` of that. So the file is read once more, without SQLite,
+//! into memory, where no read can fail. The failed operation is then repeated
+//! there.
 //!
 //! Source: SQLite 3.54.1, os_unix.c and vdbe.c.
 
@@ -22,32 +23,32 @@ use crate::header::{HEADER_BYTES, Header, Journal, page_count};
 use crate::open::{self, sqlite_error};
 use crate::schema::MIN_FILE_BYTES;
 
-/// Bytes of a file that is read into memory. Of a larger one only the header
-/// is looked at.
+/// Largest file, in bytes, that is read into memory. Of a larger one only the
+/// header is checked.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Where the header says how the file is to be written and read: 2 for a
-/// write-ahead log, 1 for a rollback journal.
+/// Position of the write and read versions in the header: 2 for a write-ahead
+/// log, 1 for a rollback journal.
 const VERSIONS: std::ops::Range<usize> = 18..20;
 
-/// A user's kdb whose bytes are damaged, and which nobody else can use until
-/// this is dropped.
+/// A user's kdb whose bytes are damaged. It stays locked against all others
+/// until this is dropped.
 #[derive(Debug)]
 pub struct DamagedKdb {
     _locked: File,
 }
 
 impl DamagedKdb {
-    /// Checks a file that seemed damaged; `None` if it is not. `fails` is given the
-    /// file's content opened in memory, repeats what failed, and says whether it
-    /// failed again. No other thread of this process may use the file meanwhile:
-    /// closing it drops their locks.
+    /// Checks a file that seemed damaged; `None` if it is not. `fails` is
+    /// called with the file's content, opened in memory. It repeats the failed
+    /// operation, and returns whether it failed again. No other thread of this
+    /// process may use the file meanwhile: closing it drops their locks.
     ///
     /// # Errors
-    /// [`ReadError::Io`] where it can't be read or written, or be had alone,
-    /// which gives `WouldBlock`; [`ReadError::Unfinished`] or
-    /// [`ReadError::JournalMode`] where part of it lies in a journal or log; and
-    /// [`ReadError::TooLargeToCopy`]. It is not known to be damaged then.
+    /// [`ReadError::Io`] if the file can't be read, written, or locked
+    /// (`WouldBlock`); [`ReadError::Unfinished`] or [`ReadError::JournalMode`]
+    /// if part of it is in a journal or log; and [`ReadError::TooLargeToCopy`].
+    /// It is then not known whether the file is damaged.
     pub fn confirm(
         path: &Path,
         options: &UserOptions,
@@ -84,7 +85,7 @@ fn is_whole(
     let io = |source| ReadError::Io { path: path.to_owned(), source };
     let mut header = [0; HEADER_BYTES];
     file.read_exact_at(&mut header, 0).map_err(io)?;
-    // Before the header: it may be in the journal.
+    // Before parsing the header: the valid one may be in the journal.
     open::check_journal(path)?;
     let Some(Header { page_size, .. }) = Header::parse(&header) else { return Ok(false) };
     if open::has_log(path) {
@@ -99,7 +100,8 @@ fn is_whole(
         let (path, limit) = (path.to_owned(), MAX_BYTES);
         return Err(ReadError::TooLargeToCopy { path, size, limit });
     }
-    // As if it had a rollback journal: in memory there is no log.
+    // Marks the file as one with a rollback journal: in memory there can be no
+    // log.
     for version in &mut header[VERSIONS] {
         *version = if *version == 2 { 1 } else { *version };
     }
@@ -116,7 +118,8 @@ fn is_whole(
     Ok(!fails(opened))
 }
 
-/// What follows the header. An error is kept: SQLite has a word of its own for it.
+/// The part of a file after the header. Keeps an error, which SQLite would
+/// replace by its own code.
 struct RestOfFile<'a> {
     file: &'a File,
     at: u64,

@@ -1,5 +1,5 @@
-//! The user's kdb: a file that several processes, MIOpen among them, read and
-//! write at a time.
+//! The user's kdb: a file that several processes, including MIOpen, read and
+//! write at the same time.
 
 mod busy_handler;
 mod connect;

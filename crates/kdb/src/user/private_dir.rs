@@ -1,4 +1,4 @@
-//! A directory that nobody else can look into, and that goes with its value.
+//! A directory that no other user can read, removed when its value is dropped.
 
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher as _, RandomState};
@@ -6,20 +6,21 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-/// How many names are tried. A name is taken by chance hardly ever.
+/// How many names to try. Names hardly ever collide.
 const ATTEMPTS: u32 = 100;
 
 pub(crate) struct PrivateDir(PathBuf);
 
 impl PrivateDir {
-    /// Makes a directory of mode 0700 in `parent`, under a name that nobody can
-    /// guess.
+    /// Creates a directory of mode 0700 in `parent`, with a name that can't be
+    /// guessed.
     ///
     /// # Errors
-    /// As the file system has them.
+    /// The errors of the file system.
     pub(crate) fn create(parent: &Path) -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
-            // Each state has keys of its own, from the operating system.
+            // Each `RandomState` has its own random keys from the operating
+            // system.
             let path = parent.join(format!("gfxpack-{:016x}", RandomState::new().hash_one(())));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_else_can_look_into_it_and_nothing_is_left() {
+    fn a_private_directory_has_mode_0700_and_is_removed() {
         let parent = tempfile::tempdir().unwrap();
         let dirs = [(); 2].map(|()| PrivateDir::create(parent.path()).unwrap());
         for dir in &dirs {

@@ -1,5 +1,6 @@
-//! A user's kdb that another program has open in WAL mode, read without the
-//! memory that such programs share: from a private copy of it and its log.
+//! Reads a user's kdb that another program has open in WAL mode, without the
+//! memory that such programs share: from a private copy of the file and its
+//! log.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -18,36 +19,37 @@ use crate::header::Journal;
 use crate::open::{self, sqlite_error};
 use crate::read::Reader;
 
-/// File and log together, in bytes, above which no copy is made.
+/// Largest size of file and log together, in bytes, that is copied.
 const MAX_COPY_BYTES: u64 = 256 << 20;
 
-/// Attempts to copy a file that changes meanwhile.
+/// How often to try to copy a file that changes meanwhile.
 const ATTEMPTS: u32 = 5;
 
-/// How long ago file and log must have changed for a copy to be good until the
-/// next change, in seconds. Within one tick of the file system's clock, two
-/// changes leave the same time; the coarsest ticks are of 2 seconds.
+/// How many seconds before the copy the last change of file and log must be, so
+/// that their times reveal every later change. Two changes within one tick of
+/// the file system's clock leave the same time; the coarsest ticks take 2
+/// seconds.
 const REST_SECONDS: i64 = 3;
 
-/// How long a copy is used that may lack the last change.
+/// How long a copy that may lack the last change is used.
 const UNSURE_FOR: Duration = Duration::from_secs(1);
 
 /// A private copy of a user's kdb and its log.
 ///
-/// What another program writes while they are copied may be there in part.
-/// File and log must not have changed meanwhile, as far as their times tell;
-/// SQLite checks the log, and each kernel's MD5 is computed when it is handed
-/// out. So what is handed out is whole, and at worst a little old.
+/// A write by another program during the copy may be copied in part. So file
+/// and log must not change meanwhile, judging by their times; SQLite checks the
+/// log, and each kernel's MD5 is computed before it is returned. So every
+/// returned kernel is intact, and at worst slightly out of date.
 pub struct KdbSnapshot {
     reader: Reader,
-    /// Of file and log.
+    /// Of the file and of the log.
     stamps: [Stamp; 2],
     made: Instant,
-    /// Whether the times would tell of any later change.
+    /// Whether any later change would change the times.
     rested: bool,
 }
 
-/// Which file it is, and which version.
+/// Identifies a file and its version.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     file: (u64, u64),
@@ -72,15 +74,15 @@ impl Stamp {
 }
 
 impl KdbSnapshot {
-    /// Copies the file and its log, and opens the copy, which is gone from
+    /// Copies the file and its log, and opens the copy, which is removed from
     /// `temp_dir` before this returns. `now` is in seconds since the epoch. No
-    /// other thread of this process may use the file meanwhile: closing it drops
-    /// their locks.
+    /// other thread of this process may use the file meanwhile: closing it
+    /// drops their locks.
     ///
     /// # Errors
-    /// [`ReadError::Io`], with `NotFound` where there is no log, and of
+    /// [`ReadError::Io`] of the file (`NotFound` if it has no log) or of
     /// `temp_dir`; [`ReadError::TooLargeToCopy`]; [`ReadError::KeepsChanging`];
-    /// and as for [`Reader::open`], of the copy.
+    /// and for the copy, as [`Reader::open`].
     pub fn take(
         path: &Path,
         temp_dir: &Path,
@@ -107,7 +109,7 @@ impl KdbSnapshot {
             if self::stamps(path).map_err(io)? != stamps {
                 continue;
             }
-            // Opens both files, which then need no names any more.
+            // Keeps both files open, which then need no names.
             let connected = connect::connect_to_copy(&copy, max_object_bytes);
             let (connection, budget) = connected.map_err(|source| sqlite_error(path, source))?;
             let reader = reader(path, connection, budget, Journal::Wal, max_object_bytes)?;
@@ -119,15 +121,15 @@ impl KdbSnapshot {
         Err(ReadError::KeepsChanging { path: path.to_owned() })
     }
 
-    /// Whether file and log are still those of which this is a copy.
+    /// Whether the file and its log are unchanged since this copy was made.
     #[must_use]
     pub fn is_current(&self) -> bool {
         (self.rested || self.made.elapsed() < UNSURE_FOR)
             && stamps(self.reader.path()).is_ok_and(|now| now == self.stamps)
     }
 
-    /// The code object of one key, decoded and held against its hash; none
-    /// where the copy does not have the key.
+    /// The code object of one key, decoded and checked against its hash; `None`
+    /// if the copy does not have the key.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -135,8 +137,8 @@ impl KdbSnapshot {
         self.reader.get(key)
     }
 
-    /// Whether another program may have the file open in WAL mode: whether a
-    /// log lies beside it.
+    /// Whether a log exists beside the file: another program may have it open
+    /// in WAL mode.
     #[must_use]
     pub fn has_log(path: &Path) -> bool {
         open::has_log(path)
@@ -155,6 +157,6 @@ fn copy_file(from: &Path, to: &Path, size: u64) -> io::Result<()> {
     let no_link = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let from = OpenOptions::new().read(true).custom_flags(no_link.bits() as i32).open(from)?;
     let mut to = File::create_new(to)?;
-    // What has come since is noticed by the size.
+    // Bytes appended since then are noticed by the size.
     io::copy(&mut from.take(size), &mut to).map(drop)
 }

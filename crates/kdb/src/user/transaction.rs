@@ -1,11 +1,11 @@
 //! Transactions on a file that another program may put into WAL mode at any
-//! time: none of them ever maps the memory that such a program shares.
+//! time. None of them maps the memory that such a program shares.
 //!
-//! Shared memory is a file, and who truncates it kills every process that has
-//! it mapped. With `locking_mode = EXCLUSIVE` SQLite keeps a log's index in
-//! memory of its own, for which it must have the kdb alone. So each
-//! transaction is begun in that mode; it goes on in the usual one as soon as it
-//! has its lock, which lets nobody change the journal mode until it is over.
+//! Shared memory is a file, and truncating it kills every process that has it
+//! mapped. With `locking_mode = EXCLUSIVE` SQLite keeps a log's index in
+//! private memory, for which it must have the kdb alone. So each transaction
+//! begins in that mode. It switches to the normal mode as soon as it has its
+//! lock, which prevents others from changing the journal mode until it ends.
 //!
 //! Source: SQLite, "Write-Ahead Logging", section 6.1; "PRAGMA locking_mode";
 //! `lockBtree`, `pagerOpenWal` and `sqlite3PagerSetJournalMode` of SQLite
@@ -18,14 +18,15 @@ use rusqlite::{Connection, Error, ErrorCode};
 
 use crate::user::busy_handler;
 
-/// Takes the lock of a transaction that reads.
+/// Takes the lock of a read transaction.
 const TAKE: &str = "SELECT 1 FROM sqlite_schema LIMIT 1";
 
 /// Takes the lock of a transaction that writes into MIOpen's table.
 pub(crate) const WRITE: &str = "DELETE FROM kern_db WHERE 0";
 
-/// A transaction, which is undone unless it is committed. Unlike rusqlite's, it
-/// has its statements prepared once: there is one for each kernel.
+/// A transaction, rolled back unless it is committed. Unlike rusqlite's, it
+/// caches its prepared statements, since there is one transaction for each
+/// kernel.
 pub(crate) struct Transaction<'a>(&'a Connection);
 
 impl Deref for Transaction<'_> {
@@ -38,7 +39,7 @@ impl Deref for Transaction<'_> {
 
 impl Transaction<'_> {
     pub(crate) fn commit(self) -> Result<(), Error> {
-        // What can't be committed is undone.
+        // A failed commit is rolled back on drop.
         self.prepare_cached("COMMIT")?.execute(()).map(drop)
     }
 }
@@ -54,15 +55,15 @@ impl Drop for Transaction<'_> {
 }
 
 /// Makes the connection keep each lock that it takes, until the end of a
-/// transaction that [`begin`] began. Must be called on a new connection before
-/// it reads anything.
+/// transaction from [`begin`]. Must be called on a new connection before it
+/// reads anything.
 pub(crate) fn hold_locks(connection: &Connection) -> Result<(), Error> {
     connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE")
 }
 
-/// Releases the locks that [`hold_locks`] made the connection keep, and removes
-/// a rollback journal that was played back meanwhile: under those locks it
-/// could only be marked as done.
+/// Releases the locks that [`hold_locks`] made the connection keep. Removes a
+/// rollback journal that was played back meanwhile: under those locks it could
+/// only be marked as done.
 pub(crate) fn release_locks(connection: &Connection) -> Result<(), Error> {
     let transaction = begin(connection)?;
     if beside(connection, "-journal").is_some_and(|journal| journal.exists()) {
@@ -72,18 +73,17 @@ pub(crate) fn release_locks(connection: &Connection) -> Result<(), Error> {
     transaction.commit()
 }
 
-/// Begins a transaction that reads. A file in WAL mode that nobody else has
-/// open is taken out of it.
+/// Begins a read transaction. If the file is in WAL mode and nobody else has it
+/// open, it is taken out of WAL mode.
 ///
 /// # Errors
-/// `DatabaseBusy` where somebody else has a file in WAL mode open; else as
-/// SQLite has them. The connection is to be closed then: it may have kept a
-/// lock.
+/// `DatabaseBusy` if somebody else has a file in WAL mode open; else SQLite's
+/// errors. The connection must then be closed, since it may have kept a lock.
 pub(crate) fn begin(connection: &Connection) -> Result<Transaction<'_>, Error> {
     if let Some(transaction) = try_begin(connection)? {
         return Ok(transaction);
     }
-    // The file is this connection's alone until the next transaction ends. Its
+    // Until the next transaction ends, this connection alone has the file. Its
     // rollback journal can't be removed yet.
     set_journal_mode(connection, "persist")?;
     let transaction = try_begin(connection)?.ok_or(Error::InvalidQuery)?;
@@ -92,9 +92,8 @@ pub(crate) fn begin(connection: &Connection) -> Result<Transaction<'_>, Error> {
     Ok(transaction)
 }
 
-/// Begins a transaction that writes, with the statement `first`. It waits for
-/// other writers here and not in the middle, where two might wait for each
-/// other.
+/// Begins a write transaction with the statement `first`. It waits for other
+/// writers here and not later, when two might wait for each other.
 ///
 /// # Errors
 /// As [`begin`].
@@ -107,7 +106,8 @@ pub(crate) fn begin_writing<'a>(
         let begun = connection.prepare_cached(first)?.execute(());
         match begun {
             Ok(_) => return Ok(transaction),
-            // Who has it can't be done before this transaction lets go.
+            // Another writer can't finish until this transaction releases its
+            // lock.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
                 drop(transaction);
                 if !busy_handler::wait() {
@@ -125,7 +125,8 @@ fn try_begin(connection: &Connection) -> Result<Option<Transaction<'_>>, Error> 
     connection.prepare_cached("BEGIN")?.execute(())?;
     let transaction = Transaction(connection);
     connection.prepare_cached(TAKE)?.query(())?.next()?;
-    // With a log's index in its own memory, the connection stays as it is.
+    // If a log's index is in private memory, the connection stays in exclusive
+    // mode.
     let mode: String =
         connection.query_row("PRAGMA locking_mode = NORMAL", (), |row| row.get(0))?;
     Ok((mode == "normal").then_some(transaction))
@@ -137,16 +138,16 @@ fn set_journal_mode(connection: &Connection, mode: &str) -> Result<(), Error> {
     if now == mode { Ok(()) } else { Err(Error::InvalidQuery) }
 }
 
-/// Removes the shared memory that the last program in WAL mode may have left,
-/// as it would have done itself. Nobody has it mapped while this connection
-/// has the file alone.
+/// Removes the shared-memory file that the last program in WAL mode may have
+/// left, as that program would have done. It is not mapped anywhere while this
+/// connection has the file alone.
 fn remove_index(connection: &Connection) {
     if let Some(index) = beside(connection, "-shm") {
         std::fs::remove_file(index).ok();
     }
 }
 
-/// The path of what SQLite keeps beside the file; none where it is in memory.
+/// The path of SQLite's file with that suffix; `None` for a database in memory.
 fn beside(connection: &Connection, suffix: &str) -> Option<PathBuf> {
     let path = connection.path().filter(|path| !path.is_empty())?;
     Some(format!("{path}{suffix}").into())

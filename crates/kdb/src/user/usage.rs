@@ -1,5 +1,5 @@
-//! Which kernels of a user's kdb were used last, and which go when it grows
-//! too large.
+//! Records when the kernels of a user's kdb were last used, and deletes the
+//! oldest when the file grows too large.
 
 use gfxpack_model::KernelKey;
 use rusqlite::Connection;
@@ -7,8 +7,8 @@ use rusqlite::Connection;
 use crate::read::Reader;
 use crate::user::transaction::{self, WRITE};
 
-/// A table of its own: MIOpen asks for kern_db and tolerates others. A row
-/// without an entry, one that MIOpen wrote, counts as the oldest.
+/// A separate table: MIOpen uses only kern_db and tolerates others. A row
+/// without an entry was written by MIOpen, and counts as the oldest.
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS gfxpack_usage \
     (id INTEGER PRIMARY KEY, used INTEGER NOT NULL)";
 
@@ -20,27 +20,28 @@ const OLDEST: &str = "SELECT kern_db.rowid, octet_length(kernel_blob), coalesce(
     LEFT JOIN gfxpack_usage ON gfxpack_usage.id = kern_db.rowid \
     ORDER BY coalesce(used, 0), kern_db.rowid LIMIT ?1";
 
-/// Leaves what another process has used or stored since [`OLDEST`] was asked.
+/// Does not delete rows that another process has used or stored since
+/// [`OLDEST`] ran.
 const DELETE: &str = "DELETE FROM kern_db WHERE rowid = ?1 \
     AND coalesce((SELECT used FROM gfxpack_usage WHERE id = ?1), 0) <= ?2";
 
 const FORGET: &str = "DELETE FROM gfxpack_usage WHERE id = ?1";
 
-/// Entries whose row is gone would make a later row of the same id look used.
-/// MIOpen leaves such entries behind, and so does replacing a row.
+/// Deletes entries without a row, which would make a later row with the same id
+/// look used. MIOpen leaves such entries behind, and so does replacing a row.
 const SWEEP: &str = "DELETE FROM gfxpack_usage WHERE id NOT IN (SELECT rowid FROM kern_db)";
 
-/// Rows, and about how many bytes of them, that go in one transaction, so that
-/// none takes long.
+/// Rows, and roughly bytes of them, deleted in one transaction, so that none
+/// takes long.
 const BATCH_ROWS: usize = 2048;
 const BATCH_BYTES: u64 = 4 << 20;
 
-/// Rows found by one scan of the file. The scan takes as long as the file is
-/// large, and memory for each of these rows.
+/// Rows found by one scan. The time of a scan grows with the file, and its
+/// memory with these rows.
 const LOOK_ROWS: i64 = 1 << 16;
 
-/// Notes when kernels were used, in seconds since the epoch. Part of a
-/// transaction of the caller's.
+/// Records when kernels were used, in seconds since the epoch. The caller has
+/// begun the transaction.
 pub(crate) fn note<'a>(
     connection: &Connection,
     used: impl IntoIterator<Item = (&'a KernelKey, u64)>,
@@ -54,18 +55,17 @@ pub(crate) fn note<'a>(
     Ok(())
 }
 
-/// Makes room for `more` bytes: if the rows of the file and those would take
-/// more than `limit`, the least recently used rows are deleted, a sixteenth of
-/// the limit more than is needed, so that the next call has nothing to do.
-/// Returns how many were deleted.
+/// Makes room for `more` bytes. If the rows of the file and those would exceed
+/// `limit`, deletes the least recently used rows, and a sixteenth of the limit
+/// more than needed, so that the next call has nothing to do. Returns how many
+/// were deleted.
 ///
-/// Freed pages are used again. The file itself is shortened only if it is
-/// larger than the limit (which was lowered, then) and was created with
-/// `auto_vacuum`.
+/// Freed pages are reused. The file itself shrinks only if it is larger than
+/// the limit (which was then lowered) and was created with `auto_vacuum`.
 ///
 /// However many rows are deleted, the whole file is scanned once for every
-/// [`LOOK_ROWS`] of them, and each step has a budget of its own: a file that
-/// has grown for months must not keep its next kernel out.
+/// [`LOOK_ROWS`] of them, and each step has its own budget: a file that has
+/// grown for months must not prevent storing the next kernel.
 pub(crate) fn make_room(reader: &Reader, more: u64, limit: u64) -> Result<u64, rusqlite::Error> {
     let mut gone = 0;
     if PageUse::measure(reader)?.used.saturating_add(more) <= limit {
@@ -84,7 +84,7 @@ pub(crate) fn make_room(reader: &Reader, more: u64, limit: u64) -> Result<u64, r
         let transaction = transaction::begin_writing(reader.connection(), WRITE)?;
         let mut vacuum = transaction.prepare("PRAGMA incremental_vacuum")?;
         let mut freed = vacuum.query(())?;
-        // A page with each step, which has its own budget.
+        // Frees one page with each step, and renews the budget for it.
         while freed.next()?.is_some() {
             reader.connection();
         }
@@ -95,10 +95,10 @@ pub(crate) fn make_room(reader: &Reader, more: u64, limit: u64) -> Result<u64, r
     Ok(gone)
 }
 
-/// A row, its blob's bytes, and when it was used.
+/// A row's id, the size of its blob, and when it was used.
 type Aged = (i64, i64, i64);
 
-/// The rows that were used longest ago, the oldest first.
+/// The least recently used rows, the oldest first.
 fn oldest(reader: &Reader) -> Result<Vec<Aged>, rusqlite::Error> {
     let file = PageUse::measure(reader)?.file;
     let transaction = transaction::begin_writing(reader.connection_to_read(file), WRITE)?;
@@ -111,8 +111,8 @@ fn oldest(reader: &Reader) -> Result<Vec<Aged>, rusqlite::Error> {
     rows.collect()
 }
 
-/// Deletes rows from the first on, until there are no more than `goal` bytes
-/// with `more`. Says how many went.
+/// Deletes rows, the oldest first, until the rest and `more` take at most
+/// `goal` bytes. Returns how many were deleted.
 fn delete(
     reader: &Reader,
     mut oldest: &[Aged],
@@ -166,7 +166,7 @@ impl PageUse {
         Ok(Self { file: bytes(pages), used: bytes(pages - free) })
     }
 
-    /// How many bytes of rows, with `more`, are too many.
+    /// By how many bytes the rows and `more` exceed `goal`.
     fn excess(&self, more: u64, goal: u64) -> u64 {
         self.used.saturating_add(more).saturating_sub(goal)
     }

@@ -22,23 +22,23 @@ use crate::user::connect::ReadMode;
 use crate::user::transaction::{Transaction, WRITE, hold_locks};
 use crate::user::{busy_handler, connect, transaction, usage};
 
-/// How a user's kdb is used.
+/// Options of a user's kdb.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UserOptions {
-    /// Largest code object that is handed out or stored, in bytes.
+    /// Largest code object that is returned or stored, in bytes.
     pub max_object_bytes: u64,
-    /// Bytes that the file may take; what was used longest ago goes first.
+    /// Bytes that the file may take; the least recently used rows are deleted
+    /// first.
     pub limit_bytes: u64,
-    /// How long to wait for others who have the file locked. Nobody is waited
-    /// for who has it open in WAL mode: that may be for as long as a program
-    /// runs.
+    /// How long to wait for others who have the file locked. There is no wait
+    /// for a program that has it open in WAL mode, since that may last as long
+    /// as the program runs.
     pub busy: Duration,
-    /// Whether nothing is made, changed or removed, here or beside the file:
-    /// no file or table where there is none, no log written back, no journal
-    /// rolled back. Such a file can't be stored into, and is to be closed soon:
-    /// it stays locked against writing, and one that is at rest in WAL mode
-    /// must not change while it is open.
+    /// Whether nothing is created, changed or removed: no file or table is
+    /// created, no log written back, no journal rolled back. Such a file can't
+    /// be stored into. Close it soon: it stays locked against writing, and a
+    /// file at rest in WAL mode must not change while it is open.
     pub look_only: bool,
 }
 
@@ -53,12 +53,12 @@ impl Default for UserOptions {
     }
 }
 
-/// A user's kdb open for reading and writing. After an error it is to be
-/// closed.
+/// A user's kdb open for reading and writing. Close it after an error.
 ///
-/// The file is never opened but through SQLite: closing any other handle on it
-/// would drop the locks that this process has. Only [`DamagedKdb::confirm`] and
-/// [`KdbSnapshot::take`] do that, while no thread of the process uses the file.
+/// The file is opened only through SQLite: closing any other handle on it would
+/// drop this process's locks. Only [`DamagedKdb::confirm`] and
+/// [`KdbSnapshot::take`] open it themselves, while no thread of the process
+/// uses the file.
 ///
 /// Source: SQLite, "How To Corrupt An SQLite Database File", section 2.2.
 ///
@@ -81,21 +81,21 @@ pub(super) const INSERT_ONE: &str = "INSERT INTO kern_db \
     VALUES (?1, ?2, ?3, ?4, ?5)";
 
 impl UserKdb {
-    /// Opens the file, which is made with mode 0600 where it is absent, and
-    /// given MIOpen's table where it has none.
+    /// Opens the file. An absent file is created with mode 0600; MIOpen's table
+    /// is created if it is missing.
     ///
-    /// The file has a rollback journal. One that MIOpen put into WAL mode is
-    /// taken out of it, now and later, as soon as nobody else has it open; MIOpen
-    /// puts it back when it opens it. Memory that is shared with other programs
-    /// is never mapped. No symbolic link in `path` is followed, so its directory
-    /// must be given by its real name.
+    /// The file has a rollback journal. If MIOpen put it into WAL mode, it is
+    /// taken out of it, now and later, as soon as nobody else has it open;
+    /// MIOpen puts it back when it opens it. Memory that is shared with other
+    /// programs is never mapped. No symbolic link in `path` is followed, so its
+    /// directory must be given by its real name.
     ///
     /// # Errors
-    /// [`ReadError`] as for [`Reader::open`], and where the file can't be made
-    /// or others have it locked, or open in WAL mode: [`Fault::Busy`]. With
-    /// [`UserOptions::look_only`] also where what it holds can't be told without
-    /// changing it: [`ReadError::HotJournal`], or [`ReadError::JournalMode`] for
-    /// a log, of which [`KdbSnapshot`](crate::KdbSnapshot) makes a copy.
+    /// [`ReadError`] as for [`Reader::open`], and if the file can't be created;
+    /// [`Fault::Busy`] if others have it locked, or open in WAL mode. With
+    /// [`UserOptions::look_only`] also if its content can't be read without
+    /// changing it: [`ReadError::HotJournal`], or [`ReadError::JournalMode`]
+    /// for a log, of which [`KdbSnapshot`](crate::KdbSnapshot) makes a copy.
     pub fn open(path: &Path, options: &UserOptions) -> Result<Self, ReadError> {
         let size = probe(path, !options.look_only)?;
         if options.look_only {
@@ -118,12 +118,13 @@ impl UserKdb {
 
     /// Opens the file for [`UserOptions::look_only`].
     ///
-    /// The journal mode is not read from the header: closing a handle of our own on
-    /// the file would drop this process's locks. SQLite has no call that tells it
-    /// without opening the log, so it is found out by trying.
+    /// The journal mode is not read from the header: closing our own handle on
+    /// the file would drop this process's locks. SQLite has no call that
+    /// returns the mode without opening the log, so opening the file without
+    /// locks shows it.
     fn look(path: &Path, size: u64, options: &UserOptions) -> Result<Self, ReadError> {
         if size == 0 {
-            // SQLite would take a journal beside it for a remnant.
+            // SQLite would take a journal beside an empty file for a leftover.
             return Err(ReadError::Schema { path: path.to_owned(), column: "kernel_name" });
         }
         busy_handler::wait_up_to(options.busy);
@@ -148,8 +149,8 @@ impl UserKdb {
         Ok(Self::with(reader, options, true))
     }
 
-    /// A file that was just opened, by a connection that [holds](transaction::hold_locks)
-    /// its locks.
+    /// Prepares a file that was just opened, by a connection that
+    /// [keeps](transaction::hold_locks) its locks.
     pub(crate) fn over(
         path: &Path,
         connection: Connection,
@@ -157,8 +158,8 @@ impl UserKdb {
         options: &UserOptions,
     ) -> Result<Self, ReadError> {
         let sqlite = |source| sqlite_error(path, source);
-        // A lost power supply may take the last kernels: they are compiled
-        // again, and hashes tell.
+        // A power failure may lose the last kernels. They are compiled again;
+        // hashes reveal damage.
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(sqlite)?;
         if missing_column(&connection).map_err(sqlite)?.is_some() {
             create_table(&connection).map_err(sqlite)?;
@@ -179,8 +180,8 @@ impl UserKdb {
         self.busy = busy;
     }
 
-    /// The code object of one key, decoded and held against its hash; none
-    /// where the file does not have the key.
+    /// The code object of one key, decoded and checked against its hash; `None`
+    /// if the file does not have the key.
     ///
     /// # Errors
     /// As [`Reader::get`]; [`Fault::Busy`] as for [`UserKdb::open`].
@@ -195,7 +196,7 @@ impl UserKdb {
         Ok(found)
     }
 
-    /// Begins a transaction that reads, and lets the thread wait as long in it.
+    /// Begins a read transaction. Statements in it may wait as long again.
     fn begin(&self) -> Result<Transaction<'_>, rusqlite::Error> {
         busy_handler::wait_up_to(Duration::ZERO);
         let begun = match transaction::begin(self.reader.connection()) {
@@ -211,14 +212,15 @@ impl UserKdb {
         Ok(begun)
     }
 
-    /// Stores a code object in place of what the key had, as last used at `now`
-    /// (seconds since the epoch), and notes when the kernels of `used` were used.
-    /// If the file would grow beyond its limit, the least recently used kernels
-    /// are deleted first. Returns how many.
+    /// Stores a code object in place of the key's old one, last used at `now`
+    /// (seconds since the epoch), and records when the kernels of `used` were
+    /// used. If the file would grow beyond its limit, the least recently used
+    /// kernels are deleted first. Returns how many.
     ///
     /// # Errors
-    /// [`WriteError`] for a key or size that no kdb takes, a full disk, a file
-    /// that others have locked, or a damaged one. The file is then as it was.
+    /// [`WriteError`] for a key or size that no kdb accepts, a full disk, a
+    /// file that others have locked, or a damaged one. The file is then
+    /// unchanged.
     pub fn store(
         &mut self,
         key: &KernelKey,
@@ -227,11 +229,12 @@ impl UserKdb {
         used: &[(KernelKey, u64)],
     ) -> Result<u64, WriteError> {
         self.check(key, code_object)?;
-        // Takes longest, so before anything is locked.
+        // Encoding takes longest, so it is done before anything is locked.
         let encoded = encode(code_object.to_vec(), Blob::Smaller);
         let path = self.reader.path().to_owned();
         let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
-        // Waits for others, but not for who has it in WAL mode.
+        // Waits for others, but not for a program that has the file in WAL
+        // mode.
         drop(self.begin().map_err(sqlite)?);
         let more = encoded.blob.len() as u64 + ROW_OVERHEAD_BYTES;
         let gone = usage::make_room(&self.reader, more, self.limit_bytes).map_err(sqlite)?;
@@ -247,14 +250,14 @@ impl UserKdb {
         usage::note(&transaction, used).map_err(sqlite)?;
         transaction.commit().map_err(sqlite)?;
         match self.get(key) {
-            // Another process may have stored its own meanwhile.
+            // Another process may have stored its own code object meanwhile.
             Ok(Some(_)) => Ok(gone),
             Err(error) if error.fault() == Fault::Busy => Ok(gone),
             Ok(None) | Err(_) => Err(WriteError::ReadBack { path, key: Box::new(key.clone()) }),
         }
     }
 
-    /// Notes when kernels were used, in one short transaction; at once or not
+    /// Records when kernels were used, in one short transaction; at once or not
     /// at all.
     ///
     /// # Errors
@@ -281,20 +284,20 @@ impl UserKdb {
     }
 }
 
-/// What a row takes beside its blob: key, index entry, hash and the rest of
-/// its last page.
+/// Bytes that a row takes in addition to its blob: key, index entry, hash and
+/// the rest of its last page.
 pub(super) const ROW_OVERHEAD_BYTES: u64 = 8192;
 
-/// The size of the file in bytes, without opening it; it is created if it is
-/// absent and `create` says so.
+/// The size of the file in bytes, without opening it. If it is absent and
+/// `create` is set, it is created.
 pub(super) fn probe(path: &Path, create: bool) -> Result<u64, ReadError> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
     let metadata = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
-            // Neither opens the file nor follows a link.
+            // Creates the file without opening it or following a link.
             use rustix::fs::{CWD, FileType, Mode, mknodat};
             return match mknodat(CWD, path, FileType::RegularFile, Mode::RUSR | Mode::WUSR, 0) {
-                // Another process was faster.
+                // Another process created it first.
                 Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(0),
                 Err(error) => Err(io(error.into())),
             };
@@ -304,7 +307,7 @@ pub(super) fn probe(path: &Path, create: bool) -> Result<u64, ReadError> {
     if !metadata.is_file() {
         return Err(ReadError::NotAFile { path: path.to_owned() });
     }
-    // Without bytes it is new, and another process about to fill it.
+    // An empty file is new, and another process is about to fill it.
     match metadata.len() {
         size @ 1..MIN_FILE_BYTES => Err(ReadError::TooSmall { path: path.to_owned(), size }),
         size => Ok(size),
@@ -323,22 +326,23 @@ pub(crate) fn reader(
     let page_size = page_size.map_err(|source| sqlite_error(path, source))?;
     let header = Header { page_size, journal, sqlite_version: 0 };
     let read = ReadOptions { max_object_bytes, wal: true };
-    // Its size bounds nothing.
+    // The work budget is unlimited, since the file may grow.
     Reader::over(path, connection, budget, header, u64::MAX, read)
 }
 
-/// Creates MIOpen's table in a file that has none. A table with other columns
-/// stays as it is, and opening fails on it.
+/// Creates MIOpen's table in a file without it. A table with other columns is
+/// left unchanged, and opening the file then fails.
 pub(super) fn create_table(connection: &Connection) -> Result<(), rusqlite::Error> {
     let sql = "SELECT count(*) FROM sqlite_schema WHERE name = ?1";
     if connection.query_row(sql, [TABLE], |row| row.get::<_, i64>(0))? > 0 {
         return Ok(());
     }
     let pages = connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))?;
-    // Another process may be faster.
+    // Another process may create them first.
     let if_absent = |sql: &str, kind| sql.replacen(kind, &format!("{kind} IF NOT EXISTS"), 1);
     let table = if_absent(CREATE_TABLE, "TABLE");
-    // Can only be chosen now: the file can be cut later.
+    // `auto_vacuum` must be set before the first table; it lets the file shrink
+    // later.
     let first = if pages == 0 { "PRAGMA auto_vacuum = INCREMENTAL" } else { &table };
     let transaction = transaction::begin_writing(connection, first)?;
     transaction.execute_batch(&table)?;

@@ -1,4 +1,4 @@
-//! What one stored row must fulfil, apart from SQLite.
+//! Checks one stored row, without SQLite.
 
 use std::error::Error as _;
 
@@ -12,7 +12,7 @@ use crate::schema::MAX_KEY_BYTES;
 use crate::verify::report::{Finding, FindingClass};
 use crate::work::WorkBudget;
 
-/// A row taken out of SQLite, so that another thread can look at it.
+/// A row copied out of SQLite, so that another thread can check it.
 pub(crate) struct UncheckedRow {
     number: u64,
     name: Result<String, RowError>,
@@ -20,12 +20,12 @@ pub(crate) struct UncheckedRow {
     shown: KernelKey,
     raw: bool,
     stored_bytes: u64,
-    /// The blob, and what it claims; or all that is wrong with them.
+    /// The blob and its checked size, or all errors of both.
     object: Result<(Vec<u8>, Claim), Vec<RowError>>,
     hash: Result<String, RowError>,
 }
 
-/// What became of a row.
+/// The result of checking a row.
 pub(crate) struct Checked {
     pub(crate) raw: bool,
     pub(crate) stored_bytes: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Checked {
 }
 
 impl UncheckedRow {
-    /// Copies a row of `SELECT_ALL`, and counts what it claims.
+    /// Copies a row of `SELECT_ALL`, and counts its declared size.
     pub(crate) fn take(row: &rusqlite::Row<'_>, number: u64, work: &WorkBudget) -> Self {
         let size = row::integer(row, 4, "uncompressed_size");
         let raw = matches!(size, Ok(0));
@@ -60,7 +60,7 @@ impl UncheckedRow {
         }
     }
 
-    /// Bytes that checking this row may take.
+    /// Memory that checking this row may take, in bytes.
     pub(crate) fn cost(&self) -> u64 {
         let Self { name, args, object, hash, .. } = self;
         let text = |value: &Result<String, RowError>| value.as_ref().map_or(0, String::len) as u64;
@@ -123,7 +123,7 @@ fn check_key<'a>(
         let detail = format!("the key has {bytes} bytes, the limit is {MAX_KEY_BYTES}");
         found(FindingClass::Key, detail);
     }
-    // MIOpen appends the device for every source but these.
+    // MIOpen appends the device for all other sources.
     //
     // Source: ROCm/MIOpen 2d1fd997a, `HIPOCProgramImpl` and `Handle::LoadProgram`.
     if key.source_name().is_some_and(|name| name.ends_with(".mlir")) {
@@ -145,8 +145,8 @@ fn check_key<'a>(
     device
 }
 
-/// Checks that the bytes are a code object that devices of the kdb's target
-/// and of the key can load.
+/// Checks that the bytes are a code object that devices of the kdb's target, or
+/// the key's device, can load.
 fn check_target(
     object: &[u8],
     target: Option<&Target>,

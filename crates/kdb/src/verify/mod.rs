@@ -1,5 +1,5 @@
-//! Goes through everything that a kdb can have wrong, and does not stop at
-//! the first.
+//! Checks everything that can be wrong with a kdb, and does not stop at the
+//! first problem.
 
 pub(crate) mod check_row;
 pub(crate) mod report;
@@ -25,11 +25,11 @@ use crate::verify::check_row::UncheckedRow;
 use crate::verify::report::{Finding, FindingClass, Report};
 use crate::work::WorkBudget;
 
-/// How a kdb is verified.
+/// Options of a verification.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct VerifyOptions<'a> {
-    /// Findings listed; those beyond are only counted.
+    /// Number of findings to list; further ones are only counted.
     pub max_findings: usize,
     /// Bytes of code objects in memory at a time.
     pub window_bytes: u64,
@@ -37,7 +37,7 @@ pub struct VerifyOptions<'a> {
     pub max_object_bytes: u64,
     /// Called on the calling thread after every row.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
-    /// Asked before every row whether to stop.
+    /// Called before every row to ask whether to stop.
     pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
@@ -61,17 +61,16 @@ impl Default for VerifyOptions<'_> {
     }
 }
 
-/// Verifies a kdb: SQLite's integrity check, journal mode, table and index;
-/// of every row the key, the blob, the hash and the code object's gfx target.
+/// Verifies a kdb: SQLite's integrity check, journal mode, table and index; of
+/// every row the key, the blob, the hash and the code object's gfx target.
 ///
-/// Code objects must serve `expected`; without it, the target that the file's
-/// name spells; and always the device in their own key. Memory is bounded by
-/// the window, not by the file. Work runs in the current rayon pool.
+/// Code objects must suit `expected`, or else the target in the file's name,
+/// and always the device in their own key. The window bounds the memory, not
+/// the size of the file. Work runs in the current rayon pool.
 ///
 /// # Errors
-/// [`ReadError::Io`] or [`ReadError::NotAFile`]: there is nothing to verify;
-/// [`ReadError::Interrupted`].
-/// All else that is wrong is in the report.
+/// [`ReadError::Io`] or [`ReadError::NotAFile`] if there is nothing to verify;
+/// [`ReadError::Interrupted`]. All other problems are in the report.
 pub fn verify(
     path: &Path,
     expected: Option<&Target>,
@@ -118,14 +117,14 @@ impl Verification<'_> {
         let computed =
             file.connection().query_row(COMPUTED, (), |row| row.get::<_, Option<String>>(0));
         let computed = computed.map_err(sqlite)?;
-        // Damage that ends one check may leave the next one possible.
+        // Damage that ends one check may still allow the next.
         if computed.is_none()
             && let Err(error) = self.integrity(&file)
         {
             self.add_error(error);
         }
         self.schema(&file)?;
-        // An index that is missing may be one with a condition, and says enough.
+        // A missing index may be one with a condition; that finding is enough.
         if let Some(name) = computed
             && !self.report.counts.contains_key(&FindingClass::Schema)
         {
@@ -155,8 +154,8 @@ impl Verification<'_> {
         done
     }
 
-    /// Compares a table's columns and index with MIOpen's. Of the dense layout's
-    /// view SQLite knows no more than names.
+    /// Compares a table's columns and index with MIOpen's. For the dense
+    /// layout's view SQLite knows only names.
     fn schema(&mut self, file: &Opened) -> Result<(), ReadError> {
         let sqlite = |source| file.sqlite(source);
         let found = columns(file.connection()).map_err(sqlite)?;
@@ -247,7 +246,7 @@ impl Verification<'_> {
         self.report
     }
 
-    /// Notes what keeps the file, or the rest of it, from being read.
+    /// Adds an error that prevents reading the file, or the rest of it.
     fn add_error(&mut self, error: ReadError) {
         let (class, detail) = match error {
             ReadError::TooSmall { size, .. } => {
@@ -277,14 +276,14 @@ impl Verification<'_> {
     }
 }
 
-/// The first table or index of which something is computed: a generated column,
-/// an expression, the condition of an index.
+/// The first table or index with a computed part: a generated column, an
+/// expression, or the condition of an index.
 const COMPUTED: &str = "SELECT min(name) FROM pragma_table_list AS list WHERE schema = 'main' AND \
     (EXISTS (SELECT 1 FROM pragma_table_xinfo(list.name) WHERE hidden > 1) \
     OR EXISTS (SELECT 1 FROM pragma_index_list(list.name) AS i WHERE partial \
         OR EXISTS (SELECT 1 FROM pragma_index_xinfo(i.name) WHERE cid = -2)))";
 
-/// Keys whose object is not there, and objects that no key has.
+/// Keys whose object is missing, and objects without a key.
 const COUNT_STRAY: [(&str, &str); 2] = [
     (
         "SELECT count(*) FROM kern_keys WHERE object NOT IN (SELECT id FROM kern_objects)",
@@ -307,7 +306,7 @@ fn columns(connection: &Connection) -> Result<Vec<Column>, rusqlite::Error> {
     statement.query_map((), column)?.collect()
 }
 
-/// Keys of the dense layout whose text is not what was written.
+/// Counts the keys of the dense layout that do not match their check value.
 fn damaged_keys(file: &Opened) -> Result<u64, ReadError> {
     let mut damaged = 0;
     file.for_each("SELECT name, args, key_check FROM kern_keys", (), |row| {

@@ -1,4 +1,4 @@
-//! What a verification found, as a value.
+//! The report of a verification.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,25 +7,25 @@ use gfxpack_model::{KernelKey, Target};
 
 use crate::error::{ENCODING_HINT, JOURNAL_HINT, JOURNAL_MODE_HINT};
 
-/// What kind of thing is wrong.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum FindingClass {
-    /// Fewer bytes than MIOpen looks at.
+    /// Smaller than MIOpen reads.
     TooSmall,
     /// No SQLite 3 file.
     NotSqlite,
     /// Another journal mode than DELETE.
     JournalMode,
-    /// A rollback journal beside the file is still to be played back.
+    /// A rollback journal beside the file must be played back first.
     Journal,
     /// Text in UTF-16.
     Encoding,
     /// SQLite's integrity check found damage.
     Integrity,
-    /// The table, a column or the unique index is missing or another.
+    /// The table, a column or the unique index is missing or different.
     Schema,
-    /// SQLite could not go on; what follows was not looked at.
+    /// SQLite could not continue; the rest was not checked.
     Unreadable,
     /// A column holds another type than declared, or text that is not UTF-8.
     Column,
@@ -37,7 +37,7 @@ pub enum FindingClass {
     Blob,
     /// The hash is not 32 lower-case hexadecimal digits.
     HashForm,
-    /// The hash is of other bytes.
+    /// The hash is that of other bytes.
     Hash,
     /// The bytes are no code object.
     CodeObject,
@@ -83,18 +83,18 @@ impl FindingClass {
     }
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What kind of thing.
+    /// The kind of problem.
     pub class: FindingClass,
-    /// The row it is in, counted from 1 in the order of the file; none for
+    /// The row it is in, counted from 1 in the order of the file; `None` for
     /// the file as a whole.
     pub row: Option<u64>,
     /// The row's key, cut to 16 KiB a part, with U+FFFD for what is not UTF-8.
     pub key: Option<KernelKey>,
-    /// What it is, for people.
+    /// Description for people.
     pub detail: String,
 }
 
@@ -109,39 +109,39 @@ impl fmt::Display for Finding {
     }
 }
 
-/// All that a verification found.
+/// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Report {
-    /// What the code objects were held against, besides their own keys; none
-    /// where neither the caller nor the file's name said.
+    /// The target that the code objects were checked against, besides their own
+    /// keys; `None` if neither the caller nor the file's name gave one.
     pub target: Option<Target>,
-    /// Rows looked at.
+    /// Number of rows checked.
     pub rows: u64,
-    /// Those of them that are stored raw.
+    /// Number of rows that are stored raw.
     pub raw_rows: u64,
     /// Bytes of all blobs as stored.
     pub stored_bytes: u64,
     /// Bytes of all code objects that decoded.
     pub object_bytes: u64,
-    /// What it took: bytes that were read of rows, and those that compressed
-    /// code objects unpack to.
+    /// The work it took: bytes that were read of rows, and those that
+    /// compressed code objects unpack to.
     pub work_bytes: u64,
-    /// What is wrong: the file first, then the rows in order. No more of them
-    /// than the options allow.
+    /// The problems: of the file first, then of the rows in order. At most as
+    /// many as the options allow.
     pub findings: Vec<Finding>,
-    /// Every finding counted, listed or not.
+    /// Counts of all findings, listed or not.
     pub counts: BTreeMap<FindingClass, u64>,
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Whether there are no problems.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// How many things are wrong, those beyond the list included.
+    /// Number of problems, including those not listed.
     #[must_use]
     pub fn total_findings(&self) -> u64 {
         self.counts.values().sum()

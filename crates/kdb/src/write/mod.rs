@@ -1,5 +1,5 @@
-//! Building a kdb: every row in canonical order, into a fresh file, whole or
-//! not at all.
+//! Builds a kdb: writes every row in canonical order into a new file,
+//! completely or not at all.
 
 pub(crate) mod notes;
 pub(crate) mod sink;
@@ -22,7 +22,7 @@ use crate::write::sink::{Sink, Written};
 /// Bytes of raw code objects in memory at a time.
 const RAW_WINDOW_BYTES: u64 = 8 << 20;
 
-/// How a kdb is written.
+/// Options for writing a kdb.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct WriteOptions<'a> {
@@ -30,10 +30,10 @@ pub struct WriteOptions<'a> {
     pub blob: Blob,
     /// How rows are laid out.
     pub layout: Layout,
-    /// Where the code object of a row came from, by the row's index. What is
-    /// said is written into side tables, which MIOpen does not ask for.
+    /// Origin of a row's code object, by the row's index. Origins are written
+    /// into side tables, which MIOpen does not read.
     pub origin: Option<&'a (dyn Fn(usize) -> Option<Arc<ObjectOrigin>> + Sync)>,
-    /// Bytes of code objects in memory at a time. Never shows in the file.
+    /// Bytes of code objects in memory at a time. Has no effect on the file.
     pub window_bytes: u64,
     /// Called on the calling thread after every row.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
@@ -54,24 +54,24 @@ impl Default for WriteOptions<'_> {
 /// One row to write.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
-    /// What MIOpen will ask for.
+    /// The key that MIOpen will look up.
     pub key: &'a KernelKey,
-    /// Bytes of the code object, as far as known: it bounds what is in memory
-    /// at a time, and nothing else depends on it.
+    /// Size of the code object in bytes, if known. It only bounds the memory in
+    /// use.
     pub size: u64,
 }
 
 /// Writes a kdb of `rows`, which must be in strictly ascending order of their
-/// keys, as [`KernelKey`] orders them. `code_object` delivers each by its
-/// index in `rows`, from several threads, in about that order.
+/// keys, as [`KernelKey`] orders them. `code_object` returns each by its index
+/// in `rows`. It is called from several threads, in roughly that order.
 ///
-/// Equal rows and code objects give equal bytes, whatever the number of
-/// threads or the window. The file appears under `path` only when it is whole
-/// and on disk; an older one is replaced. Work runs in the current rayon pool.
+/// Equal rows and code objects give equal bytes, whatever the number of threads
+/// or the window. The file appears under `path` only when it is complete and on
+/// disk; an older one is replaced. Work runs in the current rayon pool.
 ///
 /// # Errors
-/// [`WriteError`]; of several faulty code objects, the first in row order.
-/// The destination is then as it was, with nothing left beside it.
+/// [`WriteError`]; of several faulty code objects, the first in row order. The
+/// destination is then unchanged, with nothing left beside it.
 pub fn write<E>(
     path: &Path,
     rows: &[Row<'_>],
@@ -86,9 +86,9 @@ where
     let mut sink = Sink::create(path, layout)?;
     let mut indices = 0..rows.len();
     let (window, held) = match form {
-        // Nothing to compress: bytes read further ahead only leave the caches.
+        // Nothing to compress: reading further ahead only evicts CPU caches.
         Blob::Raw => (window_bytes.min(RAW_WINDOW_BYTES), 1),
-        // Both the bytes and their encoded form are held for a while.
+        // The bytes and their encoded form are both held for a while.
         Blob::Smaller | Blob::Bz2 => (window_bytes, 2),
     };
     parallel::in_order(

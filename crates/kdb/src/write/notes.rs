@@ -1,4 +1,4 @@
-//! Writes the side tables that say where code objects came from.
+//! Writes the side tables with the origins of code objects.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use crate::object_origin::{Note, ObjectOrigin};
 
-/// Each origin once, numbered in the order in which rows first have them.
+/// Each origin once, numbered in the order of first use.
 const CREATE_ORIGINS: &str = "CREATE TABLE kern_origins (\
     id INTEGER PRIMARY KEY, \
     generator TEXT NOT NULL, \
@@ -16,16 +16,16 @@ const CREATE_ORIGINS: &str = "CREATE TABLE kern_origins (\
     source TEXT NOT NULL, \
     source_digest TEXT NOT NULL)";
 
-/// From which row on, in the order of the keys and counted from 1, rows have
-/// an origin and a date, up to the next entry. One source's rows follow one
-/// another, so there are far fewer entries than rows.
+/// Runs of rows with the same origin and date: an entry holds the number of its
+/// first row, in the order of the keys and counted from 1. Rows of one source
+/// follow one another, so there are far fewer entries than rows.
 const CREATE_RUNS: &str = "CREATE TABLE kern_origin_runs (\
     first_row INTEGER PRIMARY KEY, \
     origin INT, \
     date INT)";
 
-/// Writes the side tables, which come into being with the first row that has
-/// something to note.
+/// Writes the side tables, which are created with the first row that has a
+/// note.
 #[derive(Default)]
 pub(crate) struct NoteWriter {
     ids: HashMap<Arc<ObjectOrigin>, i64>,
@@ -34,7 +34,7 @@ pub(crate) struct NoteWriter {
 }
 
 impl NoteWriter {
-    /// Notes what is known of the row of that number.
+    /// Adds the note of row number `row`.
     pub(crate) fn add(
         &mut self,
         connection: &Connection,
@@ -58,7 +58,7 @@ impl NoteWriter {
         Ok(())
     }
 
-    /// The number of an origin, which is stored where it has not been.
+    /// The number of an origin, which is stored if it is new.
     fn id_of(
         &mut self,
         connection: &Connection,

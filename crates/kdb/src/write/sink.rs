@@ -1,5 +1,4 @@
-//! A kdb that is being written, row by row in canonical order, in either
-//! layout.
+//! Writes a kdb row by row in canonical order, in either layout.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,15 +16,15 @@ use crate::object_origin::Note;
 use crate::schema::{CREATE_INDEX, CREATE_TABLE, PAGE_SIZE};
 use crate::write::notes::NoteWriter;
 
-/// Bytes of blobs after which the disk is given something to do.
+/// Bytes of blobs after which the disk starts writing.
 const WRITE_BACK_BYTES: u64 = 32 << 20;
 
-/// Adds one row, every column given.
+/// Inserts one row with all columns.
 const INSERT: &str = "INSERT INTO kern_db VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
-/// Pages of the dense layout, in bytes: less of each goes unused, and a code
-/// object of 40 kB is 40 reads in place of 10, a fraction of what its
-/// decompression takes.
+/// Page size of the dense layout, in bytes. Small pages leave less space
+/// unused. A code object of 40 kB then takes 40 reads instead of 10, which
+/// costs a fraction of its decompression.
 const DENSE_PAGE_SIZE: u32 = 1024;
 
 impl Layout {
@@ -36,9 +35,9 @@ impl Layout {
         }
     }
 
-    /// What makes an empty kdb. The texts are kept in the file, so they are
-    /// part of the format. Indices exist before the rows: these come in the
-    /// index's own order, so that it only grows at its end.
+    /// The statements that create an empty kdb. The file stores these texts, so
+    /// they are part of the format. Indices exist before the rows: rows come in
+    /// the index's own order, so it grows only at its end.
     fn statements(self) -> &'static [&'static str] {
         match self {
             Self::Miopen => &[CREATE_TABLE, CREATE_INDEX],
@@ -47,13 +46,13 @@ impl Layout {
     }
 }
 
-/// What was written.
+/// Counts of what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Written {
-    /// Kernels.
+    /// Number of kernels.
     pub rows: u64,
-    /// Those of them that are stored raw.
+    /// Number of kernels that are stored raw.
     pub raw_rows: u64,
     /// Bytes of all code objects.
     pub object_bytes: u64,
@@ -63,20 +62,20 @@ pub struct Written {
     pub file_bytes: u64,
 }
 
-/// The file, its connection, and what has been written to it.
+/// The file, its connection, and counts of what was written to it.
 pub(crate) struct Sink {
     path: PathBuf,
     file: NewFile,
     connection: Connection,
     layout: Layout,
     notes: NoteWriter,
-    /// Number of the stored blob with this digest; of the dense layout alone.
+    /// Number of the stored blob by its digest; used only in the dense layout.
     objects: HashMap<[u8; 16], u32>,
     written: Written,
 }
 
 impl Sink {
-    /// Makes an empty file beside `path`.
+    /// Creates an empty file beside `path`.
     ///
     /// # Errors
     /// [`WriteError::Io`] or [`WriteError::Sqlite`].
@@ -98,12 +97,12 @@ impl Sink {
         })
     }
 
-    /// What was written up to now; the file's size is not known yet.
+    /// Counts of what was written so far, without the file's size.
     pub(crate) fn written(&self) -> &Written {
         &self.written
     }
 
-    /// Pages that the file has, and their size in bytes.
+    /// Number of pages in the file, and their size in bytes.
     pub(crate) fn pages(&self) -> Result<(u64, u32), WriteError> {
         let count = self
             .connection
@@ -113,7 +112,7 @@ impl Sink {
         Ok((count.unsigned_abs(), self.layout.page_size()))
     }
 
-    /// Adds a row, whose hash must be what [`encode`] makes: 32
+    /// Adds a row, whose hash must have the form that [`encode`] makes: 32
     /// lower-case hexadecimal digits.
     ///
     /// # Errors
@@ -166,7 +165,7 @@ impl Sink {
         self.notes.add(&self.connection, row, note)
     }
 
-    /// The number of a blob, which is stored where it has not been.
+    /// The number of a blob, which is stored if it is new.
     fn object(&mut self, blob: &[u8], hash: &str, size: i64) -> Result<i64, rusqlite::Error> {
         let digest = digest(blob, hash, size);
         if let Some(id) = self.objects.get(&digest) {
@@ -179,10 +178,10 @@ impl Sink {
         Ok(i64::from(id))
     }
 
-    /// Puts the file in its place.
+    /// Moves the file to its destination.
     ///
     /// # Errors
-    /// [`WriteError`]; the destination is then as it was.
+    /// [`WriteError`]; the destination is then unchanged.
     pub(crate) fn finish(mut self) -> Result<Written, WriteError> {
         let sqlite = |source| WriteError::Sqlite { path: self.path.clone(), source };
         self.connection.execute_batch("COMMIT").map_err(sqlite)?;
@@ -202,8 +201,8 @@ fn file_error(error: NewFileError) -> WriteError {
     WriteError::Io { action, path, source }
 }
 
-/// What tells stored blobs apart. MD5 alone would not: two code objects can be
-/// made to have the same.
+/// Identifies a stored blob. MD5 alone would not do: two code objects can be
+/// constructed to have the same.
 fn digest(blob: &[u8], hash: &str, size: i64) -> [u8; 16] {
     let mut digest = Sha256::new();
     digest.update(hash);
@@ -212,7 +211,7 @@ fn digest(blob: &[u8], hash: &str, size: i64) -> [u8; 16] {
     digest.finalize()[..16].try_into().expect("32 bytes")
 }
 
-/// The bytes that an even number of hexadecimal digits spell.
+/// Decodes an even number of hexadecimal digits.
 fn bytes_of_hex(hex: &str) -> Vec<u8> {
     let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("checked by who hands it over");
     (0..hex.len()).step_by(2).map(byte).collect()

@@ -1,5 +1,5 @@
-//! Files that others made or left half-written: nothing is lost in silence, and
-//! what is said of them helps.
+//! Files that other programs made or left unfinished: no row is lost silently,
+//! and the messages help.
 
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,13 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// What is in the middle of being written, as SQL.
+/// An unfinished write, as SQL.
 const HALF: &str = "PRAGMA cache_size = 1; BEGIN;
     UPDATE kern_db SET kernel_blob = zeroblob(9000), kernel_name = kernel_name || id";
 
-/// Leaves the file and its journal as a program does that is killed amid a
-/// transaction which has reached the file.
-fn die_amid_a_transaction(path: &Path) {
+/// Leaves the file and its journal like a program that is killed in the middle
+/// of a transaction that has reached the file.
+fn die_during_a_transaction(path: &Path) {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.execute_batch(HALF).unwrap();
     let files = [path.to_owned(), beside(path, "-journal")];
@@ -37,11 +37,11 @@ fn die_amid_a_transaction(path: &Path) {
 }
 
 #[test]
-fn a_file_with_half_a_transaction_is_left_for_sqlite_to_mend() {
+fn an_unfinished_transaction_is_reported_and_left_for_sqlite_to_undo() {
     let (directory, path) = written();
     let before = std::fs::read(&path).unwrap();
-    die_amid_a_transaction(&path);
-    assert!(std::fs::read(&path).unwrap() != before, "half of it is there");
+    die_during_a_transaction(&path);
+    assert!(std::fs::read(&path).unwrap() != before, "part of the write is in the file");
     let journal = beside(&path, "-journal");
     let link = directory.path().join("link.kdb");
     std::os::unix::fs::symlink("gfx906_60.kdb", &link).unwrap();
@@ -67,7 +67,7 @@ fn a_file_with_half_a_transaction_is_left_for_sqlite_to_mend() {
         assert_eq!(report.findings[0].class, FindingClass::Journal);
         assert_eq!(report.total_findings(), 1, "{:?}", report.findings);
     }
-    // As the hint says.
+    // What the hint tells the user to run.
     let mend = "SELECT count(*) FROM sqlite_schema";
     let mended = rusqlite::Connection::open(&path).unwrap();
     let entries: i64 = mended.query_row(mend, (), |row| row.get(0)).unwrap();
@@ -78,7 +78,7 @@ fn a_file_with_half_a_transaction_is_left_for_sqlite_to_mend() {
 }
 
 #[test]
-fn a_journal_that_stays_when_all_is_done_means_nothing() {
+fn a_journal_of_a_finished_transaction_is_ignored() {
     let (_directory, path) = written();
     let connection = rusqlite::Connection::open(&path).unwrap();
     let sql = format!("PRAGMA journal_mode = PERSIST; {HALF}; ROLLBACK");
@@ -90,7 +90,7 @@ fn a_journal_that_stays_when_all_is_done_means_nothing() {
 }
 
 #[test]
-fn a_key_that_no_kdb_takes_is_told_with_its_file() {
+fn a_key_that_no_kdb_accepts_is_reported_with_its_file() {
     let (directory, path) = written();
     let sql = "UPDATE kern_db SET kernel_args = ' -DX=''a'' -mcpu=gfx906' WHERE id = 4";
     rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
@@ -131,7 +131,7 @@ fn side_tables_of_another_kind_are_ignored() {
 }
 
 #[test]
-fn parts_of_an_earlier_split_are_told() {
+fn parts_of_an_earlier_split_are_reported() {
     let (directory, path) = written();
     let dir = directory.path().join("parts");
     let options = CopyOptions::default();
@@ -149,7 +149,7 @@ fn parts_of_an_earlier_split_are_told() {
 }
 
 #[test]
-fn a_part_that_is_not_finished_leaves_no_directory() {
+fn an_unfinished_part_leaves_no_directory() {
     let (directory, path) = written();
     let sql = "UPDATE kern_db SET kernel_hash = 'none' WHERE id = 1";
     rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
@@ -157,7 +157,7 @@ fn a_part_that_is_not_finished_leaves_no_directory() {
     let dir = directory.path().join("parts");
     split(&path, &dir, SplitBy::Size(1 << 20), &CopyOptions::default(), |_| {}).unwrap_err();
     assert!(!dir.exists() || listing(&dir).is_empty());
-    // A name that no file system takes as it is.
+    // A name that is too long for every file system.
     write_kernels(&path, &[(long, code_object(GFX906, 1, 100, true))], Blob::Raw);
     let mut parts = Vec::new();
     let each = |part: &gfxpack_kdb::Part| parts.push(part.path.clone());
@@ -166,7 +166,7 @@ fn a_part_that_is_not_finished_leaves_no_directory() {
 }
 
 #[test]
-fn only_what_writers_left_is_swept() {
+fn only_temporary_files_of_killed_writers_are_removed() {
     let (directory, path) = written();
     let name = |random: &str| directory.path().join(format!(".gfx906_60.kdb.{random}.tmp"));
     let fifo = name("abcdef");
@@ -204,7 +204,7 @@ fn cancelling_ends_the_work() {
 }
 
 #[test]
-fn how_many_rows_repeat_does_not_depend_on_the_order() {
+fn the_count_of_repeated_rows_does_not_depend_on_the_order() {
     let directory = tempfile::tempdir().unwrap();
     let one = |name: &str, seed: u64, time: u64| {
         let path = directory.path().join(name);

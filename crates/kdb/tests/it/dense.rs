@@ -1,4 +1,4 @@
-//! The dense layout: the same answers to whoever asks as MIOpen does.
+//! The dense layout: a query like MIOpen's gets the same results.
 
 use gfxpack_kdb::{
     Blob, CopyOptions, FindingClass, Layout, ReadError, Reader, RowError, VerifyOptions, convert,
@@ -16,7 +16,7 @@ fn to(layout: Layout, blob: Option<Blob>) -> CopyOptions<'static> {
 }
 
 #[test]
-fn both_layouts_answer_every_key_the_same() {
+fn both_layouts_return_the_same_object_for_every_key() {
     let directory = tempfile::tempdir().unwrap();
     let (plain, dense) =
         (directory.path().join("gfx906_60.kdb"), directory.path().join("gfx906.kdb"));
@@ -39,7 +39,7 @@ fn both_layouts_answer_every_key_the_same() {
 }
 
 #[test]
-fn a_key_whose_hash_is_not_its_objects_is_not_known_by_that_object() {
+fn a_known_raw_row_with_another_hash_is_checked_again() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906.kdb");
     write_laid_out(&path, &shared(), Blob::Raw, Layout::Dense);
@@ -81,7 +81,7 @@ fn a_lookup_searches_and_never_scans() {
 }
 
 #[test]
-fn what_keys_share_is_stored_once() {
+fn an_object_shared_by_keys_is_stored_once() {
     let directory = tempfile::tempdir().unwrap();
     let (plain, dense) =
         (directory.path().join("gfx906_60.kdb"), directory.path().join("gfx906.kdb"));
@@ -100,7 +100,7 @@ fn what_keys_share_is_stored_once() {
 }
 
 #[test]
-fn there_and_back_gives_the_same_bytes() {
+fn converting_there_and_back_gives_the_same_bytes() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     for blob in [Blob::Smaller, Blob::Raw, Blob::Bz2] {
@@ -122,13 +122,13 @@ fn there_and_back_gives_the_same_bytes() {
     assert_eq!(Reader::open(path("raw.kdb")).unwrap().stats(None).unwrap().all.raw_rows, 24);
     convert(&path("raw.kdb"), &path("c.kdb"), &to(Layout::Miopen, Some(Blob::Smaller))).unwrap();
     assert!(std::fs::read(path("a.kdb")).unwrap() == std::fs::read(path("c.kdb")).unwrap());
-    // Over itself, and laid out as it was.
+    // Converts a file onto itself, in the same layout.
     convert(&path("raw.kdb"), &path("raw.kdb"), &CopyOptions::default()).unwrap();
     assert_eq!(Reader::open(path("raw.kdb")).unwrap().stats(None).unwrap().all.raw_rows, 24);
 }
 
 #[test]
-fn verify_sees_through_the_view() {
+fn verify_checks_the_tables_behind_the_view() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     let wrong = |sql: &str| {
@@ -143,7 +143,7 @@ fn verify_sees_through_the_view() {
     assert_eq!(report.rows, 24);
     assert_eq!(report.target.unwrap().to_string(), "gfx906@60");
 
-    // A key that leads to another key's object, whose own content is whole.
+    // A key that leads to another key's object, which is itself intact.
     let report = wrong("UPDATE kern_keys SET object = 1 + object % 8");
     assert_eq!(report.counts.get(&FindingClass::Hash), Some(&24), "{:?}", report.findings);
     let error = Reader::open(&path).unwrap().get(&shared()[0].0).unwrap_err();

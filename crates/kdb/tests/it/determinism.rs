@@ -1,4 +1,4 @@
-//! Equal input gives equal bytes, and only canonical input is taken.
+//! Equal input gives equal bytes, and only canonical input is accepted.
 
 use std::io;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn many() -> Vec<(KernelKey, Vec<u8>)> {
 }
 
 #[test]
-fn threads_windows_and_directories_do_not_show() {
+fn the_bytes_do_not_depend_on_threads_window_or_directory() {
     let kernels = many();
     let directory = tempfile::tempdir().unwrap();
     let odd = directory.path().join("file: 100%?mode=ro#ü");
@@ -48,7 +48,7 @@ fn threads_windows_and_directories_do_not_show() {
 }
 
 #[test]
-fn a_wrong_size_hint_does_not_show() {
+fn the_bytes_do_not_depend_on_the_size_hint() {
     let kernels = many();
     let directory = tempfile::tempdir().unwrap();
     let files = [0, 1, u64::MAX].map(|size| {
@@ -63,7 +63,7 @@ fn a_wrong_size_hint_does_not_show() {
 }
 
 #[test]
-fn the_header_holds_nothing_of_the_moment() {
+fn the_header_does_not_depend_on_the_time() {
     let (_directory, path) = written();
     let header = std::fs::read(path).unwrap();
     assert_eq!(header[18..20], [1, 1], "rollback journal, not WAL");
@@ -76,7 +76,7 @@ fn the_header_holds_nothing_of_the_moment() {
 }
 
 #[test]
-fn an_empty_kdb_is_still_a_kdb() {
+fn a_kdb_without_rows_can_be_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     let none = |_| -> io::Result<Vec<u8>> { unreachable!("no rows") };
@@ -87,8 +87,8 @@ fn an_empty_kdb_is_still_a_kdb() {
     assert_eq!(reader.info().unwrap().rows, 0);
 }
 
-/// Tries to replace a kdb by one of these rows, compressed and raw, and makes
-/// sure that the error is the same and the directory as it was.
+/// Tries to replace a kdb by one of these rows, compressed and raw. Checks that
+/// the error is the same and the directory unchanged.
 #[track_caller]
 fn refused(rows: &[Row<'_>], object: impl Fn(usize) -> io::Result<Vec<u8>> + Sync) -> WriteError {
     let (directory, path) = written();
@@ -107,7 +107,7 @@ fn refused(rows: &[Row<'_>], object: impl Fn(usize) -> io::Result<Vec<u8>> + Syn
 }
 
 #[test]
-fn only_canonical_keys_are_taken() {
+fn only_canonical_keys_are_accepted() {
     let object = |_| Ok(vec![1]);
     let mut kernels = kernels();
     kernels.swap(2, 3);
@@ -147,7 +147,7 @@ fn the_first_faulty_object_in_row_order_is_named() {
 }
 
 #[test]
-fn a_destination_that_can_not_be_is_an_error() {
+fn an_impossible_destination_is_an_error() {
     let (directory, path) = written();
     let object = |_| io::Result::Ok(vec![1]);
     let attempt = |path: &Path| write(path, &[], &WriteOptions::default(), object).unwrap_err();
@@ -161,7 +161,7 @@ fn a_destination_that_can_not_be_is_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn the_file_may_be_read_by_whom_the_umask_lets() {
+fn the_umask_decides_who_may_read_the_file() {
     use std::os::unix::fs::PermissionsExt as _;
     let (directory, path) = written();
     let plain = directory.path().join("plain");

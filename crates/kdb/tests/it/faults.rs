@@ -1,5 +1,5 @@
-//! What somebody may have done to a kdb, and what reading and verifying then
-//! say of it.
+//! Ways in which a kdb may be changed, and the results of reading and verifying
+//! it.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ fn check(sql: &str, expected: &[FindingClass]) -> Report {
 }
 
 #[test]
-fn a_whole_file_is_sound() {
+fn an_undamaged_file_is_sound() {
     let report = check("", &[]);
     assert!(report.is_sound());
     assert_eq!(report.rows, 9);
@@ -81,9 +81,8 @@ fn every_tampered_column_is_found() {
     assert_eq!(finding.key.unwrap().kernel_name, "x.cl.o", "the key is given");
 }
 
-/// Objects are digested together, those that there are.
 #[test]
-fn faulty_rows_between_sound_ones_are_told_apart() {
+fn faulty_rows_between_sound_ones_are_found() {
     let report = check(
         "UPDATE kern_db SET uncompressed_size = -1 WHERE id = 3;
          UPDATE kern_db SET kernel_hash = replace(hex(zeroblob(16)), '0', 'a') WHERE id = 4;
@@ -96,7 +95,7 @@ fn faulty_rows_between_sound_ones_are_told_apart() {
     assert_eq!(report.rows, 9);
 }
 
-/// Known rows are handed out as they are; those stored as bzip2 never are.
+/// Known rows are returned without a check; those stored as bzip2 never are.
 #[test]
 fn only_a_known_raw_row_goes_unhashed() {
     let (_directory, path) = written();
@@ -106,7 +105,8 @@ fn only_a_known_raw_row_goes_unhashed() {
     let raw = whole.get_unhashed(&keys[1], |_| false).unwrap().unwrap();
     assert_eq!(raw.code_object, kernels()[1].1);
     let known_row = raw.hashed_row.unwrap();
-    let packed = whole.get_unhashed(&keys[0], |_| panic!("nobody is asked")).unwrap().unwrap();
+    let packed =
+        whole.get_unhashed(&keys[0], |_| panic!("called for a compressed row")).unwrap().unwrap();
     assert_eq!((packed.code_object, packed.hashed_row), (kernels()[0].1.clone(), None));
 
     let connection = rusqlite::Connection::open(&path).unwrap();
@@ -154,7 +154,7 @@ fn another_schema_is_found() {
 }
 
 #[test]
-fn nothing_stops_at_the_first_finding() {
+fn verify_does_not_stop_at_the_first_finding() {
     let (_directory, path) = written();
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection.execute_batch("UPDATE kern_db SET kernel_hash = upper(kernel_hash)").unwrap();
@@ -185,7 +185,8 @@ fn code_for_another_target_is_found() {
 
     let mut kernels = kernels();
     kernels[3].1 = code_object(GFX90A, 1, 500, true);
-    // XNACK on (V4 and later: 3 in bits 8 and 9) for a kdb whose name says off.
+    // XNACK on (V4 and later: 3 in bits 8 and 9) for a kdb whose file name says
+    // off.
     kernels[4].1[49] = 3;
     kernels[5].1[48] = 0xfe;
     write_kernels(&path, &kernels, gfxpack_kdb::Blob::Smaller);
@@ -195,7 +196,8 @@ fn code_for_another_target_is_found() {
     assert_eq!(rows, [(Some(4), target), (Some(5), target), (Some(6), target)]);
     assert!(found.findings[0].detail.contains("gfx90a"), "{}", found.findings[0]);
 
-    // Without a target in the name, each object still has to fit its own key.
+    // Without a target in the file name, each object must still fit its own
+    // key.
     let unnamed = path.with_file_name("kernels.kdb");
     std::fs::copy(&path, &unnamed).unwrap();
     let found = report(&unnamed);
@@ -205,7 +207,7 @@ fn code_for_another_target_is_found() {
 }
 
 #[test]
-fn a_file_that_is_no_kdb_is_told_apart() {
+fn a_file_that_is_not_a_kdb_gets_its_own_error() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     let found = |bytes: &[u8]| {
@@ -245,7 +247,7 @@ fn a_kdb_in_wal_mode_is_refused_and_reported() {
 }
 
 #[test]
-fn every_cut_is_found_and_never_gives_other_bytes() {
+fn every_truncation_is_found_and_never_gives_other_bytes() {
     let (_directory, path) = written();
     let whole = std::fs::read(&path).unwrap();
     let kernels = kernels();
@@ -261,7 +263,7 @@ fn every_cut_is_found_and_never_gives_other_bytes() {
     }
 }
 
-/// Where the index holds the last kernel's key, and the key.
+/// Position of the last kernel's key in the index, and the key.
 fn last_index_entry(bytes: &[u8]) -> (std::ops::Range<usize>, KernelKey) {
     const INDEX_LEAF: u8 = 0x0a;
     let (key, _) = kernels().pop().unwrap();
@@ -287,7 +289,7 @@ fn a_damaged_index_is_found() {
 }
 
 #[test]
-fn an_index_that_leads_to_another_kernel_does_not_give_it() {
+fn a_wrong_index_entry_is_an_error_and_not_another_kernel() {
     let (_directory, path) = written();
     let mut bytes = std::fs::read(&path).unwrap();
     let (entry, key) = last_index_entry(&bytes);

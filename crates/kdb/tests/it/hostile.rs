@@ -1,4 +1,4 @@
-//! Files made to harm whoever opens them. What is done for them is counted, in
+//! Files made to harm their reader. The work that they cause is counted, in
 //! bytes that are read and unpacked.
 
 use std::fs::File;
@@ -20,7 +20,7 @@ use crate::support::{
     EMPTY, GFX906, code_object, kernels, key, listing, write_kernels, write_laid_out, written,
 };
 
-/// A kdb that SQL was run on.
+/// A kdb changed by SQL statements.
 fn changed(sql: &str) -> (tempfile::TempDir, PathBuf) {
     let (directory, path) = written();
     let connection = rusqlite::Connection::open(&path).unwrap();
@@ -41,7 +41,7 @@ fn report(path: &Path) -> Report {
     verify(path, None, &VerifyOptions::default()).unwrap()
 }
 
-/// Refused by whoever opens it, before a row is asked for.
+/// Checks that opening fails, before any row is read.
 #[track_caller]
 fn assert_refused(path: &Path, statement: &str) {
     let error = Reader::open(path).err().unwrap();
@@ -53,7 +53,7 @@ fn assert_refused(path: &Path, statement: &str) {
 }
 
 #[test]
-fn what_is_computed_is_not_read() {
+fn views_and_virtual_tables_are_rejected() {
     for select in [
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
          SELECT 'a.cl.o', ' -mcpu=gfx906', x'00', '', 0 FROM n WHERE x < 0",
@@ -72,13 +72,13 @@ fn what_is_computed_is_not_read() {
          CREATE TRIGGER t AFTER INSERT ON kern_db BEGIN DELETE FROM kern_db; END",
     );
     assert_refused(&path, "CREATE VIRTUAL TABLE more");
-    // The dense layout's view, over other tables than its own.
+    // The dense layout's view over tables that are not its own.
     let dense = path.with_file_name("gfx906.kdb");
     write_laid_out(&dense, &kernels(), Blob::Smaller, Layout::Dense);
     let sql = "ALTER TABLE kern_keys ADD COLUMN more";
     rusqlite::Connection::open(&dense).unwrap().execute_batch(sql).unwrap();
     assert_refused(&dense, "CREATE VIEW kern_db");
-    // The entry's type and name are no more than words.
+    // The entry's type and name can say anything.
     let (_directory, path) = with_view("SELECT 1, 2, zeroblob(200000000), 4, 5");
     let sql = "PRAGMA writable_schema = ON;
         UPDATE sqlite_schema SET type = 'table', rootpage = 2, name = 'k', tbl_name = 'k'";
@@ -86,7 +86,7 @@ fn what_is_computed_is_not_read() {
     assert!(Reader::open(&path).is_err() && !report(&path).is_sound());
 }
 
-/// SQLite's check of a file computes them for every row.
+/// SQLite's integrity check evaluates them for every row.
 #[test]
 fn expressions_of_a_table_are_not_evaluated() {
     for (sql, sound) in [
@@ -102,7 +102,7 @@ fn expressions_of_a_table_are_not_evaluated() {
         assert!(found.findings.iter().all(|it| it.class == FindingClass::Schema), "{sql}");
         read_all(&Reader::open(&path).unwrap()).unwrap();
     }
-    // Functions that can take weeks are not even parsed.
+    // Functions that can take weeks are rejected by the parser.
     for call in ["instr(zeroblob(7), x'01')", "replace(hex(zeroblob(7)), '0', '11')"] {
         let sql = format!("ALTER TABLE kern_db ADD COLUMN more TEXT AS ({call})");
         let (_directory, path) = changed(&sql);
@@ -124,14 +124,15 @@ fn read_all(reader: &Reader) -> Result<u64, ReadError> {
 /// A root page whose children are all the same page has rows without end, and
 /// SQLite counts them in one step.
 #[test]
-fn a_tree_without_end_is_ended() {
+fn a_cyclic_tree_is_an_error() {
     let (_directory, path) = written();
     let big: Vec<_> = (0..3000)
         .map(|n| (key("a.cl.o", &format!(" -DN={n:05} -mcpu=gfx906")), vec![0x5a; 100]))
         .collect();
     write_kernels(&path, &big, Blob::Raw);
     let mut bytes = std::fs::read(&path).unwrap();
-    // Both roots are interior pages: each leads to itself in nearly all places.
+    // Both roots are interior pages; nearly all of their children become the
+    // page itself.
     for root in [2, 3] {
         let page = &mut bytes[(root - 1) * 4096..root * 4096];
         assert!(matches!(page[0], 0x05 | 0x02), "an interior page");
@@ -140,7 +141,7 @@ fn a_tree_without_end_is_ended() {
             page[usize::from(u16::from_be_bytes([page[12], page[13]]))..][..4].try_into().unwrap(),
         );
         let level = u32::try_from(bytes.len() / 4096 + 1).unwrap();
-        // A chain of pages of the same shape, each of which leads to the next.
+        // A chain of pages of the same shape, each leading to the next.
         for depth in 0..16 {
             let mut page = bytes[(root - 1) * 4096..root * 4096].to_vec();
             let next = if depth == 15 { first } else { level + depth + 1 };
@@ -177,12 +178,12 @@ const MIB: u64 = 1 << 20;
 struct Bombs {
     _directory: tempfile::TempDir,
     path: PathBuf,
-    /// What going through the file may take.
+    /// The work limit for one pass over the file.
     limit: u64,
 }
 
-/// That many zeros, with a code object's head in front where that is asked for:
-/// packed by bzip2, and their MD5.
+/// `size` zeros, behind a code object's head if `head` is "elf": compressed
+/// with bzip2, and their MD5.
 fn packed(size: u64, head: &str) -> (Vec<u8>, String) {
     let mut packer = BzEncoder::new(Vec::new(), Compression::best());
     let mut digest = Md5::new();
@@ -199,8 +200,8 @@ fn packed(size: u64, head: &str) -> (Vec<u8>, String) {
     (packer.finish().unwrap(), hash)
 }
 
-/// Rows of zeros, or of a code object's head and zeros: how much comes out, how
-/// much each row says that does, and how many of them.
+/// A file with `count` rows of zeros, or of a code object's head and zeros.
+/// Each unpacks to `size` bytes and declares `claim`.
 fn bombs(size: u64, claim: u64, count: u64, head: &str, md5: &str) -> Bombs {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
@@ -226,7 +227,7 @@ fn bomb_key(n: u64) -> KernelKey {
     key("a.cl.o", &format!(" -DN={n:03} -mcpu=gfx906"))
 }
 
-/// What each reader does with a file none of whose rows is a kernel.
+/// Checks what each reader does with a file whose rows are all invalid.
 #[track_caller]
 fn assert_faults(bombs: &Bombs, rows: u64, is_fault: impl Fn(&RowError) -> bool) {
     let Bombs { path, limit, .. } = bombs;
@@ -259,10 +260,10 @@ fn assert_faults(bombs: &Bombs, rows: u64, is_fault: impl Fn(&RowError) -> bool)
 }
 
 #[test]
-fn a_row_that_claims_more_than_the_limit_is_a_fault_to_every_reader() {
+fn every_reader_rejects_a_row_that_claims_more_than_the_limit() {
     let bombs = bombs(MIB, 300 * MIB, 100, "elf", "right");
     assert_faults(&bombs, 100, |error| matches!(error, RowError::Size { .. }));
-    // Those that read no code object refuse it too.
+    // Readers of keys only reject it too.
     let is_size = |error: &ReadError| {
         matches!(
             error,
@@ -281,7 +282,7 @@ fn a_row_that_claims_more_than_the_limit_is_a_fault_to_every_reader() {
     options.max_object_bytes = 400 * MIB;
     let reader = Reader::open_with(&bombs.path, options).unwrap();
     assert_eq!(read_all(&reader).unwrap(), 100);
-    // It is read then, and is less than it says.
+    // It is then read, and unpacks to less than it declares.
     let error = reader.get(&bomb_key(3)).unwrap_err();
     let ReadError::Row { source: RowError::Length { actual, .. }, .. } = error else {
         panic!("{error}")
@@ -296,17 +297,17 @@ fn a_large_object_of_zeros_is_not_unpacked() {
 }
 
 #[test]
-fn a_row_that_gives_more_than_it_claims_is_a_fault() {
+fn a_row_that_unpacks_to_more_than_it_claims_is_an_error() {
     let bombs = bombs(20 * MIB, 4096, 100, "elf", "right");
     assert_faults(&bombs, 100, |error| matches!(error, RowError::Length { actual: 4097, .. }));
 }
 
-/// They look like code objects until the last byte is out.
+/// The rows look like code objects until they are fully unpacked.
 #[test]
-fn many_rows_that_claim_less_than_the_limit_have_a_limit_too() {
+fn rows_below_the_limit_have_a_limit_for_their_sum() {
     const SIZE: u64 = 2 * MIB;
     const MAX: u64 = 8 * MIB;
-    // Its directory goes when it is dropped.
+    // Its directory is removed when it is dropped.
     let bombs = bombs(SIZE, SIZE, 100, "elf", "wrong");
     let path = bombs.path.clone();
     let limit = bombs.limit - MAX_OBJECT_BYTES + MAX;
@@ -320,7 +321,7 @@ fn many_rows_that_claim_less_than_the_limit_have_a_limit_too() {
     // Reading the rows counts as well.
     assert!((fit - 1..=fit).contains(&unpacked), "{unpacked} of {fit}");
     assert_eq!(found.counts[&FindingClass::Blob], 100 - unpacked, "{:?}", found.counts);
-    // Lookups of such rows are given up once they have cost as much.
+    // Lookups of such rows fail once they have cost as much.
     let mut options = ReadOptions::default();
     options.max_object_bytes = MAX;
     let reader = Reader::open_with(&path, options).unwrap();
@@ -356,19 +357,19 @@ fn a_blob_above_the_limit_is_not_read() {
     assert!(reader.work_bytes() < 10_000, "{} bytes", reader.work_bytes());
 }
 
-/// A small disk has room for it, and nothing is in it.
+/// The file fits on a small disk, since most of it is a hole.
 #[test]
-fn a_hole_is_not_gone_through() {
+fn a_hole_is_not_read() {
     const TIB: u64 = 1 << 40;
     for layout in [Layout::Miopen, Layout::Dense] {
         let (_directory, path) = written();
         write_laid_out(&path, &kernels(), Blob::Smaller, layout);
         let whole = std::fs::read(&path).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
-        // As far as a page's number goes.
+        // The largest size that page numbers allow.
         let end = TIB / 4096 * u64::from(if layout == Layout::Dense { 1024_u32 } else { 4096 });
         file.set_len(end).unwrap();
-        // A page of the middle and the end has been written.
+        // One page in the middle and the last page have been written.
         for at in [end / 2, end - 4096] {
             file.write_all_at(&[0xa5; 4096], at).unwrap();
         }
@@ -379,12 +380,12 @@ fn a_hole_is_not_gone_through() {
         assert_eq!((repaired.written.rows, repaired.lost), (9, 0));
         assert!(repaired.read_bytes < 8 * whole.len() as u64, "{} bytes", repaired.read_bytes);
         assert!(std::fs::read(&out).unwrap() == whole);
-        // Without a header the page size is told by what there is.
+        // Without a header, the page size is guessed from the pages.
         file.write_all_at(&[0x5a; 100], 0).unwrap();
         let repaired = repair(&path, &out, &options, |_| {}).unwrap();
         assert!(!repaired.header_holds && std::fs::read(&out).unwrap() == whole);
     }
-    // What a hole takes the place of is lost, and that is told.
+    // Content replaced by a hole is lost, and reported as such.
     let (_directory, path) = written();
     let file = File::options().write(true).open(&path).unwrap();
     let bytes = file.metadata().unwrap().len();
@@ -399,7 +400,7 @@ fn a_hole_is_not_gone_through() {
 fn a_decompression_bomb_is_refused() {
     let (directory, path) = written();
     let mut kernels = kernels();
-    // 8 MiB that take less than a kilobyte.
+    // 8 MiB that compress to less than a kilobyte.
     let mut bomb = code_object(GFX906, 1, 64, true);
     bomb.resize(8 << 20, 0);
     kernels[0].1 = bomb;
@@ -424,7 +425,7 @@ fn a_decompression_bomb_is_refused() {
 }
 
 #[test]
-fn a_column_can_not_claim_more_than_the_file_holds() {
+fn a_column_cannot_claim_more_than_the_file_holds() {
     let (_directory, path) = written();
     let whole = std::fs::read(&path).unwrap();
     // Every record header byte in turn becomes the start of a huge varint.

@@ -1,4 +1,4 @@
-//! A disk that is full, and what writers leave there.
+//! A full disk, and the files that writers leave there.
 
 use std::io;
 
@@ -17,15 +17,15 @@ fn large(count: u64, size: usize) -> Vec<(KernelKey, Vec<u8>)> {
     (0..count).map(kernel).collect()
 }
 
-/// A limit on the size of files stands in for the disk: it needs no mount and
-/// no privilege, and fails the same system call.
+/// A limit on the size of files takes the place of a full disk: it needs no
+/// mount and no privilege, and fails the same system call.
 fn file_limit(bytes: u64) -> String {
     // The shell counts blocks of 512 bytes.
     format!("trap '' XFSZ; ulimit -f {}", bytes / 512)
 }
 
 #[test]
-fn a_full_disk_leaves_what_was_there() {
+fn a_full_disk_leaves_the_old_file() {
     let (directory, path) = written();
     let before = std::fs::read(&path).unwrap();
     assert!(before.len() < 1 << 20);
@@ -36,10 +36,10 @@ fn a_full_disk_leaves_what_was_there() {
 }
 
 #[test]
-#[ignore = "the child of a_full_disk_leaves_what_was_there"]
+#[ignore = "the child of a_full_disk_leaves_the_old_file"]
 fn child_process_fills_the_disk() {
     let path = child_path();
-    // Just too large, so that the last write fails, and much too large.
+    // Slightly too large, so that the last write fails, and far too large.
     for count in [26, 27, 28, 200] {
         let kernels = large(count, 40_000);
         let object = |index: usize| io::Result::Ok(kernels[index].1.clone());
@@ -50,10 +50,10 @@ fn child_process_fills_the_disk() {
     }
 }
 
-/// So little that SQLite has written all of it by the time it commits, and the
-/// file nothing: what fails is the last that is done before it is closed.
+/// The rows are so few that SQLite writes everything during the commit, so the
+/// last operation before closing fails.
 #[test]
-fn a_disk_that_is_full_at_the_commit_leaves_what_was_there() {
+fn a_disk_that_is_full_at_the_commit_leaves_the_old_file() {
     let (directory, path) = written();
     let before = std::fs::read(&path).unwrap();
     run_child("limits::child_process_has_no_room_to_commit", &file_limit(8 << 10), &path);
@@ -62,7 +62,7 @@ fn a_disk_that_is_full_at_the_commit_leaves_what_was_there() {
 }
 
 #[test]
-#[ignore = "the child of a_disk_that_is_full_at_the_commit_leaves_what_was_there"]
+#[ignore = "the child of a_disk_that_is_full_at_the_commit_leaves_the_old_file"]
 fn child_process_has_no_room_to_commit() {
     let path = child_path();
     for layout in [Layout::Miopen, Layout::Dense] {
@@ -78,10 +78,10 @@ fn child_process_has_no_room_to_commit() {
     }
 }
 
-/// Two files in the directory as writers leave them: one of a writer that
-/// lives and holds its lock, one of a writer that was killed.
+/// Two files as writers leave them: one of a running writer that holds its
+/// lock, one of a writer that was killed.
 #[test]
-fn what_a_killed_writer_left_goes_and_a_living_ones_stays() {
+fn files_of_killed_writers_are_removed_and_those_of_running_ones_kept() {
     let (directory, path) = written();
     let temp = |name: &str| directory.path().join(name);
     std::fs::write(temp(".gfx906_60.kdb.killed.tmp"), "half").unwrap();

@@ -1,5 +1,5 @@
-//! Kdbs of both layouts, a full disk, and files that somebody damaged. What
-//! foreign readers say, and what takes minutes, is asked by the integration tests.
+//! Tests of both layouts, a full disk, and damaged files. The integration tests
+//! cover other readers, and tests that take minutes.
 
 mod awkward;
 mod dense;

@@ -1,5 +1,5 @@
-//! Unions of kdbs: the same bytes whatever the order, and no more memory than
-//! a row of each file.
+//! Merges: the same bytes whatever the order, and no more memory than a row of
+//! each file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::support::{
     GFX906, code_object, kernels, key, listing, rows, share_of_cases, to_wal_mode, write_kernels,
 };
 
-/// A file of kernels by number, of one of several builds of each.
+/// A file of numbered kernels, each in one of several builds.
 #[derive(Debug, Clone)]
 struct File {
     kernels: Vec<(u8, u8)>,
@@ -82,8 +82,8 @@ fn union(inputs: &[&PathBuf], out: &Path, policy: Conflict) -> Result<Vec<u8>, C
     Ok(std::fs::read(out).unwrap())
 }
 
-/// Merges three files in every grouping, and for policies that do not ask for
-/// the order in every order; all must be the same bytes.
+/// Merges three files in every grouping, and in every order unless the policy
+/// depends on it. All results must be the same bytes.
 fn check(files: &[File], policy: Conflict) -> Result<(), TestCaseError> {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
@@ -123,20 +123,20 @@ proptest! {
     #![proptest_config(share_of_cases(32))]
 
     #[test]
-    fn merging_is_associative_and_blind_to_order(files in vec(file(1), 3)) {
+    fn merging_is_associative_and_commutative(files in vec(file(1), 3)) {
         check(&files, Conflict::Error)?;
     }
 
     #[test]
-    fn merging_contradicting_files_is_associative_and_blind_to_order(files in vec(file(3), 3)) {
+    fn merging_files_with_conflicts_is_associative_and_commutative(files in vec(file(3), 3)) {
         check(&files, Conflict::First)?;
         check(&files, Conflict::Newest)?;
         check(&files, Conflict::Error)?;
     }
 }
 
-/// Two files that have one of their two kernels in common and another build
-/// of the other; `b` is the newer.
+/// Two files with one common kernel, and different builds of another; `b` is
+/// the newer.
 fn contradiction() -> (tempfile::TempDir, [PathBuf; 2]) {
     let directory = tempfile::tempdir().unwrap();
     let paths = ["a.kdb", "b.kdb"].map(|name| directory.path().join(name));
@@ -154,7 +154,7 @@ fn contradiction() -> (tempfile::TempDir, [PathBuf; 2]) {
 }
 
 #[test]
-fn the_policy_decides_and_is_told() {
+fn the_policy_decides_conflicts_and_is_named_in_the_hint() {
     let (directory, [a, b]) = contradiction();
     let out = directory.path().join("out.kdb");
     let options = CopyOptions::default();
@@ -192,16 +192,16 @@ fn a_users_kdb_in_wal_mode_is_merged_once_its_log_is_empty() {
     assert!(error.to_string().contains("wal"), "{error}");
 }
 
-/// A row that is damaged is not spread.
+/// A damaged row is not copied.
 #[test]
-fn a_damaged_row_is_not_carried_over() {
+fn a_damaged_row_is_not_merged() {
     let (directory, [a, b]) = contradiction();
     let connection = rusqlite::Connection::open(&a).unwrap();
     connection.execute("UPDATE kern_db SET kernel_hash = 'x' WHERE id = 1", ()).unwrap();
     drop(connection);
     let out = directory.path().join("out.kdb");
     let error = merge(&[b, a], &out, Conflict::First, &CopyOptions::default());
-    // The row of `b` is taken, and is whole.
+    // The row of `b` is taken, which is intact.
     assert!(error.is_ok(), "{error:?}");
     let (directory, [a, _]) = contradiction();
     let connection = rusqlite::Connection::open(&a).unwrap();

@@ -1,4 +1,4 @@
-//! Parts, differences, sums and origins of kdbs.
+//! Splits, differences, statistics and origins of kdbs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ fn parts_merge_back_into_the_same_bytes() {
 }
 
 #[test]
-fn a_row_larger_than_a_part_has_one_to_itself() {
+fn a_row_larger_than_a_part_gets_its_own_part() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     write_kernels(&path, &kernels(), Blob::Smaller);
@@ -93,7 +93,7 @@ fn a_row_larger_than_a_part_has_one_to_itself() {
 }
 
 #[test]
-fn origins_go_where_their_rows_go() {
+fn origins_are_copied_with_their_rows() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let kernels = many();
@@ -117,13 +117,13 @@ fn origins_go_where_their_rows_go() {
     convert(&path("dense.kdb"), &path("b.kdb"), &in_layout(Layout::Miopen)).unwrap();
     assert!(std::fs::read(path("a.kdb")).unwrap() == std::fs::read(path("b.kdb")).unwrap());
 
-    // What verify asks for is as without them.
+    // `verify` gives the same result with side tables.
     for name in ["a.kdb", "dense.kdb"] {
         let report = verify(&path(name), None, &VerifyOptions::default()).unwrap();
         assert!(report.is_sound(), "{:?}", report.findings);
     }
 
-    // A file without origins has none, and takes no side table.
+    // A file without origins has no side tables.
     write_kernels(&path("plain.kdb"), &kernels, Blob::Smaller);
     assert!(read(&path("plain.kdb")).values().all(Option::is_none));
     let with = path("a.kdb").metadata().unwrap().len();
@@ -132,15 +132,15 @@ fn origins_go_where_their_rows_go() {
 }
 
 #[test]
-fn every_difference_is_told_once() {
+fn every_difference_is_reported_once() {
     let directory = tempfile::tempdir().unwrap();
     let (a, b) = (directory.path().join("a.kdb"), directory.path().join("b.kdb"));
     let mut kernels = kernels();
     write_laid_out(&a, &kernels, Blob::Smaller, Layout::Miopen);
     let compare = || {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let found = diff(&a, &b, MAX_OBJECT_BYTES, |change| {
-            told.push(match change {
+            reported.push(match change {
                 Change::Added(entry) => format!("+ {}", entry.key.kernel_name),
                 Change::Removed(entry) => format!("- {}", entry.key.kernel_name),
                 Change::Changed { old, new } => {
@@ -153,23 +153,23 @@ fn every_difference_is_told_once() {
             });
             Ok::<_, ReadError>(())
         });
-        (found.unwrap(), told)
+        (found.unwrap(), reported)
     };
     write_laid_out(&b, &kernels, Blob::Smaller, Layout::Dense);
-    let (found, told) = compare();
-    assert!(found.is_none() && told.is_empty(), "the layout is no difference: {told:?}");
+    let (found, reported) = compare();
+    assert!(found.is_none() && reported.is_empty(), "the layout is no difference: {reported:?}");
     assert_eq!(found.same, 9);
 
     write_laid_out(&b, &kernels, Blob::Raw, Layout::Dense);
-    let (found, told) = compare();
+    let (found, reported) = compare();
     assert!(found.is_none(), "MIOpen gets the same answers");
-    assert_eq!((found.recoded, told.len()), (4, 4));
+    assert_eq!((found.recoded, reported.len()), (4, 4));
 
     let (first, _) = kernels.remove(0);
     kernels[3].1.push(0);
     kernels.push((key("zz.cl.o", " -mcpu=gfx906"), vec![1]));
     write_laid_out(&b, &kernels, Blob::Smaller, Layout::Miopen);
-    let (found, told) = compare();
+    let (found, reported) = compare();
     assert!(!found.is_none());
     let Differences { same, added, removed, changed, .. } = found;
     assert_eq!((same, added, removed, changed), (7, 1, 1, 1));
@@ -178,7 +178,7 @@ fn every_difference_is_told_once() {
         format!("~ {}", kernels[3].0.kernel_name),
         "+ zz.cl.o".to_owned(),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
 }
 
 #[test]

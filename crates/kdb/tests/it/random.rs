@@ -1,5 +1,5 @@
-//! Random rows come back as they were; random damage never panics and never
-//! gives other bytes.
+//! Random rows read back unchanged; random damage never panics and never yields
+//! other bytes.
 
 use gfxpack_kdb::{Blob, ReadError, Reader, VerifyOptions, verify};
 use gfxpack_model::KernelKey;
@@ -27,7 +27,7 @@ proptest! {
     #![proptest_config(share_of_cases(12))]
 
     #[test]
-    fn rows_come_back_as_they_were(
+    fn rows_read_back_unchanged(
         kernels in btree_map((text(), text()), object(), 0..30),
         blob in prop_oneof![Just(Blob::Smaller), Just(Blob::Raw), Just(Blob::Bz2)],
     ) {
@@ -88,7 +88,7 @@ proptest! {
         for (key, object) in kernels() {
             match reader.get(&key) {
                 Ok(Some(found)) => prop_assert!(found == object),
-                // A key that is gone, or a row that fails, has been reported.
+                // A missing key, or a row that fails, is in the report.
                 Ok(None) | Err(_) => prop_assert!(!report.is_sound()),
             }
         }

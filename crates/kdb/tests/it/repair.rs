@@ -1,4 +1,4 @@
-//! Damaged files give back every row that is whole.
+//! Repairing a damaged file saves every intact row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::FileExt as _;
@@ -18,13 +18,13 @@ use crate::support::{
     EMPTY, GFX906, code_object, kernels, key, md5, share_of_cases, write_kernels, write_laid_out,
 };
 
-/// Kernels of all sizes: some within a page, some over many; some keys too.
+/// Kernels of all sizes, some within a page, some over many; the same for keys.
 fn many() -> Vec<(KernelKey, Vec<u8>)> {
     let mut all: Vec<_> = (0..60_u64)
         .map(|n| {
             let args = format!(" -DN={n}{} -mcpu=gfx906", " -DLONG=1".repeat(n as usize * 7 % 200));
             let size = [100, 900, 5000, 30_000][n as usize % 4] + 7 * n as usize;
-            // Two keys in three have a code object of their own.
+            // Two keys in three have their own code object.
             let seed = 1 + n - u64::from(n % 3 == 2);
             (key(&format!("k{}.cl.o", n % 5), &args), code_object(GFX906, seed, size, n % 2 == 0))
         })
@@ -33,12 +33,13 @@ fn many() -> Vec<(KernelKey, Vec<u8>)> {
     all
 }
 
-/// The pages of one tree, by SQLite's own account.
+/// The pages of one tree, as SQLite lists them.
 struct Tree {
-    /// Number, whether a leaf, and cells of every page, by its path: `/` for
+    /// Number, leaf flag, and cell count of every page, by its path: `/` for
     /// the root, `/000/` for its first child.
     pages: BTreeMap<String, (u32, bool, u32)>,
-    /// Overflow pages of every cell, by the path of its page and its number.
+    /// Overflow pages of every cell, by the path of its page and the cell's
+    /// number.
     overflow: BTreeMap<(String, u32), BTreeSet<u32>>,
 }
 
@@ -87,7 +88,7 @@ impl Tree {
     }
 }
 
-/// The pages that each row of a sound file needs.
+/// The pages that each row of an undamaged file needs.
 fn pages_of_rows(path: &Path) -> BTreeMap<KernelKey, BTreeSet<u32>> {
     let connection = rusqlite::Connection::open(path).unwrap();
     let dense = connection.prepare("SELECT 1 FROM kern_keys").is_ok();
@@ -127,7 +128,7 @@ struct Saved {
     unnamed: Vec<Lost>,
 }
 
-/// Repairs a file, makes sure that the result is sound, and reads it.
+/// Repairs a file, checks that the result is sound, and reads it.
 fn save(path: &Path, layout: Layout) -> Result<Saved, CopyError> {
     let out = path.with_file_name("repaired.kdb");
     let mut options = CopyOptions::default();
@@ -153,14 +154,14 @@ fn save(path: &Path, layout: Layout) -> Result<Saved, CopyError> {
     Ok(Saved { repaired, rows, lost, unnamed })
 }
 
-/// What is written over a page.
+/// What to write over a page.
 #[derive(Debug, Clone)]
 enum Damage {
     Noise(u8),
     Zeros,
     /// Another page of the same file.
     Copy(prop::sample::Index),
-    /// The first 512 bytes alone: a sector.
+    /// Overwrites only the first 512 bytes: a sector.
     Sector,
 }
 
@@ -176,8 +177,8 @@ fn damage() -> impl Strategy<Value = Damage> {
 proptest! {
     #![proptest_config(share_of_cases(16))]
 
-    /// Pages that SQLite's own account gives to a row are intact: the row is
-    /// saved. All others are saved with the right bytes, or not at all.
+    /// A row is saved if all its pages, as SQLite lists them, are intact. All
+    /// others are saved with the right bytes, or not at all.
     #[test]
     fn every_row_whose_pages_are_intact_is_saved(
         dense in any::<bool>(),
@@ -199,7 +200,8 @@ proptest! {
         let mut hit: BTreeSet<u32> =
             hits.iter().map(|index| index.index(pages) as u32 + 1).collect();
         if tree_only {
-            // The header, the roots and whatever leads to rows without being one.
+            // The header, the roots and all pages that lead to rows without
+            // holding any.
             let rows: BTreeSet<u32> = needed.values().flatten().copied().collect();
             hit = (1..=pages as u32).filter(|page| !rows.contains(page)).collect();
             prop_assert!(hit.contains(&1));
@@ -224,7 +226,7 @@ proptest! {
         let originals: BTreeMap<_, _> = kernels.into_iter().collect();
         let saved = match save(&path, layout) {
             Ok(saved) => saved,
-            // Nothing at all is left.
+            // Nothing is left.
             Err(CopyError::Read(ReadError::NotSqlite { .. })) => {
                 prop_assert!(needed.values().all(|pages| !pages.is_disjoint(&hit)));
                 return Ok(());
@@ -238,7 +240,7 @@ proptest! {
             let intact = pages.is_disjoint(&hit);
             prop_assert!(!intact || saved.rows.contains_key(key), "{key} on {pages:?} of {hit:?}");
         }
-        // Part of another key's text within an index entry can't be told.
+        // Part of another key's text within an index entry can't be detected.
         let copied = damages.iter().any(|damage| matches!(damage, Damage::Copy(_)));
         for key in saved.lost.keys() {
             prop_assert!(!saved.rows.contains_key(key), "{key} is saved");
@@ -247,7 +249,7 @@ proptest! {
         if hit.is_empty() {
             prop_assert_eq!(saved.repaired.lost, 0);
             let repaired = std::fs::read(path.with_file_name("repaired.kdb")).unwrap();
-            prop_assert!(repaired == whole, "a sound file comes out as it was");
+            prop_assert!(repaired == whole, "a sound file is unchanged");
         }
     }
 }
@@ -261,7 +263,7 @@ fn rows_that_are_lost_are_listed() {
         write_laid_out(&path, &kernels, Blob::Raw, layout);
         let size = if layout == Layout::Dense { 1024 } else { 4096 };
         let needed = pages_of_rows(&path);
-        // A page of the largest row, far from those of its key.
+        // A page of the largest row, away from those of its key.
         let largest = needed.iter().max_by_key(|(_, pages)| pages.len()).unwrap();
         let page = *largest.1.iter().nth(largest.1.len() / 2).unwrap();
         let mut bytes = std::fs::read(&path).unwrap();
@@ -299,7 +301,7 @@ fn a_file_without_its_header_is_repaired() {
     }
 }
 
-/// Replaces and deletes rows the way caches do it.
+/// Replaces and deletes rows as caches do.
 fn replace_rows(path: &Path) {
     let connection = Connection::open(path).unwrap();
     let sql = "PRAGMA secure_delete = OFF; DELETE FROM kern_db WHERE id > 40";
@@ -320,7 +322,7 @@ fn replace_rows(path: &Path) {
 }
 
 #[test]
-fn what_was_deleted_or_replaced_does_not_come_back() {
+fn deleted_or_replaced_rows_do_not_come_back() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     let kernels = many();
@@ -340,8 +342,8 @@ fn what_was_deleted_or_replaced_does_not_come_back() {
     assert!(saved.rows == expected);
 }
 
-/// A file as another program could have made it, without its first page.
-fn make_otherwise(path: &Path, page_size: u32) {
+/// Writes a file as another program might, without its first page.
+fn write_as_another_program(path: &Path, page_size: u32) {
     let mut connection = Connection::open(path).unwrap();
     let sql = format!(
         "PRAGMA page_size = {page_size}; PRAGMA auto_vacuum = INCREMENTAL; {EMPTY}
@@ -364,20 +366,20 @@ fn make_otherwise(path: &Path, page_size: u32) {
 }
 
 #[test]
-fn files_that_others_made_are_saved_too() {
+fn files_of_other_programs_are_repaired_too() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     for page_size in [512, 2048, 16384, 65536] {
         std::fs::remove_file(&path).ok();
-        make_otherwise(&path, page_size);
+        write_as_another_program(&path, page_size);
         let saved = save(&path, Layout::Dense).unwrap();
-        assert_eq!(saved.repaired.page_size, page_size, "told by the pages themselves");
+        assert_eq!(saved.repaired.page_size, page_size, "guessed from the pages");
         assert_eq!((saved.rows.len(), saved.repaired.lost), (300, 0), "{page_size}");
     }
 }
 
 #[test]
-fn what_is_no_kdb_is_told() {
+fn a_file_that_is_not_a_kdb_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let (path, out) = (directory.path().join("x.kdb"), directory.path().join("out.kdb"));
     let attempt = |path: &Path| {
@@ -391,7 +393,7 @@ fn what_is_no_kdb_is_told() {
     std::fs::write(&path, "version https://git-lfs").unwrap();
     assert!(matches!(attempt(&path), CopyError::Read(ReadError::TooSmall { .. })));
     assert!(matches!(attempt(directory.path()), CopyError::Read(ReadError::NotAFile { .. })));
-    // SQLite's, with nothing in it that a kdb has.
+    // An SQLite file with nothing of a kdb in it.
     write_kernels(&path, &kernels(), Blob::Smaller);
     rusqlite::Connection::open(&path).unwrap().execute_batch("DROP TABLE kern_db; VACUUM").unwrap();
     let nothing = || {
@@ -400,7 +402,7 @@ fn what_is_no_kdb_is_told() {
         repaired.blank
     };
     assert!(nothing(), "an empty file loses nothing");
-    // Rows of another table, and of one that lacks a column.
+    // Rows of another table, and of one without a column.
     for table in
         ["t (id INTEGER PRIMARY KEY, a TEXT)", "kern_db (id INTEGER PRIMARY KEY, kernel_name TEXT)"]
     {
@@ -413,12 +415,12 @@ fn what_is_no_kdb_is_told() {
     std::fs::remove_file(&path).unwrap();
     let sql = "PRAGMA auto_vacuum = FULL; CREATE TABLE kern_db (id INTEGER PRIMARY KEY)";
     rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-    assert!(nothing(), "with a map of its pages");
+    assert!(nothing(), "with a pointer map");
 }
 
-/// Of any one page that is damaged, every row is saved or accounted for.
+/// If any one page is damaged, every row is saved or reported as lost.
 #[test]
-fn no_row_is_lost_in_silence() {
+fn no_row_is_lost_without_a_report() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     let mut kernels = kernels();
@@ -454,7 +456,7 @@ fn no_row_is_lost_in_silence() {
 }
 
 #[test]
-fn what_was_cut_off_is_counted_in_pages() {
+fn pages_cut_off_are_counted() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     write_kernels(&path, &many(), Blob::Raw);
@@ -467,13 +469,13 @@ fn what_was_cut_off_is_counted_in_pages() {
         assert_eq!((saved.repaired.pages, saved.repaired.missing_pages), (kept, pages - kept));
         assert!(saved.rows.len() < 60);
     }
-    // What follows the last page is nobody's.
+    // Bytes behind the last page are ignored.
     std::fs::write(&path, [&whole[..], &[0; 5000]].concat()).unwrap();
     let saved = save(&path, Layout::Miopen).unwrap();
     assert_eq!((saved.rows.len(), saved.repaired.lost, saved.repaired.missing_pages), (60, 0, 0));
 }
 
-/// Rows with keys that no kdb takes, beside one that is as it should be.
+/// Rows with keys that no kdb accepts, and one valid row.
 fn write_bad_keys(path: &Path) {
     let long = [b" -DX=", &[b'x'; 1 << 20][..], b" -mcpu=gfx906"].concat();
     let connection = Connection::open(path).unwrap();
@@ -493,7 +495,7 @@ fn write_bad_keys(path: &Path) {
 }
 
 #[test]
-fn keys_that_no_kdb_takes_are_listed() {
+fn keys_that_no_kdb_accepts_are_listed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     write_bad_keys(&path);
@@ -511,7 +513,7 @@ fn keys_that_no_kdb_takes_are_listed() {
     }
 }
 
-/// A copy whose text is stored otherwise.
+/// A copy with another text encoding.
 fn recode(plain: &Path, path: &Path, encoding: &str) {
     let connection = Connection::open(path).unwrap();
     connection.execute_batch(&format!("PRAGMA encoding = \"{encoding}\"")).unwrap();
@@ -533,7 +535,7 @@ fn recode(plain: &Path, path: &Path, encoding: &str) {
 }
 
 #[test]
-fn utf16_is_read_by_repair_and_told_by_others() {
+fn repair_reads_utf16_and_other_commands_report_it() {
     let directory = tempfile::tempdir().unwrap();
     let plain = directory.path().join("gfx906_60.kdb");
     let kernels = many();
@@ -549,7 +551,7 @@ fn utf16_is_read_by_repair_and_told_by_others() {
         let error = gfxpack_kdb::convert(&path, &out, &CopyOptions::default()).unwrap_err();
         assert!(matches!(&error, CopyError::Read(ReadError::Encoding { .. })), "{error}");
         assert!(error.hint().contains("repair"), "{}", error.hint());
-        // MIOpen finds its rows all the same.
+        // MIOpen still finds its rows.
         assert!(Reader::open(&path).unwrap().get(&kernels[7].0).unwrap().is_some());
         for header_gone in [false, true] {
             if header_gone {

@@ -1,4 +1,4 @@
-//! Code objects, keys, and the tools that judge.
+//! Code objects, keys, and helpers.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use gfxpack_kdb::{Blob, Layout, ObjectOrigin, Row, WriteOptions, Written, write}
 use gfxpack_model::KernelKey;
 use proptest::test_runner::Config as ProptestConfig;
 
-/// Pseudo-random words that a seed determines.
+/// Pseudo-random words determined by a seed.
 pub(crate) struct Noise(u64);
 
 impl Noise {
@@ -25,14 +25,14 @@ impl Noise {
     }
 }
 
-/// One in so many of proptest's usual cases, which `PROPTEST_CASES` sets.
+/// One in `share` of proptest's usual cases, which `PROPTEST_CASES` sets.
 pub(crate) fn share_of_cases(share: u32) -> ProptestConfig {
     let usual = ProptestConfig::default();
     let cases = usual.cases.div_ceil(share);
     ProptestConfig { cases, failure_persistence: None, ..usual }
 }
 
-/// An empty kdb of MIOpen's, as SQL.
+/// An empty kdb in MIOpen's layout, as SQL.
 pub(crate) const EMPTY: &str = "CREATE TABLE kern_db (id INTEGER PRIMARY KEY ASC,
     kernel_name TEXT NOT NULL, kernel_args TEXT NOT NULL, kernel_blob BLOB NOT NULL,
     kernel_hash TEXT NOT NULL, uncompressed_size INT NOT NULL);
@@ -42,8 +42,8 @@ pub(crate) const EMPTY: &str = "CREATE TABLE kern_db (id INTEGER PRIMARY KEY ASC
 pub(crate) const GFX906: u8 = 0x2f;
 pub(crate) const GFX90A: u8 = 0x3f;
 
-/// An ELF code object of version 5 with features at "any", and a body that
-/// bzip2 makes smaller or does not.
+/// An ELF code object of version 5 with features at "any". Whether bzip2 can
+/// shrink its body depends on `compressible`.
 pub(crate) fn code_object(mach: u8, seed: u64, size: usize, compressible: bool) -> Vec<u8> {
     let mut bytes = b"\x7fELF\x02\x01\x01\x40\x03".to_vec();
     bytes.resize(64, 0);
@@ -64,8 +64,8 @@ pub(crate) fn key(name: &str, args: &str) -> KernelKey {
     KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() }
 }
 
-/// Kernels for gfx906 whose keys need care, in canonical order; every second
-/// one compresses.
+/// Kernels for gfx906 with unusual keys, in canonical order; every second one
+/// compresses.
 pub(crate) fn kernels() -> Vec<(KernelKey, Vec<u8>)> {
     let keys = [
         ("MIOpenConvDirUni.cl.o", " -DMLO_HW_WAVE_SZ=64   -DX=1 -mcpu=gfx906"),
@@ -111,7 +111,7 @@ pub(crate) fn write_laid_out(
         .expect("the kernels are in order and the disk has room")
 }
 
-/// Every kernel three times under other keys.
+/// Every kernel three times, under different keys.
 pub(crate) fn shared() -> Vec<(KernelKey, Vec<u8>)> {
     let mut all: Vec<_> = kernels()
         .into_iter()
@@ -128,7 +128,7 @@ pub(crate) fn shared() -> Vec<(KernelKey, Vec<u8>)> {
 }
 
 pub(crate) fn origin_of(key: &KernelKey) -> Option<Arc<ObjectOrigin>> {
-    // Some rows have none.
+    // Some rows have no origin.
     let source = key.source_name()?.to_owned();
     (!source.contains("k3")).then(|| {
         Arc::new(ObjectOrigin {
@@ -151,7 +151,7 @@ pub(crate) fn write_with_origins(path: &Path, kernels: &[(KernelKey, Vec<u8>)], 
         .unwrap();
 }
 
-/// A directory with `gfx906_60.kdb` of [`kernels`] in it.
+/// A directory with a file `gfx906_60.kdb` of [`kernels`].
 pub(crate) fn written() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
@@ -173,7 +173,7 @@ pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     Command::new(program)
 }
 
-/// MD5 as kdbs have it.
+/// MD5 in the form that kdbs store.
 pub(crate) fn md5(bytes: &[u8]) -> String {
     use md5::Digest as _;
     md5::Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -200,8 +200,8 @@ pub(crate) fn mkfifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
 }
 
-/// Runs one ignored test of this binary in a process of its own, after that
-/// line of shell, and hands it a path.
+/// Runs one ignored test of this binary in its own process, after one line of
+/// shell, and passes it a path.
 #[track_caller]
 pub(crate) fn run_child(test: &str, first: &str, path: &Path) -> String {
     let mut child = command("/bin/sh");
@@ -213,7 +213,7 @@ pub(crate) fn run_child(test: &str, first: &str, path: &Path) -> String {
     printed
 }
 
-/// The words and the variable with which this binary runs one ignored test.
+/// The arguments and the variable for running one ignored test of this binary.
 pub(crate) fn as_child<'a>(command: &'a mut Command, test: &str, path: &Path) -> &'a mut Command {
     command.args(["--ignored", "--exact", test, "--nocapture", "--test-threads=1"]);
     command.env(CHILD_PATH, path)
@@ -221,7 +221,7 @@ pub(crate) fn as_child<'a>(command: &'a mut Command, test: &str, path: &Path) ->
 
 const CHILD_PATH: &str = "GFXPACK_KDB_TEST_PATH";
 
-/// The path that [`run_child`] handed over.
+/// The path that [`run_child`] passed.
 #[expect(clippy::disallowed_methods, reason = "how a test's own child is told its path")]
 pub(crate) fn child_path() -> PathBuf {
     std::env::var_os(CHILD_PATH).expect("started by run_child").into()

@@ -1,4 +1,4 @@
-//! A user's kdb through its own type: what it makes, refuses and replaces.
+//! The type for a user's kdb: what it creates, rejects and replaces.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use crate::support::{GFX906, as_child, child_path, code_object, command, key, listing, run_child};
 
 #[test]
-fn a_new_file_is_the_users_alone_and_a_kdb() {
+fn a_new_file_is_a_kdb_that_only_its_user_can_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.ukdb");
     let mut kdb = UserKdb::open(&path, &UserOptions::default()).unwrap();
@@ -36,7 +36,7 @@ fn a_new_file_is_the_users_alone_and_a_kdb() {
 }
 
 #[test]
-fn what_no_kdb_takes_is_refused() {
+fn keys_and_objects_that_no_kdb_accepts_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.ukdb");
     let mut kdb = UserKdb::open(&path, &UserOptions::default()).unwrap();
@@ -51,7 +51,7 @@ fn what_no_kdb_takes_is_refused() {
 }
 
 #[test]
-fn looking_only_creates_no_file_and_no_table() {
+fn look_only_creates_no_file_and_no_table() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.ukdb");
     let mut options = UserOptions::default();
@@ -86,8 +86,8 @@ impl Stored {
         UserKdb::open(&self.path, &options)
     }
 
-    /// Another program that has it open in WAL mode, after it stored another
-    /// kernel.
+    /// Another program that has the file open in WAL mode, after it stored
+    /// another kernel.
     fn in_wal_mode(&self) -> Connection {
         let other = Connection::open(&self.path).unwrap();
         let mode: String =
@@ -114,12 +114,12 @@ fn wal_mode_ends_when_nobody_else_has_the_file_open() {
     let stored = Stored::new();
     let early = stored.open().unwrap();
     let other = stored.in_wal_mode();
-    // At once, however long it would wait for others.
+    // At once, however long the timeout for locks is.
     assert_eq!(early.get(&stored.key).unwrap_err().fault(), Fault::Busy);
     assert_eq!(stored.open().err().unwrap().fault(), Fault::Busy);
     assert_eq!(listing(stored.directory.path()), ["a.ukdb", "a.ukdb-shm", "a.ukdb-wal"]);
     drop((early, other));
-    // A program that was killed leaves its log and memory.
+    // A program that was killed leaves its log and shared memory.
     let killed = stored.in_wal_mode();
     let keep = stored.directory.path().join("keep");
     for suffix in ["-wal", "-shm"] {
@@ -136,7 +136,8 @@ fn wal_mode_ends_when_nobody_else_has_the_file_open() {
     assert_eq!(listing(stored.directory.path()), ["a.ukdb"], "the log is written back");
     stored.assert_found(kdb.get(&key("a.cl.o", "more")));
     kdb.store(&key("a.cl.o", "third"), &stored.object, 0, &[]).unwrap();
-    // What is open already goes the same way, reading and writing.
+    // A kdb that is already open leaves WAL mode in the same way, reading and
+    // writing.
     for write in [true, false] {
         drop(stored.in_wal_mode());
         stored.assert_found(kdb.get(&stored.key));
@@ -154,9 +155,9 @@ fn wal_mode_ends_when_nobody_else_has_the_file_open() {
     }
 }
 
-/// An idle connection keeps no lock that others would wait for.
+/// An idle connection keeps no lock that would make others wait.
 #[test]
-fn what_is_open_and_idle_holds_up_nobody() {
+fn an_idle_kdb_blocks_nobody() {
     let stored = Stored::new();
     let mut kdb = stored.open().unwrap();
     let exclusive = || {
@@ -176,7 +177,7 @@ fn what_is_open_and_idle_holds_up_nobody() {
 }
 
 #[test]
-fn a_copy_has_what_stands_in_the_log() {
+fn a_snapshot_contains_the_log() {
     let stored = Stored::new();
     let error = stored.copy().err().unwrap();
     assert!(error.is_absent(), "there is no log: {error}");
@@ -191,7 +192,7 @@ fn a_copy_has_what_stands_in_the_log() {
     other.execute_batch("UPDATE kern_db SET kernel_args = 'later' WHERE id = 2").unwrap();
     assert!(!live.is_current());
     stored.assert_found(stored.copy().unwrap().get(&key("a.cl.o", "later")));
-    // The program itself never notices.
+    // The other program does not notice.
     let log = format!("{}-wal", stored.path.display());
     let size = std::fs::metadata(&log).unwrap().len();
     File::options().write(true).open(&log).unwrap().set_len(300 << 20).unwrap();
@@ -203,7 +204,7 @@ fn a_copy_has_what_stands_in_the_log() {
 }
 
 #[test]
-fn only_bytes_that_are_damaged_are_called_so() {
+fn only_damaged_bytes_are_confirmed_as_damaged() {
     let stored = Stored::new();
     let options = UserOptions::default();
     let fails = |key: &KernelKey, kdb: Result<UserKdb, ReadError>| {
@@ -212,7 +213,7 @@ fn only_bytes_that_are_damaged_are_called_so() {
     let confirm =
         || DamagedKdb::confirm(&stored.path, &options, |kdb| fails(&stored.key, kdb)).unwrap();
     assert!(confirm().is_none(), "it is whole");
-    // Whatever is tried works in memory, and leaves the file as it is.
+    // The check works in memory, and leaves the file unchanged.
     let before = std::fs::read(&stored.path).unwrap();
     let store = |kdb: Result<UserKdb, ReadError>| {
         let mut kdb = kdb.unwrap();
@@ -222,7 +223,7 @@ fn only_bytes_that_are_damaged_are_called_so() {
     };
     assert!(DamagedKdb::confirm(&stored.path, &options, store).unwrap().is_none());
     assert!(std::fs::read(&stored.path).unwrap() == before);
-    // At rest in WAL mode too.
+    // The same at rest in WAL mode.
     let mode = |mode: &str| {
         let other = Connection::open(&stored.path).unwrap();
         other.query_row(&format!("PRAGMA journal_mode = {mode}"), (), |_| Ok(())).unwrap();
@@ -248,31 +249,31 @@ fn only_bytes_that_are_damaged_are_called_so() {
         bytes[at..].fill(byte);
         std::fs::write(&stored.path, &bytes).unwrap();
         let damaged = confirm().unwrap_or_else(|| panic!("damaged at {at}"));
-        // Nobody else gets at it meanwhile.
+        // The file stays locked for others meanwhile.
         run_child("user::child_process_finds_a_file_locked", "", &stored.path);
         drop(damaged);
     }
 }
 
-/// What the child that holds a file says once it does.
+/// Printed by the child process once it holds the file.
 const HELD: &str = "the file is held";
 
 #[test]
-#[ignore = "the child of only_bytes_that_are_damaged_are_called_so"]
+#[ignore = "the child of only_damaged_bytes_are_confirmed_as_damaged"]
 fn child_process_holds_a_file() {
     let db = Connection::open(child_path()).unwrap();
     let mode = "PRAGMA journal_mode = WAL";
     assert_eq!(db.query_row(mode, (), |row| row.get::<_, String>(0)).unwrap(), "wal");
     let count = "SELECT count(*) FROM kern_db";
     assert_eq!(db.query_row(count, (), |row| row.get::<_, i64>(0)).unwrap(), 1);
-    // On a line of its own, whatever the test harness has begun.
+    // On its own line, whatever the test harness has printed before.
     std::io::stdout().write_all(format!("\n{HELD}\n").as_bytes()).unwrap();
-    // Until the other end is closed.
+    // Waits until the other end is closed.
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
 #[test]
-#[ignore = "the child of only_bytes_that_are_damaged_are_called_so"]
+#[ignore = "the child of only_damaged_bytes_are_confirmed_as_damaged"]
 fn child_process_finds_a_file_locked() {
     let db = Connection::open(child_path()).unwrap();
     db.busy_timeout(Duration::ZERO).unwrap();
@@ -280,8 +281,8 @@ fn child_process_finds_a_file_locked() {
     assert_eq!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::DatabaseBusy), "{error}");
 }
 
-/// More rows must go than one step's budget would do if each few of them were
-/// looked for in the whole file.
+/// More rows must be deleted than one step's budget allows if the whole file
+/// were scanned for each few of them.
 #[test]
 fn a_file_of_many_rows_makes_room_in_one_store() {
     const ROWS: usize = 40_000;
@@ -292,7 +293,7 @@ fn a_file_of_many_rows_makes_room_in_one_store() {
     let object = code_object(GFX906, 1, 300, true);
     UserKdb::open(&path, &options).unwrap().store(&key("a.cl.o", ""), &object, 9, &[]).unwrap();
     let connection = rusqlite::Connection::open(&path).unwrap();
-    // What was used is spread over the file, and one entry's row is gone.
+    // The used rows are spread over the file, and one entry has no row.
     let sql = format!(
         "PRAGMA synchronous = OFF; BEGIN;
         WITH RECURSIVE n(x) AS (VALUES (2) UNION ALL SELECT x + 1 FROM n LIMIT {ROWS})
@@ -309,7 +310,7 @@ fn a_file_of_many_rows_makes_room_in_one_store() {
     let mut kdb = UserKdb::open(&path, &options).unwrap();
     let stored = key("c.cl.o", "");
     let gone = kdb.store(&stored, &object, 9000, &[]).unwrap();
-    assert!(gone > ROWS as u64 / 2, "{gone} rows went");
+    assert!(gone > ROWS as u64 / 2, "{gone} rows were deleted");
     assert_eq!(kdb.store(&key("d.cl.o", ""), &object, 9000, &[]).unwrap(), 0, "there is room");
     assert!(kdb.get(&stored).unwrap() == Some(object));
     drop(kdb);
