@@ -1,11 +1,11 @@
-//! What a lookup costs, against opening both files for each as MIOpen does,
-//! and against nothing but decoding and hashing.
+//! The cost of a lookup, compared with opening both files for each lookup as
+//! MIOpen does, and with decoding and hashing alone.
 //!
-//! `cargo bench -p gfxpack-runtime`: criterion's times, then ratios, of short
-//! turns that take each other's place, so that a machine with other work gives
-//! about the same ones. `-- --table` prints the ratios alone, as the rows of a
-//! table (`cargo xtask bench read` puts them into docs/benchmarks.md): CPU time
-//! of one thread, and time on the clock of two.
+//! `cargo bench -p gfxpack-runtime` prints criterion's times, then ratios. The
+//! ratios are from short alternating runs, so they are about the same on a busy
+//! machine. `-- --table` prints only the ratios, as the rows of a table (`cargo
+//! xtask bench read` puts them into docs/benchmarks.md): CPU time of one
+//! thread, and wall-clock time of two.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -28,9 +28,9 @@ use rustix::time::{ClockId, clock_gettime};
 const RECORDS: usize = 10_000;
 const OBJECT_BYTES: usize = 40_000;
 const THREADS: [usize; 2] = [1, 2];
-/// After it, a file's rows are remembered. Twice what that takes.
+/// After this time the rows of a file are remembered; twice the time needed.
 const REST: Duration = Duration::from_secs(6);
-/// As many numbers as a user's kdb holds.
+/// Number of rows in a user's kdb.
 const USER_RECORDS: usize = 100;
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS `kern_db` (`id` INTEGER PRIMARY KEY ASC, \
@@ -76,13 +76,13 @@ impl Noise {
     }
 }
 
-/// A system directory with the kdb, and a user's with another one.
+/// A system directory with a kdb, and a user's directory with another one.
 struct Files {
     directory: PathBuf,
 }
 
 impl Files {
-    /// Made once and kept in cargo's own temporary directory.
+    /// Created once and kept in cargo's own temporary directory.
     fn new(form: Blob, layout: Layout) -> Self {
         let name = format!("{RECORDS}-of-{OBJECT_BYTES}-{form:?}-{layout:?}");
         let files = Self { directory: Path::new(env!("CARGO_TARGET_TMPDIR")).join(name) };
@@ -104,7 +104,8 @@ impl Files {
             let rows: Vec<_> = kernels.iter().map(|(key, _)| Row { key, size }).collect();
             let mut options = WriteOptions::default();
             options.blob = form;
-            // MIOpen makes an index in the user's, which a view can't have.
+            // MIOpen creates an index in the user's file, which is not possible
+            // on a view.
             options.layout = if user { Layout::Miopen } else { layout };
             let object = |index: usize| Ok::<_, Infallible>(object(kernels[index].1));
             write(&directory.join(name), &rows, &options, object).expect("a kdb");
@@ -124,7 +125,7 @@ impl Files {
         self.directory.join("user")
     }
 
-    /// Which MIOpen puts into WAL mode.
+    /// Separate, since MIOpen puts the file into WAL mode.
     fn miopen_user(&self) -> PathBuf {
         self.directory.join("miopen-user")
     }
@@ -147,7 +148,7 @@ impl Files {
     }
 }
 
-/// A lookup as MIOpen does it, of the user's file and then the system's.
+/// A lookup as MIOpen does it: in the user's file, then in the system's.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `MultiFileDb::FindRecord`, `SQLiteBase`'s
 /// constructor and `KernDb::FindRecordUnsafe`.
@@ -198,16 +199,17 @@ fn md5(bytes: &[u8]) -> String {
     Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// One side of a comparison: a lookup of the kernel of that number.
+/// One side of a comparison: looks up the kernel with a number.
 type Side<'a> = (&'static str, Box<dyn Fn(usize) + Sync + 'a>);
 
-/// What is measured: a name, its sides, the first of them ours, and the
-/// target as a ratio of the second to the first.
+/// A measurement: its name, its sides (ours first), and the required ratio of
+/// the second side to the first.
 struct Case<'a> {
     name: &'static str,
     sides: Vec<Side<'a>>,
     at_least: f64,
-    /// The last side is part of the first two, and told apart from the rest.
+    /// Whether the last side is a part of the first two, and is also subtracted
+    /// from both.
     apart: bool,
 }
 
@@ -220,14 +222,14 @@ fn ours<'a>(files: &Files, first: usize, hit: bool) -> Side<'a> {
     ("gfxpack", Box::new(lookup))
 }
 
-/// The same where every kernel has been found before.
+/// The same, if every kernel was found before.
 fn ours_again<'a>(files: &Files) -> Side<'a> {
     let side = ours(files, 0, true);
     (0..RECORDS).for_each(|number| (side.1)(number));
     side
 }
 
-/// Another row each time, and another cache after the last one.
+/// Looks up another row each time, and opens another cache after the last row.
 fn ours_first(files: &Files) -> Side<'_> {
     let fresh = Mutex::new((files.cache(false), 0));
     let lookup = move |_| {
@@ -237,7 +239,7 @@ fn ours_first(files: &Files) -> Side<'_> {
                 *fresh = (files.cache(false), 0);
             }
             fresh.1 += 1;
-            // Coprime to their number: every row once, in no order.
+            // Coprime to the number of rows: every row once, in no order.
             (fresh.0.clone(), fresh.1 * 7919 % RECORDS)
         };
         assert!(black_box(cache.get(&key(number))).found.is_some());
@@ -245,7 +247,7 @@ fn ours_first(files: &Files) -> Side<'_> {
     ("gfxpack", Box::new(lookup))
 }
 
-/// So few kernels that the first turn has asked for most of them.
+/// So few kernels that the first run has looked up most of them.
 fn ours_in_memory<'a>(files: &Files) -> Side<'a> {
     let cache = files.cache(true);
     let lookup = move |number: usize| {
@@ -299,7 +301,7 @@ fn cases<'a>(raw: &'a Files, dense: &'a Files, bz2: &'a Files) -> Vec<Case<'a>> 
     ]
 }
 
-/// Lookups of all threads together, one after another in each.
+/// Time of lookups in all threads together, one after another in each thread.
 fn together(threads: usize, lookups: u64, lookup: &(dyn Fn(usize) + Sync)) -> Duration {
     let share = lookups.div_ceil(threads as u64);
     let start = Instant::now();
@@ -337,7 +339,7 @@ fn cpu_seconds() -> f64 {
 }
 
 const TURNS: u32 = 30;
-/// Of a turn.
+/// Per run.
 const LOOKUPS: u32 = 100;
 
 /// CPU seconds of one lookup on each side of a case, in a single thread.
@@ -350,16 +352,16 @@ fn alone(case: &Case<'_>) -> Vec<f64> {
     })
 }
 
-/// Seconds on the clock of one lookup on each side, with two threads.
+/// Wall-clock seconds of one lookup on each side, with two threads.
 fn in_two_threads(case: &Case<'_>) -> Vec<f64> {
-    // Starting the threads must not show.
+    // More lookups, so that the time for starting the threads is negligible.
     let lookups = 10 * LOOKUPS;
     in_turns(case, |lookup| {
         together(2, u64::from(lookups), lookup).as_secs_f64() / f64::from(lookups)
     })
 }
 
-/// What `measure` says of each side, for one lookup. The first turn fills
+/// The result of `measure` for each side, for one lookup. The first run fills
 /// caches and does not count.
 fn in_turns(case: &Case<'_>, mut measure: impl FnMut(&(dyn Fn(usize) + Sync)) -> f64) -> Vec<f64> {
     let mut spent = vec![0.0; case.sides.len()];
@@ -384,21 +386,21 @@ fn compare(cases: &[Case<'_>]) {
             println!("  {:30} {name:28} {each:9.1} us, {:6.2}", case.name, seconds / spent[0]);
         }
         let met = |ratio: f64| if ratio >= case.at_least { "met" } else { "NOT met" };
-        let tell = |ratio: f64, what: &str| {
+        let print_ratio = |ratio: f64, what: &str| {
             let (name, target) = (case.name, case.at_least);
             println!("  {name:30} {ratio:.2}{what}, at least {target:.2} wanted: {}", met(ratio));
         };
-        tell(spent[1] / spent[0], "");
+        print_ratio(spent[1] / spent[0], "");
         if let Some(part) = spent.last().filter(|_| case.apart) {
             let (name, _) = case.sides.last().expect("a side");
-            tell((spent[1] - part) / (spent[0] - part), &format!(" apart from {name}"));
+            print_ratio((spent[1] - part) / (spent[0] - part), &format!(" apart from {name}"));
         }
     }
 }
 
 /// One row for each thing that gfxpack is compared with: what is looked up,
-/// what it is compared with, microseconds of both, and how many times as fast
-/// gfxpack is; the last three with two threads again.
+/// what it is compared with, microseconds of both, and their ratio; the last
+/// three again with two threads.
 #[expect(clippy::print_stdout, reason = "a benchmark's output")]
 fn print_table(cases: &[Case<'_>]) {
     for case in cases {

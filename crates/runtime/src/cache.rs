@@ -1,4 +1,4 @@
-//! The cache as a whole: which layer is asked when, and what is kept.
+//! The cache as a whole: which layer is searched when, and what is kept.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,9 @@ use crate::user::{UserFile, UserSettings};
 use crate::wait_budget::WaitBudget;
 use crate::warning::{WarningClass, Warnings};
 
-/// Finds kernels, and keeps those that had to be compiled. Cloning shares it;
-/// any number of threads may use it. A process made by `fork` goes on with it:
-/// it opens the files anew, and leaves its parent's alone.
+/// Finds kernels, and keeps those that had to be compiled. Clones share one
+/// cache; any number of threads may use it. A process made by `fork` can use it
+/// too: it opens the files again, and leaves its parent's alone.
 #[derive(Clone)]
 pub struct KernelCache {
     shared: Arc<Shared>,
@@ -31,7 +31,7 @@ pub struct KernelCache {
 
 struct Shared {
     config: Arc<Config>,
-    /// All that has mutexes, connections and locks.
+    /// All parts with mutexes, connections and locks.
     inner: PerProcess<Inner>,
 }
 
@@ -41,7 +41,7 @@ struct Inner {
     warnings: Warnings,
     memory: Memory,
     system: Vec<SystemFile>,
-    /// The user's file, which is stored into.
+    /// The user's file, into which kernels are stored.
     user: Option<UserFile>,
     /// Users' files that can only be read.
     read_only: Vec<UserFile>,
@@ -55,8 +55,8 @@ impl fmt::Debug for KernelCache {
 }
 
 impl KernelCache {
-    /// Opens the cache. This never fails and reads no file: what is wrong with
-    /// a place or file is a warning, and a miss of the lookups that need it.
+    /// Opens the cache. This never fails and reads no file. Problems with a
+    /// directory or file are warnings, and misses of the lookups that need it.
     #[must_use]
     pub fn open(config: Config) -> Self {
         let shared = Shared { config: Arc::new(config), inner: PerProcess::new() };
@@ -65,19 +65,19 @@ impl KernelCache {
         cache
     }
 
-    /// This process's.
+    /// The state of this process.
     fn inner(&self) -> &Inner {
         let Shared { config, inner } = &*self.shared;
         inner.get(|parent| Inner::new(config, parent))
     }
 
-    /// How the cache was opened.
+    /// The configuration with which the cache was opened.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.shared.config
     }
 
-    /// The files that are asked, in order, whether they exist or not.
+    /// The files that lookups search, in order, whether they exist or not.
     #[must_use]
     pub fn files(&self) -> Vec<(Layer, PathBuf)> {
         let inner = self.inner();
@@ -90,21 +90,22 @@ impl KernelCache {
         }
     }
 
-    /// The kernel of a key from the first file that has it undamaged.
+    /// Looks a key up in all files. Returns the kernel from the first file that
+    /// has it undamaged.
     #[must_use]
     pub fn get(&self, key: &KernelKey) -> Lookup {
         let inner = self.inner();
         inner.get(key, &inner.wait_budget())
     }
 
-    /// The kernel of a key, compiled and stored where no file has it.
+    /// Looks a key up; if no file has it, compiles and stores the kernel.
     ///
     /// Threads and processes that want the same key at the same time wait for
-    /// the first one, up to [`Limits::compile_wait`](crate::Limits). Whatever
-    /// the compiler gives is handed out, whether it can be stored or not.
+    /// the first one, up to [`Limits::compile_wait`](crate::Limits). The
+    /// compiler's result is returned whether it can be stored or not.
     ///
     /// # Errors
-    /// What `compile` fails with, and nothing else.
+    /// The error of `compile`, and nothing else.
     pub fn get_or_compile<E>(
         &self,
         key: &KernelKey,
@@ -128,14 +129,14 @@ impl KernelCache {
             Role::Compile(promise) => Some(promise),
             Role::Alone => None,
         };
-        // Alone, the lock is most likely this thread's own.
+        // With `Role::Alone`, this thread most likely holds the lock already.
         let held = promise.as_ref().and_then(|_| inner.lock(key));
         let kernel = match inner.get_again(key, &wait_budget) {
-            // Another thread or process was done just before.
+            // Another thread or process has just compiled it.
             Some(found) => Kernel::found(found, misses),
             None => {
                 let code_object = CodeObject::from(compile()?);
-                // The compiler may fork, and the child come back too.
+                // If the compiler forks, its child may return here too.
                 let not_stored = self.inner().keep(key, &code_object, &wait_budget).err();
                 Kernel { code_object, origin: Origin::Compiled, not_stored, misses }
             }
@@ -161,7 +162,8 @@ impl Kernel {
 }
 
 impl Inner {
-    /// What is wrong with a place is reported once: a child does not repeat it.
+    /// A problem with a directory is reported once: a child process does not
+    /// repeat it.
     fn new(config: &Arc<Config>, parent: Option<&Self>) -> Self {
         let limits = &config.limits;
         let places = &config.places;
@@ -212,7 +214,7 @@ impl Inner {
         }
     }
 
-    /// For one call.
+    /// The waiting time for one call.
     fn wait_budget(&self) -> WaitBudget {
         WaitBudget::new(self.config.limits.busy_wait)
     }
@@ -235,7 +237,8 @@ impl Inner {
         Lookup { found, misses }
     }
 
-    /// Looks again where the kernel may have been stored meanwhile.
+    /// Looks again in the places where the kernel may have been stored
+    /// meanwhile.
     fn get_again(&self, key: &KernelKey, wait_budget: &WaitBudget) -> Option<Hit> {
         self.memory(key).or_else(|| self.user(key, wait_budget, &mut Vec::new()))
     }
@@ -274,8 +277,8 @@ impl Inner {
         })
     }
 
-    /// The kernel, if it is for this device; else a miss, and a warning where
-    /// something is wrong.
+    /// Returns the kernel if it is for this device. Otherwise records a miss,
+    /// and warns if something is wrong.
     fn judge(
         &self,
         layer: Layer,
@@ -309,7 +312,7 @@ impl Inner {
         self.user.as_ref()?.lock_key(key, self.config.limits.compile_wait)
     }
 
-    /// Stores what was compiled, or else keeps it in memory.
+    /// Stores a compiled kernel, or else keeps it in memory.
     fn keep(
         &self,
         key: &KernelKey,

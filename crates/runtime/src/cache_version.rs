@@ -1,53 +1,56 @@
-//! Whose user cache is asked: one directory for each version of MIOpen.
+//! Chooses which version's user cache to use: MIOpen has one directory for each
+//! version.
 
 use std::path::Path;
 
 use crate::prune::cached_versions;
 
-/// The version whose user cache is meant.
+/// The version whose user cache to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CacheVersion {
-    /// The one that was named, as its directory is called.
+    /// The given version, as the name of its directory.
     Named(String),
-    /// The newest that has a cache.
+    /// The newest version with a cache.
     Newest {
-        /// As its directory is called.
+        /// The name of its directory.
         version: String,
-        /// How many have one.
+        /// How many versions have a cache.
         of: usize,
     },
-    /// None has a cache; this MIOpen is installed, and would make one.
+    /// No version has a cache; this MIOpen is installed, and would create one.
     Installed(String),
-    /// None has a cache, and no MIOpen is installed.
+    /// No version has a cache, and no MIOpen is installed.
     None,
 }
 
 impl CacheVersion {
-    /// Chooses it. `cache` is the directory above those of versions
-    /// (`~/.cache/miopen`), `named` what the user named, and `installed` tells
-    /// the directory of the MIOpen that is installed.
+    /// Chooses the version. `cache` is the directory above those of the
+    /// versions (`~/.cache/miopen`), `named` the user's choice, and `installed`
+    /// returns the directory name of the installed MIOpen.
     #[must_use]
     pub fn choose(
         cache: &Path,
         named: Option<&str>,
         installed: impl FnOnce() -> Option<String>,
     ) -> Self {
-        let there = cached_versions(cache);
+        let versions = cached_versions(cache);
         if let Some(named) = named {
-            // MIOpen's own directories end in a full stop where it has no tweak.
-            let exact = there.iter().find(|version| *version == named);
-            let found = exact
-                .or_else(|| there.iter().find(|version| version.strip_suffix('.') == Some(named)));
+            // MIOpen's own directory names end in a full stop if there is no
+            // tweak.
+            let exact = versions.iter().find(|version| *version == named);
+            let found = exact.or_else(|| {
+                versions.iter().find(|version| version.strip_suffix('.') == Some(named))
+            });
             return Self::Named(found.map_or(named, String::as_str).to_owned());
         }
-        match there.first() {
-            Some(newest) => Self::Newest { version: newest.clone(), of: there.len() },
+        match versions.first() {
+            Some(newest) => Self::Newest { version: newest.clone(), of: versions.len() },
             None => installed().map_or(Self::None, Self::Installed),
         }
     }
 
-    /// The name of its directory; none where no version is known.
+    /// The name of the version's directory; `None` if no version is known.
     #[must_use]
     pub fn directory(&self) -> Option<&str> {
         match self {
@@ -66,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_named_or_the_newest_or_the_installed_one_and_never_our_own() {
+    fn the_given_the_newest_or_the_installed_version_is_chosen_but_never_our_own() {
         let dir = tempfile::tempdir().unwrap();
         let choose = |named: Option<&str>, installed: Option<&str>| {
             let chosen = CacheVersion::choose(dir.path(), named, || installed.map(str::to_owned));

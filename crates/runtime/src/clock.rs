@@ -1,4 +1,4 @@
-//! The clock, for what was used when. No output depends on it.
+//! The clock, for the times of last use. No output depends on it.
 
 use std::time::SystemTime;
 

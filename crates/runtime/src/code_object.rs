@@ -1,4 +1,4 @@
-//! Code objects as they are handed out.
+//! Code objects as the cache returns them.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub struct CodeObject(Arc<Vec<u8>>);
 
 impl CodeObject {
-    /// The bytes on their own, copied only where others share them.
+    /// Returns the bytes; copies them only if they are shared.
     #[must_use]
     pub fn into_vec(self) -> Vec<u8> {
         Arc::try_unwrap(self.0).unwrap_or_else(|shared| shared.as_ref().clone())

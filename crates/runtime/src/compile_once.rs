@@ -1,5 +1,5 @@
-//! Within this process, one thread compiles a key at a time; others who want it
-//! wait for the result.
+//! Lets only one thread of this process compile a key at a time. Others who
+//! want the key wait for the result.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::code_object::CodeObject;
 use crate::mutex::lock;
 use crate::process::{self, Process};
 
-/// The keys that are being compiled.
+/// The keys that are being compiled now.
 #[derive(Default)]
 pub(crate) struct CompileOnce {
     keys: Mutex<HashMap<KernelKey, Arc<InProgress>>>,
@@ -27,23 +27,23 @@ struct InProgress {
 enum State {
     Compiling,
     Done(CodeObject),
-    /// The compiler failed or panicked: somebody else may try.
+    /// The compiler failed or panicked; another thread may try.
     Failed,
 }
 
-/// What a thread has to do about a key.
+/// What a thread has to do for a key.
 pub(crate) enum Role<'a> {
-    /// Compile it. The others wait until this is fulfilled or dropped.
+    /// Compile it. Other threads wait until this is fulfilled or dropped.
     Compile(Promise<'a>),
     /// Nothing: another thread has just compiled it.
     Done(CodeObject),
-    /// Compile it without anybody waiting for the result: waiting for the other
-    /// thread took too long, or would take forever.
+    /// Compile it, but no thread waits for the result: waiting for the other
+    /// thread took too long, or would never end.
     Alone,
 }
 
-/// A promise of a result to those who wait. If the compiler forks and its child
-/// returns too, it is the parent's.
+/// A promise of a result to waiting threads. If the compiler forks and its
+/// child returns too, the promise stays with the parent.
 pub(crate) struct Promise<'a> {
     process: Process,
     owner: &'a CompileOnce,
@@ -52,8 +52,8 @@ pub(crate) struct Promise<'a> {
 }
 
 impl CompileOnce {
-    /// Waits up to `wait` for the thread that compiles the key; if there is none,
-    /// the calling thread becomes it.
+    /// Waits up to `wait` for the thread that compiles the key. If there is
+    /// none, the calling thread becomes that thread.
     pub(crate) fn join(&self, key: &KernelKey, wait: Duration) -> Role<'_> {
         let deadline = Instant::now().checked_add(wait);
         loop {
@@ -69,7 +69,7 @@ impl CompileOnce {
                 return Role::Compile(Promise { process, owner: self, key, in_progress });
             };
             drop(keys);
-            // The compiler asks for the key that it is to compile.
+            // The compiler requests the key that it is compiling.
             if in_progress.thread == thread::current().id() {
                 return Role::Alone;
             }
@@ -91,7 +91,7 @@ impl CompileOnce {
 }
 
 impl Promise<'_> {
-    /// Gives the result to those who wait.
+    /// Passes the result to the waiting threads.
     pub(crate) fn fulfil(self, code_object: &CodeObject) {
         self.finish(State::Done(code_object.clone()));
     }

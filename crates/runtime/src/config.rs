@@ -1,4 +1,4 @@
-//! How a cache is opened: device, places, order, limits, and who is warned.
+//! The configuration of a cache: device, places, order, limits, and warnings.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,32 +9,33 @@ use crate::environment::{Environment, LogLevel};
 use crate::places::{PlaceOptions, Places};
 use crate::warning::WarningSink;
 
-/// Which layer is asked first.
+/// Which layer is searched first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LookupOrder {
-    /// The installed kdb, then the user's, as MIOpen documents it.
+    /// The installed kdb, then the user's, as MIOpen's documentation says.
     #[default]
     SystemFirst,
-    /// The user's, then the installed one, as MIOpen's code does it.
+    /// The user's kdb, then the installed one, as MIOpen's code does.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `MultiFileDb::FindRecord`.
     UserFirst,
 }
 
-/// Bounds on what is taken from files and kept.
+/// Bounds on what is read from files and kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Largest code object handed out or stored, in bytes.
+    /// Largest code object returned or stored, in bytes.
     pub max_object_bytes: u64,
-    /// Bytes of one user kdb. What was used longest ago goes first.
+    /// Bytes of one user kdb. The least recently used kernels are deleted
+    /// first.
     pub user_cache_bytes: u64,
     /// Bytes of code objects kept in memory: those that could not be saved,
     /// and with [`Config::keep_hits`] all others.
     pub memory_bytes: u64,
-    /// How long one call waits, all in all, for a user kdb that another process
-    /// has locked. After that nobody waits for the file for a minute, unless
-    /// it turns out free.
+    /// How long one call waits in total for user kdbs that another process has
+    /// locked. After a wait in vain, no call waits for that file for a minute,
+    /// unless an access succeeds.
     pub busy_wait: Duration,
     /// How long to wait for another thread or process that compiles the same
     /// key, before compiling it here too.
@@ -53,39 +54,38 @@ impl Default for Limits {
     }
 }
 
-/// What [`KernelCache::open`](crate::KernelCache::open) needs to know.
+/// The configuration for [`KernelCache::open`](crate::KernelCache::open).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// The device. Features that are not stated count as MIOpen counts them:
-    /// XNACK unsaid means off.
+    /// The device. Unspecified features count as in MIOpen: XNACK is off.
     pub target: Target,
-    /// Which layer is asked first.
+    /// Which layer is searched first.
     pub order: LookupOrder,
-    /// Where the files are.
+    /// The directories with the files.
     pub places: Places,
-    /// Bounds.
+    /// Limits.
     pub limits: Limits,
     /// Where warnings go.
     pub warnings: WarningSink,
-    /// MIOPEN_LOG_LEVEL: at 1 to 3, no warning is given.
+    /// MIOPEN_LOG_LEVEL: at 1 to 3, warnings are hidden.
     pub log_level: LogLevel,
-    /// Whether a code object's gfx target is held against the device before
-    /// the bytes are handed out or stored. If false, any bytes are returned and
+    /// Whether a code object's gfx target is checked against the device before
+    /// the bytes are returned or stored. If false, any bytes are returned and
     /// stored unchecked.
     pub verify_target: bool,
-    /// Whether hits are kept in memory, so that asking again reads no file.
+    /// Whether hits are kept in memory, so that repeated lookups read no file.
     pub keep_hits: bool,
-    /// Whether nothing on disk may be made, changed or moved: for tools that
-    /// only want to look. What a killed program left half written in the user's
-    /// kdb can't be undone then, and the file is a miss.
+    /// Whether nothing on disk may be created, changed or moved: for tools that
+    /// only inspect. An unfinished write of a killed program in the user's kdb
+    /// then can't be undone, and the file is a miss.
     pub look_only: bool,
-    /// Exactly this installed kdb, in place of those in the directories.
+    /// Only this installed kdb, instead of those in the directories.
     pub(crate) only_system_file: Option<PathBuf>,
 }
 
 impl Config {
-    /// The defaults for a device, with files in these places.
+    /// The defaults for a device, with the given places.
     #[must_use]
     pub fn new(target: Target, places: Places) -> Self {
         Self {
@@ -102,9 +102,9 @@ impl Config {
         }
     }
 
-    /// The defaults for a device, with places and log level as the environment
-    /// has them: for MIOpen's own kernels. Others are in directories of their
-    /// own, which [`PlaceOptions`] takes.
+    /// The defaults for a device, with places and log level from the
+    /// environment: for MIOpen's own kernels. Programs with other kernels set
+    /// their directories through [`PlaceOptions`].
     #[must_use]
     pub fn from_environment(target: Target, environment: &Environment) -> Self {
         let places = Places::resolve(environment, &PlaceOptions::default());

@@ -1,5 +1,5 @@
-//! Where each of MIOpen's databases is looked for, and in which order: of
-//! kernels, of solvers' parameters, of which solvers there are.
+//! Where MIOpen looks for each of its databases, and in which order: for
+//! kernels, for parameters of solvers, and for the speed of solvers.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::layer::Layer;
 use crate::places::{Place, Places, UserPlace};
 use crate::{Target, file_system};
 
-/// What a database holds.
+/// The content of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum DatabaseKind {
@@ -16,9 +16,9 @@ pub enum DatabaseKind {
     Kernels,
     /// The parameters of solvers: the performance database.
     Perf,
-    /// How fast which solver is: the find database.
+    /// The speed of each solver: the find database.
     Find,
-    /// What guesses both for problems that no database has: models.
+    /// Models that predict both for problems that are in no database.
     Models,
 }
 
@@ -35,18 +35,19 @@ impl DatabaseKind {
     }
 }
 
-/// A directory in which a database is looked for.
+/// A directory in which MIOpen looks for a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DatabasePlace {
-    /// What it holds.
+    /// The kind of database.
     pub kind: DatabaseKind,
-    /// Whose it is: [`Layer::System`] or [`Layer::User`].
+    /// Whether it is the system's or the user's: [`Layer::System`] or
+    /// [`Layer::User`].
     pub layer: Layer,
     /// The directory, which may not exist.
     pub dir: PathBuf,
-    /// The files that are looked for in it, the first one first. A `*` stands
-    /// for a device or a version of MIOpen that is not known.
+    /// The names of its files, in the order of the search. A `*` stands for an
+    /// unknown device or version of MIOpen.
     pub names: Vec<String>,
     /// The rule that names the directory: `MIOPEN_USER_DB_PATH`.
     pub rule: &'static str,
@@ -57,7 +58,7 @@ impl DatabasePlace {
         Self { kind, layer: Layer::User, dir: dir.to_owned(), names, rule }
     }
 
-    /// Each of the system's directories.
+    /// One place for each of the system's directories.
     fn systems(kind: DatabaseKind, places: &Places, names: &[String]) -> Vec<Self> {
         let place = |place: &Place| Self {
             kind,
@@ -69,7 +70,7 @@ impl DatabasePlace {
         places.system.iter().map(place).collect()
     }
 
-    /// The files that are there, in the order in which they are looked for.
+    /// The files that exist, in the order of the search.
     #[must_use]
     pub fn existing(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
@@ -91,7 +92,7 @@ impl DatabasePlace {
     }
 }
 
-/// Whether a name is one of those that a pattern with `*` in it stands for.
+/// Whether a name matches a pattern with `*`.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -105,19 +106,19 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// Where databases for a device are looked for: first those of kernels, then
-/// models, performance databases and find databases, each kind in the order in which
-/// its places are asked. Kernels are looked for in the system first;
-/// of the others a user's come first: they win, in a performance
+/// models, performance databases and find databases, each kind in the order of
+/// its search. Kernels are looked for in the system first. Of performance and
+/// find databases the user's come first. They take precedence: in a performance
 /// database solver by solver, in a find database record by record.
 ///
-/// `places` says where kernels are, and with that where the system's other
-/// databases are, which MIOpen keeps beside them; places of a cache that is
-/// disabled say neither, though MIOpen reads the others all the same. Without `target` the names
-/// have a `*` for the device. `version` is MIOpen's, as `3.3.0.`, which is
-/// part of the names of users' databases.
+/// `places` gives the directories of kernels. MIOpen keeps the system's other
+/// databases beside them. The places of a disabled cache name no directories,
+/// though MIOpen still reads the other databases. Without `target` the names
+/// have a `*` for the device. `version` is MIOpen's, as `3.3.0.`, which is part
+/// of the names of users' databases.
 ///
-/// Text databases are found only under the name with exactly the device's
-/// compute units, so that a device-wide `target` has none.
+/// MIOpen finds text databases only under the name with exactly the device's
+/// compute units, so a device-wide `target` has none.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `GetPerfDbPathFile` and `GetUserPerfDbPath`
 /// in execution_context.hpp, `GetInstalledPathFile` and `GetUserPath` in
@@ -158,7 +159,7 @@ pub fn database_places(
     found
 }
 
-/// Models are the system's, and for all counts of compute units.
+/// Models belong to the system, and suit all counts of compute units.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `Metadata` and `Model` in
 /// conv/heuristics/ai_heuristics.cpp.
@@ -193,14 +194,14 @@ fn kernels(places: &Places, target: Option<&Target>) -> Vec<DatabasePlace> {
     found
 }
 
-/// The directory of a user's performance and find databases, as MIOpen has
-/// it, and the rule that says so.
+/// The directory of a user's performance and find databases by MIOpen's rules,
+/// and the rule that names it.
 #[must_use]
 pub fn user_database_dir(environment: &Environment) -> (PathBuf, &'static str) {
     if let Some(given) = environment.user_db_path() {
         return (given, "MIOPEN_USER_DB_PATH");
     }
-    // What MIOpen takes for the home directory where there is none.
+    // MIOpen's fallback if there is no home directory.
     let home = environment.home().filter(|home| home.as_path() != Path::new("/"));
     let (home, rule) = match home {
         Some(home) => (home, "the home directory"),
@@ -219,7 +220,7 @@ pub fn user_database_dir(environment: &Environment) -> (PathBuf, &'static str) {
 mod tests {
     use super::*;
 
-    fn told(places: &[DatabasePlace], kind: DatabaseKind) -> Vec<String> {
+    fn described(places: &[DatabasePlace], kind: DatabaseKind) -> Vec<String> {
         let of_kind = places.iter().filter(|place| place.kind == kind);
         of_kind
             .map(|place| {
@@ -230,40 +231,40 @@ mod tests {
     }
 
     #[test]
-    fn each_database_is_looked_for_in_its_order() {
+    fn each_database_is_searched_in_its_order() {
         let environment = Environment::from_pairs([("MIOPEN_USER_DB_PATH", "/u")]);
         let places = Places::new(["/s"], UserPlace::Dir("/c".into()));
         let target: Target = "gfx90a@104".parse().expect("a target");
         let all = database_places(&environment, &places, Some(&target), Some("3.3.0."));
         assert_eq!(
-            told(&all, DatabaseKind::Kernels),
+            described(&all, DatabaseKind::Kernels),
             [
                 "system /s: gfx90a68.kdb gfx90a.kdb (given)",
                 "user /c: gfx90a68.ukdb (the user's kernel cache)"
             ]
         );
         assert_eq!(
-            told(&all, DatabaseKind::Perf),
+            described(&all, DatabaseKind::Perf),
             [
                 "user /u: gfx90a68.HIP.3_3_0_.udb.txt gfx90a68_1.1.0.udb (MIOPEN_USER_DB_PATH)",
                 "system /s: gfx90a68.db.txt gfx90a68.db (given)",
             ]
         );
         assert_eq!(
-            told(&all, DatabaseKind::Find),
+            described(&all, DatabaseKind::Find),
             [
                 "user /u: gfx90a68.HIP.3_3_0_.ufdb.txt (MIOPEN_USER_DB_PATH)",
                 "system /s: gfx90a68.HIP.fdb.txt (given)",
             ]
         );
         assert_eq!(
-            told(&all, DatabaseKind::Models),
+            described(&all, DatabaseKind::Models),
             ["system /s: gfx90a.tn.model gfx90a_*.tn.model gfx90a_*.ktn.model (given)"]
         );
         let wide: Target = "gfx90a".parse().expect("a target");
         let wide = database_places(&environment, &places, Some(&wide), None);
-        assert_eq!(told(&wide, DatabaseKind::Perf).len(), 0);
-        assert_eq!(told(&wide, DatabaseKind::Kernels)[0], "system /s: gfx90a.kdb (given)");
+        assert_eq!(described(&wide, DatabaseKind::Perf).len(), 0);
+        assert_eq!(described(&wide, DatabaseKind::Kernels)[0], "system /s: gfx90a.kdb (given)");
     }
 
     #[test]

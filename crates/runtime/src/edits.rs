@@ -1,22 +1,22 @@
-//! How far apart two texts are, by words or letters, and where they differ.
+//! The edit distance of two texts, by words or letters, and their differences.
 
-/// Longer lists of words are not compared: no kernel has so many arguments,
-/// and a kdb may come from anywhere.
+/// Longer lists of words are not compared: no kernel has so many arguments, but
+/// a kdb may come from anywhere.
 const MAX_WORDS: usize = 512;
 
-/// The words of kernel arguments: what stands between blanks. Two blanks in a
-/// row have an empty word between them, since a key is compared byte for byte.
+/// The words of kernel arguments, separated by blanks. Two blanks in a row have
+/// an empty word between them, since keys are compared byte for byte.
 fn words(args: &str) -> Vec<&str> {
     args.split(' ').collect()
 }
 
-/// Words that have to be changed, put in or taken out to make one of the
-/// other; none where there are too many to tell.
+/// Number of words to change, insert or remove to turn one text into the other;
+/// `None` if there are too many words.
 pub(crate) fn distance(asked: &str, stored: &str) -> Option<usize> {
     edits(&words(asked), &words(stored))
 }
 
-/// Letters that have to be changed, put in or taken out, likewise.
+/// Number of letters to change, insert or remove, as for [`distance`].
 pub(crate) fn letters(asked: &str, stored: &str) -> Option<usize> {
     edits(&asked.chars().collect::<Vec<_>>(), &stored.chars().collect::<Vec<_>>())
 }
@@ -26,8 +26,8 @@ fn edits<T: PartialEq>(asked: &[T], stored: &[T]) -> Option<usize> {
     few.then(|| table(asked, stored)[0])
 }
 
-/// For each place in either list, row by row, the edits from there to their
-/// ends.
+/// For each pair of positions, row by row, the number of edits from there to
+/// the ends of both lists.
 fn table<T: PartialEq>(asked: &[T], stored: &[T]) -> Vec<usize> {
     let width = stored.len() + 1;
     let mut table = vec![0; (asked.len() + 1) * width];
@@ -47,8 +47,8 @@ fn table<T: PartialEq>(asked: &[T], stored: &[T]) -> Vec<usize> {
     table
 }
 
-/// Both texts with the words that differ in braces: `-DA=1 {-DB=2}`. A word
-/// that only one side has is marked there.
+/// Both texts with the differing words in braces: `-DA=1 {-DB=2}`. A word that
+/// only one side has is marked there.
 pub(crate) fn marked(asked: &str, stored: &str) -> (String, String) {
     let (left, right) = (words(asked), words(stored));
     let same = common(&left, &right);
@@ -62,8 +62,7 @@ pub(crate) fn marked(asked: &str, stored: &str) -> (String, String) {
     (mark(&left, &same.0), mark(&right, &same.1))
 }
 
-/// Which words of either side stand unchanged on the shortest way from one to
-/// the other.
+/// Which words of either side stay unchanged in the shortest edit.
 fn common(asked: &[&str], stored: &[&str]) -> (Vec<bool>, Vec<bool>) {
     let (width, table) = (stored.len() + 1, table(asked, stored));
     let mut kept = (vec![false; asked.len()], vec![false; stored.len()]);
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_marked_on_both_sides() {
+    fn differences_are_marked_on_both_sides() {
         check("", "", 0, "", "");
         check(" -DA=1 -DB=2", " -DA=1 -DB=2", 0, " -DA=1 -DB=2", " -DA=1 -DB=2");
         check(" -DA=1 -DB=2", " -DA=1 -DB=3", 1, " -DA=1 {-DB=2}", " -DA=1 {-DB=3}");
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_not_compared() {
+    fn texts_that_are_too_long_are_not_compared() {
         let long = "x ".repeat(MAX_WORDS);
         assert_eq!(distance(&long, "x"), None);
         assert_eq!(distance("x", &long), None);

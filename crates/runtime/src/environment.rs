@@ -1,5 +1,5 @@
-//! Every environment variable that the runtime honours, with MIOpen's values
-//! for true and false.
+//! All environment variables that the runtime reads, with MIOpen's spellings of
+//! true and false.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -7,30 +7,30 @@ use std::path::{Path, PathBuf};
 
 use crate::os;
 
-/// The variables that matter here, as they were at one time.
+/// A snapshot of the environment variables that the runtime uses.
 ///
-/// A variable that is empty counts as unset, as it does in MIOpen; the
-/// variables without meaning to the runtime are not kept.
+/// An empty variable counts as unset, as in MIOpen. Other variables are not
+/// kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     values: BTreeMap<&'static str, OsString>,
-    /// Whether the program has rights that its caller has not.
+    /// Whether the program has rights that its caller lacks.
     privileged: bool,
 }
 
-/// One variable, for people.
+/// A variable, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Variable {
     /// `MIOPEN_DISABLE_CACHE`.
     pub name: &'static str,
-    /// Its value; none where it is unset or empty.
+    /// Its value; `None` if it is unset or empty.
     pub value: Option<String>,
-    /// What that value, or its absence, does.
+    /// The effect of that value, or of its absence.
     pub effect: String,
 }
 
-/// How much MIOpen, and with it the runtime, is to say.
+/// How much MIOpen, and with it the runtime, prints.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `LoggingLevel` in logger.hpp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -57,7 +57,7 @@ impl LogLevel {
     }
 }
 
-/// The variables in the order in which they are listed.
+/// The variables in the order of [`Environment::variables`].
 const NAMES: [&str; 18] = [
     "MIOPEN_SYSTEM_DB_PATH",
     "MIOPEN_CUSTOM_CACHE_DIR",
@@ -79,8 +79,8 @@ const NAMES: [&str; 18] = [
     "XDG_CACHE_HOME",
 ];
 
-/// Those that choose directories: by them a caller could have a program with
-/// more rights read and write where the caller likes.
+/// The variables that choose directories. Through these, the caller of a
+/// program with more rights could make it read and write anywhere.
 const DIRECTORIES: [&str; 7] = [
     "MIOPEN_SYSTEM_DB_PATH",
     "MIOPEN_CUSTOM_CACHE_DIR",
@@ -94,10 +94,10 @@ const DIRECTORIES: [&str; 7] = [
 impl Environment {
     /// The process's environment as it is now.
     ///
-    /// In a program that has rights which its caller has not, since it is
-    /// set-user-ID or set-group-ID or has file capabilities, no variable chooses
-    /// a directory: HOME is what the password database has for the effective
-    /// user, if it has one, and the other variables count as unset.
+    /// In a program with rights that its caller lacks (set-user-ID,
+    /// set-group-ID or file capabilities), no variable chooses a directory:
+    /// HOME is the one of the effective user in the password database, if it
+    /// has one, and the other variables count as unset.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
     pub fn read() -> Self {
@@ -114,7 +114,7 @@ impl Environment {
         self
     }
 
-    /// An environment of exactly these variables, the last of a name winning.
+    /// An environment of exactly these variables; the last one of a name wins.
     #[must_use]
     pub fn from_pairs<N: AsRef<str>, V: Into<OsString>>(
         pairs: impl IntoIterator<Item = (N, V)>,
@@ -141,20 +141,21 @@ impl Environment {
             .collect()
     }
 
-    /// MIOPEN_SYSTEM_DB_PATH: where the installed kdbs are.
+    /// MIOPEN_SYSTEM_DB_PATH: the directory of the installed kdbs.
     #[must_use]
     pub fn system_db_path(&self) -> Option<PathBuf> {
         self.path("MIOPEN_SYSTEM_DB_PATH")
     }
 
-    /// MIOPEN_CUSTOM_CACHE_DIR: where exactly the user's kernel cache is.
+    /// MIOPEN_CUSTOM_CACHE_DIR: exactly the directory of the user's kernel
+    /// cache.
     #[must_use]
     pub fn custom_cache_dir(&self) -> Option<PathBuf> {
         self.path("MIOPEN_CUSTOM_CACHE_DIR")
     }
 
-    /// MIOPEN_USER_DB_PATH: where exactly the user's performance and find
-    /// databases are.
+    /// MIOPEN_USER_DB_PATH: exactly the directory of the user's performance and
+    /// find databases.
     #[must_use]
     pub fn user_db_path(&self) -> Option<PathBuf> {
         self.path("MIOPEN_USER_DB_PATH")
@@ -173,7 +174,7 @@ impl Environment {
         LogLevel(self.number("MIOPEN_LOG_LEVEL").and_then(|n| u8::try_from(n).ok()).unwrap_or(0))
     }
 
-    /// MIOPEN_FIND_ENFORCE: whether MIOpen is to tune, `3` or `SEARCH`.
+    /// MIOPEN_FIND_ENFORCE: whether MIOpen should tune, `3` or `SEARCH`.
     #[must_use]
     pub fn find_enforce(&self) -> Option<&str> {
         self.text("MIOPEN_FIND_ENFORCE")
@@ -191,25 +192,25 @@ impl Environment {
         self.number("MIOPEN_DEVICE_CU").filter(|count| *count > 0)
     }
 
-    /// HSA_OVERRIDE_GFX_VERSION: the version ROCm is to report: `10.3.0`.
+    /// HSA_OVERRIDE_GFX_VERSION: the version that ROCm should report: `10.3.0`.
     #[must_use]
     pub fn hsa_override_gfx_version(&self) -> Option<&str> {
         self.text("HSA_OVERRIDE_GFX_VERSION")
     }
 
-    /// ROCM_PATH: the ROCm prefix to look into first.
+    /// ROCM_PATH: the first ROCm prefix to search.
     #[must_use]
     pub fn rocm_path(&self) -> Option<PathBuf> {
         self.path("ROCM_PATH")
     }
 
-    /// HOME, where it is an absolute path.
+    /// HOME, if it is an absolute path.
     #[must_use]
     pub fn home(&self) -> Option<PathBuf> {
         self.value("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
     }
 
-    /// TMPDIR, where it is an absolute path, else `/tmp`.
+    /// TMPDIR if it is an absolute path, else `/tmp`.
     #[must_use]
     pub fn temp_dir(&self) -> PathBuf {
         let given = self.value("TMPDIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
@@ -291,7 +292,7 @@ impl Environment {
         })
     }
 
-    /// What a variable does that names a directory; none for any other.
+    /// The effect of a variable that names a directory; `None` for any other.
     fn effect_on_places(&self, name: &str, set: bool) -> Option<&'static str> {
         Some(match (name, set) {
             ("MIOPEN_SYSTEM_DB_PATH", true) => "the only directory of installed kdbs",
@@ -340,9 +341,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_with_less_rights_chooses_no_directory() {
+    fn a_caller_with_fewer_rights_chooses_no_directory() {
         let all = NAMES.map(|name| (name, "/callers"));
-        let told = |home: Option<&str>| {
+        let home_of = |home: Option<&str>| {
             let environment = Environment::from_pairs(all).privileged(home.map(PathBuf::from));
             assert_eq!(environment.custom_cache_dir(), None);
             assert_eq!(environment.system_db_path(), None);
@@ -351,12 +352,12 @@ mod tests {
             assert_eq!(environment.temp_dir(), Path::new("/tmp"));
             assert_eq!(environment.device_arch(), Some("/callers"), "no directory");
             for variable in environment.variables() {
-                let said = variable.effect.contains("more rights");
-                assert_eq!(said, DIRECTORIES.contains(&variable.name), "{variable:?}");
+                let overridden = variable.effect.contains("more rights");
+                assert_eq!(overridden, DIRECTORIES.contains(&variable.name), "{variable:?}");
             }
             environment.home()
         };
-        assert_eq!(told(None), None);
-        assert_eq!(told(Some("/people/owner")), Some(PathBuf::from("/people/owner")));
+        assert_eq!(home_of(None), None);
+        assert_eq!(home_of(Some("/people/owner")), Some(PathBuf::from("/people/owner")));
     }
 }

@@ -1,6 +1,6 @@
-//! Why a lookup missed: what the key alone tells, and files that have the
-//! kernel and were not asked. The nearest keys of the files that were asked
-//! are [`NearestKeys`](crate::NearestKeys).
+//! Explains a miss: by the key alone, and by files that have the kernel but are
+//! not searched. For the nearest keys in the searched files see
+//! [`NearestKeys`](crate::NearestKeys).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use gfxpack_model::{KernelKey, Target};
 
 use crate::layer::Layer;
 
-/// What is unusual about a key for a device, as a clause; `None` where it
-/// looks like those of MIOpen's kernels.
+/// Describes, as a clause, what is unusual about a key for a device; `None` if
+/// it looks like the keys of MIOpen's kernels.
 #[must_use]
 pub fn advice(key: &KernelKey, target: &Target) -> Option<String> {
     let processor = target.id().processor();
@@ -31,19 +31,19 @@ pub fn advice(key: &KernelKey, target: &Target) -> Option<String> {
     }
 }
 
-/// A kdb that has a key and is not asked.
+/// A kdb that has a key but is not searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Elsewhere {
     /// The file.
     pub file: PathBuf,
-    /// The target that its name says.
+    /// The target in its name.
     pub target: Target,
 }
 
-/// The kdbs beside those asked that hold the very key in code that runs on the
-/// device: for other compute units or of another version. Sorted by path; files
-/// that can't be read are skipped.
+/// Kdbs beside the searched ones that have exactly this key, with code that
+/// runs on the device: for other compute units, or of another version. Sorted
+/// by path; files that can't be read are skipped.
 #[must_use]
 pub fn elsewhere(
     key: &KernelKey,
@@ -64,8 +64,8 @@ pub fn elsewhere(
         .collect()
 }
 
-/// The files in the directories of those asked, and, for the user's, in those
-/// of other versions.
+/// The files in the directories of the searched ones and, for the user's, in
+/// those of other versions.
 fn neighbours(asked: &[(Layer, PathBuf)]) -> BTreeSet<PathBuf> {
     let mut directories: BTreeSet<PathBuf> = BTreeSet::new();
     for (layer, file) in asked {
@@ -84,7 +84,7 @@ fn neighbours(asked: &[(Layer, PathBuf)]) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// What is in a directory; nothing where it can't be read.
+/// The entries of a directory; none if it can't be read.
 pub fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_cannot_be_miopens_is_told() {
+    fn a_key_unlike_miopens_gets_advice() {
         check("conv.cl.o", " -DA -mcpu=gfx906", None);
         check("conv.cl.o", " -DA", Some("` -mcpu=gfx906` here"));
         check("conv.cl.o", " -DA -mcpu=gfx90a", Some("are for gfx90a"));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn kdbs_that_were_not_asked_are_found_beside_those_that_were() {
+    fn kdbs_beside_the_searched_ones_are_found() {
         let root = tempfile::tempdir().unwrap();
         let wanted = key("conv.cl.o", " -DA -mcpu=gfx906");
         let kdb = |file: &str, key: &KernelKey| {

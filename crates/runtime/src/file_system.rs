@@ -1,4 +1,5 @@
-//! What kind of file system a path is on, and whether it can be written to.
+//! Identifies files and file systems, and checks whether a path can be written
+//! to.
 
 use std::fs;
 use std::io;
@@ -7,27 +8,27 @@ use std::path::Path;
 
 use rustix::fs::{Access, AtFlags, CWD, accessat, statfs};
 
-/// Which file a name led to, and which version of it.
+/// Identifies a file, and optionally its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileIdentity {
     device: u64,
     inode: u64,
-    /// Not looked at in files that change while they are used.
+    /// `None` for files that change while they are in use.
     version: Option<Version>,
 }
 
-/// What changes with a file's content. Times are seconds and nanoseconds
+/// Changes whenever the file's content does. Times are seconds and nanoseconds
 /// since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {
     size: u64,
     modified: (i64, i64),
-    /// Of content, name or permissions: nobody can set it back.
+    /// Last change of content, name or permissions; it can't be set back.
     changed: (i64, i64),
 }
 
 impl FileIdentity {
-    /// Of the file that the name leads to, its content included.
+    /// Identifies the file that `path` leads to, with its version.
     pub(crate) fn with_content(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         let version = Version {
@@ -38,22 +39,23 @@ impl FileIdentity {
         Ok(Self { device: metadata.dev(), inode: metadata.ino(), version: Some(version) })
     }
 
-    /// Whether the file's last change, content included, lies that many whole
-    /// seconds back from `now`, in seconds since the epoch.
+    /// Whether the file's last change is at least `seconds` before `now`, in
+    /// seconds since the epoch.
     pub(crate) fn has_rested(&self, seconds: u64, now: u64) -> bool {
         let changed = self.version.map(|version| u64::try_from(version.changed.0).unwrap_or(0));
         changed.is_some_and(|changed| now >= changed.saturating_add(seconds))
     }
 
-    /// Of the file of that name alone, without following a link.
+    /// Identifies the file itself, without its version and without following a
+    /// link.
     pub(crate) fn of_link(path: &Path) -> io::Result<Self> {
         let metadata = fs::symlink_metadata(path)?;
         Ok(Self { device: metadata.dev(), inode: metadata.ino(), version: None })
     }
 }
 
-/// Network file systems by the number that `statfs` gives, on which MIOpen
-/// keeps no cache of its own accord.
+/// Network file systems by the number from `statfs`. MIOpen does not choose a
+/// directory on these for its cache.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `IsNetworkedFilesystem` in db_path.cpp;
 /// numbers from Linux, include/uapi/linux/magic.h, and of Lustre and Ceph from
@@ -71,7 +73,7 @@ const NETWORK: [(u32, &str); 10] = [
     (0x00c3_6400, "Ceph"),
 ];
 
-/// The name of the network file system that a path is, or would be, on; none
+/// The name of the network file system that a path is, or would be, on; `None`
 /// on a local one.
 pub(crate) fn network(path: &Path) -> Option<&'static str> {
     let kind = statfs(existing(path)).ok()?.f_type;
@@ -90,7 +92,7 @@ pub(crate) fn is_writable(directory: &Path) -> bool {
     existing.is_dir() && may_write(existing, Access::WRITE_OK | Access::EXEC_OK)
 }
 
-/// Whether a file that exists may be written to.
+/// Whether an existing file may be written to.
 pub(crate) fn is_writable_file(file: &Path) -> bool {
     may_write(file, Access::WRITE_OK)
 }
@@ -99,7 +101,7 @@ fn may_write(path: &Path, access: Access) -> bool {
     accessat(CWD, path, access, AtFlags::EACCESS).is_ok()
 }
 
-/// The path, or the nearest one above it that exists.
+/// The path, or its nearest existing ancestor.
 fn existing(path: &Path) -> &Path {
     path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"))
 }
@@ -109,10 +111,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn network_file_systems_are_told_by_number() {
+    fn network_file_systems_are_known_by_number() {
         assert_eq!(name(0x6969), Some("NFS"));
         assert_eq!(name(0xff53_4d42_u32), Some("CIFS"));
-        // Sign-extended, as a 64-bit field holds it.
+        // Sign-extended, as in a 64-bit field.
         assert_eq!(name((0xffff_ffff_ff53_4d42_u64 as i64) as u32), Some("CIFS"));
         for local in [0xef53, 0x0102_1994, 0x9123_683e, 0x5846_5342, 0x794c_7630] {
             assert_eq!(name(local), None, "{local:#x} is ext4, tmpfs, btrfs, xfs or overlayfs");
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_yet_is_judged_by_what_is_above() {
+    fn an_absent_path_has_the_properties_of_its_nearest_ancestor() {
         let directory = tempfile::tempdir().unwrap();
         assert!(is_writable(&directory.path().join("a/b/c")));
         let file = directory.path().join("file");

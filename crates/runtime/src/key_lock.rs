@@ -1,5 +1,5 @@
-//! A lock between processes: a file of its name that is locked, and freed by the
-//! kernel when its holder dies.
+//! A lock between processes: a locked file, which the kernel unlocks when its
+//! holder dies.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -12,12 +12,12 @@ use crate::process::{self, Process};
 /// The sub-directory of a user cache that holds the locks.
 pub(crate) const LOCK_DIR: &str = ".gfxpack-locks";
 
-/// Pauses between attempts: the first is doubled up to the longest.
+/// Pauses between attempts: the first is doubled until the longest is reached.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(32);
 
-/// A lock that is held. Dropping it removes its file, except in a child of the
-/// process that took it.
+/// A held lock. Dropping it removes its file, except in a child of the process
+/// that took it.
 #[derive(Debug)]
 pub(crate) struct KeyLock {
     process: Process,
@@ -26,16 +26,16 @@ pub(crate) struct KeyLock {
 }
 
 impl KeyLock {
-    /// Waits up to `wait` for the lock of that name in a user cache's
-    /// directory; none where that was not enough, or locks are not to be had.
+    /// Waits up to `wait` for the lock `name` in a user cache's directory;
+    /// `None` if it was not free in time, or locks are not available.
     ///
-    /// `flock`, since the kernel lets go of it with the process, however that
-    /// ends.
+    /// Uses `flock`, since the kernel releases it when the process ends,
+    /// however that happens.
     pub(crate) fn acquire(directory: &Path, name: &str, wait: Duration) -> Option<Self> {
         let directory = directory.join(LOCK_DIR);
         match DirBuilder::new().mode(0o700).create(&directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
-            // A link would lead the files out of the cache.
+            // A symbolic link would lead the lock files out of the cache.
             Err(_) if !std::fs::symlink_metadata(&directory).ok()?.is_dir() => return None,
             _ => {}
         }
@@ -53,8 +53,8 @@ impl KeyLock {
                 .open(&path)
                 .ok()?;
             match file.try_lock() {
-                // Who had it before may have removed the name, and somebody
-                // else locked a new file of that name.
+                // The previous holder may have removed the name, and another
+                // process may have locked a new file of that name.
                 Ok(()) if is_named(&file, &path) => {
                     return Some(Self { process: process::process(), path, file });
                 }
@@ -74,8 +74,8 @@ impl KeyLock {
 
 impl Drop for KeyLock {
     fn drop(&mut self) {
-        // While it is held, so that the name stays this file's, if nobody has
-        // tidied it away before and another process made it anew.
+        // Removed while it is locked, so that the name still belongs to this file.
+        // A file that another process has recreated is left alone.
         if self.process == process::process() && is_named(&self.file, &self.path) {
             std::fs::remove_file(&self.path).ok();
         }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_has_it_at_a_time_and_nothing_is_left() {
+    fn only_one_holds_the_lock_and_no_file_is_left() {
         let directory = tempfile::tempdir().unwrap();
         let acquire = |wait| KeyLock::acquire(directory.path(), "a", wait);
         let held = acquire(Duration::ZERO).unwrap();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_was_tidied_away_leaves_the_next_ones_alone() {
+    fn dropping_a_removed_lock_leaves_its_successor_alone() {
         let directory = tempfile::tempdir().unwrap();
         let acquire = || KeyLock::acquire(directory.path(), "a", Duration::ZERO);
         let first = acquire().unwrap();

@@ -1,6 +1,6 @@
-//! The layers that are asked for a kernel.
+//! The layers of a lookup.
 
-/// Where a kernel can come from without being compiled.
+/// A source of kernels other than the compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Layer {

@@ -1,5 +1,6 @@
-//! Finds precompiled GPU kernels at run time, and keeps what had to be
-//! compiled: the installed (system) kdb, the user's ukdb, then the compiler.
+//! Finds precompiled GPU kernels at run time, and keeps kernels that had to be
+//! compiled. It searches the installed (system) kdb, then the user's ukdb, and
+//! then runs the compiler.
 //!
 //! ```no_run
 //! use gfxpack_runtime::{Config, Environment, KernelCache, KernelKey};
@@ -13,21 +14,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Whatever is wrong with a file or directory is a miss with a reason, and one
-//! warning: nothing here fails or panics because of a cache. The one error
-//! there is comes from the caller's own compiler.
+//! Any problem with a file or directory is a miss with a reason, and one
+//! warning: no call fails or panics because of a cache. The only error comes
+//! from the caller's own compiler.
 //!
 //! - A *kdb* is a database of compiled kernels: an SQLite file as MIOpen reads it.
 //! - A *system* kdb comes with an installed package; nothing writes to it.
 //! - A *ukdb* is the user's own kdb, to which compiled kernels are added.
-//! - A *layer* is one of the places asked in turn: this process's memory, system
-//!   kdbs, the ukdb ([`Layer`]).
-//! - A *miss* says why a file did not give the kernel ([`Miss`]).
+//! - A *layer* is one of the places that a lookup searches in turn: this
+//!   process's memory, system kdbs, the ukdb ([`Layer`]).
+//! - A *miss* is the reason why a file did not provide the kernel ([`Miss`]).
 //!
 //! [`Environment`] reads the variables, [`Places`] finds the directories, and
-//! [`KernelCache`] asks the layers in order. [`device`] finds out which GPUs the
-//! machine has, [`hip`] loads a code object into one, [`places`] says where kdbs
-//! are looked for, and [`explain`] why a kernel is not found. `docs/runtime.md` in
+//! [`KernelCache`] searches the layers in order. [`device`] detects the
+//! machine's GPUs, [`hip`] loads a code object into one, [`places`] finds the
+//! directories of kdbs, and [`explain`] explains misses. `docs/runtime.md` in
 //! gfxpack's repository describes the rules and all variables.
 
 mod cache;

@@ -1,4 +1,5 @@
-//! What a lookup answers: the kernel and where it came from, or why not.
+//! The result of a lookup: the kernel and its origin, or the reasons for
+//! misses.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,22 +13,23 @@ use crate::store_error::StoreError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Lookup {
-    /// The kernel, where a layer has it.
+    /// The kernel, if a layer has it.
     pub found: Option<Hit>,
-    /// The files that were asked before and did not have it, in order.
+    /// The files that were searched before and did not have it, in order.
     pub misses: Vec<Miss>,
 }
 
-/// A kernel, and where it was.
+/// A kernel, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hit {
     /// The layer.
     pub layer: Layer,
-    /// The file; none for memory.
+    /// The file; `None` for memory.
     pub file: Option<PathBuf>,
-    /// What the device loads. Its gfx target and its MD5 are checked; the MD5 of an
-    /// uncompressed row of an installed kdb only when it is first handed out.
+    /// The code object for the device. Its gfx target and its MD5 are checked;
+    /// the MD5 of an uncompressed row of an installed kdb only when it is first
+    /// returned.
     pub code_object: CodeObject,
 }
 
@@ -35,12 +37,12 @@ pub struct Hit {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Kernel {
-    /// What the device loads.
+    /// The code object for the device.
     pub code_object: CodeObject,
     /// Where it came from.
     pub origin: Origin,
-    /// Why a compiled kernel was not saved; none where it was, or where there
-    /// was nothing to save. Unless refused, it is kept in memory then.
+    /// Why a compiled kernel was not saved; `None` if it was saved, or if there
+    /// was nothing to save. Unless it was refused, it is then kept in memory.
     pub not_stored: Option<NotStored>,
     /// Files that were searched without success before `origin`, in order.
     pub misses: Vec<Miss>,
@@ -56,7 +58,7 @@ pub enum Origin {
     System(PathBuf),
     /// The user's kdb.
     User(PathBuf),
-    /// The caller's compiler, just now.
+    /// The caller's compiler, in this call.
     Compiled,
 }
 
@@ -75,13 +77,15 @@ impl fmt::Display for Origin {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotStored {
-    /// There is no user cache, by configuration or for want of a place.
+    /// There is no user cache, by configuration or since no directory is
+    /// usable.
     #[error("failed to save the kernel: {0}")]
     NoPlace(String),
-    /// The compiler gave bytes that the cache would not hand out.
+    /// The cache would not return the compiled bytes: they are not for this
+    /// device.
     #[error("failed to save the kernel: the compiled bytes are no code for this device")]
     Refused(#[source] MissReason),
-    /// The code object is larger than the whole cache may be.
+    /// The code object is larger than the limit of the whole cache.
     #[error("failed to save the kernel: its {size} bytes are more than the cache's {limit}")]
     TooLarge {
         /// Bytes of the code object.

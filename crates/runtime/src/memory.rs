@@ -1,4 +1,5 @@
-//! Code objects in this process's memory, the least recently used going first.
+//! Code objects in this process's memory; the least recently used are dropped
+//! first.
 
 use std::sync::Mutex;
 
@@ -8,7 +9,7 @@ use hashlink::LruCache;
 use crate::code_object::CodeObject;
 use crate::mutex::lock;
 
-/// Code objects up to a number of bytes.
+/// Code objects up to a total size.
 pub(crate) struct Memory {
     limit_bytes: u64,
     state: Mutex<State>,
@@ -31,8 +32,8 @@ impl Memory {
         Self { limit_bytes, state: Mutex::default() }
     }
 
-    /// The same again, for a child of the process; empty where a thread of the
-    /// parent was in the middle of a change.
+    /// A copy for a child of the process; empty if a thread of the parent was
+    /// changing it during the fork.
     pub(crate) fn inherited(&self) -> Self {
         let state = self.state.try_lock().map(|state| state.clone()).unwrap_or_default();
         Self { limit_bytes: self.limit_bytes, state: Mutex::new(state) }
@@ -42,7 +43,7 @@ impl Memory {
         lock(&self.state).objects.get(key).cloned()
     }
 
-    /// Keeps a code object, unless it alone is more than the limit.
+    /// Keeps a code object, unless it alone exceeds the limit.
     pub(crate) fn put(&self, key: &KernelKey, code_object: &CodeObject) {
         let size = code_object.len() as u64;
         if size > self.limit_bytes {
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_longest_ago_goes_first() {
+    fn the_least_recently_used_object_is_dropped_first() {
         let memory = Memory::new(100);
         let object = |size: usize| CodeObject::from(vec![1; size]);
         for name in ["a", "b"] {

@@ -1,5 +1,5 @@
-//! What MIOpen itself would answer, judged by the files that the runtime
-//! knows. The two differ: the runtime asks every kdb that fits the device.
+//! Predicts what MIOpen itself would find in the files of the runtime. The two
+//! differ: the runtime searches every kdb that suits the device.
 
 use std::path::{Path, PathBuf};
 
@@ -15,20 +15,20 @@ use crate::places::{Places, UserPlace};
 use crate::system::file_names;
 use crate::warning::WarningSink;
 
-/// The installed kdb that MIOpen opens for a device. It opens one.
+/// The only installed kdb that MIOpen opens for a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MiopenKdb {
-    /// That kdb. It may not exist.
+    /// The kdb. It may not exist.
     pub file: PathBuf,
-    /// The device-wide kdb beside it, which exists and is not opened.
+    /// The device-wide kdb beside it, which exists but is not opened.
     pub hidden: Option<PathBuf>,
 }
 
 impl MiopenKdb {
-    /// The one for exactly the device's compute units where that file exists,
-    /// whatever is in it, else the device-wide one, in the first directory of
-    /// installed kdbs that exists. `None` where the cache is disabled.
+    /// Chooses in the first existing directory of installed kdbs: the kdb for
+    /// exactly the device's compute units if that file exists, whatever its
+    /// content, else the device-wide one. `None` if the cache is disabled.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `GetDb` in binary_cache.cpp.
     #[must_use]
@@ -39,7 +39,7 @@ impl MiopenKdb {
         Some(Self::in_dir(existing.unwrap_or(first), device))
     }
 
-    /// The same in this directory.
+    /// The same in one directory.
     #[must_use]
     pub fn in_dir(directory: &Path, device: &Target) -> Self {
         let mut files = file_names(device).into_iter().map(|name| directory.join(name));
@@ -56,13 +56,13 @@ impl MiopenKdb {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MiopenOutcome {
-    /// It finds it.
+    /// It finds the kernel.
     Finds,
-    /// It compiles it.
+    /// It compiles the kernel.
     Compiles,
-    /// It ends the call with an error, since a file is damaged.
+    /// It fails with an error, since a file is damaged.
     Fails,
-    /// Not known: it has a file that MIOpen may be able to use.
+    /// Not known: MIOpen may be able to use a file that the runtime rejects.
     Unknown,
 }
 
@@ -79,24 +79,24 @@ impl MiopenOutcome {
     }
 }
 
-/// MIOpen's answer.
+/// The predicted result of a lookup by MIOpen.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MiopenLookup {
     /// What MIOpen does.
     pub outcome: MiopenOutcome,
-    /// The kernel, where it is found, and the files that do not have it.
+    /// The kernel, if found, and the files that do not have it.
     pub lookup: Lookup,
-    /// The installed kdb that is opened; none where the cache is disabled.
+    /// The installed kdb that MIOpen opens; `None` if the cache is disabled.
     pub kdb: Option<MiopenKdb>,
-    /// The user's kdb that is opened; none where there is no user's cache, or it
-    /// is left out.
+    /// The user's kdb that MIOpen opens; `None` if there is no user's cache, or
+    /// it is left out.
     pub user: Option<PathBuf>,
 }
 
-/// Looks a key up as MIOpen does with the same places: the user's kdb, then
-/// one installed kdb. Changes nothing. A user's cache that can only be read, or
-/// is elsewhere than MIOpen would have it, is left out.
+/// Looks a key up as MIOpen does with the same places: in the user's kdb, then
+/// in one installed kdb. Changes nothing. A user's cache is left out if it is
+/// read-only, or not in MIOpen's directory.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `MultiFileDb::FindRecord`.
 #[must_use]
@@ -117,12 +117,12 @@ pub fn ask_as_miopen(config: &Config, key: &KernelKey) -> MiopenLookup {
     MiopenLookup { outcome: outcome(&lookup), lookup, kdb, user: user.map(|(_, file)| file) }
 }
 
-/// What the first file that matters makes of it.
+/// The outcome, from the first miss that would stop MIOpen.
 fn outcome(lookup: &Lookup) -> MiopenOutcome {
     let stop = lookup.misses.iter().find_map(|miss| match &miss.reason {
         MissReason::NoFile | MissReason::NoKernel => None,
         MissReason::Unreadable(error) => match error.fault() {
-            // MIOpen warns, and goes on.
+            // MIOpen warns, and continues.
             Fault::TooSmall => None,
             Fault::Corrupt | Fault::Schema => Some(MiopenOutcome::Fails),
             _ => Some(MiopenOutcome::Unknown),
@@ -137,8 +137,8 @@ fn outcome(lookup: &Lookup) -> MiopenOutcome {
     })
 }
 
-/// What MIOpen does about a row that the runtime refuses, some of them by
-/// limits of its own.
+/// The outcome for a row that the runtime rejects; some rows it rejects by its
+/// own limits.
 fn of_row(error: &ReadError) -> MiopenOutcome {
     let damaged = matches!(
         error,
@@ -171,7 +171,7 @@ mod tests {
         fs::write(file("gfx906.kdb"), "").unwrap();
         check("gfx906@60", "gfx906.kdb", None);
         check("gfx906", "gfx906.kdb", None);
-        // What is in it does not count.
+        // The content of the file does not matter.
         fs::write(file("gfx906_60.kdb"), "").unwrap();
         check("gfx906@60", "gfx906_60.kdb", Some("gfx906.kdb"));
         check("gfx906@64", "gfx906.kdb", None);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn one_directory_is_asked() {
+    fn only_one_directory_is_searched() {
         let dir = tempfile::tempdir().unwrap();
         let places = |dirs: &[&Path]| {
             let why = String::new();

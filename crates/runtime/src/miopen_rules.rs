@@ -1,26 +1,26 @@
-//! What differs between MIOpen's versions, in one table.
+//! The differences between versions of MIOpen, in one table.
 
 use gfxpack_model::Target;
 
 use crate::version::numbers;
 
-/// The rules of some versions of MIOpen.
+/// The rules of a range of versions of MIOpen.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MiopenRules {
-    /// Those versions: `3.3 to 3.4`.
+    /// The versions: `3.3 to 3.4`.
     pub versions: &'static str,
-    /// The first of them: major and minor.
+    /// The first version: major and minor.
     since: [u64; 2],
     /// Whether MIOPEN_CUSTOM_CACHE_DIR holds a directory for each version, as
     /// `~/.cache/miopen` does. Otherwise it is the user's kernel cache itself.
     pub versioned_custom_cache: bool,
     /// Devices whose performance and find databases may be named by hardware
-    /// compute units in hexadecimal. The names of kdbs are the same in all.
+    /// compute units in hexadecimal. The names of kdbs do not differ.
     pub hex_databases: &'static [&'static str],
     /// Values of MIOPEN_FIND_MODE with their names.
     pub find_modes: &'static [(u8, &'static str)],
-    /// Whether there is MIOPEN_SEARCH_CUTOFF.
+    /// Whether MIOPEN_SEARCH_CUTOFF exists.
     pub search_cutoff: bool,
 }
 
@@ -58,8 +58,8 @@ static TABLE: [MiopenRules; 2] = [
 ];
 
 impl MiopenRules {
-    /// The rules of a version, as its directory is called: `3.4.0.`. Those of
-    /// versions before and after the known ones are taken for the nearest's.
+    /// The rules of a version, given as its directory's name: `3.4.0.`. Other
+    /// versions get the rules of the nearest known one.
     #[must_use]
     pub fn of_version(version: &str) -> &'static Self {
         let (numbers, _) = numbers(version);
@@ -67,8 +67,8 @@ impl MiopenRules {
         TABLE.iter().rev().find(|rules| rules.since <= of).unwrap_or(&TABLE[0])
     }
 
-    /// Why these versions do not heed a variable with that value; none for those
-    /// that they heed, or that are the same in all.
+    /// Why these versions ignore a variable with this value; `None` if they use
+    /// it, or if all versions treat it the same.
     #[must_use]
     pub fn ignores(&self, variable: &str, value: &str) -> Option<String> {
         let names_mode = |(number, name): &(u8, &str)| {
@@ -86,14 +86,14 @@ impl MiopenRules {
         }
     }
 
-    /// How names of performance and find databases begin, the one that is
-    /// looked for first before others.
+    /// The beginnings of names of performance and find databases, in the order
+    /// of the search.
     #[must_use]
     pub fn database_names(&self, target: &Target) -> Vec<String> {
         let plain = target.db_basename();
         let hex =
             target.compute_units().filter(|_| self.hex_databases.contains(&&*target.id().db_id()));
-        // A workgroup processor, which HIP counts, has two compute units.
+        // HIP counts workgroup processors, of two compute units each.
         let hex = hex.map(|count| format!("{}{:x}", target.id().db_id(), 2 * u64::from(count)));
         hex.into_iter().chain([plain]).collect()
     }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_a_version_lacks_are_told() {
+    fn variables_that_a_version_ignores_are_reported() {
         let ignores = |version: &str, variable: &str, value: &str| {
             MiopenRules::of_version(version).ignores(variable, value).is_some()
         };

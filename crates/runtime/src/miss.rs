@@ -1,4 +1,4 @@
-//! Why a kdb did not give a kernel.
+//! Reasons why a kdb did not provide a kernel.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use gfxpack_model::code_object::CodeObjectError;
 use crate::layer::Layer;
 use crate::trust::Untrusted;
 
-/// One kdb that did not have the kernel.
+/// A kdb that did not provide the kernel.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Miss {
@@ -18,11 +18,11 @@ pub struct Miss {
     pub layer: Layer,
     /// The kdb.
     pub file: PathBuf,
-    /// Why it gave nothing.
+    /// The reason.
     pub reason: MissReason,
 }
 
-/// Why a kdb gave nothing.
+/// Why a kdb did not provide a kernel.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MissReason {
@@ -32,29 +32,29 @@ pub enum MissReason {
     /// The file does not hold the key.
     #[error("failed to find the kernel in the file")]
     NoKernel,
-    /// The file as a whole can't be used. It is looked into again once it has
+    /// The file as a whole can't be used. It is opened again once it has
     /// changed.
     #[error("failed to use the file")]
     Unreadable(#[source] Arc<ReadError>),
-    /// The user's file was no kdb. It is kept under another name, and the next
-    /// kernel starts a new one.
+    /// The user's file was not a kdb. It is kept under another name, and the
+    /// next kernel starts a new one.
     #[error("failed to use the file, which is now `{}`", kept_as.display())]
     MovedAside {
-        /// Where it is now.
+        /// Its new path.
         kept_as: PathBuf,
         /// What was wrong with it.
         source: ReadError,
     },
-    /// Somebody else could have written the file.
+    /// Somebody else may have written the file.
     #[error("failed to trust the file")]
     Untrusted(#[source] Untrusted),
-    /// The file holds the key, but not a whole kernel.
+    /// The file has the key, but the kernel is damaged.
     #[error("failed to use the kernel that the file holds")]
     Damaged(#[source] ReadError),
-    /// The file holds the key, with bytes that are no code object.
+    /// The file has the key, with bytes that are not a code object.
     #[error("failed to use the kernel that the file holds")]
     NoCodeObject(#[source] CodeObjectError),
-    /// The file holds the key, with code for other devices.
+    /// The file has the key, with code for other devices.
     #[error("failed to use the kernel that the file holds: its code is for {}", spelled(.0))]
     OtherTarget(Vec<TargetId>),
 }
@@ -76,8 +76,8 @@ impl MissReason {
         }
     }
 
-    /// Whether something is wrong, as against a file or kernel that is simply
-    /// not there.
+    /// Whether something is wrong; false if the file or kernel simply does not
+    /// exist.
     #[must_use]
     pub fn is_fault(&self) -> bool {
         !matches!(self, Self::NoFile | Self::NoKernel)

@@ -1,9 +1,9 @@
-//! Locking a mutex whatever a thread did that held it before.
+//! Locks a mutex even if a thread panicked while holding it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A mutex whose content is whole between any two steps: a panic of the
-/// caller's compiler or callback elsewhere is no reason to stop.
+/// Locks a mutex whose content is consistent between any two steps. A panic of
+/// the caller's compiler or callback in another thread is no reason to stop.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

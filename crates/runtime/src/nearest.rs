@@ -1,4 +1,4 @@
-//! The keys that come nearest to one that no file has.
+//! Finds the keys nearest to a key that no file has.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,42 +8,42 @@ use gfxpack_model::KernelKey;
 
 use crate::edits;
 
-/// Kernel names that are given where none is the one asked for.
+/// How many names of other kernels to return.
 const MAX_NAMES: usize = 3;
 
-/// What files have that is nearest to a key.
+/// The keys of some files that are nearest to a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NearestKeys {
-    /// Kernels of the key's name in all files.
+    /// Number of kernels with the key's name in all files.
     pub of_that_name: u64,
-    /// Those of them whose arguments are nearest, the nearest first; each
-    /// arguments once.
+    /// The kernels with the key's name and the nearest arguments, the nearest
+    /// first; each list of arguments once.
     pub keys: Vec<NearestKey>,
-    /// The nearest names of other kernels, the nearest first, at most three.
+    /// The nearest names of other kernels, the nearest first; at most three.
     pub names: Vec<String>,
 }
 
-/// A kernel of the name that was asked for, with other arguments.
+/// A kernel with the requested name and other arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NearestKey {
-    /// Words of the arguments that have to be changed, put in or taken out.
+    /// Number of words to change, insert or remove.
     pub differing_words: usize,
     /// Its arguments.
     pub kernel_args: String,
-    /// The first file that has it.
+    /// The first file with this kernel.
     pub file: PathBuf,
-    /// The arguments that were asked for, words that differ in braces:
+    /// The requested arguments, with the differing words in braces:
     /// ` -DA=1 {-DB=2}`.
     pub asked: String,
-    /// Its own arguments, likewise.
+    /// Its own arguments, marked the same way.
     pub stored: String,
 }
 
 impl NearestKeys {
-    /// Searches kdbs for so many keys. Files that can't be read are passed
-    /// over, as are code objects: only rows are read.
+    /// Searches kdbs for up to `wanted` keys. Files that can't be read are
+    /// skipped. Code objects are not read.
     #[must_use]
     pub fn search<'a>(
         key: &KernelKey,
@@ -69,12 +69,12 @@ impl NearestKeys {
 struct Search<'a> {
     key: &'a KernelKey,
     wanted: usize,
-    /// Distance, arguments, file; the nearest first.
+    /// Distance, arguments and file; the nearest first.
     keys: BTreeSet<(usize, String, PathBuf)>,
     of_that_name: u64,
-    /// Distance and name, of other kernels.
+    /// Distance and name of other kernels.
     names: BTreeSet<(usize, String)>,
-    /// The name of the last row: rows of one name follow each other.
+    /// The name of the last row: rows with one name follow one another.
     last_name: String,
 }
 
@@ -83,7 +83,7 @@ impl Search<'_> {
         let options = ReadOptions::with_max_object_bytes(max_object_bytes);
         let Ok(reader) = Reader::open_with(file, options) else { return };
         self.last_name.clear();
-        // What was read before a fault counts; the fault is the lookup's to tell.
+        // Rows before an error count; the lookup itself reports the error.
         reader
             .for_each_key(|key| {
                 self.row(key, file);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_keys_come_first_and_each_once() {
+    fn the_nearest_keys_come_first_without_duplicates() {
         let dir = tempfile::tempdir().unwrap();
         let rows = [("conv.cl.o", " -DA=1"), ("conv.cl.o", " -DA=1 -DB=3"), ("gemm.s.o", " -DA=1")];
         let first = kdb(dir.path(), "gfx906_60.kdb", &rows);

@@ -1,11 +1,11 @@
-//! What only the C library tells: whether the program has more rights than its
-//! caller, and where its user's home directory is.
+//! Values from the C library: whether the program has more rights than its
+//! caller, and the user's home directory.
 #![expect(unsafe_code, reason = "calls the C library's functions")]
 
 use std::path::PathBuf;
 
-/// Whether the program has rights that its caller has not: it is set-user-ID
-/// or set-group-ID, or has file capabilities.
+/// Whether the program has rights that its caller lacks: it is set-user-ID or
+/// set-group-ID, or has file capabilities.
 ///
 /// Source: Linux, getauxval(3), `AT_SECURE`.
 pub(crate) fn is_privileged() -> bool {
@@ -13,8 +13,7 @@ pub(crate) fn is_privileged() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// The home directory that the password database has for the user as whom
-/// files are accessed.
+/// The home directory of the effective user in the password database.
 pub(crate) fn home_of_user() -> Option<PathBuf> {
     let user = nix::unistd::User::from_uid(nix::unistd::Uid::effective()).ok()??;
     Some(user.dir).filter(|home| home.is_absolute())

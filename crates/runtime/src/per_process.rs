@@ -8,19 +8,20 @@ use once_cell::race::OnceBox;
 
 use crate::process::{self, Process};
 
-/// A value that each process makes for itself when it first asks. Its parent's
-/// is neither used nor dropped.
+/// A value that each process creates on first use. The parent's value is
+/// neither used nor dropped.
 ///
-/// Nothing here waits: whoever holds a lock when the process forks, the child
-/// goes on.
+/// No call waits for a lock, so a child continues even if a thread of its
+/// parent held one during the fork.
 pub(crate) struct PerProcess<T> {
     first: OnceBox<Node<T>>,
 }
 
-/// The value of one process, and that of its child, in which this is a copy.
+/// The value of one process. `next` holds the value of a child process, which
+/// has a copy of this node.
 struct Node<T> {
     process: Process,
-    /// There until it is dropped.
+    /// `None` only while it is dropped.
     value: Option<T>,
     next: OnceBox<Node<T>>,
 }
@@ -31,8 +32,8 @@ impl<T> PerProcess<T> {
     }
 
     /// This process's value. If there is none yet, `make` is called with the
-    /// parent's; threads that ask at the same time may all call it, and one
-    /// result is kept.
+    /// parent's. Threads that call this at the same time may all run `make`;
+    /// one result is kept.
     pub(crate) fn get(&self, make: impl FnOnce(Option<&T>) -> T) -> &T {
         self.get_as(process::process(), make)
     }
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_makes_its_value_once_and_drops_no_other() {
+    fn a_process_creates_its_value_once_and_drops_no_other() {
         let dropped = Cell::new(0);
         let value = PerProcess::new();
         for _ in 0..2 {

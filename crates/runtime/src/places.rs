@@ -1,5 +1,5 @@
-//! Where kdbs are on this machine: the directories that are asked, in order,
-//! and why.
+//! The directories of kdbs on this machine, in the order of the search, and the
+//! rules that name them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,9 @@ use crate::file_system;
 use crate::miopen_rules::MiopenRules;
 use crate::trust::{self, GroupWrite};
 
-/// The user cache's directory where neither the program nor the user says
-/// another: `GFXPACK_RUNTIME_CACHE_DIR` as it was while this crate was built,
-/// else `~/.cache/miopen/`. A build with it set to nothing has no user cache, as
+/// The user cache's directory unless the program or the user names another:
+/// `GFXPACK_RUNTIME_CACHE_DIR` at build time of this crate, else
+/// `~/.cache/miopen/`. If it is set but empty, the build has no user cache, as
 /// MIOpen with `-DMIOPEN_CACHE_DIR=`.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `MIOPEN_CACHE_DIR` in CMakeLists.txt.
@@ -21,30 +21,30 @@ pub const BUILD_TIME_CACHE_DIR: &str = match option_env!("GFXPACK_RUNTIME_CACHE_
     None => "~/.cache/miopen/",
 };
 
-/// What the caller knows about places.
+/// The caller's settings for directories.
 ///
-/// By default there is no [`system_dir`](Self::system_dir), and the user's cache
-/// is in `~/.cache/miopen/VERSION`, VERSION being this crate's own. A program
-/// with kernels of its own sets `system_dir`, `version` and
+/// By default there is no [`system_dir`](Self::system_dir), and the user's
+/// cache is in `~/.cache/miopen/VERSION`, where VERSION is this crate's own. A
+/// program with its own kernels sets `system_dir`, `version` and
 /// `build_time_cache_dir`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlaceOptions {
-    /// The directory of installed kdbs, asked unless MIOPEN_SYSTEM_DB_PATH
-    /// names another.
+    /// The directory of installed kdbs, unless MIOPEN_SYSTEM_DB_PATH names
+    /// another.
     pub system_dir: Option<PathBuf>,
-    /// The library that was loaded, by its absolute path: installed kdbs are
-    /// in `../share/miopen/db` from its directory.
+    /// Absolute path of the loaded library. Installed kdbs are in
+    /// `../share/miopen/db` relative to its directory.
     pub library_path: Option<PathBuf>,
-    /// The user cache's sub-directory, so that an upgrade starts afresh:
-    /// MIOpen 3.4.0 has `3.4.0.`. Empty for none. By default, this crate's
-    /// own version.
+    /// The user cache's sub-directory, so that each version has its own cache:
+    /// `3.4.0.` for MIOpen 3.4.0. Empty for none. By default, this crate's own
+    /// version.
     pub version: String,
-    /// The user cache's directory as the library was built with; a leading
+    /// The user cache's directory for which the library was built; a leading
     /// `~` is the home directory. Empty = no user cache. By default
     /// [`BUILD_TIME_CACHE_DIR`].
     pub build_time_cache_dir: String,
-    /// Below which the ROCm prefixes are: `/`.
+    /// Root directory of the ROCm prefixes: `/`.
     pub root: PathBuf,
 }
 
@@ -70,57 +70,58 @@ pub struct Place {
     pub rule: &'static str,
 }
 
-/// Where the user's kdb is.
+/// The place of the user's kdb.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UserPlace {
     /// In this directory, which may not exist yet.
     Dir(PathBuf),
-    /// Nowhere, and nothing is kept: the user wants it so.
+    /// Nowhere: the user has disabled it, and nothing is kept.
     Disabled {
-        /// In words.
+        /// The reason, as text.
         why: String,
     },
     /// In this process's memory only.
     Memory {
-        /// In words.
+        /// The reason, as text.
         why: String,
     },
-    /// Nobody knows: it is named after a version of MIOpen, and none is known.
+    /// Unknown: its directory is named after a version of MIOpen, and none is
+    /// known.
     Unknown {
-        /// In words.
+        /// The reason, as text.
         why: String,
     },
 }
 
-/// Every directory that is asked.
+/// All directories of a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Places {
-    /// Directories of installed kdbs, the first one first. Empty where the
-    /// cache is disabled.
+    /// Directories of installed kdbs, the first one first. Empty if the cache
+    /// is disabled.
     pub system: Vec<Place>,
-    /// Whether installed kdbs are looked for at all.
+    /// Whether installed kdbs are disabled.
     pub system_disabled: bool,
     /// The user's cache.
     pub user: UserPlace,
-    /// User caches that can only be read, asked after the user's own.
+    /// Read-only user caches, searched after the user's own.
     pub read_only: Vec<PathBuf>,
-    /// Where a private copy of a user's kdb is for a moment, while another
+    /// Directory for a short-lived private copy of a user's kdb, while another
     /// program has it open in WAL mode.
     pub temp_dir: PathBuf,
-    /// Why the user's cache is not where it should be, and where it is
-    /// instead; the one thing here that is worth a warning.
+    /// Why the user's cache is not in its usual directory, and where it is
+    /// instead; the only part of this that is worth a warning.
     pub fallback: Option<String>,
-    /// What else is not as the user might expect it, each a sentence.
+    /// Other deviations from what the user may expect, one sentence each.
     pub notes: Vec<String>,
-    /// The rules of the MIOpen that has these places.
+    /// The rules of the MIOpen with these places.
     pub rules: &'static MiopenRules,
 }
 
 impl Places {
-    /// Exactly these directories, whatever the environment says, and `/tmp`
-    /// for [`temp_dir`](Self::temp_dir).
+    /// Exactly these directories, whatever the environment, and `/tmp` for
+    /// [`temp_dir`](Self::temp_dir).
     #[must_use]
     pub fn new<P: Into<PathBuf>>(system: impl IntoIterator<Item = P>, user: UserPlace) -> Self {
         let system =
@@ -137,8 +138,8 @@ impl Places {
         }
     }
 
-    /// The directories by MIOpen's rules. Looks at the file system and changes
-    /// nothing in it.
+    /// Finds the directories by MIOpen's rules. Reads the file system, and
+    /// changes nothing.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `GetSystemDbPath` in db_path.cpp,
     /// `ComputeUserCachePath` in binary_cache.cpp; never the working directory
@@ -158,8 +159,8 @@ impl Places {
         places
     }
 
-    /// The same without the user's cache, if that is in a directory: it is one
-    /// for a version, and none is known.
+    /// The same places without the user's cache, if that is in a directory: the
+    /// directory depends on the version, which is unknown.
     #[must_use]
     pub fn without_version(mut self) -> Self {
         if let UserPlace::Dir(above) = &self.user {
@@ -215,7 +216,7 @@ impl Places {
         }
     }
 
-    /// Adds a directory unless it is one of those before it.
+    /// Adds a directory unless it is already in the list.
     fn add_system(&mut self, path: PathBuf, rule: &'static str) {
         let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if !self.system_dirs().any(|known| real(known) == real(&path)) {
@@ -225,8 +226,8 @@ impl Places {
 
     fn resolve_user(&mut self, environment: &Environment, options: &PlaceOptions) {
         if let Some(custom) = environment.custom_cache_dir() {
-            // Relative as MIOpen takes it: the user wrote it, and nobody
-            // else's directory is trusted there.
+            // A relative path is resolved as in MIOpen: the user wrote it, and
+            // no other user's directory is trusted there.
             let Ok(directory) = std::path::absolute(&custom) else {
                 let why = "the working directory is gone".to_owned();
                 return self.only_memory(why);
@@ -269,8 +270,8 @@ impl Places {
         }
     }
 
-    /// A directory of the user's own in the temporary one, where nobody else
-    /// can have prepared it.
+    /// A directory of the user's own in the temporary one, which nobody else
+    /// can have prepared.
     fn private_temp(&mut self, environment: &Environment, options: &PlaceOptions, why: String) {
         let temp = environment.temp_dir();
         let private = temp.join(format!("gfxpack-{}", trust::user()));
@@ -301,7 +302,7 @@ impl Places {
         self.user = UserPlace::Memory { why };
     }
 
-    /// What can't be written to may still hold kernels.
+    /// A directory that can't be written to may still hold kernels.
     fn keep_reading(&mut self, directory: PathBuf) {
         if trust::check_directory(&directory, GroupWrite::Left).is_ok() {
             self.read_only.push(directory);
@@ -309,7 +310,7 @@ impl Places {
     }
 }
 
-/// Why a cache can't be kept in the directory; none where it can.
+/// Why a cache can't be kept in the directory; `None` if it can.
 fn unusable(directory: &Path) -> Option<String> {
     if directory.exists()
         && let Err(error) = trust::check_directory(directory, GroupWrite::Left)
@@ -320,7 +321,7 @@ fn unusable(directory: &Path) -> Option<String> {
         .then(|| format!("`{}` can't be written to", directory.display()))
 }
 
-/// MIOpen's own rule: from the directory of the real library file.
+/// MIOpen's own rule: relative to the directory of the real library file.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `GetLibPath` and `GetSystemDbPath` in
 /// db_path.cpp.

@@ -1,5 +1,5 @@
-//! Idle connections to a file, for their next use: at most as many as threads
-//! have used it at the same time.
+//! Keeps idle connections to a file for reuse: at most as many as threads have
+//! used it at the same time.
 
 use std::mem;
 use std::sync::Mutex;
@@ -8,15 +8,15 @@ use crate::file_system::FileIdentity;
 use crate::mutex::lock;
 use crate::sqlite_gate::SqliteGate;
 
-/// Idle connections to one file. Callers of `take` and `give` are inside the
-/// gate.
+/// Idle connections to one file. Callers of `take` and `give` must have entered
+/// the gate.
 pub(crate) struct Pool<T> {
     gate: &'static SqliteGate,
     idle: Mutex<Idle<T>>,
 }
 
 struct Idle<T> {
-    /// The file that they lead to.
+    /// The file of the connections.
     file: Option<FileIdentity>,
     connections: Vec<T>,
 }
@@ -26,8 +26,8 @@ impl<T> Pool<T> {
         Self { gate, idle: Mutex::new(Idle { file: None, connections: Vec::new() }) }
     }
 
-    /// An idle connection to exactly that file. Connections to one that had its
-    /// name before are closed.
+    /// An idle connection to exactly this file. Connections to an earlier file
+    /// of the same name are closed.
     pub(crate) fn take(&self, file: FileIdentity) -> Option<T> {
         let mut idle = lock(&self.idle);
         let mut stale = Vec::new();
@@ -41,8 +41,7 @@ impl<T> Pool<T> {
         connection
     }
 
-    /// Keeps a connection for the next use, unless the name has come to lead
-    /// elsewhere.
+    /// Keeps a connection for reuse, unless the name now leads to another file.
     pub(crate) fn give(&self, file: FileIdentity, connection: T) {
         let mut idle = lock(&self.idle);
         if idle.file == Some(file) {

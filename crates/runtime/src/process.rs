@@ -1,4 +1,4 @@
-//! Which process this is, and what is done when it forks.
+//! Identifies processes, and runs hooks around forks.
 #![expect(unsafe_code, reason = "calls the C library's functions")]
 
 use std::cell::Cell;
@@ -6,41 +6,42 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use once_cell::race::OnceRef;
 
-/// A process: neither its parent nor its children are equal to it.
+/// Identifies a process; differs from its parent and its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process {
     id: u32,
-    /// How many forks led to it: ids are used again, and every PID namespace has
-    /// a process 1.
+    /// Number of forks that led to it: ids are reused, and every PID namespace
+    /// has a process 1.
     forks: u32,
 }
 
-/// Counted by the C library's `fork`, but not by those that go around it.
+/// Counts the C library's `fork`, but not forks that bypass it.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// What is done around every fork, in the parent.
+/// Hooks around every fork, called in the parent.
 pub(crate) struct ForkHooks {
-    /// Returns whether `after` is to be called.
+    /// Returns whether to call `after`.
     pub(crate) before: fn() -> bool,
     pub(crate) after: fn(),
 }
 
-/// Setting it takes no lock, so that a child can't wait forever for a thread of
-/// its parent.
+/// Set without a lock, so that a child can't wait forever for a thread of its
+/// parent.
 static HOOKS: OnceRef<'static, ForkHooks> = OnceRef::new();
 
-/// Sets what is done around every fork from now on. Only the first call counts.
+/// Sets the hooks around every later fork. Only the first call counts.
 pub(crate) fn set_fork_hooks(hooks: &'static ForkHooks) {
     HOOKS.get_or_init(|| hooks);
 }
 
 thread_local! {
-    /// Whether this thread is in the middle of a fork whose `before` took hold.
+    /// Whether this thread is in the middle of a fork whose `before` returned
+    /// true.
     static FORKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// This process. The first call has the C library report forks.
+/// This process. The first call registers the fork handlers of the C library.
 pub(crate) fn process() -> Process {
     if !WATCHED.load(Ordering::Relaxed) && !WATCHED.swap(true, Ordering::Relaxed) {
         // SAFETY: the functions take nothing and return, and are there as long as this library:

@@ -9,20 +9,20 @@ use crate::key_lock::LOCK_DIR;
 use crate::trust::{self, GroupWrite, Untrusted};
 use crate::{quarantine, version};
 
-/// Which versions' caches stay.
+/// Which versions' caches to keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Keep {
-    /// Those of these names.
+    /// The versions with these names.
     pub versions: BTreeSet<String>,
-    /// And so many of the newest ones.
+    /// In addition, this many of the newest versions.
     pub newest: usize,
-    /// Whether nothing is removed, only said.
+    /// Whether to remove nothing, and only report.
     pub dry_run: bool,
 }
 
 impl Keep {
-    /// That version and no other.
+    /// Keeps only this version.
     #[must_use]
     pub fn only(version: &str) -> Self {
         Self { versions: BTreeSet::from([version.to_owned()]), newest: 0, dry_run: false }
@@ -33,12 +33,12 @@ impl Keep {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pruned {
-    /// Its directory. It stays where it holds something that is no kernel
-    /// cache's.
+    /// Its directory. It stays if it contains other files than those of a
+    /// kernel cache.
     pub directory: PathBuf,
     /// Bytes of the files removed.
     pub bytes: u64,
-    /// Whether the directory is gone, or would be.
+    /// Whether the whole directory was removed, or would be.
     pub whole: bool,
 }
 
@@ -46,15 +46,16 @@ pub struct Pruned {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PruneError {
-    /// The directory is not the user's own.
+    /// The directory does not belong to the user.
     #[error("failed to prune kernel caches")]
     Untrusted(#[from] Untrusted),
-    /// The operating system refuses. Caches before this one are removed.
+    /// The operating system reports an error. Earlier caches are already
+    /// removed.
     #[error("failed to remove `{}`", path.display())]
     Io {
-        /// What could not be read or removed.
+        /// The path that could not be read or removed.
         path: PathBuf,
-        /// What it says.
+        /// The operating system's error.
         source: io::Error,
     },
 }
@@ -70,13 +71,13 @@ impl PruneError {
     }
 }
 
-/// Removes versions' caches in `cache`, the directory above them
-/// (`~/.cache/miopen`), but for those that `keep` names.
+/// Removes the versions' caches in `cache`, the directory above them
+/// (`~/.cache/miopen`), except for those that `keep` names.
 ///
-/// Only directories named as versions are looked into, and only kernel caches,
-/// their companions and gfxpack's locks are removed from them; symbolic links
-/// are left alone. A program that has such a cache open goes on with it, and
-/// what it stores is lost when it ends.
+/// Only directories named like versions are searched. Only kernel caches, their
+/// companion files and gfxpack's locks are removed; symbolic links are left
+/// alone. A program that has such a cache open continues to use it; what it
+/// stores is lost when it ends.
 ///
 /// # Errors
 /// [`PruneError`].
@@ -92,8 +93,8 @@ pub fn prune_versions(cache: &Path, keep: &Keep) -> Result<Vec<Pruned>, PruneErr
     old.map(|name| prune(cache.join(name), keep.dry_run)).collect()
 }
 
-/// The versions that have a kernel cache in `cache`, the directory above them
-/// (`~/.cache/miopen`), the newest first; none where it can't be read.
+/// The versions with a kernel cache in `cache`, the directory above them
+/// (`~/.cache/miopen`), the newest first; empty if it can't be read.
 #[must_use]
 pub fn cached_versions(cache: &Path) -> Vec<String> {
     let has_kernels = |directory: &Path| {
@@ -155,8 +156,8 @@ fn names(directory: &Path) -> Result<Vec<String>, PruneError> {
     let mut names = Vec::new();
     for entry in entries {
         let name = entry.map_err(io(directory))?.file_name().into_string();
-        // What is not UTF-8 is nothing of ours, and keeps its directory under
-        // a name that is none of a cache's.
+        // A name that is not UTF-8 is not ours. The replacement is not a name
+        // of a cache's file, so the directory stays.
         names.push(name.unwrap_or_else(|_| char::REPLACEMENT_CHARACTER.to_string()));
     }
     Ok(names)
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_caches_own_files_are_told() {
+    fn only_a_caches_own_files_are_recognised() {
         for name in ["gfx906_60.ukdb", "gfx90a68.ukdb-wal", "gfx906.ukdb.corrupt-12-journal"] {
             assert!(is_cache_file(name), "{name}");
         }

@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-/// What SQLite keeps beside a file. Left there, it would be taken for the new
-/// file's.
+/// The files that SQLite keeps beside a database. If they stayed, they would be
+/// applied to the new one.
 const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 
-/// What is appended to the name of a kept file, before a number.
+/// Suffix for the name of a kept file, before a number.
 pub(crate) const SUFFIX: &str = ".corrupt-";
 
-/// Damaged files that are kept of each name. The oldest are removed.
+/// How many damaged files of each name to keep. Older ones are removed.
 const KEPT: usize = 2;
 
-/// Renames the file, and what SQLite keeps beside it, to `<name>.corrupt-<n>`
-/// with the next free number, and returns that name. Of earlier ones, only the
-/// newest is kept.
+/// Renames the file and its companion files to `<name>.corrupt-<n>`, with the
+/// next free number, and returns that name. Of earlier ones, only the newest is
+/// kept.
 ///
 /// # Errors
-/// As the operating system has them; the file itself has its old name then.
+/// The operating system's errors; the file then still has its old name.
 pub(crate) fn rename(path: &Path) -> io::Result<PathBuf> {
     let mut numbers = kept_numbers(path)?;
     numbers.sort_unstable();
@@ -47,7 +47,7 @@ pub(crate) fn rename(path: &Path) -> io::Result<PathBuf> {
     Ok(renamed)
 }
 
-/// The numbers of those that are kept.
+/// The numbers of the kept files.
 fn kept_numbers(path: &Path) -> io::Result<Vec<u64>> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -66,7 +66,7 @@ fn kept_numbers(path: &Path) -> io::Result<Vec<u64>> {
 
 fn no_replace(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Not every file system knows the flag; the callers' lock does.
+        // Not every file system supports the flag; the callers hold a lock.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => std::fs::rename(from, to),
         other => other.map_err(io::Error::from),
     }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_of_the_last_two_is_kept() {
+    fn the_last_two_files_are_kept_with_their_companions() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.ukdb");
         std::fs::write(directory.path().join("a.ukdb.corrupt-x"), "").unwrap();

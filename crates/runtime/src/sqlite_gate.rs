@@ -1,11 +1,12 @@
-//! A lock around SQLite: any number of threads use it at a time, or one thread
-//! keeps all others out while it does what SQLite must not see.
+//! A lock around SQLite. Either any number of threads use SQLite at the same
+//! time, or one thread excludes all others while it does what conflicts with
+//! SQLite.
 //!
-//! There are two such things. Closing a file that SQLite has open drops the
+//! Two operations conflict. Closing a file that SQLite has open drops the
 //! process's locks on it (SQLite, "How To Corrupt An SQLite Database File",
-//! section 2.2). And a child can't use SQLite whose parent forked while a
-//! thread was inside: it may have held a mutex, and locks that the child would
-//! take for its own (section 2.6).
+//! section 2.2). And if a process forks while a thread is inside SQLite, its
+//! child can't use SQLite: the thread may hold a mutex, and locks that the
+//! child would consider its own (section 2.6).
 
 use std::io;
 use std::path::PathBuf;
@@ -18,11 +19,11 @@ use gfxpack_kdb::ReadError;
 use crate::per_process::PerProcess;
 use crate::process::{ForkHooks, set_fork_hooks};
 
-/// How long to wait for the threads inside. They take a millisecond, unless one
+/// How long to wait for the threads inside. They need a millisecond, unless one
 /// waits for another program.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Between two attempts.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_micros(50);
 
 static GATE: PerProcess<SqliteGate> = PerProcess::new();
@@ -31,26 +32,27 @@ static GATE: PerProcess<SqliteGate> = PerProcess::new();
 pub(crate) struct SqliteGate {
     inside: AtomicU32,
     closed: AtomicBool,
-    /// It is closed for the time of a fork.
+    /// Whether it is closed for the time of a fork.
     for_fork: AtomicBool,
-    /// Nobody was inside when the process was forked.
+    /// Whether SQLite can be used: no thread was inside when the process was
+    /// forked.
     usable: bool,
 }
 
-/// A thread that is inside.
+/// A thread that is inside the gate.
 pub(crate) struct Shared(&'static SqliteGate);
 
-/// A thread that keeps the others out. It may use SQLite itself.
+/// A thread that excludes all others. It may use SQLite itself.
 pub(crate) struct Exclusive(&'static SqliteGate);
 
-/// This process's gate, which those who live as long as the process keep.
+/// This process's gate. The reference is valid as long as the process lives.
 pub(crate) fn for_this_process() -> &'static SqliteGate {
-    // Before anybody is inside.
+    // Set before any thread can be inside.
     set_fork_hooks(&ForkHooks { before: close_for_fork, after: open_after_fork });
     GATE.get(|parent| SqliteGate::new(parent.is_none_or(SqliteGate::allows_children)))
 }
 
-/// Keeps all others out for as long as a fork takes, if they come out in time.
+/// Excludes all others during a fork, if the threads inside leave in time.
 fn close_for_fork() -> bool {
     let gate = for_this_process();
     let closed = gate.close(LONGEST_WAIT);
@@ -60,14 +62,14 @@ fn close_for_fork() -> bool {
     closed
 }
 
-/// Ends what [`close_for_fork`] began, in the parent.
+/// Reopens the gate in the parent, after [`close_for_fork`].
 fn open_after_fork() {
     let gate = for_this_process();
     gate.for_fork.store(false, Ordering::SeqCst);
     gate.closed.store(false, Ordering::SeqCst);
 }
 
-/// The error for a thread that can't enter.
+/// The error for a thread that can't enter the gate.
 pub(crate) fn forked(path: PathBuf) -> ReadError {
     let why = "this process was forked while another thread was reading or writing a kdb";
     ReadError::Io { path, source: io::Error::other(why) }
@@ -83,8 +85,8 @@ impl SqliteGate {
         }
     }
 
-    /// Waits until no thread has the gate to itself, and enters; `None` if SQLite
-    /// can't be used in this process. No thread may enter twice at a time.
+    /// Waits until no thread has the gate exclusively, and enters; `None` if
+    /// SQLite can't be used in this process. A thread must not enter twice.
     pub(crate) fn enter_shared(&'static self) -> Option<Shared> {
         if !self.usable {
             return None;
@@ -101,8 +103,8 @@ impl SqliteGate {
         }
     }
 
-    /// Waits until nobody is inside, and keeps all others out; `None` if that took
-    /// too long.
+    /// Waits until no thread is inside, and excludes all others; `None` if that
+    /// took too long.
     pub(crate) fn enter_exclusive(&'static self) -> Option<Exclusive> {
         (self.usable && self.close(LONGEST_WAIT)).then_some(Exclusive(self))
     }
@@ -127,10 +129,10 @@ impl SqliteGate {
         true
     }
 
-    /// Whether a child of the process can use SQLite. Asked by the child, of the
-    /// copy of its parent's gate.
+    /// Whether a child of the process can use SQLite. The child calls this on
+    /// the copy of its parent's gate.
     fn allows_children(&self) -> bool {
-        // Those who come to a closed gate are counted for a moment.
+        // Threads that arrive at a closed gate are counted briefly.
         let nobody = self.for_fork.load(Ordering::SeqCst)
             || !self.closed.load(Ordering::SeqCst) && self.inside.load(Ordering::SeqCst) == 0;
         self.usable && nobody
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_are_inside_or_one_is_alone() {
+    fn many_threads_are_inside_or_one_excludes_all_others() {
         let gate: &'static SqliteGate = Box::leak(Box::new(SqliteGate::new(true)));
         let (first, second) = (gate.enter_shared(), gate.enter_shared());
         assert!(first.is_some() && second.is_some());
@@ -169,7 +171,7 @@ mod tests {
                 entered.store(true, Ordering::SeqCst);
                 inside.is_some()
             });
-            // It is counted for a moment, and never stays.
+            // The thread is counted briefly, and never stays inside.
             while gate.inside.load(Ordering::SeqCst) > 0 {}
             assert!(!entered.load(Ordering::SeqCst));
             drop(alone);
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_can_use_sqlite_unless_somebody_was_inside() {
+    fn a_child_can_use_sqlite_unless_a_thread_was_inside() {
         let check = |inside, closed, for_fork, expected| {
             let gate = SqliteGate::new(true);
             gate.inside.store(inside, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Why a kernel could not be stored into the user's kdb.
+//! Errors of storing a kernel into the user's kdb.
 
 use std::path::{Path, PathBuf};
 
@@ -49,19 +49,19 @@ impl StoreError {
         match self {
             Self::Open(error) => error,
             Self::Write(WriteError::Sqlite { path, source }) => ReadError::Sqlite { path, source },
-            // Said in the words of reading, which it failed at.
+            // The error describes a read, whichever operation failed.
             _ => ReadError::NotSqlite { path: path.to_owned() },
         }
     }
 
-    /// What did not fail again.
+    /// An error that did not happen again.
     pub(crate) fn passing(self, path: &Path) -> Self {
         let source = Box::new(self.into_read_error(path));
         Self::Open(ReadError::Transient { path: path.to_owned(), source })
     }
 }
 
-/// Whether the file as a whole is no kdb.
+/// Whether the error means that the file as a whole is not a kdb.
 pub(crate) fn is_damage(fault: Fault) -> bool {
     matches!(fault, Fault::Corrupt | Fault::TooSmall | Fault::Schema)
 }

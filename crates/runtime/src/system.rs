@@ -1,5 +1,5 @@
-//! The installed kdbs of one device: which files, in which order, each opened
-//! once and looked into anew when it changes.
+//! The installed kdbs of one device: which files, and in which order. Each is
+//! opened once, and again when it changes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,17 +16,18 @@ use crate::pool::Pool;
 use crate::sqlite_gate::{self, SqliteGate};
 use crate::verified_rows::VerifiedRows;
 
-/// How long ago a file must have changed for its rows to be remembered, in
-/// seconds. Within one tick of the file system's clock, two changes leave the
-/// same time; the coarsest ticks are of 2 seconds.
+/// How many seconds ago a file must have changed for its rows to be remembered.
+/// Two changes within one tick of the file system's clock leave the same time;
+/// the coarsest ticks take 2 seconds.
 const REST_SECONDS: u64 = 3;
 
 /// The file names for a device, the one for exactly its compute units first.
 ///
-/// XNACK is part of both names: there is no way from `gfx90a_xnack` to
-/// `gfx90a`.
+/// XNACK is part of both names: kdbs of `gfx90a` are not used for
+/// `gfx90a_xnack`.
 ///
-/// MIOpen opens one of them ([`MiopenKdb`](crate::MiopenKdb)); the runtime asks both.
+/// MIOpen opens one of them ([`MiopenKdb`](crate::MiopenKdb)); the runtime
+/// searches both.
 pub(crate) fn file_names(device: &Target) -> Vec<String> {
     let mut names = vec![device.kdb_file_name()];
     if device.compute_units().is_some() {
@@ -43,22 +44,22 @@ pub(crate) fn files<'a>(
 ) -> Vec<SystemFile> {
     let names = file_names(device);
     directories
-        // An empty or relative one would mean the working directory.
+        // An empty or relative path would mean the working directory.
         .filter(|directory| directory.is_absolute())
         .flat_map(|directory| names.iter().map(|name| directory.join(name)))
         .map(|path| SystemFile::new(path, max_object_bytes))
         .collect()
 }
 
-/// One installed kdb, which may come, change and go.
+/// One installed kdb, which may appear, change and disappear.
 pub(crate) struct SystemFile {
     path: PathBuf,
     max_object_bytes: u64,
     gate: &'static SqliteGate,
     readers: Pool<Reader>,
-    /// What was wrong with the file as a whole, and which version of it.
+    /// A fault of the file as a whole, and the version of the file that has it.
     fault: Mutex<Option<(FileIdentity, Arc<ReadError>)>>,
-    /// Raw rows whose MD5 need not be computed again.
+    /// Raw rows whose MD5 is already checked.
     hashed: VerifiedRows,
     rest_seconds: u64,
 }
@@ -81,13 +82,13 @@ impl SystemFile {
         &self.path
     }
 
-    /// The code object of a key, held against its hash: each time where it is
-    /// stored as bzip2, else once for each version of the file.
+    /// Looks a key up. The hash of the code object is checked each time if it
+    /// is stored as bzip2, else once for each version of the file.
     pub(crate) fn get(&self, key: &KernelKey) -> Result<Vec<u8>, MissReason> {
         let file = match FileIdentity::with_content(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // A dangling link is no missing file.
+                // A dangling link is not a missing file.
                 if self.path.is_symlink() {
                     return Err(self.unreadable(error));
                 }
@@ -119,15 +120,15 @@ impl SystemFile {
             }
             Ok(None) => Err(MissReason::NoKernel),
             Err(error @ ReadError::Row { .. }) => Err(MissReason::Damaged(error)),
-            // It would cost as much for every kernel.
+            // Every lookup in this file would cost as much.
             Err(error @ ReadError::Runaway { .. }) => Err(self.remember(file, error)),
-            // Other kernels may lie in pages that are whole.
+            // Other kernels may be in undamaged pages.
             Err(error) => Err(MissReason::Unreadable(Arc::new(error))),
         }
     }
 
-    /// Remembers a whole row of a file that did not change meanwhile, and can't
-    /// change any more without its times telling.
+    /// Remembers an intact row if the file has not changed meanwhile, and any
+    /// later change will change its times.
     fn note_hashed(&self, file: FileIdentity, row: RowMark) {
         if file.has_rested(self.rest_seconds, clock::now())
             && FileIdentity::with_content(&self.path).is_ok_and(|still| still == file)
@@ -146,11 +147,11 @@ impl SystemFile {
         MissReason::Unreadable(Arc::new(ReadError::Io { path, source }))
     }
 
-    /// Remembers what this version of the file can't be rid of, and nothing
-    /// that may have passed when it is opened again: too many open files, no
-    /// memory, a disk that did not answer.
+    /// Remembers an error that is permanent for this version of the file.
+    /// Errors that may be gone at the next attempt are not remembered: too many
+    /// open files, no memory, a disk that did not respond.
     fn remember(&self, file: FileIdentity, error: ReadError) -> MissReason {
-        // Removed since it was looked at.
+        // Removed since its identity was read.
         if error.is_absent() {
             return MissReason::NoFile;
         }
@@ -180,7 +181,7 @@ mod tests {
         _directory: tempfile::TempDir,
         path: PathBuf,
         key: KernelKey,
-        /// Where in the file a byte of the code object lies.
+        /// Offset of a byte of the code object in the file.
         at: u64,
     }
 
@@ -210,7 +211,7 @@ mod tests {
             FileIdentity::with_content(&self.path).unwrap()
         }
 
-        /// The row, whole or not.
+        /// The row, intact or not.
         fn row(&self) -> RowMark {
             let row = std::cell::Cell::new(None);
             let reader = Reader::open(&self.path).unwrap();
@@ -219,8 +220,8 @@ mod tests {
             row.get().unwrap()
         }
 
-        /// Overwrites a byte of the code object, and sets the time of the last
-        /// modification back. The other time moves on with its clock's tick.
+        /// Overwrites a byte of the code object, and restores the modification
+        /// time. The change time advances with the next tick of its clock.
         fn put(&self, byte: u8) {
             let (before, metadata) = (self.identity(), fs::metadata(&self.path).unwrap());
             let file = File::options().write(true).open(&self.path).unwrap();
@@ -272,9 +273,9 @@ mod tests {
         assert_eq!(file.get(&installed.key).unwrap().len(), OBJECT.len());
     }
 
-    /// It may change once more without a later time.
+    /// The file may change once more without a later time.
     #[test]
-    fn nothing_is_remembered_of_a_file_that_has_just_changed() {
+    fn no_row_of_a_file_that_has_just_changed_is_remembered() {
         let installed = Installed::new();
         let file = installed.file(3600);
         installed.assert_whole(&file);

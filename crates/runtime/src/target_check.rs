@@ -1,19 +1,19 @@
-//! Whether bytes are code for the device.
+//! Checks whether bytes are code for the device.
 
 use gfxpack_model::code_object::{self, CodeObjectError};
 use gfxpack_model::{TargetId, processors};
 
 use crate::miss::MissReason;
 
-/// What code objects are held against.
+/// The device that code objects are checked against.
 #[derive(Debug)]
 pub(crate) struct TargetCheck {
-    /// None: any bytes will do.
+    /// `None`: any bytes are accepted.
     device: Option<TargetId>,
 }
 
 impl TargetCheck {
-    /// XNACK unsaid is off, as it is in the names of the files.
+    /// Unspecified XNACK is off, as in the names of the files.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::InitDbId`.
     pub(crate) fn new(device: &TargetId, verify: bool) -> Self {
@@ -24,14 +24,14 @@ impl TargetCheck {
         Self { device: verify.then_some(device) }
     }
 
-    /// The reason why the bytes are not handed out.
+    /// Returns why the bytes must not be returned to the caller.
     pub(crate) fn check(&self, code_object: &[u8]) -> Result<(), MissReason> {
         let Some(device) = &self.device else { return Ok(()) };
         match code_object::targets(code_object) {
             Ok(targets) if targets.iter().any(|target| target.serves(device)) => Ok(()),
             Ok(targets) => Err(MissReason::OtherTarget(targets)),
             // A device newer than the table of processors: its number can't be
-            // judged, and the key names it.
+            // checked, but the key names it.
             Err(CodeObjectError::Processor(_))
                 if processors::by_name(device.processor()).is_none() =>
             {

@@ -1,31 +1,32 @@
-//! Whose a directory or file is, and who else could have put something there.
+//! Checks who owns a directory or file, and who else could have written to it.
 
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Why a directory or file is not taken for the user's own.
+/// Why a directory or file is not trusted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Untrusted {
-    /// It, or a directory above it, is another user's.
+    /// It, or a directory above it, belongs to another user.
     #[error("`{}` is owned by user {owner}, not by user {user}", path.display())]
     Owner {
-        /// What is owned.
+        /// The directory or file.
         path: PathBuf,
-        /// By whom.
+        /// Its owner.
         owner: u32,
-        /// Who is asking.
+        /// The current user.
         user: u32,
     },
     /// Any user may write to it.
     #[error("any user may write to `{}`", path.display())]
     Writable {
-        /// What may be written to.
+        /// The directory or file.
         path: PathBuf,
     },
-    /// A symbolic link where none is followed, or not a directory or file.
+    /// A symbolic link where none is allowed, or neither a directory nor a
+    /// file.
     #[error("`{}` is {found}", path.display())]
     Kind {
         /// The path.
@@ -33,12 +34,12 @@ pub enum Untrusted {
         /// `a symbolic link`.
         found: &'static str,
     },
-    /// The operating system refuses.
+    /// The operating system reports an error.
     #[error("failed to look at `{}`", path.display())]
     Io {
         /// The path.
         path: PathBuf,
-        /// What it says.
+        /// The operating system's error.
         source: io::Error,
     },
 }
@@ -66,35 +67,35 @@ impl Untrusted {
     }
 }
 
-/// Permission bits: others may write, group may write, only the owner may
-/// remove what is in the directory.
+/// Permission bits: others may write; the group may write; only the owner may
+/// remove a directory's entries.
 const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITES: u32 = 0o020;
 const STICKY: u32 = 0o1000;
-/// What files of users without a number in a container's name space show as
-/// theirs: the directories above a home directory that is mounted into it.
+/// The owner shown for files of users without a number in a container's user
+/// namespace, such as the directories above a mounted home directory.
 const OVERFLOW_USER: u32 = 65534;
 
-/// What becomes of a group's right to write to what is the user's own. With a
-/// group for each user, that is what `mkdir` gives, and no reason for mistrust.
+/// What to do with a group's right to write to the user's own files. With a
+/// group for each user, `mkdir` grants it, and it is no reason for mistrust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GroupWrite {
-    /// It is taken away: what is kept there is handed out later.
+    /// Remove it, since the content is returned later.
     Taken,
-    /// It stays, since nothing is to be changed.
+    /// Leave it, since nothing may be changed.
     Left,
 }
 
-/// The number of the user as whom files are accessed.
+/// The number of the effective user.
 pub(crate) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The real name of a directory that is the user's or root's, and that nobody
-/// else can write to or replace.
+/// Returns the real path of a directory if it belongs to the user or root, and
+/// nobody else can write to it or replace it.
 ///
-/// A symbolic link in its place or on the way there is followed only if it is
-/// the user's or root's own.
+/// A symbolic link on the path is followed only if it belongs to the user or
+/// root.
 pub(crate) fn check_directory(directory: &Path, group: GroupWrite) -> Result<PathBuf, Untrusted> {
     let link = fs::symlink_metadata(directory).map_err(Untrusted::io(directory))?;
     check_owner(directory, &link)?;
@@ -110,8 +111,8 @@ pub(crate) fn check_directory(directory: &Path, group: GroupWrite) -> Result<Pat
     Ok(real)
 }
 
-/// Whether each link that stands in a path was made by the user or root, and
-/// not by somebody who wants something put elsewhere.
+/// Checks that the user or root made each link in a path, and not somebody who
+/// wants files to be put elsewhere.
 fn check_links(path: &Path) -> Result<(), Untrusted> {
     for name in path.ancestors().filter(|name| !name.as_os_str().is_empty()) {
         let metadata = fs::symlink_metadata(name).map_err(Untrusted::io(name))?;
@@ -122,8 +123,8 @@ fn check_links(path: &Path) -> Result<(), Untrusted> {
     Ok(())
 }
 
-/// Whether nobody else can replace what is below these directories, each the
-/// one above that before it.
+/// Checks that nobody else can replace what is below these directories. Each is
+/// the parent of the one before it.
 fn check_above<'a>(
     directories: impl Iterator<Item = &'a Path>,
     mut below: Option<(&'a Path, Metadata)>,
@@ -134,7 +135,7 @@ fn check_above<'a>(
             if metadata.mode() & STICKY == 0 {
                 return Err(Untrusted::Writable { path: above.to_owned() });
             }
-            // Anybody can have made what is in it.
+            // Anybody may have created its entries.
             if let Some((name, below)) = &below {
                 check_owner(name, below)?;
             }
@@ -147,15 +148,15 @@ fn check_above<'a>(
     Ok(())
 }
 
-/// Whether a file in a checked directory is a plain one of the user's or
-/// root's own that nobody else can write to.
+/// Checks that a file in a checked directory is a regular file of the user or
+/// root that nobody else can write to.
 pub(crate) fn check_file(file: &Path, group: GroupWrite) -> Result<(), Untrusted> {
     let metadata = fs::symlink_metadata(file).map_err(Untrusted::io(file))?;
     let found = match metadata.file_type() {
         kind if kind.is_symlink() => Some("a symbolic link"),
         kind if kind.is_dir() => Some("a directory"),
         kind if !kind.is_file() => Some("not a regular file"),
-        // Somebody may have linked to a file of ours from elsewhere.
+        // Somebody may have linked to one of our files from elsewhere.
         _ if metadata.nlink() > 1 => Some("a file with a second name"),
         _ => None,
     };
@@ -166,9 +167,9 @@ pub(crate) fn check_file(file: &Path, group: GroupWrite) -> Result<(), Untrusted
     check_mode(file, &metadata, group)
 }
 
-/// Makes a directory and those above it that are missing, all for the user
-/// alone, and gives its real name. Nothing is made where what is there already
-/// can't be trusted.
+/// Creates a directory and its missing parents, accessible only to the user,
+/// and returns its real path. Nothing is created if the existing part of the
+/// path can't be trusted.
 pub(crate) fn make_directory(directory: &Path) -> Result<PathBuf, Untrusted> {
     let there = directory.ancestors().find(|above| above.symlink_metadata().is_ok());
     if let Some(there) = there.filter(|there| *there != directory) {
@@ -181,8 +182,8 @@ pub(crate) fn make_directory(directory: &Path) -> Result<PathBuf, Untrusted> {
     check_directory(directory, GroupWrite::Taken)
 }
 
-/// Whether a directory is the user's own and nobody else may even look into
-/// it: what is asked of one that has a predictable name in a shared place.
+/// Checks that a directory is the user's own and that nobody else can even list
+/// it. Needed for one with a predictable name in a shared place.
 pub(crate) fn check_private(directory: &Path) -> Result<(), Untrusted> {
     let metadata = fs::symlink_metadata(directory).map_err(Untrusted::io(directory))?;
     if !metadata.is_dir() {
@@ -214,8 +215,8 @@ fn check_mode(path: &Path, metadata: &Metadata, group: GroupWrite) -> Result<(),
     }
     let may_change = group == GroupWrite::Taken && metadata.uid() == user();
     if mode & GROUP_WRITES != 0 && may_change {
-        // By name, without opening it. Where it can't be changed, the file
-        // system is read-only to the group too.
+        // Changed by name, without opening it. If this fails, the file system
+        // is read-only for the group too.
         fs::set_permissions(path, fs::Permissions::from_mode(mode & !GROUP_WRITES)).ok();
     }
     Ok(())

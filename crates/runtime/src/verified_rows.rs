@@ -1,5 +1,5 @@
-//! Which rows of an installed kdb have been checked against their hashes, for
-//! one version of the file.
+//! Remembers which rows of an installed kdb match their hashes, for one version
+//! of the file.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -9,10 +9,11 @@ use gfxpack_kdb::RowMark;
 use crate::file_system::FileIdentity;
 use crate::mutex::lock;
 
-/// Rows remembered, at most: some 20 MiB. kdbs have some ten thousand.
+/// Largest number of rows to remember, some 20 MiB. kdbs have some ten thousand
+/// rows.
 const MAX_ROWS: usize = 1 << 18;
 
-/// The rows of one version of a file.
+/// The verified rows of one version of a file.
 #[derive(Default)]
 pub(crate) struct VerifiedRows {
     state: Mutex<State>,
@@ -25,14 +26,14 @@ struct State {
 }
 
 impl VerifiedRows {
-    /// Whether the row was noted for that very version of the file.
+    /// Whether the row was recorded for this version of the file.
     pub(crate) fn has(&self, file: FileIdentity, row: RowMark) -> bool {
         let state = lock(&self.state);
         state.file == Some(file) && state.rows.contains(&row)
     }
 
-    /// Notes a row, and forgets those of all other versions. Those above the
-    /// bound are not remembered.
+    /// Records a row, and drops those of other versions. Rows above the limit
+    /// are not recorded.
     pub(crate) fn note(&self, file: FileIdentity, row: RowMark) {
         let mut state = lock(&self.state);
         if state.file != Some(file) {
@@ -51,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// Two keys of one object, and one of another.
+    /// Marks of two keys that share an object, and of a third key.
     fn marks(layout: Layout) -> [RowMark; 3] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("gfx906_60.kdb");
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_known_of_one_version_of_a_file() {
+    fn rows_are_remembered_for_one_version_of_a_file() {
         let directory = tempfile::tempdir().unwrap();
         let version = |content: &str| {
             let path = directory.path().join("file");

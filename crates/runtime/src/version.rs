@@ -1,7 +1,7 @@
-//! Names of versions, compared by their numbers.
+//! Parses and compares version names.
 
-/// The numbers of a name, in order: `3.4.0.` gives 3, 4 and 0. Equal numbers
-/// are told apart by the name.
+/// The numbers in a name, in order: `3.4.0.` gives 3, 4 and 0. The name itself
+/// makes versions with equal numbers distinct.
 pub(crate) fn numbers(name: &str) -> (Vec<u64>, String) {
     let numbers = name
         .split(|c: char| !c.is_ascii_digit())
@@ -11,8 +11,8 @@ pub(crate) fn numbers(name: &str) -> (Vec<u64>, String) {
     (numbers, name.to_owned())
 }
 
-/// Whether a directory's name is a version, as MIOpen writes them:
-/// `3.4.0.`, `3.3.0.d12`.
+/// Whether a directory's name is a version as MIOpen writes it: `3.4.0.`,
+/// `3.3.0.d12`.
 pub(crate) fn is_version(name: &str) -> bool {
     let mut parts = name.split('.');
     let numeric = |part: Option<&str>| {
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_told_and_ordered() {
+    fn versions_are_recognised_and_ordered() {
         for name in ["3.4.0.", "3.3.0.d12ab", "2.20.0.8103-rocm", "0.1.0"] {
             assert!(is_version(name), "{name}");
         }

@@ -1,9 +1,9 @@
-//! How long one call may still wait for others who have a file locked.
+//! The remaining time that one call may wait for locked files.
 
 use std::cell::Cell;
 use std::time::Duration;
 
-/// What is left of the time that a call may wait, over all files and steps.
+/// The remaining waiting time of a call, shared by all files and steps.
 pub(crate) struct WaitBudget(Cell<Duration>);
 
 impl WaitBudget {

@@ -1,4 +1,4 @@
-//! Warnings: their texts, each once per file, and where they go.
+//! Warnings: their texts, their destination, and the limit of one per file.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::miss::{MissReason, spelled};
 use crate::mutex::lock;
 use crate::per_process::PerProcess;
 
-/// What a warning is about.
+/// The kind of a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum WarningClass {
@@ -21,19 +21,19 @@ pub enum WarningClass {
     MissingSystemKdb,
     /// A file is less than 512 bytes: most likely a Git LFS pointer.
     TooSmall,
-    /// A file is no SQLite file, or a damaged one, or holds a damaged kernel.
+    /// A file is not an SQLite file, or is damaged, or holds a damaged kernel.
     Corrupt,
-    /// The operating system does not let the file be read.
+    /// The operating system does not allow reading the file.
     Unreadable,
     /// The file has other tables or columns.
     WrongSchema,
-    /// The file is in WAL mode where that can't be read.
+    /// The file is in WAL mode and can't be read in that mode.
     WalMode,
     /// The file holds code for other devices, or no code.
     WrongTarget,
     /// Another program keeps the file locked.
     Busy,
-    /// The user's cache is not where it should be, or nowhere.
+    /// The user's cache is not in its usual directory, or there is none.
     UserPlace,
     /// A file or directory belongs to somebody else or others may write to it.
     Untrusted,
@@ -45,29 +45,30 @@ pub enum WarningClass {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warning {
-    /// What it is about.
+    /// The kind of warning.
     pub class: WarningClass,
     /// The file or directory.
     pub file: PathBuf,
-    /// The whole text as it is printed, without a newline at its end. The
-    /// warning for a missing system kdb has two lines, all others one.
+    /// The whole text as printed, without a final newline. The warning for a
+    /// missing system kdb has two lines, all others one.
     pub text: String,
 }
 
-/// Where warnings go.
+/// The destination of warnings.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum WarningSink {
-    /// Standard error, once per process and file, whatever is wrong with it;
-    /// a missing system kdb once more if its file turns up with a fault.
+    /// Standard error, once per process and file, whatever is wrong with it. If
+    /// a missing system kdb later appears with a fault, it gets a second
+    /// warning.
     #[default]
     Stderr,
-    /// A function of the caller's, as often as standard error but per cache. It
-    /// may be called from any thread that uses the cache.
+    /// A function of the caller, called as often as standard error is used, but
+    /// per cache. Any thread that uses the cache may call it.
     Callback(Arc<dyn Fn(&Warning) + Send + Sync>),
-    /// [`tracing`], level `WARN`, as often as standard error.
+    /// [`tracing`] at level `WARN`, as often as standard error.
     Tracing,
-    /// Nobody.
+    /// No destination.
     Silent,
 }
 
@@ -82,42 +83,43 @@ impl fmt::Debug for WarningSink {
     }
 }
 
-/// Tells of each file once.
+/// Warns once about each file.
 #[derive(Debug)]
 pub(crate) struct Warnings {
     sink: WarningSink,
     shown: bool,
-    told: Mutex<Told>,
+    reported: Mutex<Told>,
 }
 
-/// Files of which there was a warning, and whether it was about their absence.
+/// The files with a warning, and whether it was about their absence.
 type Told = BTreeSet<(bool, PathBuf)>;
 
 /// The warnings of the whole process on standard error and through `tracing`.
-static TOLD: PerProcess<Mutex<Told>> = PerProcess::new();
+static REPORTED: PerProcess<Mutex<Told>> = PerProcess::new();
 
-/// The warnings that a child has from its parent process.
-fn inherited(told: &Mutex<Told>) -> Mutex<Told> {
-    // In the middle of a change, by a thread that the child does not have.
-    Mutex::new(told.try_lock().map(|told| told.clone()).unwrap_or_default())
+/// A copy of the parent process's record, for a child.
+fn inherited(reported: &Mutex<Told>) -> Mutex<Told> {
+    // If a thread that the child does not have was changing it, the copy is
+    // empty.
+    Mutex::new(reported.try_lock().map(|reported| reported.clone()).unwrap_or_default())
 }
 
 impl Warnings {
     pub(crate) fn new(sink: WarningSink, level: LogLevel) -> Self {
-        Self { sink, shown: level.shows_warnings(), told: Mutex::default() }
+        Self { sink, shown: level.shows_warnings(), reported: Mutex::default() }
     }
 
-    /// The same again, for a child of the process.
+    /// A copy for a child of the process.
     pub(crate) fn inherited(&self) -> Self {
-        Self { sink: self.sink.clone(), shown: self.shown, told: inherited(&self.told) }
+        Self { sink: self.sink.clone(), shown: self.shown, reported: inherited(&self.reported) }
     }
 
-    /// What is wrong with a file, in one line with a hint.
+    /// Warns about a problem with a file, in one line with a hint.
     pub(crate) fn fault(&self, class: WarningClass, file: &Path, text: &str, hint: &str) {
-        self.tell(class, file, || one_line(&format!("gfxpack: warning: {text}; {hint}")));
+        self.report_once(class, file, || one_line(&format!("gfxpack: warning: {text}; {hint}")));
     }
 
-    /// Why a file gave no kernel, where something is wrong with it.
+    /// Warns about a miss, if something is wrong with the file.
     pub(crate) fn miss(&self, file: &Path, reason: &MissReason) {
         let (class, text) = match reason {
             MissReason::NoFile | MissReason::NoKernel => return,
@@ -140,12 +142,12 @@ impl Warnings {
         self.fault(class, file, &text, reason.hint());
     }
 
-    /// The documented text for a missing system kdb, and the packages that
-    /// have it. `file` is where it was looked for first.
+    /// Prints the documented text for a missing system kdb, and the packages
+    /// that have it. `file` is the first path of the search.
     ///
     /// Source: AMD, MIOpen documentation, "Kernel cache".
     pub(crate) fn missing_system_kdb(&self, file: &Path, target: &Target) {
-        self.tell(WarningClass::MissingSystemKdb, file, || {
+        self.report_once(WarningClass::MissingSystemKdb, file, || {
             let name = target.kdb_file_name();
             let package = |target: &Target| {
                 package_name::for_target(package_name::DEFAULT_NAME_TEMPLATE, target)
@@ -164,15 +166,15 @@ impl Warnings {
         });
     }
 
-    fn tell(&self, class: WarningClass, file: &Path, text: impl FnOnce() -> String) {
-        let told = match self.sink {
-            WarningSink::Callback(_) => &self.told,
-            _ => TOLD.get(|parent| parent.map_or_else(Mutex::default, inherited)),
+    fn report_once(&self, class: WarningClass, file: &Path, text: impl FnOnce() -> String) {
+        let reported = match self.sink {
+            WarningSink::Callback(_) => &self.reported,
+            _ => REPORTED.get(|parent| parent.map_or_else(Mutex::default, inherited)),
         };
         let absent = class == WarningClass::MissingSystemKdb;
         if !self.shown
             || matches!(self.sink, WarningSink::Silent)
-            || !lock(told).insert((absent, file.to_owned()))
+            || !lock(reported).insert((absent, file.to_owned()))
         {
             return;
         }
@@ -182,9 +184,9 @@ impl Warnings {
             WarningSink::Tracing => {
                 tracing::warn!(file = %warning.file.display(), "{}", warning.text);
             }
-            // In one piece, so that lines of several processes don't mix, and
-            // without Rust's lock, which a thread may have held when the process
-            // was forked. A closed standard error is no reason to stop.
+            // Written in one piece, so that lines of several processes don't
+            // mix. Rust's lock is avoided: a thread may have held it when the
+            // process was forked. A closed standard error is ignored.
             WarningSink::Stderr | WarningSink::Silent => {
                 let line = format!("{}\n", warning.text);
                 rustix::io::write(rustix::stdio::stderr(), line.as_bytes()).ok();
@@ -208,7 +210,7 @@ fn unusable(file: &Path, why: &str) -> String {
     format!("failed to use a kernel of kdb `{}`: {why}", file.display())
 }
 
-/// A file's name or a damaged row may hold anything.
+/// A file's name or a damaged row may contain control characters.
 fn one_line(text: &str) -> String {
     let shown = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
     shown.collect()

@@ -1,51 +1,51 @@
-//! All that the detection of devices depends on.
+//! All inputs of the detection of devices.
 
 use std::path::PathBuf;
 
 use crate::environment::Environment;
 
-/// Which HIP runtime library is asked.
+/// Which HIP runtime library to use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HipLibrary {
-    /// The one that is loaded already or that the dynamic loader finds; see
+    /// The loaded library, or the one that the dynamic loader finds; see
     /// [`Hip::installed`](crate::hip::Hip::installed).
     #[default]
     Installed,
     /// This file.
     File(PathBuf),
-    /// None: only the kernel driver and the PCI bus are asked.
+    /// None: only the kernel driver and the PCI bus are used.
     None,
 }
 
-/// All that a detection depends on.
+/// All inputs of a detection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inputs {
-    /// `MIOPEN_DEVICE_ARCH`: every device is taken for this one.
+    /// `MIOPEN_DEVICE_ARCH`: the name assumed for every device.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::Init`.
     pub device_arch: Option<String>,
-    /// `MIOPEN_DEVICE_CU`: every device is taken to have so many compute
-    /// units; 0 is no override.
+    /// `MIOPEN_DEVICE_CU`: the number of compute units assumed for every
+    /// device; 0 is no override.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `Handle::GetMaxComputeUnits`.
     pub device_cu: Option<String>,
-    /// `HSA_OVERRIDE_GFX_VERSION`, as `10.3.0`. The HIP runtime obeys it by
-    /// itself, so it matters where that is not asked.
+    /// `HSA_OVERRIDE_GFX_VERSION`, as `10.3.0`. The HIP runtime obeys it
+    /// itself, so it is needed only if that is not used.
     ///
     /// Source: ROCm/ROCR-Runtime, `topology_sysfs_get_node_props`.
     pub hsa_override_gfx_version: Option<String>,
-    /// `HSA_XNACK`: `1` asks for XNACK on devices that have it. The HIP
-    /// runtime obeys this one too.
+    /// `HSA_XNACK`: `1` turns XNACK on for devices that have it. The HIP
+    /// runtime obeys it too.
     pub hsa_xnack: Option<String>,
-    /// Which HIP runtime library is asked.
+    /// Which HIP runtime library to use.
     pub hip: HipLibrary,
     /// Root of sysfs: `/sys`, or a copy from another machine.
     pub sysfs: PathBuf,
 }
 
 impl Inputs {
-    /// This machine's hardware, under these variables.
+    /// The inputs for this machine's hardware and these variables.
     #[must_use]
     pub fn from_environment(environment: &Environment) -> Self {
         let variables = environment.variables();

@@ -1,4 +1,4 @@
-//! The kernel driver's topology: one directory per CPU and GPU, with numbers.
+//! Reads the kernel driver's topology: one directory per CPU and GPU.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,14 +31,14 @@ pub(super) fn devices(sysfs: &Path, driver: &Driver, notes: &mut Vec<String>) ->
     for (_, node, path) in nodes {
         match attribute(&path.join("properties")) {
             Ok(text) => devices.extend(device(&properties(&text), &node, driver, notes)),
-            // In a container, nodes of devices that it was not given.
+            // In a container: nodes of devices that the container may not use.
             Err(error) => notes.push(format!("KFD node {node} can't be read: {error}")),
         }
     }
     devices
 }
 
-/// `name value` a line; lines of another form are left out.
+/// Parses `name value` lines; other lines are left out.
 fn properties(text: &str) -> BTreeMap<&str, u64> {
     let property = |line| {
         let (name, value): (&str, &str) = str::split_once(line, ' ')?;
@@ -59,7 +59,7 @@ fn device(
         // A CPU.
         return None;
     }
-    // Drivers before Linux 5.14 give no version.
+    // Drivers before Linux 5.14 do not report the version.
     let hardware = match number("gfx_target_version") {
         0 => u16::try_from(number("device_id")).ok().and_then(by_pci_id),
         version => name::from_version(version),

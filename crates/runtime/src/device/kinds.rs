@@ -1,20 +1,20 @@
-//! GPUs, and where what is known of them comes from.
+//! GPUs, and the sources of their properties.
 
 use std::fmt;
 
 use gfxpack_model::{Target, TargetId};
 
-/// Where the facts about a device come from.
+/// The source of a device's properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
-    /// `MIOPEN_DEVICE_ARCH` names it, whatever is built in.
+    /// `MIOPEN_DEVICE_ARCH`, whatever hardware is present.
     Environment,
-    /// The HIP runtime library, which is what MIOpen asks.
+    /// The HIP runtime library, which MIOpen uses too.
     Hip,
     /// The kernel driver's topology below `/sys/class/kfd`.
     Kfd,
-    /// The PCI device ID alone: the compute units are not known.
+    /// Only the PCI device ID: the compute units are not known.
     Pci,
 }
 
@@ -46,30 +46,30 @@ impl fmt::Display for Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Device {
-    /// Processor and features, as `gfx90a:sramecc+:xnack-`. A feature whose
-    /// state the source does not tell is "any".
+    /// Processor and features, as `gfx90a:sramecc+:xnack-`. A feature that the
+    /// source does not report is "any".
     pub target_id: TargetId,
     /// Compute units as MIOpen counts them: from gfx10 on, work-group
-    /// processors of two. `None` where the source does not tell.
+    /// processors of two. `None` if the source does not report them.
     pub compute_units: Option<u32>,
-    /// Where the two above come from.
+    /// The source of the target ID and the compute units.
     pub source: Source,
     /// Its product name, if it is known.
     pub name: Option<String>,
-    /// Its place on the PCI bus, as `0000:03:00.0`.
+    /// Its PCI address, as `0000:03:00.0`.
     pub pci: Option<String>,
 }
 
 impl Device {
-    /// What MIOpen looks for on this device; device-wide where the count of
-    /// compute units is not known.
+    /// The target that MIOpen looks for on this device; device-wide if the
+    /// count of compute units is not known.
     #[must_use]
     pub fn target(&self) -> Target {
         Target::new(self.target_id.clone(), self.compute_units)
     }
 
-    /// The targets of the kdbs that serve this device, the one MIOpen asks
-    /// first standing first: exactly its compute units, then device-wide.
+    /// The targets of the kdbs for this device, in MIOpen's order: exactly its
+    /// compute units, then device-wide.
     #[must_use]
     pub fn targets(&self) -> Vec<Target> {
         let exact = self.target();
@@ -78,8 +78,8 @@ impl Device {
     }
 }
 
-/// As `gfx90a:sramecc+:xnack-@104  gfx90a68.kdb gfx90a.kdb  Instinct MI210,
-/// 0000:c7:00.0 (HIP runtime)`.
+/// Example: `gfx90a:sramecc+:xnack-@104  gfx90a68.kdb gfx90a.kdb  Instinct
+/// MI210, 0000:c7:00.0 (HIP runtime)`.
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let files: Vec<String> = self.targets().iter().map(Target::kdb_file_name).collect();
@@ -93,16 +93,15 @@ impl fmt::Display for Device {
     }
 }
 
-/// What was found, and what stood in the way.
+/// The detected devices, and notes on problems.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Detection {
-    /// The GPUs in the source's own order, which for HIP is that of its
-    /// device numbers.
+    /// The GPUs in the source's own order; for HIP, by device number.
     pub devices: Vec<Device>,
-    /// Sentences for people: what could not be asked, what was overridden.
+    /// Sentences for people: which sources failed, and what was overridden.
     pub notes: Vec<String>,
-    /// The HIP runtime library that was asked, with its version where it
-    /// tells one: `libamdhip64.so.6 (6.3.42134)`.
+    /// The HIP runtime library that was used, with its version if known:
+    /// `libamdhip64.so.6 (6.3.42134)`.
     pub hip: Option<String>,
 }

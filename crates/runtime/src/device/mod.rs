@@ -1,5 +1,5 @@
-//! Which GPUs this machine has, as MIOpen would call them: the HIP runtime is
-//! asked first, then the kernel driver, then the PCI bus; the environment
+//! Detects the GPUs of this machine, as MIOpen would name them. The HIP runtime
+//! is tried first, then the kernel driver, then the PCI bus; the environment
 //! overrides all of them.
 
 mod inputs;
@@ -19,17 +19,17 @@ pub use kinds::{Detection, Device, Source};
 pub use name::parse_name;
 use overrides::{Driver, Overrides};
 
-/// Finds the GPUs. The first of HIP, KFD and PCI that knows any decides.
+/// Finds the GPUs, from the first of HIP, KFD and PCI that has any.
 ///
-/// Without a GPU, or a way to find out, the result has notes; that is not an
-/// error. Loading the HIP runtime runs its code in this process; it stays
+/// Without a GPU, or a way to find out, the result has notes; this is not an
+/// error. Loading the HIP runtime runs its code in this process. It stays
 /// loaded.
 #[must_use]
 pub fn detect(inputs: &Inputs) -> Detection {
     let mut detection = Detection::default();
     let overrides = Overrides::read(inputs, &mut detection.notes);
     if let Overrides { target_id: Some(target_id), compute_units: Some(count) } = &overrides {
-        // Nothing is left for the hardware to say.
+        // The environment gives everything; the hardware is not needed.
         detection.devices.push(Device {
             target_id: target_id.clone(),
             compute_units: Some(*count),

@@ -1,12 +1,12 @@
-//! How a device is called: by its name with features, or by a version number.
+//! Parses the names of devices: names with features, and version numbers.
 
 use gfxpack_model::{TargetId, processors};
 
-/// The largest count of compute units that is believed.
+/// The largest count of compute units that is accepted.
 pub(super) const MAX_COMPUTE_UNITS: u32 = 4095;
 
-/// The target ID in a device name as HIP and `MIOPEN_DEVICE_ARCH` spell it,
-/// `gfx90a:sramecc+:xnack-`; `None` where it names no gfx processor.
+/// Parses a device name as HIP and `MIOPEN_DEVICE_ARCH` spell it,
+/// `gfx90a:sramecc+:xnack-`; `None` if it is not a gfx processor.
 ///
 /// Features that the processor does not have are left out: ROCm has been seen
 /// to report `sramecc-` on gfx900.
@@ -57,14 +57,16 @@ pub(super) fn from_dotted_version(text: &str) -> Option<TargetId> {
 }
 
 fn from_parts(major: u64, minor: u64, stepping: u64) -> Option<TargetId> {
-    // The driver's own bound on the major; one hexadecimal digit for the others.
+    // The driver's own limit for the major number; one hexadecimal digit for
+    // the others.
     if !(1..=63).contains(&major) || minor > 15 || stepping > 15 {
         return None;
     }
     format!("gfx{major}{minor:x}{stepping:x}").parse().ok()
 }
 
-/// Whether HIP counts work-group processors of two compute units there.
+/// Whether HIP counts work-group processors of two compute units on this
+/// device.
 ///
 /// Source: ROCm/clr, rocsettings.cpp, `enableWgpMode_`, on from gfx10 by default.
 pub(super) fn counts_pairs(id: &TargetId) -> bool {
@@ -78,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_hip_writes_them() {
+    fn names_are_parsed_as_hip_writes_them() {
         for (text, expected) in [
             ("gfx90a:sramecc+:xnack-", Some("gfx90a:sramecc+:xnack-")),
             ("gfx906:sramecc+:xnack-", Some("gfx906:sramecc+:xnack-")),
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_names() {
+    fn driver_versions_give_processor_names() {
         for (version, expected) in [
             (90_010, Some("gfx90a")),
             (90_402, Some("gfx942")),

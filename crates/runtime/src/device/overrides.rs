@@ -1,5 +1,5 @@
-//! What the environment makes of the hardware: MIOpen's variables, and those
-//! of ROCm's driver library.
+//! Overrides from the environment: MIOpen's variables, and those of ROCm's
+//! driver library.
 
 use gfxpack_model::{TargetId, processors};
 
@@ -36,7 +36,7 @@ impl Overrides {
         Self { target_id, compute_units }
     }
 
-    /// Overrides every device, as MIOpen does; makes one where none was found
+    /// Overrides every device, as MIOpen does. Adds a device if none was found
     /// and the environment names one.
     pub(super) fn apply(self, detection: &mut Detection) {
         if let Some(target_id) = self.target_id {
@@ -78,7 +78,7 @@ impl Overrides {
     }
 }
 
-/// What ROCm's driver library makes of the environment.
+/// The overrides by ROCm's driver library.
 pub(super) struct Driver {
     pub(super) gfx_version: Option<TargetId>,
     xnack: bool,
@@ -100,7 +100,7 @@ impl Driver {
         Self { gfx_version, xnack: inputs.hsa_xnack.as_deref() == Some("1") }
     }
 
-    /// The device that ROCm would report for hardware of that kind.
+    /// The device that ROCm would report for this hardware.
     pub(super) fn target_id(&self, hardware: TargetId) -> TargetId {
         let id = self.gfx_version.clone().unwrap_or(hardware);
         let xnack = self.xnack && processors::by_name(id.processor()).is_some_and(|p| p.xnack);

@@ -1,4 +1,4 @@
-//! The PCI bus: what is built in, with or without a driver for it.
+//! Reads the PCI bus, which lists devices with or without a driver.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use super::kinds::{Device, Source};
 use super::overrides::Driver;
 use super::sysfs::{attribute, entries};
 
-/// AMD's vendor ID (once ATI's), which its GPUs have; its CPUs have another.
+/// AMD's vendor ID for GPUs (once ATI's); its CPUs have another.
 const VENDOR: u16 = 0x1002;
-/// Class codes, of 24 bits: display controllers, and the processing
-/// accelerators that compute cards call themselves.
+/// Class codes of 24 bits: display controllers, and processing accelerators, as
+/// compute cards call themselves.
 ///
 /// Source: PCI Code and ID Assignment Specification, base classes 03h and 12h.
 const BASE_CLASSES: [u32; 2] = [0x03, 0x12];
 
 /// The AMD GPUs below `bus/pci/devices`, by address. Their compute units are
-/// not known: boards of one ID are sold with several counts.
+/// not known: boards with one ID are sold with several counts.
 pub(super) fn devices(sysfs: &Path, driver: &Driver, notes: &mut Vec<String>) -> Vec<Device> {
     let mut devices = Vec::new();
     for (address, path) in entries(&sysfs.join("bus/pci/devices")) {

@@ -1,11 +1,11 @@
-//! Detection over made-up sysfs trees, with overrides; the HIP runtime is not
-//! asked here.
+//! Detection in made-up sysfs trees, with overrides, and without the HIP
+//! runtime.
 
 use std::fs;
 
 use super::*;
 
-/// A sysfs of its own.
+/// A temporary sysfs tree.
 struct Sysfs(tempfile::TempDir);
 
 impl Sysfs {
@@ -49,13 +49,13 @@ impl Sysfs {
 const CPU: &str = "cpu_cores_count 32\nsimd_count 0\nmem_banks_count 1\ngfx_target_version 0\n";
 const MI210: &str = "cpu_cores_count 0\nsimd_count 416\nsimd_per_cu 4\nvendor_id 4098\n\
     device_id 29711\nlocation_id 50944\ndomain 0\ngfx_target_version 90010\n";
-/// 80 compute units as sold, which HIP counts as 40.
+/// Sold as 80 compute units, which HIP counts as 40.
 const RX6900XT: &str = "simd_count 160\nsimd_per_cu 2\ndevice_id 29631\nlocation_id 768\n\
     gfx_target_version 100300\n";
 const MI300X: &str = "simd_count 1216\nsimd_per_cu 4\nnum_xcc 8\ngfx_target_version 90402\n";
 
 #[test]
-fn nothing_there_is_an_answer() {
+fn a_machine_without_gpus_is_not_an_error() {
     let sysfs = Sysfs::new();
     let detection = sysfs.check(&sysfs.inputs(), &[]);
     assert_eq!(detection.notes.len(), 1, "{:?}", detection.notes);
@@ -64,13 +64,13 @@ fn nothing_there_is_an_answer() {
 }
 
 #[test]
-fn the_drivers_topology_tells_kind_count_and_place() {
+fn the_drivers_topology_gives_processor_compute_units_and_pci_address() {
     let sysfs = Sysfs::new();
     sysfs.node(0, CPU);
     sysfs.node(2, MI210);
     sysfs.node(10, RX6900XT);
     sysfs.node(3, MI300X);
-    // The bus is not asked where the driver answers.
+    // The bus is not read if the driver reports devices.
     sysfs.pci("0000:03:00.0", "0x1002", "0x73bf", "0x030000");
     let expected = ["gfx90a@104 kfd", "gfx942@304 kfd", "gfx1030@40 kfd"];
     let detection = sysfs.check(&sysfs.inputs(), &expected);
@@ -80,7 +80,7 @@ fn the_drivers_topology_tells_kind_count_and_place() {
 }
 
 #[test]
-fn a_drivers_node_that_makes_no_sense_is_a_note() {
+fn an_invalid_driver_node_is_a_note() {
     let sysfs = Sysfs::new();
     for (number, text) in [
         (1, "simd_count 256\nsimd_per_cu 4\ngfx_target_version 999999999999\n"),
@@ -95,10 +95,10 @@ fn a_drivers_node_that_makes_no_sense_is_a_note() {
     fs::create_dir_all(sysfs.0.path().join("class/kfd/kfd/topology/nodes/5/properties")).unwrap();
     let detection = sysfs.check(&sysfs.inputs(), &[]);
     for node in [1, 2, 3, 4, 5] {
-        let told = detection.notes.iter().any(|note| note.contains(&format!("KFD node {node} ")));
-        assert!(told, "{node}: {:?}", detection.notes);
+        let noted = detection.notes.iter().any(|note| note.contains(&format!("KFD node {node} ")));
+        assert!(noted, "{node}: {:?}", detection.notes);
     }
-    // A count that can't be had makes a device-wide target.
+    // An invalid count makes a device-wide target.
     for (number, text) in [
         (6, "simd_count 256\nsimd_per_cu 0\ngfx_target_version 90006\n"),
         (7, "simd_count 18446744073709551615\nsimd_per_cu 1\ngfx_target_version 90006\n"),
@@ -110,16 +110,17 @@ fn a_drivers_node_that_makes_no_sense_is_a_note() {
 }
 
 #[test]
-fn an_old_driver_is_helped_by_the_device_id() {
+fn the_device_id_identifies_gpus_of_old_drivers() {
     let sysfs = Sysfs::new();
     sysfs.node(1, "simd_count 240\nsimd_per_cu 4\ndevice_id 26287\n");
     sysfs.check(&sysfs.inputs(), &["gfx906@60 kfd"]);
 }
 
 #[test]
-fn overrides_of_the_driver_library_count_as_the_runtime_would() {
+fn overrides_of_the_driver_library_work_as_in_the_runtime() {
     let sysfs = Sysfs::new();
-    // A Radeon RX 6700 XT, gfx1031, taken for a gfx1030; and back from pairs to units.
+    // A Radeon RX 6700 XT, gfx1031, treated as gfx1030; then as gfx906, with
+    // units instead of pairs.
     sysfs.node(1, "simd_count 80\nsimd_per_cu 2\ngfx_target_version 100301\n");
     let with =
         |text: &str| Inputs { hsa_override_gfx_version: Some(text.to_owned()), ..sysfs.inputs() };
@@ -131,7 +132,7 @@ fn overrides_of_the_driver_library_count_as_the_runtime_would() {
 }
 
 #[test]
-fn xnack_is_on_where_it_is_asked_for_and_there() {
+fn xnack_is_on_if_requested_and_supported() {
     let sysfs = Sysfs::new();
     sysfs.node(1, MI210);
     sysfs.node(2, RX6900XT);
@@ -141,7 +142,7 @@ fn xnack_is_on_where_it_is_asked_for_and_there() {
 }
 
 #[test]
-fn the_bus_tells_the_kind_alone() {
+fn the_pci_bus_gives_only_the_processor() {
     let sysfs = Sysfs::new();
     sysfs.pci("0000:00:01.0", "0x8086", "0x73bf", "0x030000");
     sysfs.pci("0000:03:00.0", "0x1002", "0x73bf", "0x030000");
@@ -157,7 +158,7 @@ fn the_bus_tells_the_kind_alone() {
 }
 
 #[test]
-fn miopens_overrides_come_before_all() {
+fn miopens_overrides_take_precedence() {
     let sysfs = Sysfs::new();
     sysfs.node(1, MI210);
     let with = |arch: &str, count: &str| Inputs {
@@ -180,7 +181,7 @@ fn miopens_overrides_come_before_all() {
 }
 
 #[test]
-fn a_file_that_is_no_library_is_a_note() {
+fn a_file_that_is_not_a_library_is_a_note() {
     let sysfs = Sysfs::new();
     sysfs.node(1, MI210);
     sysfs.write("libamdhip64.so.6", "no library");

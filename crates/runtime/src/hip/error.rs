@@ -1,26 +1,26 @@
-//! What can go wrong with the HIP runtime library.
+//! Errors of the HIP runtime library.
 
 use gfxpack_model::code_object::CodeObjectError;
 
-/// The names that are tried, newest first.
+/// The names to try, newest first.
 pub const LIBRARY_NAMES: [&str; 3] = ["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"];
 
-/// Why the HIP runtime did not do as it was asked.
+/// Why a request to the HIP runtime failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HipError {
-    /// None of [`LIBRARY_NAMES`] is installed where the loader looks.
+    /// The loader finds none of [`LIBRARY_NAMES`].
     #[error("failed to find a HIP runtime library")]
     NotInstalled,
-    /// The library is there and does not load.
+    /// The library exists but can't be loaded.
     #[error("failed to load `{library}`")]
     Load {
         /// The library's name or path.
         library: String,
-        /// What the loader says.
+        /// The loader's error.
         source: libloading::Error,
     },
-    /// The library lacks a function: it is no HIP runtime.
+    /// The library lacks a function, so it is not a HIP runtime.
     #[error("failed to find `{symbol}` in `{library}`")]
     Symbol {
         /// The library's name or path.
@@ -38,17 +38,17 @@ pub enum HipError {
         /// `hipError_t`.
         code: i32,
     },
-    /// A call succeeded and gave what can't be.
+    /// A call succeeded with an impossible result.
     #[error("failed to make sense of what `{call}` of `{library}` gives: {what}")]
     Nonsense {
         /// The library's name or path.
         library: String,
         /// The function.
         call: &'static str,
-        /// What it gives.
+        /// The result.
         what: String,
     },
-    /// The bytes to load are no code object; they were not handed on.
+    /// The bytes to load are not a code object; HIP did not get them.
     #[error("failed to accept the code object")]
     CodeObject(#[source] CodeObjectError),
     /// A kernel's name with a NUL byte in it.

@@ -1,4 +1,4 @@
-//! The library's functions: their types, and where they come from, the dynamic
+//! The library's functions: their types, and how they are found, by the dynamic
 //! loader or the linker.
 
 use std::ffi::{c_char, c_int, c_void};
@@ -25,7 +25,7 @@ pub(super) struct Functions {
     pub(super) unload: Unload,
 }
 
-/// Where the fields lie that are read from a device's properties.
+/// Offsets of the fields that are read from a device's properties.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     /// `gcnArchName`, of 256 bytes.
@@ -40,7 +40,7 @@ const R0600: Layout = Layout { arch_name: 1160, multiprocessors: 388 };
 /// libraries keep that symbol for programs built then.
 const R0000: Layout = Layout { arch_name: 396, multiprocessors: 336 };
 
-/// Asks for nothing but a handle to what is loaded.
+/// Only returns a handle to a library that is already loaded.
 ///
 /// Source: glibc, bits/dlfcn.h; musl, dlfcn.h.
 #[cfg(not(feature = "hip-sys"))]
@@ -56,11 +56,11 @@ pub(super) fn open(
     unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL | more) }
 }
 
-/// Whether the loader found no such file, as against one it can't load, or
-/// one that misses another library.
+/// Whether the loader found no such file. False if the file can't be loaded, or
+/// if it needs another library that is missing.
 #[cfg(not(feature = "hip-sys"))]
 pub(super) fn is_absent(name: &str, error: &libloading::Error) -> bool {
-    // The loader's own words are the cause of the error.
+    // The loader's own message is the source of the error.
     let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     // glibc: `libamdhip64.so.6: cannot open shared object file: No such file or directory`;
     // musl: `Error loading shared library libamdhip64.so.6: No such file or directory`.

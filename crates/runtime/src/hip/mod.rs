@@ -1,9 +1,9 @@
-//! The HIP runtime library: loaded where it is there, asked with calls whose
-//! layout is known, and never unloaded.
+//! The HIP runtime library: loaded if it is installed, called through functions
+//! with a known layout, and never unloaded.
 //!
-//! Only a version of `hipGetDeviceProperties` fills a struct whose layout
-//! changed; all that can be had by other calls is taken from those, and what
-//! both tell must agree.
+//! Only `hipGetDeviceProperties` fills a struct whose layout changed between
+//! versions. All other values are read through other calls, and values from
+//! both sources must agree.
 //!
 //! Source: ROCm/HIP, include/hip/hip_runtime_api.h and hip_deprecated.h at
 //! tags rocm-5.0.0, 5.2.0, 5.4.0, 5.7.0, 6.0.0, 6.1.1, 6.2.2, compiled to get

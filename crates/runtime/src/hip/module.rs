@@ -1,5 +1,4 @@
-//! Code objects loaded into the device: from a lookup's bytes to what a launch
-//! takes.
+//! Loads code objects into the device, for kernel launches.
 
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
@@ -9,8 +8,8 @@ use gfxpack_model::code_object::{self, CodeObjectError};
 use super::error::HipError;
 use super::runtime::Hip;
 
-/// A loaded module: `hipModule_t`. Dropping it unloads it, which must not
-/// happen while its kernels run.
+/// A loaded module: `hipModule_t`. Dropping it unloads it, so it must live as
+/// long as its kernels run.
 #[derive(Debug)]
 pub struct Module {
     hip: Hip,
@@ -22,9 +21,9 @@ impl Hip {
     /// current device: `hipModuleLoadData`.
     ///
     /// # Errors
-    /// [`HipError::CodeObject`] if the bytes are not a code object or are cut short;
-    /// HIP gets no length and reads what the headers say.
-    /// [`HipError::Call`] where HIP refuses them.
+    /// [`HipError::CodeObject`] if the bytes are not a code object or are
+    /// truncated: HIP gets no length, and trusts the sizes in the headers.
+    /// [`HipError::Call`] if HIP rejects them.
     pub fn load_module(&self, code_object: &[u8]) -> Result<Module, HipError> {
         match code_object::targets(code_object) {
             // HIP knows processors that are newer than our table.
@@ -48,17 +47,17 @@ impl Hip {
 }
 
 impl Module {
-    /// `hipModule_t`, for HIP's own calls. It is good while `self` lives.
+    /// `hipModule_t`, for HIP's own calls. Valid as long as `self` lives.
     #[must_use]
     pub fn as_raw(&self) -> NonNull<c_void> {
         self.handle
     }
 
     /// A kernel of the module: `hipFunction_t`, for `hipModuleLaunchKernel`.
-    /// It is good while `self` lives.
+    /// Valid as long as `self` lives.
     ///
     /// # Errors
-    /// [`HipError::Call`] where the module has no kernel of that name.
+    /// [`HipError::Call`] if the module has no kernel of that name.
     pub fn function(&self, name: &str) -> Result<NonNull<c_void>, HipError> {
         let c_name = CString::new(name).map_err(|_| HipError::KernelName(name.to_owned()))?;
         let mut function: *mut c_void = std::ptr::null_mut();
@@ -88,7 +87,7 @@ impl Drop for Module {
 }
 
 /// Whether the section and program headers of an ELF file lie within it; HIP
-/// reckons its size from them. True for what is no ELF file.
+/// computes its size from them. True if it is not an ELF file.
 fn tables_fit(bytes: &[u8]) -> bool {
     if !bytes.starts_with(b"\x7fELF") {
         return true;

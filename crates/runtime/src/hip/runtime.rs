@@ -1,4 +1,4 @@
-//! The HIP runtime library, loaded and asked what devices there are.
+//! Loads the HIP runtime library, and lists its devices.
 
 use std::ffi::{CStr, c_int};
 use std::path::Path;
@@ -15,15 +15,15 @@ use crate::device::name::parse_name;
 const MULTIPROCESSOR_COUNT: c_int = 63;
 /// `hipErrorNoDevice` and `hipErrorInvalidDevice`: there is no GPU.
 const NO_DEVICE: [c_int; 2] = [100, 101];
-/// More devices than any machine has: a bound on what a bad library can ask.
+/// More devices than any machine has: limits the effect of a bad library.
 const MAX_DEVICES: c_int = 1024;
-/// Space for strings that are given with their length.
+/// Buffer size for strings whose length is passed to HIP.
 const TEXT: usize = 256;
-/// Space for properties. The structs have 792 and 1472 bytes; one that grew
-/// by as much again would still not be written past.
+/// Buffer size for properties. The structs have 792 and 1472 bytes, so there is
+/// room for larger ones.
 const PROPERTIES: usize = 8192;
 
-/// The HIP runtime library, ready to be asked. Copies ask the same one.
+/// The loaded HIP runtime library. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Hip {
     pub(super) library: String,
@@ -31,20 +31,20 @@ pub struct Hip {
 }
 
 impl Hip {
-    /// The HIP runtime that this process has loaded already, else the newest
+    /// The HIP runtime that is already loaded in this process, else the newest
     /// that the dynamic loader finds.
     ///
-    /// Built with the feature `hip-sys`, the one that the program was linked
-    /// with.
+    /// With the feature `hip-sys`: the one that the program was linked with.
     ///
     /// # Errors
-    /// [`HipError::NotInstalled`], or why the one that was found can't be used.
+    /// [`HipError::NotInstalled`], or why the library that was found can't be
+    /// used.
     pub fn installed() -> Result<Self, HipError> {
         #[cfg(feature = "hip-sys")]
         return Ok(Self { library: "libamdhip64.so".to_owned(), functions: library::linked() });
         #[cfg(not(feature = "hip-sys"))]
         {
-            // Two HIP runtimes in one process fight for the devices.
+            // Two HIP runtimes in one process would compete for the devices.
             for name in LIBRARY_NAMES {
                 if let Ok(library) = library::open(name, library::RTLD_NOLOAD) {
                     return Self::new(name, library);
@@ -65,7 +65,7 @@ impl Hip {
         }
     }
 
-    /// The HIP runtime in that file.
+    /// Loads the HIP runtime from this file.
     ///
     /// # Errors
     /// [`HipError::Load`] and [`HipError::Symbol`].
@@ -80,8 +80,8 @@ impl Hip {
     fn new(name: &str, library: libloading::os::unix::Library) -> Result<Self, HipError> {
         let functions = Functions::resolve(&library)
             .map_err(|symbol| HipError::Symbol { library: name.to_owned(), symbol })?;
-        // The runtime has threads, and handlers that run at exit: it must
-        // stay where it is as long as the process lives.
+        // The runtime has threads, and handlers that run at exit: it must stay
+        // loaded as long as the process lives.
         std::mem::forget(library);
         Ok(Self { library: name.to_owned(), functions })
     }
@@ -109,12 +109,12 @@ impl Hip {
         }
     }
 
-    /// The devices by number, or for each why it is not known what it is. The list
-    /// is empty without a device.
+    /// The devices by number; for each, its properties or an error. Empty if
+    /// there is no device.
     ///
     /// # Errors
-    /// [`HipError::Call`] and [`HipError::Nonsense`] where the devices can't
-    /// even be counted.
+    /// [`HipError::Call`] and [`HipError::Nonsense`] if the devices can't be
+    /// counted.
     pub fn devices(&self) -> Result<Vec<Result<Device, HipError>>, HipError> {
         let mut count: c_int = 0;
         // SAFETY: the function writes one int to the pointer, which is a live variable's.
@@ -150,7 +150,7 @@ impl Hip {
         let field: [u8; 4] =
             bytes[multiprocessors..multiprocessors + 4].try_into().expect("four bytes");
         if i32::from_ne_bytes(field) != units {
-            // The struct is laid out otherwise than its name says.
+            // The struct's layout is not that of its version.
             let what =
                 format!("{} compute units, and {units} elsewhere", i32::from_ne_bytes(field));
             return Err(self.nonsense(CALL, what));
@@ -184,15 +184,15 @@ impl Hip {
 }
 
 fn get_text(get: GetText, number: c_int) -> Option<String> {
-    // Twice what the function is told it has.
+    // Twice the size that is passed to the function.
     let mut buffer = [0_u8; 2 * TEXT];
     // SAFETY: the function writes at most the length given to the pointer, which has that.
     let code = unsafe { get(buffer.as_mut_ptr().cast(), TEXT as c_int, number) };
     if code == 0 { text(&buffer[..TEXT]) } else { None }
 }
 
-/// The text before the first NUL byte, where there is one, and where the text
-/// is printable and not empty.
+/// The text before the first NUL byte; `None` if there is no NUL byte, or the
+/// text is empty or not printable.
 fn text(bytes: &[u8]) -> Option<String> {
     let text = CStr::from_bytes_until_nul(bytes).ok()?.to_str().ok()?.trim();
     let printable = !text.is_empty() && !text.chars().any(char::is_control);

@@ -1,4 +1,4 @@
-//! Why a user's kdb gave no answer, and the miss that follows.
+//! Why a lookup in a user's kdb failed, and the resulting miss.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use gfxpack_kdb::ReadError;
 use crate::miss::MissReason;
 use crate::trust::Untrusted;
 
-/// Why a file gave no answer.
+/// Why a lookup in a file failed.
 pub(super) enum AskError {
     Untrusted(Untrusted),
     Read(ReadError),

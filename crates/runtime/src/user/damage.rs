@@ -1,4 +1,4 @@
-//! Quarantines a user's kdb that is damaged, after making sure that it is.
+//! Quarantines a damaged user's kdb, after confirming the damage.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::miss::MissReason;
 use crate::store_error::is_damage;
 use crate::{quarantine, trust};
 
-/// What became of a file that seemed damaged.
+/// The result of checking a file that seemed damaged.
 pub(super) enum DamageCheck {
-    /// It is damaged, and was renamed to this.
+    /// It is damaged, and was renamed to this path.
     Quarantined(PathBuf),
-    /// It is gone: another thread or process has renamed it.
+    /// It no longer exists: another thread or process has renamed it.
     Gone,
     Whole,
 }
@@ -46,17 +46,18 @@ impl UserFile {
             Ok(DamageCheck::Whole) => {
                 missed(ReadError::Transient { path: self.path(), source: Box::new(error) })
             }
-            // Others use it, or part of it lies beside it.
+            // Others use it, or part of it is in a journal or log.
             Err(second) if !is_io(&second) => missed(error),
             Err(second) => missed(second),
         }
     }
 
-    /// Reads the file's bytes anew, and renames it if `again` (what failed) fails
-    /// on them too.
+    /// Reads the file's bytes again, and renames the file if `again`, the
+    /// operation that failed, fails on them too.
     ///
     /// # Errors
-    /// What keeps it from being looked at or renamed. It is as it was then.
+    /// An error that prevents checking or renaming the file. It is then
+    /// unchanged.
     pub(super) fn check_damage(
         &self,
         directory: &Path,
@@ -81,13 +82,13 @@ impl UserFile {
         };
         match DamagedKdb::confirm(&path, &self.options(wait), fails)? {
             None => Ok(DamageCheck::Whole),
-            // Nobody gets at it until it has its new name.
+            // The file stays locked until it has its new name.
             Some(_damaged) => quarantine::rename(&path).map(DamageCheck::Quarantined).map_err(io),
         }
     }
 }
 
-/// Whether the system could not read the file, as against somebody who keeps it
+/// Whether the system could not read the file; false if somebody keeps it
 /// locked.
 fn is_io(error: &ReadError) -> bool {
     use io::ErrorKind::{TimedOut, WouldBlock};

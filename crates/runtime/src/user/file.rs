@@ -1,5 +1,5 @@
-//! The user's kdb of one device: where it is, its connections, and when its
-//! kernels were used.
+//! The user's kdb of one device: its path, its connections, and the times when
+//! its kernels were used.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,19 +19,19 @@ use crate::pool::Pool;
 use crate::sqlite_gate::{self, SqliteGate};
 use crate::trust::{self, GroupWrite, Untrusted};
 
-/// Uses that are written in one transaction.
+/// How many uses are written in one transaction.
 const NOTED_TOGETHER: usize = 256;
 
-/// How a user's kdb is used.
+/// Settings for a user's kdb.
 #[derive(Debug, Clone)]
 pub(crate) struct UserSettings {
     pub(crate) max_object_bytes: u64,
     pub(crate) limit_bytes: u64,
-    /// How long to wait for others who quarantine a damaged file.
+    /// How long to wait for other processes that quarantine a damaged file.
     pub(crate) busy: Duration,
-    /// Nothing is made, changed or moved.
+    /// Nothing is created, changed or moved.
     pub(crate) look_only: bool,
-    /// Where private copies are made; they are removed at once.
+    /// Directory for private copies, which are removed at once.
     pub(crate) temp_dir: PathBuf,
 }
 
@@ -42,15 +42,15 @@ pub(crate) struct UserFile {
     pub(super) settings: UserSettings,
     pub(super) gate: &'static SqliteGate,
     pub(super) connections: Pool<Connection>,
-    /// Read as long as another program has the file open in WAL mode.
+    /// Used while another program has the file open in WAL mode.
     pub(super) copy: Mutex<Option<KdbSnapshot>>,
-    /// When kernels were used, not yet written to the file.
+    /// Times of use that are not yet written to the file.
     pub(super) used: Mutex<HashMap<KernelKey, u64>>,
     pub(super) busy_history: BusyHistory,
 }
 
 pub(super) enum Connection {
-    /// Writes, unless nothing is to be changed.
+    /// Can write, unless nothing may be changed.
     Write(UserKdb),
     /// The file or its directory can't be written to.
     Read(Reader),
@@ -75,8 +75,8 @@ impl UserFile {
         self.directory.join(&self.name)
     }
 
-    /// The lock that lets one process at a time compile a key; `None` if it was not
-    /// free in time.
+    /// The lock that lets only one process compile a key at a time; `None` if
+    /// it was not free in time.
     pub(crate) fn lock_key(&self, key: &KernelKey, wait: Duration) -> Option<KeyLock> {
         let directory = trust::make_directory(&self.directory).ok()?;
         let name = Hasher::new("kernel")
@@ -87,8 +87,8 @@ impl UserFile {
         KeyLock::acquire(&directory, &name.to_string(), wait)
     }
 
-    /// An idle connection to exactly that file, which will wait for others as long
-    /// as `wait`.
+    /// An idle connection to exactly this file, which waits for others up to
+    /// `wait`.
     pub(super) fn take(&self, file: FileIdentity, wait: Duration) -> Option<Connection> {
         let mut connection = self.connections.take(file)?;
         if let Connection::Write(kdb) = &mut connection {
@@ -97,7 +97,7 @@ impl UserFile {
         Some(connection)
     }
 
-    /// Keeps a connection for the next use. One that only looks is closed.
+    /// Keeps a connection for reuse. With `look_only` it is closed instead.
     pub(super) fn give(&self, file: FileIdentity, connection: Connection) {
         if !self.settings.look_only {
             self.connections.give(file, connection);
@@ -108,14 +108,14 @@ impl UserFile {
         if self.settings.look_only { GroupWrite::Left } else { GroupWrite::Taken }
     }
 
-    /// The directory by its real name, if it and the file can be trusted.
+    /// Returns the directory's real path, if it and the file can be trusted.
     pub(super) fn check(&self) -> Result<PathBuf, Untrusted> {
         let directory = trust::check_directory(&self.directory, self.group())?;
         trust::check_file(&directory.join(&self.name), self.group())?;
         Ok(directory)
     }
 
-    /// `directory` by its real name, checked.
+    /// Opens the file. `directory` is its checked real path.
     pub(super) fn open(&self, directory: &Path, wait: Duration) -> Result<Connection, ReadError> {
         let path = directory.join(&self.name);
         let exists = path.symlink_metadata().is_ok();
@@ -137,7 +137,7 @@ impl UserFile {
         options
     }
 
-    /// Keeps uses that could not be written, for the next store.
+    /// Keeps uses that could not be written until the next store.
     pub(super) fn note_later(&self, uses: Vec<(KernelKey, u64)>) {
         let mut used = lock(&self.used);
         for (key, seconds) in uses {
@@ -146,7 +146,7 @@ impl UserFile {
         }
     }
 
-    /// Gives the connection back, unless it failed.
+    /// Records a use. Returns the connection unless it failed.
     pub(super) fn note_use(&self, connection: Connection, key: &KernelKey) -> Option<Connection> {
         let Connection::Write(mut kdb) = connection else { return Some(connection) };
         if !self.settings.look_only {
@@ -155,7 +155,7 @@ impl UserFile {
             if used.len() >= NOTED_TOGETHER {
                 let together: Vec<(KernelKey, u64)> = used.drain().collect();
                 drop(used);
-                // Usage only decides who goes first.
+                // Lost uses only affect which kernels are deleted first.
                 kdb.note_use(&together).ok()?;
             }
         }

@@ -1,4 +1,4 @@
-//! Looking a kernel up in the user's kdb.
+//! Looks a kernel up in the user's kdb.
 
 use std::io;
 use std::path::Path;
@@ -16,8 +16,8 @@ use crate::sqlite_gate;
 use crate::wait_budget::WaitBudget;
 
 impl UserFile {
-    /// The code object of a key, checked against its hash. A file that is damaged
-    /// is quarantined.
+    /// The code object of a key, checked against its hash. A damaged file is
+    /// quarantined.
     pub(crate) fn get(
         &self,
         key: &KernelKey,
@@ -47,11 +47,11 @@ impl UserFile {
         let mut answer = self.ask(file, key, wait);
         if matches!(&answer, Err(AskError::Read(error)) if is_live(error, &path)) {
             match self.ask_new_snapshot(key) {
-                // The other program has closed it just now.
+                // The other program has just closed it.
                 Err(AskError::Read(_)) if !KdbSnapshot::has_log(&path) => {
                     answer = self.ask(file, key, wait);
                 }
-                // What is wrong with a copy says nothing of the file.
+                // A problem with a copy is not a problem of the file.
                 answer => return answer.map_err(missed_by)?.ok_or(MissReason::NoKernel),
             }
         }
@@ -61,7 +61,7 @@ impl UserFile {
         }
     }
 
-    /// What the file itself answers.
+    /// Looks the key up in the file itself.
     fn ask(
         &self,
         file: FileIdentity,
@@ -88,8 +88,8 @@ impl UserFile {
     }
 }
 
-/// Whether a private copy may give what the file did not: another program has it
-/// open in WAL mode.
+/// Whether a private copy may have what the file did not provide: another
+/// program has the file open in WAL mode.
 fn is_live(error: &ReadError, path: &Path) -> bool {
     matches!(error.fault(), Fault::Busy | Fault::Journal) && KdbSnapshot::has_log(path)
 }

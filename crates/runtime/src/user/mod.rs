@@ -1,4 +1,4 @@
-//! The user's kdb of one device: found, trusted, read and written.
+//! The user's kdb of one device: finding, checking, reading and writing it.
 
 mod ask_error;
 mod damage;

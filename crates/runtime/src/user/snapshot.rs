@@ -1,4 +1,4 @@
-//! Asking a private copy of a file that another program has open in WAL mode.
+//! Reads a private copy of a file that another program has open in WAL mode.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::miss::MissReason;
 use crate::mutex::lock;
 
 impl UserFile {
-    /// What the copy answers, if there is one of the file as it is now.
+    /// Looks the key up in the copy, if there is one of the current file.
     pub(super) fn ask_snapshot(&self, key: &KernelKey) -> Option<Result<Vec<u8>, MissReason>> {
         let mut copy = lock(&self.copy);
         copy.as_ref()?;
@@ -22,7 +22,8 @@ impl UserFile {
         Some(found.and_then(|kernel| kernel.ok_or(MissReason::NoKernel)))
     }
 
-    /// Makes a copy, unless another thread just did, and asks it.
+    /// Makes a copy, unless another thread just did, and looks the key up in
+    /// it.
     pub(super) fn ask_new_snapshot(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, AskError> {
         let mut copy = lock(&self.copy);
         let path = self.check()?.join(&self.name);

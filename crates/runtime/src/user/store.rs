@@ -1,4 +1,4 @@
-//! Storing a kernel into the user's kdb.
+//! Stores a kernel into the user's kdb.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,16 +18,16 @@ use crate::store_error::StoreError;
 use crate::trust;
 use crate::wait_budget::WaitBudget;
 
-/// Between two attempts to store into a file that another program has open in
-/// WAL mode. MIOpen has it open for milliseconds.
+/// Pause between two attempts to store into a file that another program has
+/// open in WAL mode. MIOpen keeps it open for milliseconds.
 const LIVE_PAUSE: Duration = Duration::from_millis(5);
 
 impl UserFile {
-    /// Stores a code object. A damaged file is quarantined, `moved_aside` is called,
-    /// and a new file is started.
+    /// Stores a code object. If the file is damaged, it is quarantined,
+    /// `moved_aside` is called, and a new file is started.
     ///
     /// # Errors
-    /// [`StoreError`]; the file is as it was.
+    /// [`StoreError`]; the file is then unchanged.
     pub(crate) fn store(
         &self,
         key: &KernelKey,
@@ -83,7 +83,7 @@ impl UserFile {
         }
     }
 
-    /// Stores as soon as nobody has the file open in WAL mode.
+    /// Stores as soon as no program has the file open in WAL mode.
     fn store_when_closed(
         &self,
         directory: &Path,

@@ -1,5 +1,5 @@
-//! Waiting for others who have the user's kdb locked: as long as a call may,
-//! but not for each kernel anew.
+//! Waits for others who have the user's kdb locked: as long as a call may wait,
+//! but not again for each kernel.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -7,23 +7,24 @@ use std::time::{Duration, Instant};
 use crate::mutex::lock;
 use crate::wait_budget::WaitBudget;
 
-/// How long nobody waits for a file again after a wait in vain: whoever had it
-/// locked that long most likely keeps it, and every lookup would wait.
+/// After a wait in vain, no call waits for the file for this time. A program
+/// that keeps the file locked for so long most likely continues, and every
+/// lookup would wait.
 const NO_WAIT_AFTER_BUSY: Duration = Duration::from_secs(60);
 
-/// When somebody waited for the file in vain.
+/// Records waits for the file in vain.
 #[derive(Default)]
 pub(super) struct BusyHistory(Mutex<BusySince>);
 
-/// The last wait in vain for each kind of access, if there was no successful
-/// access since. A lock may allow reading and not writing.
+/// Time of the last wait in vain for each kind of access; cleared by a
+/// successful access. A lock may allow reading but not writing.
 #[derive(Default)]
 struct BusySince {
     reading: Option<Instant>,
     storing: Option<Instant>,
 }
 
-/// What is waited for.
+/// The kind of access to the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
@@ -31,8 +32,8 @@ pub(super) enum Access {
 }
 
 impl BusyHistory {
-    /// Runs `act` with the time that it may wait for others: what is left of the
-    /// budget, or none if another call waited in vain a short while ago.
+    /// Runs `act` with the time that it may wait for others: the rest of the
+    /// budget, or zero if a call waited in vain shortly before.
     pub(super) fn waiting<T>(
         &self,
         access: Access,
@@ -60,7 +61,7 @@ impl BusySince {
         recently(self.reading) || access == Access::Store && recently(self.storing)
     }
 
-    /// A successful store shows that the file can be read, too.
+    /// A successful store shows that the file can be read too.
     fn set(&mut self, access: Access, since: Option<Instant>) {
         match access {
             Access::Read => self.reading = since,
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_waits_once_and_after_a_wait_in_vain_nobody_does() {
+    fn after_a_wait_in_vain_no_call_waits() {
         const BUSY: Duration = Duration::from_secs(1000);
         let history = BusyHistory::default();
         let wait = |access, wait_budget: &WaitBudget, busy| {
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!(call(Access::Store, true), Duration::ZERO);
         assert_eq!(call(Access::Read, false), Duration::ZERO, "it is free again");
         assert_eq!(call(Access::Read, false), BUSY);
-        // Who stores lets others read.
+        // A program that stores still lets others read.
         assert_eq!(call(Access::Store, true), BUSY);
         assert_eq!(call(Access::Read, false), BUSY);
         assert_eq!(call(Access::Store, true), Duration::ZERO);

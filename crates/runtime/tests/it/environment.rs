@@ -1,4 +1,5 @@
-//! MIOpen's values for true and false, and what is told of each variable.
+//! MIOpen's values for true and false, and the text that describes each
+//! variable.
 
 use gfxpack_runtime::Environment;
 use proptest::prelude::*;
@@ -8,7 +9,7 @@ fn disabled(value: &str) -> bool {
 }
 
 #[test]
-fn the_words_for_true_and_false_are_miopens() {
+fn true_and_false_are_spelled_as_in_miopen() {
     for word in ["1", "enable", "enabled", "yes", "on", "true", "TRUE", "Yes", "oN"] {
         assert!(disabled(word), "{word}");
     }
@@ -19,7 +20,7 @@ fn the_words_for_true_and_false_are_miopens() {
 
 proptest! {
     #[test]
-    fn only_miopens_words_for_true_are_true(word in "\\PC{0,9}") {
+    fn only_miopens_spellings_of_true_are_true(word in "\\PC{0,9}") {
         let words = ["1", "enable", "enabled", "yes", "on", "true"];
         prop_assert_eq!(disabled(&word), words.contains(&word.to_ascii_lowercase().as_str()));
     }
@@ -46,7 +47,7 @@ fn numbers_and_names_of_the_device_are_read() {
 }
 
 #[test]
-fn every_variable_tells_its_effect() {
+fn every_variable_describes_its_effect() {
     let effect = |name: &str, value: &str| {
         let variables = Environment::from_pairs([(name, value)]).variables();
         let variable = variables.into_iter().find(|variable| variable.name == name).unwrap();

@@ -35,13 +35,13 @@ fn has(cache: &Cache, number: usize) -> bool {
     cache.cache.get(&key).found.is_some_and(|found| found.code_object[..] == bytes[..])
 }
 
-/// Sets when kernels were last used, as the clock would in time.
+/// Sets when kernels were last used, in place of the clock.
 fn used(machine: &Machine, seconds: &str) {
     sql(&machine.ukdb(), &format!("UPDATE gfxpack_usage SET used = {seconds}"));
 }
 
 #[test]
-fn what_was_used_longest_ago_goes_and_the_file_keeps_its_limit() {
+fn the_least_recently_used_kernels_are_deleted_and_the_file_keeps_its_limit() {
     const LIMIT: u64 = 1 << 20;
     let machine = Machine::new(0);
     let cache = limited(&machine, LIMIT);
@@ -49,7 +49,7 @@ fn what_was_used_longest_ago_goes_and_the_file_keeps_its_limit() {
     used(&machine, "id");
     assert!(has(&cache, 0));
     drop(cache);
-    // The use of kernel 0 was written down when the cache was closed.
+    // The use of kernel 0 was written to the file when the cache was closed.
     let cache = limited(&machine, LIMIT);
     for number in 20..120 {
         store(&cache, number);
@@ -65,7 +65,7 @@ fn what_was_used_longest_ago_goes_and_the_file_keeps_its_limit() {
 }
 
 #[test]
-fn a_use_saves_a_kernel() {
+fn a_kernel_in_use_is_kept() {
     const LIMIT: u64 = 512 << 10;
     let machine = Machine::new(0);
     let cache = limited(&machine, LIMIT);
@@ -73,14 +73,14 @@ fn a_use_saves_a_kernel() {
     used(&machine, "id");
     assert!(has(&cache, 0) && has(&cache, 2));
     (30..34).for_each(|number| store(&cache, number));
-    // Used with the clock of now, so after all the others.
+    // Used at the current time, so after all the others.
     (34..38).for_each(|number| store(&cache, number));
     assert_eq!([0, 1, 2, 3].map(|number| has(&cache, number)), [true, false, true, false]);
 }
 
-/// A store that fails keeps the uses for the next one.
+/// A failed store keeps the uses for the next one.
 #[test]
-fn a_use_outlasts_a_store_that_fails() {
+fn a_failed_store_does_not_lose_a_use() {
     const LIMIT: u64 = 512 << 10;
     let machine = Machine::new(0);
     let (mut config, told) = machine.config();
@@ -101,7 +101,7 @@ fn a_use_outlasts_a_store_that_fails() {
 }
 
 #[test]
-fn a_lowered_limit_cuts_the_file() {
+fn a_lowered_limit_shrinks_the_file() {
     let machine = Machine::new(0);
     let cache = limited(&machine, 4 << 20);
     (0..60).for_each(|number| store(&cache, number));
@@ -115,7 +115,7 @@ fn a_lowered_limit_cuts_the_file() {
 }
 
 #[test]
-fn what_is_larger_than_the_limit_stays_in_memory() {
+fn a_kernel_larger_than_the_limit_stays_in_memory() {
     let machine = Machine::new(0);
     let cache = limited(&machine, 10_000);
     let (key, bytes) = bulky(0);

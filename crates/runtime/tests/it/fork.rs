@@ -1,5 +1,5 @@
-//! A process made by `fork`, as data loaders make them, goes on with its
-//! parent's cache by itself.
+//! A process made by `fork`, as by data loaders, can use its parent's cache
+//! independently.
 #![expect(unsafe_code, reason = "forks")]
 
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ const KERNELS: usize = 40;
 const THREADS: usize = 6;
 const FORKS: usize = 20;
 
-/// Seconds after which a child counts as hanging.
+/// Seconds after which a child is considered hung.
 const PATIENCE: u32 = 120;
 
 fn open(root: &Path) -> Cache {
@@ -24,7 +24,7 @@ fn open(root: &Path) -> Cache {
     Cache::open((config, told))
 }
 
-/// With every second kernel installed, and the others in the user's kdb.
+/// Every second kernel is installed; the others are in the user's kdb.
 fn machine() -> Machine {
     let machine = Machine::new(0);
     let even: Vec<_> = (0..KERNELS).step_by(2).map(|n| (numbered(n), object(n))).collect();
@@ -34,7 +34,7 @@ fn machine() -> Machine {
     machine
 }
 
-/// Does something in a process of its own, which must end well and in time.
+/// Runs `child` in its own process, which must succeed in time.
 #[track_caller]
 fn forked(what: &str, child: impl FnOnce()) {
     // SAFETY: the child does what the library says it may, and never returns.
@@ -43,7 +43,7 @@ fn forked(what: &str, child: impl FnOnce()) {
             // SAFETY: the functions take numbers; SIGALRM ends the process.
             unsafe { libc::alarm(PATIENCE) };
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
-            // SAFETY: as above. Nothing of the parent's is tidied away.
+            // SAFETY: as above. Nothing of the parent's is cleaned up.
             unsafe { libc::_exit(i32::from(ended.is_err())) }
         }
         id => {
@@ -64,7 +64,7 @@ fn assert_all_found(cache: &Cache) {
     }
 }
 
-/// Whether the kdbs can be read in this child: not where a thread of its parent
+/// Whether the kdbs can be read in this child. Not if a thread of its parent
 /// was still reading one after the second that `fork` waits.
 fn reads_kdbs(cache: &Cache) -> bool {
     cache.layer(0);
@@ -79,7 +79,7 @@ fn start(test: &str) {
 }
 
 #[test]
-fn a_child_goes_on_with_its_parents_cache() {
+fn a_child_can_use_its_parents_cache() {
     start("fork::child_process_that_forks");
 }
 
@@ -104,12 +104,12 @@ fn child_process_that_forks() {
     forked("a child that ends the cache", || drop(cache));
 }
 
-/// Whatever the parent's other threads are doing when it forks, whoever holds
-/// a lock, the child finds everything. On a machine so busy that a thread did
-/// not end its read within the second that `fork` waits, a child says so and
-/// compiles; most children must not be of that kind.
+/// Whatever the parent's other threads do when it forks, and whatever locks
+/// they hold, the child finds every kernel. On a machine so busy that a thread
+/// did not finish its read within the second that `fork` waits, a child reports
+/// this and compiles; that must not happen to most children.
 #[test]
-fn a_child_of_busy_threads_goes_on() {
+fn a_child_can_use_the_cache_of_busy_threads() {
     start("fork::child_process_that_forks_among_threads");
 }
 
@@ -127,7 +127,8 @@ fn child_process_that_forks_among_threads() {
                     for number in 0..KERNELS {
                         assert!(cache.layer(number).is_some());
                     }
-                    // Stored, and kept from being compiled by others meanwhile.
+                    // Stores a kernel, and keeps others from compiling it
+                    // meanwhile.
                     cache.kernel(1000 + thread * 1000 + round);
                     lookups.fetch_add(KERNELS, Ordering::Relaxed);
                     round += 1;
@@ -159,7 +160,7 @@ fn child_process_that_forks_among_threads() {
     assert!(cache.told.texts().is_empty(), "{:?}", cache.told.texts());
 }
 
-/// A compiler that forks, and whose child comes back from it as well.
+/// A compiler that forks, with a child that returns from it as well.
 #[test]
 fn a_compiler_may_fork() {
     start("fork::child_process_whose_compiler_forks");

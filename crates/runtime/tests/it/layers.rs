@@ -1,4 +1,4 @@
-//! The order of the layers, and what a lookup says of each.
+//! The order of the layers, and the reasons for misses in each.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::support::*;
 const BOTH: &str = " -DBOTH -mcpu=gfx906";
 const WIDE: &str = " -DWIDE -mcpu=gfx906";
 
-/// `gfx906_60.kdb` with one kernel, `gfx906.kdb` with that and another.
+/// `gfx906_60.kdb` with one kernel, `gfx906.kdb` with the same and another.
 fn two_files() -> Machine {
     let machine = Machine::new(0);
     write_kdb(&machine.kdb(), &[(key(BOTH), code_object(GFX906, 1))]);
@@ -32,7 +32,7 @@ fn check(cache: &KernelCache, key: &KernelKey, hit: Option<(&Path, u64)>, misses
 }
 
 #[test]
-fn the_exact_file_comes_first_then_the_device_wide_one_then_the_users() {
+fn the_exact_kdb_is_searched_first_then_the_device_wide_one_then_the_users() {
     let machine = two_files();
     let wide = machine.system.join("gfx906.kdb");
     let cache = machine.open().cache;
@@ -46,14 +46,14 @@ fn the_exact_file_comes_first_then_the_device_wide_one_then_the_users() {
     check(&cache, &key(WIDE), Some((&wide, 2)), &["system no-kernel"]);
     let none = ["system no-kernel", "system no-kernel", "user no-file"];
     check(&cache, &key(" -DNONE -mcpu=gfx906"), None, &none);
-    // Keys are bytes: a leading blank is part of one.
+    // Keys are bytes: a leading blank is part of the key.
     check(&cache, &key(BOTH.trim_start()), None, &none);
     std::fs::remove_file(machine.kdb()).unwrap();
     check(&cache, &key(BOTH), Some((&wide, 2)), &["system no-file"]);
 }
 
 #[test]
-fn a_file_that_comes_changes_or_goes_is_seen() {
+fn a_file_that_appears_changes_or_disappears_is_noticed() {
     let machine = Machine::new(0);
     let cache = machine.open();
     assert_eq!(cache.layer(0), None);
@@ -70,12 +70,12 @@ fn a_file_that_comes_changes_or_goes_is_seen() {
 }
 
 #[test]
-fn what_is_compiled_is_stored_and_found() {
+fn a_compiled_kernel_is_stored_and_found() {
     let machine = Machine::new(1);
     let cache = machine.open();
     let kernel = cache.kernel(0);
     assert_eq!(kernel.origin, Origin::System(machine.kdb()));
-    assert!(!machine.user.exists(), "nothing is made for a hit");
+    assert!(!machine.user.exists(), "a hit creates no directory");
     let kernel = cache.kernel(1);
     assert_eq!(kernel.origin, Origin::Compiled);
     assert!(kernel.not_stored.is_none());
@@ -89,7 +89,7 @@ fn what_is_compiled_is_stored_and_found() {
 }
 
 #[test]
-fn either_order_can_be_had() {
+fn the_order_of_the_layers_is_configurable() {
     let machine = Machine::new(0);
     machine.open().cache.get_or_compile(&numbered(0), || Ok::<_, Infallible>(object(7))).unwrap();
     write_kdb(&machine.kdb(), &[(numbered(0), object(8))]);
@@ -107,7 +107,7 @@ fn either_order_can_be_had() {
 }
 
 #[test]
-fn the_compilers_error_is_the_only_one() {
+fn the_only_error_is_the_compilers() {
     let machine = Machine::new(0);
     let cache = machine.open();
     let failed = cache.cache.get_or_compile(&numbered(0), || Err("no compiler"));
@@ -116,7 +116,7 @@ fn the_compilers_error_is_the_only_one() {
 }
 
 #[test]
-fn a_compiler_that_panics_blocks_nobody() {
+fn a_compiler_that_panics_blocks_no_other_call() {
     let cache = Machine::new(0).open();
     let panics = || -> Result<Vec<u8>, Infallible> { panic!("as the test wants it") };
     let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -127,7 +127,7 @@ fn a_compiler_that_panics_blocks_nobody() {
 }
 
 #[test]
-fn a_compiler_may_ask_for_its_own_key() {
+fn a_compiler_may_request_its_own_key() {
     let machine = Machine::new(0);
     let cache = machine.open();
     let kernel = cache.cache.get_or_compile(&numbered(0), || {
@@ -137,7 +137,7 @@ fn a_compiler_may_ask_for_its_own_key() {
 }
 
 #[test]
-fn code_for_another_device_is_not_handed_out() {
+fn code_for_another_device_is_not_returned() {
     let machine = two_files();
     let wide = machine.system.join("gfx906.kdb");
     let damage = |bytes: Vec<u8>, reason: &str| {
@@ -146,7 +146,8 @@ fn code_for_another_device_is_not_handed_out() {
     };
     damage(code_object(GFX90A, 1), "system other-target");
     let mut xnack = code_object(GFX906, 1);
-    // XNACK on: 3 in bits 8 and 9 of the flags. It is not in the file's name.
+    // XNACK on: 3 in bits 8 and 9 of the flags. The file's name does not say
+    // so.
     xnack[49] = 3;
     damage(xnack, "system other-target");
     damage(b"text that is no code object".to_vec(), "system no-code-object");
@@ -158,7 +159,7 @@ fn code_for_another_device_is_not_handed_out() {
 }
 
 #[test]
-fn what_the_compiler_gives_is_handed_out_but_stored_only_if_it_is_code() {
+fn compiled_bytes_are_always_returned_but_stored_only_if_they_are_code() {
     let machine = Machine::new(0);
     let cache = machine.open().cache;
     for bytes in [code_object(GFX90A, 1), b"no code".to_vec(), Vec::new()] {
@@ -171,7 +172,7 @@ fn what_the_compiler_gives_is_handed_out_but_stored_only_if_it_is_code() {
 }
 
 #[test]
-fn directories_are_asked_in_order() {
+fn directories_are_searched_in_order() {
     let (first, second) = (two_files(), two_files());
     let target: Target = "gfx906_60".parse().unwrap();
     let directories = [
@@ -194,7 +195,7 @@ fn directories_are_asked_in_order() {
 }
 
 #[test]
-fn xnack_has_files_of_its_own() {
+fn xnack_has_its_own_files() {
     let files = |target: &str| -> Vec<String> {
         let places = Places::new(["/db"], UserPlace::Dir("/u".into()));
         let cache = KernelCache::open(Config::new(target.parse().unwrap(), places));
@@ -223,7 +224,7 @@ fn a_device_newer_than_the_table_is_served() {
 }
 
 #[test]
-fn memory_is_a_layer_where_it_is_wanted() {
+fn memory_is_a_layer_if_it_is_enabled() {
     let machine = Machine::new(1);
     let (mut config, told) = machine.config();
     config.keep_hits = true;
@@ -262,7 +263,7 @@ fn threads_compile_a_key_once() {
 }
 
 #[test]
-fn a_cache_can_only_look() {
+fn look_only_changes_nothing() {
     let machine = Machine::new(0);
     machine.open().kernel(0);
     std::fs::remove_dir(machine.user.join(".gfxpack-locks")).unwrap();

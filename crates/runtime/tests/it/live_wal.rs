@@ -1,6 +1,6 @@
 //! Another program has the user's kdb open in WAL mode, as MIOpen does while it
-//! looks up and stores: nothing that it does to the memory of such files
-//! reaches this one.
+//! looks up and stores. Changes to the shared memory of such files must not
+//! affect this process.
 
 use std::fs::File;
 use std::io::{BufRead as _, Write as _};
@@ -13,7 +13,7 @@ use gfxpack_runtime::{NotStored, Origin, UserPlace};
 use crate::other_program::OtherProgram;
 use crate::support::*;
 
-/// With kernels 0 to 9 in the user's kdb, and no others.
+/// Kernels 0 to 9 are in the user's kdb, and no others.
 fn machine() -> Machine {
     let machine = Machine::new(0);
     write_kdb(&machine.kdb(), &[(numbered(999), object(999))]);
@@ -22,7 +22,7 @@ fn machine() -> Machine {
     machine
 }
 
-/// Another program with the file open in WAL mode.
+/// Starts another program with the file open in WAL mode.
 fn program(machine: &Machine) -> OtherProgram {
     let mut program = OtherProgram::start(&machine.ukdb());
     program.tell("PRAGMA journal_mode = WAL");
@@ -31,7 +31,7 @@ fn program(machine: &Machine) -> OtherProgram {
     program
 }
 
-/// Has it store what another key has under this one.
+/// Makes the program store the row of key `like` under key `number`.
 fn store(program: &mut OtherProgram, number: usize, like: usize) {
     let columns = "kernel_blob, kernel_hash, uncompressed_size FROM kern_db";
     let (key, like) = (numbered(number), numbered(like));
@@ -48,7 +48,7 @@ fn truncate_memory(machine: &Machine) {
 }
 
 #[test]
-fn truncated_memory_of_others_kills_nobody() {
+fn truncating_the_shared_memory_kills_no_process() {
     for look_only in ["", "look"] {
         let machine = machine();
         let program = program(&machine);
@@ -86,9 +86,9 @@ fn child_process_of_a_shared_file() {
     }
 }
 
-/// A connection that was idle when the file came into WAL mode maps nothing.
+/// A connection that was idle when the file was put into WAL mode maps nothing.
 #[test]
-fn a_file_that_comes_into_wal_mode_is_asked_by_a_copy() {
+fn a_file_put_into_wal_mode_is_read_through_a_copy() {
     let machine = machine();
     let (mut config, told) = machine.config();
     config.limits.busy_wait = Duration::from_millis(20);
@@ -102,7 +102,7 @@ fn a_file_that_comes_into_wal_mode_is_asked_by_a_copy() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let memory = format!("{}-shm", machine.ukdb().display());
     assert!(!maps.contains(&memory), "{maps}");
-    // What it stores is seen at once, and what is compiled here is kept.
+    // Kernels that it stores are found at once; kernels compiled here are kept.
     store(&mut program, 20, 3);
     let lookup = cache.cache.get(&numbered(20));
     assert!(lookup.found.unwrap().code_object[..] == object(3)[..]);
@@ -112,7 +112,7 @@ fn a_file_that_comes_into_wal_mode_is_asked_by_a_copy() {
     assert_eq!(cache.layer(21), Some("memory"));
     assert_eq!(cache.told.classes(), [WarningClass::NotStored]);
     program.close();
-    // At rest it is the user's again.
+    // After it has closed the file, kernels are stored there again.
     assert_eq!(cache.layer(3), Some("user"));
     assert_eq!(cache.kernel(22).origin, Origin::Compiled);
     assert_eq!(cache.layer(22), Some("user"));
@@ -120,10 +120,10 @@ fn a_file_that_comes_into_wal_mode_is_asked_by_a_copy() {
     assert_whole(&machine.ukdb());
 }
 
-/// Who stores waits until the other program has closed the file, as MIOpen does
+/// A store waits until the other program has closed the file, as MIOpen does
 /// after each kernel.
 #[test]
-fn a_file_that_is_closed_soon_is_stored_into() {
+fn a_store_waits_until_the_other_program_closes_the_file() {
     let machine = machine();
     let program = program(&machine);
     let (mut config, told) = machine.config();
@@ -138,7 +138,7 @@ fn a_file_that_is_closed_soon_is_stored_into() {
     assert!(cache.told.texts().is_empty(), "{:?}", cache.told.texts());
 }
 
-/// Of a large file no copy is made.
+/// A large file is not copied.
 #[test]
 fn a_large_file_is_a_miss_while_it_is_in_wal_mode() {
     let machine = machine();

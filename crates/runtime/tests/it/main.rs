@@ -1,5 +1,5 @@
-//! The runtime as programs use it, over files that are whole, damaged,
-//! shared, foreign and gone.
+//! The runtime as programs use it, with intact, damaged, shared, foreign and
+//! missing files.
 
 mod environment;
 mod evict;

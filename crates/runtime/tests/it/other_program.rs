@@ -1,4 +1,4 @@
-//! Another program with a kdb open, which does as it is told.
+//! A child process that holds a kdb open and follows commands on stdin.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout};
 
 use crate::support::{child, child_arguments, say, spawn};
 
-/// A process of its own that runs the SQL it is given.
+/// A child process that runs the SQL statements it receives.
 pub(crate) struct OtherProgram {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -22,20 +22,20 @@ impl OtherProgram {
         program
     }
 
-    /// Past what the test harness says.
+    /// Skips the output of the test harness.
     #[track_caller]
     fn expect(&mut self, line: &str) {
-        assert!(self.lines.by_ref().map(Result::unwrap).any(|said| said == line), "`{line}`");
+        assert!(self.lines.by_ref().map(Result::unwrap).any(|printed| printed == line), "`{line}`");
     }
 
-    /// Has it run a statement on one line.
+    /// Makes the process run a statement, given on one line.
     #[track_caller]
     pub(crate) fn tell(&mut self, sql: &str) {
         writeln!(self.child.stdin.as_ref().unwrap(), "{sql}").unwrap();
         self.expect("done");
     }
 
-    /// Has it close the file and end.
+    /// Makes the process close the file and exit.
     pub(crate) fn close(mut self) {
         drop(self.child.stdin.take());
         self.expect("closed");

@@ -1,4 +1,4 @@
-//! Which directories the rules give.
+//! The directories that the rules give.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ fn system(places: &Places) -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_system_directory_is_the_first_that_somebody_names() {
+fn the_first_given_system_directory_is_used() {
     let machine = Machine::new(0);
     let library = machine.root.join("rocm-6.4.1/lib/libMIOpen.so.1.0");
     std::fs::create_dir_all(library.parent().unwrap()).unwrap();
@@ -62,7 +62,7 @@ fn nothing_is_loaded_from_the_working_directory() {
     let relative = [("MIOPEN_SYSTEM_DB_PATH", Path::new("share/db"))];
     let places = resolve(&relative, |options| {
         options.system_dir = Some("also/relative".into());
-        // Tests run in their crate's directory, where this is.
+        // Tests run in their crate's directory, which has this file.
         options.library_path = Some("Cargo.toml".into());
     });
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -72,7 +72,7 @@ fn nothing_is_loaded_from_the_working_directory() {
 }
 
 #[test]
-fn the_rocm_prefixes_come_newest_first_and_each_once() {
+fn rocm_prefixes_are_searched_newest_first_and_once_each() {
     let machine = Machine::new(0);
     for name in ["opt/rocm-6.9.0", "opt/rocm-6.10.1", "opt/rocm-notes", "rocm/share/miopen/db"] {
         std::fs::create_dir_all(machine.root.join(name)).unwrap();
@@ -93,7 +93,7 @@ fn the_rocm_prefixes_come_newest_first_and_each_once() {
 }
 
 #[test]
-fn the_users_cache_is_where_miopen_has_it() {
+fn the_users_cache_is_in_miopens_directory() {
     let machine = Machine::new(0);
     let home = machine.root.join("home");
     let user = |pairs: &[(&str, &Path)], change: &dyn Fn(&mut PlaceOptions)| {
@@ -104,10 +104,10 @@ fn the_users_cache_is_where_miopen_has_it() {
     let at_home = [("HOME", home.as_path())];
     let default = home.join(".cache/miopen/3.4.0.");
     assert_eq!(user(&at_home, &|_| {}), UserPlace::Dir(default.clone()));
-    assert!(!home.exists(), "looking makes nothing");
+    assert!(!home.exists(), "resolving creates nothing");
     let built_in = |options: &mut PlaceOptions| options.build_time_cache_dir = "~/kernels".into();
     assert_eq!(user(&at_home, &built_in), UserPlace::Dir(home.join("kernels/3.4.0.")));
-    // Exactly as given, without a directory for the version.
+    // Exactly the given directory, without one for the version.
     let custom = machine.root.join("custom");
     let mut pairs = at_home.to_vec();
     pairs.push(("MIOPEN_CUSTOM_CACHE_DIR", &custom));
@@ -145,7 +145,7 @@ fn the_cache_can_be_switched_off() {
 }
 
 #[test]
-fn without_a_home_there_is_a_private_directory() {
+fn without_a_home_the_cache_is_in_a_private_temporary_directory() {
     let machine = Machine::new(0);
     let user = rustix::process::geteuid().as_raw();
     let private = machine.root.join(format!("gfxpack-{user}"));
@@ -155,7 +155,7 @@ fn without_a_home_there_is_a_private_directory() {
         let places = resolve(pairs, |_| {});
         assert_eq!(places.user, UserPlace::Dir(private.join("miopen/3.4.0.")));
         assert!(places.fallback.unwrap().contains("HOME"));
-        assert!(!private.exists(), "looking makes nothing");
+        assert!(!private.exists(), "resolving creates nothing");
     }
     let refused = |make: &dyn Fn()| {
         make();
@@ -175,7 +175,7 @@ fn without_a_home_there_is_a_private_directory() {
 }
 
 #[test]
-fn a_custom_directory_that_cant_be_used_is_said_so() {
+fn an_unusable_custom_directory_is_reported() {
     let machine = Machine::new(0);
     let file = machine.root.join("file");
     std::fs::write(&file, "").unwrap();
@@ -187,7 +187,8 @@ fn a_custom_directory_that_cant_be_used_is_said_so() {
 }
 
 proptest! {
-    /// Whatever the variables hold: absolute directories and no panic.
+    /// Whatever the variables hold, the directories are absolute and nothing
+    /// panics.
     #[test]
     fn any_values_give_absolute_directories(
         values in proptest::collection::vec("(~|/|)([a-z./~]|\\PC){0,12}", 5),

@@ -1,5 +1,5 @@
-//! Several processes at one cache: each key compiled once, nothing lost, and
-//! none that dies holds up the others.
+//! Several processes with one cache: each key is compiled once, nothing is
+//! lost, and a process that dies blocks no other.
 
 use std::convert::Infallible;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -28,7 +28,7 @@ impl Noise {
     }
 }
 
-/// The numbers up to `count` in an order of the seed's.
+/// The numbers up to `count` in an order that `seed` determines.
 fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     let mut noise = Noise(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut numbers: Vec<usize> = (0..count).collect();
@@ -38,7 +38,7 @@ fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     numbers
 }
 
-/// One byte in the key's file for each time that it is compiled.
+/// Appends one byte to the key's file, once per compilation.
 fn count_compile(directory: &Path, number: usize) {
     let mut file = std::fs::OpenOptions::new()
         .append(true)
@@ -60,16 +60,16 @@ fn start(machine: &Machine, test: &str, seed: usize, keys: usize) -> Child {
 
 fn child_cache(root: &Path) -> Cache {
     let (mut config, told) = config(&root.join("system"), UserPlace::Dir(root.join("user")));
-    // Disks of test machines may be slow, and all write to it at once.
+    // Test machines may have slow disks, to which all processes write at once.
     config.limits.busy_wait = Duration::from_secs(120);
     Cache::open((config, told))
 }
 
-/// Every key in an order of each thread's own, told to the parent line by
-/// line.
+/// Requests every key, in a different order in each thread, and reports each to
+/// the parent in one line.
 #[test]
 #[ignore = "the child of another test, started in a process of its own"]
-fn child_process_that_wants_all_keys() {
+fn child_process_that_requests_all_keys() {
     let arguments = child_arguments();
     let root = PathBuf::from(&arguments[0]);
     let seed: u64 = arguments[1].parse().unwrap();
@@ -97,8 +97,8 @@ fn child_process_that_wants_all_keys() {
             });
         }
     });
-    let told: Vec<String> = cache.told.texts();
-    assert!(told.iter().all(|text| text.contains("Missing system database")), "{told:?}");
+    let texts: Vec<String> = cache.told.texts();
+    assert!(texts.iter().all(|text| text.contains("Missing system database")), "{texts:?}");
 }
 
 #[track_caller]
@@ -121,7 +121,7 @@ fn check_all(machine: &Machine, keys: usize, compiles: std::ops::RangeInclusive<
 fn each_key_is_compiled_once() {
     let machine = Machine::new(0);
     std::fs::create_dir(machine.root.join("counts")).unwrap();
-    let test = "processes::child_process_that_wants_all_keys";
+    let test = "processes::child_process_that_requests_all_keys";
     let children: Vec<Child> =
         (0..PROCESSES).map(|seed| start(&machine, test, seed, KEYS)).collect();
     for child in children {
@@ -132,18 +132,18 @@ fn each_key_is_compiled_once() {
 }
 
 #[test]
-fn killed_processes_cost_nothing_but_their_own_work() {
+fn killed_processes_lose_only_their_own_work() {
     const SMALL: usize = 200;
     const KILLED: usize = 5;
     let machine = Machine::new(0);
     std::fs::create_dir(machine.root.join("counts")).unwrap();
-    let test = "processes::child_process_that_wants_all_keys";
+    let test = "processes::child_process_that_requests_all_keys";
     let others: Vec<Child> = (100..103).map(|seed| start(&machine, test, seed, SMALL)).collect();
     let mut noise = Noise(0x5851_f42d_4c95_7f2d);
     for seed in 0..KILLED {
         let mut victim = start(&machine, test, seed, SMALL);
         let lines = BufReader::new(victim.stdout.take().unwrap()).lines();
-        // Dies somewhere in its work, or right after it.
+        // Dies during its work, or right after it.
         let at = noise.below(30);
         drop(lines.map(Result::unwrap).filter(|line| line == "compiled").nth(at));
         victim.kill().unwrap();
@@ -152,11 +152,11 @@ fn killed_processes_cost_nothing_but_their_own_work() {
     for child in others {
         finish(child);
     }
-    // Each thread of the killed may have been in the middle of one.
+    // Each thread of the killed processes may have been compiling a kernel.
     check_all(&machine, SMALL, SMALL as u64..=(SMALL + KILLED * THREADS) as u64);
 }
 
-/// Holds the key for ever, as a compiler that hangs.
+/// Holds the key forever, like a compiler that hangs.
 #[test]
 #[ignore = "the child of another test, started in a process of its own"]
 fn child_process_that_never_finishes() {
@@ -176,11 +176,11 @@ fn start_hanging(machine: &Machine) -> (Child, impl Sized) {
 }
 
 #[test]
-fn a_dead_holder_does_not_block() {
+fn a_dead_lock_holder_does_not_block() {
     let machine = Machine::new(0);
     let (mut holder, _output) = start_hanging(&machine);
     let cache = machine.open();
-    // This would wait for minutes if the holder's lock outlived it.
+    // This would take minutes if the holder's lock outlived it.
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| cache.kernel(0));
         holder.kill().unwrap();
@@ -191,7 +191,7 @@ fn a_dead_holder_does_not_block() {
 }
 
 #[test]
-fn a_holder_that_hangs_is_not_waited_for_beyond_the_limit() {
+fn the_wait_for_a_hung_lock_holder_is_limited() {
     let machine = Machine::new(0);
     let (mut holder, _output) = start_hanging(&machine);
     let (mut config, told) = machine.config();
@@ -199,7 +199,7 @@ fn a_holder_that_hangs_is_not_waited_for_beyond_the_limit() {
     let cache = Cache::open((config, told));
     assert_eq!(cache.kernel(0).origin, Origin::Compiled);
     assert_eq!(cache.kernel(0).origin, Origin::User(machine.ukdb()));
-    // It goes on, and replaces the kernel by the same.
+    // The holder continues, and replaces the kernel by the same.
     holder.stdin.take().unwrap().write_all(b"\n").unwrap();
     assert!(holder.wait().unwrap().success());
     assert_eq!(cache.kernel(0).origin, Origin::User(machine.ukdb()));
@@ -207,7 +207,7 @@ fn a_holder_that_hangs_is_not_waited_for_beyond_the_limit() {
 }
 
 #[test]
-fn who_waited_finds_what_the_other_compiled() {
+fn a_process_that_waited_finds_what_the_other_compiled() {
     let machine = Machine::new(0);
     let (mut holder, _output) = start_hanging(&machine);
     let cache = machine.open();
@@ -224,7 +224,7 @@ fn who_waited_finds_what_the_other_compiled() {
 }
 
 #[test]
-fn a_file_moved_aside_by_one_is_left_by_the_others() {
+fn a_file_that_one_cache_moved_aside_is_closed_by_the_others() {
     let machine = Machine::new(0);
     let (first, second) = (machine.open(), machine.open());
     for number in 0..4 {
@@ -233,7 +233,7 @@ fn a_file_moved_aside_by_one_is_left_by_the_others() {
     }
     std::fs::write(machine.root.join("damaged"), [7; 5000]).unwrap();
     std::fs::rename(machine.root.join("damaged"), machine.ukdb()).unwrap();
-    // Both have connections to the file that is gone.
+    // Both have connections to the file that was moved.
     assert_eq!(first.kernel(0).origin, Origin::Compiled);
     assert_eq!(second.kernel(1).origin, Origin::Compiled);
     assert_eq!(first.kernel(1).origin, Origin::User(machine.ukdb()));

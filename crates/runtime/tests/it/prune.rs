@@ -1,4 +1,4 @@
-//! Old versions' caches, removed when asked.
+//! Removing the caches of old versions.
 
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -20,7 +20,7 @@ fn caches(machine: &Machine) -> std::path::PathBuf {
 }
 
 #[test]
-fn only_the_versions_to_keep_stay() {
+fn all_versions_but_those_to_keep_are_removed() {
     let machine = Machine::new(0);
     let cache = caches(&machine);
     std::fs::create_dir(cache.join("4.0.0.")).unwrap();
@@ -45,11 +45,11 @@ fn only_the_versions_to_keep_stay() {
 }
 
 #[test]
-fn what_is_no_cache_stays() {
+fn other_files_than_caches_stay() {
     let machine = Machine::new(0);
     let cache = caches(&machine);
     std::fs::write(cache.join("3.2.0./thesis.txt"), "mine").unwrap();
-    // Not UTF-8, and read as something else it would be a cache's.
+    // Not UTF-8; decoded differently, it would be the name of a cache's file.
     let strange = std::ffi::OsStr::from_bytes(b"\xff.ukdb");
     std::fs::write(cache.join("3.9.0.").join(strange), "mine").unwrap();
     let elsewhere = machine.root.join("elsewhere");

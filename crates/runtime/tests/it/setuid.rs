@@ -1,4 +1,4 @@
-//! A program that its caller lends no rights: set-user-ID to a user who is
+//! A program with more rights than its caller: set-user-ID to a user who is
 //! neither root nor the caller.
 
 use std::os::unix::fs::chown;
@@ -7,11 +7,11 @@ use gfxpack_runtime::{Environment, PlaceOptions, Places, UserPlace};
 
 use crate::support::*;
 
-/// A user whom the password database has, and one whom it has not.
+/// A user in the password database, and one who is not in it.
 const OWNERS: [u32; 2] = [1, 54_321];
 const CALLER: u32 = 65534;
 
-/// The home directory of a user as the file says.
+/// The home directory of a user in /etc/passwd.
 fn home(user: u32) -> Option<String> {
     let users = std::fs::read_to_string("/etc/passwd").unwrap();
     let mut users = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
@@ -35,7 +35,7 @@ fn why_not(machine: &Machine) -> Option<&'static str> {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that is not run says so")]
-fn no_variable_of_the_callers_chooses_a_directory() {
+fn the_callers_variables_choose_no_directory() {
     for owner in OWNERS {
         let machine = Machine::new(1);
         if let Some(why) = why_not(&machine) {
@@ -65,8 +65,8 @@ fn no_variable_of_the_callers_chooses_a_directory() {
         );
         let output = run(&mut child);
         let printed = String::from_utf8_lossy(&output.stdout);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && printed.contains("1 passed"), "{printed}{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && printed.contains("1 passed"), "{printed}{stderr}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Code objects, kdbs, caches that note their warnings, and other processes.
+//! Code objects, kdbs, caches that record their warnings, and other processes.
 
 use std::convert::Infallible;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -25,12 +25,12 @@ pub(crate) fn key(args: &str) -> KernelKey {
     KernelKey { kernel_name: "conv.cl.o".to_owned(), kernel_args: args.to_owned() }
 }
 
-/// The key of that number: ` -DN=7 -mcpu=gfx906`.
+/// The key with this number: ` -DN=7 -mcpu=gfx906`.
 pub(crate) fn numbered(number: usize) -> KernelKey {
     key(&format!(" -DN={number} -mcpu=gfx906"))
 }
 
-/// A code object that tells by its bytes what it was made for.
+/// A code object whose bytes depend on `mark`.
 pub(crate) fn code_object(mach: u8, mark: u64) -> Vec<u8> {
     let mut bytes = b"\x7fELF\x02\x01\x01\x40\x03".to_vec();
     bytes.resize(64, 0);
@@ -48,12 +48,12 @@ pub(crate) fn code_object(mach: u8, mark: u64) -> Vec<u8> {
     bytes
 }
 
-/// What the compiler makes of [`numbered`].
+/// The compiled code object of [`numbered`].
 pub(crate) fn object(number: usize) -> Vec<u8> {
     code_object(GFX906, number as u64)
 }
 
-/// A system kdb of these kernels, which are sorted.
+/// Writes a system kdb of these kernels; they need not be sorted.
 pub(crate) fn write_kdb(path: &Path, kernels: &[(KernelKey, Vec<u8>)]) {
     let mut kernels = kernels.to_vec();
     kernels.sort();
@@ -68,7 +68,7 @@ pub(crate) fn sql(path: &Path, sql: &str) {
     connection.close().unwrap();
 }
 
-/// Directories of a machine's own: `system` exists, `user` does not.
+/// Temporary directories of a test machine: `system` exists, `user` does not.
 pub(crate) struct Machine {
     _directory: tempfile::TempDir,
     pub(crate) root: PathBuf,
@@ -77,12 +77,12 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// A machine with `gfx906_60.kdb` of the first `kernels` numbered kernels,
-    /// or without it.
+    /// A machine with a `gfx906_60.kdb` of the first `kernels` numbered
+    /// kernels, or without that file if there are none.
     pub(crate) fn new(kernels: usize) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
-        // So that children of other users get in.
+        // So that child processes of other users can read it.
         std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o755)).unwrap();
         let (system, user) = (root.join("system"), root.join("user"));
         std::fs::create_dir(&system).unwrap();
@@ -118,7 +118,7 @@ pub(crate) fn config(system: &Path, user: UserPlace) -> (Config, Told) {
     (config, told)
 }
 
-/// The warnings of a cache.
+/// The recorded warnings of a cache.
 #[derive(Clone, Default)]
 pub(crate) struct Told(Arc<Mutex<Vec<Warning>>>);
 
@@ -139,7 +139,7 @@ impl Told {
     }
 }
 
-/// A cache and what it warned of.
+/// A cache and its warnings.
 pub(crate) struct Cache {
     pub(crate) cache: KernelCache,
     pub(crate) told: Told,
@@ -150,7 +150,7 @@ impl Cache {
         Self { cache: KernelCache::open(config), told }
     }
 
-    /// The bytes of a numbered kernel are right wherever they come from.
+    /// Gets or compiles a numbered kernel, and checks its bytes.
     #[track_caller]
     pub(crate) fn kernel(&self, number: usize) -> Kernel {
         let compile = || Ok::<_, Infallible>(object(number));
@@ -159,7 +159,7 @@ impl Cache {
         kernel
     }
 
-    /// Where a numbered kernel is found, without compiling it.
+    /// The layer in which a numbered kernel is found, without compiling it.
     #[track_caller]
     pub(crate) fn layer(&self, number: usize) -> Option<&'static str> {
         let lookup = self.cache.get(&numbered(number));
@@ -182,7 +182,7 @@ pub(crate) fn lookup_reasons(lookup: &Lookup) -> Vec<String> {
     reasons(&lookup.misses)
 }
 
-/// Names in a directory, sorted; none where there is no directory.
+/// Names in a directory, sorted; empty if there is no directory.
 pub(crate) fn listing(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten();
     let mut names: Vec<String> =
@@ -215,7 +215,7 @@ pub(crate) fn run(command: &mut Command) -> Output {
     })
 }
 
-/// What SQLite says of a file.
+/// Checks a file with SQLite's integrity check.
 #[track_caller]
 pub(crate) fn assert_whole(path: &Path) {
     let connection = rusqlite::Connection::open(path).unwrap();
@@ -233,15 +233,15 @@ pub(crate) fn to_wal_mode(path: &Path) {
     connection.close().unwrap();
 }
 
-/// Has a program run as that user, without groups.
+/// Makes a program run as this user, without groups.
 pub(crate) fn as_user(command: &mut Command, user: u32) {
     command.uid(user).gid(user);
 }
 
-/// How a test finds out that it is the child of another, and its arguments.
+/// Variable that marks a child process of a test; it holds its arguments.
 const CHILD: &str = "GFXPACK_RUNTIME_TEST_CHILD";
 
-/// One ignored test of this binary, to be started in a process of its own.
+/// One ignored test of this binary, to be started in its own process.
 pub(crate) fn child(test: &str, arguments: &[&str]) -> Command {
     let mut command = command(std::env::current_exe().unwrap());
     with_test(&mut command, test, arguments);
@@ -254,37 +254,37 @@ pub(crate) fn with_test(command: &mut Command, test: &str, arguments: &[&str]) {
         .env(CHILD, arguments.join("\n"));
 }
 
-/// The arguments that [`child`] was given.
+/// The arguments that were passed to [`child`].
 #[expect(clippy::disallowed_methods, reason = "how a test's own child is told what to do")]
 pub(crate) fn child_arguments() -> Vec<String> {
     let arguments = std::env::var(CHILD).expect("started by another test");
     arguments.split('\n').map(str::to_owned).collect()
 }
 
-/// A child whose lines are read, and which is told to go on by lines.
+/// Starts a child with pipes for its output and for commands.
 pub(crate) fn spawn(command: &mut Command) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// A line for the parent, past the test harness.
+/// Prints a line for the parent.
 pub(crate) fn say(line: &str) {
     let mut stdout = io::stdout();
-    // The harness has not ended its own line.
+    // The test harness has not ended its own line.
     stdout.write_all(format!("\n{line}\n").as_bytes()).unwrap();
     stdout.flush().unwrap();
 }
 
-/// Reads the child's lines up to that one. What it returns must live as long
-/// as the child is to go on.
+/// Reads the child's output up to this line. The returned reader must live as
+/// long as the child needs its output.
 #[track_caller]
 pub(crate) fn await_line(child: &mut Child, line: &str) -> BufReader<ChildStdout> {
     let mut output = BufReader::new(child.stdout.take().unwrap());
-    let said = output.by_ref().lines().map(Result::unwrap).any(|said| said == line);
-    assert!(said, "the child says `{line}`");
+    let found = output.by_ref().lines().map(Result::unwrap).any(|printed| printed == line);
+    assert!(found, "the child prints `{line}`");
     output
 }
 
-/// The child's output, after it ended well.
+/// The output of a child, which must have succeeded.
 #[track_caller]
 pub(crate) fn finish(child: Child) -> Output {
     let output = child.wait_with_output().unwrap();

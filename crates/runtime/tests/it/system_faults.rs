@@ -1,5 +1,5 @@
-//! What an installed kdb can have wrong. Whatever it is: no error, the kernel
-//! is compiled, one warning for the file, and the file is left as it is.
+//! Faults of an installed kdb. In each case there is no error, the kernel is
+//! compiled, there is one warning for the file, and the file is left unchanged.
 
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
@@ -14,8 +14,8 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::support::*;
 
-/// Does something to a kdb of three kernels and looks kernel 0 up, three
-/// times: found missing for that reason, compiled, found in the user's kdb.
+/// Damages a kdb of three kernels and requests kernel 0 three times: it is
+/// missed for `reason` and compiled, then found in the user's kdb.
 #[track_caller]
 fn check(damage: impl FnOnce(&Path), reason: &str, class: WarningClass) -> String {
     let machine = Machine::new(3);
@@ -35,11 +35,11 @@ fn check(damage: impl FnOnce(&Path), reason: &str, class: WarningClass) -> Strin
     if class != MissingSystemKdb {
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(text.starts_with("gfxpack: warning: failed to "), "{text}");
-        assert!(text.contains(NAME), "the file is named: {text}");
-        assert!(text.contains("; "), "what to do is said: {text}");
+        assert!(text.contains(NAME), "the warning names the file: {text}");
+        assert!(text.contains("; "), "the warning has a hint: {text}");
     }
-    assert!(std::fs::read(machine.kdb()).ok() == before, "the file is as it was");
-    assert_eq!(listing(&machine.system), listed, "nothing is made beside it");
+    assert!(std::fs::read(machine.kdb()).ok() == before, "the file is unchanged");
+    assert_eq!(listing(&machine.system), listed, "no file is created beside it");
     text
 }
 
@@ -66,7 +66,7 @@ fn a_file_smaller_than_any_kdb_is_a_miss() {
 }
 
 #[test]
-fn a_file_that_is_not_sqlites_is_a_miss() {
+fn a_file_that_is_not_an_sqlite_database_is_a_miss() {
     check(write(&[7; 512]), "unreadable", Corrupt);
     check(write(&[0; 9000]), "unreadable", Corrupt);
     let header_only = |path: &Path| {
@@ -86,7 +86,7 @@ fn a_kdb_with_another_schema_is_a_miss() {
     check(changed(renamed), "unreadable", WrongSchema);
 }
 
-/// Its rows would be computed, by whatever it says.
+/// Its rows would be computed by an arbitrary statement.
 #[test]
 fn a_kdb_with_a_view_is_a_miss() {
     let view = "DROP TABLE kern_db; CREATE VIEW kern_db
@@ -103,7 +103,8 @@ fn packed(body: &[u8]) -> Vec<u8> {
     packer.finish().unwrap()
 }
 
-/// They look like code objects until all is unpacked, and their hash is wrong.
+/// The rows look like code objects until fully unpacked, and their hash is
+/// wrong.
 #[test]
 fn bombs_cost_a_bounded_number_of_lookups() {
     let machine = Machine::new(3);
@@ -161,7 +162,7 @@ fn a_wrong_value_in_any_column_is_a_miss() {
     row(flip, "damaged", Corrupt);
 }
 
-/// Every single bit of the hash and the size, and some hundred of the blob.
+/// Flips every bit of the hash and the size, and some hundred of the blob.
 #[test]
 fn a_flipped_bit_in_any_column_is_a_miss() {
     let machine = Machine::new(1);
@@ -229,7 +230,7 @@ fn a_bz2_bomb_is_a_miss() {
         }
     };
     check(bomb(1000), "damaged", Corrupt);
-    // What it declares is right, and more than is wanted.
+    // The declared size is right, but above the limit.
     let machine = Machine::new(1);
     bomb(64 << 20)(&machine.kdb());
     let (mut config, told) = machine.config();
@@ -273,7 +274,8 @@ fn code_for_another_device_is_a_miss() {
     check(text, "no-code-object", WrongTarget);
 }
 
-/// Flips one bit at a time in pages at random: bytes are right or a miss.
+/// Flips one bit at a time in random pages: the bytes are right, or it is a
+/// miss.
 #[test]
 fn flipped_bits_never_give_other_bytes() {
     const KERNELS: usize = 12;
@@ -295,12 +297,12 @@ fn flipped_bits_never_give_other_bytes() {
         config.look_only = true;
         let cache = Cache::open((config, told));
         for number in 0..KERNELS {
-            // Asserts the bytes.
+            // `layer` checks the bytes.
             misses += usize::from(cache.layer(number).is_none());
         }
-        let told = cache.told.texts();
-        assert!(told.len() <= 2, "once per kind of fault: {told:?}");
-        assert!(told.iter().all(|text| text.lines().count() == 1), "{told:?}");
+        let texts = cache.told.texts();
+        assert!(texts.len() <= 2, "once per kind of fault: {texts:?}");
+        assert!(texts.iter().all(|text| text.lines().count() == 1), "{texts:?}");
     }
     assert!(misses > 100, "the flips hit something: {misses}");
 }
@@ -316,9 +318,10 @@ fn a_system_fault_and_no_place_for_the_user_still_give_the_kernel() {
     assert_eq!(cache.kernel(0).origin, Origin::Memory, "it is not compiled again");
 }
 
-/// Once the program has files to spare, an installed kdb is there again.
+/// As soon as the program may open files again, the installed kdb is used
+/// again.
 #[test]
-fn too_many_open_files_are_no_fault_of_the_kdb() {
+fn too_many_open_files_are_not_a_fault_of_the_kdb() {
     let machine = Machine::new(1);
     let test = "system_faults::child_process_without_files_to_spare";
     finish(spawn(&mut child(test, &[machine.system.to_str().unwrap()])));

@@ -1,5 +1,5 @@
-//! What only a user without root's rights can meet: files that are unreadable,
-//! directories that are read-only, a write-ahead log there.
+//! Situations that only a user other than root meets: unreadable files,
+//! read-only directories, and a write-ahead log in one.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use gfxpack_runtime::{Config, Environment, Origin, PlaceOptions, Places, UserPla
 
 use crate::support::*;
 
-/// Runs a test of this binary as a user without rights: `nobody` where this
-/// one is root.
+/// Runs a test of this binary as a user without rights: `nobody` if the current
+/// user is root.
 #[track_caller]
 fn run_unprivileged(machine: &Machine, test: &str) {
     let copy = machine.root.join("test");
@@ -22,8 +22,8 @@ fn run_unprivileged(machine: &Machine, test: &str) {
     with_test(&mut child, test, &[machine.root.to_str().unwrap()]);
     let output = run(&mut child);
     let printed = String::from_utf8_lossy(&output.stdout);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && printed.contains("1 passed"), "{printed}{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}{stderr}");
 }
 
 fn root_of_child() -> std::path::PathBuf {
@@ -74,7 +74,8 @@ fn child_process_without_rights() {
     };
     system("unreadable", Unreadable);
     system("wal", WalMode);
-    // Two files can't be looked at in a closed directory, each its own.
+    // Neither of the two files in a closed directory can be read; one warning
+    // each.
     let cache = Cache::open(config(&root.join("closed"), memory()));
     cache.kernel(0);
     assert_eq!(cache.told.classes(), [Unreadable, Unreadable], "{:?}", cache.told.texts());
@@ -88,11 +89,11 @@ fn child_process_without_rights() {
     assert!(kernel.not_stored.is_some());
     assert_eq!(cache.kernel(6).origin, Origin::Memory);
     assert_eq!(cache.told.classes(), [WarningClass::NotStored]);
-    // In WAL mode it can't be.
+    // In WAL mode it can't be read.
     let cache = Cache::open(config(&root.join("system"), UserPlace::Dir(root.join("user-wal"))));
     assert_eq!(reasons(&cache.kernel(7).misses)[2], "user unreadable");
     assert_eq!(cache.told.classes(), [WalMode], "{:?}", cache.told.texts());
-    // Where no directory can be made.
+    // No directory can be created here.
     let cache =
         Cache::open(config(&root.join("system"), UserPlace::Dir(root.join("wal/new/user"))));
     assert!(cache.kernel(8).not_stored.is_some());
@@ -114,7 +115,7 @@ fn a_read_only_home_falls_back_to_a_private_directory() {
     chmod(&machine.root.join("taken-temp"), 0o1777);
     chmod(&machine.root.join(&taken), 0o777);
     if !is_root() {
-        // What is one's own can't be taken by another.
+        // A user can't take over their own directory, so it is closed instead.
         chmod(&machine.root.join("home/.cache/miopen/1.0"), 0o555);
         chmod(&machine.root.join("closed-temp"), 0o555);
     }
@@ -142,7 +143,8 @@ fn child_process_with_a_read_only_home() {
         Cache::open((config, told))
     };
     let private = root.join(format!("temp/gfxpack-{user}/miopen/1.0")).join(USER_NAME);
-    // Stores go to the private directory, what the home holds is still found.
+    // Stores go to the private directory; kernels in the home directory are
+    // still found.
     let cache = open(Some("home"), "temp");
     assert_eq!(cache.kernel(0).origin, Origin::Compiled);
     assert_eq!(cache.kernel(0).origin, Origin::User(private.clone()));
@@ -157,9 +159,9 @@ fn child_process_with_a_read_only_home() {
     for directory in private.ancestors().skip(1).take(3) {
         assert_eq!(mode(directory), 0o700, "{}", directory.display());
     }
-    // Without a home the same, and the kernel is found again.
+    // The same without a home directory; the kernel is found again.
     assert_eq!(open(None, "temp").kernel(0).origin, Origin::User(private));
-    // Where nothing can be made, or somebody else was first: memory.
+    // If nothing can be created, or another user was first: memory.
     for temp in ["closed-temp", "taken-temp"] {
         let cache = open(None, temp);
         assert!(matches!(

@@ -1,5 +1,5 @@
-//! What a user's cache can have wrong. Whatever it is: no error, the kernel is
-//! handed out, one warning, and nothing is lost.
+//! Faults of a user's cache. In each case there is no error, the kernel is
+//! returned, there is one warning, and nothing is lost.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -11,7 +11,7 @@ use gfxpack_runtime::{NotStored, Origin};
 use crate::other_program::OtherProgram;
 use crate::support::*;
 
-/// A user kdb with kernel 0 in it, the system's without.
+/// A user kdb with kernel 0, and a system kdb without it.
 fn machine() -> Machine {
     let machine = Machine::new(0);
     write_kdb(&machine.kdb(), &[(numbered(999), object(999))]);
@@ -19,11 +19,11 @@ fn machine() -> Machine {
     machine
 }
 
-/// Replaces the user kdb: it is kept aside, and a new one takes its place.
+/// Damages the user kdb: it must be moved aside, and a new one take its place.
 #[track_caller]
 fn moved_aside(damage: impl Fn(&Path)) {
-    // While a thread of another test is inside SQLite for long, a file stays, or is told of before
-    // it is moved.
+    // While a thread of another test is inside SQLite for long, a file is not
+    // moved, or the warning comes before it is moved.
     let mut again = 0..20;
     let (machine, damaged, cache, kept) = loop {
         let machine = machine();
@@ -32,8 +32,8 @@ fn moved_aside(damage: impl Fn(&Path)) {
         let cache = machine.open();
         assert_eq!(cache.kernel(0).origin, Origin::Compiled);
         let kept = machine.user.join(format!("{USER_NAME}.corrupt-1"));
-        let told = cache.told.texts().iter().any(|text| text.contains("corrupt-1"));
-        if kept.exists() && told || again.next().is_none() {
+        let warned = cache.told.texts().iter().any(|text| text.contains("corrupt-1"));
+        if kept.exists() && warned || again.next().is_none() {
             break (machine, damaged, cache, kept);
         }
     };
@@ -47,7 +47,7 @@ fn moved_aside(damage: impl Fn(&Path)) {
     let text = cache.told.texts().remove(0);
     assert!(text.contains("corrupt-1") && text.lines().count() == 1, "{text}");
     assert_whole(&machine.ukdb());
-    // A second time, beside the first.
+    // A second damaged file is kept beside the first.
     std::fs::write(machine.ukdb(), [7; 5000]).unwrap();
     let cache = machine.open();
     assert_eq!(cache.kernel(0).origin, Origin::Compiled);
@@ -56,7 +56,7 @@ fn moved_aside(damage: impl Fn(&Path)) {
 }
 
 #[test]
-fn a_file_that_is_no_kdb_is_kept_aside() {
+fn a_file_that_is_not_a_kdb_is_moved_aside() {
     let write = |bytes: &'static [u8]| move |path: &Path| std::fs::write(path, bytes).unwrap();
     moved_aside(write(&[7; 5000]));
     moved_aside(write(b"version https://git-lfs.github.com/spec/v1\n"));
@@ -103,10 +103,10 @@ fn a_damaged_kernel_is_replaced() {
     }
 }
 
-/// Flips bits in pages at random: every kernel is right, and in the end all are
+/// Flips bits in random pages: every kernel is right, and in the end all are
 /// found again.
 #[test]
-fn flipped_bits_are_healed() {
+fn a_file_with_flipped_bits_recovers() {
     const KERNELS: usize = 8;
     let machine = Machine::new(0);
     write_kdb(&machine.kdb(), &[(numbered(999), object(999))]);
@@ -126,8 +126,8 @@ fn flipped_bits_are_healed() {
         }
         std::fs::write(machine.ukdb(), &bytes).unwrap();
         let cache = machine.open();
-        // Where the file turns out damaged at the last, the first are stored
-        // in the new one in the second turn.
+        // If the damage of the file is found late, the first kernels are stored
+        // into the new file in the second pass.
         for number in (0..KERNELS).chain(0..KERNELS) {
             let kernel = cache.kernel(number);
             assert!(kernel.not_stored.is_none(), "round {round}: {:?}", kernel.not_stored);
@@ -138,8 +138,8 @@ fn flipped_bits_are_healed() {
     }
 }
 
-/// Something in the place of the user's file or directory that is not to be
-/// touched: kernels are handed out and kept in memory.
+/// The user's file or directory is replaced by something that must not be
+/// touched: kernels are returned and kept in memory.
 #[track_caller]
 fn left_alone(machine: &Machine, class: WarningClass, reason: &str) {
     let cache = machine.open();
@@ -153,7 +153,7 @@ fn left_alone(machine: &Machine, class: WarningClass, reason: &str) {
 }
 
 #[test]
-fn another_thing_in_the_files_place_is_left_alone() {
+fn a_link_or_directory_in_the_files_place_is_left_alone() {
     let machine = machine();
     let replace = |make: &dyn Fn(&Path)| {
         std::fs::remove_file(machine.ukdb()).unwrap();
@@ -177,7 +177,7 @@ fn another_thing_in_the_files_place_is_left_alone() {
 }
 
 #[test]
-fn what_others_may_write_to_is_left_alone() {
+fn files_that_others_may_write_to_are_left_alone() {
     let machine = machine();
     chmod(&machine.ukdb(), 0o646);
     left_alone(&machine, Untrusted, "untrusted");
@@ -203,9 +203,9 @@ fn a_groups_right_to_write_is_taken_away() {
 }
 
 #[test]
-fn what_another_user_owns_is_left_alone() {
+fn files_of_another_user_are_left_alone() {
     if !is_root() {
-        // Only root can give files away; others have nothing to test.
+        // Only root can give files away, so other users can't test this.
         return;
     }
     let machine = machine();
@@ -217,8 +217,8 @@ fn what_another_user_owns_is_left_alone() {
     left_alone(&machine, Untrusted, "untrusted");
 }
 
-/// Where the user's cache is to be made, somebody else's link stands on the
-/// way: nothing is put where it leads.
+/// Another user's link is on the path to the user's cache: nothing is created
+/// where it leads.
 #[test]
 fn another_users_link_is_not_followed() {
     if !is_root() {
@@ -237,18 +237,18 @@ fn another_users_link_is_not_followed() {
     assert!(through("mine").0.not_stored.is_none(), "one's own link is followed");
     std::os::unix::fs::lchown(&link, Some(1234), None).unwrap();
     for name in ["mine", "new/directory"] {
-        let (kernel, told) = through(name);
+        let (kernel, classes) = through(name);
         assert_eq!(kernel.origin, Origin::Compiled);
         assert!(matches!(kernel.not_stored, Some(NotStored::Failed(_))), "{name}");
-        assert_eq!(told.len(), 1, "{name}: {told:?}");
-        assert!(matches!(told[0], Untrusted | WarningClass::NotStored), "{name}: {told:?}");
+        assert_eq!(classes.len(), 1, "{name}: {classes:?}");
+        assert!(matches!(classes[0], Untrusted | WarningClass::NotStored), "{name}: {classes:?}");
     }
     assert_eq!(listing(&real), ["mine"]);
 }
 
-/// Anybody may write to the directory in which the cache is to be made.
+/// Anybody may write to the parent directory of the cache.
 #[test]
-fn nothing_is_made_where_others_may_replace_it() {
+fn no_cache_is_created_where_others_may_replace_it() {
     let machine = Machine::new(0);
     chmod(&machine.root, 0o777);
     assert!(machine.open().kernel(0).not_stored.is_some());
@@ -273,7 +273,7 @@ fn a_file_in_the_directorys_place_is_left_alone() {
 }
 
 #[test]
-fn a_directory_that_is_removed_is_made_again() {
+fn a_removed_directory_is_created_again() {
     let machine = machine();
     let cache = machine.open();
     assert_eq!(cache.kernel(0).origin, Origin::User(machine.ukdb()));
@@ -283,9 +283,9 @@ fn a_directory_that_is_removed_is_made_again() {
     assert!(cache.told.texts().is_empty());
 }
 
-/// As long as a program keeps the file locked, one wait does for all kernels.
+/// While a program keeps the file locked, there is one wait for all kernels.
 #[test]
-fn a_file_that_stays_locked_is_waited_for_once() {
+fn a_file_that_stays_locked_causes_one_wait() {
     const KERNELS: usize = 60;
     let machine = machine();
     let other = rusqlite::Connection::open(machine.ukdb()).unwrap();
@@ -297,11 +297,11 @@ fn a_file_that_stays_locked_is_waited_for_once() {
     for number in 0..KERNELS {
         assert_eq!(reasons(&cache.kernel(number).misses)[2], "user busy");
     }
-    // Three waits for each kernel would be three minutes, and one for each a
+    // Three waits for each kernel would take three minutes, and one for each a
     // minute.
     let took = began.elapsed();
     assert!(took < Duration::from_secs(40), "{took:?}");
-    assert!(took >= Duration::from_secs(1), "somebody did wait: {took:?}");
+    assert!(took >= Duration::from_secs(1), "one call waited: {took:?}");
     other.execute_batch("COMMIT").unwrap();
     assert_eq!(cache.kernel(KERNELS).origin, Origin::Compiled);
     assert_eq!(cache.kernel(KERNELS).origin, Origin::User(machine.ukdb()), "it was stored");

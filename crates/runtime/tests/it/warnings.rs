@@ -1,4 +1,4 @@
-//! What users read, byte for byte.
+//! The texts that users read, byte for byte.
 
 use gfxpack_runtime::{Config, KernelCache, LogLevel, Places, UserPlace, WarningSink};
 
@@ -16,15 +16,14 @@ fn stderr(level: &str, sink: &str) -> (String, std::path::PathBuf, Machine) {
     (String::from_utf8(output.stderr).unwrap(), corrupt.join(NAME), machine)
 }
 
-/// Two threads of two caches each ask for two kernels, of a place without kdb
-/// and one with a corrupt one.
+/// Two threads with two caches each request two kernels, from a directory
+/// without a kdb and from one with a corrupt kdb.
 #[test]
 #[ignore = "the child of another test, started in a process of its own"]
 fn child_process_that_warns() {
     let arguments = child_arguments();
     let root = std::path::Path::new(&arguments[0]);
     let user = || UserPlace::Disabled { why: "of the test".to_owned() };
-    // Absolute, and there is nothing.
     for directory in ["system", "corrupt"] {
         for _ in 0..2 {
             let places = Places::new([root.join(directory)], user());
@@ -44,7 +43,7 @@ fn child_process_that_warns() {
 }
 
 #[test]
-fn a_missing_kdb_is_told_once_in_the_documented_words() {
+fn a_missing_kdb_gives_one_warning_with_the_documented_text() {
     for level in ["0", "4", "7"] {
         let (text, corrupt, _machine) = stderr(level, "stderr");
         let expected = format!(
@@ -69,7 +68,7 @@ fn levels_1_to_3_are_quiet() {
 }
 
 #[test]
-fn the_package_is_the_devices() {
+fn the_warning_names_the_package_for_the_device() {
     let text = |target: &str| {
         let machine = Machine::new(0);
         let told = Told::default();
@@ -98,7 +97,7 @@ fn the_package_is_the_devices() {
 }
 
 #[test]
-fn a_kdb_for_all_devices_of_the_kind_is_no_missing_one() {
+fn a_device_wide_kdb_gives_no_missing_kdb_warning() {
     let machine = Machine::new(0);
     write_kdb(&machine.system.join("gfx906.kdb"), &[(numbered(0), object(0))]);
     let cache = machine.open();
@@ -107,7 +106,7 @@ fn a_kdb_for_all_devices_of_the_kind_is_no_missing_one() {
 }
 
 #[test]
-fn each_callback_is_told_and_each_once() {
+fn each_callback_gets_each_warning_once() {
     let machine = Machine::new(0);
     for _ in 0..2 {
         let cache = machine.open();
@@ -119,7 +118,7 @@ fn each_callback_is_told_and_each_once() {
 }
 
 #[test]
-fn names_cant_break_lines() {
+fn file_names_cannot_break_lines() {
     let machine = Machine::new(0);
     let system = machine.root.join("two\nlines\u{1b}[31m");
     std::fs::create_dir(&system).unwrap();
