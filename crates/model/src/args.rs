@@ -1,5 +1,6 @@
-//! Lists of arguments, each in one piece of memory, what many have in common
-//! once: a plan of many jobs holds millions of them.
+//! Compact lists of arguments: each list is one string, and arguments that many
+//! lists share are stored once. A plan of many jobs holds millions of
+//! arguments.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,18 +10,18 @@ use std::sync::Arc;
 
 use crate::key::KernelKey;
 
-/// Arguments of a command line. None holds a NUL byte: no program could be given
-/// it.
+/// Arguments of a command line. They contain no NUL bytes, which no program
+/// could receive.
 #[derive(Clone)]
 pub struct Args {
-    /// What stands around `own`.
+    /// The shared arguments before and after `own`.
     frame: Option<Arc<SharedArgs>>,
     own: Own,
     count: usize,
 }
 
-/// Arguments before and after those that lists have of their own. Every word has
-/// a NUL after it.
+/// Arguments before and after those of a list's own. Each is followed by a NUL
+/// byte.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct SharedArgs {
     before: String,
@@ -30,7 +31,7 @@ pub struct SharedArgs {
 
 #[derive(Clone)]
 enum Own {
-    /// Every word with a NUL after it.
+    /// Each argument is followed by a NUL byte.
     Text(String),
     /// The key's options, split at blanks.
     Options(Arc<KernelKey>),
@@ -43,8 +44,8 @@ impl Default for Args {
 }
 
 impl Args {
-    /// The words of a key's options between others. What they are if not the
-    /// options split at blanks is copied.
+    /// A key's options between shared arguments. `own` is copied only if it
+    /// differs from the key's options split at blanks.
     #[must_use]
     pub fn framed(frame: Arc<SharedArgs>, own: &Self, key: &Arc<KernelKey>) -> Self {
         let count = frame.count + own.count;
@@ -55,13 +56,14 @@ impl Args {
         Self { frame: Some(frame), own, count }
     }
 
-    /// What stands around a list's own words, if it was made with that.
+    /// The shared arguments of a list, if it was made with [`Args::framed`].
     #[must_use]
     pub fn frame(&self) -> Option<&SharedArgs> {
         self.frame.as_deref()
     }
 
-    /// The text of a list that has nothing in common with others.
+    /// The text of this list; it is first converted to one without shared
+    /// arguments.
     fn alone(&mut self) -> &mut String {
         if self.frame.is_some() || matches!(self.own, Own::Options(_)) {
             self.own = Own::Text(text(self.iter()));
@@ -73,29 +75,29 @@ impl Args {
         }
     }
 
-    /// Adds a word; what follows a NUL byte in it is lost, as it is to a
-    /// program.
-    pub fn push(&mut self, word: &str) {
-        let end = word.bytes().position(|byte| byte == 0).unwrap_or(word.len());
+    /// Adds an argument; it is cut at its first NUL byte, as a program would
+    /// see it.
+    pub fn push(&mut self, arg: &str) {
+        let end = arg.bytes().position(|byte| byte == 0).unwrap_or(arg.len());
         let text = self.alone();
-        text.push_str(&word[..end]);
+        text.push_str(&arg[..end]);
         text.push('\0');
         self.count += 1;
     }
 
-    /// How many there are.
+    /// Number of arguments.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no arguments.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The words in order.
+    /// The arguments in order.
     pub fn iter(&self) -> Iter<'_> {
         let frame = self.frame.as_deref();
         let (before, after) = frame.map_or(("", ""), |frame| (&frame.before, &frame.after));
@@ -107,25 +109,25 @@ impl Args {
     }
 }
 
-/// Every word with a NUL after it.
-fn text<'a>(words: impl Iterator<Item = &'a str> + Clone) -> String {
-    let mut text = String::with_capacity(words.clone().map(|word| word.len() + 1).sum());
-    for word in words {
-        text.push_str(word);
+/// Joins arguments; each is followed by a NUL byte.
+fn text<'a>(args: impl Iterator<Item = &'a str> + Clone) -> String {
+    let mut text = String::with_capacity(args.clone().map(|arg| arg.len() + 1).sum());
+    for arg in args {
+        text.push_str(arg);
         text.push('\0');
     }
     text
 }
 
 impl SharedArgs {
-    /// These words around others.
+    /// These arguments before and after others.
     #[must_use]
     pub fn new(before: &Args, after: &Args) -> Self {
         let count = before.len() + after.len();
         Self { before: text(before.iter()), after: text(after.iter()), count }
     }
 
-    /// The words before and after others.
+    /// The arguments before and after others.
     #[must_use]
     pub fn parts(&self) -> [Args; 2] {
         [&self.before, &self.after].map(|text| {
@@ -136,18 +138,18 @@ impl SharedArgs {
 }
 
 impl From<SharedArgs> for Args {
-    /// With nothing between them.
+    /// With nothing between the two parts.
     fn from(frame: SharedArgs) -> Self {
         Self { count: frame.count, frame: Some(Arc::new(frame)), own: Own::Text(String::new()) }
     }
 }
 
-/// Frames, each kept once.
+/// Stores equal shared arguments only once.
 #[derive(Debug, Default)]
 pub struct Frames(HashSet<Arc<SharedArgs>>);
 
 impl Frames {
-    /// Has a list use the frame that equal ones use already.
+    /// Makes the list use shared arguments that an equal list already uses.
     pub fn share(&mut self, args: &mut Args) {
         let Some(frame) = &mut args.frame else { return };
         match self.0.get(&**frame) {
@@ -168,11 +170,11 @@ impl Eq for Args {}
 impl Hash for Args {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.count.hash(state);
-        self.iter().for_each(|word| word.hash(state));
+        self.iter().for_each(|arg| arg.hash(state));
     }
 }
 
-/// The words of [`Args`].
+/// Iterates over the arguments of [`Args`].
 #[derive(Debug, Clone)]
 pub struct Iter<'a> {
     before: &'a str,
@@ -187,27 +189,27 @@ enum OwnIter<'a> {
     Options(SplitAsciiWhitespace<'a>),
 }
 
-/// The first of words that each have a NUL after them.
+/// Splits off the first argument, which ends at a NUL byte.
 fn first<'a>(left: &mut &'a str) -> Option<&'a str> {
-    // Words are short: shorter than what a search for bytes is set up for.
+    // Arguments are short, so the set-up of a faster search would not pay off.
     let end = left.bytes().position(|byte| byte == 0)?;
-    let word = &left[..end];
+    let arg = &left[..end];
     *left = &left[end + 1..];
-    Some(word)
+    Some(arg)
 }
 
 impl<'a> Iterator for Iter<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
-        let word = first(&mut self.before)
+        let arg = first(&mut self.before)
             .or_else(|| match &mut self.own {
                 OwnIter::Text(left) => first(left),
-                OwnIter::Options(words) => words.next(),
+                OwnIter::Options(args) => args.next(),
             })
             .or_else(|| first(&mut self.after))?;
         self.count -= 1;
-        Some(word)
+        Some(arg)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -218,9 +220,9 @@ impl<'a> Iterator for Iter<'a> {
 impl ExactSizeIterator for Iter<'_> {}
 
 impl<'a> FromIterator<&'a str> for Args {
-    fn from_iter<I: IntoIterator<Item = &'a str>>(words: I) -> Self {
+    fn from_iter<I: IntoIterator<Item = &'a str>>(args: I) -> Self {
         let mut all = Self::default();
-        words.into_iter().for_each(|word| all.push(word));
+        args.into_iter().for_each(|arg| all.push(arg));
         all
     }
 }
@@ -236,19 +238,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_come_back_as_they_were() {
+    fn arguments_are_returned_unchanged() {
         for list in [&[][..], &[""], &["a", "", "b c"], &["", ""], &["-DA=\"x\"", "é"]] {
-            let words: Args = list.iter().copied().collect();
-            assert_eq!(words.iter().collect::<Vec<_>>(), list);
-            assert_eq!((words.len(), words.iter().len()), (list.len(), list.len()));
+            let args: Args = list.iter().copied().collect();
+            assert_eq!(args.iter().collect::<Vec<_>>(), list);
+            assert_eq!((args.len(), args.iter().len()), (list.len(), list.len()));
         }
         let one: Args = ["a", "b"].into_iter().collect();
         assert_ne!(one, ["a\0b"].into_iter().collect());
     }
 
     #[test]
-    fn what_lists_have_in_common_does_not_show() {
-        let list = |words: &[&str]| words.iter().copied().collect::<Args>();
+    fn lists_with_shared_arguments_equal_plain_ones() {
+        let list = |args: &[&str]| args.iter().copied().collect::<Args>();
         let (before, after) = (list(&["-x", ""]), list(&["main"]));
         let frame = || SharedArgs::new(&before, &after);
         assert_eq!(frame().parts(), [before.clone(), after.clone()]);
@@ -261,25 +263,25 @@ mod tests {
         ] {
             let kernel_args = format!("{options} -mcpu=gfx906");
             let key = Arc::new(KernelKey { kernel_name: "k.cl.o".to_owned(), kernel_args });
-            let mut words = Args::framed(Arc::new(frame()), &list(own), &key);
+            let mut args = Args::framed(Arc::new(frame()), &list(own), &key);
             let own = own.iter().copied();
             let mut plain: Args = before.iter().chain(own).chain(after.iter()).collect();
-            assert_eq!(words, plain);
-            assert_eq!((words.len(), words.iter().len()), (plain.len(), plain.len()));
-            assert_eq!(HashSet::from([words.clone()]), HashSet::from([plain.clone()]));
-            [&mut words, &mut plain].into_iter().for_each(|words| words.push("more"));
-            assert_eq!(words, plain);
-            assert_eq!(words.iter().last(), Some("more"));
+            assert_eq!(args, plain);
+            assert_eq!((args.len(), args.iter().len()), (plain.len(), plain.len()));
+            assert_eq!(HashSet::from([args.clone()]), HashSet::from([plain.clone()]));
+            [&mut args, &mut plain].into_iter().for_each(|args| args.push("more"));
+            assert_eq!(args, plain);
+            assert_eq!(args.iter().last(), Some("more"));
         }
     }
 
     #[test]
-    fn equal_frames_are_kept_once() {
-        let words = |main: &str| {
+    fn equal_shared_arguments_are_stored_once() {
+        let args = |main: &str| {
             Args::from(SharedArgs::new(&Args::default(), &[main].into_iter().collect()))
         };
         let mut frames = Frames::default();
-        let mut all = ["a", "a", "b"].map(words);
+        let mut all = ["a", "a", "b"].map(args);
         all.iter_mut().for_each(|args| frames.share(args));
         let same =
             |a: &Args, b: &Args| Arc::ptr_eq(a.frame.as_ref().unwrap(), b.frame.as_ref().unwrap());

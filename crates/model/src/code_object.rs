@@ -1,5 +1,5 @@
-//! What a compiled kernel says of itself: an ELF code object or a clang
-//! offload bundle, and the gfx target in its header.
+//! Reads compiled kernels: ELF code objects and clang offload bundles, and the
+//! gfx targets in their headers.
 
 use crate::processors;
 use crate::target::TargetId;
@@ -8,19 +8,20 @@ use crate::target::TargetId;
 ///
 /// Source: LLVM, clang "Clang Offload Bundler", bundled code object layout.
 pub const BUNDLE_MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
-/// Largest code object that is made, kept in a kdb or read, in bytes, unless a
-/// reader says otherwise: 256 MiB. Those of MIOpen's kernels stay below 32.
+/// Largest code object, in bytes, that is compiled, stored in a kdb or read,
+/// unless a reader sets another limit: 256 MiB. Those of MIOpen's kernels stay
+/// below 32 MiB.
 pub const MAX_BYTES: u64 = 256 << 20;
 const ELF_MAGIC: &[u8; 4] = b"\x7fELF";
 const EM_AMDGPU: u16 = 0xe0;
-/// More entries than any compiler writes: a bound on what a bad header can ask.
+/// More entries than any compiler writes: limits the effect of a bad header.
 const MAX_BUNDLE_ENTRIES: u64 = 4096;
 
-/// Why bytes are no code object.
+/// Why bytes are not a code object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodeObjectError {
-    /// Neither magic stands at the start.
+    /// The bytes begin with neither magic.
     #[error("failed to recognise a code object: {0} bytes, neither ELF nor an offload bundle")]
     Unknown(usize),
     /// The header or a bundle entry points outside the bytes.
@@ -37,35 +38,36 @@ pub enum CodeObjectError {
     EmptyBundle,
 }
 
-/// Why devices can't load bytes.
+/// Why a device can't load the bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnfitError {
     /// More bytes than [`MAX_BYTES`].
     #[error("failed to take the code object: it has {0} bytes, the limit is {MAX_BYTES}")]
     TooLarge(u64),
-    /// They are no code object.
+    /// The bytes are not a code object.
     #[error(transparent)]
     CodeObject(#[from] CodeObjectError),
     /// The code is for other devices.
     #[error("the code object is for {}, not {needed}", spelled(.found))]
     OtherTarget {
-        /// What the code is for.
+        /// The targets of the code.
         found: Vec<TargetId>,
-        /// What was to load it.
+        /// The target that should load it.
         needed: TargetId,
     },
 }
 
-/// Target IDs with commas between them: some, of a bundle with very many.
+/// Target IDs separated by commas; only the first few if a bundle has very
+/// many.
 #[must_use]
 pub fn spelled(ids: &[TargetId]) -> String {
     const SHOWN: usize = 20;
     ids.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The devices that look into a kdb of this target: where XNACK is on, they
-/// look for another file name, so XNACK unsaid means off.
+/// The devices that search a kdb of this target. Devices with XNACK on look for
+/// another file name, so unspecified XNACK means off.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::InitDbId`.
 #[must_use]
@@ -75,12 +77,12 @@ pub fn loaded_by(id: &TargetId) -> TargetId {
     id.clone().with_features(id.sramecc(), xnack)
 }
 
-/// Whether a device can load the bytes. It is asked of what a compiler made
-/// before it is kept, and of every row of a kdb, with what [`loaded_by`]
-/// gives for the kdb's target.
+/// Checks that a device can load the bytes. Used for what a compiler made
+/// before it is kept, and for every row of a kdb, with the result of
+/// [`loaded_by`] for the kdb's target.
 ///
 /// # Errors
-/// [`UnfitError`] where it can't.
+/// [`UnfitError`] if it can't.
 pub fn check(bytes: &[u8], device: &TargetId) -> Result<(), UnfitError> {
     let found = targets(bytes)?;
     if found.iter().any(|target| target.serves(device)) {
@@ -90,10 +92,10 @@ pub fn check(bytes: &[u8], device: &TargetId) -> Result<(), UnfitError> {
     }
 }
 
-/// The same of bytes that go into a kdb of a target, their number included.
+/// The same for bytes that go into a kdb of `target`; checks their size too.
 ///
 /// # Errors
-/// [`UnfitError`] where no kdb takes them, or its devices can't load them.
+/// [`UnfitError`] if they are too large, or its devices can't load them.
 pub fn check_for_kdb(bytes: &[u8], target: &TargetId) -> Result<(), UnfitError> {
     let size = bytes.len() as u64;
     if size > MAX_BYTES {
@@ -102,17 +104,17 @@ pub fn check_for_kdb(bytes: &[u8], target: &TargetId) -> Result<(), UnfitError> 
     check(bytes, &loaded_by(target))
 }
 
-/// Whether the bytes begin as a code object or a bundle of them does.
+/// Whether the bytes begin like a code object or a bundle.
 #[must_use]
 pub fn begins(bytes: &[u8]) -> bool {
     bytes.starts_with(ELF_MAGIC) || bytes.starts_with(BUNDLE_MAGIC)
 }
 
-/// The gfx targets that the bytes hold code for: one for an ELF code object,
-/// one per device entry for an offload bundle.
+/// The gfx targets of the code in the bytes: one for an ELF code object, one
+/// per device entry for an offload bundle.
 ///
 /// # Errors
-/// [`CodeObjectError`] where the bytes are neither, or cut short.
+/// [`CodeObjectError`] if the bytes are neither, or truncated.
 pub fn targets(bytes: &[u8]) -> Result<Vec<TargetId>, CodeObjectError> {
     Ok(elf_files(bytes)?.into_iter().map(|(target, _)| target).collect())
 }
@@ -166,7 +168,7 @@ fn elf_machine(elf: &[u8]) -> Result<u16, CodeObjectError> {
     Ok(u16::from_le_bytes(field.try_into().expect("two bytes")))
 }
 
-/// Reads `e_flags`, whose feature bits changed with code object version 4.
+/// Parses `e_flags`, whose feature bits changed with code object version 4.
 ///
 /// Source: LLVM, `AMDGPUUsage`, "ELF header", `e_flags` for V3 and for V4 on.
 fn elf_target(elf: &[u8]) -> Result<TargetId, CodeObjectError> {
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_name_the_target() {
+    fn the_flags_give_the_target() {
         check(&elf(2, 0x52f), "gfx906");
         check(&elf(2, 0x63f), "gfx90a:xnack-");
         check(&elf(3, 0xb3f), "gfx90a:sramecc-:xnack+");
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn bundles_name_their_device_entries() {
+    fn the_entries_of_a_bundle_give_its_targets() {
         let code = elf(2, 0x36);
         check(
             &bundle(&[
@@ -254,17 +256,17 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_into_a_kdb_is_what_its_devices_can_load() {
+    fn check_for_kdb_accepts_what_its_devices_can_load() {
         let fits = |bytes: &[u8], target: &str| check_for_kdb(bytes, &target.parse().unwrap());
         let any = elf(2, 0x52f);
         for target in ["gfx906", "gfx906:xnack+", "gfx906:xnack-"] {
             assert_eq!(fits(&any, target), Ok(()), "{target}");
         }
-        // Version 3 knows no "any": a compiler that is asked for it turns XNACK on.
+        // Version 3 has no "any": a compiler without a setting turns XNACK on.
         let version_3 = elf(1, 0x32f);
         let refused = fits(&version_3, "gfx906").unwrap_err();
-        let said = "the code object is for gfx906:sramecc+:xnack+, not gfx906:xnack-";
-        assert_eq!(refused.to_string(), said);
+        let expected = "the code object is for gfx906:sramecc+:xnack+, not gfx906:xnack-";
+        assert_eq!(refused.to_string(), expected);
         assert_eq!(fits(&version_3, "gfx906:xnack+"), Ok(()));
         assert_eq!(super::check(&version_3, &TargetId::new("gfx906")), Ok(()), "on some of them");
         let two = bundle(&[("a", &elf(2, 0x36)), ("b", &any)]);
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_an_error_and_no_panic() {
+    fn every_truncation_is_an_error_without_panic() {
         let whole = bundle(&[("hipv4-amdgcn-amd-amdhsa--gfx1030", &elf(2, 0x36))]);
         for length in 0..whole.len() {
             assert!(targets(&whole[..length]).is_err(), "cut at {length}");

@@ -1,16 +1,16 @@
-//! What plans say of compilers: placeholders for their directories, and macros
-//! that ask for the time.
+//! Parts of a plan that concern compilers: placeholders for directories, and
+//! macros with the time.
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-/// In planned arguments: the directory of the device libraries. Where it
-/// lies is not part of a job's identity, what it holds is.
+/// In planned arguments: the directory of the device libraries. A job's
+/// identity depends on its content, not on its path.
 pub const DEVICE_LIBS: &str = "{device-libs}";
-/// In planned arguments: the directory that holds HIP's `include`.
+/// In planned arguments: the directory that contains HIP's `include`.
 pub const ROCM: &str = "{rocm}";
 
-/// The macros by which a source asks for the time.
+/// The macros that give a source the time of compilation.
 const CLOCK_MACROS: [&str; 3] = ["__DATE__", "__TIME__", "__TIMESTAMP__"];
 
 /// Which program runs a job.
@@ -23,32 +23,33 @@ pub enum Program {
     Clang,
 }
 
-/// What the arguments of a job depend on besides the job itself.
+/// Properties of a compiler that the arguments of jobs depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct CompilerFacts {
-    /// Runs the HIP jobs; the other languages are clang's.
+    /// The program for HIP jobs; clang runs those of other languages.
     pub hip_program: Program,
-    /// HIP's major, minor and patch version, where it is known.
+    /// HIP's major, minor and patch version, if known.
     pub hip_version: Option<[u32; 3]>,
 }
 
-/// A module of one constant that device libraries lack, made in their place.
+/// A module with one constant that the device libraries lack; it is generated
+/// instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct SuppliedConstant {
-    /// The file that device libraries of a newer release have.
+    /// The file that contains the constant in device libraries of a newer
+    /// release.
     pub file: String,
     /// The constant.
     pub symbol: String,
-    /// Its value, of 32 bits.
+    /// Its 32-bit value.
     pub value: u32,
-    /// The one processor that it is for; none where it is for all.
+    /// The only processor that it is for; `None` if it is for all.
     pub gfx: Option<String>,
 }
 
-/// Whether a word of a compiler's defines or undefines a macro by which a source asks
-/// for the time.
+/// Whether a compiler argument defines or undefines a macro with the time.
 #[must_use]
 pub fn is_of_clock(word: &str) -> bool {
     let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';

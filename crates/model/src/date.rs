@@ -1,6 +1,6 @@
-//! Seconds since 1970 as a day and a time, in UTC.
+//! Converts seconds since 1970 to a date and time, in UTC.
 
-/// A moment in UTC.
+/// A date and time in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Date {
     /// The year.
@@ -9,7 +9,7 @@ pub struct Date {
     pub month: u64,
     /// The day of the month, from 1.
     pub day: u64,
-    /// The hour, to 23.
+    /// The hour, 0 to 23.
     pub hour: u64,
     /// The minute.
     pub minute: u64,
@@ -19,11 +19,11 @@ pub struct Date {
 }
 
 impl Date {
-    /// So many seconds after 1970-01-01T00:00:00Z.
+    /// The date that many seconds after 1970-01-01T00:00:00Z.
     #[must_use]
     pub fn at(seconds: u64) -> Self {
         let (days, rest) = (seconds / 86_400, seconds % 86_400);
-        // The year is taken to begin in March, so that the leap day ends it; a
+        // The year is counted from March, so that the leap day is its last; a
         // cycle of 400 years has 146 097 days.
         let shifted = days + 719_468;
         let (cycle, day) = (shifted / 146_097, shifted % 146_097);

@@ -5,23 +5,23 @@ use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256 digest; shown as 64 lowercase hexadecimal digits.
+/// A SHA-256 digest; displayed as 64 lowercase hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
 
 /// Collects fields into a digest. Every field is preceded by its length, so
-/// that no two lists of fields give the same bytes.
+/// different lists of fields never give the same bytes.
 #[derive(Debug, Clone)]
 pub struct Hasher(Sha256);
 
 impl Digest {
-    /// The digest of the bytes alone, as `sha256sum` prints it.
+    /// The digest of only these bytes, as `sha256sum` prints it.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// A digest made elsewhere.
+    /// A digest that was computed elsewhere.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -29,8 +29,8 @@ impl Digest {
 }
 
 impl Hasher {
-    /// A hasher for one kind of thing: `kind` keeps equal fields of
-    /// different kinds apart.
+    /// A hasher for one kind of value: equal fields of different kinds get
+    /// different digests.
     #[must_use]
     pub fn new(kind: &str) -> Self {
         Self(Sha256::new()).field(kind.as_bytes())
@@ -76,7 +76,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// The text is no 64 lowercase hexadecimal digits.
+/// The text is not 64 lowercase hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("failed to read digest `{0}`")]
 pub struct DigestError(String);
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_and_back() {
+    fn a_digest_parses_back() {
         let digest = Digest::of(b"abc");
         assert_eq!(
             digest.to_string(),

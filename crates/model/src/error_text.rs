@@ -1,4 +1,4 @@
-//! Errors as text.
+//! Formats errors.
 
 use std::error::Error;
 
@@ -8,8 +8,8 @@ pub fn in_full(error: &dyn Error) -> String {
     with_causes(error.to_string(), error)
 }
 
-/// What is said of an error, followed by the error's causes. Some libraries end
-/// their own message with the cause; then it is left out.
+/// `text` followed by the error's causes. A cause is left out if the message
+/// before it already ends with it, as in some libraries.
 #[must_use]
 pub fn with_causes(mut text: String, error: &dyn Error) -> String {
     let mut source = error.source();
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_is_said_once() {
+    fn each_cause_is_mentioned_once() {
         let cause = |text, cause| Some(Box::new(Failure(text, cause)));
         let error = Failure("no page", cause("no answer: refused", cause("refused", None)));
         assert_eq!(in_full(&error), "no page: no answer: refused");

@@ -1,7 +1,7 @@
-//! Numbers by which a build's jobs, sources, toolchains and kdbs are known.
+//! Numbers that identify a build's jobs, sources, toolchains and kdbs.
 
-/// Each is the place in a list, as a type of its own, so that none is taken
-/// for another; serde takes it for the plain number.
+/// Each is an index into a list, as its own type, so that they can't be mixed
+/// up. With serde each is a plain number.
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
@@ -12,12 +12,12 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A job's place among those of a plan.
+    /// Index of a job in a plan.
     JobId
-    /// A source's place among those of a build.
+    /// Index of a source in a build.
     SourceId
-    /// A compiler's place among those of a build.
+    /// Index of a compiler in a build.
     ToolchainId
-    /// A kdb's place among those of a plan.
+    /// Index of a kdb in a plan.
     KdbId
 }

@@ -1,9 +1,9 @@
-//! Where the files of kernels in a package are installed.
+//! The directories into which packages install kernel files.
 
-/// Where files of kernels are installed, so that their library finds them.
+/// The directories for kernel files, in which their library finds them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstallLayout {
-    /// AMD's packages: `/opt/rocm-<version>`, or `/opt/rocm` without one.
+    /// AMD's packages: `/opt/rocm-<version>`, or `/opt/rocm` without a version.
     Rocm {
         /// `6.4.1`.
         version: Option<String>,
@@ -15,15 +15,15 @@ pub enum InstallLayout {
         /// Major and minor: `7.11`.
         version: String,
     },
-    /// `/usr`, where libMIOpen lies in `/usr/lib` or `/usr/lib64`.
+    /// `/usr`, with libMIOpen in `/usr/lib` or `/usr/lib64`.
     Fhs,
-    /// Debian's multiarch: MIOpen takes `../share` from its library's
+    /// Debian's multiarch: MIOpen looks in `../share` relative to its library's
     /// directory `/usr/lib/<triplet>`.
     Debian,
-    /// A Python package, below which the paths are.
+    /// A Python package; the paths are relative to it.
     Python,
-    /// ROCm's directory on Windows, below which the paths are: MIOpen installs
-    /// its databases beside its library.
+    /// ROCm's directory on Windows; the paths are relative to it. MIOpen
+    /// installs its databases beside its library.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `DATABASE_INSTALL_DIR` in CMakeLists.txt.
     Windows,
@@ -48,8 +48,9 @@ impl InstallLayout {
         }
     }
 
-    /// The layout whose kdbs of a library lie in this absolute directory, and the library:
-    /// `/usr/share/miopen/db` is [`Self::Fhs`] and `miopen`. None for other directories.
+    /// The layout whose directory of kdbs this absolute directory is, and the
+    /// library: `/usr/share/miopen/db` is [`Self::Fhs`] and `miopen`. `None`
+    /// for other directories.
     #[must_use]
     pub fn of_dir(dir: &str) -> Option<(Self, &str)> {
         let (prefix, library) = dir.strip_suffix("/db")?.rsplit_once("/share/")?;
@@ -59,8 +60,8 @@ impl InstallLayout {
         Some((Self::of_prefix(prefix), library))
     }
 
-    /// The layout whose libraries lie in this absolute directory: `/opt/rocm/lib` is
-    /// [`Self::Rocm`].
+    /// The layout whose directory of libraries this absolute directory is:
+    /// `/opt/rocm/lib` is [`Self::Rocm`].
     #[must_use]
     pub fn of_library_dir(dir: &str) -> Self {
         match dir.rsplit_once('/') {
@@ -93,7 +94,7 @@ impl InstallLayout {
     pub fn library_dir(&self) -> String {
         let prefix = self.prefix();
         match self {
-            // Fedora's and openSUSE's.
+            // Fedora and openSUSE.
             Self::Fhs => format!("{prefix}/lib64"),
             Self::Debian => format!("{prefix}/x86_64-linux-gnu"),
             Self::Windows => "/bin".to_owned(),
@@ -115,8 +116,8 @@ impl InstallLayout {
         }
     }
 
-    /// The ROCm version in the directory's name: packages for different ones
-    /// can be installed side by side, so their names bear it too.
+    /// The ROCm version in the directory's name. Packages for different
+    /// versions can be installed side by side, so their names contain it too.
     #[must_use]
     pub fn version(&self) -> Option<&str> {
         match self {
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_layout_is_where_miopen_looks() {
+    fn each_layout_gives_the_directories_miopen_searches() {
         let check = |layout: InstallLayout, expected: &str| assert_eq!(layout.kdb_dir(), expected);
         let installed = |layout: &InstallLayout| {
             let dir = layout.dir_of("miopen");

@@ -1,5 +1,5 @@
-//! Formats of files in which libraries look kernels up, as far as names go: what the files are
-//! called. The crate of each format knows what is in them.
+//! The names of kernel files, for each format that a library looks kernels up
+//! in. The crate of each format knows their content.
 
 use std::path::Path;
 
@@ -19,15 +19,16 @@ pub enum KernelFileFormat {
     RocfftCache,
 }
 
-/// What the files of a format are called.
+/// The names of a format's files.
 struct Names {
-    /// The file with the kernels of a target.
+    /// Name of the file with the kernels of a target.
     of_target: fn(&Target) -> String,
-    /// The part of a file's name that stands for the target.
+    /// The part of a file's name that names the target.
     target: fn(&str) -> Option<&str>,
-    /// The one file for all GPUs, where a version of the library reads that instead.
+    /// The one file for all GPUs that some versions of the library read
+    /// instead.
     shared: Option<&'static str>,
-    /// The directory of such files in that of a build's outputs.
+    /// Directory of such files within a build's output directory.
     output_dir: &'static str,
     /// The library that looks for these names, and examples of them.
     expected: (&'static str, &'static str),
@@ -55,7 +56,7 @@ const ROCFFT_CACHE: Names = Names {
 };
 
 impl KernelFileFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 2] = [Self::Kdb, Self::RocfftCache];
 
     fn names(self) -> &'static Names {
@@ -65,7 +66,7 @@ impl KernelFileFormat {
         }
     }
 
-    /// The format of a file by its name; none if it holds no kernels.
+    /// The format of a file by its name; `None` if it is not a file of kernels.
     #[must_use]
     pub fn of_file_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
@@ -87,43 +88,44 @@ impl KernelFileFormat {
         self.names().shared
     }
 
-    /// The name of the file that a library reads for a target, if it reads one file for all GPUs
-    /// (`shares_file`) or not.
+    /// The name of the file that a library reads for a target, depending on
+    /// whether it reads one file for all GPUs (`shares_file`).
     #[must_use]
     pub fn file_read(self, target: &Target, shares_file: bool) -> String {
         let shared = self.shared_file_name().filter(|_| shares_file);
         shared.map_or_else(|| self.file_name(target), str::to_owned)
     }
 
-    /// The part of a file's name that stands for its target, as it is spelled there; none in the
-    /// name of a shared file.
+    /// The part of a file's name that names its target, unchanged; `None` for a
+    /// shared file.
     #[must_use]
     pub fn target_part(self, path: &Path) -> Option<&str> {
         (self.names().target)(path.file_name()?.to_str()?)
     }
 
-    /// The target that a file's name says; none of a shared file.
+    /// The target in a file's name; `None` for a shared file.
     ///
     /// # Errors
-    /// Where it says something else.
+    /// If the name has something else in that place.
     pub fn target_of(self, path: &Path) -> Result<Option<Target>, TargetError> {
         self.target_part(path).map(str::parse).transpose()
     }
 
-    /// The directory of such files in that of a build's outputs.
+    /// Directory of such files within a build's output directory.
     #[must_use]
     pub fn output_dir(self) -> &'static str {
         self.names().output_dir
     }
 
-    /// For people: the library that looks for such names, and examples of them.
+    /// The library that looks for such names, and examples of them, for
+    /// display.
     #[must_use]
     pub fn expected(self) -> (&'static str, &'static str) {
         self.names().expected
     }
 }
 
-/// The target that the name of a kdb or of a user's kdb says: `gfx90a68.ukdb`.
+/// The target in the name of a kdb or of a user's kdb: `gfx90a68.ukdb`.
 #[must_use]
 pub fn target_of_kdb(path: &Path) -> Option<Target> {
     let extension = path.extension()?;
@@ -136,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_kdb_says_the_target() {
+    fn the_name_of_a_kdb_gives_its_target() {
         let check = |path: &str, expected: Option<&str>| {
             let target = target_of_kdb(Path::new(path)).map(|target| target.to_string());
             assert_eq!(target.as_deref(), expected, "{path}");
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_by_its_name() {
+    fn the_name_of_a_file_gives_its_format() {
         for (target, format, name) in [
             ("gfx906@60", KernelFileFormat::Kdb, "gfx906_60.kdb"),
             ("gfx90a:xnack+@104", KernelFileFormat::Kdb, "gfx90a_xnack68.kdb"),
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_say_no_target() {
+    fn a_name_may_give_no_target() {
         for format in KernelFileFormat::ALL {
             if let Some(shared) = format.shared_file_name() {
                 assert_eq!(KernelFileFormat::of_file_name(Path::new(shared)), Some(format));

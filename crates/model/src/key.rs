@@ -1,13 +1,15 @@
-//! Kernel keys: the name and the arguments under which MIOpen asks for a
-//! code object, byte for byte. Other libraries' kernels have such a key only here.
+//! Kernel keys: the name and arguments with which MIOpen looks a code object
+//! up, byte for byte. Kernels of other libraries have such keys only within
+//! gfxpack.
 
 use std::fmt;
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-/// What MIOpen looks a code object up by; for other libraries, what their kernels
-/// are planned by. Opaque: never trimmed, sorted or normalised. Ordered by name, then by arguments, bytewise.
+/// The key with which MIOpen looks a code object up; kernels of other libraries
+/// are planned by such keys too. Opaque: never trimmed, sorted or normalised.
+/// Ordered by name, then by arguments, bytewise.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(deny_unknown_fields))]
 pub struct KernelKey {
@@ -17,7 +19,7 @@ pub struct KernelKey {
     pub kernel_args: String,
 }
 
-/// What a source is written in, told by its extension.
+/// The language of a source, by its file extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Language {
@@ -29,20 +31,20 @@ pub enum Language {
     Assembly,
 }
 
-/// Why a key can't be one that MIOpen finds.
+/// Why MIOpen can't find or compile a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// MIOpen splices the key into SQL text unescaped.
     #[error("failed to accept key `{0}`: it holds a `'`, so MIOpen could never find it")]
     Quote(String),
-    /// SQLite would cut the text, or MIOpen could not ask for it.
+    /// SQLite would cut the text, or MIOpen could not look it up.
     #[error("failed to accept key `{0}`: it holds a NUL byte")]
     Nul(String),
     /// The name does not end in `.o` after a known source extension.
     #[error("failed to accept kernel name `{0}`: it is no source name with `.o` after it")]
     Name(String),
-    /// The arguments end in no ` -mcpu=<device>`.
+    /// The arguments do not end in ` -mcpu=<device>`.
     #[error("failed to accept the arguments of `{0}`: they do not end in ` -mcpu=<device>`")]
     Device(String),
 }
@@ -89,8 +91,8 @@ impl fmt::Display for Language {
 }
 
 impl KernelKey {
-    /// The key under which MIOpen will ask for a source file built with
-    /// `options` on `processor`.
+    /// The key with which MIOpen looks up a source file built with `options`
+    /// for `processor`.
     ///
     /// Options begin with a blank, as MIOpen writes them: keys are compared byte
     /// for byte. ` -mcpu=` with the processor is added here. So
@@ -112,7 +114,7 @@ impl KernelKey {
         self.kernel_name.strip_suffix(".o").or_else(|| self.kernel_name.strip_suffix(".obj"))
     }
 
-    /// The same kernel's key where MIOpen runs on Windows.
+    /// The key of the same kernel if MIOpen runs on Windows.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `object_file_postfix` in filesystem.hpp.
     #[must_use]
@@ -132,15 +134,16 @@ impl KernelKey {
         plain.then_some((options, device))
     }
 
-    /// The options, without the device; none where there is no device.
+    /// The options, without the device; empty if there is no device.
     #[must_use]
     pub fn options(&self) -> &str {
         self.split_device().map_or("", |(options, _)| options)
     }
 
-    /// The same kernel's key on another processor: every ` -mcpu=` that names
-    /// this one names that. Other options stay, also those that a solver chose
-    /// for the processor it saw; so does a key without processor.
+    /// The same kernel's key for another processor: every ` -mcpu=` with the
+    /// old processor gets the new one. Other options are unchanged, even those
+    /// that a solver chose for the old processor; so is a key without a
+    /// processor.
     #[must_use]
     pub fn retargeted(&self, processor: &str) -> Self {
         let Some((_, device)) = self.split_device() else { return self.clone() };
@@ -158,11 +161,11 @@ impl KernelKey {
         Self { kernel_name: self.kernel_name.clone(), kernel_args: args }
     }
 
-    /// Checks what MIOpen needs of a key that can be found and compiled.
+    /// Checks that MIOpen could find the key, and that it can be compiled.
     ///
     /// # Errors
-    /// [`KeyError`] for a `'` or NUL in either part, a name that is no
-    /// source's, or arguments without device.
+    /// [`KeyError`] for a `'` or NUL in either part, a name that is not a
+    /// source's, or arguments without a device.
     pub fn check(&self) -> Result<(), KeyError> {
         self.check_text()?;
         if self.source_name().and_then(Language::of_source).is_none()
@@ -176,8 +179,8 @@ impl KernelKey {
         Ok(())
     }
 
-    /// The part of [`KernelKey::check`] that holds for every row of a kdb,
-    /// those of unknown languages included.
+    /// The part of [`KernelKey::check`] that applies to every row of a kdb,
+    /// including those of unknown languages.
     ///
     /// # Errors
     /// [`KeyError::Quote`] or [`KeyError::Nul`].
@@ -194,7 +197,7 @@ impl KernelKey {
 }
 
 impl fmt::Display for KernelKey {
-    /// For people: the name, then the arguments as they are.
+    /// For display: the name, then the unchanged arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.kernel_name, self.kernel_args)
     }
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stay_as_they_are() {
+    fn for_source_keeps_the_options_unchanged() {
         let built = KernelKey::for_source("a.cl", "  -DX=1   -DY", "gfx906");
         assert_eq!(built, key("a.cl.o", "  -DX=1   -DY -mcpu=gfx906"));
         assert_eq!(built.split_device(), Some(("  -DX=1   -DY", "gfx906")));
@@ -217,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_changes_and_nothing_else() {
+    fn retargeted_changes_only_the_processor() {
         let check = |args: &str, expected: &str| {
             assert_eq!(key("a.cl.o", args).retargeted("gfx942").kernel_args, expected);
         };
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_miopen_could_not_find_is_refused() {
+    fn keys_that_miopen_could_not_find_are_rejected() {
         let check = |name: &str, args: &str| key(name, args).check();
         assert_eq!(check("a.cpp.o", " -DX=1 -mcpu=gfx906"), Ok(()));
         assert_eq!(check("a.cpp.obj", " -DX=1 -mcpu=gfx906"), Ok(()));

@@ -1,24 +1,24 @@
-//! A key with what is known of its use: one line of a harvest.
+//! A key with statistics of its use: one line of a harvest.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::key::KernelKey;
 
-/// A key, how often it was met, and where. One JSON object a line; keys alone
-/// are such lines too.
+/// A key, how often it was seen, and where. Written as one JSON object a line;
+/// a line with only a key is valid too.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeyRecord {
     /// The key.
     pub key: KernelKey,
-    /// How often.
+    /// How often it was seen.
     pub counts: Counts,
-    /// Where it was met: processors, and what the names of kdbs spell; sorted.
+    /// Where it was seen: processors, and the targets in names of kdbs; sorted.
     pub targets: Vec<String>,
 }
 
-/// The fields of a line, in their order. By hand, since serde refuses unknown
-/// fields only where nothing is flattened.
+/// The fields of a line, in their order. Declared by hand, since serde rejects
+/// unknown fields only if nothing is flattened.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line<Text, Targets> {
@@ -38,7 +38,7 @@ struct Line<Text, Targets> {
     ukdbs: u64,
     #[serde(default)]
     targets: Targets,
-    /// `gfxpack ask` writes this and what follows besides.
+    /// `gfxpack ask` also writes this and the following fields.
     #[serde(default, skip_serializing)]
     #[expect(dead_code, reason = "accepted, so that its lists are key lists")]
     functions: IgnoredAny,
@@ -85,21 +85,21 @@ impl<'de> Deserialize<'de> for KeyRecord {
     }
 }
 
-/// How often a key was met in which way. Sums of them are exact up to the
-/// largest number, and stay there.
+/// How often a key was seen, by kind of event. Sums saturate at the largest
+/// number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Times that MIOpen was about to look it up.
+    /// How often MIOpen was about to look it up.
     pub seen: u64,
-    /// Times that a database had it.
+    /// How often a database had it.
     pub hits: u64,
-    /// Times that none had.
+    /// How often no database had it.
     pub misses: u64,
-    /// Times that MIOpen saved what it compiled.
+    /// How often MIOpen saved it after compiling it.
     pub saved: u64,
-    /// Installed kdbs that have it.
+    /// Number of installed kdbs that have it.
     pub kdbs: u64,
-    /// Users' kdbs that have it.
+    /// Number of users' kdbs that have it.
     pub ukdbs: u64,
 }
 
@@ -108,7 +108,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Counts {
-    /// Adds others.
+    /// Adds other counts.
     pub fn add(&mut self, other: &Self) {
         let Self { seen, hits, misses, saved, kdbs, ukdbs } = self;
         for (sum, number) in [
@@ -123,8 +123,8 @@ impl Counts {
         }
     }
 
-    /// Whether MIOpen had to compile it, as far as was seen: no database had
-    /// it, or the user's got it.
+    /// Whether MIOpen had to compile it, as far as is known: no database had
+    /// it, or it was saved to the user's.
     #[must_use]
     pub fn was_missing(&self) -> bool {
         self.misses > 0 || self.saved > 0 || self.ukdbs > 0
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_back_as_they_went() {
+    fn lines_parse_back() {
         let key = KernelKey {
             kernel_name: "a \"b\".cl.o".to_owned(),
             kernel_args: "  -D\u{dc}=\u{1f300}\t -mcpu=gfx906".to_owned(),

@@ -1,10 +1,10 @@
-//! What every other crate talks about, as values: GPU targets and processors,
-//! kernel keys, languages, digests, ids, code objects, command lines, names of
-//! files with kernels, packages and where they are installed.
+//! Types that all other crates share: GPU targets and processors, kernel keys,
+//! languages, digests, ids, code objects, command lines, names of kernel files,
+//! packages and their install directories.
 //!
-//! This crate knows no file system, no process, no environment and no clock,
-//! and depends on no other crate of gfxpack. The feature `serde` makes the
-//! values readable and writable with serde.
+//! This crate uses no file system, process, environment or clock, and depends
+//! on no other crate of gfxpack. The feature `serde` implements serde's traits
+//! for these types.
 //!
 //! ```
 //! let target: gfxpack_model::Target = "gfx90a@104".parse()?;

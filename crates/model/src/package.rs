@@ -1,5 +1,5 @@
-//! What a package contains, as a value: one spec, from which every archive
-//! format is written.
+//! The content of a package as a value, from which every archive format is
+//! written.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ pub struct PackageSpec {
 /// One relation to another package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relation {
-    /// What the relation says.
+    /// The kind of relation.
     pub kind: RelationKind,
     /// The other package.
     pub name: String,
@@ -49,45 +49,45 @@ pub struct Relation {
     pub version: Option<(String, String)>,
 }
 
-/// The relations of Debian and rpm. Where only one of them knows a relation,
-/// the other's writer leaves it out.
+/// The relations of Debian and rpm. If only one of them supports a relation,
+/// the writer of the other leaves it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RelationKind {
     /// Must be installed too.
     Depends,
-    /// Installed too unless the user says no.
+    /// Installed too unless the user declines.
     Recommends,
-    /// Worth a look.
+    /// May be useful too.
     Suggests,
     /// Makes the other more useful.
     Enhances,
-    /// Stands in for the other's name.
+    /// Can be used in place of the other package.
     Provides,
-    /// Can't be installed beside the other.
+    /// Can't be installed together with the other.
     Conflicts,
     /// Takes over the other's files (Debian only; rpm has `Obsoletes`).
     Replaces,
     /// Succeeds the other, which an upgrade removes (rpm only).
     Obsoletes,
-    /// Is recommended by the other, which need not know of it (rpm only).
+    /// Recommended by the other, which need not know of it (rpm only).
     Supplements,
 }
 
 /// One file of a package. Directories are implied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageFile {
-    /// Where it is installed: absolute, no `.` or `..`, no final slash.
+    /// Installed path: absolute, no `.` or `..`, no final slash.
     pub path: String,
-    /// Where its bytes come from.
+    /// The source of its bytes.
     pub content: Content,
     /// Permission bits, as `0o644`.
     pub mode: u32,
 }
 
-/// Where a file's bytes come from.
+/// The source of a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// A file of the machine that builds, read as a stream.
+    /// A file on the building machine, read as a stream.
     File(PathBuf),
     /// These bytes.
     Bytes(Vec<u8>),

@@ -1,8 +1,8 @@
-//! What the package of a target's kernels is called, as a template says.
+//! The name of the package with a target's kernels, made from a template.
 
 use crate::target::Target;
 
-/// The name of AMD's newer packages, `{gfx}` standing for the target.
+/// The name of AMD's newer packages; `{gfx}` is replaced by the target.
 pub const DEFAULT_NAME_TEMPLATE: &str = "miopen-hip-{gfx}kdb";
 
 /// The package's name for a target, without any ROCm version.
@@ -11,13 +11,13 @@ pub fn for_target(template: &str, target: &Target) -> String {
     expand(template, &target.package_suffix(), "")
 }
 
-/// `{gfx}` and `{rocm}` filled in; a version that has no place in the
-/// template goes to the end, as in AMD's `miopen-hip-gfx942kdb6.3.4`.
+/// Replaces `{gfx}` and `{rocm}`. If the template has no `{rocm}`, the version
+/// is appended, as in AMD's `miopen-hip-gfx942kdb6.3.4`.
 #[must_use]
 pub fn expand(template: &str, gfx: &str, rocm: &str) -> String {
     let end = if template.contains("{rocm}") { "" } else { rocm };
     let name = template.replace("{gfx}", gfx).replace("{rocm}", rocm);
-    // What would part the version from the rest.
+    // Removes separators that would precede or follow a version.
     let name = if rocm.is_empty() { name.trim_matches(['-', '.', '_']) } else { &name };
     format!("{name}{end}")
 }
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_stands_where_the_template_has_it_or_last() {
+    fn the_version_replaces_its_placeholder_or_is_appended() {
         let check = |template: &str, expected: &str| {
             assert_eq!(expand(template, "gfx942", "6.3.4"), expected);
         };

@@ -1,5 +1,5 @@
-//! What gfxpack and its probe say to each other: lines of fields separated by
-//! tabs, in which tabs, ends of line and backslashes are escaped.
+//! The protocol between gfxpack and its probe: lines of fields separated by
+//! tabs, in which tabs, newlines and backslashes are escaped.
 //!
 //! ```
 //! use gfxpack_model::probe_line::{fields, line};
@@ -7,7 +7,7 @@
 //! assert_eq!(fields(b"failed\ta\\tb\n"), [&b"failed"[..], b"a\tb"]);
 //! ```
 
-/// A line with its end.
+/// A line, with its final newline.
 #[must_use]
 pub fn line(fields: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut line = Vec::new();
@@ -28,7 +28,7 @@ pub fn line(fields: &[impl AsRef<[u8]>]) -> Vec<u8> {
     line
 }
 
-/// The fields of a line, with or without its end.
+/// The fields of a line, with or without its final newline.
 #[must_use]
 pub fn fields(line: &[u8]) -> Vec<Vec<u8>> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_come_back_as_they_were() {
+    fn fields_parse_back() {
         let fields = [&b"key"[..], b"", b" -DA=\"\t\\n\n\\\" ", &[0xff, 0, b'\r']];
         let line = line(&fields);
         assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);

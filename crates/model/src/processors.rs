@@ -1,5 +1,5 @@
-//! The AMD GPU processors that ROCm knows: names, ELF machine numbers,
-//! features, and what a person would call the hardware.
+//! The AMD GPU processors that ROCm supports: names, ELF machine numbers,
+//! features, and product names.
 
 mod processor;
 pub use self::processor::Processor;
@@ -20,10 +20,10 @@ pub fn by_mach(mach: u32) -> Option<&'static Processor> {
     PROCESSORS.iter().find(|processor| processor.mach == mach)
 }
 
-/// The processor of a product, as people write its name: `MI210`, `rx 6800`.
-/// Upper and lower case, blanks, hyphens, and the words AMD, Radeon and
-/// Instinct make no difference, nor does a grade after the name, as in RX 7900
-/// XTX. `None` where no product or several have it.
+/// The processor of a product, by its name as people write it: `MI210`,
+/// `rx 6800`. Case, blanks, hyphens, and the words AMD, Radeon and Instinct are
+/// ignored, and so is a grade after the name, as in RX 7900 XTX. `None` if no
+/// product matches, or products of several processors do.
 #[must_use]
 pub fn by_product(name: &str) -> Option<&'static Processor> {
     let mut words = plain_words(name);
@@ -40,7 +40,7 @@ pub fn by_product(name: &str) -> Option<&'static Processor> {
     }
 }
 
-/// What stands after the name of products with one processor, as in RX 7900 XTX.
+/// Suffixes of product names with one processor, as in RX 7900 XTX.
 const GRADES: [&str; 4] = ["gre", "series", "xt", "xtx"];
 
 fn plain_words(product: &str) -> Vec<String> {
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_stand_in_order_and_once() {
+    fn processors_are_sorted_and_unique() {
         let names: Vec<_> = PROCESSORS.iter().map(|p| (p.name.len(), p.name)).collect();
         ascending("names", &names);
         let mut machs = BTreeMap::new();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_product_names_its_processor() {
+    fn a_product_name_gives_its_processor() {
         let check = |name: &str, expected: Option<&str>| {
             assert_eq!(by_product(name).map(|processor| processor.name), expected, "{name}");
         };
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pci_id_names_one_processor() {
+    fn a_pci_id_belongs_to_one_processor() {
         let mut owners = BTreeMap::new();
         for processor in PROCESSORS {
             ascending(processor.name, processor.pci_ids);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sold_is_named_and_counted() {
+    fn products_have_names_and_compute_units() {
         for processor in PROCESSORS {
             let name = processor.name;
             ascending(name, processor.compute_units);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_what_miopen_asks_for() {
+    fn compute_unit_counts_are_those_of_miopens_file_names() {
         // The kdb names of AMD's own packages, and the reports of users without one.
         for (name, count) in
             [("gfx900", 56), ("gfx906", 60), ("gfx908", 120), ("gfx90a", 104), ("gfx90a", 110)]

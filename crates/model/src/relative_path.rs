@@ -1,7 +1,7 @@
-//! Paths of staged files, relative to the directory that they are staged in.
+//! Paths of staged files, relative to their staging directory.
 
-/// Joins `path` to `dir` and resolves `.` and `..` by text; `None` where it
-/// would leave the root. Both use `/`.
+/// Joins `path` to `dir` and resolves `.` and `..` textually; `None` if the
+/// result would leave the root. Both use `/`.
 #[must_use]
 pub fn join(dir: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! How serde reads and writes values whose form is no matter of their fields.
+//! Serde's traits for values whose serialized form differs from their fields.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -7,7 +7,7 @@ use crate::args::Args;
 use crate::digest::Digest;
 use crate::target::{Target, TargetId};
 
-/// Values that are written as the text they are shown as.
+/// Types that are serialized as their display text.
 macro_rules! as_text {
     ($($type:ty),*) => {$(
         impl Serialize for $type {
@@ -32,8 +32,8 @@ impl Serialize for Args {
 
 impl<'de> Deserialize<'de> for Args {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let words = Vec::<String>::deserialize(deserializer)?;
-        Ok(words.iter().map(String::as_str).collect())
+        let args = Vec::<String>::deserialize(deserializer)?;
+        Ok(args.iter().map(String::as_str).collect())
     }
 }
 
@@ -42,17 +42,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_written_as_a_list() {
+    fn arguments_are_serialized_as_a_list() {
         for list in [&[][..], &[""], &["a", "", "b c"], &["-DA=\"x\"", "é"]] {
-            let words: Args = list.iter().copied().collect();
-            let json = serde_json::to_string(&words).unwrap();
+            let args: Args = list.iter().copied().collect();
+            let json = serde_json::to_string(&args).unwrap();
             assert_eq!(json, serde_json::to_string(list).unwrap());
-            assert_eq!(serde_json::from_str::<Args>(&json).unwrap(), words);
+            assert_eq!(serde_json::from_str::<Args>(&json).unwrap(), args);
         }
     }
 
     #[test]
-    fn values_are_written_as_the_text_they_are_shown_as() {
+    fn values_are_serialized_as_their_display_text() {
         let target: Target = "gfx90a:xnack+@104".parse().unwrap();
         let digest = Digest::of(b"a");
         let json = serde_json::to_string(&(&target, target.id(), digest)).unwrap();

@@ -1,4 +1,4 @@
-//! The one place that knows how a GPU is spelled: target IDs, compute-unit
+//! The only place that knows the spellings of a GPU: target IDs, compute-unit
 //! counts, MIOpen's db ids and file names, `--offload-arch`, package names.
 
 use std::fmt;
@@ -21,31 +21,32 @@ pub struct TargetId {
     xnack: Option<bool>,
 }
 
-/// A target ID with the compute units that a kdb is for; none = device-wide.
+/// A target ID with the compute units of a kdb; `None` = device-wide.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Target {
     id: TargetId,
     compute_units: Option<u32>,
 }
 
-/// Why a target's spelling was not understood.
+/// Why a target could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
     /// The text does not begin with a processor name.
     #[error("failed to parse target `{0}`: it names no gfx processor")]
     Processor(String),
-    /// A feature the processor does not have, or one named twice or unknown.
+    /// A feature that is unknown, that the processor does not have, or that is
+    /// named twice.
     #[error("failed to parse target `{target}`: `{feature}` is no feature of {processor}")]
     Feature {
         /// The whole text.
         target: String,
         /// The feature as written.
         feature: String,
-        /// The processor it was asked of.
+        /// The processor.
         processor: String,
     },
-    /// The compute-unit count is no number from 1 to 4095.
+    /// The compute-unit count is not a number from 1 to 4095.
     #[error("failed to parse target `{target}`: `{count}` is no compute-unit count")]
     ComputeUnits {
         /// The whole text.
@@ -63,7 +64,7 @@ pub enum TargetError {
         /// The count.
         count: u32,
     },
-    /// A compute-unit count where none belongs: compilers know nothing of it.
+    /// A compute-unit count in a target ID: compilers do not use it.
     #[error("failed to parse target ID `{0}`: it has a compute-unit count")]
     Counted(String),
 }
@@ -107,7 +108,7 @@ impl TargetError {
     }
 }
 
-/// Largest compute-unit count taken; the biggest device sold has 304.
+/// Largest compute-unit count accepted; the biggest device sold has 304.
 const MAX_COMPUTE_UNITS: u32 = 4095;
 /// Above this MIOpen writes the count in hexadecimal without separator.
 ///
@@ -115,13 +116,13 @@ const MAX_COMPUTE_UNITS: u32 = 4095;
 const MAX_DECIMAL_COMPUTE_UNITS: u32 = 64;
 
 impl TargetId {
-    /// A target of that processor with features at "any".
+    /// A target of that processor with all features at "any".
     #[must_use]
     pub fn new(processor: &str) -> Self {
         Self { processor: processor.into(), sramecc: None, xnack: None }
     }
 
-    /// The same target with the features given.
+    /// The same target with these features.
     #[must_use]
     pub fn with_features(mut self, sramecc: Option<bool>, xnack: Option<bool>) -> Self {
         self.sramecc = sramecc;
@@ -147,10 +148,10 @@ impl TargetId {
         self.xnack
     }
 
-    /// MIOpen's DbId: the device name, and `_xnack` where XNACK is on.
+    /// MIOpen's DbId: the device name, and `_xnack` if XNACK is on.
     ///
-    /// SRAM ECC never shows: MIOpen assumes it on for gfx906 and gfx908 and
-    /// leaves it unset for all others.
+    /// SRAM ECC is not part of it: MIOpen assumes it on for gfx906 and gfx908
+    /// and leaves it unset for all others.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::InitDbId`.
     #[must_use]
@@ -159,8 +160,8 @@ impl TargetId {
         format!("{}{xnack}", self.processor)
     }
 
-    /// Whether code built for `self` can run on a device or kdb of `other`:
-    /// the same processor, and no feature that contradicts.
+    /// Whether code built for `self` can run on a device or kdb of `other`: the
+    /// same processor, and no contradicting feature.
     #[must_use]
     pub fn serves(&self, other: &Self) -> bool {
         let agrees = |a: Option<bool>, b: Option<bool>| a.is_none() || b.is_none() || a == b;
@@ -196,13 +197,14 @@ impl FromStr for TargetId {
 }
 
 impl Target {
-    /// A kdb's target: with a count, exactly such devices; without, all of them.
+    /// A kdb's target: with a count, only devices with that count; without,
+    /// all.
     #[must_use]
     pub fn new(id: TargetId, compute_units: Option<u32>) -> Self {
         Self { id, compute_units }
     }
 
-    /// The compiler's part of the target.
+    /// The part of the target for the compiler.
     #[must_use]
     pub fn id(&self) -> &TargetId {
         &self.id
@@ -215,8 +217,8 @@ impl Target {
     }
 
     /// MIOpen's DbBasename: DbId, then `_` and the decimal count up to 64, or
-    /// the count in lowercase hexadecimal without separator above; the DbId
-    /// alone for a device-wide target.
+    /// the count in lowercase hexadecimal without separator if it is larger;
+    /// only the DbId for a device-wide target.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `Handle::GetDbBasename`.
     #[must_use]
@@ -241,7 +243,7 @@ impl Target {
         format!("{}.ukdb", self.db_basename())
     }
 
-    /// The spelling in package names, where `_`, `:` and `@` are not allowed
+    /// The spelling in package names, in which `_`, `:` and `@` are not allowed
     /// or not safe: `gfx90a-xnack-104`.
     #[must_use]
     pub fn package_suffix(&self) -> String {
@@ -269,7 +271,7 @@ impl FromStr for Target {
     /// `gfx90a_xnack68`.
     ///
     /// # Errors
-    /// [`TargetError`] with the part that was not understood.
+    /// [`TargetError`] with the part that could not be parsed.
     fn from_str(text: &str) -> Result<Self, TargetError> {
         let processor = split_processor(text)?;
         let mut rest = &text[processor.len()..];
@@ -303,7 +305,8 @@ impl FromStr for Target {
         } else if let Some(digits) = rest.strip_prefix('@') {
             Some(count(digits, 10)?)
         } else if let Some(digits) = rest.strip_prefix('_') {
-            // MIOpen would have written it in hexadecimal, and asks for no such file.
+            // MIOpen would write it in hexadecimal, and never looks for such a
+            // file.
             let decimal = count(digits, 10)?;
             if decimal > MAX_DECIMAL_COMPUTE_UNITS {
                 return Err(TargetError::Underscore {
@@ -316,7 +319,7 @@ impl FromStr for Target {
         } else {
             let hex = count(rest, 16)?;
             if hex <= MAX_DECIMAL_COMPUTE_UNITS {
-                // MIOpen would have written `_` and a decimal: most likely a typo.
+                // MIOpen would write `_` and a decimal: most likely a typo.
                 return Err(TargetError::ComputeUnits {
                     target: text.to_owned(),
                     count: rest.to_owned(),
@@ -328,8 +331,8 @@ impl FromStr for Target {
     }
 }
 
-/// The processor at the start of `text`: the longest known name, else text
-/// that is shaped like one and ends there.
+/// The processor at the start of `text`: the longest known name, or else text
+/// with the shape of one up to the next separator.
 fn split_processor(text: &str) -> Result<&str, TargetError> {
     let known = PROCESSORS
         .iter()
@@ -396,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_names_the_file_miopen_asks_for() {
+    fn every_spelling_gives_the_file_name_miopen_looks_for() {
         check("gfx906_60", "gfx906@60", "gfx906_60", "gfx906-60");
         check("gfx900@64", "gfx900@64", "gfx900_64", "gfx900-64");
         check("gfx900@65", "gfx900@65", "gfx90041", "gfx900-65");
@@ -413,13 +416,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_processor_is_still_a_name() {
+    fn an_unknown_processor_name_is_accepted() {
         let target: Target = "gfx1310@40".parse().unwrap();
         assert_eq!(target.db_basename(), "gfx1310_40");
     }
 
     #[test]
-    fn wrong_spellings_are_refused() {
+    fn wrong_spellings_are_rejected() {
         for text in [
             "",
             "gfx",
@@ -448,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_begins_as_another_is_told_to_be_unknown() {
+    fn the_hint_for_a_name_with_a_known_prefix_says_that_it_is_unknown() {
         let hint = |text: &str| text.parse::<Target>().unwrap_err().hint();
         assert!(hint("gfx9060").starts_with("if a processor is meant, none"));
         assert!(hint("gfx906@0").starts_with("after @ comes"));
@@ -462,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn code_for_any_setting_serves_each() {
+    fn code_for_any_setting_runs_on_each() {
         let id = |text: &str| text.parse::<TargetId>().unwrap();
         assert!(id("gfx90a").serves(&id("gfx90a:xnack+")));
         assert!(!id("gfx90a:xnack-").serves(&id("gfx90a:xnack+")));

@@ -1,5 +1,5 @@
-//! Spellings of targets: what is written parses back, and no text whatever
-//! makes the parser panic.
+//! Spellings of targets: written ones parse back, and no text makes the parser
+//! panic.
 
 use gfxpack_model::processors::{self, PROCESSORS};
 use gfxpack_model::{Target, TargetId};
@@ -9,7 +9,7 @@ fn config() -> ProptestConfig {
     ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// Every target there can be: features only where the processor has them.
+/// Every possible target; features only if the processor has them.
 fn target() -> impl Strategy<Value = Target> {
     let count = prop::option::of(prop_oneof![1..=70_u32, 1..=4095_u32]);
     let feature = prop::option::of(any::<bool>());
@@ -22,8 +22,7 @@ fn target() -> impl Strategy<Value = Target> {
     )
 }
 
-/// Pieces that targets are made of, in any order: nearer to right than
-/// arbitrary text.
+/// Parts of targets in any order: closer to valid than arbitrary text.
 fn nearly() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => prop::sample::select(PROCESSORS).prop_map(|processor| processor.name.to_owned()),
@@ -38,7 +37,7 @@ fn nearly() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
 }
 
-/// What holds of any text.
+/// Properties of any text.
 fn check(text: &str) {
     match text.parse::<Target>() {
         Ok(target) => {
@@ -46,8 +45,8 @@ fn check(text: &str) {
             let basename = target.db_basename();
             match basename.parse::<Target>() {
                 Ok(again) => assert_eq!(again.db_basename(), basename, "{text:?}"),
-                // Where a name that is not in the table ends and a hexadecimal count begins
-                // can't be told.
+                // If the name is not in the table, it is ambiguous where it
+                // ends and a hexadecimal count begins.
                 Err(error) => {
                     let known = processors::by_name(target.id().processor()).is_some();
                     assert!(!known && target.compute_units() > Some(64), "{text:?}: {error}");
@@ -68,14 +67,14 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn what_is_written_parses_back(target in target()) {
+    fn written_targets_parse_back(target in target()) {
         prop_assert_eq!(target.to_string().parse(), Ok(target.clone()));
         let id = target.id();
         prop_assert_eq!(id.to_string().parse(), Ok(id.clone()));
     }
 
     #[test]
-    fn miopens_name_keeps_what_it_can_say(target in target()) {
+    fn miopens_name_keeps_processor_xnack_and_count(target in target()) {
         let basename = target.db_basename();
         let again: Target = basename.parse().unwrap();
         prop_assert_eq!(again.db_basename(), basename);
@@ -83,7 +82,8 @@ proptest! {
         prop_assert_eq!(again.package_suffix(), target.package_suffix());
         prop_assert_eq!(again.compute_units(), target.compute_units());
         prop_assert_eq!(again.id().processor(), target.id().processor());
-        // XNACK off and unsaid have one name, SRAM ECC none.
+        // XNACK off and unspecified have the same name; SRAM ECC is not part of
+        // it.
         let xnack = target.id().xnack() == Some(true);
         prop_assert_eq!(again.id().xnack(), xnack.then_some(true));
         prop_assert_eq!(again.id().sramecc(), None);
@@ -91,11 +91,11 @@ proptest! {
 
     #[test]
     fn different_devices_have_different_names(one in target(), other in target()) {
-        let said = |target: &Target| {
+        let key = |target: &Target| {
             let xnack = target.id().xnack() == Some(true);
             (target.id().processor().to_owned(), xnack, target.compute_units())
         };
-        let same = said(&one) == said(&other);
+        let same = key(&one) == key(&other);
         prop_assert_eq!(one.db_basename() == other.db_basename(), same);
         prop_assert_eq!(one.package_suffix() == other.package_suffix(), same);
     }
@@ -106,15 +106,14 @@ proptest! {
     }
 
     #[test]
-    fn nearly_right_text_is_refused_or_parses_back(text in nearly()) {
+    fn nearly_valid_text_is_rejected_or_parses_back(text in nearly()) {
         check(&text);
     }
 }
 
-/// The collisions that random pairs would miss: every processor with every
-/// count.
+/// Collisions that random pairs would miss: every processor with every count.
 #[test]
-fn every_count_of_every_processor_has_a_name_of_its_own() {
+fn every_count_of_every_processor_has_a_unique_name() {
     let mut names = std::collections::HashMap::new();
     for processor in PROCESSORS {
         for xnack in

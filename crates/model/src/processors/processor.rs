@@ -20,26 +20,27 @@ pub struct Processor {
     pub sramecc: bool,
     /// The architecture's family, as `CDNA 2`.
     pub family: &'static str,
-    /// The counts in kdb names of the products sold, ascending.
+    /// The compute-unit counts of the products sold, as in kdb names;
+    /// ascending.
     ///
-    /// To gfx9 these are compute units. From gfx10 on they are work-group
-    /// processors, of two compute units each: HIP counts those, so MIOpen
-    /// looks for `gfx1030_40` on a Radeon RX 6900 XT, which is sold as having
-    /// 80. One device of a product with two dies (MI250) is one die.
+    /// Up to gfx9 these are compute units. From gfx10 on they are work-group
+    /// processors, of two compute units each: HIP counts those, so MIOpen looks
+    /// for `gfx1030_40` on a Radeon RX 6900 XT, which is sold with 80. One
+    /// device of a product with two dies (MI250) is one die.
     ///
     /// Source: ROCm documentation, "AMD GPU specifications"; for products it
     /// leaves out, AMD GPUOpen `device_info`, `DeviceInfo.cpp`, and published
     /// product specifications. ROCm/MIOpen issue 1999 for the halving.
     pub compute_units: &'static [u32],
-    /// Product names, shortened where a series shares one.
+    /// Product names, shortened if a series shares one.
     ///
     /// Source: LLVM 22, `AMDGPUUsage`, "Processors"; libdrm, `amdgpu.ids`.
     pub products: &'static [&'static str],
-    /// PCI device IDs (vendor 1002) where public, ascending.
+    /// Public PCI device IDs (vendor 1002), ascending.
     ///
-    /// An ID that revisions of two processors share stands with the one that
-    /// most of them have: 15d8 and 15dd with gfx902 (gfx909 has them too), 73ff
-    /// with gfx1032 (one board has a gfx1031). IDs that the sources disagree on
+    /// An ID that revisions of two processors share is listed for the one that
+    /// most of them have: 15d8 and 15dd for gfx902 (gfx909 has them too), 73ff
+    /// for gfx1032 (one board has a gfx1031). IDs on which the sources disagree
     /// are left out.
     ///
     /// Source: ROCm/ROCR-Runtime, `libhsakmt/src/topology.c`,

@@ -1,4 +1,4 @@
-//! The facts themselves: one entry per processor, in the order of
+//! The table of processors: one entry each, in the order of
 //! [`PROCESSORS`](super::PROCESSORS).
 
 use super::processor::Processor;
@@ -19,7 +19,7 @@ const NONE: (bool, bool) = (false, false);
 const XNACK: (bool, bool) = (true, false);
 const BOTH: (bool, bool) = (true, true);
 
-// Laid out by hand: a name, then what is sold, then the PCI IDs.
+// Formatted by hand: a name, then products, then the PCI IDs.
 #[rustfmt::skip]
 pub(super) const TABLE: &[Processor] = &[
     p("gfx803", 0x2a, NONE, "GCN 3/4", &[6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 36, 56, 64],
