@@ -1,6 +1,6 @@
-//! SQLite files that somebody else may have written: what lies beside them,
-//! what SQLite may not do with them, and how long a step may take it. With the
-//! feature `write`, also files that are written whole or not at all.
+//! Opens SQLite files that others may have written: handles the files beside
+//! them, restricts what SQLite may do with them, and limits the time of each
+//! step. With the feature `write`, also writes files completely or not at all.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -40,16 +40,17 @@ use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 #[cfg(feature = "write")]
 pub use self::new_file::{NewFile, NewFileError};
 
-/// How every SQLite file begins.
+/// The first bytes of every SQLite file.
 pub const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// How a rollback journal begins that is still to be played back.
-/// `journal_mode=PERSIST` writes zeros over it when all is done.
+/// The first bytes of a rollback journal that must be played back.
+/// `journal_mode=PERSIST` overwrites them with zeros when the transaction is
+/// done.
 ///
 /// Source: SQLite, "Database File Format", section 3.
 const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
-/// The path of a file that SQLite keeps beside this one.
+/// The path of a companion file that SQLite keeps beside this one.
 #[must_use]
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -57,22 +58,22 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// The write-ahead log beside a file, if there is anything in it.
+/// The write-ahead log beside a file, if it is not empty.
 #[must_use]
 pub fn filled_log(path: &Path) -> Option<PathBuf> {
     let log = beside(path, "-wal");
     fs::metadata(&log).is_ok_and(|metadata| metadata.len() > 0).then_some(log)
 }
 
-/// The rollback journal beside a file that is still to be played back: until
-/// then the file holds half a transaction.
+/// The rollback journal beside a file if it must be played back. Until then the
+/// file holds part of a transaction.
 #[must_use]
 pub fn unplayed_journal(path: &Path) -> Option<PathBuf> {
-    // It is named after the file, not after a link to it.
+    // The journal is named after the file, not after a link to it.
     let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
     let real = is_link.then(|| fs::canonicalize(path).ok()).flatten();
     let journal = beside(real.as_deref().unwrap_or(path), "-journal");
-    // Nothing but a file is opened: a pipe would block.
+    // Only a regular file is opened: opening a pipe would block.
     if !fs::metadata(&journal).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0) {
         return None;
     }
@@ -80,20 +81,20 @@ pub fn unplayed_journal(path: &Path) -> Option<PathBuf> {
     let length = JOURNAL_MAGIC.len() as u64;
     match File::open(&journal).and_then(|file| file.take(length).read_to_end(&mut first)) {
         Ok(_) if first != JOURNAL_MAGIC => None,
-        // One that can't be read is there all the same.
+        // A journal that can't be read still counts.
         _ => Some(journal),
     }
 }
 
-/// A connection that can only read. The path must be absolute.
+/// Opens a connection that can only read. The path must be absolute.
 ///
 /// With `immutable` SQLite neither locks, nor looks for or creates anything
-/// beside the file, so that a read-only directory will do.
+/// beside the file, so a read-only directory is sufficient.
 ///
 /// Source: SQLite, "Uniform Resource Identifiers", sections 3.1 and 3.3.
 ///
 /// # Errors
-/// SQLite's.
+/// SQLite's errors.
 pub fn open(path: &Path, immutable: bool) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
@@ -107,17 +108,17 @@ pub fn open(path: &Path, immutable: bool) -> Result<Connection, Error> {
 /// A file's URI with parameters. The path must be absolute.
 #[must_use]
 pub fn uri(path: &Path, parameters: &str) -> String {
-    /// What has to be encoded in the path.
+    /// Characters to encode in the path.
     const ENCODED: &AsciiSet =
         &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
     let path = percent_encode(path.as_os_str().as_encoded_bytes(), ENCODED);
     format!("file://{path}?{parameters}")
 }
 
-/// Has SQLite trust nothing in the file, and hold no value of more bytes.
+/// Makes SQLite trust nothing in the file, and accept no value of more bytes.
 ///
 /// # Errors
-/// SQLite's.
+/// SQLite's errors.
 pub fn harden(connection: &Connection, max_value_bytes: u64) -> Result<(), Error> {
     let largest = i32::try_from(max_value_bytes).unwrap_or(i32::MAX);
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, largest)?;
@@ -129,29 +130,29 @@ pub fn harden(connection: &Connection, max_value_bytes: u64) -> Result<(), Error
     connection.pragma_update(None, "mmap_size", 0)
 }
 
-/// SQLite instructions per tick, after which the budget is checked.
+/// SQLite instructions per tick. The budget is checked after each tick.
 const TICK_OPERATIONS: i32 = 1000;
-/// Ticks that one step of a query may take in a file that stays as it is,
-/// besides one for [`BYTES_PER_TICK`]: much more than looking up a key takes.
+/// Ticks that one step of a query may take in an unchanging file, plus one for
+/// every [`BYTES_PER_TICK`] bytes: much more than a lookup of a key takes.
 const TICKS_AT_REST: u64 = 1000;
-/// Bytes of a file that one tick is enough to look at: some twenty rows of the
-/// shortest, each looked at in the table and in the index.
+/// Bytes of a file that can be read within one tick: some twenty of the
+/// shortest rows, each in the table and in the index.
 const BYTES_PER_TICK: u64 = 1 << 10;
 
-/// How many of its own instructions SQLite may still spend on the current step.
-/// A hostile file can hold a tree in which the next row never comes.
+/// How many instructions SQLite may still spend on the current step. In a
+/// hostile file a tree may never lead to a next row.
 pub struct StepBudget {
-    /// Ticks for each step.
+    /// Ticks of each step.
     ticks: u64,
     left: Arc<AtomicU64>,
 }
 
 impl StepBudget {
-    /// Sets the connection's progress handler, which ends a step whose budget is
-    /// spent.
+    /// Sets the connection's progress handler, which ends a step when its
+    /// budget is spent.
     ///
     /// # Errors
-    /// SQLite's.
+    /// SQLite's errors.
     pub fn install(connection: &mut Connection, ticks: u64) -> Result<Self, Error> {
         let left = Arc::new(AtomicU64::new(ticks));
         let budget = Self { ticks, left: Arc::clone(&left) };
@@ -164,16 +165,16 @@ impl StepBudget {
         Ok(budget)
     }
 
-    /// As [`Self::install`], for a file of so many bytes that stays as it is: no
-    /// step takes longer than going through all of it once.
+    /// As [`Self::install`], for an unchanging file of that many bytes: no step
+    /// takes longer than reading all of it once.
     ///
     /// # Errors
-    /// SQLite's.
+    /// SQLite's errors.
     pub fn for_file(connection: &mut Connection, bytes: u64) -> Result<Self, Error> {
         Self::install(connection, TICKS_AT_REST + bytes / BYTES_PER_TICK)
     }
 
-    /// Whether an error says that a budget is spent.
+    /// Whether the error means that a budget is spent.
     #[must_use]
     pub fn is_over(error: &Error) -> bool {
         error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
@@ -184,8 +185,8 @@ impl StepBudget {
         self.renew_to_read(0);
     }
 
-    /// Gives the next step its full budget, and enough to read so many bytes of
-    /// the file besides.
+    /// Gives the next step its full budget, plus enough to read that many bytes
+    /// of the file.
     pub fn renew_to_read(&self, bytes: u64) {
         self.left.store(self.ticks + bytes / BYTES_PER_TICK, Ordering::Relaxed);
     }
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_has_so_many_instructions() {
+    fn the_instructions_of_a_step_are_limited() {
         let mut connection = Connection::open_in_memory().unwrap();
         let budget = StepBudget::install(&mut connection, 20).unwrap();
         let count = |rows: u32| {
@@ -207,16 +208,16 @@ mod tests {
         assert_eq!(count(500), Ok(500));
         let error = count(100_000).unwrap_err();
         assert!(StepBudget::is_over(&error), "{error}");
-        // A large file takes more.
+        // A large file has a larger budget.
         budget.renew_to_read(10_000 * BYTES_PER_TICK);
         assert_eq!(count(100_000), Ok(100_000));
-        // It is the step that is over, not the file.
+        // Only the step has ended; the file can still be used.
         budget.renew();
         assert_eq!(count(500), Ok(500));
     }
 
     #[test]
-    fn every_path_survives_as_a_uri() {
+    fn every_path_can_be_written_as_a_uri() {
         let uri = |path: &str| uri(Path::new(path), "immutable=1");
         assert_eq!(uri("/a/gfx906_60.kdb"), "file:///a/gfx906_60.kdb?immutable=1");
         assert_eq!(

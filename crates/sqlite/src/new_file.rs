@@ -1,5 +1,6 @@
-//! A file while it is written: beside its destination, locked against the
-//! sweep of other writers, and removed unless it gets into its place.
+//! A file that is being written: it is created beside its destination, locked
+//! so that other writers do not remove it, and removed unless it is moved to
+//! its destination.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -10,13 +11,13 @@ use std::thread::{self, JoinHandle};
 use rusqlite::{Connection, Error, OpenFlags};
 use tempfile::NamedTempFile;
 
-/// How the names of files that are being written end.
+/// Suffix of files that are being written.
 const TEMP_SUFFIX: &str = ".tmp";
 
-/// Characters between prefix and suffix, letters and digits by chance.
+/// Number of random letters and digits between prefix and suffix.
 const RANDOM_CHARACTERS: usize = 6;
 
-/// Whether the name is one that a writer of the same file gave.
+/// Whether the name is that of a temporary file of a writer of the same file.
 fn is_temp(name: &[u8], prefix: &[u8]) -> bool {
     let random =
         name.strip_prefix(prefix).and_then(|name| name.strip_suffix(TEMP_SUFFIX.as_bytes()));
@@ -25,15 +26,15 @@ fn is_temp(name: &[u8], prefix: &[u8]) -> bool {
     })
 }
 
-/// Removes what killed writers of the same file left: files of the user's own
-/// that nobody holds the lock of. One that can't be removed does no harm.
+/// Removes what killed writers of the same file left: the user's own files that
+/// nobody has locked. It is harmless if one can't be removed.
 fn sweep(directory: &Path, prefix: &std::ffi::OsStr) {
     use std::os::unix::fs::MetadataExt as _;
     let own = rustix::process::geteuid().as_raw();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let (name, prefix) = (name.as_encoded_bytes(), prefix.as_encoded_bytes());
-        // Asked before opening: a pipe without writer would block.
+        // Checked before opening: opening a pipe without a writer would block.
         if is_temp(name, prefix)
             && entry.metadata().is_ok_and(|of| of.is_file() && of.uid() == own)
             && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
@@ -43,7 +44,7 @@ fn sweep(directory: &Path, prefix: &std::ffi::OsStr) {
     }
 }
 
-/// Who may do what with the file that is to be replaced, if there is one.
+/// The permissions of the file that will be replaced, if it exists.
 fn rights_of(path: &Path) -> Option<u32> {
     let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     Some(metadata.permissions().mode() & 0o777)
@@ -52,16 +53,16 @@ fn rights_of(path: &Path) -> Option<u32> {
 /// Why a file was not written.
 #[derive(Debug)]
 pub struct NewFileError {
-    /// What was tried: `create`, `store`.
+    /// The action that failed: `create`, `store`.
     pub action: &'static str,
     /// The destination.
     pub path: PathBuf,
-    /// What the file system says.
+    /// The operating system's error.
     pub source: io::Error,
 }
 
-/// A file while it is written: beside its destination, removed unless it gets
-/// there.
+/// A file that is being written beside its destination. It is removed unless it
+/// is moved there.
 pub struct NewFile {
     file: NamedTempFile,
     path: PathBuf,
@@ -70,13 +71,13 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Makes an empty file beside `path`.
+    /// Creates an empty file beside `path`.
     ///
     /// # Errors
-    /// Where `path` names no file, or its directory takes none.
+    /// If `path` names no file, or no file can be created in its directory.
     pub fn beside(path: &Path) -> Result<Self, NewFileError> {
         let io = |source| NewFileError { action: "create", path: path.to_owned(), source };
-        // Absolute, since SQLite takes a relative `file:...` for a URI.
+        // Absolute, since SQLite interprets a relative `file:...` as a URI.
         let mut directory = std::path::absolute(path).map_err(io)?;
         let name = path.file_name().filter(|_| directory.pop()).ok_or_else(|| {
             io(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))
@@ -86,32 +87,33 @@ impl NewFile {
         prefix.push(".");
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).suffix(TEMP_SUFFIX).rand_bytes(RANDOM_CHARACTERS);
-        // What any new file has, and the umask takes from; in place of a file,
-        // no more than that has.
+        // A new file gets the usual permissions, reduced by the umask. A file
+        // that replaces another gets no more than that one has.
         let rights = rights_of(path);
         builder.permissions(Permissions::from_mode(rights.map_or(0o666, |mode| mode | 0o600)));
         sweep(&directory, &prefix);
         loop {
             let file = builder.tempfile_in(&directory).map_err(io)?;
-            // Without locks nothing is removed either.
+            // If locks are not supported, nothing is removed either.
             let locked = file.as_file().try_lock().is_ok();
-            // Another writer's sweep may have come between the two steps.
+            // Another writer may have removed the file between the two steps.
             if !locked || file.path().exists() {
                 return Ok(Self { file, path: path.to_owned(), directory, syncing: None });
             }
         }
     }
 
-    /// A connection with a transaction open and every setting that shows in
-    /// the file fixed. No journal: a file that fails is thrown away. A small
-    /// cache: rows are only appended, and pages that are done had best go.
+    /// Opens a connection, begins a transaction, and fixes every setting that
+    /// affects the file. No journal: a file that fails is discarded. A small
+    /// cache: rows are only appended, so finished pages should be written
+    /// early.
     ///
     /// # Errors
-    /// SQLite's.
+    /// SQLite's errors.
     pub fn connect(&self, page_size: u32) -> Result<Connection, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // SQLite takes no locks: nobody else uses the file, and on NFS they would
-        // conflict with the lock against removal.
+        // SQLite takes no locks: nobody else uses the file, and on NFS its
+        // locks would conflict with the lock against removal.
         let connection =
             Connection::open_with_flags_and_vfs(self.file.path(), flags, c"unix-none")?;
         connection.execute_batch(&format!(
@@ -129,16 +131,17 @@ impl NewFile {
         Ok(connection)
     }
 
-    /// The file itself, for text.
+    /// The file itself, to write text.
     pub fn as_file_mut(&mut self) -> &mut File {
         self.file.as_file_mut()
     }
 
-    /// Has what was written up to now go to disk while more is written, unless
-    /// that is still so of earlier bytes. The kernel itself begins late.
+    /// Starts writing the bytes so far to disk in the background, unless an
+    /// earlier write is still running. The kernel alone would begin late.
     ///
     /// # Errors
-    /// What became of earlier bytes: an error is told once, so here it counts.
+    /// An error of the earlier write: the system reports it only once, so it
+    /// counts here.
     pub fn write_back(&mut self) -> Result<(), NewFileError> {
         if self.syncing.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return Ok(());
@@ -161,12 +164,12 @@ impl NewFile {
         NewFileError { action: "store", path: self.path.clone(), source }
     }
 
-    /// Puts the file on disk and in its place, and says how large it is. In place
-    /// of another file it gets that one's rights.
+    /// Writes the file to disk, moves it to its destination, and returns its
+    /// size. If it replaces another file it gets that file's permissions.
     ///
     /// # Errors
-    /// Where it can't be stored. The destination is then as it was, unless it is
-    /// only the file's name that is not on disk yet.
+    /// If it can't be stored. The destination is then unchanged, unless only
+    /// the file's name is not on disk yet.
     pub fn persist(mut self) -> Result<u64, NewFileError> {
         self.wait_for_disk()?;
         let Self { file, path, directory, .. } = self;
@@ -180,7 +183,7 @@ impl NewFile {
         let bytes = file.as_file().metadata().map_err(io("store"))?.len();
         file.persist(destination).map_err(|error| io("put in place")(error.error))?;
         // The name is on disk once its directory is. Some network file systems
-        // can't be asked for that.
+        // do not support this.
         match File::open(directory).and_then(|directory| directory.sync_all()) {
             Err(source) if source.kind() != io::ErrorKind::InvalidInput => {
                 Err(io("store the name of")(source))
@@ -195,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sqlite_takes_no_lock_that_could_conflict_with_that_against_removal() {
+    fn sqlites_locks_do_not_conflict_with_the_lock_against_removal() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         let file = NewFile::beside(&path).unwrap();
