@@ -1,21 +1,21 @@
-//! Which kernels MIOpen never asks for on a GPU: its solvers look at the
+//! Kernels that MIOpen never looks up on some GPUs: its solvers check the
 //! device's name before anything else.
 //!
-//! Only conditions that hold whatever is in the environment are here, and they
-//! are wide enough for the releases since 2.10: a kernel that is kept needlessly
-//! is refused by its compiler or never asked for, one that is left out would be
-//! missing.
+//! Only conditions that hold in every environment are listed, and they are wide
+//! enough for the releases since 2.10. A kernel that is kept needlessly is
+//! rejected by its compiler or never looked up, but one that is left out would
+//! be missing.
 
-/// Kernels that only some processors have.
+/// Kernels for only some processors.
 struct Rule {
-    /// How the sources' names begin.
+    /// Prefixes of the sources' names.
     sources: &'static [&'static str],
-    /// How the names of the processors begin that have them.
+    /// Prefixes of the names of the processors that have the kernels.
     processors: &'static [&'static str],
 }
 
 /// Source: ROCm/MIOpen 2d1fd997a (3.3.0), `IsApplicable` of the solvers below
-/// `src/solver`, in the files that are named.
+/// `src/solver`, in the files named here.
 const RULES: [Rule; 12] = [
     // conv/conv_asm_1x1u.cpp, conv_asm_1x1u_stride2.cpp, conv_asm_dir_BwdWrW1x1.cpp,
     // conv_asm_dir_BwdWrW3x3.cpp, conv_asm_3x3u.cpp, conv_asm_5x10u2v2*.cpp,
@@ -58,7 +58,8 @@ const RULES: [Rule; 12] = [
         sources: &["igemm_v4r1_", "igemm_bwd_gtc_dynamic.s", "wrw_reduction_hip.cpp"],
         processors: &["gfx900", "gfx906"],
     },
-    // conv/conv_asm_implicit_gemm_gtc_*.cpp, whose kernels' names tell the processor.
+    // conv/conv_asm_implicit_gemm_gtc_*.cpp; the names of the kernels show the
+    // processor.
     Rule {
         sources: &["igemm_fwd_gtcx_", "igemm_bwd_gtcx_", "igemm_wrw_gtcx_"],
         processors: &["gfx908"],
@@ -81,11 +82,11 @@ const RULES: [Rule; 12] = [
     Rule { sources: &["Conv_Winograd_Fury_"], processors: &["gfx11", "gfx12"] },
 ];
 
-/// Whether MIOpen may ask for a kernel of this source on a processor, as
-/// `gfx1030`. Of sources that no rule tells of it may.
+/// Whether MIOpen may look up a kernel of this source on a processor such as
+/// `gfx1030`. True for sources without a rule.
 #[must_use]
 pub fn may_ask_for(source: &str, processor: &str) -> bool {
-    // MIOpen takes these for the other two.
+    // MIOpen treats these as gfx803 and gfx900.
     let processor = match processor {
         "gfx800" | "gfx802" | "gfx804" => "gfx803",
         "gfx901" => "gfx900",
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_is_for_the_processors_that_its_solvers_name() {
+    fn a_kernel_is_looked_up_only_on_processors_of_its_solvers() {
         check("conv1x1u.s", &["gfx803", "gfx906", "gfx90a", "gfx942"], &["gfx1030", "gfx1100"]);
         check("igemm_fwd_gtcx_nhwc_fp16_bx0.s", &["gfx908"], &["gfx90a", "gfx906", "gfx942"]);
         check("igemm_fwd_gtcx2_nhwc_fp16_bx0.s", &["gfx90a"], &["gfx908", "gfx942"]);
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_rule_tells_of_is_for_any() {
+    fn a_source_without_a_rule_is_for_all_processors() {
         check("MIOpenConvDirUni.cl", &["gfx803", "gfx906", "gfx1030", "gfx1201"], &[]);
         check("conv1x1.s", &["gfx1030"], &[]);
     }

@@ -1,4 +1,4 @@
-//! MIOpenDriver's commands of many inputs, each once.
+//! Collects MIOpenDriver's commands from many inputs, without duplicates.
 
 use std::collections::HashMap;
 
@@ -11,16 +11,16 @@ use crate::open::read_text;
 use crate::report::{FileReport, Kind, Skip};
 use crate::shared::Options;
 
-/// A command, and how often it was met.
+/// A command, and how often it was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenCommand {
     /// The command.
     pub command: DriverCommand,
-    /// How often.
+    /// How often it was seen.
     pub seen: u64,
 }
 
-/// Commands in the order in which they were met first.
+/// Commands in the order in which they were first seen.
 #[derive(Default)]
 struct Unique {
     list: Vec<SeenCommand>,
@@ -38,8 +38,8 @@ impl Unique {
     }
 }
 
-/// Gathers the commands of all inputs, in the inputs' order and in theirs.
-/// Errors of single files are in their reports.
+/// Collects the commands of all inputs, in the order of the inputs and of the
+/// commands within them. Errors of single files are in their reports.
 ///
 /// # Errors
 /// [`HarvestError::Interrupted`].

@@ -1,20 +1,20 @@
-//! Why a harvest fails.
+//! Errors of a harvest.
 
 use std::io;
 use std::path::PathBuf;
 
 use gfxpack_kdb::ReadError;
 
-/// A file that can't be harvested, or a harvest that can't go on.
+/// A file that can't be harvested, or a harvest that can't continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HarvestError {
     /// A file or directory can't be read.
     #[error("failed to read `{name}`")]
     Read {
-        /// The file as the user named it.
+        /// The file as given by the user.
         name: String,
-        /// What the system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A compressed file is damaged or ends early.
@@ -22,32 +22,32 @@ pub enum HarvestError {
     Damaged {
         /// The file.
         name: String,
-        /// The program that packs such files.
+        /// The compression program for such files.
         codec: &'static str,
-        /// What the decompressor says.
+        /// The decompressor's error.
         source: io::Error,
     },
     /// A kdb can't be read.
     #[error(transparent)]
     Kdb(#[from] ReadError),
-    /// A kdb comes as a stream, in which SQLite can't look things up.
+    /// A kdb in a stream; SQLite needs a file.
     #[error("failed to read a kdb from `{name}`: it is packed, or no file")]
     PackedKdb {
         /// The file.
         name: String,
     },
-    /// What the user named is neither a file nor a directory.
+    /// The path is neither a file nor a directory.
     #[error("failed to read `{}`: it is neither a file nor a directory", .0.display())]
     NoFile(PathBuf),
-    /// The standard input was named more than once.
+    /// The standard input was given more than once.
     #[error("`-` is given twice")]
     StdinTwice,
-    /// Keys that do not fit the memory can't be put aside.
+    /// Keys that do not fit into memory can't be written to a temporary file.
     #[error("failed to use a temporary file in `{}`", .directory.display())]
     Temporary {
-        /// Where it was to be.
+        /// The directory for temporary files.
         directory: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The caller asked to stop.
@@ -73,7 +73,8 @@ impl HarvestError {
         }
     }
 
-    /// Whether one file is at fault, so that the others are worth it.
+    /// Whether the error concerns only one file, so that the others can still
+    /// be used.
     #[must_use]
     pub fn is_of_one_file(&self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! Gathers keys from many inputs at a time, within a limit of memory.
+//! Collects keys from many inputs in parallel, within a memory limit.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,25 +16,25 @@ use crate::report::FileReport;
 use crate::runs::Merge;
 use crate::table::Targets;
 
-/// What was gathered.
+/// The result of a harvest.
 #[non_exhaustive]
 pub struct Harvest {
-    /// What was read of each input, in their order.
+    /// Report on each input, in the order of the inputs.
     pub files: Vec<FileReport>,
     /// The keys.
     pub keys: Keys,
 }
 
-/// The keys of a harvest, those that did not fit the memory in files that no
-/// directory names.
+/// The keys of a harvest. Those that did not fit into memory are in unnamed
+/// temporary files.
 pub struct Keys {
     merge: Merge,
     targets: Targets,
     temporary: PathBuf,
 }
 
-/// Gathers the keys of all inputs. Errors of single files are in their
-/// reports; what was read of such a file before is in the harvest.
+/// Collects the keys of all inputs. Errors of single files are in their
+/// reports; what was read of such a file before the error is in the harvest.
 ///
 /// # Errors
 /// [`HarvestError::Temporary`] or [`HarvestError::Interrupted`].
@@ -54,7 +54,7 @@ pub fn harvest(inputs: &[Input], options: &Options<'_>) -> Result<Harvest, Harve
         tables().push(table);
         report
     };
-    // One at a time, since any may be the large one.
+    // One input per task, since any may be the largest.
     let mut files: Vec<FileReport> = inputs.par_iter().with_max_len(1).map(one).collect();
     let fatal = |report: &&mut FileReport| {
         report.error.as_ref().is_some_and(|error| !error.is_of_one_file())
@@ -73,10 +73,10 @@ pub fn harvest(inputs: &[Input], options: &Options<'_>) -> Result<Harvest, Harve
 }
 
 impl Keys {
-    /// Hands every key to `each`, in ascending order.
+    /// Passes every key to `each`, in ascending order.
     ///
     /// # Errors
-    /// [`HarvestError::Temporary`], or what `each` says.
+    /// [`HarvestError::Temporary`], or an error of `each`.
     pub fn for_each<E: From<HarvestError>>(
         mut self,
         mut each: impl FnMut(KeyRecord) -> Result<(), E>,

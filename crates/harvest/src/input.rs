@@ -1,4 +1,4 @@
-//! The files in what the user named.
+//! Lists the files in the given paths.
 
 use std::path::{Path, PathBuf};
 
@@ -6,18 +6,18 @@ use walkdir::WalkDir;
 
 use crate::error::HarvestError;
 
-/// One thing to read.
+/// One input to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// The standard input.
     Stdin,
     /// A file.
     File {
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// Bytes, as far as is known.
+        /// Its size in bytes, if known.
         bytes: u64,
-        /// Whether the user named it, and not a directory above.
+        /// Whether the user gave this path, and not a directory above it.
         named: bool,
     },
 }
@@ -32,7 +32,7 @@ impl Input {
         }
     }
 
-    /// Bytes to be read, as far as is known.
+    /// Size in bytes, if known.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -42,9 +42,9 @@ impl Input {
     }
 }
 
-/// The files that the paths name, `-` being the standard input. Of a directory
-/// all files are taken, by name, those below included; links in it are not
-/// followed, and what SQLite keeps beside its files is left out.
+/// The files in the given paths; `-` is the standard input. Directories are
+/// searched recursively, sorted by name; links in them are not followed, and
+/// SQLite's companion files are left out.
 ///
 /// # Errors
 /// [`HarvestError::Read`], [`HarvestError::NoFile`] or
@@ -72,7 +72,7 @@ pub fn list(paths: &[PathBuf]) -> Result<Vec<Input>, HarvestError> {
             }
             continue;
         }
-        // A pipe has no size, and is read all the same.
+        // A pipe has no size, but can be read.
         inputs.push(Input::File { path: path.clone(), bytes: metadata.len(), named: true });
     }
     Ok(inputs)

@@ -1,18 +1,20 @@
-//! What programs asked MIOpen for: kernel keys out of logs, kdbs and earlier
-//! harvests, and MIOpenDriver's commands out of logs.
+//! Collects what programs request from MIOpen: kernel keys from logs, kdbs and
+//! earlier harvests, and MIOpenDriver's commands from logs.
 //!
-//! Any amount is read as a stream, several files at a time, in a memory that
-//! neither their size nor the number of keys decides: what does not fit goes
-//! to temporary files, sorted. The same inputs give the same harvest, in
-//! whatever order and however many threads.
+//! Inputs of any size are read as streams, several files in parallel. Memory is
+//! limited, whatever the size of the inputs and the number of keys: the rest
+//! goes to sorted temporary files. Equal inputs give equal harvests, whatever
+//! their order and the number of threads.
 //!
-//! - [`list`] finds the files in what the user named.
-//! - [`harvest()`] gathers keys, [`commands()`] gathers commands.
-//! - [`read_text()`] unpacks a text for those who look for something else.
-//! - [`run_log`] sums up what a program tells while it runs.
-//! - [`may_ask_for()`] says which processors a kernel is for.
-//! - [`script`] writes commands down so that a shell runs them.
-//! - [`settings()`] are the variables with which a program has MIOpen tune.
+//! - [`list`] finds the files in the given paths.
+//! - [`harvest()`] collects keys, [`commands()`] collects commands.
+//! - [`read_text()`] unpacks a text for other uses.
+//! - [`run_log`] summarizes a program's log while the program runs.
+//! - [`may_ask_for()`] tells whether MIOpen may look up a kernel on a
+//!   processor.
+//! - [`script`] writes commands as a shell script.
+//! - [`settings()`] returns the environment in which a program makes MIOpen
+//!   tune.
 //!
 //! ```
 //! use gfxpack_harvest::{HarvestError, Options, harvest, list};

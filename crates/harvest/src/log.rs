@@ -1,5 +1,5 @@
-//! MIOpen's log: the lines that tell which kernel was asked for, found, missed
-//! or saved, out of gigabytes that don't.
+//! Parses MIOpen's log: extracts the messages about kernels that were looked
+//! up, found, missed or saved from gigabytes of other text.
 //!
 //! ```
 //! use gfxpack_harvest::log::{Event, Log};
@@ -35,11 +35,11 @@ pub use lines::Lines;
 /// The end of `[LoadBinary] ` and `[SaveBinary] `.
 const MARK: &[u8] = b"Binary] ";
 
-/// What was done about a kernel.
+/// What happened to a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Event {
-    /// It is about to be looked up.
+    /// MIOpen is about to look it up.
     Asked,
     /// A database had it.
     Found,
@@ -49,14 +49,14 @@ pub enum Event {
     Saved,
 }
 
-/// One message about a kernel. Each holds the whole key, so that it does not
-/// matter which thread's message comes next.
+/// One message about a kernel. Each has the whole key, so the order of the
+/// threads' messages does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message<'a> {
-    /// What was done.
+    /// What happened.
     pub event: Event,
-    /// The kernel's name as the line has it, quotes removed.
+    /// The kernel's name in the line, without quotes.
     name: &'a str,
     /// The key's arguments, byte for byte.
     pub args: &'a str,
@@ -64,32 +64,32 @@ pub struct Message<'a> {
     without_suffix: bool,
 }
 
-/// A line that tells of a kernel.
+/// A line with a message about a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRecord<'a> {
     /// The line's number, counted from 1.
     pub line: u64,
-    /// What it tells, or why that can't be trusted.
+    /// The message, or why it can't be trusted.
     pub message: Result<Message<'a>, LogError>,
 }
 
 impl Message<'_> {
-    /// What MIOpen asks its databases for.
+    /// The key that MIOpen looks up in its databases.
     #[must_use]
     pub fn key(&self) -> KernelKey {
         KernelKey { kernel_name: self.name_parts().concat(), kernel_args: self.args.to_owned() }
     }
 
-    /// The kernel's name, in two parts that follow each other.
+    /// The kernel's name, in two parts to be joined.
     #[must_use]
     pub fn name_parts(&self) -> [&str; 2] {
         [self.name, if self.without_suffix { ".o" } else { "" }]
     }
 }
 
-/// A log that comes in pieces of any size. Memory is bounded by the longest
-/// line, [`MAX_LINE_BYTES`] of it; lines about other things are not even
-/// looked at one by one.
+/// A log that is read in pieces of any size. Memory is bounded by the longest
+/// line, of which [`MAX_LINE_BYTES`] are kept. Other lines are skipped without
+/// being split.
 #[derive(Debug)]
 pub struct Log {
     lines: Lines,
@@ -102,22 +102,22 @@ impl Default for Log {
 }
 
 impl Log {
-    /// Takes the next piece, and tells of each line in it that ends there and
-    /// is about a kernel.
+    /// Reads the next piece. Calls `each` for every line about a kernel that
+    /// ends in it.
     pub fn push(&mut self, piece: &[u8], each: &mut impl FnMut(LogRecord<'_>)) {
-        self.lines.push(piece, &mut |number, line, cut| tell(number, line, cut, each));
+        self.lines.push(piece, &mut |number, line, cut| parse_line(number, line, cut, each));
     }
 
-    /// Tells of the last line, which may have no end. Says how many lines there
-    /// were.
+    /// Calls `each` for the last line, which may lack its newline. Returns the
+    /// number of lines.
     pub fn finish(self, each: &mut impl FnMut(LogRecord<'_>)) -> u64 {
-        self.lines.finish(&mut |number, line, cut| tell(number, line, cut, each))
+        self.lines.finish(&mut |number, line, cut| parse_line(number, line, cut, each))
     }
 }
 
-/// What one line tells: as a rule one message, more where several were written
-/// at a time.
-fn tell(number: u64, line: &[u8], cut: bool, each: &mut impl FnMut(LogRecord<'_>)) {
+/// Parses one line: usually one message, or several if threads wrote at the
+/// same time.
+fn parse_line(number: u64, line: &[u8], cut: bool, each: &mut impl FnMut(LogRecord<'_>)) {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let mut rest = memmem::find(line, BEGIN).map_or(&[][..], |begin| &line[begin..]);
     while !rest.is_empty() {
@@ -135,7 +135,7 @@ fn tell(number: u64, line: &[u8], cut: bool, each: &mut impl FnMut(LogRecord<'_>
     }
 }
 
-/// What a text from `MIOpen(` on is about, and what follows that.
+/// The event in a text that begins with `MIOpen(`, and the text after it.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `LoadBinary` and `SaveBinary` in
 /// binary_cache.cpp and `LoggingPrefix` in logger.cpp; the misspelled word in
@@ -145,7 +145,7 @@ fn event(text: &[u8]) -> Option<(Event, &[u8])> {
     let (head, rest) = (&text[..mark], &text[mark + MARK.len()..]);
     let bracket = memchr(b'[', head)?;
     let (head, function) = (&head[..bracket], &head[bracket + 1..]);
-    // `MIOpen(HIP): Info2 `, and times and dates in any of its gaps.
+    // `MIOpen(HIP): Info2 `; times and dates may be in any of its gaps.
     if !head.contains(&b')') || !head.contains(&b':') {
         return None;
     }
@@ -162,22 +162,22 @@ fn event(text: &[u8]) -> Option<(Event, &[u8])> {
     verbs.iter().find_map(|(verb, event)| Some((*event, rest.strip_prefix(verb.as_bytes())?)))
 }
 
-/// `"X.cl.o"; args:  -DA=1 -mcpu=gfx906`; before MIOpen 3.3 without quotes,
-/// and in old releases as `X.cl ;args:  …` (ROCm/MIOpen#427).
+/// Parses `"X.cl.o"; args:  -DA=1 -mcpu=gfx906`; before MIOpen 3.3 without
+/// quotes, and in old releases as `X.cl ;args:  …` (ROCm/MIOpen#427).
 fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LogError> {
     let text = str::from_utf8(text).map_err(|_| LogError::NotUtf8)?;
     const NOW: &str = "; args: ";
     const BEFORE: &str = " ;args: ";
     let at = text.find(NOW);
     let now = at.map(|at| (&text[..at], &text[at + NOW.len()..]));
-    // The other one may stand in the arguments, though nobody has seen it, and
-    // those are long.
+    // The older separator could occur in the arguments, which are long, so only
+    // the text before them is searched.
     let head = at.map_or(text, |at| &text[..at + NOW.len()]);
     let before = head.find(BEFORE).map(|at| (&text[..at], &text[at + BEFORE.len()..]));
     let without_suffix = before.is_some();
     let (name, args) = before.or(now).ok_or(LogError::Args)?;
     let unquoted = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
-    // A text in MIOpen's memory is called by its MD5 and size.
+    // MIOpen names a source that it has only in memory by its MD5 and size.
     let name = match unquoted.unwrap_or(name).split_once(" size=") {
         Some((name, size)) if size.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => unquoted.unwrap_or(name),
@@ -196,7 +196,7 @@ fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LogError> {
 /// The device at the end of a key's arguments.
 fn split_device(args: &str) -> Option<&str> {
     let (_, device) = args.rsplit_once(" -mcpu=")?;
-    // A cut in the middle of the name leaves one that is none.
+    // A name that was cut in the middle is not a device.
     let digits = device.strip_prefix("gfx")?;
     let plain = digits.len() >= 3 && digits.bytes().all(|b| b.is_ascii_alphanumeric());
     plain.then_some(device)

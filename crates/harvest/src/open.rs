@@ -1,4 +1,4 @@
-//! A file's bytes, unpacked: how it is packed is told by how it begins.
+//! Opens and unpacks a file. Its first bytes show how it is compressed.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -7,7 +7,7 @@ use crate::error::HarvestError;
 use crate::input::Input;
 use crate::shared::Options;
 
-/// Bytes by which every kind of file is known.
+/// Number of bytes that identify every kind of file.
 const MAGIC_BYTES: usize = 16;
 /// Bytes read at a time.
 pub(crate) const PIECE_BYTES: usize = 256 << 10;
@@ -19,25 +19,25 @@ const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 const XZ: &[u8] = b"\xfd7zXZ\0";
 
-/// The largest window that is unpacked, as a power of two: that of `zstd
-/// --long`.
+/// The largest window that is unpacked, as a power of two: that of
+/// `zstd --long`.
 const ZSTD_WINDOW_LOG: u32 = 27;
-/// What unpacking a .xz file may take: that of `xz -9`, and some.
+/// Memory for unpacking a .xz file: slightly more than `xz -9` needs.
 const XZ_MEMORY_BYTES: u64 = 80 << 20;
 
-/// What an input is.
+/// The kind of an input.
 pub(crate) enum Opened<'a> {
     /// An SQLite file.
     Database,
-    /// Anything else, unpacked.
+    /// Any other file, unpacked.
     Text {
         stream: Box<dyn Read + 'a>,
-        /// The program that packed it.
+        /// The compression program.
         codec: Option<&'static str>,
     },
 }
 
-/// Opens an input; `count` is told of bytes as they are read.
+/// Opens an input; `count` is called with the number of bytes read.
 ///
 /// # Errors
 /// [`HarvestError::Read`] or [`HarvestError::PackedKdb`].
@@ -94,7 +94,7 @@ fn peek<R: Read>(mut stream: R) -> io::Result<(Vec<u8>, impl Read)> {
     Ok((begin.clone(), Cursor::new(begin).chain(stream)))
 }
 
-/// Says how much was read.
+/// Reports how many bytes were read.
 struct Counted<'a, R> {
     raw: R,
     count: &'a (dyn Fn(u64) + Sync),
@@ -108,8 +108,8 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Hands the text of an input, unpacked, to `each` in pieces. False where it
-/// is an SQLite file, of which nothing is read.
+/// Passes the unpacked text of an input to `each` in pieces. Returns false if
+/// it is an SQLite file, which is not read.
 ///
 /// # Errors
 /// [`HarvestError::Read`], [`HarvestError::Damaged`],
@@ -142,10 +142,10 @@ pub fn read_text(
     Ok(true)
 }
 
-/// Hands a stream to `each` in pieces.
+/// Passes a stream to `each` in pieces.
 ///
 /// # Errors
-/// Of the stream or of `each`.
+/// Errors of the stream or of `each`.
 pub(crate) fn pieces<E>(
     mut stream: impl Read,
     failed: impl Fn(io::Error) -> E,
@@ -162,14 +162,14 @@ pub(crate) fn pieces<E>(
     }
 }
 
-/// The first line of a stream, as far as one piece has it, and the whole
+/// The first line of a stream, up to the size of one piece, and the whole
 /// stream.
 pub(crate) fn first_line<'a>(
     stream: Box<dyn Read + 'a>,
 ) -> io::Result<(Vec<u8>, Box<dyn BufRead + 'a>)> {
     let mut stream = BufReader::with_capacity(PIECE_BYTES, stream);
     let mut begin = Vec::new();
-    // Empty lines are no first ones.
+    // Empty lines do not count.
     while begin.trim_ascii().is_empty() && begin.len() < PIECE_BYTES {
         let left = (PIECE_BYTES - begin.len()) as u64;
         if stream.by_ref().take(left).read_until(b'\n', &mut begin)? == 0 {

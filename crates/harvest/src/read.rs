@@ -1,4 +1,4 @@
-//! One input's keys: a log's, a harvest's, or a kdb's.
+//! Reads the keys of one input: a log, a harvest, or a kdb.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, Read as _};
@@ -16,14 +16,14 @@ use crate::report::{FileReport, Kind, Skip};
 use crate::shared::Shared;
 use crate::table::{SeenOn, Table, put_key};
 
-/// Longest line of a harvest that is read, in bytes: the largest key that a
-/// kdb takes, each of its bytes escaped, and the rest.
+/// Longest line of a harvest that is read, in bytes: the largest key that a kdb
+/// accepts, with every byte escaped, and the rest.
 const MAX_RECORD_BYTES: u64 = 8 << 20;
-/// Rows of a kdb between two questions whether to go on.
+/// Rows of a kdb between two checks for cancellation.
 const ROWS_AT_ONCE: u64 = 1024;
 
-/// Adds an input's keys to the table, or to what the threads share where that
-/// is full.
+/// Adds an input's keys to the table, or to the shared files if the table is
+/// full.
 pub(crate) fn keys(input: &Input, table: &mut Table, shared: &Shared<'_>) -> FileReport {
     let mut reader =
         Keys { table, shared, report: FileReport::new(input.name()), buffer: Vec::new() };
@@ -52,7 +52,7 @@ impl Keys<'_> {
         if let Input::File { path, .. } = input
             && (has_extension(path, "kdb") || has_extension(path, "ukdb"))
         {
-            // What is wrong with it is said best by who reads kdbs.
+            // The kdb reader gives the best error message.
             return self.kdb(input);
         }
         let failed = |source: io::Error| match codec {
@@ -131,7 +131,7 @@ impl Keys<'_> {
         self.report.told += 1;
         let targets: Vec<u32> =
             targets.iter().map(|target| self.shared.targets.number(target)).collect();
-        // A bare list of keys says nothing of where they are from.
+        // A plain list of keys has no information on their origin.
         let origin = if targets.is_empty() {
             SeenOn::ProcessorOfKey
         } else {

@@ -1,14 +1,14 @@
-//! What was read of each file.
+//! Reports on the files that were read.
 
 use crate::log::LogError;
 
 use crate::error::HarvestError;
 
-/// What a file holds.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Text: MIOpen's log, with whatever else.
+    /// Text: MIOpen's log, among other output.
     Log,
     /// An earlier harvest, or a list of keys.
     Keys,
@@ -16,7 +16,7 @@ pub enum Kind {
     Kdb,
     /// A user's kdb.
     Ukdb,
-    /// A database of another kind, which was in a directory.
+    /// A database of another kind, found in a directory.
     Other,
 }
 
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// Why a line was passed over that should tell of a key or command.
+/// Why a line with a key or command was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Skip {
@@ -61,32 +61,32 @@ impl Skip {
     }
 }
 
-/// Lines that were passed over for one reason.
+/// Lines that were skipped for one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
     /// The reason.
     pub why: Skip,
     /// How many lines.
     pub lines: u64,
-    /// The first of them, counted from 1.
+    /// Number of the first of these lines, from 1.
     pub first: u64,
 }
 
-/// What was read of one file.
+/// Report on one file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FileReport {
-    /// The file as the user named it; `-` for the standard input.
+    /// The file as given by the user; `-` for the standard input.
     pub name: String,
-    /// What it holds.
+    /// The kind of file.
     pub kind: Kind,
-    /// Lines of a text, rows of a kdb.
+    /// Number of lines of a text, or of rows of a kdb.
     pub lines: u64,
-    /// Those of them that told of a key, or a command.
+    /// Number of those with a key or command that was read.
     pub told: u64,
-    /// Those that should have.
+    /// Lines with a key or command that was skipped.
     pub skipped: Vec<Skipped>,
-    /// Why nothing more of it was read.
+    /// The error that ended reading.
     pub error: Option<HarvestError>,
 }
 

@@ -1,6 +1,6 @@
-//! What MIOpen's log tells while a program runs: which kernels it found, which
-//! it compiled, how long that and tuning took, and which kdbs it opened. Only
-//! the lines that the user would have seen anyway are passed on.
+//! Summarizes MIOpen's log while a program runs: which kernels MIOpen found and
+//! compiled, how long compiling and tuning took, and which kdbs it opened. Only
+//! lines that the user would have seen anyway are passed on.
 
 mod filter;
 
@@ -15,101 +15,102 @@ use memchr::memmem;
 use self::filter::Filter;
 use crate::log::{Event, Lines, Log, LogRecord};
 
-/// The level that shows every kernel. Lines of more important levels have
-/// smaller numbers.
+/// The log level that reports every kernel. More important messages have lower
+/// levels.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `LoggingLevel` in logger.hpp, and
 /// `LoadBinary` in binary_cache.cpp.
 pub const LEVEL: u8 = 6;
-/// What a build for users shows where nothing is said.
+/// The level of MIOpen's release builds if none is set.
 ///
-/// Source: likewise, `IsLogging` in logger.cpp.
+/// Source: as above, `IsLogging` in logger.cpp.
 const DEFAULT_LEVEL: u8 = 4;
-/// How MIOpen begins a line, after the number of its thread where that is asked
-/// for.
+/// The beginning of MIOpen's messages, after the thread's number if that is
+/// enabled.
 const BEGIN: &[u8] = b"MIOpen(";
-/// Before the name of a database, in quotes.
+/// The text before the name of a database, which is in quotes.
 ///
-/// Source: likewise, `SQLiteBase` in sqlite_db.hpp.
+/// Source: as above, `SQLiteBase` in sqlite_db.hpp.
 const OPENED: [&[u8]; 2] =
     [b"Initializing user database file ", b"Initializing system database file "];
-/// Source: likewise, `FindSolutionImpl` in find_solution.hpp, and
+/// Source: as above, `FindSolutionImpl` in find_solution.hpp, and
 /// `GenericSearch` in generic_search.hpp.
 const SEARCH: &[u8] = b"] Starting search: ";
 const SEARCHED: [&[u8]; 2] = [b"] Done: ", b"] Search failed for: "];
 
-/// A running program's log, in pieces of any size. Memory is bounded by the
-/// longest line and by the number of kernels.
+/// A running program's log, read in pieces of any size. Memory is bounded by
+/// the longest line and by the number of kernels.
 #[derive(Debug)]
 pub struct RunLog {
     filter: Filter,
     log: Log,
     lines: Lines,
-    told: InProgress,
+    in_progress: InProgress,
     summary: RunSummary,
 }
 
-/// What is known of things that go on.
+/// Operations in progress.
 #[derive(Debug, Default)]
 struct InProgress {
-    /// Kernels that are being compiled, since when.
+    /// Kernels that are being compiled, with the start time.
     compiling: HashMap<KernelKey, Instant>,
-    /// When those that were stored were compiled: from and to.
+    /// Start and end time of compiling each stored kernel.
     compiled: Vec<(Instant, Instant)>,
-    /// Since when MIOpen searches.
+    /// Start time of the current search.
     searching: Option<Instant>,
 }
 
-/// What a run told.
+/// The summary of a run.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RunSummary {
-    /// All kernels that were asked for, and how often in which way.
+    /// All requested kernels, with counts of their events.
     pub kernels: BTreeMap<KernelKey, Counts>,
-    /// The kdbs and users' kdbs that were opened, users' first.
+    /// The kdbs and users' kdbs that were opened; users' first.
     pub kdbs: Vec<PathBuf>,
-    /// How long kernels were compiled that were stored then; several at once
+    /// Time for compiling kernels that were then stored; parallel compilations
     /// count once.
     pub compiled: Duration,
-    /// Searches for the fastest parameters that came to an end.
+    /// Number of finished searches for the fastest parameters.
     pub searches: u64,
-    /// How long those took, with the kernels that they compiled.
+    /// Time of these searches, including the compilation of their kernels.
     pub searched: Duration,
-    /// Lines that MIOpen wrote.
+    /// Number of lines that MIOpen wrote.
     pub lines: u64,
 }
 
 impl RunLog {
-    /// For a user who set `MIOPEN_LOG_LEVEL` to that; 0 is the default.
+    /// A log for a user who has set `MIOPEN_LOG_LEVEL` to `level`; 0 is the
+    /// default.
     #[must_use]
     pub fn new(level: u8) -> Self {
         Self {
             filter: Filter::new(if level == 0 { DEFAULT_LEVEL } else { level }),
             log: Log::default(),
             lines: Lines::all(),
-            told: InProgress::default(),
+            in_progress: InProgress::default(),
             summary: RunSummary::default(),
         }
     }
 
-    /// Takes what the program wrote at that time, and adds to `shown` what the
-    /// user is to see of it. What is no message of MIOpen's is passed on at once,
-    /// lines without an end too.
+    /// Reads what the program wrote at time `now`, and adds what the user
+    /// should see to `shown`. Text other than MIOpen's messages is passed on at
+    /// once, even incomplete lines.
     pub fn push(&mut self, piece: &[u8], now: Instant, shown: &mut Vec<u8>) {
-        let Self { filter, log, lines, told, summary } = self;
+        let Self { filter, log, lines, in_progress, summary } = self;
         filter.push(piece, &mut |text| shown.extend_from_slice(text));
-        log.push(piece, &mut |record| told.kernel(&record, now, summary));
-        lines.push(piece, &mut |_, line, _| told.line(line, now, summary));
+        log.push(piece, &mut |record| in_progress.kernel(&record, now, summary));
+        lines.push(piece, &mut |_, line, _| in_progress.line(line, now, summary));
     }
 
-    /// The rest of what is to be shown, and what was told.
+    /// Adds the remaining text to `shown`, and returns the summary.
     #[must_use]
     pub fn finish(self, now: Instant, shown: &mut Vec<u8>) -> RunSummary {
-        let Self { filter, log, lines, mut told, mut summary } = self;
+        let Self { filter, log, lines, mut in_progress, mut summary } = self;
         filter.finish(&mut |text| shown.extend_from_slice(text));
-        log.finish(&mut |record| told.kernel(&record, now, &mut summary));
-        lines.finish(&mut |_, line, _| told.line(line, now, &mut summary));
-        summary.compiled = together(told.compiled);
+        log.finish(&mut |record| in_progress.kernel(&record, now, &mut summary));
+        lines.finish(&mut |_, line, _| in_progress.line(line, now, &mut summary));
+        summary.compiled = together(in_progress.compiled);
         summary
     }
 }
@@ -162,7 +163,7 @@ impl InProgress {
     }
 }
 
-/// How much time spans cover together.
+/// The time that the spans cover together.
 fn together(mut spans: Vec<(Instant, Instant)>) -> Duration {
     spans.sort_unstable();
     let mut covered: Option<Instant> = None;
@@ -175,7 +176,8 @@ fn together(mut spans: Vec<(Instant, Instant)>) -> Duration {
     sum
 }
 
-/// A database's path in quotes, or before MIOpen 3 without, if it is a kdb's.
+/// The path of a kdb in quotes (without quotes before MIOpen 3); `None` for
+/// other databases.
 fn kdb(text: &[u8]) -> Option<PathBuf> {
     let text = str::from_utf8(text).ok()?.trim();
     let path = Path::new(text.trim_matches('"'));
@@ -216,7 +218,7 @@ loss 0.5";
     }
 
     #[test]
-    fn a_run_is_summed_up_whatever_the_pieces() {
+    fn a_run_is_summarized_whatever_the_pieces() {
         for size in [1, 2, 7, 64, 10_000] {
             let (summary, _) = run(0, size);
             let counts: Vec<_> =
@@ -233,7 +235,7 @@ loss 0.5";
     }
 
     #[test]
-    fn kernels_compiled_at_the_same_time_take_that_time_once() {
+    fn the_time_of_parallel_compilations_counts_once() {
         let begun = Instant::now();
         let span = |from, to| (begun + Duration::from_secs(from), begun + Duration::from_secs(to));
         assert_eq!(together(vec![]), Duration::ZERO);
@@ -242,7 +244,7 @@ loss 0.5";
     }
 
     #[test]
-    fn the_user_sees_what_would_have_been_shown_anyway() {
+    fn the_user_sees_only_lines_of_the_chosen_level() {
         for size in [1, 3, 10_000] {
             let (_, shown) = run(0, size);
             assert_eq!(

@@ -1,4 +1,4 @@
-//! Keys on disk, in files that are sorted, and all of them in one order.
+//! Sorted temporary files of keys, and their merge.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -11,17 +11,18 @@ use gfxpack_model::key_record::Counts;
 
 use crate::table::Row;
 
-/// Keys of one library have most of their text in common.
+/// The keys of one library share most of their text, so the lowest level is
+/// enough.
 const ZSTD_LEVEL: i32 = 1;
-/// Files that are read side by side; each takes a descriptor and a window.
+/// How many files to read side by side; each takes a descriptor and a window.
 const MAX_RUNS: usize = 32;
 
-/// Sorted keys in a file that no directory names.
+/// Sorted keys in an unnamed temporary file.
 #[derive(Debug)]
 pub(crate) struct Run(File);
 
 impl Run {
-    /// Writes rows down, which must be sorted by key.
+    /// Writes rows, which must be sorted by key.
     pub(crate) fn write(
         directory: &Path,
         mut next: impl FnMut() -> io::Result<Option<Row>>,
@@ -90,7 +91,7 @@ impl Iterator for RunReader {
     }
 }
 
-/// The first row of a sorted source, the lowest key first in a heap.
+/// The first row of a sorted source; in a heap, the lowest key comes first.
 struct Head {
     row: Row,
     source: usize,
@@ -116,17 +117,17 @@ impl Ord for Head {
     }
 }
 
-/// Rows, sorted by key.
+/// Rows sorted by key.
 type Source = Box<dyn Iterator<Item = io::Result<Row>> + Send>;
 
-/// Rows of sorted sources in one order, each key once.
+/// Merges the rows of sorted sources, without duplicate keys.
 pub(crate) struct Merge {
     sources: Vec<Source>,
     heads: BinaryHeap<Head>,
 }
 
 impl Merge {
-    /// What is in memory and in files.
+    /// Merges rows in memory and in files.
     pub(crate) fn new(memory: Vec<Vec<Row>>, runs: Vec<Run>) -> io::Result<Self> {
         let rows = |rows: Vec<Row>| -> Source { Box::new(rows.into_iter().map(Ok)) };
         let mut sources: Vec<Source> = memory.into_iter().map(rows).collect();
@@ -142,7 +143,7 @@ impl Merge {
         Ok(Self { sources, heads })
     }
 
-    /// The next key, with everything that any source knows of it.
+    /// The next key, with its data from all sources.
     pub(crate) fn next(&mut self) -> io::Result<Option<Row>> {
         let Some(mut row) = self.pop()? else { return Ok(None) };
         while self.heads.peek().is_some_and(|head| head.row.key == row.key) {
@@ -162,7 +163,7 @@ impl Merge {
     }
 }
 
-/// Adds a run, and makes one of all where there are too many.
+/// Adds a run. Merges all into one if there are too many.
 pub(crate) fn push(runs: &mut Vec<Run>, run: Run, directory: &Path) -> io::Result<()> {
     runs.push(run);
     if runs.len() > MAX_RUNS {

@@ -1,21 +1,21 @@
-//! Scripts that run MIOpenDriver's commands one after another, and go on
-//! where they stopped.
+//! Scripts that run MIOpenDriver's commands one after another, and can be
+//! resumed.
 
 use std::fmt::Write as _;
 
 use crate::log::DriverCommand;
 
-/// How MIOpen tunes.
+/// The way in which MIOpen tunes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tuning {
-    /// Searches for what neither the system's databases nor the user's have.
+    /// Searches for what is in neither the system's nor the user's databases.
     Incremental,
-    /// Searches for everything anew.
+    /// Searches for everything again.
     Exhaustive,
 }
 
 impl Tuning {
-    /// Its name in messages, and of its lists beside the script.
+    /// Its name in messages, and in the names of its lists beside the script.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -24,7 +24,7 @@ impl Tuning {
         }
     }
 
-    /// What MIOpen's environment has to be.
+    /// The environment that MIOpen needs.
     ///
     /// Source: ROCm/MIOpen, docs/conceptual/tuningdb.rst, and perfdb.rst on
     /// which find mode is safe with an enforced update; find_db.hpp and
@@ -50,7 +50,7 @@ export MIOPEN_FIND_MODE=1 MIOPEN_FIND_MODE_FUSION=1
     }
 }
 
-/// A script that runs the commands as they are.
+/// A script that runs the commands unchanged.
 #[must_use]
 pub fn plain(commands: &[DriverCommand]) -> String {
     let head = "\
@@ -59,11 +59,11 @@ pub fn plain(commands: &[DriverCommand]) -> String {
     script(head, "done=$0.done\nfailures=$0.failed\n", commands)
 }
 
-/// A script that has MIOpen tune for the commands, all of which should be
+/// A script that makes MIOpen tune for the commands, all of which should be
 /// [tunable](DriverCommand::is_tunable). It keeps everything in its own
-/// directory, which may be moved: lists of what is done and of what failed, and
-/// databases, apart for each way of tuning, since MIOpen searches for nothing
-/// that the user's find database has.
+/// directory, which may be moved: lists of finished and failed commands, and
+/// databases. Each way of tuning has its own, since MIOpen searches for nothing
+/// that is in the user's find database.
 #[must_use]
 pub fn tuning(commands: &[DriverCommand], tuning: Tuning) -> String {
     let head = "\

@@ -1,4 +1,4 @@
-//! How keys are gathered, and what all threads that do share.
+//! Options of a harvest, and the state that its threads share.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -7,22 +7,22 @@ use crate::error::HarvestError;
 use crate::runs::{self, Run};
 use crate::table::{Table, Targets};
 
-/// How keys are gathered.
+/// Options of a harvest.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options<'a> {
-    /// Bytes that keys may take in memory. Never shows in the harvest.
+    /// Bytes that keys may take in memory. Has no effect on the result.
     pub memory_bytes: usize,
-    /// Processors that every key is rewritten for; none leaves keys as they
-    /// are.
+    /// Processors for which every key is rewritten; if empty, keys are
+    /// unchanged.
     pub retarget: Vec<String>,
-    /// Where keys go that do not fit the memory.
+    /// Directory for keys that do not fit into memory.
     pub temporary: PathBuf,
     /// Largest code object that a kdb's row may claim, in bytes.
     pub max_object_bytes: u64,
-    /// Called from any thread with bytes that were read.
+    /// Called from any thread with the number of bytes read.
     pub read: Option<&'a (dyn Fn(u64) + Sync)>,
-    /// Asked often; the harvest ends where it says yes.
+    /// Called often to ask whether to stop.
     pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
@@ -39,13 +39,13 @@ impl Default for Options<'_> {
     }
 }
 
-/// What all threads share.
+/// The state that all threads share.
 pub(crate) struct Shared<'a> {
     pub(crate) options: &'a Options<'a>,
     pub(crate) targets: Targets,
     pub(crate) tables: Mutex<Vec<Table>>,
     pub(crate) runs: Mutex<Vec<Run>>,
-    /// What one table may take.
+    /// Memory that one table may take, in bytes.
     pub(crate) limit: usize,
 }
 
@@ -69,7 +69,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Puts a table that has become too large aside.
+    /// Writes a table that has become too large to a file.
     ///
     /// # Errors
     /// [`HarvestError::Temporary`].
@@ -79,7 +79,7 @@ impl Shared<'_> {
         }
         let directory = &self.options.temporary;
         let mut rows = table.take(&self.options.retarget, &self.targets).into_iter().peekable();
-        // What differed in its processor alone may be the same now.
+        // Keys that differed only in their processor may now be equal.
         let next = || {
             let Some(mut row) = rows.next() else { return Ok(None) };
             while let Some(same) = rows.next_if(|other| other.key == row.key) {

@@ -1,4 +1,4 @@
-//! Keys in memory, each once, with their counts.
+//! Keys in memory, without duplicates, with their counts.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,34 +6,34 @@ use std::sync::{Mutex, PoisonError};
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::Counts;
 
-/// What a key takes beside its text: its place in the table, its counts, and
-/// what an allocation costs.
+/// Memory that a key takes in addition to its text: its table entry, its
+/// counts, and the overhead of an allocation.
 const ENTRY_BYTES: usize = 192;
 
-/// A key's bytes: the name, a NUL, the arguments. So their order is that of
+/// A key's bytes: the name, a NUL, the arguments. Their order is that of
 /// [`KernelKey`].
 pub(crate) type KeyBytes = Box<[u8]>;
 
-/// On what a key was met.
+/// The devices on which a key was seen.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SeenOn<'a> {
-    /// On the processor that it names.
+    /// The processor that the key names.
     ProcessorOfKey,
-    /// On these, as the file says itself.
+    /// These, given in the file.
     Targets(&'a [u32]),
 }
 
-/// A key with all that is known of it.
+/// A key with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) key: KeyBytes,
     pub(crate) counts: Counts,
-    /// Numbers of [`Targets`], each once.
+    /// Numbers in [`Targets`], without duplicates.
     pub(crate) targets: Vec<u32>,
 }
 
 impl Row {
-    /// Takes in what is known of the same key elsewhere.
+    /// Adds the data of the same key from elsewhere.
     pub(crate) fn add(&mut self, other: &Self) {
         self.counts.add(&other.counts);
         for target in &other.targets {
@@ -50,7 +50,7 @@ impl Row {
     }
 }
 
-/// The bytes of a key, in place of what the buffer held.
+/// Writes the bytes of a key to the buffer, replacing its content.
 pub(crate) fn put_key(buffer: &mut Vec<u8>, name: [&str; 2], args: &str) {
     buffer.clear();
     for part in name {
@@ -60,7 +60,7 @@ pub(crate) fn put_key(buffer: &mut Vec<u8>, name: [&str; 2], args: &str) {
     buffer.extend_from_slice(args.as_bytes());
 }
 
-/// The names of targets, by number, for all threads.
+/// The names of targets by number, shared by all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Targets(Mutex<(Vec<String>, HashMap<String, u32>)>);
 
@@ -77,7 +77,7 @@ impl Targets {
         number
     }
 
-    /// The names in their own order.
+    /// The names, sorted.
     pub(crate) fn names(&self, numbers: &[u32]) -> Vec<String> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut names: Vec<String> =
@@ -102,7 +102,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Counts a key.
+    /// Adds counts of a key.
     pub(crate) fn add(&mut self, key: &[u8], counts: &Counts, origin: SeenOn<'_>) {
         let value = match self.keys.get_mut(key) {
             Some(value) => value,
@@ -125,13 +125,13 @@ impl Table {
         }
     }
 
-    /// About how much memory it takes.
+    /// Estimated memory use in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What it holds, by key, which leaves it empty; on other processors, if
-    /// there are any. Those may give one key several times.
+    /// Removes all rows and returns them, sorted by key. With `retarget`, each
+    /// is rewritten for these processors; a key may then occur several times.
     pub(crate) fn take(&mut self, retarget: &[String], targets: &Targets) -> Vec<Row> {
         self.bytes = 0;
         let mut numbers: HashMap<String, u32> = HashMap::new();

@@ -1,22 +1,23 @@
-//! The environment in which a program has MIOpen tune for what it computes.
+//! The environment in which a program makes MIOpen tune for its own
+//! computations.
 
 use crate::script::Tuning;
 
-/// A variable that a program's environment has to have, or must not have.
+/// A variable that a program's environment must have, or must not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Setting {
     /// `MIOPEN_FIND_ENFORCE`.
     pub name: &'static str,
-    /// Its value; none where it has to be unset.
+    /// Its value; `None` if it must be unset.
     pub value: Option<String>,
 }
 
-/// Variables that say how MIOpen searches.
+/// Variables that control MIOpen's search.
 const SEARCH: [&str; 3] = ["MIOPEN_FIND_ENFORCE", "MIOPEN_FIND_MODE", "MIOPEN_FIND_MODE_FUSION"];
 
-/// Variables that would keep MIOpen from searching, from noting what it finds,
-/// or from keeping what it compiles.
+/// Variables that would prevent MIOpen from searching, from recording the
+/// result, or from keeping compiled kernels.
 const IN_THE_WAY: [&str; 4] = [
     "MIOPEN_DEBUG_DISABLE_FIND_DB",
     "MIOPEN_DEBUG_FIND_ONLY_SOLVER",
@@ -24,13 +25,13 @@ const IN_THE_WAY: [&str; 4] = [
     "MIOPEN_DISABLE_CACHE",
 ];
 
-/// What a program's environment has to be so that MIOpen tunes into the
-/// databases in that directory.
+/// The environment that a program needs so that MIOpen tunes and writes the
+/// results to the databases in that directory.
 ///
-/// Both tune each problem once that the user's databases lack. Exhaustive tuning
-/// looks at no installed database besides: neither their records nor the models
-/// beside them keep MIOpen from searching. Installed kdbs are not found either,
-/// and kernels are compiled.
+/// Both ways tune each problem once that the user's databases lack. Exhaustive
+/// tuning also ignores the installed databases: neither their records nor the
+/// models beside them prevent a search. Installed kdbs are not found either, so
+/// kernels are compiled.
 ///
 /// Source: ROCm/MIOpen, docs/conceptual/tuningdb.rst, "Incremental tuning" and
 /// "Exhaustive tuning"; find_db.hpp and find_controls.hpp at 2d1fd997a.
@@ -47,8 +48,8 @@ pub fn settings(tuning: Tuning, databases: &str) -> Vec<Setting> {
     settings
 }
 
-/// What takes [`settings`] back. The directory of the user's databases stays
-/// set: the results are in it.
+/// Undoes [`settings`]. The directory of the user's databases stays set, since
+/// the results are in it.
 #[must_use]
 pub fn unsettings() -> Vec<Setting> {
     SEARCH.into_iter().chain(["MIOPEN_SYSTEM_DB_PATH"]).map(unset).collect()
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn off_takes_back_what_makes_a_program_slow() {
+    fn unsettings_undo_what_makes_a_program_slow() {
         let off = unsettings();
         for tuning in [Tuning::Incremental, Tuning::Exhaustive] {
             let set = settings(tuning, "/u").into_iter().filter(|setting| setting.value.is_some());

@@ -1,5 +1,5 @@
-//! MIOpenDriver's commands, as MIOPEN_ENABLE_LOGGING_CMD=1 has MIOpen write
-//! them, and as people keep them in lists and scripts.
+//! MIOpenDriver's commands, as MIOpen logs them with
+//! MIOPEN_ENABLE_LOGGING_CMD=1, and as people keep them in lists and scripts.
 
 use std::fmt;
 
@@ -10,30 +10,30 @@ use super::lines::Lines;
 
 const DRIVER: &[u8] = DriverCommand::PROGRAM.as_bytes();
 
-/// One command: what to compute, and the options that say how.
+/// One command: an operation, and its options.
 ///
-/// Every word is of letters, digits and `_ . , : = + -`, so that no shell takes
-/// it for more than a word.
+/// Every word consists of letters, digits and `_ . , : = + -`, so that shells
+/// do not interpret it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DriverCommand(String);
 
 impl DriverCommand {
-    /// The words after the program's name, one blank between them: `conv -n 128
-    /// -c 64 …`.
+    /// The words after the program's name, separated by blanks:
+    /// `conv -n 128 -c 64 …`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What is computed, with the type of its numbers: `conv`, `convfp16`,
+    /// The operation, with the type of its numbers: `conv`, `convfp16`,
     /// `CBAInfer`, `pool`.
     #[must_use]
     pub fn operation(&self) -> &str {
         self.0.split(' ').next().unwrap_or_default()
     }
 
-    /// Whether MIOpen has solvers for it whose parameters it searches for:
-    /// convolutions, what is fused with them, and batch normalization.
+    /// Whether MIOpen has solvers for it with parameters to search:
+    /// convolutions, operations fused with them, and batch normalization.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, who is a `TunableSolver` in
     /// include/miopen/*/solvers.hpp.
@@ -42,10 +42,9 @@ impl DriverCommand {
         ["conv", "CBAInfer", "bnorm"].iter().any(|name| self.operation().starts_with(name))
     }
 
-    /// The command that has MIOpen search: without the solver that the program
-    /// named itself (`-S`), with which MIOpenDriver asks for no search, and
-    /// without comparing the result with one from the processor, even where the
-    /// program asked for that (`-V 1`).
+    /// The command that makes MIOpen search. It lacks the program's own choice
+    /// of a solver (`-S`), which would prevent the search, and the comparison
+    /// with a result from the CPU, even if the program requested it (`-V 1`).
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `ConvArgsForMIOpenDriver` in
     /// driver_arguments.cpp; driver/conv_driver.hpp.
@@ -75,8 +74,8 @@ impl fmt::Display for DriverCommand {
     }
 }
 
-/// A text with commands in it, which comes in pieces of any size; memory is
-/// bounded as in [`Log`](super::Log).
+/// A text with commands that is read in pieces of any size; memory is bounded
+/// as in [`Log`](super::Log).
 #[derive(Debug)]
 pub struct Commands {
     lines: Lines,
@@ -89,8 +88,8 @@ impl Default for Commands {
 }
 
 impl Commands {
-    /// Takes the next piece. Calls `each` for every line that ends in it and has
-    /// a command, with the line's number, from 1, and the command.
+    /// Reads the next piece. Calls `each` for every line with a command that
+    /// ends in it, with the line's number, from 1, and the command.
     pub fn push(
         &mut self,
         piece: &[u8],
@@ -103,8 +102,8 @@ impl Commands {
         });
     }
 
-    /// Calls `each` for the last line, which may have no end. Gives the number
-    /// of lines.
+    /// Calls `each` for the last line, which may lack its newline. Returns the
+    /// number of lines.
     pub fn finish(self, each: &mut impl FnMut(u64, Result<DriverCommand, LogError>)) -> u64 {
         self.lines.finish(&mut |number, line, cut| {
             if let Some(command) = DriverCommand::in_line(line, cut).transpose() {
@@ -115,14 +114,14 @@ impl Commands {
 }
 
 impl DriverCommand {
-    /// The program's name, by which lines with commands are known.
+    /// The program's name, which identifies lines with commands.
     pub const PROGRAM: &'static str = "MIOpenDriver";
 
-    /// The command in a line, if there is one; `cut` says that the line is
-    /// longer than given.
+    /// The command in a line, if there is one; `cut` means that the line was
+    /// longer.
     ///
     /// # Errors
-    /// [`LogError`] where the line has a command that can't be read.
+    /// [`LogError`] if the line has a command that can't be parsed.
     pub fn in_line(line: &[u8], cut: bool) -> Result<Option<Self>, LogError> {
         let Some(arguments) = arguments(line.trim_ascii()) else { return Ok(None) };
         if memmem::find(arguments, BEGIN).is_some() {
@@ -149,13 +148,13 @@ impl DriverCommand {
     }
 }
 
-/// What follows the program's name in a line that starts it.
+/// The text after the program's name in a line that runs it.
 fn arguments(line: &[u8]) -> Option<&[u8]> {
     let at = memmem::find(line, DRIVER)?;
     let before = line[..at].last();
     let rest = &line[at + DRIVER.len()..];
     let rest = rest.strip_prefix(b".exe").unwrap_or(rest);
-    // A path that ends in the name, or the name by itself; not a comment.
+    // The name alone or at the end of a path; not in a comment.
     let is_program = before.is_none_or(|byte| b"/\\ \t".contains(byte));
     (!line.starts_with(b"#") && is_program && rest.starts_with(b" ")).then_some(rest)
 }
@@ -164,28 +163,28 @@ fn arguments(line: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    fn told(text: &str, piece: usize) -> Vec<(u64, Result<String, LogError>)> {
-        let mut told = Vec::new();
+    fn parsed(text: &str, piece: usize) -> Vec<(u64, Result<String, LogError>)> {
+        let mut parsed = Vec::new();
         let mut each = |line, command: Result<DriverCommand, LogError>| {
-            told.push((line, command.map(|command| command.to_string())));
+            parsed.push((line, command.map(|command| command.to_string())));
         };
         let mut commands = Commands::default();
         for piece in text.as_bytes().chunks(piece) {
             commands.push(piece, &mut each);
         }
         assert_eq!(commands.finish(&mut each), text.lines().count() as u64);
-        told
+        parsed
     }
 
     #[track_caller]
     fn check(line: &str, expected: Option<Result<&str, LogError>>) {
         let expected: Vec<_> =
-            expected.into_iter().map(|told| (1, told.map(str::to_owned))).collect();
-        assert_eq!(told(line, usize::MAX), expected, "{line}");
+            expected.into_iter().map(|parsed| (1, parsed.map(str::to_owned))).collect();
+        assert_eq!(parsed(line, usize::MAX), expected, "{line}");
     }
 
     #[test]
-    fn commands_are_found_as_they_are_logged_and_kept() {
+    fn commands_are_found_in_logs_and_scripts() {
         let conv = "conv -n 128 -c 3 -H 32 -W 32 -k 64 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1 \
                     -m conv -g 1 -F 1 -t 1";
         for before in [
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_passed_over_or_told() {
+    fn other_text_is_skipped_and_shell_syntax_is_an_error() {
         for line in [
             "# MIOpenDriver conv -n 1",
             "MIOpenDriver() {",
@@ -225,18 +224,18 @@ mod tests {
     }
 
     #[test]
-    fn pieces_make_no_difference() {
+    fn the_size_of_the_pieces_does_not_matter() {
         let text = "a\n./bin/MIOpenDriver conv -n 1\n\n./bin/MIOpenDriver conv -n 2\nb\n\
                     ./bin/MIOpenDriver conv -n 3 |\n./bin/MIOpenDriver pool -n 4";
-        let whole = told(text, usize::MAX);
+        let whole = parsed(text, usize::MAX);
         assert_eq!(whole.len(), 4);
         for size in 1..text.len() {
-            assert_eq!(told(text, size), whole, "{size}");
+            assert_eq!(parsed(text, size), whole, "{size}");
         }
     }
 
     #[test]
-    fn tuning_asks_for_a_search_and_for_nothing_more() {
+    fn for_tuning_requests_a_search_without_verification() {
         let command = |text: &str| DriverCommand(text.to_owned());
         let check = |text: &str, expected: &str| {
             assert_eq!(command(text).for_tuning().as_str(), expected);

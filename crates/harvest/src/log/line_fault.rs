@@ -1,13 +1,13 @@
-//! Which lines of a log can be used.
+//! Errors of lines of a log.
 
-/// Longest line that is looked at, in bytes: the largest key that a kdb takes,
-/// and what stands before it.
+/// Longest line that is parsed, in bytes: the largest key that a kdb accepts,
+/// and the text before it.
 pub const MAX_LINE_BYTES: usize = (1 << 20) + 4096;
 
-/// How MIOpen begins a message, after what may stand before it.
+/// The beginning of MIOpen's messages, after an optional prefix.
 pub(super) const BEGIN: &[u8] = b"MIOpen(";
 
-/// Why a line that tells of a kernel can't be used.
+/// Why a line about a kernel can't be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
@@ -20,18 +20,18 @@ pub enum LogError {
     /// The line is not UTF-8.
     #[error("failed to read the key: it is not UTF-8")]
     NotUtf8,
-    /// There is no name, or one that no source file has.
+    /// The name is missing, or can't be that of a source file.
     #[error("failed to find the kernel's name")]
     Name,
     /// There are no arguments.
     #[error("failed to find the kernel's arguments")]
     Args,
-    /// What follows `MIOpenDriver` is no command of its.
+    /// The text after `MIOpenDriver` is not one of its commands.
     #[error(
         "failed to read the driver's command: it has shell syntax, as quotes, pipes or redirections"
     )]
     Command,
-    /// The arguments end in no device: the line was cut.
+    /// The arguments do not end in a device: the line was cut.
     #[error("failed to find ` -mcpu=<device>` at the end of the arguments: the line is cut short")]
     Device,
 }

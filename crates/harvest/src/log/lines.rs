@@ -1,20 +1,19 @@
-//! Finds the lines with a mark in them, in a text that comes in pieces.
+//! Finds the lines with a mark in a text that is read in pieces.
 
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 
 use super::line_fault::MAX_LINE_BYTES;
 
-/// A text that comes in pieces of any size, of which the lines with a mark in
-/// them are looked at. Memory is bounded by the longest line,
-/// [`MAX_LINE_BYTES`] of it.
+/// Finds the lines with a mark in a text that is read in pieces of any size.
+/// Memory is bounded by the longest line, of which [`MAX_LINE_BYTES`] are kept.
 #[derive(Debug)]
 pub struct Lines {
     mark: &'static [u8],
-    /// Whole lines so far.
+    /// Number of complete lines so far.
     count: u64,
-    /// The beginning of a line whose end is still to come.
+    /// The beginning of an incomplete line.
     pub(super) carry: Vec<u8>,
-    /// Whether more of that line came than is carried.
+    /// Whether that line was longer than the kept part.
     cut: bool,
 }
 
@@ -25,14 +24,14 @@ impl Lines {
         Self::with(b"")
     }
 
-    /// Lines that hold these bytes.
+    /// Lines that contain these bytes.
     pub(super) fn with(mark: &'static [u8]) -> Self {
         Self { mark, count: 0, carry: Vec::new(), cut: false }
     }
 
-    /// Takes the next piece, and gives `each` the lines that end in it and hold
-    /// the mark: number, text without its end, and whether that was cut at
-    /// [`MAX_LINE_BYTES`].
+    /// Reads the next piece. Calls `each` for every line with the mark that
+    /// ends in it: with its number, its text without newline, and whether the
+    /// text was cut at [`MAX_LINE_BYTES`].
     pub fn push(&mut self, piece: &[u8], each: &mut impl FnMut(u64, &[u8], bool)) {
         let mut rest = piece;
         if !self.carry.is_empty() || self.cut {
@@ -48,7 +47,8 @@ impl Lines {
         self.carry(tail);
     }
 
-    /// Gives the last line, which may have no end. Says how many there were.
+    /// Calls `each` for the last line, which may lack its newline. Returns the
+    /// number of lines.
     pub fn finish(mut self, each: &mut impl FnMut(u64, &[u8], bool)) -> u64 {
         if !self.carry.is_empty() {
             self.end_carried(each);
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_lines_are_given_whatever_the_pieces() {
+    fn all_lines_are_found_whatever_the_pieces() {
         let text = b"a\n\n  b \r\nc";
         for size in 1..=text.len() {
             let mut given: Vec<(u64, Vec<u8>)> = Vec::new();
@@ -106,7 +106,7 @@ mod tests {
             let mut lines = Lines::all();
             text.chunks(size).for_each(|piece| lines.push(piece, &mut each));
             assert_eq!(lines.finish(&mut each), 4);
-            // An empty line may be given or not.
+            // Empty lines may be left out.
             given.retain(|(_, line)| !line.is_empty());
             let expected = [(1, b"a".to_vec()), (3, b"  b \r".to_vec()), (4, b"c".to_vec())];
             assert_eq!(given, expected, "pieces of {size}");

@@ -1,4 +1,5 @@
-//! Lines as releases of MIOpen write them, and any bytes in any pieces.
+//! Lines as written by releases of MIOpen, and arbitrary bytes in arbitrary
+//! pieces.
 
 use proptest::prelude::*;
 
@@ -6,36 +7,36 @@ use super::*;
 
 type Told = Vec<(u64, Result<(Event, KernelKey), LogError>)>;
 
-fn told<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Told {
-    let mut told = Vec::new();
+fn parsed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Told {
+    let mut parsed = Vec::new();
     let mut each = |record: LogRecord<'_>| {
         let message = record.message.map(|message| (message.event, message.key()));
-        told.push((record.line, message));
+        parsed.push((record.line, message));
     };
     let mut log = Log::default();
     for piece in pieces {
         log.push(piece, &mut each);
     }
     log.finish(&mut each);
-    told
+    parsed
 }
 
 #[track_caller]
 fn check(line: &str, event: Event, name: &str, args: &str) {
     let key = KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() };
-    assert_eq!(told([line.as_bytes()]), [(1, Ok((event, key)))], "{line}");
+    assert_eq!(parsed([line.as_bytes()]), [(1, Ok((event, key)))], "{line}");
 }
 
 #[track_caller]
 fn refused(line: &str, error: LogError) {
-    assert_eq!(told([line.as_bytes()]), [(1, Err(error))], "{line}");
+    assert_eq!(parsed([line.as_bytes()]), [(1, Err(error))], "{line}");
     assert!(!error.to_string().is_empty() && !error.hint().is_empty());
 }
 
 const ARGS: &str = " -DA=1 -mcpu=gfx906";
 
 #[test]
-fn each_event_is_told() {
+fn each_event_is_parsed() {
     for (text, event) in [
         ("[LoadBinary] Loading binary for: ", Event::Asked),
         ("[LoadBinary] Successfully loaded binary for: ", Event::Found),
@@ -49,7 +50,7 @@ fn each_event_is_told() {
 }
 
 #[test]
-fn names_stand_as_the_release_has_them() {
+fn names_are_parsed_in_the_styles_of_all_releases() {
     let check = |text: &str, name: &str| {
         let line = format!("MIOpen(HIP): Info2 [LoadBinary] Loading binary for: {text}{ARGS}\n");
         check(&line, Event::Asked, name, ARGS);
@@ -64,7 +65,7 @@ fn names_stand_as_the_release_has_them() {
 }
 
 #[test]
-fn only_a_size_in_digits_is_no_part_of_a_name() {
+fn a_size_in_digits_is_not_part_of_the_name() {
     let mut names = Vec::new();
     for name in ["93b885adfe0da089cdf634904fd59f71.o size=12", "a.cl.o size=x", "a.cl.o"] {
         let line = format!("MIOpen(HIP): I [SaveBinary] Saving binary for: {name}; args: {ARGS}\n");
@@ -75,7 +76,7 @@ fn only_a_size_in_digits_is_no_part_of_a_name() {
 }
 
 #[test]
-fn anything_may_stand_around_the_words() {
+fn any_prefix_before_a_message_is_accepted() {
     for begin in [
         "MIOpen(HIP): Info2",
         "MIOpen(OpenCL): Info2",
@@ -125,7 +126,7 @@ fn the_device_is_the_last_one_named() {
 }
 
 #[test]
-fn other_lines_are_passed_over_and_counted() {
+fn other_lines_are_skipped_and_counted() {
     let other = "\
 Step 1
 MIOpen(HIP): Info [get_device_name] Raw device name: gfx906:sramecc+:xnack-
@@ -140,16 +141,16 @@ MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 128
 MIOpen(HIP [LoadBinary] Loading binary for: \"a.cl.o\"; args:  -mcpu=gfx906
 
 ";
-    assert_eq!(told([other.as_bytes()]), []);
+    assert_eq!(parsed([other.as_bytes()]), []);
     let line = format!("MIOpen(HIP): Info2 [SaveBinary] Saving binary for: a.s.o; args: {ARGS}");
     let key = KernelKey::for_source("a.s", " -DA=1", "gfx906");
     let after = other.lines().count() as u64 + 1;
     let expected = [(after, Ok((Event::Saved, key)))];
-    assert_eq!(told([other.as_bytes(), line.as_bytes()]), expected);
+    assert_eq!(parsed([other.as_bytes(), line.as_bytes()]), expected);
 }
 
 #[test]
-fn what_is_damaged_is_told_as_such() {
+fn damaged_lines_are_errors() {
     let line = |text: &str| format!("MIOpen(HIP): Info2 [LoadBinary] Loading binary for: {text}\n");
     refused(&line(""), LogError::Args);
     refused(&line("\"a.cl.o\""), LogError::Args);
@@ -164,30 +165,30 @@ fn what_is_damaged_is_told_as_such() {
     refused(&line("\"a\\\"b.cl.o\"; args:  -mcpu=gfx906"), LogError::Name);
     let mut bytes = line("\"a.cl.o\"; args:  -mcpu=gfx906").into_bytes();
     bytes[70] = 0xff;
-    assert_eq!(told([&bytes[..]]), [(1, Err(LogError::NotUtf8))]);
+    assert_eq!(parsed([&bytes[..]]), [(1, Err(LogError::NotUtf8))]);
 }
 
 #[test]
-fn threads_that_write_into_each_others_lines_spoil_no_key() {
+fn interleaved_lines_never_give_a_wrong_key() {
     let message = "MIOpen(HIP): Info2 [LoadBinary] Loading binary for: \"a.cl.o\"; args: ";
     let key = KernelKey::for_source("a.cl", " -DA=1", "gfx906");
     let whole = || (1, Ok((Event::Asked, key.clone())));
     let spoiled = || (1, Err(LogError::Interleaved));
     for between in ["", " ", "12345 "] {
         let line = format!("{message}{ARGS}{between}{message}{ARGS}\n");
-        assert_eq!(told([line.as_bytes()]), [spoiled(), whole()], "{line}");
+        assert_eq!(parsed([line.as_bytes()]), [spoiled(), whole()], "{line}");
     }
     let line = format!("{message} -DA=MIOpen(HIP): Info2 [Prepare] SELECT 1\n");
-    assert_eq!(told([line.as_bytes()]), [spoiled()]);
+    assert_eq!(parsed([line.as_bytes()]), [spoiled()]);
     let line = format!("MIOpen(HIP): Info2 [Prep{message}{ARGS}\n");
-    assert_eq!(told([line.as_bytes()]), [whole()]);
+    assert_eq!(parsed([line.as_bytes()]), [whole()]);
 }
 
 #[test]
 fn a_line_without_end_takes_no_more_memory_than_the_limit() {
     let begin = b"MIOpen(HIP): Info2 [LoadBinary] Loading binary for: a.cl.o; args:  -DA=";
-    let mut told = Vec::new();
-    let mut each = |record: LogRecord<'_>| told.push((record.line, record.message.map(|_| ())));
+    let mut parsed = Vec::new();
+    let mut each = |record: LogRecord<'_>| parsed.push((record.line, record.message.map(|_| ())));
     let mut log = Log::default();
     log.push(begin, &mut each);
     for _ in 0..64 {
@@ -200,10 +201,10 @@ fn a_line_without_end_takes_no_more_memory_than_the_limit() {
         &mut each,
     );
     log.finish(&mut each);
-    assert_eq!(told, [(1, Err(LogError::TooLong)), (3, Ok(()))]);
+    assert_eq!(parsed, [(1, Err(LogError::TooLong)), (3, Ok(()))]);
 }
 
-/// Text that looks like the log's, some of it broken.
+/// Text like that of a log, some of it broken.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let words: Vec<&[u8]> = vec![
         b"MIOpen(HIP): ",
@@ -231,7 +232,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn a_key_is_read_as_it_was_written(
+    fn a_key_is_parsed_as_it_was_written(
         name in "[A-Za-z_][A-Za-z0-9_. ]{0,30}\\.(cl|cpp|s)\\.o",
         options in "( [-A-Za-z0-9=_,\"]{0,20}){0,8}",
         device in "gfx[0-9a-f]{3,4}",
@@ -245,16 +246,16 @@ proptest! {
             "{before}MIOpen(HIP): Info2 [LoadBinary] Unable to load binary for: {shown}; args: {args}\n"
         );
         let key = KernelKey { kernel_name: name, kernel_args: args };
-        prop_assert_eq!(told([line.as_bytes()]), [(1, Ok((Event::Missed, key)))]);
+        prop_assert_eq!(parsed([line.as_bytes()]), [(1, Ok((Event::Missed, key)))]);
     }
 
     #[test]
-    fn pieces_of_any_size_tell_the_same(
+    fn pieces_of_any_size_give_the_same_messages(
         pieces in proptest::collection::vec(piece(), 0..80),
         sizes in proptest::collection::vec(1_usize..40, 1..10),
     ) {
         let text = pieces.concat();
-        let whole = told([&text[..]]);
+        let whole = parsed([&text[..]]);
         let mut rest = &text[..];
         let mut cut = Vec::new();
         for size in sizes.iter().cycle() {
@@ -265,11 +266,11 @@ proptest! {
             cut.push(piece);
             rest = after;
         }
-        prop_assert_eq!(told(cut), whole.clone());
-        // Line by line is the same too.
+        prop_assert_eq!(parsed(cut), whole.clone());
+        // Reading line by line gives the same.
         let mut by_line = Vec::new();
         for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
-            by_line.extend(told([line]).into_iter().map(|(_, told)| (number, told)));
+            by_line.extend(parsed([line]).into_iter().map(|(_, parsed)| (number, parsed)));
         }
         prop_assert_eq!(by_line, whole);
     }

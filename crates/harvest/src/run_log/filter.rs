@@ -1,20 +1,20 @@
-//! Takes MIOpen's messages that the user did not ask for out of what a program
-//! writes. Everything else passes as it comes, lines without an end too.
+//! Removes MIOpen's messages that the user did not request from a program's
+//! output. All other text is passed on as it comes, even incomplete lines.
 
 use memchr::{memchr, memmem, memrchr};
 
 use crate::log::MAX_LINE_BYTES;
 
-/// How MIOpen begins a message.
+/// The beginning of MIOpen's messages.
 const BEGIN: &[u8] = b"MIOpen(";
 
 #[derive(Debug)]
 pub(super) struct Filter {
-    /// The most detailed level that passes.
+    /// The most detailed level that is shown.
     shown: u8,
-    /// The beginning of a message, or of the word that begins one.
+    /// The beginning of a message, or of [`BEGIN`].
     held: Vec<u8>,
-    /// Whether that begins a line.
+    /// Whether `held` is at the beginning of a line.
     begins_line: bool,
 }
 
@@ -54,7 +54,7 @@ impl Filter {
         self.held.drain(..from);
     }
 
-    /// Takes note of how these bytes end.
+    /// Records how these bytes end.
     fn passed(&mut self, from: usize, to: usize) {
         if let Some(last) = self.held[from..to].last() {
             self.begins_line = *last == b'\n';
@@ -67,7 +67,7 @@ impl Filter {
         }
     }
 
-    /// Whether the user sees a text, which is a message of MIOpen if it begins
+    /// Whether the user sees the text. It is a message of MIOpen if it begins
     /// like one.
     fn passes(&self, text: &[u8]) -> bool {
         level(text).is_none_or(|level| level <= self.shown)
@@ -85,7 +85,7 @@ fn of_begin(text: &[u8]) -> usize {
     (1..BEGIN.len()).rev().find(|len| text.ends_with(&BEGIN[..*len])).unwrap_or(0)
 }
 
-/// Where a message ends: behind its line feed, or where another begins.
+/// The end of a message: after its newline, or before the next message.
 fn end_of(message: &[u8]) -> Option<usize> {
     let line = memchr(b'\n', message).map(|at| at + 1);
     let next = memmem::find(&message[BEGIN.len()..], BEGIN).map(|at| at + BEGIN.len());
@@ -95,8 +95,8 @@ fn end_of(message: &[u8]) -> Option<usize> {
     }
 }
 
-/// The same without the numbers of process and thread, or the time, that
-/// MIOpen writes before its message on the same line if it is told to.
+/// Removes the numbers of process and thread, or the time, which MIOpen can
+/// write before its message on the same line.
 fn without_prefix(before: &[u8], begins_line: bool) -> &[u8] {
     let line = memrchr(b'\n', before).map(|at| at + 1);
     let Some(start) = line.or(begins_line.then_some(0)) else { return before };
@@ -106,9 +106,9 @@ fn without_prefix(before: &[u8], begins_line: bool) -> &[u8] {
     if is_prefix { &before[..start] } else { before }
 }
 
-/// The level of a message `MIOpen(HIP): Info2 [FUNCTION] …`, dates allowed in
-/// its gaps; none for what is no such message, or has a level that
-/// MIOPEN_LOG_LEVEL does not rule.
+/// The level of a message `MIOpen(HIP): Info2 [FUNCTION] …`, with dates allowed
+/// in its gaps. `None` for other text, and for messages that MIOPEN_LOG_LEVEL
+/// does not affect.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `LoggingLevelToCString` and `LoggingPrefix`
 /// in logger.cpp.
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn only_details_of_miopen_are_dropped() {
+    fn only_detailed_messages_of_miopen_are_removed() {
         check("a\nMIOpen(HIP): Info2 [F] x\nb\n", "a\nb\n");
         check("MIOpen(HIP): Info [F] x\nMIOpen(HIP): Trace [F] x", "");
         let kept = "MIOpen(HIP): Warning [F] x\nMIOpen(HIP): Error [F] x\n\
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shares_a_line_with_a_message_stays() {
+    fn other_text_in_a_line_with_a_message_is_kept() {
         check("\r 10%|MIOpen(HIP): Info2 [F] x\n\r 20%|", "\r 10%|\r 20%|");
         check("MIOpen(HIP): Info2 [F] xMIOpen(HIP): Error [F] y\n", "MIOpen(HIP): Error [F] y\n");
         check("a\n4242 140300175 MIOpen(HIP): Info2 [F] x\nb", "a\nb");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_writes_does_not_wait_for_its_line_to_end() {
+    fn incomplete_lines_of_the_program_are_shown_at_once() {
         let mut filter = Filter::new(4);
         let mut shown = Vec::new();
         filter.push(b"name? MIO", &mut |text| shown.extend_from_slice(text));

@@ -1,4 +1,4 @@
-//! Commands out of logs, and the scripts that run them.
+//! Commands from logs, and the scripts that run them.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -30,20 +30,20 @@ fn only(found: &[SeenCommand]) -> Vec<DriverCommand> {
 }
 
 #[test]
-fn each_command_is_found_once_in_its_order() {
+fn commands_are_collected_in_order_without_duplicates() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     std::fs::write(at("a.log.gz"), packed(LOG, "gzip")).unwrap();
     std::fs::write(at("b.log"), "./bin/MIOpenDriver lrn -n 1\n".to_owned() + LOG).unwrap();
     let both = found(&[at("a.log.gz"), at("b.log")]);
-    let told: Vec<_> = both.iter().map(|found| (found.command.as_str(), found.seen)).collect();
+    let counts: Vec<_> = both.iter().map(|found| (found.command.as_str(), found.seen)).collect();
     let expected = [
         ("conv -n 128 -c 3 -F 1 -t 1 -S 0", 4),
         ("convfp16 -n 1 -c 3 -F 1 -t 1", 2),
         ("pool -n 1 -M 0,1", 2),
         ("lrn -n 1", 1),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(counts, expected);
     let (_, reports) = commands(&list(&[at("b.log")]).unwrap(), &Options::default()).unwrap();
     assert_eq!((reports[0].lines, reports[0].told, reports[0].skipped[0].first), (7, 5, 7));
     // A script is a list of commands too.
@@ -52,8 +52,8 @@ fn each_command_is_found_once_in_its_order() {
     assert_eq!(only(&found(&[script])), only(&both));
 }
 
-/// Stands in for MIOpenDriver, which needs a GPU: notes what it is asked and
-/// in which environment, and fails as a variable says.
+/// Replaces MIOpenDriver, which needs a GPU: records its arguments and
+/// environment, and fails for the commands that match `$FAILS`.
 const DRIVER: &str = r#"#!/bin/sh
 echo "$* ENFORCE=${MIOPEN_FIND_ENFORCE-} MODE=${MIOPEN_FIND_MODE-} DB=${MIOPEN_USER_DB_PATH-} OFF=${MIOPEN_DEBUG_DISABLE_FIND_DB-} SYSTEM=${MIOPEN_SYSTEM_DB_PATH-}" >>"$ASKED"
 case " $* " in *" $FAILS "*) exit "$CODE" ;; esac
@@ -62,7 +62,7 @@ case " $* " in *" $FAILS "*) exit "$CODE" ;; esac
 struct Run {
     code: Option<i32>,
     asked: Vec<String>,
-    said: String,
+    stderr: String,
 }
 
 #[expect(clippy::disallowed_methods, reason = "a script is run as a user would")]
@@ -75,7 +75,7 @@ fn run(script: &Path, fails: &str, code: i32) -> Run {
     std::fs::write(&driver, DRIVER).unwrap();
     std::fs::write(&asked, "").unwrap();
     executable(&driver);
-    // As root a file without the mode is executable to nobody either.
+    // Run through `sh`, so the script needs no executable mode.
     let output = Command::new("sh")
         .arg(script)
         .env("MIOPEN_DRIVER", &driver)
@@ -91,37 +91,37 @@ fn run(script: &Path, fails: &str, code: i32) -> Run {
     Run {
         code: output.status.code(),
         asked: asked.lines().map(str::to_owned).collect(),
-        said: String::from_utf8(output.stderr).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
     }
 }
 
 #[test]
-fn a_script_goes_on_where_it_stopped() {
+fn a_script_resumes_where_it_stopped() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     std::fs::write(at("app.log"), LOG).unwrap();
     let commands = only(&found(&[at("app.log")]));
     std::fs::write(at("run.sh"), script::plain(&commands)).unwrap();
     let first = run(&at("run.sh"), "convfp16", 139);
-    assert_eq!((first.code, first.asked.len()), (Some(1), 3), "{}", first.said);
-    assert!(first.said.contains("1 of 3 commands failed"), "{}", first.said);
+    assert_eq!((first.code, first.asked.len()), (Some(1), 3), "{}", first.stderr);
+    assert!(first.stderr.contains("1 of 3 commands failed"), "{}", first.stderr);
     let failed = std::fs::read_to_string(at("run.sh.failed")).unwrap();
     assert_eq!(failed, "139 MIOpenDriver convfp16 -n 1 -c 3 -F 1 -t 1\n");
-    // What is done is not done again, and what failed is.
+    // Finished commands are not run again, failed ones are.
     let second = run(&at("run.sh"), "none", 0);
-    assert_eq!((second.code, second.asked.len()), (Some(0), 1), "{}", second.said);
+    assert_eq!((second.code, second.asked.len()), (Some(0), 1), "{}", second.stderr);
     assert!(second.asked[0].starts_with("convfp16 "));
     assert_eq!(std::fs::read_to_string(at("run.sh.failed")).unwrap(), "");
     assert_eq!(run(&at("run.sh"), "none", 0).asked.len(), 0);
-    // Whoever interrupts the driver means the script.
+    // An interrupted driver ends the script.
     std::fs::remove_file(at("run.sh.done")).unwrap();
     let stopped = run(&at("run.sh"), "convfp16", 130);
-    assert_eq!((stopped.code, stopped.asked.len()), (Some(130), 2), "{}", stopped.said);
+    assert_eq!((stopped.code, stopped.asked.len()), (Some(130), 2), "{}", stopped.stderr);
     assert_eq!(run(&at("run.sh"), "none", 0).asked.len(), 2);
 }
 
 #[test]
-fn tuning_sets_what_miopen_asks_for() {
+fn tuning_scripts_set_miopens_variables() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     std::fs::write(at("app.log"), LOG).unwrap();
@@ -140,12 +140,13 @@ fn tuning_sets_what_miopen_asks_for() {
         (first.code, &first.asked[..]),
         (Some(0), &expected("3", "", "incremental-db")[..]),
         "{}",
-        first.said
+        first.stderr
     );
     assert!(at("incremental-db").is_dir());
-    // The other way is not done because this one is.
+    // The exhaustive commands are run even though the incremental ones are
+    // done.
     std::fs::write(at("tune.sh"), script::tuning(&commands, Tuning::Exhaustive)).unwrap();
     let second = run(&at("tune.sh"), "none", 0);
-    assert_eq!(second.asked[..], expected("4", "1", "exhaustive-db"), "{}", second.said);
+    assert_eq!(second.asked[..], expected("4", "1", "exhaustive-db"), "{}", second.stderr);
     assert_eq!(run(&at("tune.sh"), "none", 0).asked.len(), 0);
 }

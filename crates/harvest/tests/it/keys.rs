@@ -1,4 +1,4 @@
-//! The same keys, wherever they come from and however they are gathered.
+//! The same keys from every source and with every option.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ fn written(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn a_log_a_users_kdb_and_both_together_give_the_same_keys() {
+fn a_log_and_kdbs_give_the_same_keys_alone_and_together() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     let keys = keys(60);
@@ -48,7 +48,8 @@ fn a_log_a_users_kdb_and_both_together_give_the_same_keys() {
     let counts = Counts { seen: 1, misses: 1, saved: 1, kdbs: 1, ukdbs: 1, ..Counts::default() };
     let targets = ["gfx906", "gfx906@60", "gfx906@64"].map(str::to_owned).to_vec();
     assert_eq!(of_all[0], KeyRecord { key: keys[0].clone(), counts, targets });
-    // A directory is what is in it, and its harvest is one more input.
+    // A directory gives the keys of its files, and its harvest is a valid
+    // input.
     assert_eq!(harvested(&[directory.path().into()], &Options::default()).0, of_all);
     let lines = |records: &[KeyRecord]| -> String {
         records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect()
@@ -62,13 +63,14 @@ fn a_log_a_users_kdb_and_both_together_give_the_same_keys() {
 }
 
 #[test]
-fn how_a_log_is_packed_and_split_makes_no_difference() {
+fn compressed_and_split_logs_give_the_same_keys() {
     let keys = keys(40);
     let text = log(&keys);
     let (_directory, path) = written("plain.log", text.as_bytes());
     let expected = harvested(&[path], &Options::default()).0;
     for codec in ["gzip", "zstd", "xz"] {
-        // The name does not tell, and a packed file may be several in a row.
+        // The name does not show the codec, and a file may consist of several
+        // packed parts.
         let (head, tail) = text.split_at(text.len() / 3);
         let bytes = [packed(head, codec), packed(tail, codec)].concat();
         let (_directory, path) = written("rotated.log.1", &bytes);
@@ -84,7 +86,7 @@ fn how_a_log_is_packed_and_split_makes_no_difference() {
 }
 
 #[test]
-fn a_file_that_ends_early_says_so_and_gives_what_is_there() {
+fn a_truncated_or_unreadable_file_is_an_error_of_its_report() {
     let text = log(&keys(2000));
     for codec in ["gzip", "zstd", "xz"] {
         let mut bytes = packed(&text, codec);
@@ -94,7 +96,7 @@ fn a_file_that_ends_early_says_so_and_gives_what_is_there() {
         let error = reports[0].error.as_ref().expect(codec);
         assert!(error.is_of_one_file() && error.to_string().contains(codec), "{error}");
     }
-    // SQLite is not asked to guess.
+    // The file's content is not an SQLite database, whatever its name.
     for (name, text) in [("gfx906.kdb", "version https://git-lfs"), ("a.ukdb", &text[..600])] {
         let (_directory, path) = written(name, text.as_bytes());
         let error = harvested(&[path], &Options::default()).1.remove(0).error.unwrap();
@@ -110,7 +112,7 @@ fn a_file_that_ends_early_says_so_and_gives_what_is_there() {
 }
 
 #[test]
-fn lines_that_can_not_be_used_are_counted() {
+fn unusable_lines_are_counted() {
     let good = line("Missed", &key(1, "gfx906"), 2);
     let cut = &good[..good.len() - 3];
     let text = format!("{good}{good}{cut}\n{cut}\n{}{good}", good.trim_end());
@@ -131,7 +133,7 @@ fn lines_that_can_not_be_used_are_counted() {
 }
 
 #[test]
-fn other_devices_get_the_keys_and_origins_stay() {
+fn retargeted_keys_keep_their_origins() {
     let mut keys = keys(20);
     keys.extend((0..20).map(|number| key(number, "gfx90a")));
     keys.push(KernelKey {
@@ -161,9 +163,9 @@ fn other_devices_get_the_keys_and_origins_stay() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever the memory, a harvest is what a plain map would hold.
+    /// Whatever the memory limit, a harvest equals a plain map.
     #[test]
-    fn memory_does_not_show(
+    fn the_memory_limit_does_not_change_the_result(
         numbers in prop::collection::vec(0_u64..40, 1..300),
         files in 1_usize..5,
         memory in 1_usize..20_000,
@@ -189,7 +191,7 @@ proptest! {
         let mut options = Options::default();
         options.memory_bytes = memory;
         let (records, _) = harvested(&[directory.path().into()], &options);
-        // Read again, every line goes to a file of its own.
+        // Read again, with every line in its own temporary file.
         let lines: String =
             records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect();
         let path = directory.path().join("keys.jsonl");

@@ -1,4 +1,4 @@
-//! Harvests of real files: logs as MIOpen writes them, kdbs, and each other.
+//! Harvests of real files: logs as MIOpen writes them, kdbs, and harvests.
 
 mod commands;
 mod keys;

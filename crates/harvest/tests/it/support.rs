@@ -1,4 +1,4 @@
-//! Logs and kdbs, and what is harvested from them.
+//! Logs and kdbs, and their harvests.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(crate) fn key(number: u64, processor: &str) -> KernelKey {
     }
 }
 
-/// A line of a log, of some release and with some prefix.
+/// A line of a log, in the style of some release, with a prefix.
 pub(crate) fn line(verb: &str, key: &KernelKey, style: u64) -> String {
     let function = if verb == "Saving" { "SaveBinary" } else { "LoadBinary" };
     let verb = match verb {
@@ -36,7 +36,7 @@ pub(crate) fn line(verb: &str, key: &KernelKey, style: u64) -> String {
     format!("{before}MIOpen(HIP){after}: Info2 [{function}] {verb}{name}{kernel_args}\n")
 }
 
-/// What a program that lacks these keys writes, with other messages between.
+/// The log of a program without these keys, with other messages between.
 pub(crate) fn log(keys: &[KernelKey]) -> String {
     let mut text = String::new();
     for (key, style) in keys.iter().zip(0..) {
