@@ -1,5 +1,5 @@
-//! A text database in memory: records by key, one laid over another, and
-//! written so that equal contents are equal bytes.
+//! A text database in memory: records by key. Databases can be merged, and
+//! equal contents are written as equal bytes.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,28 +13,28 @@ use crate::name::Kind;
 use crate::read::RecordReader;
 use crate::record::{DbRecord, Fault, Solvers, line};
 
-/// Records of one kind, by key. Takes the memory of its text, and for each
-/// record with one solver 200 to 300 bytes more.
+/// Records of one kind, by key. Takes the memory of its text, plus 200 to 300
+/// bytes for each record with one solver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Database {
     kind: Kind,
     records: BTreeMap<String, Solvers>,
 }
 
-/// What laying one database over another did.
+/// Counts of a merge of one database into another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Overlaid {
-    /// Records whose key was not there.
+    /// Records with a new key.
     pub added: u64,
-    /// Records whose key was there, with other contents afterwards.
+    /// Records with a known key and changed contents.
     pub changed: u64,
-    /// Records whose key was there and whose contents stay.
+    /// Records with a known key and unchanged contents.
     pub same: u64,
 }
 
 impl Overlaid {
-    /// Adds what laying one more over it did.
+    /// Adds the counts of another merge.
     pub(crate) fn add(&mut self, one: Self) {
         self.added += one.added;
         self.changed += one.changed;
@@ -43,17 +43,18 @@ impl Overlaid {
 }
 
 impl Database {
-    /// Without records.
+    /// An empty database.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
         Self { kind, records: BTreeMap::new() }
     }
 
-    /// What MIOpen would take from the file: of records with one key the
-    /// first. Each fault is shown to `see` with its line's number.
+    /// Reads what MIOpen would use of the file: the first of several records
+    /// with one key. `see` is called with each fault and the number of its
+    /// line.
     ///
     /// # Errors
-    /// [`ReadError`] where it is no text file.
+    /// [`ReadError`] if it is not a text file.
     pub fn read(
         path: &Path,
         kind: Kind,
@@ -71,14 +72,15 @@ impl Database {
         Ok(database)
     }
 
-    /// How many records.
+    /// Number of records.
     pub(crate) fn count(&self) -> u64 {
         self.records.len() as u64
     }
 
-    /// Lays a record over what is there, as MIOpen lays a user's over the
-    /// system's: of a find database it replaces the one of the same key; of a
-    /// performance database its solvers win, and the others stay.
+    /// Adds a record with precedence over those already in the database, as
+    /// MIOpen merges a user's into the system's. In a find database it replaces
+    /// the record with the same key. In a performance database its solvers
+    /// replace those with the same name, and the others stay.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `MultiFileDb::FindRecord` in db.hpp with
     /// `merge_records`: set in mlo_dir_conv.cpp for performance databases, not
@@ -108,7 +110,7 @@ impl Database {
         done
     }
 
-    /// Lays all records of another database over these.
+    /// Adds all records of another database, with precedence.
     pub fn lay_all_over(&mut self, over: Self) -> Overlaid {
         let mut done = Overlaid::default();
         for (key, solvers) in over.records {
@@ -117,16 +119,16 @@ impl Database {
         done
     }
 
-    /// Its text: records in the order of their keys, solvers in the order of
-    /// their names, each line ended by a line feed.
+    /// Writes the text: records in the order of their keys, solvers in the
+    /// order of their names, each line with a final newline.
     ///
     /// # Errors
-    /// As the output has them.
+    /// Errors of `out`.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         self.records.iter().try_for_each(|(key, solvers)| writeln!(out, "{}", line(key, solvers)))
     }
 
-    /// Writes the file, whole or not at all.
+    /// Writes the file, completely or not at all.
     ///
     /// # Errors
     /// [`WriteError::Io`].

@@ -1,4 +1,4 @@
-//! What can go wrong with tuning databases.
+//! Errors of tuning databases.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,21 @@ use gfxpack_sqlite::NewFileError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The system does not let us.
+    /// The operating system reports an error.
     #[error("failed to read `{path}`")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A directory, a pipe or a device.
     #[error("failed to read `{0}`: it is no file")]
     NotAFile(PathBuf),
-    /// No byte in it.
+    /// It has no bytes.
     #[error("failed to read `{0}`: it is empty")]
     Empty(PathBuf),
-    /// What Git LFS leaves where the file itself was not fetched.
+    /// A Git LFS pointer in place of a file that was not fetched.
     #[error("failed to read `{0}`: it is a pointer of Git LFS, not the file")]
     LfsPointer(PathBuf),
     /// Compressed, which MIOpen does not read.
@@ -34,7 +34,7 @@ pub enum ReadError {
         /// `bzip2`.
         with: &'static str,
     },
-    /// SQLite where text is expected, or the other way round.
+    /// SQLite instead of text, or text instead of SQLite.
     #[error("failed to read `{path}`: it is {}", if *.sqlite { "SQLite, not text" } else { "no SQLite file" })]
     OtherStorage {
         /// The file.
@@ -42,8 +42,7 @@ pub enum ReadError {
         /// Whether it is SQLite.
         sqlite: bool,
     },
-    /// The tables of a performance database are not there, or have other
-    /// columns.
+    /// The tables of a performance database are missing, or have other columns.
     #[error("failed to read `{path}`: {what}")]
     Schema {
         /// The file.
@@ -51,8 +50,8 @@ pub enum ReadError {
         /// What is missing.
         what: String,
     },
-    /// A program was stopped while it wrote, or is writing: what the file holds
-    /// is not whole without its journal.
+    /// A program was stopped while it wrote, or is writing: without its journal
+    /// the file is incomplete.
     #[error("failed to read `{path}`: `{journal}` has what a program did not finish to write")]
     Unfinished {
         /// The file.
@@ -60,12 +59,12 @@ pub enum ReadError {
         /// Its rollback journal.
         journal: PathBuf,
     },
-    /// SQLite says no.
+    /// SQLite reports an error.
     #[error("failed to read `{path}`")]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }
@@ -109,8 +108,8 @@ fn pending_hint(path: &Path) -> String {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// A log or journal beside the file that is there would be taken for the
-    /// new one's, and damage it.
+    /// The existing file has a log or journal, which would be applied to the
+    /// new file and damage it.
     #[error("failed to write `{path}`: `{beside}` belongs to the file that exists")]
     Pending {
         /// The file.
@@ -118,20 +117,20 @@ pub enum WriteError {
         /// The log or journal.
         beside: PathBuf,
     },
-    /// The system does not let us.
+    /// The operating system reports an error.
     #[error("failed to write `{path}`")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// SQLite says no.
+    /// SQLite reports an error.
     #[error("failed to write `{path}`")]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }

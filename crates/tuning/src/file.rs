@@ -1,4 +1,5 @@
-//! The files behind databases: what they are by their first bytes.
+//! Opens the files of databases, and recognises other files by their first
+//! bytes.
 
 use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _};
@@ -7,7 +8,7 @@ use std::path::Path;
 use crate::error::ReadError;
 use crate::name::Storage;
 
-/// How files begin that are none of MIOpen's text databases.
+/// The first bytes of files that are not MIOpen's text databases.
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 const COMPRESSED: [(&[u8], &str); 4] = [
     (b"BZh", "bzip2"),
@@ -16,13 +17,13 @@ const COMPRESSED: [(&[u8], &str); 4] = [
     (b"\xfd7zXZ\0", "xz"),
 ];
 
-/// The file, from its beginning, if it is stored so.
+/// Opens the file, positioned at its beginning, if it has this kind of storage.
 ///
 /// # Errors
-/// [`ReadError`], but for what SQLite would find.
+/// [`ReadError`], except for errors that only SQLite finds.
 pub(crate) fn open(path: &Path, storage: Storage) -> Result<BufReader<File>, ReadError> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
-    // Asked before opening: a pipe without writer would block.
+    // Checked before opening: opening a pipe without a writer would block.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Err(ReadError::NotAFile(path.to_owned()));
     }

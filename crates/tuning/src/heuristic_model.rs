@@ -1,6 +1,7 @@
-//! MIOpen's heuristic models: which solver it expects to be the fastest
-//! (`gfx908.tn.model`), and with which parameters
-//! (`gfx908_ConvAsm1x1U_encoder.ktn.model`), for problems that no database has.
+//! MIOpen's heuristic models: they predict the fastest solver
+//! (`gfx908.tn.model`) and its parameters
+//! (`gfx908_ConvAsm1x1U_encoder.ktn.model`) for problems that are in no
+//! database.
 //!
 //! Source: ROCm/MIOpen 2d1fd997a, ai_heuristics.cpp.
 
@@ -11,22 +12,22 @@ use std::path::Path;
 use gfxpack_model::Target;
 use serde::de::IgnoredAny;
 
-/// Which solver is the fastest.
+/// Models for the fastest solver.
 const SOLVERS: &str = ".tn.model";
-/// With which parameters a solver is the fastest.
+/// Models for the parameters of a solver.
 const PARAMETERS: &str = ".ktn.model";
 
-/// What the name of a model says.
+/// The parsed name of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName {
-    /// The processor it is for; MIOpen uses it for any number of compute units.
+    /// Its processor; MIOpen uses the model for any number of compute units.
     pub target: Target,
     /// The files that MIOpen loads together with it.
     pub with: Vec<String>,
 }
 
 impl ModelName {
-    /// What the file's name says, if MIOpen gives such names.
+    /// Parses the file's name; `None` if it is not a name of MIOpen's models.
     #[must_use]
     pub fn from_path(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
@@ -35,7 +36,7 @@ impl ModelName {
         let processor = stem.split('_').next()?;
         let target: Target = processor.parse().ok()?;
         (target.id().processor() == processor && target.compute_units().is_none()).then_some(())?;
-        // Without a part at its end, `gfx908.tn.model` is the one that has none.
+        // The name of the model itself, `gfx908.tn.model`, ends in no part.
         let set = if ending == SOLVERS { processor } else { stem.rsplit_once('_')?.0 };
         let parts: &[&str] = if ending == SOLVERS {
             &["", "_metadata"]
@@ -48,11 +49,11 @@ impl ModelName {
     }
 }
 
-/// Makes sure that a model is what MIOpen can load: JSON. Memory does not grow
+/// Checks that MIOpen can load a model: that it is JSON. Memory does not grow
 /// with its size.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The problem, as text.
 pub fn check_model(path: &Path) -> Result<(), String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     serde_json::from_reader::<_, IgnoredAny>(BufReader::new(file))
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_the_processor_and_what_belongs_together() {
+    fn names_give_the_processor_and_the_files_of_a_model() {
         let check = |name: &str, expected: Option<(&str, &[&str])>| {
             let found = ModelName::from_path(Path::new(name));
             let found = found.map(|name| (name.target.to_string(), name.with));
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_is_cut_short_is_found() {
+    fn a_truncated_model_is_found() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("gfx908.tn.model");
         std::fs::write(&path, r#"{"layers": [1, 2.5]}"#).unwrap();

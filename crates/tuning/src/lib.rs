@@ -1,20 +1,19 @@
-//! MIOpen's tuning databases: which parameters a solver runs best with on a
-//! problem (performance database), and which solvers there are for it, how
-//! fast (find database). Reads them, checks them, merges a user's into the
+//! MIOpen's tuning databases: the best parameters of a solver for a problem
+//! (performance database), and the solvers for a problem with their speed (find
+//! database). This crate reads them, checks them, merges a user's into the
 //! system's, and writes them so that equal contents are equal bytes.
 //!
-//! Most are text, a line per problem; performance databases may be SQLite. The
-//! format is described in `docs/tuning.md`. This crate knows records, files
-//! and their names; it knows no kernel, no package, and not which directory is
-//! the system's.
+//! Most are text, one line per problem; performance databases may be SQLite.
+//! `docs/tuning.md` describes the format. This crate knows records, files and
+//! their names. It knows nothing of kernels, packages, or system directories.
 //!
-//! - [`ModelName`] and [`check_model()`] do for heuristic models what the others do for
-//!   databases.
-//! - [`DatabaseName`] tells what a file is by its name.
+//! - [`ModelName`] and [`check_model()`] parse names of heuristic models and
+//!   check the files.
+//! - [`DatabaseName`] parses the names of database files.
 //! - [`RecordReader`] reads text as a stream, as MIOpen would.
 //! - [`Database`] holds a text database.
 //! - [`sqlite_keys()`] lists the problems of one in SQLite.
-//! - [`merge()`] puts files together, [`lint()`] says what is wrong with one.
+//! - [`merge()`] merges files, [`lint()`] reports problems of a file.
 //!
 //! ```
 //! use gfxpack_tuning::{DatabaseName, Kind};

@@ -1,5 +1,5 @@
-//! What is wrong with a database before it is shipped: lines that MIOpen can't
-//! read, records that it never finds, names that it never asks for.
+//! Checks a database before it is shipped: for lines that MIOpen can't read,
+//! records that it never finds, and names that it never looks for.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -16,19 +16,19 @@ use crate::read::RecordReader;
 use crate::record::{DbRecord, Fault, FindResult};
 use crate::sqlite::SqliteDatabase;
 
-/// How bad a finding is.
+/// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing.
+    /// Information only.
     Note,
-    /// Suspicious: MIOpen reads it all the same.
+    /// Suspicious, but MIOpen can read it.
     Warning,
     /// Something is lost, or the file is never read.
     Error,
 }
 
 impl Severity {
-    /// One word for people and machines.
+    /// One word for display and for machine-readable output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,33 +39,33 @@ impl Severity {
     }
 }
 
-/// One thing that is not as it should be.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// How bad it is.
+    /// How serious it is.
     pub severity: Severity,
-    /// The line, from 1, where it is one's.
+    /// The line's number, from 1, if it concerns one line.
     pub line: Option<u64>,
-    /// In words, with the subject in backticks.
+    /// The description, with the subject in backticks.
     pub message: String,
 }
 
-/// What was gone through.
+/// Counts of a check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Linted {
-    /// Records that MIOpen would take.
+    /// Number of records that MIOpen would use.
     pub records: u64,
-    /// Findings that are errors.
+    /// Number of findings that are errors.
     pub errors: u64,
-    /// And warnings.
+    /// Number of findings that are warnings.
     pub warnings: u64,
 }
 
-/// Takes findings and counts them.
+/// Passes findings on and counts them.
 struct FindingCounter<'a> {
-    tell: &'a mut dyn FnMut(Finding),
+    report: &'a mut dyn FnMut(Finding),
     linted: Linted,
 }
 
@@ -76,47 +76,47 @@ impl FindingCounter<'_> {
             Severity::Warning => self.linted.warnings += 1,
             Severity::Note => {}
         }
-        (self.tell)(Finding { severity, line, message: message.into() });
+        (self.report)(Finding { severity, line, message: message.into() });
     }
 }
 
-/// Goes through a file as a stream and tells all that is wrong with it. With
-/// `target`, the file must be for such a device.
+/// Reads a file as a stream and reports all its problems. With `target`, the
+/// file must be for such a device.
 ///
 /// # Errors
-/// [`ReadError::Io`] and [`ReadError::NotAFile`]: whatever else keeps MIOpen
-/// from reading it is a finding.
+/// [`ReadError::Io`] and [`ReadError::NotAFile`]. Anything else that keeps
+/// MIOpen from reading the file is a finding.
 pub fn lint(
     path: &Path,
     target: Option<&Target>,
-    mut tell: impl FnMut(Finding),
+    mut report: impl FnMut(Finding),
 ) -> Result<Linted, ReadError> {
-    let mut told = FindingCounter { tell: &mut tell, linted: Linted::default() };
+    let mut counter = FindingCounter { report: &mut report, linted: Linted::default() };
     if let Some(name) = ModelName::from_path(path) {
-        lint_model(path, &name, target, &mut told)?;
-        return Ok(told.linted);
+        lint_model(path, &name, target, &mut counter)?;
+        return Ok(counter.linted);
     }
     let Some(name) = DatabaseName::from_path(path) else {
         let message = "the name is none that MIOpen looks for, as gfx906_60.db.txt and \
                        gfx90a68.HIP.fdb.txt are";
-        told.add(Severity::Error, None, message);
-        return Ok(told.linted);
+        counter.add(Severity::Error, None, message);
+        return Ok(counter.linted);
     };
-    lint_name(&name, target, &mut told);
+    lint_name(&name, target, &mut counter);
     let read = match name.storage {
-        Storage::Text => lint_text(path, &name, &mut told),
-        Storage::Sqlite => lint_sqlite(path, &name, &mut told),
+        Storage::Text => lint_text(path, &name, &mut counter),
+        Storage::Sqlite => lint_sqlite(path, &name, &mut counter),
     };
     match read {
-        Ok(()) => Ok(told.linted),
+        Ok(()) => Ok(counter.linted),
         Err(error @ (ReadError::Io { .. } | ReadError::NotAFile(_))) => Err(error),
         Err(error) => {
-            let mut words = error.to_string();
+            let mut message = error.to_string();
             if let Some(source) = std::error::Error::source(&error) {
-                words.push_str(&format!(": {source}"));
+                message.push_str(&format!(": {source}"));
             }
-            told.add(Severity::Error, None, words);
-            Ok(told.linted)
+            counter.add(Severity::Error, None, message);
+            Ok(counter.linted)
         }
     }
 }
@@ -125,7 +125,7 @@ fn lint_model(
     path: &Path,
     name: &ModelName,
     target: Option<&Target>,
-    told: &mut FindingCounter<'_>,
+    counter: &mut FindingCounter<'_>,
 ) -> Result<(), ReadError> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(io)?.is_file() {
@@ -135,24 +135,24 @@ fn lint_model(
         target.filter(|target| target.id().processor() != name.target.id().processor())
     {
         let message = format!("the name is for {}, not for {target}", name.target);
-        told.add(Severity::Error, None, message);
+        counter.add(Severity::Error, None, message);
     }
     match check_model(path) {
-        Ok(()) => told.linted.records = 1,
-        Err(message) => told.add(Severity::Error, None, message),
+        Ok(()) => counter.linted.records = 1,
+        Err(message) => counter.add(Severity::Error, None, message),
     }
     for other in name.with.iter().filter(|other| !path.with_file_name(other).exists()) {
         let message = format!("MIOpen can't use it without `{other}` in the same directory");
-        told.add(Severity::Warning, None, message);
+        counter.add(Severity::Warning, None, message);
     }
     Ok(())
 }
 
-fn lint_name(name: &DatabaseName, target: Option<&Target>, told: &mut FindingCounter<'_>) {
+fn lint_name(name: &DatabaseName, target: Option<&Target>, counter: &mut FindingCounter<'_>) {
     if name.target.compute_units().is_none() {
         // Source: ROCm/MIOpen 2d1fd997a: `extension()` of a path gives `.txt`
         // for `x.db.txt`, so the search for the nearest count finds SQLite only.
-        told.add(
+        counter.add(
             Severity::Error,
             None,
             format!(
@@ -162,7 +162,7 @@ fn lint_name(name: &DatabaseName, target: Option<&Target>, told: &mut FindingCou
         );
     }
     if let Some(target) = target.filter(|target| !serves(&name.target, target)) {
-        told.add(
+        counter.add(
             Severity::Error,
             None,
             format!("the name is for {}, not for {target}", name.target),
@@ -170,12 +170,12 @@ fn lint_name(name: &DatabaseName, target: Option<&Target>, told: &mut FindingCou
     }
     if name.kind == Kind::Find && name.suffix.split('.').next() == Some("OpenCL") {
         let message = "MIOpen's OpenCL backend reads it, which ROCm's packages are built without";
-        told.add(Severity::Note, None, message);
+        counter.add(Severity::Note, None, message);
     }
 }
 
-/// Whether a database for `one` is read on a device that `package` is for,
-/// which may be all counts of compute units.
+/// Whether a database for `one` is read on a device of `package`, which may
+/// have any count of compute units.
 fn serves(one: &Target, package: &Target) -> bool {
     let counts = (one.compute_units(), package.compute_units());
     one.id().db_id() == package.id().db_id() && (counts.1.is_none() || counts.0 == counts.1)
@@ -184,7 +184,7 @@ fn serves(one: &Target, package: &Target) -> bool {
 fn lint_text(
     path: &Path,
     name: &DatabaseName,
-    told: &mut FindingCounter<'_>,
+    counter: &mut FindingCounter<'_>,
 ) -> Result<(), ReadError> {
     let mut reader = RecordReader::open(path, name.kind)?;
     let io = |source| ReadError::Io { path: path.to_owned(), source };
@@ -193,7 +193,8 @@ fn lint_text(
         text.ended = line.ended;
         for fault in &line.faults {
             let severity = match fault {
-                // Whole files are like that, which one finding says.
+                // Usually the whole file is like this, so there is one finding
+                // for all lines.
                 Fault::Legacy(_) => {
                     text.legacy += 1;
                     continue;
@@ -205,29 +206,30 @@ fn lint_text(
                 fault if fault.loses() => Severity::Error,
                 _ => Severity::Warning,
             };
-            told.add(severity, Some(line.number), fault.to_string());
+            counter.add(severity, Some(line.number), fault.to_string());
         }
         if let Some(record) = line.record {
-            text.lint_record(&record, line.number, name.kind, told);
+            text.lint_record(&record, line.number, name.kind, counter);
         }
     }
-    text.lint_whole(name.owner, told);
+    text.lint_whole(name.owner, counter);
     Ok(())
 }
 
-/// What is known of a text database when a part of it is read.
+/// State of checking a text database.
 #[derive(Default)]
 struct TextDatabase {
-    /// 128 bits of each key, since the keys themselves may be most of the file.
+    /// 128 bits of each key's hash, since the keys themselves may be most of
+    /// the file.
     seen: HashSet<(u64, u64)>,
     last: String,
-    /// The first line whose key belongs further up.
+    /// The first line whose key is out of order.
     unsorted: Option<u64>,
-    /// Items in the first layout of find databases.
+    /// Number of items in the first layout of find databases.
     legacy: u64,
-    /// Lines that end with a carriage return.
+    /// Number of lines that end with a carriage return.
     returns: u64,
-    /// Whether the last line has an end.
+    /// Whether the last line has a newline.
     ended: bool,
 }
 
@@ -237,23 +239,23 @@ impl TextDatabase {
         record: &DbRecord,
         line: u64,
         kind: Kind,
-        told: &mut FindingCounter<'_>,
+        counter: &mut FindingCounter<'_>,
     ) {
         let key = record.key();
         let number = Some(line);
         if !self.seen.insert(digests(key)) {
             let message = format!("`{key}` has a record before, and the first counts");
-            told.add(Severity::Error, number, message);
+            counter.add(Severity::Error, number, message);
             return;
         }
-        told.linted.records += 1;
+        counter.linted.records += 1;
         if self.unsorted.is_none() && key < self.last.as_str() {
             self.unsorted = number;
         }
         if line == 1 && key.starts_with('\u{feff}') {
             let message = "the file begins with a byte order mark, which becomes part of the key: \
                            write it as UTF-8 without one";
-            told.add(Severity::Error, number, message);
+            counter.add(Severity::Error, number, message);
         }
         key.clone_into(&mut self.last);
         for (solver, values) in record.values() {
@@ -262,38 +264,38 @@ impl TextDatabase {
                     .is_some_and(|found| !found.algorithm.starts_with("miopen"))
             {
                 let message = format!("`{values}` of `{solver}` names no algorithm of MIOpen's");
-                told.add(Severity::Warning, number, message);
+                counter.add(Severity::Warning, number, message);
             }
         }
     }
 
-    /// Adds what is wrong with the file and not with one line.
-    fn lint_whole(self, owner: Owner, told: &mut FindingCounter<'_>) {
+    /// Reports problems of the whole file.
+    fn lint_whole(self, owner: Owner, counter: &mut FindingCounter<'_>) {
         if self.returns > 0 {
             let message = format!(
                 "{} lines end with a carriage return, which becomes part of a value: \
                  write it with line feeds alone",
                 self.returns
             );
-            told.add(Severity::Error, None, message);
+            counter.add(Severity::Error, None, message);
         }
         if !self.ended {
             let message = "the last line has no end: what MIOpen appends becomes part of it";
-            told.add(Severity::Warning, None, message);
+            counter.add(Severity::Warning, None, message);
         }
         if self.unsorted.is_some() {
-            // MIOpen appends to a user's.
+            // MIOpen appends to a user's database.
             let severity = if owner == Owner::User { Severity::Note } else { Severity::Warning };
             let message = "records are not in the order of their keys from here on";
-            told.add(severity, self.unsorted, message);
+            counter.add(severity, self.unsorted, message);
         }
         if self.legacy > 0 {
             let message =
                 format!("{} items are in the first layout of find databases", self.legacy);
-            told.add(Severity::Note, None, message);
+            counter.add(Severity::Note, None, message);
         }
-        if told.linted.records == 0 {
-            told.add(Severity::Error, None, "there is no record that MIOpen could read");
+        if counter.linted.records == 0 {
+            counter.add(Severity::Error, None, "there is no record that MIOpen could read");
         }
     }
 }
@@ -310,7 +312,7 @@ fn digests(key: &str) -> (u64, u64) {
 fn lint_sqlite(
     path: &Path,
     name: &DatabaseName,
-    told: &mut FindingCounter<'_>,
+    counter: &mut FindingCounter<'_>,
 ) -> Result<(), ReadError> {
     // Source: SQLite file format: bytes 18 and 19 are 2 in WAL mode.
     let mut header = [0; 20];
@@ -318,7 +320,7 @@ fn lint_sqlite(
     let size = std::fs::metadata(path).map_err(io)?.len();
     let mut file = file::open(path, Storage::Sqlite)?;
     if size < 512 || file.read_exact(&mut header).is_err() {
-        told.add(
+        counter.add(
             Severity::Error,
             None,
             "it has less than 512 bytes, which MIOpen takes for absent",
@@ -327,16 +329,16 @@ fn lint_sqlite(
     }
     if header[18..] == [2, 2] && name.owner == Owner::System {
         let message = "it is in WAL mode: only users who may write to its directory can read it";
-        told.add(Severity::Error, None, message);
+        counter.add(Severity::Error, None, message);
     }
     let database = SqliteDatabase::read(path)?;
-    told.linted.records = database.len() as u64;
+    counter.linted.records = database.len() as u64;
     if database.is_empty() {
-        told.add(Severity::Error, None, "there is no record that MIOpen could read");
+        counter.add(Severity::Error, None, "there is no record that MIOpen could read");
     }
     if database.orphans() > 0 {
         let message = format!("{} rows of perf_db belong to no problem", database.orphans());
-        told.add(Severity::Warning, None, message);
+        counter.add(Severity::Warning, None, message);
     }
     Ok(())
 }
@@ -345,7 +347,7 @@ fn lint_sqlite(
 mod tests {
     use super::*;
 
-    /// Findings of a file of that name and text, and what was counted.
+    /// The findings for a file with this name and text, and the counts.
     fn linted(name: &str, text: &[u8], target: Option<&str>) -> (Vec<String>, Linted) {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join(name);
@@ -371,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_told() {
+    fn each_fault_is_reported() {
         let check = |name: &str, text: &[u8], part: &str| {
             let (findings, counted) = linted(name, text, Some("gfx906_60"));
             assert!(findings.iter().any(|finding| finding.contains(part)), "{part}: {findings:?}");

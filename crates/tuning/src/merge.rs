@@ -1,4 +1,4 @@
-//! Putting databases together, as MIOpen sees a user's over the system's.
+//! Merges databases, as MIOpen merges a user's into the system's.
 
 use std::path::{Path, PathBuf};
 
@@ -15,10 +15,10 @@ pub enum MergeError {
     /// There is nothing to merge.
     #[error("failed to merge databases: none is given")]
     Nothing,
-    /// A name that MIOpen gives no database.
+    /// The file's name is not one of MIOpen's databases.
     #[error("failed to tell what `{0}` is by its name")]
     Name(PathBuf),
-    /// Two databases that hold different things.
+    /// The two databases can't be merged.
     #[error("failed to merge `{first}` and `{second}`: {what}")]
     Unlike {
         /// One of them.
@@ -28,14 +28,14 @@ pub enum MergeError {
         /// How they differ.
         what: &'static str,
     },
-    /// A record is not whole, and would be lost in part.
+    /// A record is damaged, and would be partly lost.
     #[error("failed to merge `{path}`: line {line}: {fault}")]
     Fault {
         /// The file.
         path: PathBuf,
-        /// From 1.
+        /// The line's number, from 1.
         line: u64,
-        /// What is wrong there.
+        /// What is wrong with the line.
         fault: Fault,
     },
     /// A file could not be read.
@@ -69,32 +69,32 @@ impl MergeError {
     }
 }
 
-/// What came out.
+/// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Merged {
-    /// What the databases hold.
+    /// The kind of the databases.
     pub kind: Kind,
-    /// Records in the result.
+    /// Number of records in the result.
     pub records: u64,
-    /// What all databases but the first did to those before them.
+    /// Counts for all databases but the first.
     pub overlaid: Overlaid,
-    /// Lines, with their files, of which something was left out.
+    /// Number of lines of which a part was left out.
     pub faults: u64,
 }
 
-/// Merges databases of one kind into `output`, each laid over those before it:
-/// the system's first, then users'. The result is in order, so that the same
-/// records are the same bytes.
+/// Merges databases of one kind into `output`: the system's first, then users'.
+/// Each takes precedence over those before it. The result is sorted, so equal
+/// records give equal bytes.
 ///
-/// `see` is shown each fault by which something of a line is lost, with the
-/// file and the line's number; where it returns false, the merge ends with
+/// `see` is called for each fault that loses a part of a line, with the file
+/// and the line's number. If it returns false, the merge ends with
 /// [`MergeError::Fault`]. Databases of different devices are merged only with
 /// `any_device`.
 ///
 /// # Errors
-/// [`MergeError`]. `output` is written whole or not at all; it may be one of
-/// the inputs.
+/// [`MergeError`]. `output` is written completely or not at all; it may be one
+/// of the inputs.
 pub fn merge(
     inputs: &[impl AsRef<Path>],
     output: &Path,
@@ -142,7 +142,7 @@ fn text(
     for (index, (path, _)) in inputs.iter().enumerate() {
         let mut fatal = None;
         let over = Database::read(path, kind, |line, fault| {
-            // A carriage return is all that is lost of its line.
+            // Only the carriage return of such a line is lost.
             if !fault.loses() || *fault == Fault::CarriageReturn {
                 return;
             }

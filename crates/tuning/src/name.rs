@@ -1,22 +1,21 @@
-//! What the name of a tuning database says: which device it is for, what it
-//! holds, and whose it is.
+//! Parses the name of a tuning database: its device, its kind, and its owner.
 
 use std::path::Path;
 
 use gfxpack_model::Target;
 
-/// What a database holds.
+/// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// The parameters of solvers. Records of a user and of the system are
-    /// merged solver by solver.
+    /// The parameters of solvers. A user's records are merged into the system's
+    /// solver by solver.
     Perf,
-    /// How fast which solver is. A user's record replaces the system's.
+    /// The speed of solvers. A user's record replaces the system's.
     Find,
 }
 
 impl Kind {
-    /// One word for people and machines.
+    /// One word for display and for machine-readable output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -26,26 +25,25 @@ impl Kind {
     }
 }
 
-/// Whose a database is.
+/// The owner of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
-    /// Installed, and never written to by MIOpen.
+    /// Installed; MIOpen never writes to it.
     System,
-    /// Written to by MIOpen for one user.
+    /// MIOpen writes to it for one user.
     User,
 }
 
 /// How a database is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Storage {
-    /// A line of text per problem.
+    /// One line of text per problem.
     Text,
-    /// SQLite, as MIOpen does it where it is built with
-    /// `MIOPEN_USE_SQLITE_PERFDB`.
+    /// SQLite, as in builds of MIOpen with `MIOPEN_USE_SQLITE_PERFDB`.
     Sqlite,
 }
 
-/// A database's file name, taken apart.
+/// The parsed file name of a database.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `GetPerfDbPathFile` and `GetUserPerfDbPath`
 /// in execution_context.hpp, `GetInstalledPathFile` and `GetUserPath` in
@@ -53,24 +51,24 @@ pub enum Storage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DatabaseName {
-    /// Before the device: `batchnorm` for those of batch normalisation, empty
+    /// The part before the device: `batchnorm` for batch normalisation, empty
     /// for convolutions.
     pub prefix: String,
-    /// The device. MIOpen asks for one with compute units only.
+    /// The device. MIOpen looks only for names with compute units.
     pub target: Target,
-    /// What it holds.
+    /// The kind.
     pub kind: Kind,
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner,
-    /// How it is stored.
+    /// The storage.
     pub storage: Storage,
-    /// What stands between the device and the extension: `HIP` for a find
-    /// database of the system's, `HIP.3_3_0_` for a user's, `1.1.0` for the
-    /// schema of a user's in SQLite.
+    /// The part between the device and the extension: `HIP` for a find database
+    /// of the system's, `HIP.3_3_0_` for a user's, `1.1.0` (the version of the
+    /// schema) for a user's in SQLite.
     pub suffix: String,
 }
 
-/// Extensions, the longer of those that end alike first.
+/// Extensions. Longer ones come before those that they end in.
 const EXTENSIONS: [(&str, Kind, Owner, Storage); 6] = [
     (".ufdb.txt", Kind::Find, Owner::User, Storage::Text),
     (".fdb.txt", Kind::Find, Owner::System, Storage::Text),
@@ -81,7 +79,7 @@ const EXTENSIONS: [(&str, Kind, Owner, Storage); 6] = [
 ];
 
 impl DatabaseName {
-    /// What the file's name says, if MIOpen gives such names.
+    /// Parses a file's name; `None` if it is not a name of MIOpen's databases.
     #[must_use]
     pub fn from_path(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
@@ -89,7 +87,7 @@ impl DatabaseName {
             EXTENSIONS.iter().find_map(|(end, kind, owner, how)| {
                 Some((name.strip_suffix(end)?, *kind, *owner, *how))
             })?;
-        // Before the device only letters can stand: `batchnorm_gfx906_60`.
+        // Only letters can precede the device: `batchnorm_gfx906_60`.
         let begin = stem.find("gfx")?;
         let prefix = match &stem[..begin] {
             "" => "",
@@ -106,7 +104,7 @@ impl DatabaseName {
             return None;
         }
         let target: Target = device.parse().ok()?;
-        // Only MIOpen's own spelling is looked for.
+        // MIOpen looks only for its own spelling.
         (target.db_basename() == device).then(|| Self {
             prefix: prefix.to_owned(),
             target,
@@ -133,12 +131,11 @@ impl DatabaseName {
         format!("{prefix}{}{suffix}{extension}", target.db_basename())
     }
 
-    /// The system's database of the same kind, under the name that MIOpen
-    /// looks for: where a user's database of this name belongs once it is to
-    /// be installed.
+    /// The name of the system's database of the same kind that MIOpen looks
+    /// for: the place of a user's database once it is installed.
     ///
-    /// A find database's backend (`HIP`) stays and its version goes; what
-    /// stands after the version, as in `HIP.3_3_0_.fusion`, stays too.
+    /// A find database keeps its backend (`HIP`) and loses its version. A part
+    /// after the version, as in `HIP.3_3_0_.fusion`, stays too.
     #[must_use]
     pub fn of_system(&self) -> Self {
         let suffix = match (self.kind, self.owner) {
@@ -154,8 +151,8 @@ impl DatabaseName {
     }
 }
 
-/// `3_3_0_` or `3_3_0_4d52ee7`: the version of MIOpen in a user database's
-/// name.
+/// Whether a part of a user database's name is a version of MIOpen: `3_3_0_` or
+/// `3_3_0_4d52ee7`.
 fn is_version(part: &str) -> bool {
     part.contains('_') && part.starts_with(|first: char| first.is_ascii_digit())
 }
@@ -169,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_what_they_are() {
+    fn names_give_device_kind_owner_and_storage() {
         use Kind::{Find, Perf};
         use Owner::{System, User};
         use Storage::{Sqlite, Text};
@@ -193,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_none() {
+    fn other_names_are_not_parsed() {
         for name in [
             "",
             "db.txt",
@@ -213,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_users_database_has_a_place_in_the_system() {
+    fn a_users_database_has_a_system_name() {
         let check = |user: &str, system: &str| {
             assert_eq!(parsed(user).expect(user).of_system().file_name(), system);
         };

@@ -1,5 +1,5 @@
-//! The problems of a performance database in SQLite, with parameters or
-//! without.
+//! Lists the problems of a performance database in SQLite, with or without
+//! parameters.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use rusqlite::Connection;
 use crate::error::ReadError;
 use crate::sqlite::{columns, connect, quoted};
 
-/// Columns of the table of problems in the order in which keys of text
-/// databases have them.
+/// Columns of the table of problems, in the order of the keys of text
+/// databases.
 ///
-/// Source: ROCm/MIOpen 2d1fd997a, `Visit` in conv/problem_description.hpp,
-/// which both forms are made from.
+/// Source: ROCm/MIOpen 2d1fd997a, `Visit` in conv/problem_description.hpp, from
+/// which both forms are made.
 const COLUMNS: [&str; 24] = [
     "spatial_dim",
     "in_channels",
@@ -40,13 +40,13 @@ const COLUMNS: [&str; 24] = [
     "direction",
 ];
 
-/// Gives each problem of a performance database in SQLite as the key that it
-/// has in a text database, `2x64x56x56x1x…xNCHWxFP32xF`, in the order in which
-/// they were added. Takes the memory of one.
+/// Calls `each` for every problem of a performance database in SQLite, with its
+/// key in a text database, `2x64x56x56x1x…xNCHWxFP32xF`, in the order in which
+/// they were added. Only one is in memory at a time.
 ///
 /// # Errors
-/// [`ReadError`]; in particular [`ReadError::Schema`] where the file holds
-/// anything but convolutions.
+/// [`ReadError`]; [`ReadError::Schema`] if the file has anything but
+/// convolutions.
 pub fn sqlite_keys(path: &Path, mut each: impl FnMut(&str)) -> Result<(), ReadError> {
     let connection = connect(path)?;
     let sqlite = |source| ReadError::Sqlite { path: path.to_owned(), source };
@@ -63,9 +63,10 @@ pub fn sqlite_keys(path: &Path, mut each: impl FnMut(&str)) -> Result<(), ReadEr
     read().map_err(sqlite)
 }
 
-/// Gives each problem of a performance database in SQLite that has parameters
-/// as the line that it has in a text database, without its end:
-/// `2x64x56x56x1x…xNCHWxFP32xF=ConvAsm1x1U:1,16,…;…`. Takes the memory of one.
+/// Calls `each` for every problem with parameters of a performance database in
+/// SQLite, with its line in a text database, without newline:
+/// `2x64x56x56x1x…xNCHWxFP32xF=ConvAsm1x1U:1,16,…;…`. Only one is in memory at
+/// a time.
 ///
 /// # Errors
 /// As [`sqlite_keys`].
@@ -105,12 +106,13 @@ pub fn sqlite_lines(path: &Path, mut each: impl FnMut(&str)) -> Result<(), ReadE
     read().map_err(sqlite)
 }
 
-/// What makes the key of a text database out of a row of `config`.
+/// The SQL expression that makes the key of a text database from a row of
+/// `config`.
 fn key_expression(connection: &Connection, path: &Path) -> Result<String, ReadError> {
     let sqlite = |source| ReadError::Sqlite { path: path.to_owned(), source };
-    let there = columns(connection, "config").map_err(sqlite)?;
+    let existing = columns(connection, "config").map_err(sqlite)?;
     for needed in COLUMNS {
-        if !there.iter().any(|column| column.name == needed) {
+        if !existing.iter().any(|column| column.name == needed) {
             let what = format!("the table `config` is missing, or has no column `{needed}`");
             return Err(ReadError::Schema { path: path.to_owned(), what });
         }
@@ -124,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn problems_are_given_as_the_keys_of_text_databases() {
+    fn problems_are_listed_as_keys_of_text_databases() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("gfx906_60.db");
         let connection = Connection::open(&path).expect("opened");

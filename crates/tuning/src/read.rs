@@ -1,4 +1,4 @@
-//! Reading a text database as a stream, line by line.
+//! Reads a text database as a stream, line by line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -13,17 +13,17 @@ use crate::record::{DbRecord, Fault, MAX_LINE_BYTES};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Line {
-    /// From 1.
+    /// The line's number, from 1.
     pub number: u64,
-    /// What MIOpen would take from it.
+    /// The record that MIOpen would read from it.
     pub record: Option<DbRecord>,
-    /// What is wrong with it.
+    /// The faults of the line.
     pub faults: Vec<Fault>,
-    /// Whether a line feed ends it. The last line may have none.
+    /// Whether the line ends in a newline. The last line may have none.
     pub ended: bool,
 }
 
-/// The lines of a text database, in their order. Takes the memory of one line.
+/// Iterates over the lines of a text database. Only one line is in memory.
 #[derive(Debug)]
 pub struct RecordReader<R> {
     input: R,
@@ -33,25 +33,25 @@ pub struct RecordReader<R> {
 }
 
 impl RecordReader<BufReader<File>> {
-    /// Of a file.
+    /// Reads a file.
     ///
     /// # Errors
-    /// [`ReadError`] where it is no text file.
+    /// [`ReadError`] if it is not a text file.
     pub fn open(path: &Path, kind: Kind) -> Result<Self, ReadError> {
         Ok(Self::new(file::open(path, Storage::Text)?, kind))
     }
 }
 
 impl<R: BufRead> RecordReader<R> {
-    /// Of anything that gives bytes.
+    /// Reads any source of bytes.
     pub fn new(input: R, kind: Kind) -> Self {
         Self { input, kind, number: 0, line: Vec::new() }
     }
 
-    /// The next line; none at the end.
+    /// The next line; `None` at the end.
     ///
     /// # Errors
-    /// As the input has them.
+    /// The errors of the input.
     pub fn next_line(&mut self) -> io::Result<Option<Line>> {
         loop {
             let Some((too_long, ended)) = self.fill()? else { return Ok(None) };
@@ -61,7 +61,7 @@ impl<R: BufRead> RecordReader<R> {
                 let faults = vec![Fault::TooLong];
                 return Ok(Some(Line { number, record: None, faults, ended }));
             }
-            // MIOpen passes over empty lines without a word.
+            // MIOpen silently skips empty lines.
             if !self.line.is_empty() {
                 let (record, faults) = DbRecord::parse(&self.line, self.kind);
                 return Ok(Some(Line { number, record, faults, ended }));
@@ -69,8 +69,8 @@ impl<R: BufRead> RecordReader<R> {
         }
     }
 
-    /// Reads a line without its end, and of one that is too long the
-    /// beginning. None at the end of the input.
+    /// Reads a line without its newline; keeps only the beginning of one that
+    /// is too long. `None` at the end of the input.
     fn fill(&mut self) -> io::Result<Option<(bool, bool)>> {
         self.line.clear();
         let (mut any, mut too_long) = (false, false);

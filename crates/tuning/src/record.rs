@@ -1,18 +1,19 @@
-//! One record of a text database: a line, parsed as MIOpen parses it, and
-//! what MIOpen would pass over in it.
+//! One record of a text database: a line, parsed as MIOpen parses it, and the
+//! faults that MIOpen would ignore.
 
 use std::collections::BTreeMap;
 
 use crate::name::Kind;
 
-/// Longest line that is taken, in bytes; MIOpen's own have a few hundred.
+/// Longest line accepted, in bytes; MIOpen's own have a few hundred.
 pub(crate) const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// Values by the solvers' names, each once. No map: one of a single entry takes
-/// as much as one of eleven, and most records have one or two.
+/// Values by the solvers' names, without duplicates. Not a map: a map with one
+/// entry takes as much memory as one with eleven, and most records have one or
+/// two.
 pub(crate) type Solvers = Vec<(String, String)>;
 
-/// What is known of one problem: values by solver.
+/// The values of one problem, by solver.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `DbRecord` in db_record.hpp.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub struct DbRecord {
     pub(crate) solvers: Solvers,
 }
 
-/// What a find database holds of a solver.
+/// The values of a solver in a find database.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FindResult<'a> {
     /// Milliseconds.
@@ -32,11 +33,11 @@ pub(crate) struct FindResult<'a> {
     pub(crate) algorithm: &'a str,
 }
 
-/// What is not as it should be in a line.
+/// A fault of a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Not UTF-8, or with control characters in it.
+    /// It is not UTF-8, or has control characters.
     #[error("it is no text")]
     NotText,
     /// Longer than a megabyte.
@@ -45,44 +46,44 @@ pub enum Fault {
     /// No `=`, or nothing before it.
     #[error("it has no key: `=` is missing, or nothing is before it")]
     NoKey,
-    /// Nothing after the `=` that names a solver with its values.
+    /// No solver with values after the `=`.
     #[error("its key has no values")]
     NoValues,
-    /// The line ends in a carriage return too, which MIOpen takes for a part
-    /// of the last value.
+    /// The line ends in a carriage return, which MIOpen considers a part of the
+    /// last value.
     #[error("it ends with a carriage return, which becomes part of a value")]
     CarriageReturn,
-    /// An item without `:`, which MIOpen passes over.
+    /// An item without `:`, which MIOpen skips.
     #[error("`{0}` names no solver: `:` is missing")]
     NoSolver(String),
-    /// A solver that the record has already; MIOpen takes the first.
+    /// A solver that the record already has; MIOpen uses the first.
     #[error("`{0}` is given twice; MIOpen takes the first")]
     SecondOf(String),
-    /// An item in the first layout of find databases: readable, and written in
-    /// today's.
+    /// An item in the first layout of find databases; it is read, and written
+    /// in today's layout.
     #[error("`{0}` is in the first layout of find databases")]
     Legacy(String),
-    /// Such an item that can't be read.
+    /// An item in the first layout that can't be parsed.
     #[error("`{0}` is in neither layout of find databases")]
     BadLegacy(String),
-    /// Values of a find database that are not time, workspace, algorithm.
+    /// Values of a find database other than time, workspace, algorithm.
     #[error("`{values}` of `{solver}` is not time, workspace, algorithm")]
     BadValues {
-        /// Whose.
+        /// The solver.
         solver: String,
-        /// They.
+        /// The values.
         values: String,
     },
-    /// A character that separates, where MIOpen writes none.
+    /// A value that contains a separator, which MIOpen never writes.
     #[error("`{0}` has one of the separators `=:;` in it")]
     Reserved(String),
-    /// Values of a find database go on after the three that MIOpen reads.
+    /// More values in a find database than the three that MIOpen reads.
     #[error("MIOpen reads no more than the first three of `{0}`")]
     Surplus(String),
 }
 
 impl Fault {
-    /// Whether something is lost by it.
+    /// Whether a part of the line is lost because of it.
     #[must_use]
     pub fn loses(&self) -> bool {
         !matches!(self, Self::Legacy(_) | Self::Reserved(_) | Self::Surplus(_))
@@ -96,20 +97,20 @@ impl DbRecord {
         &self.key
     }
 
-    /// Solvers with their values, by the solvers' names.
+    /// Solvers with their values, sorted by the solvers' names.
     pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
         self.solvers.iter().map(|(solver, values)| (solver.as_str(), values.as_str()))
     }
 
-    /// The line, without its end: solvers in the order of their names' bytes,
-    /// since MIOpen's own order is that of a hash table.
+    /// The line, without newline. Solvers are sorted by the bytes of their
+    /// names, since MIOpen's own order is that of a hash table.
     #[must_use]
     pub fn line(&self) -> String {
         line(&self.key, &self.solvers)
     }
 
-    /// The record of a line without its end, as far as MIOpen would read it,
-    /// and what is wrong with it. A carriage return at the end is left out.
+    /// Parses a line without its newline as MIOpen would, and returns the
+    /// record and the line's faults. A carriage return at the end is left out.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `ReadonlyRamDb::ParseAndLoadDb` in
     /// readonlyramdb.cpp, `DbRecord::ParseContents` in db_record.cpp.
@@ -133,7 +134,7 @@ impl DbRecord {
             faults.push(Fault::Reserved(key.to_owned()));
         }
         for item in contents.split(';') {
-            // A `;` at the end is followed by nothing, also for MIOpen.
+            // After a `;` at the end there is no item, as in MIOpen.
             if !item.is_empty() {
                 add(&mut solvers, item, kind, &mut faults);
             }
@@ -147,14 +148,14 @@ impl DbRecord {
     }
 }
 
-/// As [`DbRecord::line`].
+/// The line of [`DbRecord::line`].
 pub(crate) fn line(key: &str, solvers: &Solvers) -> String {
     let solvers: Vec<String> =
         solvers.iter().map(|(solver, values)| format!("{solver}:{values}")).collect();
     format!("{key}={}", solvers.join(";"))
 }
 
-/// Adds an item of a line to the solvers before it, as far as MIOpen would.
+/// Adds an item of a line to the solvers before it, if MIOpen would.
 fn add(solvers: &mut BTreeMap<String, String>, item: &str, kind: Kind, faults: &mut Vec<Fault>) {
     let Some((id, values)) = item.split_once(':').filter(|(id, _)| !id.is_empty()) else {
         return faults.push(Fault::NoSolver(item.to_owned()));
@@ -184,8 +185,8 @@ fn add(solvers: &mut BTreeMap<String, String>, item: &str, kind: Kind, faults: &
 }
 
 impl<'a> FindResult<'a> {
-    /// The values of a find database. What follows the third field is not
-    /// read.
+    /// Parses the values of a find database. Fields after the third are
+    /// ignored.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `FindDbData` in perf_field.hpp and
     /// `SerDes::Deserialize` in serializable.hpp.
@@ -198,8 +199,8 @@ impl<'a> FindResult<'a> {
     }
 }
 
-/// Algorithms, which stand where today a solver stands in the first layout
-/// of find databases.
+/// Whether this is an algorithm: in the first layout of find databases, it is
+/// in the place of the solver.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `IsValidConvolutionDirAlgo` in
 /// conv_algo_name.cpp.
@@ -219,14 +220,14 @@ fn is_algorithm(id: &str) -> bool {
         || id == "miopenTransposeBwdDataAlgoGEMM"
 }
 
-/// `algorithm:solver,time,workspace,…` as it is written today.
+/// Converts `algorithm:solver,time,workspace,…` to the present layout.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `TransformFindDbItem10to20` in
 /// db_record.cpp.
 fn from_legacy(algorithm: &str, values: &str) -> Option<(String, String)> {
     let mut fields = values.splitn(4, ',');
     let (solver, time, workspace) = (fields.next()?, fields.next()?, fields.next()?);
-    // What follows named a kernel of a cache that is no more.
+    // The fourth field was a key of a kernel cache that no longer exists.
     fields.next()?;
     let sound = !solver.is_empty() && !solver.contains(':') && !is_algorithm(solver);
     sound.then(|| (solver.to_owned(), format!("{time},{workspace},{algorithm}")))
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_layout_becomes_todays() {
+    fn the_first_layout_is_converted_to_todays() {
         let (record, faults) = parsed(
             "k=miopenConvolutionFwdAlgoDirect:ConvOclDirectFwd,6.5,12,cache,<unused>;\
              miopenConvolutionFwdAlgoGEMM:broken",

@@ -17,18 +17,19 @@ use crate::error::{ReadError, WriteError};
 use crate::file;
 use crate::name::Storage;
 
-/// Bytes of one value, and columns of a problem, at most.
+/// Largest size of a value in bytes, and largest number of columns of a
+/// problem.
 const MAX_VALUE_BYTES: u64 = 1 << 20;
 const MAX_COLUMNS: i32 = 200;
 
-/// Bytes of a page of files that are written.
+/// Page size of written files, in bytes.
 const PAGE_SIZE: u32 = 4096;
 
 /// A column of the table of problems.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,
-    /// `TEXT`, else a number.
+    /// Whether it is `TEXT`; otherwise a number.
     text: bool,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct Column {
 /// its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SqliteDatabase {
-    /// All but `id`, as they stand in the table.
+    /// All but `id`, in the order of the table.
     columns: Vec<Column>,
     /// Parameters by solver, by the values of the columns.
     problems: BTreeMap<Vec<String>, BTreeMap<String, String>>,
@@ -44,7 +45,7 @@ pub(crate) struct SqliteDatabase {
 }
 
 impl SqliteDatabase {
-    /// Reads a file, with what is in its write-ahead log.
+    /// Reads a file, including its write-ahead log.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -69,18 +70,18 @@ impl SqliteDatabase {
         Ok(Self { columns, problems, orphans })
     }
 
-    /// How many problems have parameters.
+    /// Number of problems with parameters.
     pub(crate) fn len(&self) -> usize {
         self.problems.len()
     }
 
-    /// Whether there are none.
+    /// Whether no problem has parameters.
     pub(crate) fn is_empty(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// Rows of parameters whose problem is not there, so that MIOpen never
-    /// finds them. They are left out.
+    /// Number of rows of parameters without a problem, which MIOpen never
+    /// finds. They are left out.
     pub(crate) fn orphans(&self) -> u64 {
         self.orphans
     }
@@ -91,8 +92,9 @@ impl SqliteDatabase {
         solvers.map(|(solver, params)| (solver.as_str(), params.as_str()))
     }
 
-    /// Lays another database over this one: its solvers win, the others stay.
-    /// None, and nothing is changed, where its problems have other columns.
+    /// Merges another database into this one: its solvers take precedence, the
+    /// others stay. If its problems have other columns, nothing is changed and
+    /// the result is `None`.
     pub(crate) fn lay_all_over(&mut self, over: Self) -> Option<Overlaid> {
         let order: Vec<usize> = self
             .columns
@@ -122,9 +124,9 @@ impl SqliteDatabase {
         Some(done)
     }
 
-    /// Writes the file, whole or not at all: tables and indexes as MIOpen
-    /// makes them, rows in the order of their values. Equal contents are equal
-    /// bytes.
+    /// Writes the file, completely or not at all: tables and indexes as MIOpen
+    /// creates them, rows in the order of their values. Equal contents give
+    /// equal bytes.
     ///
     /// # Errors
     /// [`WriteError`].
@@ -143,7 +145,8 @@ impl SqliteDatabase {
     }
 
     fn fill(&self, connection: Connection) -> Result<(), rusqlite::Error> {
-        // What rows left behind that went to other pages stays, as in MIOpen's own files.
+        // Old bytes of rows that moved to other pages stay in the file, as in
+        // MIOpen's own files.
         connection.pragma_update(None, "secure_delete", false)?;
         let defined = |column: &Column| {
             format!(
@@ -179,8 +182,8 @@ impl SqliteDatabase {
     }
 }
 
-/// A connection that can only read and trusts nothing in the file. Where there
-/// is no write-ahead log, it creates nothing beside it.
+/// Opens a connection that can only read and trusts nothing in the file. If
+/// there is no write-ahead log, it creates nothing beside the file.
 pub(crate) fn connect(path: &Path) -> Result<Connection, ReadError> {
     file::open(path, Storage::Sqlite)?;
     // Logs and journals are named after the file, not after a link to it.
@@ -193,14 +196,14 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, ReadError> {
         let connection = gfxpack_sqlite::open(&absolute, filled_log(&absolute).is_none())?;
         gfxpack_sqlite::harden(&connection, MAX_VALUE_BYTES)?;
         connection.set_limit(Limit::SQLITE_LIMIT_COLUMN, MAX_COLUMNS)?;
-        // A view could take any time to answer; MIOpen makes none.
+        // A view could take any time to evaluate; MIOpen creates none.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
         Ok(connection)
     };
     open().map_err(|source| ReadError::Sqlite { path: path.to_owned(), source })
 }
 
-/// The columns of a table; none where it is not there.
+/// The columns of a table; empty if there is no such table.
 pub(crate) fn columns(
     connection: &Connection,
     table: &str,
@@ -215,7 +218,7 @@ pub(crate) fn columns(
 
 type Problems = BTreeMap<Vec<String>, BTreeMap<String, String>>;
 
-/// Parameters by problem, and how many have none.
+/// Parameters by problem, and the number of rows without a problem.
 fn rows(connection: &Connection, columns: &[Column]) -> Result<(Problems, u64), rusqlite::Error> {
     let mut names: Vec<String> = columns
         .iter()
@@ -238,14 +241,14 @@ fn rows(connection: &Connection, columns: &[Column]) -> Result<(Problems, u64), 
         joined += 1;
         let values = (0..columns.len()).map(|at| text(row, at)).collect::<Result<_, _>>()?;
         let (solver, params) = (text(row, columns.len())?, text(row, columns.len() + 1)?);
-        // A later row of the same solver wins, as `SetValues` has it.
+        // A later row of the same solver wins, as in `SetValues`.
         problems.entry(values).or_default().insert(solver, params);
     }
     let all: i64 = connection.query_row("SELECT count(*) FROM perf_db", (), |row| row.get(0))?;
     Ok((problems, u64::try_from(all).unwrap_or_default().saturating_sub(joined)))
 }
 
-/// An SQL identifier.
+/// Quotes an SQL identifier.
 pub(crate) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
@@ -254,7 +257,7 @@ pub(crate) fn quoted(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A database as MIOpen makes them, but for most columns.
+    /// A database as MIOpen makes it, without most columns.
     fn make(path: &Path, wal: bool, rows: &[(&str, i64, &str, &str)]) -> Connection {
         let connection = Connection::open(path).expect("opened");
         if wal {
@@ -289,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn users_solvers_win_and_equal_contents_are_equal_bytes() {
+    fn users_solvers_take_precedence_and_equal_contents_are_equal_bytes() {
         let dir = tempfile::tempdir().expect("a directory");
         let at = |name: &str| dir.path().join(name);
         drop(make(
@@ -297,7 +300,7 @@ mod tests {
             false,
             &[("F", 7, "A", "1"), ("F", 7, "B", "2"), ("B", 9, "A", "3")],
         ));
-        // Its rows are in the write-ahead log only, as long as it is open.
+        // Its rows are only in the write-ahead log while it is open.
         let user = make(&at("u.udb"), true, &[("F", 7, "A", "9"), ("W", 1, "C", "4")]);
         let mut merged = SqliteDatabase::read(&at("s.db")).expect("the system's");
         let over = SqliteDatabase::read(&at("u.udb")).expect("the user's");
@@ -313,7 +316,7 @@ mod tests {
         let bytes = |name: &str| std::fs::read(at(name)).expect(name);
         assert!(bytes("1.db") == bytes("2.db"));
         assert!(!at("1.db-wal").exists() && !at("s.db-shm").exists());
-        // What MIOpen asks for.
+        // The query of MIOpen.
         let connection = Connection::open(at("1.db")).expect("opened");
         let params: String = connection
             .query_row(
@@ -327,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn other_tables_are_refused() {
+    fn other_tables_are_rejected() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("x.db");
         let connection = Connection::open(&path).expect("opened");
@@ -364,7 +367,7 @@ mod tests {
         drop(user);
         database.save(&path).expect("the log is gone with its last user");
         let journal = dir.path().join("x.udb-journal");
-        // What `journal_mode=PERSIST` leaves when all is done.
+        // What `journal_mode=PERSIST` leaves after a transaction.
         std::fs::write(&journal, [0; 512]).expect("written");
         assert_eq!(SqliteDatabase::read(&path).expect("whole"), database);
         database.save(&path).expect("nobody's journal");
@@ -376,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_no_sqlite() {
+    fn text_is_not_sqlite() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("x.db");
         std::fs::write(&path, "a=A:1\n").expect("written");

@@ -1,4 +1,4 @@
-//! What is in a database, in numbers.
+//! Statistics of a database.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -9,23 +9,23 @@ use crate::read::RecordReader;
 use crate::record::FindResult;
 use crate::sqlite::SqliteDatabase;
 
-/// Numbers of a database.
+/// Statistics of a database.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Problems.
+    /// Number of problems.
     pub records: u64,
-    /// Values of solvers.
+    /// Number of values of solvers.
     pub values: u64,
-    /// How many problems each solver is known for.
+    /// Number of problems for each solver.
     pub solvers: BTreeMap<String, u64>,
-    /// In a find database, for how many problems each solver is the fastest.
+    /// In a find database: for how many problems each solver is the fastest.
     pub fastest: BTreeMap<String, u64>,
     /// Largest workspace in a find database, in bytes.
     pub workspace: u64,
 }
 
-/// Counts what MIOpen would take from the file, which is what `name` says.
+/// Counts what MIOpen would read from the file, which is described by `name`.
 ///
 /// # Errors
 /// [`ReadError`].
@@ -39,7 +39,7 @@ pub fn stats(path: &Path, name: &DatabaseName) -> Result<Stats, ReadError> {
         }
         return Ok(stats);
     }
-    // Of records with one key the first counts, so the keys are kept.
+    // Of records with one key only the first counts, so keys are kept.
     let mut keys = HashSet::new();
     let mut reader = RecordReader::open(path, name.kind)?;
     let io = |source| ReadError::Io { path: path.to_owned(), source };

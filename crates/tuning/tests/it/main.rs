@@ -1,4 +1,4 @@
-//! Tuning databases as files: merged, and read back; and what holds of any.
+//! Tuning databases as files: merging, reading back, and general properties.
 
 mod merge;
 mod properties;

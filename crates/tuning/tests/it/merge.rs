@@ -1,4 +1,4 @@
-//! Files merged by their names, as MIOpen sees a user's over the system's.
+//! Merging files by their names, as MIOpen merges a user's into the system's.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ const FIND: &str = "gfx906_60.HIP.fdb.txt";
 const USER_FIND: &str = "gfx906_60.HIP.3_3_0_.ufdb.txt";
 
 #[test]
-fn of_a_performance_database_solvers_are_merged() {
+fn performance_databases_are_merged_solver_by_solver() {
     let dir = Dir::new(&[(PERF, "k=A:1;B:1\nl=A:1\n"), (USER_PERF, "m=C:3\nk=B:2;C:2\n")]);
     let merged = dir.merge(&[PERF, USER_PERF], "out").expect("merged");
     assert_eq!(dir.text("out"), "k=A:1;B:2;C:2\nl=A:1\nm=C:3\n");
@@ -46,7 +46,7 @@ fn of_a_performance_database_solvers_are_merged() {
 }
 
 #[test]
-fn of_a_find_database_whole_records_are_replaced() {
+fn find_databases_are_merged_record_by_record() {
     let dir = Dir::new(&[
         (FIND, "k=A:1,0,miopenX;B:2,0,miopenX\nl=A:1,0,miopenX\n"),
         (USER_FIND, "k=C:3,0,miopenX\n"),
@@ -56,14 +56,14 @@ fn of_a_find_database_whole_records_are_replaced() {
 }
 
 #[test]
-fn of_two_records_with_one_key_in_a_file_the_first_counts() {
+fn the_first_of_two_records_with_one_key_in_a_file_counts() {
     let dir = Dir::new(&[(PERF, "k=A:1\nk=A:2;B:2\n")]);
     dir.merge(&[PERF], "out").expect("merged");
     assert_eq!(dir.text("out"), "k=A:1\n");
 }
 
 #[test]
-fn what_would_be_lost_ends_the_merge() {
+fn a_fault_that_would_lose_values_ends_the_merge() {
     let dir = Dir::new(&[(PERF, "k=A:1\n"), (USER_PERF, "k=A:2\nnothing\n")]);
     match dir.merge(&[PERF, USER_PERF], "out") {
         Err(MergeError::Fault { path, line: 2, fault: Fault::NoKey }) => {
@@ -78,7 +78,7 @@ fn what_would_be_lost_ends_the_merge() {
 }
 
 #[test]
-fn unlike_databases_are_not_merged() {
+fn databases_of_different_kinds_are_not_merged() {
     let other = "gfx906_64.db.txt";
     let dir = Dir::new(&[(PERF, "k=A:1\n"), (FIND, "k=A:1,2,miopenX\n"), (other, "l=A:1\n")]);
     for second in [FIND, other, "gfx906_60.db"] {
@@ -114,7 +114,7 @@ fn a_record_takes_little_more_memory_than_its_text() {
     let name = DatabaseName::from_path(&dir.at(PERF)).expect("a name of MIOpen's");
     let text_kib = text.len() as u64 / 1024;
     drop(text);
-    // Other tests of this program take a few megabytes at the same time.
+    // Other tests of this binary take a few megabytes at the same time.
     let before = memory("VmRSS:");
     assert_eq!(dir.merge(&[PERF], "out").expect("merged").records, RECORDS);
     assert_eq!(stats(&dir.at("out"), &name).expect("counted").records, RECORDS);

@@ -1,9 +1,9 @@
-//! What holds of any text and of any databases.
+//! Properties of any text and any databases.
 
 use gfxpack_tuning::{Database, DbRecord, Kind, RecordReader};
 use proptest::prelude::*;
 
-/// Records over few keys and solvers, so that they meet.
+/// Records with few different keys and solvers, so that they collide.
 fn records() -> impl Strategy<Value = Vec<(String, Vec<(String, String)>)>> {
     let values = prop::collection::vec(("[A-C]", "[0-9],[0-9],a"), 1..3);
     prop::collection::vec(("[k-n]", values), 0..6)
@@ -33,7 +33,7 @@ fn text(database: &Database) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_and_what_is_read_is_read_again(bytes: Vec<u8>, find: bool) {
+    fn any_bytes_can_be_read_and_records_read_back(bytes: Vec<u8>, find: bool) {
         let kind = if find { Kind::Find } else { Kind::Perf };
         let (record, faults) = DbRecord::parse(&bytes, kind);
         if let Some(record) = record {
@@ -48,7 +48,7 @@ proptest! {
     }
 
     #[test]
-    fn lines_of_separators_are_read_and_read_again(line in "[ab=:;,1\r]{0,24}", find: bool) {
+    fn lines_of_separators_can_be_read_and_read_back(line in "[ab=:;,1\r]{0,24}", find: bool) {
         let kind = if find { Kind::Find } else { Kind::Perf };
         if let (Some(record), _) = DbRecord::parse(line.as_bytes(), kind) {
             let (again, _) = DbRecord::parse(record.line().as_bytes(), kind);
@@ -57,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn merging_may_be_grouped_as_one_likes(a in records(), b in records(), c in records(), find: bool) {
+    fn merging_is_associative(a in records(), b in records(), c in records(), find: bool) {
         let kind = if find { Kind::Find } else { Kind::Perf };
         let [a, b, c] = [&a, &b, &c].map(|records| database(kind, records));
         let left = over(over(a.clone(), b.clone()), c.clone());
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(records in records()) {
+    fn written_databases_read_back(records in records()) {
         let database = database(Kind::Perf, &records);
         let text = text(&database);
         let mut reader = RecordReader::new(text.as_slice(), Kind::Perf);
