@@ -1,4 +1,4 @@
-//! Removing entries: what is kept, and why.
+//! Removes cache entries, except those that must be kept.
 
 use std::fs;
 use std::io;
@@ -11,21 +11,22 @@ use crate::known::Place;
 use crate::live::{self, OpenFiles};
 use crate::surroundings::Surroundings;
 
-/// Permission bit: in a directory of many users, each may remove their own.
+/// Permission bit: in a directory of many users, each may remove only their own
+/// entries.
 const STICKY: u32 = 0o1000;
 /// Permission bit: everybody may write.
 const OTHERS_WRITE: u32 = 0o002;
-/// How the names of results of tuning end: MIOpen's, Triton's, Inductor's.
+/// Suffixes of results of tuning: MIOpen's, Triton's, Inductor's.
 const RESULTS: [&str; 5] = [".udb.txt", ".ufdb.txt", ".udb", ".autotune.json", ".best_config"];
 /// The administrator.
 const ROOT: u32 = 0;
 
-/// What is to be removed, and by whom.
+/// What to remove, and on behalf of which user.
 #[derive(Debug, Clone)]
 pub struct Clearing {
-    /// Only what has not been changed for that long.
+    /// Only entries that have not been changed for this long.
     pub older_than: Option<Duration>,
-    /// Results of tuning too.
+    /// Whether to remove results of tuning too.
     pub tuning: bool,
     now: SystemTime,
     user: u32,
@@ -40,40 +41,40 @@ pub enum Kept {
     /// It is a result of tuning.
     #[error("it is a result of tuning: --tuning removes it too")]
     Tuning,
-    /// This result of tuning is in it.
+    /// It contains this result of tuning.
     #[error("`{0}` is a result of tuning: --tuning removes it too")]
     TuningWithin(PathBuf),
-    /// It was changed too lately.
+    /// It was changed too recently.
     #[error("it was changed lately")]
     Young,
-    /// Another process has it open, or holds a lock on it: this file.
+    /// Another process has this file open, or holds a lock on it.
     #[error("`{0}` is in use")]
     Live(PathBuf),
-    /// It, or the directory it is in, is a symbolic link.
+    /// It, or its directory, is a symbolic link.
     #[error("`{0}` is a symbolic link")]
     Link(PathBuf),
-    /// It is not what it was when it was found, and not the tool's any more.
+    /// It changed after it was found, and is no longer the tool's.
     #[error("`{0}` is something else than what was found")]
     Replaced(PathBuf),
-    /// This belongs to another user, or everybody may rename what is in it.
+    /// This path belongs to another user, or everybody may rename its entries.
     #[error("`{0}` belongs to another user, or to everybody")]
     Foreign(PathBuf),
-    /// This is `/`, the home directory, or above it.
+    /// This path is `/`, the home directory, or above it.
     #[error("`{0}` is the root, the home directory, or above it")]
     Unsafe(PathBuf),
-    /// Another file system is mounted there.
+    /// Another file system is mounted at this path.
     #[error("another file system is at `{0}`")]
     Mount(PathBuf),
-    /// It can't be looked at.
+    /// This path can't be read.
     #[error("`{0}` can't be looked at")]
     Unreadable(PathBuf),
-    /// It belongs to another version of the tool than the one that is meant.
+    /// It belongs to a version of the tool that is not to be cleared.
     #[error("it belongs to another version")]
     OtherVersion,
-    /// It belongs to the newest version, which is to stay.
+    /// It belongs to the newest version, which is kept.
     #[error("it belongs to the newest version")]
     NewestVersion,
-    /// Its name tells no version.
+    /// Its name contains no version.
     #[error("its name does not tell a version")]
     NoVersion,
 }
@@ -112,18 +113,18 @@ pub enum RemoveError {
         /// The reason.
         why: Kept,
     },
-    /// The system does not let us.
+    /// The operating system reports an error.
     #[error("failed to remove `{path}`")]
     Io {
         /// The entry or a part of it.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
 impl Clearing {
-    /// By this process's user. Looks at what is open now.
+    /// Clearing by this process's user. Reads which files are open now.
     #[must_use]
     pub fn new(surroundings: &Surroundings, now: SystemTime) -> Self {
         Self {
@@ -136,7 +137,7 @@ impl Clearing {
         }
     }
 
-    /// Why the entry is to be kept; none where it may go.
+    /// Why the entry must be kept; `None` if it may be removed.
     #[must_use]
     pub fn keeps(&self, place: &Place, entry: &CacheEntry) -> Option<Kept> {
         if entry.tuning && !self.tuning {
@@ -154,12 +155,13 @@ impl Clearing {
             .or_else(|| self.use_of(entry))
     }
 
-    /// Removes the entry with what stands beside it, unless it is to be kept:
-    /// as it is now, not as it was found. What is gone is removed.
+    /// Removes the entry with its companion files, unless it must be kept; this
+    /// is decided by its present state, not by that at the scan. An entry that
+    /// no longer exists counts as removed.
     ///
     /// # Errors
-    /// [`RemoveError`]. What could not be removed may be half gone, as it is
-    /// when its tool's own clean-up is interrupted.
+    /// [`RemoveError`]. The entry may then be partly removed, as after an
+    /// interrupted clean-up by its own tool.
     pub fn remove(&self, place: &Place, entry: &CacheEntry) -> Result<(), RemoveError> {
         let kept = |why| Err(RemoveError::Kept { path: entry.path.clone(), why });
         let entry = &match place.again(entry) {
@@ -171,10 +173,10 @@ impl Clearing {
         if let Some(why) = self.keeps(place, entry) {
             return kept(why);
         }
-        // Companions first: a database without its log is whole or older, a
-        // log without its database would be taken for the next one's. Not so
-        // the journal: without it the database is neither, and SQLite removes
-        // one that has no database.
+        // Companions first: a database without its log is intact or older, but
+        // a log without its database would be applied to the next one. The
+        // journal comes last: without it a database may be damaged, and SQLite
+        // removes a journal that has no database.
         let is_journal =
             |path: &&PathBuf| path.as_os_str().as_encoded_bytes().ends_with(b"-journal");
         let (journals, others): (Vec<&PathBuf>, Vec<_>) =
@@ -183,7 +185,7 @@ impl Clearing {
             let removed =
                 if entry.is_dir { fs::remove_dir_all(path) } else { fs::remove_file(path) };
             match removed {
-                // A part of it may be what was not found.
+                // A part of it may not have been found.
                 Err(source) if source.kind() != io::ErrorKind::NotFound || !is_gone(path) => {
                     return Err(RemoveError::Io { path: path.clone(), source });
                 }
@@ -193,7 +195,7 @@ impl Clearing {
         Ok(())
     }
 
-    /// What is wrong with the directory that the entry is in.
+    /// The problem of the entry's directory, if any.
     fn directory(&self, place: &Place) -> Option<Kept> {
         let dir = &place.dir;
         let Ok(metadata) = fs::symlink_metadata(dir) else {
@@ -211,7 +213,7 @@ impl Clearing {
         if let Some(why) = self.parents(&real) {
             return Some(why);
         }
-        // Everybody's directory for temporary files is nobody's.
+        // The shared directory for temporary files belongs to nobody.
         if place.shared && metadata.mode() & STICKY != 0 && metadata.uid() == ROOT {
             return None;
         }
@@ -221,7 +223,7 @@ impl Clearing {
         None
     }
 
-    /// Who could put another directory there while this one is cleared.
+    /// Whether somebody could replace the directory while it is cleared.
     fn parents(&self, real: &Path) -> Option<Kept> {
         // In a container the administrator may have another number.
         let system = fs::symlink_metadata("/").map_or(ROOT, |root| root.uid());
@@ -241,7 +243,7 @@ impl Clearing {
         real.parent().is_none() || self.homes.iter().any(|home| home.starts_with(real))
     }
 
-    /// What is wrong with any part of the entry.
+    /// The problem of any part of the entry.
     fn contents(&self, entry: &CacheEntry) -> Option<Kept> {
         if entry.is_link {
             return Some(Kept::Link(entry.path.clone()));
@@ -261,7 +263,7 @@ impl Clearing {
                 Err(_) => return Some(Kept::Unreadable(path)),
                 Ok(metadata) if metadata.uid() != self.user => return Some(Kept::Foreign(path)),
                 Ok(metadata) if metadata.dev() != device => return Some(Kept::Mount(path)),
-                // What can't be listed can't be judged.
+                // A directory that can't be listed can't be checked.
                 Ok(metadata) if metadata.is_dir() && fs::read_dir(&path).is_err() => {
                     return Some(Kept::Unreadable(path));
                 }
@@ -271,7 +273,7 @@ impl Clearing {
         None
     }
 
-    /// Results of tuning among what was compiled, as Inductor's.
+    /// Results of tuning among compiled files, as in Inductor's cache.
     fn tuning_in(&self, entry: &CacheEntry) -> Option<Kept> {
         if self.tuning {
             return None;
@@ -283,7 +285,7 @@ impl Clearing {
         entry.walk().find(is_result).map(Kept::TuningWithin)
     }
 
-    /// Who is using any part of it.
+    /// Whether another process is using any part of it.
     fn use_of(&self, entry: &CacheEntry) -> Option<Kept> {
         let used = |path: &PathBuf| self.open.has(path) || live::is_locked(path);
         entry.walk().find(used).map(Kept::Live)

@@ -1,4 +1,4 @@
-//! The clock that ages are told by. No output that is shipped depends on it.
+//! The clock for the ages of entries. No shipped output depends on it.
 
 use std::time::SystemTime;
 

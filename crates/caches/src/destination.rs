@@ -1,36 +1,36 @@
-//! Putting caches elsewhere: the lines that a shell reads for it.
+//! Moves caches: the lines that a shell reads for it.
 
 use crate::known::Cache;
 use crate::moves::Move;
 use crate::shell::Shell;
 
-/// This process's number among those of its machine, by the launchers: Slurm,
-/// Open MPI, MPICH and its kin, torchrun. 0 where there is none.
+/// This process's number on its machine, from the launchers: Slurm, Open MPI,
+/// MPICH and its derivatives, torchrun. 0 if there is none.
 ///
 /// Source: Slurm, srun(1); Open MPI, mpirun(1); MPICH, Hydra's wiki; PyTorch,
 /// torch/distributed/run.py.
 const RANK: &str = "${SLURM_LOCALID:-${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-\
                     ${LOCAL_RANK:-0}}}}";
 
-/// Where caches are put.
+/// The new place of caches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Destination {
     /// The directory: absolute.
     pub dir: String,
-    /// Whether each machine and each of its processes gets a directory of its
-    /// own there, made when the shell reads the lines.
+    /// Whether each machine and each of its processes gets its own directory
+    /// below it, created when the shell reads the lines.
     pub per_rank: bool,
 }
 
 impl Destination {
-    /// In that directory.
+    /// Caches in that directory.
     #[must_use]
     pub fn new(dir: String, per_rank: bool) -> Self {
         Self { dir, per_rank }
     }
 
-    /// The directory as `sh` expands it, outside of quotes.
+    /// The directory as `sh` expands it outside of quotes.
     #[must_use]
     pub fn root(&self) -> String {
         match self.per_rank {
@@ -39,8 +39,8 @@ impl Destination {
         }
     }
 
-    /// The lines that make the directories and set the variables of these
-    /// caches, each variable once. Notes on what they do not do are comments.
+    /// The lines that create the directories and set the variables of these
+    /// caches, each variable once. Notes on their limits are comments.
     #[must_use]
     pub fn lines(&self, caches: &[Cache], shell: Shell) -> Vec<String> {
         let mut moves: Vec<Move> = Vec::new();
@@ -50,7 +50,7 @@ impl Destination {
                 lines.push(format!("# {}: {}", cache.name, cache.move_note));
             }
             for one in &cache.moves {
-                // Two caches may be moved together.
+                // Two caches may share a variable.
                 if !moves.contains(one) {
                     moves.push(*one);
                 }
@@ -85,7 +85,7 @@ mod tests {
     use crate::surroundings::Surroundings;
 
     #[test]
-    fn what_is_set_moves_every_place_of_every_cache() {
+    fn the_variables_move_every_place_of_every_cache() {
         let plain = Surroundings::new([("HOME", "/h")], None);
         for cache in crate::known(&plain) {
             let set = cache.moves.iter().map(|one| (one.name, format!("/to/{}", one.below)));
@@ -95,7 +95,8 @@ mod tests {
             let moved = caches.iter().find(|one| one.name == cache.name).expect(cache.name);
             assert!(!moved.places.is_empty(), "{}", cache.name);
             for place in &moved.places {
-                // Locks stay where all processes of a machine look for them.
+                // Locks stay in the place in which all processes of a machine
+                // look for them.
                 let locks = place.dir.ends_with("miopen-lockfiles");
                 assert!(locks || place.dir.starts_with("/to"), "{}: {place:?}", cache.name);
             }

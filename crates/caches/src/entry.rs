@@ -1,4 +1,4 @@
-//! What is in a place: entries with their size and age.
+//! The content of a place: entries with their size and age.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -10,11 +10,11 @@ use walkdir::WalkDir;
 
 use crate::known::{Item, Place};
 
-/// What stands beside a file and goes with it: SQLite's, and MIOpen's notes
+/// Companion files that are removed with a file: SQLite's, and MIOpen's records
 /// of when a database was written.
 const COMPANIONS: [&str; 5] = ["-wal", "-shm", "-journal", ".time", ".temp"];
 
-/// A file or directory of a tool's, with what stands beside it.
+/// A file or directory of a tool, with its companion files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheEntry {
@@ -22,34 +22,34 @@ pub struct CacheEntry {
     pub path: PathBuf,
     /// Whether it is a directory.
     pub is_dir: bool,
-    /// Whether it is a symbolic link, of which nothing more is looked at.
+    /// Whether it is a symbolic link; links are not followed.
     pub is_link: bool,
-    /// `-wal` and `-shm` files, and their like.
+    /// Companion files such as `-wal` and `-shm`.
     pub companions: Vec<PathBuf>,
-    /// Files in it, companions included.
+    /// Number of files in it, including companions.
     pub files: u64,
-    /// Their size together.
+    /// Total size of these files in bytes.
     pub bytes: u64,
-    /// When any of it was changed last.
+    /// Time of the last change to any of it.
     pub changed: Option<SystemTime>,
-    /// Whether these are results of tuning.
+    /// Whether it contains results of tuning.
     pub tuning: bool,
 }
 
-/// What a place holds.
+/// The content of a place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Scan {
-    /// Whether the directory is there.
+    /// Whether the directory exists.
     pub exists: bool,
-    /// What is the tool's, by name.
+    /// The tool's entries, by name.
     pub entries: Vec<CacheEntry>,
-    /// How many things are in the directory that are not.
+    /// Number of other entries in the directory.
     pub others: u64,
 }
 
 impl CacheEntry {
-    /// Since when it was not changed.
+    /// Time since its last change.
     #[must_use]
     pub fn age(&self, now: SystemTime) -> Option<Duration> {
         Some(now.duration_since(self.changed?).unwrap_or_default())
@@ -57,13 +57,13 @@ impl CacheEntry {
 }
 
 impl Scan {
-    /// The size of all entries together.
+    /// Total size of all entries in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.entries.iter().map(|entry| entry.bytes).sum()
     }
 
-    /// Since when no entry was changed.
+    /// Time since the last change of any entry.
     #[must_use]
     pub fn age(&self, now: SystemTime) -> Option<Duration> {
         self.entries.iter().filter_map(|entry| entry.age(now)).min()
@@ -71,11 +71,11 @@ impl Scan {
 }
 
 impl Place {
-    /// Looks at the directory, and changes nothing. What vanishes meanwhile is
-    /// not there.
+    /// Scans the directory, and changes nothing. Entries that vanish during the
+    /// scan are left out.
     ///
     /// # Errors
-    /// Where the directory is there and can't be read.
+    /// If the directory exists but can't be read.
     pub fn scan(&self) -> io::Result<Scan> {
         let directory = match fs::read_dir(&self.dir) {
             Ok(directory) => directory,
@@ -94,8 +94,8 @@ impl Place {
             let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
             let text = name.to_str().unwrap_or_default();
             let item = Item { path: &path, name: text, is_dir: metadata.is_dir() };
-            // What a link would lead to may be recognised by its name, and is
-            // told of, so that nobody wonders.
+            // A link may be recognised by its name, and is listed so that the
+            // user learns of it.
             let known =
                 !text.is_empty() && (self.finds(&item) || self.finds_link(&item, &metadata));
             if known {
@@ -115,7 +115,7 @@ impl Place {
         metadata.is_symlink() && self.finds(&as_dir)
     }
 
-    /// The entry as it is now; none where that is no longer the tool's.
+    /// The entry in its present state; `None` if it is no longer the tool's.
     pub(crate) fn again(&self, entry: &CacheEntry) -> io::Result<Option<CacheEntry>> {
         let metadata = fs::symlink_metadata(&entry.path)?;
         let name = entry.path.file_name().and_then(OsStr::to_str).unwrap_or_default();
@@ -150,8 +150,8 @@ impl Place {
 }
 
 impl CacheEntry {
-    /// All that is removed with it: files, directories, links. Links are not
-    /// followed.
+    /// All paths that are removed with it: files, directories, links. Links are
+    /// not followed.
     pub(crate) fn walk(&self) -> impl Iterator<Item = PathBuf> {
         let below = WalkDir::new(&self.path).follow_links(false).follow_root_links(false);
         let below = below.into_iter().flatten().map(walkdir::DirEntry::into_path);

@@ -1,18 +1,18 @@
 //! The caches that GPU compilers and libraries keep for a user: where each is
-//! by its tool's own rules, what is in it, how to switch it off, and how to
-//! clear it without harm.
+//! by its tool's own rules, what it contains, how to switch it off, and how to
+//! clear it safely.
 //!
-//! - [`Surroundings`] are what the rules depend on: variables and the user.
+//! - [`Surroundings`] are the inputs of these rules: variables and the user.
 //! - [`known()`] lists the caches, with their places and switches.
-//! - [`Place::scan`] tells what is in a place, and recognises what is the
-//!   tool's; whatever it does not recognise is never touched.
-//! - [`Clearing`] judges an entry and removes it; [`Versions`] says which
-//!   MIOpen's are meant.
-//! - [`Switch`] is a variable that switches a cache off, [`Move`] one that puts
-//!   it elsewhere, and [`Shell`] the shell that is told so.
+//! - [`Place::scan`] lists a place and recognises the tool's entries; others
+//!   are never touched.
+//! - [`Clearing`] decides whether an entry may be removed, and removes it;
+//!   [`Versions`] selects versions of MIOpen.
+//! - [`Switch`] is a variable that switches a cache off, [`Move`] one that
+//!   moves it, and [`Shell`] the shell for which lines are written.
 //!
-//! `docs/caches.md` tells users the same. This crate knows file names and
-//! locks; it knows no kernel and no kdb, and nothing of gfxpack's own cache.
+//! `docs/caches.md` is the guide for users. This crate knows file names and
+//! locks. It knows nothing of kernels, kdbs, or gfxpack's own cache.
 //!
 //! ```
 //! use gfxpack_caches::{Surroundings, known};

@@ -1,4 +1,4 @@
-//! Which files others are using now.
+//! Finds out which files other processes are using.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -10,8 +10,8 @@ use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
 
 use crate::known::is_sqlite;
 
-/// Files that processes of this user, and those of others that can be looked
-/// at, have open.
+/// Files that other processes have open: those of this user, and readable ones
+/// of others.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OpenFiles {
     /// Device and inode.
@@ -19,8 +19,8 @@ pub(crate) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// Those of this moment, by the descriptors that the kernel shows; none
-    /// where it shows no processes.
+    /// The files that are open now, by the descriptors in /proc; empty if
+    /// processes are not visible there.
     pub(crate) fn read() -> Self {
         let own = std::process::id().to_string();
         let mut files = HashSet::new();
@@ -43,14 +43,14 @@ impl OpenFiles {
         Self { files }
     }
 
-    /// Whether someone has the file open.
+    /// Whether another process has the file open.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let metadata = fs::symlink_metadata(path);
         metadata.is_ok_and(|metadata| self.files.contains(&(metadata.dev(), metadata.ino())))
     }
 }
 
-/// Where SQLite's locks lie: those of the database itself, and those of the
+/// Ranges of SQLite's locks: those of the database itself, and those of the
 /// shared memory beside a write-ahead log, of which each connection holds one.
 ///
 /// Source: SQLite, `PENDING_BYTE` and `SHARED_SIZE` in os.h, `UNIX_SHM_BASE`
@@ -58,8 +58,8 @@ impl OpenFiles {
 const DATABASE_LOCKS: (u64, u64) = (0x4000_0000, 512);
 const MEMORY_LOCKS: (u64, u64) = (120, 9);
 
-/// Whether another process holds a lock on the database. Locks show even
-/// where processes do not, as those of another container.
+/// Whether another process holds a lock on the database. Locks are visible even
+/// if the process is not, as in another container.
 pub(crate) fn is_locked(path: &Path) -> bool {
     if !is_sqlite(path) {
         return false;
@@ -78,6 +78,6 @@ fn has_lock(path: &Path, (start, length): (u64, u64)) -> bool {
         typ: FlockType::WriteLock,
         offset_type: FlockOffsetType::Set,
     };
-    // A question that can't be answered is answered with care.
+    // If the query fails, assumes a lock.
     fcntl_getlk(&file, &query).map_or(true, |holder| holder.is_some())
 }

@@ -1,4 +1,4 @@
-//! The variables that put a cache elsewhere.
+//! The variables that move a cache.
 
 /// A variable that names the place of a cache, or of a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -6,9 +6,9 @@
 pub struct Move {
     /// `TRITON_CACHE_DIR`.
     pub name: &'static str,
-    /// What it is set to, below the directory of the user's choice.
+    /// Its value, below the directory that the user chose.
     pub below: &'static str,
-    /// Whether that is a file, whose directory must be there.
+    /// Whether the value is a file, whose directory must exist.
     pub is_file: bool,
 }
 
@@ -21,7 +21,7 @@ impl Move {
         Self { name, below, is_file: true }
     }
 
-    /// The directory that must be there, below that of the user's choice.
+    /// The directory that must exist, below the one that the user chose.
     #[must_use]
     pub fn directory(&self) -> &'static str {
         match self.below.rsplit_once('/') {

@@ -1,10 +1,10 @@
-//! Lines for shells that set variables and unset them.
+//! Lines for shells that set and unset variables.
 
-/// A shell that reads such lines.
+/// A shell that reads these lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shell {
-    /// sh, and what is like it: bash, zsh, dash.
+    /// sh and similar shells: bash, zsh, dash.
     Sh,
     /// fish.
     Fish,
@@ -13,7 +13,7 @@ pub enum Shell {
 }
 
 impl Shell {
-    /// The text as one word that means itself.
+    /// Quotes the text as one literal word.
     #[must_use]
     pub fn quote(self, text: &str) -> String {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&b);
@@ -23,14 +23,13 @@ impl Shell {
         let inner = match self {
             Self::Sh => text.replace('\'', r"'\''"),
             Self::Fish => text.replace('\\', r"\\").replace('\'', r"\'"),
-            // History is replaced in single quotes too.
+            // csh expands history in single quotes too.
             Self::Csh => text.replace('\'', r"'\''").replace('!', r"\!"),
         };
         format!("'{inner}'")
     }
 
-    /// A line that puts a variable, whose value is a word of this shell, into
-    /// the environment.
+    /// A line that exports a variable, whose value is a word of this shell.
     #[must_use]
     pub fn export(self, name: &str, word: &str) -> String {
         match self {
@@ -40,7 +39,7 @@ impl Shell {
         }
     }
 
-    /// A line that takes a variable out of the environment.
+    /// A line that removes a variable from the environment.
     #[must_use]
     pub fn unset(self, name: &str) -> String {
         match self {
@@ -50,8 +49,8 @@ impl Shell {
         }
     }
 
-    /// A line that sets a variable of the shell's own to a word and what `sh`
-    /// makes of a text in double quotes.
+    /// A line that sets a local variable of the shell to a word followed by
+    /// what `sh` expands a text in double quotes to.
     pub(crate) fn local(self, name: &str, word: &str, expanded: &str) -> String {
         match self {
             Self::Sh => format!("{name}={word}\"{expanded}\""),
@@ -71,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_mean_themselves() {
+    fn quoted_words_are_literal() {
         assert_eq!(Shell::Sh.quote("/a/b-1.2"), "/a/b-1.2");
         assert_eq!(Shell::Sh.quote(""), "''");
         assert_eq!(Shell::Sh.quote("it's $x"), r"'it'\''s $x'");

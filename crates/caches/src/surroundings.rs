@@ -1,11 +1,11 @@
-//! What the place of a cache depends on: variables and the user.
+//! The inputs of the rules for a cache's place: variables and the user.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The variables that matter. Whoever makes [`Surroundings`] gives those that
-/// are set, also to nothing: several tools tell empty from unset.
+/// The variables in use. Callers of [`Surroundings`] pass those that are set,
+/// even if empty: several tools distinguish empty from unset.
 pub const VARIABLES: [&str; 35] = [
     "HOME",
     "XDG_CACHE_HOME",
@@ -48,14 +48,14 @@ pub const VARIABLES: [&str; 35] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surroundings {
     variables: BTreeMap<String, OsString>,
-    /// The user's name as the system has it, for where no variable says it.
+    /// The user's name in the system, used if no variable has it.
     user: Option<String>,
-    /// The user's home directory as the system has it.
+    /// The user's home directory in the system.
     listed_home: Option<PathBuf>,
 }
 
 impl Surroundings {
-    /// Of exactly these variables.
+    /// Exactly these variables.
     #[must_use]
     pub fn new<N: Into<String>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (N, V)>,
@@ -66,42 +66,42 @@ impl Surroundings {
         Self { variables, user, listed_home: None }
     }
 
-    /// With the home directory that the system has for the user, which is
-    /// never cleared whatever HOME says.
+    /// Adds the user's home directory in the system, which is never cleared
+    /// whatever HOME is.
     #[must_use]
     pub fn with_listed_home(self, home: Option<PathBuf>) -> Self {
         Self { listed_home: home.filter(|home| home.is_absolute()), ..self }
     }
 
-    /// All that is the user's home directory.
+    /// All home directories of the user.
     pub(crate) fn homes(&self) -> impl Iterator<Item = PathBuf> {
         self.home().into_iter().chain(self.listed_home.clone())
     }
 
-    /// HOME, where it is an absolute path.
+    /// HOME, if it is an absolute path.
     #[must_use]
     pub fn home(&self) -> Option<PathBuf> {
         self.absolute("HOME")
     }
 
-    /// The value, also where it is empty.
+    /// The value, even if it is empty.
     pub(crate) fn raw(&self, name: &str) -> Option<&OsStr> {
         self.variables.get(name).map(OsString::as_os_str)
     }
 
-    /// The value, where it is neither unset nor empty.
+    /// The value, if it is neither unset nor empty.
     pub(crate) fn value(&self, name: &str) -> Option<&OsStr> {
         self.raw(name).filter(|value| !value.is_empty())
     }
 
-    /// The value, where it is an absolute path. Relative ones depend on where
-    /// the tool was started, so that nobody knows what they mean.
+    /// The value, if it is an absolute path. Relative ones depend on the
+    /// directory in which the tool was started, so they are unknown.
     pub(crate) fn absolute(&self, name: &str) -> Option<PathBuf> {
         self.value(name).map(PathBuf::from).filter(|path| path.is_absolute())
     }
 
-    /// The value as MIOpen takes a path: `~` is the home directory, and the
-    /// temporary one where there is no home.
+    /// A path as MIOpen reads it: `~` is the home directory, or the temporary
+    /// one if there is no home.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `ExpandUser` in expanduser.cpp.
     pub(crate) fn expanded(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -120,7 +120,8 @@ impl Surroundings {
         named.unwrap_or_else(|| PathBuf::from("/tmp"))
     }
 
-    /// That of Python, which asks more variables.
+    /// Python's directory for temporary files, which depends on other
+    /// variables.
     ///
     /// Source: CPython, `_candidate_tempdir_list` in Lib/tempfile.py.
     pub(crate) fn python_temp_dir(&self) -> PathBuf {
@@ -128,7 +129,7 @@ impl Surroundings {
         named.unwrap_or_else(|| PathBuf::from("/tmp"))
     }
 
-    /// The user's name as Python has it.
+    /// The user's name by Python's rules.
     ///
     /// Source: CPython, `getuser` in Lib/getpass.py.
     pub(crate) fn python_user(&self) -> Option<String> {

@@ -1,4 +1,4 @@
-//! The variables that switch a cache off, and which of their values do.
+//! The variables that switch a cache off, and the values that do.
 
 use std::ffi::OsStr;
 
@@ -12,22 +12,22 @@ pub struct Switch {
     pub name: &'static str,
     /// A value that switches it off: `0`.
     pub value: &'static str,
-    /// What it does then: completes "off: …".
+    /// The effect of this value; completes "off: …".
     pub effect: &'static str,
-    /// Whether it is the one to use. The others have an older name, or only
-    /// keep the cache from being read.
+    /// Whether this is the recommended variable. The others have an older name,
+    /// or only prevent reading the cache.
     pub usual: bool,
     rule: Rule,
 }
 
-/// Which values count, as the tool itself reads them.
+/// Which values count, by the tool's own rules.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rule {
-    /// One of these, in upper or lower case.
+    /// One of these, ignoring case.
     Words(&'static [&'static str]),
-    /// Anything but nothing, `0` included.
+    /// Anything but the empty text, even `0`.
     NotEmpty,
-    /// Whatever does not begin with a `1`.
+    /// Anything that does not begin with `1`.
     NotOne,
 }
 
@@ -39,7 +39,7 @@ pub struct SwitchedOff {
     pub name: &'static str,
     /// Its value.
     pub value: String,
-    /// What it does: completes "off: …".
+    /// The effect; completes "off: …".
     pub effect: &'static str,
 }
 
@@ -53,12 +53,12 @@ impl Switch {
         Self { name, value, effect, usual: true, rule }
     }
 
-    /// One that `env` does not use.
+    /// A switch that `env` does not use.
     pub(crate) const fn unusual(self) -> Self {
         Self { usual: false, ..self }
     }
 
-    /// The variable where it is set so that it counts.
+    /// The variable, if its value switches the cache off.
     pub(crate) fn in_effect(&self, surroundings: &Surroundings) -> Option<SwitchedOff> {
         let value = surroundings.raw(self.name)?;
         self.rule.holds(value).then(|| SwitchedOff {
@@ -79,7 +79,7 @@ impl Rule {
     }
 }
 
-/// Every variable that can switch a cache off, by its tool's own reading.
+/// Every variable that can switch a cache off, by its tool's own rules.
 ///
 /// Source: see each rule.
 pub(crate) mod rules {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tool_reads_its_variable_its_own_way() {
+    fn each_tool_has_its_own_rules_for_values() {
         for (cache, name, off, on) in [
             ("miopen", "MIOPEN_DISABLE_CACHE", &["1", "YES", "on"][..], &["0", "", "2", "y"][..]),
             ("comgr", "AMD_COMGR_CACHE", &["0"], &["1", "", "off", "00"]),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_to_switch_a_cache_off_does_so() {
+    fn the_printed_values_switch_the_caches_off() {
         let surroundings = Surroundings::new([("HOME", "/h")], None);
         for cache in crate::known(&surroundings) {
             for switch in cache.switches {

@@ -1,4 +1,5 @@
-//! Which version of MIOpen an entry belongs to, and which versions are cleared.
+//! Finds the version of MIOpen that an entry belongs to, and selects versions
+//! to clear.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,16 +7,16 @@ use std::str::FromStr;
 use crate::clear::Kept;
 use crate::entry::{CacheEntry, Scan};
 
-/// A version of MIOpen, as its directories and files spell it.
+/// A version of MIOpen, as spelled in its directories and files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MiopenVersion {
     numbers: [u32; 3],
-    /// What comes after the numbers: a count of commits, or nothing. `None` in
-    /// what a user wrote for all of them.
+    /// The part after the numbers: a count of commits, or empty. `None`, in
+    /// user input, means all of them.
     tweak: Option<String>,
 }
 
-/// A text that is no version of MIOpen.
+/// A text that is not a version of MIOpen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it is no version\nhint: write it as MIOpen does: 3.4.0")]
 pub struct VersionError(());
@@ -23,8 +24,8 @@ pub struct VersionError(());
 impl FromStr for MiopenVersion {
     type Err = VersionError;
 
-    /// Reads `3.4.0`, which stands for `3.4.0.` and `3.4.0.5b2d` too, and
-    /// `3.4.0.5b2d`, which stands for itself.
+    /// Parses `3.4.0`, which covers `3.4.0.` and `3.4.0.5b2d` too, and
+    /// `3.4.0.5b2d`, which covers only itself.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         parse(text, '.').ok_or(VersionError(()))
     }
@@ -39,9 +40,9 @@ impl fmt::Display for MiopenVersion {
 }
 
 impl MiopenVersion {
-    /// The version that an entry of MIOpen's cache belongs to: `3.4.0.`, or
-    /// `gfx906_60.HIP.3_4_0_.ufdb.txt` and a lock of that. `None` where its name
-    /// tells none.
+    /// The version of an entry of MIOpen's cache: `3.4.0.`, or
+    /// `gfx906_60.HIP.3_4_0_.ufdb.txt` and its lock. `None` if its name has
+    /// none.
     #[must_use]
     pub fn of_entry(entry: &CacheEntry) -> Option<Self> {
         let name = entry.path.file_name()?.to_str()?;
@@ -69,21 +70,21 @@ fn parse(text: &str, separator: char) -> Option<MiopenVersion> {
     Some(MiopenVersion { numbers, tweak: parts.next().map(str::to_owned) })
 }
 
-/// Which versions' entries are cleared.
+/// Which versions' entries to clear.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Versions {
-    /// All, and what belongs to none.
+    /// All, and entries without a version.
     #[default]
     All,
-    /// This one's.
+    /// Only this version.
     Only(MiopenVersion),
-    /// All but the newest's in each place.
+    /// In each place, all but the newest version.
     AllButNewest,
 }
 
 impl Versions {
-    /// Why an entry of that scan stays; `None` where it may go.
+    /// Why an entry of this scan must be kept; `None` if it may be removed.
     #[must_use]
     pub fn keep(&self, scan: &Scan, entry: &CacheEntry) -> Option<Kept> {
         if *self == Self::All {
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_and_covered() {
+    fn versions_are_parsed_and_compared() {
         let read = |text: &str| text.parse::<MiopenVersion>();
         for text in ["3.4.0", "3.4.0.", "3.5.1.5b2d-dirty"] {
             assert_eq!(read(text).expect(text).to_string(), text);

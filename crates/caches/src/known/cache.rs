@@ -1,4 +1,4 @@
-//! A tool's cache: its places, and what of them belongs to the tool.
+//! A tool's cache: its places, and how to recognise the tool's entries.
 
 use std::fs;
 use std::io::Read as _;
@@ -14,23 +14,23 @@ use crate::switch::{Switch, SwitchedOff};
 pub struct Cache {
     /// `pocl`.
     pub name: &'static str,
-    /// What it holds: completes "holds …".
+    /// Its content; completes "holds …".
     pub about: &'static str,
-    /// Where it is for this user, the usual place first. They may not exist;
-    /// there are none where the tool keeps nothing.
+    /// Its places for this user, the usual one first. They may not exist; empty
+    /// if the tool keeps nothing.
     pub places: Vec<Place>,
     /// Variables that switch it off.
     pub switches: Vec<Switch>,
-    /// What these variables do not do, in words; or empty.
+    /// The limits of these variables, as text; may be empty.
     pub disable_note: &'static str,
-    /// Variables that put it elsewhere.
+    /// Variables that move it.
     pub moves: Vec<Move>,
-    /// What else these variables do, in words; or empty.
+    /// Further effects of these variables, as text; may be empty.
     pub move_note: &'static str,
 }
 
 impl Cache {
-    /// The variables that switch it, or a part of it, off now; none where it is
+    /// The variables that now switch it, or a part of it, off; empty if it is
     /// in use.
     #[must_use]
     pub fn switched_off(&self, surroundings: &Surroundings) -> Vec<SwitchedOff> {
@@ -38,7 +38,7 @@ impl Cache {
     }
 }
 
-/// A directory in which a tool keeps things, among others' perhaps.
+/// A directory in which a tool keeps entries, perhaps among others.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Place {
@@ -46,26 +46,26 @@ pub struct Place {
     pub dir: PathBuf,
     /// The rule that names it: `XDG_CACHE_HOME`.
     pub rule: &'static str,
-    /// Whether these are results of tuning, which take long to get again.
+    /// Whether its entries are results of tuning, which take long to recreate.
     pub tuning: bool,
     /// Whether many users share the directory.
     pub(crate) shared: bool,
     pub(crate) belongs: Belongs,
-    /// What must hold beside it as well: where users choose the directory,
-    /// some names could be anybody's.
+    /// A further condition on the entry's surroundings, if users choose the
+    /// directory: some names could belong to anybody.
     pub(super) beside: Option<fn(&Item<'_>) -> bool>,
 }
 
-/// What of a directory is the tool's.
+/// Which entries of a directory belong to the tool.
 #[derive(Debug, Clone)]
 pub(crate) enum Belongs {
-    /// Whatever this says yes to.
+    /// Entries for which the function returns true.
     Items(fn(&Item<'_>) -> bool),
-    /// The file of this name, if it is SQLite.
+    /// The file of this name, if it is an SQLite database.
     Database(String),
 }
 
-/// Something in a directory.
+/// An entry of a directory.
 pub(crate) struct Item<'a> {
     pub(crate) path: &'a Path,
     pub(crate) name: &'a str,
@@ -93,13 +93,14 @@ impl Place {
         self
     }
 
-    /// Whether something in the directory is the tool's, by what stands beside
-    /// it too. Not to be asked once any of that has been removed.
+    /// Whether an entry of the directory belongs to the tool, judging by its
+    /// surroundings too. Must not be called after any of these were removed.
     pub(crate) fn finds(&self, item: &Item<'_>) -> bool {
         self.owns(item) && self.beside.is_none_or(|holds| holds(item))
     }
 
-    /// Whether something in the directory is the tool's, by itself.
+    /// Whether an entry of the directory belongs to the tool, judging by
+    /// itself.
     pub(crate) fn owns(&self, item: &Item<'_>) -> bool {
         match &self.belongs {
             Belongs::Items(owns) => owns(item),
@@ -108,7 +109,7 @@ impl Place {
     }
 }
 
-/// Whether the file begins as SQLite's do.
+/// Whether the file begins like an SQLite database.
 pub(crate) fn is_sqlite(path: &Path) -> bool {
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";
     let regular = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
@@ -118,23 +119,24 @@ pub(crate) fn is_sqlite(path: &Path) -> bool {
         && first == *MAGIC
 }
 
-/// The names in a directory; none where it can't be read.
+/// The names in a directory; empty if it can't be read.
 pub(super) fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten();
-    // What is not UTF-8, or can't be read, is a name that nobody knows.
+    // Names that are not UTF-8, or can't be read, become empty, which no tool
+    // uses.
     entries
         .map(|entry| entry.map(|entry| entry.file_name().into_string().unwrap_or_default()))
         .map(Result::unwrap_or_default)
         .collect()
 }
 
-/// Whether there is something in the directory, and all of it is named so.
+/// Whether the directory is not empty, and all its names match.
 pub(super) fn holds_only(dir: &Path, named: impl Fn(&str) -> bool) -> bool {
     let names = names(dir);
     !names.is_empty() && names.iter().all(|name| named(name))
 }
 
-/// Whether a text is that many characters of those, and nothing else.
+/// Whether a text has a length in `count` and consists of matching bytes.
 pub(super) fn is_made_of(
     text: &str,
     count: std::ops::RangeInclusive<usize>,

@@ -20,7 +20,8 @@ pub(super) fn cache(surroundings: &Surroundings) -> Cache {
     let is_set = |name: &str| surroundings.value(name).is_some();
     match given("MIOPEN_CUSTOM_CACHE_DIR") {
         Some(dir) => places.push(Place::new(dir, "MIOPEN_CUSTOM_CACHE_DIR", is_kernels)),
-        // Relative to where the program was started.
+        // The path is relative to the directory in which the program was
+        // started.
         None if is_set("MIOPEN_CUSTOM_CACHE_DIR") => {}
         None => {
             let dir = surroundings.expanded("~/.cache/miopen");
@@ -79,8 +80,8 @@ fn is_version(item: &Item<'_>) -> bool {
     item.is_dir && numbers == 3 && parts.all(|part| is_made_of(part, 0..=40, is_plain))
 }
 
-/// In a directory of the user's choice: kernels themselves, or directories of
-/// versions that hold some.
+/// In a directory that the user chose: kernels themselves, or directories of
+/// versions with kernels.
 fn is_kernels(item: &Item<'_>) -> bool {
     is_kernel_file(item) || is_old_kernel(item) || (is_version(item) && holds_kernels(item.path))
 }
@@ -100,8 +101,7 @@ fn is_kernel_file(item: &Item<'_>) -> bool {
     !item.is_dir && item.name.starts_with("gfx") && item.name.ends_with(".ukdb")
 }
 
-/// A directory named by a digest, of objects: how kernels were kept before
-/// kdbs.
+/// A directory of object files named by a digest: the layout before kdbs.
 fn is_old_kernel(item: &Item<'_>) -> bool {
     item.is_dir
         && is_made_of(item.name, 32..=32, is_hex)
@@ -132,14 +132,14 @@ mod tests {
     use super::super::tests::{check, found, owns};
 
     #[test]
-    fn places_are_miopens() {
+    fn places_follow_miopens_rules() {
         let linux = |variables: &[(&str, &str)], expected: &[&str]| {
             check(variables, "miopen", expected);
         };
         let usual =
             ["/h/.cache/miopen", "/tmp", "/h/.config/miopen", "/tmp", "/tmp/miopen-lockfiles"];
         linux(&[("HOME", "/h")], &usual);
-        // MIOpen does not ask for it.
+        // MIOpen does not use it.
         linux(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")], &usual);
         linux(
             &[("HOME", "/h"), ("MIOPEN_CUSTOM_CACHE_DIR", "~/k"), ("MIOPEN_USER_DB_PATH", "/d")],
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn only_versions_are_its_own() {
+    fn only_directories_of_versions_are_recognised() {
         for name in ["3.3.0.", "3.4.0", "2.20.0.5", "3.3.0.4d52ee7-dirty"] {
             assert!(owns("miopen", name, true), "{name}");
         }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_directory_of_the_users_choice_contents_count() {
+    fn in_a_custom_directory_the_contents_decide() {
         let digest = |digit: &str| digit.repeat(32);
         let files = [
             "gfx906_60.ukdb".to_owned(),

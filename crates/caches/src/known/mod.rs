@@ -1,4 +1,4 @@
-//! The caches that are known: places, what belongs to them, switches.
+//! The known caches: places, recognition of entries, switches.
 
 mod cache;
 mod miopen;
@@ -11,13 +11,13 @@ use crate::surroundings::Surroundings;
 pub use self::cache::{Cache, Place};
 pub(crate) use self::cache::{Item, is_sqlite};
 
-/// The caches' names, in the order in which they are listed.
+/// The caches' names, in the order of listings.
 pub const NAMES: [&str; 10] = [
     "miopen", "comgr", "rocfft", "pytools", "pyopencl", "pocl", "cuda", "triton", "inductor",
     "mesa",
 ];
 
-/// All caches of that user on that machine, in the order of [`NAMES`].
+/// All caches of this user and machine, in the order of [`NAMES`].
 #[must_use]
 pub fn known(surroundings: &Surroundings) -> Vec<Cache> {
     let mut caches = vec![miopen::cache(surroundings)];
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(places(variables, name), expected, "{name} with {variables:?}");
     }
 
-    /// Whether something of that name in the first place is the tool's.
+    /// Whether an entry of this name in the first place belongs to the tool.
     pub(super) fn owns(cache: &str, name: &str, is_dir: bool) -> bool {
         let variables = [("HOME", "/h")];
         let surroundings = Surroundings::new(variables, Some("ada".to_owned()));
@@ -62,7 +62,7 @@ mod tests {
         cache.places[0].owns(&item)
     }
 
-    /// What is found in a directory that the variable names and that holds
+    /// The entries found in a directory that the variable names and that has
     /// these files.
     pub(super) fn found(cache: &str, variable: &str, files: &[&str]) -> Vec<String> {
         let dir = tempfile::tempdir().expect("a directory");

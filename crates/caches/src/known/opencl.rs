@@ -1,5 +1,4 @@
-//! pytools (loopy, and what PyOpenCL keeps of its own), PyOpenCL's compiler
-//! cache, PoCL.
+//! pytools (loopy and PyOpenCL's own entries), PyOpenCL's compiler cache, PoCL.
 
 use std::path::PathBuf;
 
@@ -61,7 +60,7 @@ pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 3] {
     ]
 }
 
-/// The user's cache directory as Python's tools have it.
+/// The user's cache directory by the rules of Python's tools.
 ///
 /// Source: platformdirs 4.14, `user_cache_dir` in unix.py and `_xdg_dir` in
 /// _xdg.py.
@@ -103,9 +102,10 @@ fn is_compiler_cache(item: &Item<'_>) -> bool {
     item.is_dir && item.name.starts_with("pyopencl-compiler-cache-v")
 }
 
-/// Two letters of a digest that is spelled with the first sixteen letters, and
-/// in it the others (PoCL 3.1 overwrites one of 40 by the slash); and what is
-/// left of a compilation: six characters of `mkstemp` after a fixed word.
+/// Two letters of a digest that is spelled with the first sixteen letters, with
+/// directories named by the rest of it (PoCL 3.1 overwrites one of 40 by the
+/// slash); and leftovers of a compilation: a fixed word and six characters of
+/// `mkstemp`.
 fn is_pocl(item: &Item<'_>) -> bool {
     let letters = |byte: u8| (b'A'..=b'P').contains(&byte);
     let left = |begin: &str| {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn pocl_has_rules_of_its_own() {
+    fn pocl_has_its_own_rules() {
         let linux = |variables: &[(&str, &str)], expected: &[&str]| {
             check(variables, "pocl", expected);
         };
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_tools_own_files_are_known() {
+    fn only_the_tools_own_files_are_recognised() {
         assert!(owns("pytools", "pdict-v5-loopy-invoker-cache-v10-3.11.7.final.0.sqlite", false));
         assert!(owns("pytools", "pdict-v2-loopy-cache-py3.8", true));
         assert!(!owns("pytools", "pdict-v5-x.txt", false) && !owns("pytools", "notes", true));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn two_letters_are_pocls_by_the_digests_in_them() {
+    fn directories_of_two_letters_are_pocls_if_they_contain_digests() {
         // As PoCL 3.1 makes it, and one letter longer.
         let digest = "DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA";
         let files = [

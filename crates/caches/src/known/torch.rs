@@ -73,8 +73,8 @@ fn inductor(surroundings: &Surroundings) -> Option<Place> {
     Some(Place::new(dir, "the temporary directory", is_inductor))
 }
 
-/// A directory named by a digest, as base32 today and in hexadecimal before,
-/// with something in it that Triton writes.
+/// A directory named by a digest, in base32 now and hexadecimal earlier, with a
+/// file that Triton writes.
 fn is_triton(item: &Item<'_>) -> bool {
     let base32 = |byte: u8| byte.is_ascii_uppercase() || (b'2'..=b'7').contains(&byte);
     let ends = [".json", ".hsaco", ".cubin", ".so", ".ptx", ".ttir"];
@@ -86,10 +86,10 @@ fn is_triton(item: &Item<'_>) -> bool {
         && names(item.path).iter().any(written)
 }
 
-/// Directories that only Inductor names so.
+/// Directory names that only Inductor uses.
 const OWN_PARTS: [&str; 2] = ["aotautograd", "fxgraph"];
 
-/// Directories that others have too.
+/// Directory names that others use too.
 const PARTS: [&str; 7] =
     ["cache", "cutlass", "global_cache", "local_cache", "locks", "precompiled_headers", "triton"];
 
@@ -99,8 +99,8 @@ fn is_inductor(item: &Item<'_>) -> bool {
     item.is_dir && (part || is_digests(item.name, item.path))
 }
 
-/// `zk` with `czk….py` in it: the characters after the first, which tells the
-/// kind. Results of tuning are named by another digest.
+/// `zk` with `czk….py` in it: these are the characters after the first, which
+/// shows the kind. Results of tuning are named by another digest.
 fn is_digests(name: &str, dir: &Path) -> bool {
     let small = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();
     if !is_made_of(name, 2..=2, small) {
@@ -111,8 +111,8 @@ fn is_digests(name: &str, dir: &Path) -> bool {
     !same.is_empty() && other.iter().all(|child| child.ends_with(".best_config"))
 }
 
-/// In a directory of the user's choice, whose `triton` may be a checkout: what
-/// others name so too counts only where nothing but Inductor's is.
+/// In a directory that the user chose, `triton` may be a checkout: names that
+/// others use too count only if everything else there is Inductor's.
 fn is_among_parts(item: &Item<'_>) -> bool {
     if !PARTS.contains(&item.name) {
         return true;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn only_their_directories_are_known() {
+    fn only_their_directories_are_recognised() {
         let digests = ["AB2".repeat(20)[..52].to_owned(), "0f".repeat(32), "0f".repeat(16)];
         for digest in &digests {
             let at = |file: &str| format!("{digest}/{file}");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_directory_of_the_users_choice_contents_count() {
+    fn in_a_custom_directory_the_contents_decide() {
         let found = |files: &[&str]| found("inductor", "TORCHINDUCTOR_CACHE_DIR", files);
         let own = ["zk/czk2.py", "zk/0123.best_config", "triton/0/x", "locks/x.lock"];
         assert_eq!(found(&own), ["locks", "triton", "zk"]);

@@ -5,7 +5,7 @@ use crate::moves::Move;
 use crate::surroundings::Surroundings;
 use crate::switch::{Switch, rules};
 
-/// What a switch of a whole cache does.
+/// The effect of a switch for a whole cache.
 const NOTHING: &str = "nothing is read or kept";
 
 pub(super) fn rocm(surroundings: &Surroundings) -> [Cache; 2] {
@@ -55,7 +55,7 @@ fn comgr(surroundings: &Surroundings) -> Option<Place> {
     Some(Place::new(dir.join("comgr"), rule, is_llvm))
 }
 
-/// A file, not a directory. Without the variable rocFFT keeps kernels in
+/// A file, not a directory. Without the variable rocFFT keeps kernels only in
 /// memory.
 ///
 /// Source: ROCm/rocFFT, `rtccache_db_user_paths` in library/src/rtc_cache.cpp.
@@ -92,7 +92,7 @@ pub(super) fn mesa(surroundings: &Surroundings) -> Cache {
     let set = ["MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", "XDG_CACHE_HOME"]
         .into_iter()
         .find(|name| surroundings.raw(name).is_some());
-    // A variable that is set to nothing leaves it without a place.
+    // A variable that is set but empty leaves Mesa without a place.
     let place = match set {
         Some(name) => surroundings.absolute(name).map(|dir| (dir, name)),
         None => surroundings.home().map(|home| (home.join(".cache"), "HOME")),
@@ -114,7 +114,7 @@ fn is_llvm(item: &Item<'_>) -> bool {
     !item.is_dir && (item.name.starts_with("llvmcache-") || item.name == "llvmcache.timestamp")
 }
 
-/// A digit of a digest with directories of the next, and the list of all.
+/// A digit of a digest with directories of the next digit, and the index.
 fn is_cuda(item: &Item<'_>) -> bool {
     let digit = |name: &str| is_made_of(name, 1..=1, is_hex);
     if item.is_dir {
@@ -124,7 +124,7 @@ fn is_cuda(item: &Item<'_>) -> bool {
     }
 }
 
-/// In a directory of the user's choice: only where the list and digits are.
+/// In a directory that the user chose: only with both the index and digits.
 fn is_indexed(item: &Item<'_>) -> bool {
     let Some(dir) = item.path.parent() else { return false };
     let digits = |name: &String| is_cuda(&Item { path: &dir.join(name), name, is_dir: true });
@@ -141,7 +141,7 @@ mod tests {
     use super::super::tests::{check, found, owns};
 
     #[test]
-    fn each_has_its_rules() {
+    fn each_cache_follows_its_rules() {
         let linux = |name: &str, variables: &[(&str, &str)], expected: &[&str]| {
             check(variables, name, expected);
         };
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn only_their_files_are_known() {
+    fn only_their_files_are_recognised() {
         assert!(
             owns("comgr", "llvmcache-0F3A", false) && owns("comgr", "llvmcache.timestamp", false)
         );

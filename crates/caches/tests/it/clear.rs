@@ -1,4 +1,4 @@
-//! What is removed, and what is not.
+//! Which entries are removed, and which are kept.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -13,7 +13,7 @@ use crate::support::User;
 const UKDB: &str = "home/.cache/miopen/3.3.0./gfx906_60.ukdb";
 
 #[test]
-fn only_what_is_recognised_goes() {
+fn only_recognised_entries_are_removed() {
     let user = User::new();
     let sentinels = [
         "home/.cache/pocl/kcache/notes.txt",
@@ -41,7 +41,7 @@ fn only_what_is_recognised_goes() {
 }
 
 #[test]
-fn results_of_tuning_are_kept_unless_asked_for() {
+fn results_of_tuning_are_kept_unless_requested() {
     let user = User::new();
     let path = user.write("home/.config/miopen/gfx906_60.HIP.3_3_0_.udb.txt", "k=A:1\n");
     user.write("home/.config/miopen/gfx906_60.HIP.3_3_0_.udb.txt.time", "1");
@@ -54,7 +54,7 @@ fn results_of_tuning_are_kept_unless_asked_for() {
 }
 
 #[test]
-fn what_is_young_is_kept() {
+fn recently_changed_entries_are_kept() {
     let user = User::new();
     let path = user.write(UKDB, "x");
     let mut clearing = user.clearing();
@@ -83,7 +83,7 @@ fn links_are_kept_and_not_followed() {
 }
 
 #[test]
-fn a_link_in_an_entry_goes_and_what_it_leads_to_stays() {
+fn a_link_in_an_entry_is_removed_and_its_target_kept() {
     let user = User::new();
     let real = user.write("home/real", "mine");
     user.write("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc", "x");
@@ -108,10 +108,10 @@ fn a_place_that_is_the_home_directory_or_above_it_is_kept() {
 }
 
 #[test]
-fn what_can_not_be_looked_at_is_kept() {
+fn unreadable_entries_are_kept() {
     if rustix::process::geteuid().is_root() {
-        // Permissions don't hold for the administrator; another user's files
-        // are tested instead.
+        // Permissions do not apply to root; another user's files are tested
+        // instead.
         return foreign();
     }
     let user = User::new();
@@ -123,7 +123,7 @@ fn what_can_not_be_looked_at_is_kept() {
     assert_eq!(kept, ["home/.cache/pocl/kcache/PP: unreadable"]);
 }
 
-/// What belongs to another user is kept, however deep.
+/// Entries with files of another user are kept, however deep these are.
 fn foreign() {
     let user = User::new();
     let deep = user
@@ -137,7 +137,7 @@ fn foreign() {
 }
 
 #[test]
-fn what_became_something_else_after_it_was_found_is_kept() {
+fn an_entry_that_changed_after_it_was_found_is_kept() {
     let user = User::new();
     let digest = "DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA";
     user.write(&format!("home/.cache/pocl/kcache/PP/{digest}/program.bc"), "x");
@@ -147,7 +147,7 @@ fn what_became_something_else_after_it_was_found_is_kept() {
     let error = clearing.remove(&place, &entry).expect_err("not PoCL's any more");
     assert!(error.to_string().contains("something else"), "{error}");
     fs::remove_file(&mine).expect("removed");
-    // As old as was asked for when it was found, and written to since.
+    // Old enough when it was found, and written to since.
     let file = entry.path.join(digest).join("program.bc");
     let stamp = |time| {
         let file = File::options().write(true).open(&file);
@@ -165,7 +165,7 @@ fn what_became_something_else_after_it_was_found_is_kept() {
 }
 
 #[test]
-fn results_of_tuning_keep_what_they_are_in() {
+fn an_entry_with_results_of_tuning_is_kept() {
     let user = User::new();
     let path = user.write("tmp/torchinductor_ada/zk/0123.best_config", "{}");
     user.write("tmp/torchinductor_ada/zk/czk.py", "x");
@@ -177,7 +177,7 @@ fn results_of_tuning_keep_what_they_are_in() {
 }
 
 #[test]
-fn below_what_everybody_may_rename_all_is_kept() {
+fn entries_below_a_directory_that_everybody_may_rename_are_kept() {
     let user = User::new();
     user.write(UKDB, "x");
     let open = |mode| {
@@ -199,7 +199,8 @@ fn the_listed_home_directory_is_kept_too() {
     assert_eq!(user.clear("pocl", &clearing), ["other/PP: unsafe"]);
 }
 
-/// A process that has opened a database, in a mode and a state, until dropped.
+/// A child process that has a database open, in a mode and state, until
+/// dropped.
 struct Holder(Child);
 
 impl Holder {
@@ -230,9 +231,9 @@ impl Drop for Holder {
     }
 }
 
-/// How the child is told the database and what to do with it.
+/// Variable that passes the database and the statements to the child.
 const HELD_BY_CHILD: &str = "GFXPACK_CACHES_TEST_CHILD";
-/// What it says once it has.
+/// Printed by the child once it holds the database.
 const HELD: &str = "the database is held";
 
 #[expect(clippy::disallowed_methods, reason = "a test needs another process")]
@@ -244,21 +245,21 @@ fn this_binary() -> Command {
 #[ignore = "the child of other tests, started in a process of its own"]
 #[expect(clippy::disallowed_methods, reason = "how a test's own child is told what to do")]
 fn child_process_that_holds_a_database() {
-    let told = std::env::var(HELD_BY_CHILD).expect("started by another test");
-    let (path, statements) = told.split_once('\n').expect("two lines");
+    let arguments = std::env::var(HELD_BY_CHILD).expect("started by another test");
+    let (path, statements) = arguments.split_once('\n').expect("two lines");
     let database = rusqlite::Connection::open(path).expect("opens");
     for statement in statements.split(';') {
         let mut statement = database.prepare(statement).expect(statement);
         let mut rows = statement.query(()).expect("runs");
         while rows.next().expect("reads").is_some() {}
     }
-    // On a line of its own, whatever the test harness has begun.
+    // On its own line, whatever the test harness has printed before.
     std::io::stdout().write_all(format!("\n{HELD}\n").as_bytes()).expect("written");
     std::io::stdin().read_line(&mut String::new()).expect("ends");
 }
 
 #[test]
-fn databases_in_use_are_kept_until_they_are_not() {
+fn databases_are_kept_as_long_as_they_are_in_use() {
     let open_only = "CREATE TABLE t (x)";
     let logged = "PRAGMA journal_mode=WAL;CREATE TABLE t (x);INSERT INTO t VALUES (1)";
     let locked = "CREATE TABLE t (x);BEGIN IMMEDIATE";
@@ -277,11 +278,11 @@ fn databases_in_use_are_kept_until_they_are_not() {
 }
 
 #[test]
-fn what_is_opened_after_the_list_was_made_is_kept_by_its_lock() {
+fn a_database_opened_after_the_list_was_made_is_kept_by_its_lock() {
     let user = User::new();
     let path = user.at(UKDB);
     fs::create_dir_all(path.parent().expect("a directory")).expect("made");
-    // Before anyone had it open: only the lock can tell.
+    // Before any process had it open: only the lock shows it.
     let clearing = user.clearing();
     let logged = "PRAGMA journal_mode=WAL;CREATE TABLE t (x)";
     let _holder = Holder::new(path.to_str().expect("UTF-8"), logged);

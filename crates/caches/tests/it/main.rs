@@ -1,4 +1,4 @@
-//! Caches as they lie on disk: found, measured, and cleared without harm.
+//! Caches on disk: finding, measuring, and clearing them safely.
 
 mod clear;
 mod scan;

@@ -1,4 +1,4 @@
-//! What is found, and how large and old it is.
+//! The entries that are found, with their size and age.
 
 use std::fs::File;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use gfxpack_caches::now;
 use crate::support::User;
 
 #[test]
-fn databases_are_measured_with_what_stands_beside_them() {
+fn databases_are_measured_with_their_companions() {
     let user = User::new();
     let dir = "home/.cache/pytools";
     let name = "pdict-v5-loopy-3.11.7.final.0.sqlite";
@@ -51,7 +51,7 @@ fn directories_are_measured_whole_and_without_following_links() {
 }
 
 #[test]
-fn each_tool_finds_its_own() {
+fn each_tools_entries_are_found() {
     let mut user = User::new();
     let hash = "AB2".repeat(20)[..52].to_owned();
     for path in [
@@ -94,7 +94,7 @@ fn each_tool_finds_its_own() {
 }
 
 #[test]
-fn what_is_not_there_is_no_error() {
+fn an_absent_place_is_not_an_error() {
     let user = User::new();
     for name in gfxpack_caches::NAMES {
         for place in &user.cache(name).places {

@@ -1,4 +1,4 @@
-//! A user of a machine that is a temporary directory.
+//! A user of a machine in a temporary directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// With `home`, and `tmp` for temporary files.
+    /// A user with `home`, and `tmp` for temporary files.
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let mut user = Self { dir, variables: Vec::new() };
@@ -58,7 +58,7 @@ impl User {
         places.flat_map(|place| scan(place).into_iter().map(|e| (place.clone(), e))).collect()
     }
 
-    /// The paths of a cache's entries, below the machine's root.
+    /// The paths of a cache's entries, relative to the machine's root.
     pub(crate) fn paths(&self, name: &str) -> Vec<String> {
         self.entries(name).iter().map(|(_, entry)| self.below(&entry.path)).collect()
     }
@@ -71,7 +71,7 @@ impl User {
         Clearing::new(&self.surroundings(), now())
     }
 
-    /// Clears a cache, and says what was kept and why.
+    /// Clears a cache, and returns what was kept and why.
     pub(crate) fn clear(&self, name: &str, clearing: &Clearing) -> Vec<String> {
         let mut kept = Vec::new();
         for (place, entry) in self.entries(name) {

@@ -4,7 +4,7 @@ use gfxpack_caches::{Place, Versions};
 
 use crate::support::User;
 
-/// What is removed of MIOpen's cache, and `name: reason` of what stays.
+/// The removed entries of MIOpen's cache, and `name: reason` of those kept.
 fn cleared(versions: &Versions, user: &User) -> (Vec<String>, Vec<String>) {
     let (mut gone, mut kept) = (Vec::new(), Vec::new());
     let places: Vec<Place> = user.cache("miopen").places;
@@ -24,7 +24,7 @@ fn cleared(versions: &Versions, user: &User) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn one_version_goes_or_all_but_the_newest() {
+fn one_version_is_cleared_or_all_but_the_newest() {
     let user = User::new();
     for path in [
         "home/.cache/miopen/3.3.0./gfx906_60.ukdb",
