@@ -1,5 +1,5 @@
-//! The line between C and Rust: no panic crosses it, and each thread has the
-//! words of its last failure.
+//! The boundary between C and Rust: panics are caught, and each thread has the
+//! message of its last failure.
 #![expect(unsafe_code, reason = "exports functions, and takes handles that C keeps for us")]
 
 use std::any::Any;
@@ -14,35 +14,36 @@ use crate::status::Status;
 use crate::text::{c_text, pointer};
 
 thread_local! {
-    /// The last failure of this thread, and what can be done about it.
+    /// The last failure of this thread, and its hint.
     static LAST: RefCell<Option<(CString, CString)>> = const { RefCell::new(None) };
 }
 
-/// Carries out a call that has a status.
+/// Runs a call that returns a status.
 pub(crate) fn call(body: impl FnOnce() -> Result<Status, Failure>) -> Status {
     let result = catch_unwind(AssertUnwindSafe(body))
-        .unwrap_or_else(|payload| Err(Failure::Panic(words(payload))));
+        .unwrap_or_else(|payload| Err(Failure::Panic(message(payload))));
     result.unwrap_or_else(|failure| {
         let status = failure.status();
         let last = (c_text(in_full(&failure)), c_text(failure.hint()));
-        // A thread that is ending has no place for it any more.
+        // When a thread ends, its thread-local variables may be gone.
         LAST.try_with(|place| place.replace(Some(last))).ok();
         status
     })
 }
 
-/// Carries out a call that has an answer and no status.
+/// Runs a call that returns a value and no status; returns `otherwise` after a
+/// panic.
 pub(crate) fn answer<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(answer) => answer,
         Err(payload) => {
-            words(payload);
+            message(payload);
             otherwise
         }
     }
 }
 
-/// Gives a new handle to the caller.
+/// Creates a handle and writes it to `out`.
 ///
 /// # Safety
 /// `out` is null or may be written to.
@@ -63,7 +64,7 @@ pub(crate) unsafe fn hand_out<T>(
     })
 }
 
-/// Ends a handle.
+/// Frees a handle.
 ///
 /// # Safety
 /// `handle` is null, or came from [`hand_out`] and is not used again.
@@ -76,10 +77,11 @@ pub(crate) unsafe fn take_back<T>(handle: *mut T) {
     });
 }
 
-/// What a handle or out pointer points to, or the failure that it is null.
+/// The target of a handle or out pointer, or the failure that it is null.
 ///
 /// # Safety
-/// `handle` is null, or points to what lives for `'a` and is not written to.
+/// `handle` is null, or points to a value that lives for `'a` and is not
+/// written to.
 pub(crate) unsafe fn borrow<'a, T>(
     handle: *const T,
     argument: &'static str,
@@ -88,11 +90,11 @@ pub(crate) unsafe fn borrow<'a, T>(
     unsafe { handle.as_ref() }.ok_or(Failure::Null(argument))
 }
 
-/// The same, to be changed.
+/// As [`borrow`], but mutable.
 ///
 /// # Safety
-/// `handle` is null, or points to what lives for `'a` and which nobody else
-/// uses.
+/// `handle` is null, or points to a value that lives for `'a` and that nobody
+/// else uses.
 pub(crate) unsafe fn borrow_mut<'a, T>(
     handle: *mut T,
     argument: &'static str,
@@ -101,31 +103,31 @@ pub(crate) unsafe fn borrow_mut<'a, T>(
     unsafe { handle.as_mut() }.ok_or(Failure::Null(argument))
 }
 
-fn words(payload: Box<dyn Any + Send>) -> String {
-    let words = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
-        (Some(words), _) => (*words).to_owned(),
-        (_, Some(words)) => words.clone(),
+fn message(payload: Box<dyn Any + Send>) -> String {
+    let message = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+        (Some(message), _) => (*message).to_owned(),
+        (_, Some(message)) => message.clone(),
         _ => "a panic".to_owned(),
     };
-    // What it is else may panic when it is dropped.
+    // Other payloads may panic when they are dropped.
     std::mem::forget(payload);
-    words
+    message
 }
 
-/// What the last call of this thread that failed failed with, in one line.
+/// The error message of this thread's last failed call, in one line.
 ///
-/// Null where none has. Calls that succeed do not change it. The text belongs
-/// to the library and is good until another call of this thread fails, or the
-/// thread ends. Any thread may call this; each has its own.
+/// Null if no call has failed. Successful calls do not change it. The text
+/// belongs to the library and is valid until another call of this thread fails,
+/// or the thread ends. Any thread may call this; each has its own message.
 #[unsafe(no_mangle)]
 pub extern "C" fn gfxpack_last_error() -> *const c_char {
     last(|(error, _)| error)
 }
 
-/// What can be done about gfxpack_last_error(), in one line.
+/// A hint on how to solve gfxpack_last_error(), in one line.
 ///
-/// Null where that is null. Owned and to be used as that is. Any thread may
-/// call this.
+/// Null if that is null. Owned by the library, and valid for as long as that
+/// is. Any thread may call this.
 #[unsafe(no_mangle)]
 pub extern "C" fn gfxpack_last_error_hint() -> *const c_char {
     last(|(_, hint)| hint)
@@ -156,8 +158,8 @@ mod tests {
     fn a_panic_becomes_a_status() {
         let status = call(|| panic!("on {}", "purpose"));
         assert_eq!(status, Status::Internal);
-        let said = text(gfxpack_last_error());
-        assert_eq!(said.as_deref(), Some("failed inside of the library: on purpose"));
+        let message = text(gfxpack_last_error());
+        assert_eq!(message.as_deref(), Some("failed inside of the library: on purpose"));
         assert_eq!(answer(7, || panic!("again")), 7);
         let odd = call(|| std::panic::panic_any(7));
         assert_eq!(odd, Status::Internal);
@@ -168,11 +170,11 @@ mod tests {
         assert_eq!(text(gfxpack_last_error()), None);
         assert_eq!(text(gfxpack_last_error_hint()), None);
         assert_eq!(call(|| Err(Failure::Null("cache"))), Status::NullPointer);
-        let said = || text(gfxpack_last_error());
+        let message = || text(gfxpack_last_error());
         let expected = "failed to use `cache`: it is a null pointer";
-        assert_eq!(said().as_deref(), Some(expected));
+        assert_eq!(message().as_deref(), Some(expected));
         assert_eq!(call(|| Ok(Status::Ok)), Status::Ok);
-        assert_eq!(said().as_deref(), Some(expected), "what succeeds changes nothing");
+        assert_eq!(message().as_deref(), Some(expected), "a call that succeeds changes nothing");
         let elsewhere = std::thread::spawn(|| text(gfxpack_last_error())).join().unwrap();
         assert_eq!(elsewhere, None);
     }

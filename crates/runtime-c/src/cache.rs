@@ -1,4 +1,4 @@
-//! The cache: opened, asked, and asked to compile.
+//! The cache: opening it, looking up kernels, compiling them.
 #![expect(unsafe_code, reason = "exports functions that take handles, texts and a callback")]
 
 use std::ffi::{CString, c_char, c_void};
@@ -14,17 +14,17 @@ use crate::options::Options;
 use crate::status::Status;
 use crate::text::{c_path, required};
 
-/// Finds kernels, and keeps those that had to be compiled.
+/// Finds kernels, and keeps compiled ones.
 ///
-/// The caller owns it and ends it with gfxpack_cache_free(). Any number of
+/// The caller owns it and frees it with gfxpack_cache_free(). Any number of
 /// threads may use it at once; one of them frees it, after the others are done.
 ///
-/// A process made by fork() goes on with it: it opens the files anew, leaves its
-/// parent's alone, and frees the cache or does not. fork() waits up to a second
-/// for threads that are reading or writing a file. If one is then still at it,
-/// since it waits for another program, or if the process was made in a way that
-/// does not call what pthread_atfork() was told, the child may find every kdb
-/// unreadable.
+/// A child process made by fork() may go on using it: it reopens the files,
+/// leaves its parent's alone, and may free the cache or not. fork() waits up to
+/// a second for threads that are reading or writing a file. If one of them
+/// still waits for another program by then, or if the process was made in a way
+/// that skips the handlers of pthread_atfork(), every kdb may be unreadable in
+/// the child.
 #[derive(Debug)]
 pub struct Cache {
     cache: KernelCache,
@@ -44,23 +44,23 @@ impl From<KernelCache> for Cache {
     }
 }
 
-/// What a compiler puts its result into. It ends with the call of the compiler
-/// that it was given to, and belongs to the thread of that call.
+/// Receives the compiler's result. It is valid until that call of the compiler
+/// returns, and only for the thread of that call.
 #[derive(Debug, Default)]
 pub struct Compiled {
     code_object: Option<Vec<u8>>,
     error: Option<String>,
 }
 
-/// A function that compiles a kernel that no kdb has.
+/// A function that compiles a kernel that is in no kdb.
 ///
-/// It puts the code object into `compiled` with gfxpack_compiled_set() and
-/// returns 0, or returns another number, after gfxpack_compiled_fail() where it
-/// has words for it. It is called by the thread that asks for the kernel,
-/// before that call returns; of several that ask for one key at a time, one is
-/// told to compile. `kernel_name` and `kernel_args` are the caller's own. The
-/// function must return: no longjmp() and no C++ exception out of it (an
-/// exception ends the process). It may use the cache.
+/// It passes the code object to gfxpack_compiled_set() and returns 0; or it
+/// returns another number, optionally after gfxpack_compiled_fail() with an
+/// error message. It is called by the thread that asks for the kernel, before
+/// that call returns; if several ask for the same key at once, one of them
+/// compiles. `kernel_name` and `kernel_args` are the pointers that the caller
+/// passed. The function must return: no longjmp() and no C++ exception out of
+/// it (an exception ends the process). It may use the cache.
 pub type CompileFn = Option<
     unsafe extern "C-unwind" fn(
         user_data: *mut c_void,
@@ -72,18 +72,18 @@ pub type CompileFn = Option<
 
 /// Opens a cache.
 ///
-/// This reads the environment, which no other thread may change meanwhile, and
-/// no kdb: what is wrong with a place or file is a warning, and a miss of the
+/// This reads the environment, which no other thread may change meanwhile, but
+/// no kdb: a problem with a place or file is a warning, and a miss of the
 /// lookups that need it. In a program that has more rights than its caller
 /// (set-user-ID, set-group-ID, file capabilities) no variable chooses a
-/// directory. `options` stay the caller's. `out` receives a cache that the
+/// directory. `options` remain the caller's. `out` receives a cache that the
 /// caller owns, or null. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_cache_open(
     options: *const Options,
     out: *mut *mut Cache,
 ) -> Status {
-    // SAFETY: null, or the caller's and to be written to, as the documentation asks.
+    // SAFETY: null, or live and valid for writes, as the documentation requires.
     unsafe {
         hand_out(out, || {
             let options = borrow(options, "options")?;
@@ -92,53 +92,53 @@ pub unsafe extern "C" fn gfxpack_cache_open(
     }
 }
 
-/// Ends a cache. Lookups that it gave stay good. Null is fine. Any thread may
-/// call this, once no other uses it.
+/// Frees a cache. Its lookups remain valid. Null is allowed. Any thread may
+/// call this, once no other uses the cache.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_cache_free(cache: *mut Cache) {
-    // SAFETY: null, or the caller's own, which no thread uses any more, as the documentation asks.
+    // SAFETY: null or a handle that is not used again, as the documentation requires.
     unsafe { take_back(cache) }
 }
 
-/// How many files are asked, whether they exist or not; 0 for null. Any thread
-/// may call this.
+/// Number of kdb files that are searched, whether they exist or not; 0 for
+/// null. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_cache_file_count(cache: *const Cache) -> usize {
-    // SAFETY: null, or the caller's, which lives, as the documentation asks.
+    // SAFETY: null or a live handle, as the documentation requires.
     answer(0, || unsafe { cache.as_ref() }.map_or(0, |it| it.files.len()))
 }
 
-/// The path of one of them, in the order in which they are asked, counted from
-/// 0; null past the last one. Owned by the cache. Any thread may call this.
+/// The path of one of these files, in the order of the search, counted from 0;
+/// null past the last one. Owned by the cache. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_cache_file(cache: *const Cache, index: usize) -> *const c_char {
     answer(null(), || {
-        // SAFETY: null, or the caller's, which lives, as the documentation asks.
+        // SAFETY: null or a live handle, as the documentation requires.
         let file = unsafe { cache.as_ref() }.and_then(|it| it.files.get(index));
         file.map_or(null(), |(_, path)| path.as_ptr())
     })
 }
 
-/// Whether that file is an installed kdb or the user's; GFXPACK_LAYER_NONE past
-/// the last one. Any thread may call this.
+/// Whether such a file is an installed kdb or the user's; GFXPACK_LAYER_NONE
+/// past the last one. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_cache_file_layer(cache: *const Cache, index: usize) -> Layer {
     answer(Layer::None, || {
-        // SAFETY: null, or the caller's, which lives, as the documentation asks.
+        // SAFETY: null or a live handle, as the documentation requires.
         let file = unsafe { cache.as_ref() }.and_then(|it| it.files.get(index));
         file.map_or(Layer::None, |(layer, _)| *layer)
     })
 }
 
-/// Looks a kernel up.
+/// Looks up a kernel.
 ///
-/// The key is taken byte for byte: `kernel_name` is the source's name and ".o"
-/// ("conv.cl.o"), `kernel_args` the options and " -mcpu=" and the device's name
-/// (" -DX=1 -mcpu=gfx90a").
+/// The key is compared byte by byte: `kernel_name` is the source's name and
+/// ".o" ("conv.cl.o"), `kernel_args` the options and " -mcpu=" and the device's
+/// name (" -DX=1 -mcpu=gfx90a").
 ///
-/// GFXPACK_STATUS_OK where there is a kernel, GFXPACK_STATUS_MISS where there
-/// is none; `out` receives, in both cases, a lookup that the caller owns, and
-/// null in all others. Any number of threads may call this with one cache.
+/// Returns GFXPACK_STATUS_OK if there is a kernel, GFXPACK_STATUS_MISS if there
+/// is none; in both cases `out` receives a lookup that the caller owns,
+/// otherwise null. Any number of threads may call this with one cache.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_get(
     cache: *const Cache,
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn gfxpack_get(
     kernel_args: *const c_char,
     out: *mut *mut Lookup,
 ) -> Status {
-    // SAFETY: null, or the caller's and to be read and written, as the documentation asks.
+    // SAFETY: null, or live and valid for reads and writes, as the documentation requires.
     unsafe {
         hand_out(out, || {
             let key = key(kernel_name, kernel_args)?;
@@ -157,15 +157,14 @@ pub unsafe extern "C" fn gfxpack_get(
     }
 }
 
-/// Looks a kernel up, and where no kdb has it compiles it and saves it in the
-/// user's.
+/// Looks up a kernel; if no kdb has it, compiles it and saves it in the user's.
 ///
-/// GFXPACK_STATUS_OK where there is a kernel, saved or not: `out` then
-/// receives a lookup that the caller owns. GFXPACK_STATUS_COMPILER_FAILED
-/// where `compile` fails or gives no bytes; gfxpack_last_error() then has its
-/// words. In that and all other cases `out` receives null. `user_data` is handed
-/// to `compile` and may be null. Any number of threads may call this with one
-/// cache.
+/// Returns GFXPACK_STATUS_OK if there is a kernel, saved or not: `out` then
+/// receives a lookup that the caller owns. Returns
+/// GFXPACK_STATUS_COMPILER_FAILED if `compile` fails or gives no bytes;
+/// gfxpack_last_error() then has its error message. In all cases but the first
+/// `out` receives null. `user_data` is passed to `compile` and may be null. Any
+/// number of threads may call this with one cache.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_get_or_compile(
     cache: *const Cache,
@@ -175,7 +174,7 @@ pub unsafe extern "C" fn gfxpack_get_or_compile(
     user_data: *mut c_void,
     out: *mut *mut Lookup,
 ) -> Status {
-    // SAFETY: null, or the caller's and to be read and written, as the documentation asks.
+    // SAFETY: null, or live and valid for reads and writes, as the documentation requires.
     unsafe {
         hand_out(out, || {
             let key = key(kernel_name, kernel_args)?;
@@ -191,10 +190,10 @@ pub unsafe extern "C" fn gfxpack_get_or_compile(
     }
 }
 
-/// Puts the code object that was compiled where the cache finds it. The bytes
-/// are copied. A second call takes the place of the first. Null, or more bytes
-/// than any object can have, change nothing; none at all are no code object.
-/// Only the thread that the compiler was called by may call this.
+/// Passes the compiled code object to the cache. The bytes are copied. A second
+/// call replaces the first. Null, or more bytes than any object can have,
+/// change nothing; an empty code object counts as none. Only the thread on
+/// which the compiler was called may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_compiled_set(
     compiled: *mut Compiled,
@@ -202,24 +201,24 @@ pub unsafe extern "C" fn gfxpack_compiled_set(
     size: usize,
 ) {
     answer((), || {
-        // SAFETY: null, or that of the compiler's call, as the documentation asks.
+        // SAFETY: null or from the compiler's call, as the documentation requires.
         let compiled = unsafe { compiled.as_mut() };
         let possible = !data.is_null() && isize::try_from(size).is_ok();
         if let (Some(compiled), true) = (compiled, possible) {
             // SAFETY: neither null nor too large, so there are `size` bytes, as the documentation
-            // asks.
+            // requires.
             let bytes = unsafe { std::slice::from_raw_parts(data, size) };
             compiled.code_object = Some(bytes.to_vec());
         }
     });
 }
 
-/// Says in words why there is no code object. The text is copied. Only the
-/// thread that the compiler was called by may call this.
+/// Reports why there is no code object, as text. The text is copied. Only the
+/// thread on which the compiler was called may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_compiled_fail(compiled: *mut Compiled, text: *const c_char) {
     answer((), || {
-        // SAFETY: null, or that of the compiler's call, and a text, as the documentation asks.
+        // SAFETY: null or from the compiler's call, and a text, as the documentation requires.
         let (compiled, text) = unsafe { (compiled.as_mut(), crate::text::path(text)) };
         if let (Some(compiled), Some(text)) = (compiled, text) {
             compiled.error = Some(text.to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! Which GPUs this machine has.
+//! The GPUs of this machine.
 #![expect(unsafe_code, reason = "exports functions that take handles and texts")]
 
 use std::ffi::{CString, c_char};
@@ -11,11 +11,11 @@ use crate::boundary::{answer, hand_out, take_back};
 use crate::status::Status;
 use crate::text::{c_text, path, pointer};
 
-/// The GPUs of this machine, and what stood in the way of finding them.
+/// The GPUs of this machine, and the problems in finding them.
 ///
-/// The caller owns it and ends it with gfxpack_devices_free(). Whatever it
-/// hands out belongs to it and is good until then. Nothing about it changes:
-/// any number of threads may use it.
+/// The caller owns it and frees it with gfxpack_devices_free(). All that it
+/// returns belongs to it and is valid until then. It never changes: any number
+/// of threads may use it.
 #[derive(Debug)]
 pub struct Devices {
     devices: Vec<Device>,
@@ -23,7 +23,7 @@ pub struct Devices {
     hip: Option<CString>,
 }
 
-/// One GPU. It belongs to the gfxpack_devices that it came from.
+/// One GPU. Owned by the gfxpack_devices that returned it.
 #[derive(Debug)]
 pub struct Device {
     target: CString,
@@ -33,19 +33,19 @@ pub struct Device {
     pci: Option<CString>,
 }
 
-/// Where the facts about a device come from.
+/// Where the properties of a device were found.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceSource {
-    /// None of the others.
+    /// Another source.
     Unknown = 0,
-    /// MIOPEN_DEVICE_ARCH names it, whatever is built in.
+    /// MIOPEN_DEVICE_ARCH, whatever GPU is installed.
     Environment = 1,
-    /// The HIP runtime library, which is what MIOpen asks.
+    /// The HIP runtime library, which MIOpen uses too.
     Hip = 2,
     /// The kernel driver's topology below /sys/class/kfd.
     Kfd = 3,
-    /// The PCI device ID alone: the compute units are not known.
+    /// The PCI device ID only: the compute units are unknown.
     Pci = 4,
 }
 
@@ -77,14 +77,14 @@ impl From<device::Device> for Device {
     }
 }
 
-/// Finds the GPUs: the HIP runtime is asked first, then the kernel driver, then
-/// the PCI bus; the environment overrides all of them.
+/// Finds the GPUs: with the HIP runtime first, then the kernel driver, then the
+/// PCI bus; the environment overrides all of them.
 ///
-/// `sysfs` is where the kernel driver and the PCI bus are looked at, null for
-/// "/sys". `hip_library` is the HIP runtime's file, null for the one that is
-/// loaded or installed, empty to ask none; loading it runs its code, and it
-/// stays loaded. That there is no GPU, or no way to find out, is
-/// GFXPACK_STATUS_OK and a count of 0. `out` receives devices that the caller
+/// `sysfs` is the directory in which to find the kernel driver and the PCI bus,
+/// null for "/sys". `hip_library` is the HIP runtime's file, null for the one
+/// that is loaded or installed, empty for none; loading it runs its code, and
+/// it stays loaded. If there is no GPU, or no way to find out, this returns
+/// GFXPACK_STATUS_OK and the count is 0. `out` receives devices that the caller
 /// owns, or null. This reads the environment, which no other thread may change
 /// meanwhile; any thread may call it.
 #[unsafe(no_mangle)]
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn gfxpack_detect(
     hip_library: *const c_char,
     out: *mut *mut Devices,
 ) -> Status {
-    // SAFETY: null, or to be read and written, as the documentation asks.
+    // SAFETY: null or valid for reads and writes, as the documentation requires.
     unsafe {
         hand_out(out, || {
             let mut inputs = Inputs::from_environment(&Environment::read());
@@ -110,23 +110,23 @@ pub unsafe extern "C" fn gfxpack_detect(
     }
 }
 
-/// Ends devices and all that they handed out. Null is fine. Any thread may call
-/// this, once no other uses it.
+/// Frees devices and all that they returned. Null is allowed. Any thread may
+/// call this, once no other uses them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_devices_free(devices: *mut Devices) {
-    // SAFETY: null, or the caller's own, which it uses no more, as the documentation asks.
+    // SAFETY: null or a handle that is not used again, as the documentation requires.
     unsafe { take_back(devices) }
 }
 
-/// How many GPUs there are; 0 for null. Any thread may call this.
+/// Number of GPUs; 0 for null. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_devices_count(devices: *const Devices) -> usize {
-    // SAFETY: null, or the caller's, which lives, as the documentation asks.
+    // SAFETY: null or a live handle, as the documentation requires.
     answer(0, || unsafe { devices.as_ref() }.map_or(0, |it| it.devices.len()))
 }
 
-/// One of them, counted from 0, in the order of HIP's device numbers where HIP
-/// was asked; null past the last one. Owned by `devices`. Any thread may call
+/// One of the GPUs, counted from 0, in the order of HIP's device numbers if HIP
+/// was used; null past the last one. Owned by `devices`. Any thread may call
 /// this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_devices_get(
@@ -134,68 +134,69 @@ pub unsafe extern "C" fn gfxpack_devices_get(
     index: usize,
 ) -> *const Device {
     answer(null(), || {
-        // SAFETY: null, or the caller's, which lives, as the documentation asks.
+        // SAFETY: null or a live handle, as the documentation requires.
         let found = unsafe { devices.as_ref() }.map(|it| it.devices.as_slice());
         found.and_then(|found| found.get(index)).map_or(null(), std::ptr::from_ref)
     })
 }
 
-/// The HIP runtime library that was asked, "libamdhip64.so.6 (6.3.42134)"; null
-/// where none was. Owned by `devices`. Any thread may call this.
+/// The HIP runtime library that was used, "libamdhip64.so.6 (6.3.42134)"; null
+/// if none was. Owned by `devices`. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_devices_hip(devices: *const Devices) -> *const c_char {
-    // SAFETY: null, or the caller's, which lives, as the documentation asks.
+    // SAFETY: null or a live handle, as the documentation requires.
     answer(null(), || pointer(unsafe { devices.as_ref() }.and_then(|it| it.hip.as_ref())))
 }
 
-/// A sentence about what could not be asked or was overridden, counted from 0;
-/// null past the last one. Owned by `devices`. Any thread may call this.
+/// A sentence about a source that could not be used or was overridden, counted
+/// from 0; null past the last one. Owned by `devices`. Any thread may call
+/// this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_devices_note(
     devices: *const Devices,
     index: usize,
 ) -> *const c_char {
-    // SAFETY: null, or the caller's, which lives, as the documentation asks.
+    // SAFETY: null or a live handle, as the documentation requires.
     answer(null(), || pointer(unsafe { devices.as_ref() }.and_then(|it| it.notes.get(index))))
 }
 
-/// What gfxpack_options_new() takes: "gfx90a:sramecc+:xnack-@104"; null for
+/// The target for gfxpack_options_new(): "gfx90a:sramecc+:xnack-@104"; null for
 /// null. Owned by the gfxpack_devices. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_device_target(device: *const Device) -> *const c_char {
-    // SAFETY: null, or of devices that live, as the documentation asks.
+    // SAFETY: null or part of live devices, as the documentation requires.
     answer(null(), || pointer(unsafe { device.as_ref() }.map(|it| &it.target)))
 }
 
 /// Compute units as MIOpen counts them: from gfx10 on, work-group processors of
-/// two. 0 where they are not known, and for null. Any thread may call this.
+/// two. 0 if unknown, and for null. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_device_compute_units(device: *const Device) -> u32 {
-    // SAFETY: null, or of devices that live, as the documentation asks.
+    // SAFETY: null or part of live devices, as the documentation requires.
     answer(0, || unsafe { device.as_ref() }.map_or(0, |it| it.compute_units))
 }
 
-/// Where the two above come from; GFXPACK_SOURCE_UNKNOWN for null. Any thread
-/// may call this.
+/// Where the target and the compute units were found; GFXPACK_SOURCE_UNKNOWN
+/// for null. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_device_source(device: *const Device) -> DeviceSource {
-    // SAFETY: null, or of devices that live, as the documentation asks.
+    // SAFETY: null or part of live devices, as the documentation requires.
     let device = || unsafe { device.as_ref() };
     answer(DeviceSource::Unknown, || device().map_or(DeviceSource::Unknown, |it| it.source))
 }
 
-/// What people call it; null where that is not told. Owned by the
-/// gfxpack_devices. Any thread may call this.
+/// The product name; null if unknown. Owned by the gfxpack_devices. Any thread
+/// may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_device_name(device: *const Device) -> *const c_char {
-    // SAFETY: null, or of devices that live, as the documentation asks.
+    // SAFETY: null or part of live devices, as the documentation requires.
     answer(null(), || pointer(unsafe { device.as_ref() }.and_then(|it| it.name.as_ref())))
 }
 
-/// Its place on the PCI bus, "0000:03:00.0"; null where that is not told. Owned
-/// by the gfxpack_devices. Any thread may call this.
+/// Its address on the PCI bus, "0000:03:00.0"; null if unknown. Owned by the
+/// gfxpack_devices. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_device_pci(device: *const Device) -> *const c_char {
-    // SAFETY: null, or of devices that live, as the documentation asks.
+    // SAFETY: null or part of live devices, as the documentation requires.
     answer(null(), || pointer(unsafe { device.as_ref() }.and_then(|it| it.pci.as_ref())))
 }

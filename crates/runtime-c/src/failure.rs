@@ -1,4 +1,4 @@
-//! What callers do wrong, in words and as a status.
+//! The callers' errors, as text and as status.
 
 use std::str::Utf8Error;
 
@@ -6,7 +6,7 @@ use gfxpack_model::TargetError;
 
 use crate::status::Status;
 
-/// Why a call was not carried out.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Failure {

@@ -1,13 +1,12 @@
-//! The runtime as C and C++ programs see it: `include/gfxpack_runtime.h` and
+//! The runtime for C and C++ programs: `include/gfxpack_runtime.h` and
 //! `libgfxpack_runtime.so`.
 //!
-//! Each function here checks its pointers, turns texts and numbers into
-//! Rust's, calls `gfxpack-runtime` and turns the answer back. Nothing is
-//! decided here.
+//! Each function checks its pointers, converts texts and numbers to Rust's,
+//! calls `gfxpack-runtime` and converts the result back. All decisions are made
+//! there.
 //!
-//! The header is generated from these sources by a test, which holds it
-//! against them afterwards: the documentation below is written for readers of
-//! C.
+//! A test generates the header from these sources, and checks that it is up to
+//! date: the documentation below is written for C programmers.
 #![expect(
     clippy::missing_safety_doc,
     reason = "the documentation is the C header's, which says it in its own words"

@@ -1,4 +1,5 @@
-//! What a lookup gave: the kernel and where it came from, or why not.
+//! The result of a lookup: the kernel and where it came from, or why there is
+//! none.
 #![expect(unsafe_code, reason = "exports functions that take handles")]
 
 use std::ffi::{CString, c_char};
@@ -12,12 +13,12 @@ use crate::layer::Layer;
 use crate::miss::Miss;
 use crate::text::{c_path, c_text, pointer};
 
-/// What a lookup gave.
+/// The result of a lookup.
 ///
-/// The caller owns it and ends it with gfxpack_lookup_free(). Whatever it
-/// hands out belongs to it and is good until then; it goes on being so when
-/// the cache is freed. Nothing about it changes: any number of threads may use
-/// it, and one of them, the last one, frees it.
+/// The caller owns it and frees it with gfxpack_lookup_free(). All that it
+/// returns belongs to it and is valid until then, even if the cache is freed
+/// earlier. It never changes: any number of threads may use it, and the last
+/// one frees it.
 #[derive(Debug)]
 pub struct Lookup {
     layer: Layer,
@@ -73,27 +74,27 @@ impl From<Kernel> for Lookup {
     }
 }
 
-/// Ends a lookup and all that it handed out. Null is fine. Any thread may call
-/// this, once no other uses it.
+/// Frees a lookup and all that it returned. Null is allowed. Any thread may
+/// call this, once no other uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_lookup_free(lookup: *mut Lookup) {
-    // SAFETY: null, or the caller's own, which it uses no more, as the documentation asks.
+    // SAFETY: null or a handle that is not used again, as the documentation requires.
     unsafe { take_back(lookup) }
 }
 
-/// The kernel's bytes, for hipModuleLoadData(); null where there is none.
+/// The kernel's bytes, for hipModuleLoadData(); null if there is none.
 ///
-/// Their number is put into `size` unless that is null. They are checked: MD5
-/// and gfx target. Owned by the lookup; not to be written to. Any thread may
+/// `size` receives their number, unless it is null. They have been checked: MD5
+/// and gfx target. Owned by the lookup; must not be written to. Any thread may
 /// call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_lookup_data(lookup: *const Lookup, size: *mut usize) -> *const u8 {
     answer(null(), || {
-        // SAFETY: null, or the caller's, which lives, as the documentation asks.
+        // SAFETY: null or a live handle, as the documentation requires.
         let bytes = unsafe { lookup.as_ref() }.and_then(|it| it.code_object.as_deref());
         if !size.is_null() {
-            // SAFETY: not null, so it may be written to, as the documentation asks; what it holds
-            // before that need not be a number.
+            // SAFETY: not null, so it may be written to, as the documentation requires; it need
+            // not be initialised.
             unsafe { size.write(bytes.map_or(0, <[u8]>::len)) };
         }
         bytes.map_or(null(), <[u8]>::as_ptr)
@@ -104,40 +105,41 @@ pub unsafe extern "C" fn gfxpack_lookup_data(lookup: *const Lookup, size: *mut u
 /// thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_lookup_layer(lookup: *const Lookup) -> Layer {
-    // SAFETY: null, or the caller's, which lives, as the documentation asks.
+    // SAFETY: null or a live handle, as the documentation requires.
     answer(Layer::None, || unsafe { lookup.as_ref() }.map_or(Layer::None, |it| it.layer))
 }
 
-/// The kdb that holds the kernel; null where it came from no file. Owned by the
-/// lookup. Any thread may call this.
+/// The kdb that the kernel came from; null if it came from no file. Owned by
+/// the lookup. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_lookup_file(lookup: *const Lookup) -> *const c_char {
-    // SAFETY: null, or the caller's, which lives, as the documentation asks.
+    // SAFETY: null or a live handle, as the documentation requires.
     answer(null(), || pointer(unsafe { lookup.as_ref() }.and_then(|it| it.file.as_ref())))
 }
 
-/// Why a kernel that was compiled was not saved, in one line; null where it
-/// was, or where there was nothing to save. The kernel itself is as good. Owned
+/// Why a compiled kernel was not saved, in one line; null if it was saved, or
+/// if there was nothing to save. The kernel itself is valid either way. Owned
 /// by the lookup. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_lookup_not_stored(lookup: *const Lookup) -> *const c_char {
-    // SAFETY: null, or the caller's, which lives, as the documentation asks.
+    // SAFETY: null or a live handle, as the documentation requires.
     answer(null(), || pointer(unsafe { lookup.as_ref() }.and_then(|it| it.not_stored.as_ref())))
 }
 
-/// How many kdbs were asked in vain; 0 for null. Any thread may call this.
+/// Number of kdbs that were searched in vain; 0 for null. Any thread may call
+/// this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_lookup_miss_count(lookup: *const Lookup) -> usize {
-    // SAFETY: null, or the caller's, which lives, as the documentation asks.
+    // SAFETY: null or a live handle, as the documentation requires.
     answer(0, || unsafe { lookup.as_ref() }.map_or(0, |it| it.misses.len()))
 }
 
-/// One of them, in the order in which they were asked, counted from 0; null
-/// past the last one. Owned by the lookup. Any thread may call this.
+/// One of these misses, in the order of the search, counted from 0; null past
+/// the last one. Owned by the lookup. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_lookup_miss(lookup: *const Lookup, index: usize) -> *const Miss {
     answer(null(), || {
-        // SAFETY: null, or the caller's, which lives, as the documentation asks.
+        // SAFETY: null or a live handle, as the documentation requires.
         let misses = unsafe { lookup.as_ref() }.map(|it| it.misses.as_slice());
         misses.and_then(|misses| misses.get(index)).map_or(null(), std::ptr::from_ref)
     })

@@ -1,4 +1,4 @@
-//! Why a kdb gave nothing, as numbers and texts.
+//! Why a kdb had no usable kernel, as numbers and texts.
 #![expect(unsafe_code, reason = "exports functions that take handles")]
 
 use std::ffi::{CString, c_char};
@@ -10,41 +10,41 @@ use crate::boundary::answer;
 use crate::layer::Layer;
 use crate::text::{c_path, c_text};
 
-/// Why a kdb gave nothing. The first two are no faults.
+/// Why a kdb had no usable kernel. The first two reasons are no faults.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissReason {
-    /// There is no such file.
+    /// The file does not exist.
     NoFile = 0,
-    /// The file does not hold the key.
+    /// The file does not have the key.
     NoKernel = 1,
-    /// The file as a whole can't be used: too small, damaged, no kdb, or not
+    /// The whole file is unusable: too small, damaged, not a kdb, or not
     /// readable.
     Unreadable = 2,
     /// Another program keeps the file locked.
     Busy = 3,
-    /// The user's file was no kdb and was moved aside.
+    /// The user's file was not a kdb and was moved aside.
     MovedAside = 4,
     /// Somebody else could have written the file.
     Untrusted = 5,
-    /// The file holds the key, but not a whole kernel.
+    /// The file has the key, but not the complete kernel.
     Damaged = 6,
-    /// The file holds the key, with bytes that are no code object.
+    /// The file has the key, with bytes that are not a code object.
     NoCodeObject = 7,
-    /// The file holds the key, with code for other devices.
+    /// The file has the key, with code for other devices.
     OtherTarget = 8,
-    /// Something else, which the text tells.
+    /// Something else; see the text.
     Other = 9,
 }
 
-/// One kdb that was asked in vain.
+/// A kdb that was searched in vain.
 ///
-/// It belongs to the lookup that it came from, and is good as long as that is.
-/// Nothing about it changes: any number of threads may use it.
+/// Owned by the lookup that returned it, and valid for as long as that is. It
+/// never changes: any number of threads may use it.
 #[derive(Debug)]
 pub struct Miss {
     miss: gfxpack_runtime::Miss,
-    // Made when asked for: most callers don't.
+    // Created on demand, since most callers don't ask for them.
     file: OnceLock<CString>,
     text: OnceLock<CString>,
     hint: OnceLock<CString>,
@@ -77,32 +77,32 @@ impl Miss {
 /// Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_miss_layer(miss: *const Miss) -> Layer {
-    // SAFETY: null, or a lookup's that lives, as the documentation asks.
+    // SAFETY: null or part of a live lookup, as the documentation requires.
     answer(Layer::None, || unsafe { miss.as_ref() }.map_or(Layer::None, |it| it.miss.layer.into()))
 }
 
-/// Why it gave nothing; GFXPACK_REASON_OTHER for null. Any thread may call
-/// this.
+/// Why it had no usable kernel; GFXPACK_REASON_OTHER for null. Any thread may
+/// call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_miss_reason(miss: *const Miss) -> MissReason {
-    // SAFETY: null, or a lookup's that lives, as the documentation asks.
+    // SAFETY: null or part of a live lookup, as the documentation requires.
     let miss = || unsafe { miss.as_ref() };
     answer(MissReason::Other, || miss().map_or(MissReason::Other, Miss::reason))
 }
 
-/// The kdb's path, absolute; null for null. Owned by the lookup. Any thread may
+/// The kdb's absolute path; null for null. Owned by the lookup. Any thread may
 /// call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_miss_file(miss: *const Miss) -> *const c_char {
-    // SAFETY: null, or a lookup's that lives, as the documentation asks.
+    // SAFETY: null or part of a live lookup, as the documentation requires.
     text(unsafe { miss.as_ref() }, |it| it.file.get_or_init(|| c_path(&it.miss.file)))
 }
 
-/// Why it gave nothing, in one line of words; null for null. Owned by the
-/// lookup. Any thread may call this.
+/// Why it had no usable kernel, in one line of text; null for null. Owned by
+/// the lookup. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_miss_text(miss: *const Miss) -> *const c_char {
-    // SAFETY: null, or a lookup's that lives, as the documentation asks.
+    // SAFETY: null or part of a live lookup, as the documentation requires.
     text(unsafe { miss.as_ref() }, |it| it.text.get_or_init(|| c_text(in_full(&it.miss.reason))))
 }
 
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn gfxpack_miss_text(miss: *const Miss) -> *const c_char {
 /// lookup. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_miss_hint(miss: *const Miss) -> *const c_char {
-    // SAFETY: null, or a lookup's that lives, as the documentation asks.
+    // SAFETY: null or part of a live lookup, as the documentation requires.
     text(unsafe { miss.as_ref() }, |it| it.hint.get_or_init(|| c_text(it.miss.reason.hint())))
 }
 

@@ -1,4 +1,4 @@
-//! How a cache is to be opened, said one by one so that more can be added.
+//! How to open a cache; each option has a setter, so that more can be added.
 #![expect(unsafe_code, reason = "exports functions that take handles and texts")]
 
 use std::ffi::{c_char, c_void};
@@ -16,16 +16,16 @@ use crate::status::Status;
 use crate::text::{path, required};
 use crate::warning::{WarningFn, sink};
 
-/// How a cache is to be opened.
+/// How to open a cache.
 ///
-/// The caller owns it and ends it with gfxpack_options_free(), at any time:
-/// caches keep what they need. One thread at a time may use it.
+/// The caller owns it and frees it with gfxpack_options_free(), at any time:
+/// caches keep copies of what they need. One thread at a time may use it.
 #[derive(Debug)]
 pub struct Options {
     target: Target,
     order: LookupOrder,
     place_options: PlaceOptions,
-    /// Instead of what the environment and the above say.
+    /// Used instead of the environment and `place_options`.
     places: Option<Places>,
     flags: [bool; 4],
     limits: gfxpack_runtime::Limits,
@@ -33,66 +33,70 @@ pub struct Options {
     warnings: WarningSink,
 }
 
-/// Which layer is asked first.
+/// Which layer is searched first.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// The installed kdb, then the user's, as MIOpen documents it. The
+    /// The installed kdb, then the user's, as in MIOpen's documentation. The
     /// default.
     SystemFirst = 0,
-    /// The user's, then the installed one, as MIOpen's code does it.
+    /// The user's, then the installed one, as in MIOpen's code.
     UserFirst = 1,
 }
 
-/// Paths that gfxpack_options_set_path() sets.
+/// Paths for gfxpack_options_set_path().
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Path {
-    /// The directory of installed kdbs, asked unless MIOPEN_SYSTEM_DB_PATH
-    /// names another. Absolute.
+    /// The directory of installed kdbs, unless MIOPEN_SYSTEM_DB_PATH names
+    /// another. Absolute.
     SystemDir = 0,
-    /// The library that was loaded, absolute: installed kdbs are in
-    /// ../share/miopen/db from its directory.
+    /// The loaded library's path, absolute: installed kdbs are in
+    /// ../share/miopen/db relative to its directory.
     Library = 1,
-    /// The user cache's directory as the program was built with; a leading ~
-    /// is the home directory, empty is no user cache. "~/.cache/miopen/".
+    /// The user cache's directory as the program was built with; a leading ~ is
+    /// the home directory, empty means no user cache. Default:
+    /// "~/.cache/miopen/".
     BuildTimeCacheDir = 2,
-    /// The user cache's sub-directory: MIOpen 3.4.0 has "3.4.0.". The
+    /// The user cache's sub-directory: "3.4.0." for MIOpen 3.4.0. Default: the
     /// library's own version.
     Version = 3,
-    /// Below which the ROCm prefixes are: "/".
+    /// The directory that contains the ROCm prefixes. Default: "/".
     Root = 4,
 }
 
-/// What gfxpack_options_set_flag() turns on and off.
+/// Flags for gfxpack_options_set_flag().
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flag {
-    /// A code object's gfx target is held against the device before the bytes
-    /// are handed out or saved. On.
+    /// Checks a code object's gfx target against the device before the bytes
+    /// are returned or saved. Default: on.
     VerifyTarget = 0,
-    /// Hits are kept in memory, so that asking again reads no file. Off.
+    /// Keeps hits in memory, so that repeated lookups read no file. Default:
+    /// off.
     KeepHits = 1,
-    /// Nothing on disk is made, changed or moved. A user kdb that can't be read
-    /// so, since a write to it was cut short, is a miss. Off.
+    /// Creates, changes and moves nothing on disk. A user kdb that can't be
+    /// read this way, because a write to it was interrupted, is a miss.
+    /// Default: off.
     LookOnly = 2,
-    /// Somebody is told of warnings. On.
+    /// Reports warnings. Default: on.
     Warn = 3,
 }
 
-/// What gfxpack_options_set_limit() sets.
+/// Limits for gfxpack_options_set_limit().
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Largest code object handed out or saved, in bytes.
+    /// Largest code object that is returned or saved, in bytes.
     MaxObjectBytes = 0,
-    /// Bytes of one user kdb. What was used longest ago goes first.
+    /// Size of one user kdb, in bytes. The least recently used kernels are
+    /// deleted first.
     UserCacheBytes = 1,
-    /// Bytes of code objects kept in memory.
+    /// Size of the code objects kept in memory, in bytes.
     MemoryBytes = 2,
-    /// How long one call waits, all in all, for a user kdb that another process
-    /// has locked, in milliseconds. After a wait in vain nobody waits for the
-    /// file for a minute, unless it turns out free.
+    /// How long one call waits in total for a user kdb that another process has
+    /// locked, in milliseconds. After a wait without success, no call waits for
+    /// this file for a minute, unless it turns out to be free.
     BusyWaitMs = 3,
     /// How long to wait for another thread or process that compiles the same
     /// key, before compiling it too, in milliseconds.
@@ -117,7 +121,7 @@ impl Options {
         self.flags[flag as usize]
     }
 
-    /// What the cache is opened with, under the environment as it is now.
+    /// The configuration for the cache, with the present environment.
     pub(crate) fn config(&self) -> Config {
         let environment = Environment::read();
         let places = match &self.places {
@@ -141,17 +145,17 @@ impl Options {
     }
 }
 
-/// Makes options for a device, with all else at its default.
+/// Creates options for a device, with all defaults.
 ///
-/// `target` is spelled "gfx90a@104", "gfx90a:xnack+@104" or, for all numbers of
-/// compute units, "gfx90a"; gfxpack_device_target() gives it. `out` receives
-/// options that the caller owns, or null. Any thread may call this.
+/// `target` has the form "gfx90a@104", "gfx90a:xnack+@104" or, for all numbers
+/// of compute units, "gfx90a"; gfxpack_device_target() returns it. `out`
+/// receives options that the caller owns, or null. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_options_new(
     target: *const c_char,
     out: *mut *mut Options,
 ) -> Status {
-    // SAFETY: null, or to be read and written, as the documentation asks.
+    // SAFETY: null or valid for reads and writes, as the documentation requires.
     unsafe {
         hand_out(out, || {
             let target = required(target, "target")?.parse().map_err(Failure::Target)?;
@@ -160,16 +164,16 @@ pub unsafe extern "C" fn gfxpack_options_new(
     }
 }
 
-/// Ends options. Null is fine. Any thread may call this, for options that no
-/// other uses.
+/// Frees options. Null is allowed. Any thread may call this, once no other uses
+/// them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_options_free(options: *mut Options) {
-    // SAFETY: null, or the caller's own, which it uses no more, as the documentation asks.
+    // SAFETY: null or a handle that is not used again, as the documentation requires.
     unsafe { take_back(options) }
 }
 
-/// Sets which layer is asked first: a gfxpack_order. One thread at a time may
-/// use the options.
+/// Sets which layer is searched first: a gfxpack_order. One thread at a time
+/// may use the options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_options_set_order(options: *mut Options, order: i32) -> Status {
     set(options, |options| {
@@ -182,8 +186,8 @@ pub unsafe extern "C" fn gfxpack_options_set_order(options: *mut Options, order:
     })
 }
 
-/// Sets a path: a gfxpack_path. It is copied. Null gives back the default. One
-/// thread at a time may use the options.
+/// Sets a path: a gfxpack_path. The text is copied. Null restores the default.
+/// One thread at a time may use the options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_options_set_path(
     options: *mut Options,
@@ -191,7 +195,7 @@ pub unsafe extern "C" fn gfxpack_options_set_path(
     value: *const c_char,
 ) -> Status {
     set(options, |options| {
-        // SAFETY: null or a text, as the documentation asks.
+        // SAFETY: null or a text, as the documentation requires.
         let (given, text) = unsafe { (path(value), || required(value, "value")) };
         let (places, default) = (&mut options.place_options, PlaceOptions::default());
         let text_or = |default: String| match given {
@@ -210,11 +214,10 @@ pub unsafe extern "C" fn gfxpack_options_set_path(
     })
 }
 
-/// Uses exactly these directories, whatever the environment and
-/// gfxpack_options_set_path() say: installed kdbs in `system_dir`, or none
-/// where that is null; the user's kdb in `user_dir`, or kernels kept in memory
-/// only where that is null. Both are absolute; they are copied. One thread at a
-/// time may use the options.
+/// Uses exactly these directories, and ignores the environment and
+/// gfxpack_options_set_path(): installed kdbs in `system_dir`, none if it is
+/// null; the user's kdb in `user_dir`, or only memory if it is null. Both are
+/// absolute; they are copied. One thread at a time may use the options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_options_set_places(
     options: *mut Options,
@@ -222,7 +225,7 @@ pub unsafe extern "C" fn gfxpack_options_set_places(
     user_dir: *const c_char,
 ) -> Status {
     set(options, |options| {
-        // SAFETY: null or texts, as the documentation asks.
+        // SAFETY: null or texts, as the documentation requires.
         let (system, user) = unsafe { (path(system_dir), path(user_dir)) };
         for (path, argument) in [(&system, "system_dir"), (&user, "user_dir")] {
             if path.as_ref().is_some_and(|path| !path.is_absolute()) {
@@ -273,9 +276,8 @@ pub unsafe extern "C" fn gfxpack_options_set_limit(
     })
 }
 
-/// Sets the log level, as MIOPEN_LOG_LEVEL does, which it takes the place of:
-/// at 1, 2 and 3 nobody is told of warnings. One thread at a time may use the
-/// options.
+/// Sets the log level, overriding MIOPEN_LOG_LEVEL: at 1, 2 and 3 no warnings
+/// are reported. One thread at a time may use the options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_options_set_log_level(options: *mut Options, level: u8) -> Status {
     set(options, |options| {
@@ -284,12 +286,12 @@ pub unsafe extern "C" fn gfxpack_options_set_log_level(options: *mut Options, le
     })
 }
 
-/// Has a function told of warnings instead of standard error; null gives them
-/// back to standard error.
+/// Sets a function that receives warnings, which otherwise go to standard
+/// error; null restores that.
 ///
-/// `user_data` is handed to it and may be null. Both must be good as long as a
-/// cache that was opened with these options is there; the library frees
-/// neither. One thread at a time may use the options.
+/// `user_data` is passed to it and may be null. Both must be valid for as long
+/// as a cache opened with these options exists; the library frees neither. One
+/// thread at a time may use the options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_options_set_warning_callback(
     options: *mut Options,
@@ -304,7 +306,7 @@ pub unsafe extern "C" fn gfxpack_options_set_warning_callback(
 
 fn set(options: *mut Options, change: impl FnOnce(&mut Options) -> Result<(), Failure>) -> Status {
     call(|| {
-        // SAFETY: null, or the caller's, which one thread uses, as the documentation asks.
+        // SAFETY: null or a live handle that only one thread uses, as the documentation requires.
         change(unsafe { borrow_mut(options, "options") }?)?;
         Ok(Status::Ok)
     })
@@ -319,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_the_enums() {
+    fn the_setters_accept_the_numbers_of_the_enums() {
         let mut options = Options::new("gfx90a@104".parse().unwrap());
         let pointer = &raw mut options;
         // SAFETY: the options live, and nobody else uses them; no text is given but null.
@@ -362,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_set_and_given_back() {
+    fn paths_are_set_and_reset_by_null() {
         let mut options = Options::new("gfx90a@104".parse().unwrap());
         let all = [Path::SystemDir, Path::Library, Path::BuildTimeCacheDir, Path::Version];
         for which in all.into_iter().chain([Path::Root]) {

@@ -1,25 +1,24 @@
-//! What functions return.
+//! The status that functions return.
 
-/// What became of a call. Negative for what the caller did wrong or its
-/// compiler failed with; gfxpack_last_error() then has it in words.
+/// The outcome of a call. Negative for errors of the caller or of its compiler;
+/// gfxpack_last_error() then has the message.
 ///
-/// What is wrong with a cache's files never shows here: that is a miss.
+/// Problems with a cache's files are never errors: they are misses.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It was done; for a lookup: there is a kernel.
+    /// Success; for a lookup: there is a kernel.
     Ok = 0,
-    /// No file and not the memory holds the kernel. The lookup says why.
+    /// The kernel is neither in memory nor in any file. The lookup says why.
     Miss = 1,
-    /// A pointer is null where it may not be.
+    /// A pointer is null that must not be.
     NullPointer = -1,
-    /// A text is not UTF-8, a path not absolute, or a number none of those that
-    /// are defined.
+    /// A text is not UTF-8, a path is not absolute, or a number is undefined.
     InvalidArgument = -2,
-    /// The target is not spelled as one.
+    /// The target can't be parsed.
     InvalidTarget = -3,
-    /// The caller's compiler failed, or gave nothing.
+    /// The caller's compiler failed, or returned no code.
     CompilerFailed = -4,
-    /// There is a mistake in this library. It was kept from doing harm.
+    /// A bug in this library. The panic was caught.
     Internal = -5,
 }

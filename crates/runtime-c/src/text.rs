@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// A text that must be there.
+/// A required text.
 ///
 /// # Safety
 /// `pointer` is null, or a NUL-terminated text that lives unchanged for `'a`.
@@ -20,7 +20,7 @@ pub(crate) unsafe fn required<'a>(
     str::from_utf8(bytes).map_err(|source| Failure::NotUtf8 { argument, source })
 }
 
-/// A path, of any bytes; none for a null pointer.
+/// A path, of any bytes; `None` for a null pointer.
 ///
 /// # Safety
 /// `pointer` is null, or a NUL-terminated text.
@@ -39,7 +39,7 @@ unsafe fn bytes<'a>(pointer: *const c_char) -> Option<&'a [u8]> {
     Some(unsafe { CStr::from_ptr(pointer) }.to_bytes())
 }
 
-/// The text for C. A NUL within it, which C could not see past, is replaced.
+/// The text for C. NULs within it, at which C would stop, are replaced.
 pub(crate) fn c_text(text: impl Into<Vec<u8>>) -> CString {
     let mut bytes = text.into();
     for byte in &mut bytes {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_survive_the_way_to_c() {
+    fn texts_are_converted_for_c() {
         let text = |bytes: &[u8]| c_text(bytes).to_bytes().to_vec();
         assert_eq!(text(b"gfx90a"), b"gfx90a");
         assert_eq!(text(b"a\0b"), b"a?b");

@@ -1,23 +1,23 @@
-//! Which version of the library this is.
+//! The version of the library.
 #![expect(unsafe_code, reason = "exports a function")]
 
 use std::ffi::{CStr, c_char};
 
-/// Version of the header, to be compared with gfxpack_version().
+/// Version of the header; compare it with gfxpack_version().
 pub const GFXPACK_VERSION_MAJOR: u32 = 0;
 /// See GFXPACK_VERSION_MAJOR.
 pub const GFXPACK_VERSION_MINOR: u32 = 1;
 /// See GFXPACK_VERSION_MAJOR.
 pub const GFXPACK_VERSION_PATCH: u32 = 0;
 
-/// The version, ending as C's texts do.
+/// The version, NUL-terminated.
 const VERSION: &CStr =
     match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
         Ok(version) => version,
         Err(_) => panic!("a version has no NUL in it"),
     };
 
-/// The version of the library that is loaded: "0.1.0".
+/// The version of the loaded library: "0.1.0".
 ///
 /// The text is static. Any thread may call this.
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! Warnings handed to a function of the caller's.
+//! Warnings passed to the caller's function.
 #![expect(unsafe_code, reason = "calls the caller's function, from any thread")]
 
 use std::ffi::{c_char, c_void};
@@ -14,27 +14,27 @@ use crate::text::{c_path, c_text};
 pub enum WarningClass {
     /// No kdb is installed for the device.
     MissingSystemKdb = 0,
-    /// A file is less than 512 bytes: most likely a Git LFS pointer.
+    /// A file has less than 512 bytes: most likely it is a Git LFS pointer.
     TooSmall = 1,
-    /// A file is no SQLite file, or a damaged one, or holds a damaged kernel.
+    /// A file is not an SQLite file, is damaged, or contains a damaged kernel.
     Corrupt = 2,
-    /// The operating system does not let the file be read.
+    /// The operating system refuses to read the file.
     Unreadable = 3,
-    /// The file has other tables or columns.
+    /// The file has unexpected tables or columns.
     WrongSchema = 4,
-    /// The file is in WAL mode where that can't be read.
+    /// The file is in WAL mode, in a place in which that can't be read.
     WalMode = 5,
-    /// The file holds code for other devices, or no code.
+    /// The file contains code for other devices, or no code.
     WrongTarget = 6,
     /// Another program keeps the file locked.
     Busy = 7,
-    /// The user's cache is not where it should be, or nowhere.
+    /// The user's cache is not in its usual place, or there is none.
     UserPlace = 8,
-    /// A file or directory belongs to somebody else or others may write to it.
+    /// A file or directory belongs to another user, or others may write to it.
     Untrusted = 9,
     /// A compiled kernel could not be saved.
     NotStored = 10,
-    /// Something else, which the text tells.
+    /// Something else; see the text.
     Other = 11,
 }
 
@@ -58,13 +58,13 @@ impl From<gfxpack_runtime::WarningClass> for WarningClass {
     }
 }
 
-/// A function that is told of warnings, each once per cache and file.
+/// A function that receives warnings, each once per cache and file.
 ///
-/// It is called by whichever thread opens or asks the cache, several at a time
-/// if need be, before that call returns. `file` and `text` are the library's
-/// and end with the call. `text` is one line, for
-/// GFXPACK_WARNING_CLASS_MISSING_SYSTEM_KDB two, without a newline at its end.
-/// The function must return: no longjmp() and no C++ exception out of it (an
+/// It is called by any thread that opens or uses the cache, before that call
+/// returns; several calls may run at once. `file` and `text` belong to the
+/// library and are valid until the function returns. `text` is one line, or two
+/// for GFXPACK_WARNING_CLASS_MISSING_SYSTEM_KDB, without a final newline. The
+/// function must return: no longjmp() and no C++ exception out of it (an
 /// exception ends the process). It may use the cache.
 pub type WarningFn = Option<
     unsafe extern "C-unwind" fn(
@@ -75,7 +75,7 @@ pub type WarningFn = Option<
     ),
 >;
 
-/// The caller's function and what it wants handed to it.
+/// The caller's function and its argument.
 #[derive(Clone, Copy)]
 struct Callback {
     function: unsafe extern "C-unwind" fn(*mut c_void, WarningClass, *const c_char, *const c_char),
@@ -85,22 +85,22 @@ struct Callback {
 // SAFETY: the pointer is only handed to the caller's function, which is documented to be called
 // from any thread.
 unsafe impl Send for Callback {}
-// SAFETY: as above: several at a time.
+// SAFETY: as above; several calls may run at once.
 unsafe impl Sync for Callback {}
 
 impl Callback {
-    fn tell(self, warning: &gfxpack_runtime::Warning) {
+    fn call(self, warning: &gfxpack_runtime::Warning) {
         let (file, text) = (c_path(&warning.file), c_text(warning.text.as_str()));
-        // SAFETY: the function is the caller's and takes these; the texts live until it returns.
+        // SAFETY: the caller's function takes these arguments; the texts live until it returns.
         unsafe {
             (self.function)(self.user_data, warning.class.into(), file.as_ptr(), text.as_ptr());
         }
     }
 }
 
-/// Where warnings go: to the function, or to standard error where it is null.
+/// The receiver of warnings: the function, or standard error if it is null.
 pub(crate) fn sink(function: WarningFn, user_data: *mut c_void) -> WarningSink {
     let Some(function) = function else { return WarningSink::Stderr };
     let callback = Callback { function, user_data };
-    WarningSink::Callback(Arc::new(move |warning| callback.tell(warning)))
+    WarningSink::Callback(Arc::new(move |warning| callback.call(warning)))
 }

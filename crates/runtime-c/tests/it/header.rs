@@ -1,8 +1,8 @@
-//! The committed header is what the sources say.
+//! The committed header matches the sources.
 
 use std::path::Path;
 
-/// The sources in the order in which the header has their functions.
+/// The sources, in the order of their functions in the header.
 const SOURCES: [&str; 10] = [
     "version", "status", "boundary", "layer", "device", "warning", "options", "cache", "lookup",
     "miss",
@@ -23,9 +23,9 @@ fn generated() -> String {
     String::from_utf8(header).unwrap()
 }
 
-/// Writes the header where it differs, so that running this again passes.
+/// Rewrites the header if it differs, so that the next run passes.
 #[test]
-fn the_header_is_what_the_sources_say() {
+fn the_header_matches_the_sources() {
     let path = crate_dir().join("include/gfxpack_runtime.h");
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     let generated = generated();
@@ -35,7 +35,7 @@ fn the_header_is_what_the_sources_say() {
     }
 }
 
-/// Who owns what and which threads may call is never left open.
+/// Ownership and threads must be documented.
 #[test]
 fn every_function_says_which_threads_may_call_it() {
     let header = include_str!("../../include/gfxpack_runtime.h");

@@ -1,5 +1,5 @@
-//! The header and the recipes of the C library, as texts. What programs make of
-//! the library itself is asked by the integration tests.
+//! The header and the packaging recipes of the C library, as texts. The
+//! integration tests build programs with the library itself.
 
 mod header;
 mod packages;

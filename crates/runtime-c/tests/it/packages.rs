@@ -1,6 +1,6 @@
-//! The recipe of the .debs names what is installed.
+//! The recipe of the .debs names the installed files.
 
-/// The .debs' recipe can't take the version from anywhere.
+/// The .debs' recipe has to repeat the version.
 #[test]
 fn the_deb_recipe_names_the_version() {
     let recipe = include_str!("../../Cargo.toml");
