@@ -34,7 +34,7 @@ pub struct Limits {
     /// and with [`Config::keep_hits`] all others.
     pub memory_bytes: u64,
     /// How long one call waits in total for user kdbs that another process has
-    /// locked. After a wait in vain, no call waits for that file for a minute,
+    /// locked. After a failed wait, no call waits for that file for a minute,
     /// unless an access succeeds.
     pub busy_wait: Duration,
     /// How long to wait for another thread or process that compiles the same

@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use crate::mutex::lock;
 use crate::wait_budget::WaitBudget;
 
-/// After a wait in vain, no call waits for the file for this time. A program
+/// After a failed wait, no call waits for the file for this time. A program
 /// that keeps the file locked for so long most likely continues, and every
 /// lookup would wait.
 const NO_WAIT_AFTER_BUSY: Duration = Duration::from_secs(60);
 
-/// Records waits for the file in vain.
+/// Records failed waits for the file.
 #[derive(Default)]
 pub(super) struct BusyHistory(Mutex<BusySince>);
 
-/// Time of the last wait in vain for each kind of access; cleared by a
+/// Time of the last failed wait for each kind of access; cleared by a
 /// successful access. A lock may allow reading but not writing.
 #[derive(Default)]
 struct BusySince {
@@ -33,7 +33,7 @@ pub(super) enum Access {
 
 impl BusyHistory {
     /// Runs `act` with the time that it may wait for others: the rest of the
-    /// budget, or zero if a call waited in vain shortly before.
+    /// budget, or zero if a wait failed shortly before.
     pub(super) fn waiting<T>(
         &self,
         access: Access,
