@@ -126,11 +126,11 @@ pub(crate) enum Command {
     RocfftHelper(Box<RocfftHelperArgs>),
     /// Collect kernel keys from MIOpen's logs and kdbs, for --keys
     Harvest(Harvest),
-    /// List what networks, logs and databases have MIOpen compute
+    /// List the problems of networks, logs and databases for MIOpen
     ///
     /// The list has MIOpenDriver's commands, one a line.
     Problems(Box<ProblemsCommand>),
-    /// Read a model for `problems`, which limits this process
+    /// Read a model for `problems`, in a process with limits
     #[cfg(feature = "onnx")]
     #[command(hide = true)]
     ReadModel { model: PathBuf },
@@ -197,17 +197,16 @@ pub(crate) struct PlanCommand {
     /// Print the command of every compile job
     #[arg(long)]
     pub(crate) commands: bool,
-    /// Say what decides the object of every key that contains this, and why
+    /// Print what the object of every key that contains KEY depends on, and why
     /// it would be compiled
     #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with = "commands")]
     pub(crate) explain: Option<String>,
-    /// Lay the sources and the files that their text names out below DIR, with the
-    /// command of every compile job as a line of DIR/commands. DIR is new, empty, or
-    /// written by an earlier --stage, whose files are replaced
+    /// Write the sources, and the files that their text names, below DIR, and
+    /// the command of every compile job as a line of DIR/commands. DIR is new,
+    /// empty, or of an earlier --stage, whose files are replaced
     #[arg(long, value_name = "DIR", conflicts_with = "explain")]
     pub(crate) stage: Option<PathBuf>,
-    /// A directory besides the sources that compilers may read, as in the build;
-    /// repeatable
+    /// Another directory that compilers may read, as in the build; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) allow_read: Vec<PathBuf>,
     /// Store the plan in DIR, for any machine with this toolchain to run with
@@ -215,7 +214,8 @@ pub(crate) struct PlanCommand {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "stage", "commands", "allow_read"])]
     pub(crate) out: Option<PathBuf>,
     /// Also store files near the sources that no #include names, smallest
-    /// first, up to SIZE in all; a kernel that needs one that is not stored fails
+    /// first, up to SIZE in all. A kernel that reads a file that is not stored
+    /// fails
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "16MB", requires = "out")]
     pub(crate) carry: u64,
 }
@@ -234,7 +234,7 @@ pub(crate) struct Build {
     pub(crate) remote: RemoteArgs,
     #[command(flatten)]
     pub(crate) shared: SharedCacheArgs,
-    /// Where to put what is made; kdbs go to DIR/kdb
+    /// Output directory; kdbs go to DIR/kdb
     #[arg(long, value_name = "DIR", help_heading = "Build")]
     pub(crate) out: PathBuf,
     /// Compilers at once [default: one per processor, as memory allows]
@@ -243,7 +243,7 @@ pub(crate) struct Build {
     /// How long one kernel may take, in seconds
     #[arg(long, help_heading = "Build", value_name = "SECONDS", default_value_t = 900, value_parser = parse_timeout)]
     pub(crate) timeout: u64,
-    /// Go on and exit with 0 although kernels could not be compiled or found;
+    /// Continue and exit with 0 if kernels are missing or can't be compiled;
     /// the manifest.json of the kdbs lists them
     #[arg(long, help_heading = "Build")]
     pub(crate) allow_partial: bool,
@@ -260,16 +260,16 @@ pub(crate) struct Build {
     /// does so where GITHUB_ACTIONS is true
     #[arg(long, value_enum, default_value_t, help_heading = "Build", value_name = "SERVICE")]
     pub(crate) annotations: Annotations,
-    /// How compilers are started, for finding faults: every way gives the same
-    /// objects
+    /// How compilers are started; all ways give the same objects, so this is
+    /// for debugging
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) via: Via,
-    /// A shortcut not to take: direct, fork-server or precompiled-header;
+    /// A shortcut to switch off: direct, fork-server or precompiled-header;
     /// repeatable, or with commas
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Build")]
     pub(crate) no_shortcut: Vec<Shortcut>,
-    /// A directory besides the sources that compilers may read; what they read
-    /// there is digested; repeatable
+    /// Another directory that compilers may read; objects depend on what they
+    /// read there; repeatable
     #[arg(long, value_name = "DIR", help_heading = "Build")]
     pub(crate) allow_read: Vec<PathBuf>,
     /// Compile kernels again that compilers refused in an earlier run
@@ -280,7 +280,7 @@ pub(crate) struct Build {
     /// --skip-refused
     #[arg(long, value_name = "FILE", help_heading = "Build", conflicts_with_all = ["dry_run", "shard"])]
     pub(crate) write_refused: Option<PathBuf>,
-    /// Say what would be done, and do nothing
+    /// Print what would be done, and do nothing
     #[arg(long, short = 'n', help_heading = "Build")]
     pub(crate) dry_run: bool,
 }
@@ -347,8 +347,8 @@ pub(crate) struct InputArgs {
     pub(crate) max_object: MaxObject,
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// Where sources and includes of keys are looked up, sub-directories too;
-    /// with --problems, for sources that libMIOpen does not contain
+    /// A directory to search, with its subdirectories, for sources and includes
+    /// of keys; with --problems, for sources that libMIOpen does not contain
     #[arg(long, value_name = "DIR", help_heading = "Input")]
     pub(crate) source_dir: Vec<PathBuf>,
     /// GPU to build for: a processor and its compute units, as gfx90a@104,
@@ -379,7 +379,7 @@ const IF_EMPTY: [Choice<bool>; 2] = [
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// Say what the cache holds
+    /// Print what the cache holds
     Stats {
         #[command(flatten)]
         dir: CacheDir,
@@ -388,20 +388,21 @@ pub(crate) enum CacheCommand {
     Gc {
         #[command(flatten)]
         dir: CacheDir,
-        /// How large the cache may be, as 20GB [default: GFXPACK_CACHE_SIZE]
+        /// Largest size of the cache, as 20GB [default: GFXPACK_CACHE_SIZE]
         #[arg(long, value_name = "SIZE", value_parser = parse_size)]
         max_size: Option<u64>,
-        /// For how long a file may lie unused, as 30d
+        /// Remove files that were not used for this long, as 30d
         #[arg(long, value_name = "AGE", value_parser = parse_age)]
         max_age: Option<Duration>,
-        /// Remove what earlier versions of gfxpack kept, which nothing reads
+        /// Remove files of earlier versions of gfxpack, which this one does not
+        /// read
         #[arg(long)]
         old: bool,
-        /// Say what would be removed, and remove nothing
+        /// Print what would be removed, and remove nothing
         #[arg(long, short = 'n')]
         dry_run: bool,
     },
-    /// Hash every object; those that are damaged are named and removed
+    /// Check the hash of every object, and remove damaged ones
     Verify {
         #[command(flatten)]
         dir: CacheDir,

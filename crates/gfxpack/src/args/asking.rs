@@ -12,9 +12,9 @@ use super::{CacheArgs, CacheDir, ToolchainArgs, parse_target};
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct Asking {
-    /// What programs compute: MIOpenDriver commands, one a line, logs that
-    /// have some, or performance and find databases; MIOpen is asked which
-    /// kernels they want. - reads stdin; repeatable
+    /// Problems: a list or log with MIOpenDriver commands, or a performance or
+    /// find database. MIOpen is asked which kernels they need. - reads stdin;
+    /// repeatable
     #[arg(long, value_name = "FILE")]
     pub(crate) problems: Vec<PathBuf>,
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub(crate) struct Asking {
 #[command(next_help_heading = "rocFFT")]
 pub(crate) struct RocfftArgs {
     /// Plans of rocFFT, one a line, as `c2c sp ip 1024x1024 batch 8` or as
-    /// rocfft-bench's options; rocFFT is asked which kernels they want. - reads
+    /// rocfft-bench's options; rocFFT is asked which kernels they need. - reads
     /// stdin; repeatable
     #[arg(long, value_name = "FILE", conflicts_with_all = ["problems", "miopen", "miopen_db", "uses"])]
     pub(crate) plans: Vec<PathBuf>,
@@ -82,9 +82,9 @@ pub(crate) struct LibraryArgs {
     /// Debian's archive [default: GFXPACK_DEBIAN_MIRROR, or the one that apt uses]
     #[arg(long, value_name = "URL")]
     pub(crate) debian_mirror: Option<String>,
-    /// Which kernels: `search` those of all solvers that apply, `hit` those of
-    /// the find database's winner, `immediate` those of immediate mode; with
-    /// commas: search,hit,immediate [default: all]
+    /// Which kernels: `search`, of all solvers that apply; `hit`, of the solver
+    /// that the find database names; `immediate`, of the one that immediate
+    /// mode takes. With commas: search,hit,immediate [default: all]
     #[arg(long, value_name = "USES", value_parser = parse_uses)]
     pub(crate) uses: Option<Uses>,
 }

@@ -55,14 +55,14 @@ pub(crate) struct Merge {
     /// Directories that shards were built into
     #[arg(required = true, value_name = "DIR")]
     pub(crate) dirs: Vec<PathBuf>,
-    /// The plan that they are of
+    /// Their plan
     #[arg(long, value_name = "DIR")]
     pub(crate) plan: PathBuf,
-    /// Where to put what is made; kdbs go to DIR/kdb
+    /// Output directory; kdbs go to DIR/kdb
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Merge what is there although shards or kernels are missing; the kdbs'
-    /// manifest says so, and `package` needs --allow-partial for them
+    /// Merge even if shards or kernels are missing; the kdbs' manifest lists
+    /// them, and `package` needs --allow-partial for these kdbs
     #[arg(long)]
     pub(crate) allow_partial: bool,
     #[command(flatten)]
@@ -77,11 +77,10 @@ pub(crate) struct ShardsIn {
     /// Directories that shards are built into
     #[arg(required = true, value_name = "DIR")]
     pub(crate) dirs: Vec<PathBuf>,
-    /// The plan that they are of [default: whatever the first one found is of]
+    /// Their plan [default: the plan of the first shard found]
     #[arg(long, value_name = "DIR")]
     pub(crate) plan: Option<PathBuf>,
-    /// How many shards there are [default: what was submitted, or the shards
-    /// found say]
+    /// Number of shards [default: as submitted, else as the shards found say]
     #[arg(long, value_name = "N")]
     pub(crate) shards: Option<NonZeroU32>,
 }
@@ -108,7 +107,7 @@ pub(crate) enum Missing {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Submit {
     /// Write an array job for Slurm, and submit the shards that are neither
-    /// done nor on their way
+    /// done, running nor queued
     Slurm(Box<SlurmArgs>),
 }
 
@@ -117,8 +116,8 @@ pub(crate) struct SlurmArgs {
     /// The stored plan, in a directory that every node sees
     #[arg(long, value_name = "DIR")]
     pub(crate) plan: PathBuf,
-    /// Where shards are built into, in a directory that every node sees; the
-    /// script is DIR/slurm/shards.sbatch
+    /// Output directory of the shards, which every node sees; the script is
+    /// DIR/slurm/shards.sbatch
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// How many shards; 8 to 16 per node, so that slow nodes run fewer
@@ -133,7 +132,7 @@ pub(crate) struct SlurmArgs {
     /// How long one kernel may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = parse_timeout)]
     pub(crate) timeout: u64,
-    /// A directory besides the sources that compilers may read; repeatable
+    /// Another directory that compilers may read; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) allow_read: Vec<PathBuf>,
     /// A line for the script's head, as --partition=gpu; repeatable
@@ -166,10 +165,10 @@ pub(crate) struct Ninja {
     /// The stored plan
     #[arg(long, value_name = "DIR")]
     pub(crate) plan: PathBuf,
-    /// Where to write build.ninja, which leaves all it makes beside it
+    /// Where to write build.ninja; ninja's outputs go there too
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// A directory besides the sources that compilers may read; repeatable
+    /// Another directory that compilers may read; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) allow_read: Vec<PathBuf>,
     #[command(flatten)]
@@ -190,7 +189,7 @@ pub(crate) struct ExecJob {
     /// How long it may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = parse_timeout)]
     pub(crate) timeout: u64,
-    /// A directory besides the sources that compilers may read; repeatable
+    /// Another directory that compilers may read; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) allow_read: Vec<PathBuf>,
     #[command(flatten)]

@@ -10,13 +10,13 @@ pub(crate) struct Common {
     /// How to report: text for people, or one JSON object a line on stdout
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) message_format: MessageFormat,
-    /// Write the messages of --message-format json to FILE, beside the text
+    /// Also write the messages of --message-format json to FILE
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Say only what went wrong
+    /// Print only errors and warnings
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more; twice for diagnostics
+    /// Print more; twice for diagnostics
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// Show progress as bars on a terminal (auto), or as lines only (never)

@@ -12,8 +12,9 @@ use super::{Choice, MaxObject, SHELLS, one_of};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Run {
-    /// The program and its arguments. What it writes is passed on; its exit code
-    /// becomes this command's, 128 and the signal's number if a signal ended it
+    /// The program and its arguments. Its output is passed on, and its exit
+    /// code is this command's; if a signal ended it, 128 plus the signal's
+    /// number
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -22,7 +23,7 @@ pub(crate) struct Run {
     )]
     pub(crate) command: Vec<OsString>,
     /// Where to write the keys that MIOpen had to compile; if there are none,
-    /// an earlier list is emptied, and no new one is made
+    /// no file is made, and one from before is emptied
     #[arg(long, short, value_name = "FILE", default_value = "missed.jsonl")]
     pub(crate) out: PathBuf,
     /// Also write the plans of rocFFT that the program creates, as a list for
@@ -69,7 +70,7 @@ pub(crate) struct HarvestKeys {
     /// repeatable, or with commas
     #[arg(long, value_name = "GFX", value_delimiter = ',', value_parser = parse_processor)]
     pub(crate) retarget: Vec<String>,
-    /// Only keys that MIOpen had to compile, as far as was seen
+    /// Only keys that MIOpen had to compile, as far as the log shows
     #[arg(long)]
     pub(crate) missed: bool,
     #[command(flatten)]
@@ -96,7 +97,7 @@ pub(crate) struct Sources {
     /// scripts of commands; `-` is the standard input [default: -]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Take what can be read where files are damaged
+    /// Skip damaged parts of files
     #[arg(long)]
     pub(crate) keep_going: bool,
 }
@@ -109,14 +110,14 @@ pub(crate) enum Tune {
     /// Merge the databases that tuning filled, each over the system's, for a
     /// package (--with-perfdb of `dist` and `package`)
     Collect(TuneCollect),
-    /// Print what to put into the environment so that any program has MIOpen
-    /// tune for what it computes
+    /// Print environment variables that make MIOpen tune for what any program
+    /// computes
     Env(TuneEnv),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TuneEnv {
-    /// How to tune; `off` takes the variables back
+    /// What to tune; `off` unsets the variables
     #[arg(value_enum, value_name = "MODE")]
     pub(crate) mode: TuneEnvMode,
     /// Where the results go [default: MIOPEN_USER_DB_PATH, else
@@ -132,9 +133,9 @@ pub(crate) struct TuneEnv {
 pub(crate) enum TuneEnvMode {
     /// For what neither the system's databases nor the user's have.
     Incremental,
-    /// For everything anew, which takes long.
+    /// For everything again, which takes long.
     Exhaustive,
-    /// No longer.
+    /// Stop tuning.
     Off,
 }
 

@@ -23,15 +23,15 @@ pub(crate) struct KdbCommand {
 /// `kdb check`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckKdb {
-    /// The kdbs, called as MIOpen looks for them
+    /// The kdbs, with the names that MIOpen looks for
     #[arg(required = true, value_name = "KDB")]
     pub(crate) files: Vec<PathBuf>,
-    /// What programs compute: MIOpenDriver commands, one a line, logs that
-    /// have some, or performance and find databases. - reads stdin; repeatable
+    /// Problems: a list or log with MIOpenDriver commands, or a performance or
+    /// find database. - reads stdin; repeatable
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub(crate) problems: Vec<PathBuf>,
-    /// The GPU that MIOpen is told it runs on; repeatable, or with commas
-    /// [default: as the kdbs' names say, with every known compute-unit count]
+    /// The GPU that MIOpen is to find; repeatable, or with commas [default: as
+    /// the kdbs' names say, with every known compute-unit count]
     #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
     pub(crate) target: Vec<Target>,
     /// Processes at once [default: one per processor]

@@ -23,7 +23,7 @@ pub(crate) struct Package {
     /// Where to put the packages
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Package kdbs although their build says that kernels are missing
+    /// Package kdbs even if their build says that kernels are missing
     #[arg(long)]
     pub(crate) allow_partial: bool,
     #[command(flatten)]
@@ -76,11 +76,11 @@ pub(crate) struct Packaging {
     /// SPDX licence of kernels whose manifest or source states none
     #[arg(long, visible_alias = "licence", value_name = "SPDX", value_parser = parse_license)]
     pub(crate) license: Option<String>,
-    /// Whose copyright those kernels are
+    /// Copyright holder of those kernels
     #[arg(long, value_name = "WHO")]
     pub(crate) copyright: Option<String>,
-    /// What the packages say of the kernels, a sentence or more [default: the
-    /// manifest's]
+    /// Description of the kernels in the packages, a sentence or more [default:
+    /// the manifest's]
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
     /// Home page of the kernels [default: the manifest's]
@@ -100,8 +100,8 @@ pub(crate) struct Packaging {
     /// Compression of .rpm contents: xz, gz or zst, with :LEVEL if wanted
     #[arg(long, value_name = "CODEC", default_value = "zst:3", value_parser = parse_compression)]
     pub(crate) rpm_compression: Compression,
-    /// How much memory packaging may take: several packages are written at
-    /// once where they fit
+    /// Memory for packaging; several packages are written at once if they fit
+    /// into it
     #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size)]
     pub(crate) memory: u64,
     /// Sign packages and SHA256SUMS with this key of gpg's
@@ -171,8 +171,9 @@ fn parse_compression(text: &str) -> Result<Compression, String> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Recipe {
-    /// In a Debian source package, before dh_gencontrol: write what each package with kernels says
-    /// of them into debian/PACKAGE.substvars, as ${gfxpack:Provides}
+    /// In a Debian source package, before dh_gencontrol: write each package's
+    /// fields about its kernels into debian/PACKAGE.substvars, as
+    /// ${gfxpack:Provides}
     Debhelper,
     /// Print dependencies of an .rpm with the files that stdin names, for rpm's generators
     Rpm {
@@ -219,13 +220,13 @@ pub(crate) struct Repo {
 pub(crate) struct Install {
     #[command(flatten)]
     pub(crate) hardware: Hardware,
-    /// Say what would be installed, and do nothing
+    /// Print what would be installed, and do nothing
     #[arg(long, short = 'n')]
     pub(crate) dry_run: bool,
     /// Install from this directory of packages instead of repositories
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
-    /// The package manager [default: the one that is there]
+    /// The package manager [default: the one on this machine]
     #[arg(long, value_parser = one_of(&MANAGERS), value_name = "NAME")]
     pub(crate) with: Option<PackageManager>,
     /// Package name, {gfx} standing for the target
@@ -247,7 +248,7 @@ pub(crate) struct Verify {
     /// .deb, .rpm, pacman's or tar packages, wheels, images; repositories; directories that `dist` made
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Public keys, one of which must have signed what can be signed
+    /// Public keys: every file that can be signed must be signed by one of them
     #[arg(long, value_name = "FILE")]
     pub(crate) keyring: Option<PathBuf>,
     #[command(flatten)]

@@ -19,8 +19,8 @@ pub(crate) struct RemoteArgs {
     /// grpcs:// with encryption; the bytes are the same
     #[arg(long, value_name = "ADDRESS", hide = !EXECUTION)]
     pub(crate) remote: Option<String>,
-    /// Jobs there at once; this machine runs what can't run there, and with
-    /// --jobs a share of the others
+    /// Jobs to run there at once; this machine runs those that can't run there,
+    /// and with --jobs a share of the others
     #[arg(long, value_name = "N", default_value_t = 32, requires = "remote", hide = !EXECUTION,
           value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) remote_jobs: u16,
@@ -33,12 +33,12 @@ pub(crate) struct RemoteArgs {
     #[arg(long, value_name = "NAME=VALUE", requires = "remote", hide = !EXECUTION,
           value_parser = parse_pair)]
     pub(crate) remote_platform: Vec<(String, String)>,
-    /// Where the compiler comes from there
+    /// Where workers get the compiler
     #[arg(long = "remote-toolchain", value_name = "REMOTE_TOOLCHAIN", action = ArgAction::Set,
           value_parser = one_of(&TOOLCHAINS), default_value = "cas", requires = "remote",
           hide = !EXECUTION)]
     pub(crate) toolchain_in_image: bool,
-    /// Take what the service has of earlier builds, and run nothing there
+    /// Use the service's results of earlier builds, and run nothing there
     #[arg(long, requires = "remote", hide = !EXECUTION)]
     pub(crate) remote_cache_only: bool,
     /// CA certificates (PEM) to trust [default: the system's]
@@ -50,7 +50,7 @@ pub(crate) struct RemoteArgs {
     /// The client certificate's key (PEM)
     #[arg(long, value_name = "FILE", requires = "remote_client_cert", hide = !EXECUTION)]
     pub(crate) remote_client_key: Option<PathBuf>,
-    /// How long a service that does not answer any more is waited for
+    /// Seconds to wait for a service that stopped answering
     #[arg(long, value_name = "SECONDS", default_value_t = 120, requires = "remote",
           hide = !EXECUTION)]
     pub(crate) remote_patience: u64,

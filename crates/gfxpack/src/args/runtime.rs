@@ -14,9 +14,9 @@ use super::{MaxObject, parse_target, whole_file};
 pub(crate) struct Detect {
     #[command(flatten)]
     pub(crate) hardware: Hardware,
-    /// Print the names of the packages to install, one a line; without a GPU
-    /// there is none, and the exit code is 3: `p=$(gfxpack detect --packages) &&
-    /// apt install $p`
+    /// Print the names of the packages to install, one a line; without a GPU it
+    /// prints nothing, and the exit code is 3: `p=$(gfxpack detect --packages)
+    /// && apt install $p`
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true,
           default_missing_value = "preferred")]
     pub(crate) packages: Option<Which>,
@@ -71,7 +71,7 @@ pub(crate) struct LookupArgs {
 /// Whose user cache is meant.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct MiopenVersion {
-    /// The version whose user cache is asked, as its directory is called: 3.4.0
+    /// The MIOpen whose user cache is read, by the name of its directory: 3.4.0
     /// [default: the newest that has one, else that of the MIOpen installed]
     #[arg(long, value_name = "VERSION", value_parser = parse_version)]
     pub(crate) miopen_version: Option<String>,

@@ -29,17 +29,16 @@ pub(crate) enum Caches {
         #[arg(long)]
         entries: bool,
     },
-    /// Say how large each cache is, and all of them together
+    /// Print the size of each cache, and of all together
     Size {
         #[command(flatten)]
         chosen: Chosen,
     },
-    /// Remove entries, after showing them; what is in use, belongs to others,
-    /// or is not a cache's own stays
+    /// Show entries, and remove them after asking; entries in use, of other
+    /// users, or unknown are left
     #[command(disable_version_flag = true)]
     Clear(Clear),
-    /// Print what to put into the environment so that the caches are not used,
-    /// or are elsewhere
+    /// Print environment variables that switch the caches off, or move them
     Env(env::Env),
 }
 
@@ -53,7 +52,7 @@ pub(crate) struct Clear {
     /// Only what this version of MIOpen made, as 3.4.0; only with `miopen`
     #[arg(long, value_name = "VERSION", conflicts_with = "keep_newest")]
     version: Option<MiopenVersion>,
-    /// Only what older versions of MIOpen made than the newest in each
+    /// Only what older versions of MIOpen made, not the newest in each
     /// directory; only with `miopen`
     #[arg(long)]
     keep_newest: bool,

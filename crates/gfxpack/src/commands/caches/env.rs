@@ -31,7 +31,7 @@ impl Chosen {
 pub(crate) struct Env {
     #[command(flatten)]
     chosen: Chosen,
-    /// Put the caches below this directory instead of switching them off
+    /// Move the caches below this directory instead of switching them off
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
     /// One directory below DIR for each host and local rank, chosen when the
