@@ -1,4 +1,4 @@
-//! What all jobs of a build are run with.
+//! The state that all jobs of a build share.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -20,36 +20,34 @@ pub(crate) struct BuildContext<'a> {
     pub(crate) toolchains: &'a [Toolchain],
     pub(crate) cancel: &'a Cancel,
     pub(crate) time_limit: Duration,
-    /// What drivers would run.
+    /// The commands that each driver would run.
     pub(crate) drivers: &'a Drivers<'a>,
-    /// Those that are tried in turn, until one makes a job's object. What the
-    /// last one says of a kernel counts.
+    /// Tried in turn until one makes the object. If all fail, the last one's failure is reported.
     pub(crate) launchers: [&'a dyn Launcher; 2],
-    /// What the file system says.
+    /// The file system, each file looked at once.
     pub(crate) looks: &'a Looks<'a>,
-    /// Where everything lies, by toolchain.
+    /// The directories of each toolchain, in the plan's order.
     pub(crate) places: &'a [ToolchainPlaces],
     /// Directories besides the sources that compilers may read.
     pub(crate) admitted: &'a [PathBuf],
-    /// Jobs whose compilers could not be watched, and why the first could not.
+    /// Number of jobs whose compilers could not be watched, and the reason for the first.
     pub(crate) unwatched: Mutex<(usize, Option<String>)>,
 }
 
 impl BuildContext<'_> {
-    /// What a job's driver would run, if that is known.
+    /// The commands that a job's driver would run, if they are known.
     pub(crate) fn direct(&self, job: &Job) -> Option<Direct> {
         self.drivers.direct(&command_of(job))
     }
 
-    /// Groups of these jobs for which headers are precompiled together; what most
-    /// wait for first.
+    /// Groups of these jobs for which headers are precompiled together, the largest group first.
     pub(crate) fn header_groups(&self, jobs: &[JobId]) -> Vec<Vec<JobId>> {
         let commands = self.commands(jobs);
         let groups = self.launchers.iter().flat_map(|launcher| launcher.groups(&commands));
         groups.map(|group| group.into_iter().map(|place| jobs[place]).collect()).collect()
     }
 
-    /// Precompiles the headers that jobs share; gives what that took.
+    /// Precompiles the headers that jobs share, and returns the resources used.
     pub(crate) fn precompile_headers(&self, jobs: &[JobId]) -> Result<Usage, ToolchainError> {
         let commands = self.commands(jobs);
         let mut used = self.launchers.iter().map(|launcher| launcher.prepare(&commands));
@@ -68,7 +66,7 @@ impl BuildContext<'_> {
         unwatched.1.get_or_insert_with(|| reason.to_owned());
     }
 
-    /// What the user should hear of compilers that could not be watched.
+    /// A warning about compilers that could not be watched, if there were any.
     pub(crate) fn unwatched_warning(&self) -> Option<String> {
         let (count, reason) = &*self.unwatched.lock().expect("no panic inside");
         let (kernels_depend, them) = match count {

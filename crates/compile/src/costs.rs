@@ -1,5 +1,5 @@
-//! What kernels took in earlier builds, in a file beside the object store, and
-//! what is to be expected of others from that.
+//! The time and memory that kernels took in earlier builds, kept in a file beside the object store,
+//! and the estimates made from them.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -19,8 +19,7 @@ use crate::store::VERSION;
 
 /// The file, below the store's directory: JSON Lines, newest last.
 const FILE: &str = "costs.jsonl";
-/// Held while the file is changed. A file of its own, since the other one may be
-/// replaced.
+/// Locked while the file is changed. A separate file, since the other one may be replaced.
 const LOCK: &str = "costs.lock";
 /// When the file would grow beyond this, its older half is dropped.
 const MAX_BYTES: u64 = 32 << 20;
@@ -46,7 +45,7 @@ impl CostFile {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        // Anything may lie there; what is too large was not written by us.
+        // The file may be anything; one this large was not written by gfxpack.
         let size = fs::metadata(&self.file).map_or(0, |meta| meta.len());
         if size > 2 * MAX_BYTES {
             return Vec::new();
@@ -73,19 +72,19 @@ impl CostFile {
         }
         if size + bytes.len() as u64 > MAX_BYTES {
             let old = self.bytes();
-            // The line in the middle is cut, and so tells nothing.
+            // The line in the middle is cut, so it is ignored when read.
             return write_atomic(&self.file, &[&old[old.len() / 2..], &bytes]);
         }
         File::options().append(true).create(true).open(&self.file)?.write_all(&bytes)
     }
 }
 
-/// What a job is expected to take.
+/// The time and memory that a job is expected to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Expected {
-    /// How long it runs where it has a processor to itself.
+    /// Run time on an otherwise idle processor.
     pub(crate) time: Duration,
-    /// The most bytes it will have resident, with a margin.
+    /// Peak resident memory in bytes, with a margin.
     pub(crate) memory: u64,
     /// Whether this very job was measured in an earlier build.
     pub(crate) measured: bool,
@@ -106,18 +105,17 @@ impl Expected {
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     milliseconds: u64,
-    /// 0 where it is not known.
+    /// 0 if not known.
     kib: u64,
 }
 
-/// One job's cost as it is kept: identity, source, language, milliseconds of
-/// CPU time, KiB of memory.
+/// The stored cost of one job: identity, source, language, CPU time in milliseconds, memory in KiB.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CostRecord(String, String, Language, u64, u64);
 
 impl CostRecord {
     pub(crate) fn new(plan: &Plan, job: &Job, compiled: &Compiled) -> Self {
-        // CPU time where it is known: it depends less on what else runs.
+        // CPU time if known: it depends less on the other processes.
         let cpu = compiled.usage.cpu;
         let time = if cpu.is_zero() { compiled.duration } else { cpu };
         let source = plan[job.source].name.clone();
@@ -159,7 +157,7 @@ impl FinishedMessage {
         }
         let key = KernelKey { kernel_name: self.kernel_name, kernel_args: self.kernel_args };
         let source = key.kernel_name.strip_suffix(".o").unwrap_or(&key.kernel_name).to_owned();
-        // CPU time where it is known, as in the costs that a cache keeps.
+        // CPU time if known, as in the costs that a cache keeps.
         let time =
             if self.cpu_milliseconds > 0 { self.cpu_milliseconds } else { self.milliseconds };
         let kib = self.peak_memory >> 10;
@@ -167,8 +165,8 @@ impl FinishedMessage {
     }
 }
 
-/// A kernel, whatever its source's content and compiler: a changed one costs
-/// about what its earlier self did.
+/// Identifies a kernel across versions of its source and compiler: a changed kernel costs about the
+/// same as before.
 fn identity(key: &KernelKey, target_id: &str) -> String {
     let mut digest = Hasher::new("gfxpack cost 1")
         .field(key.kernel_name.as_bytes())
@@ -180,7 +178,7 @@ fn identity(key: &KernelKey, target_id: &str) -> String {
     digest
 }
 
-/// How many kernels of a language it takes to know what is usual for it.
+/// A language's typical cost is known from this many kernels on.
 const ENOUGH: usize = 8;
 
 /// What kernels took in earlier builds.
@@ -188,7 +186,7 @@ const ENOUGH: usize = 8;
 pub struct KnownCosts {
     /// By identity.
     kernels: HashMap<String, Cost>,
-    /// By source name and language, and by language alone: what is usual.
+    /// Typical costs, by source name and language, and by language alone.
     usual: HashMap<(Option<String>, Language), Cost>,
     digest: Digest,
 }
@@ -219,7 +217,7 @@ impl KnownCosts {
             let kib = memories[memories.len() * 9 / 10];
             Cost { milliseconds: times[times.len() / 2], kib }
         };
-        // A few small kernels say nothing of a whole language.
+        // A few small kernels do not represent a whole language.
         let is_enough =
             |group: &(Option<String>, Language), count| group.0.is_some() || count >= ENOUGH;
         groups.retain(|group, (times, _)| is_enough(group, times.len()));
@@ -227,20 +225,20 @@ impl KnownCosts {
         Self { kernels, usual, digest: Digest::of(bytes) }
     }
 
-    /// SHA-256 of what was read.
+    /// SHA-256 of the bytes that were read.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// How many kernels' costs are known.
+    /// The number of kernels whose costs are known.
     #[must_use]
     pub fn count(&self) -> usize {
         self.kernels.len()
     }
 
-    /// What a job is expected to take: what it took last time, else what other
-    /// kernels of its source took, else what is usual for its language.
+    /// The expected cost of a job: its last cost, else the typical cost of its source's kernels,
+    /// else that of its language.
     pub(crate) fn expect(&self, plan: &Plan, job: &Job) -> Expected {
         let own = self.kernels.get(&identity(&job.key, &job.target_id.to_string()));
         if let Some(own) = own {
@@ -252,7 +250,7 @@ impl KnownCosts {
         Expected::new(usual.unwrap_or(unknown), job.language)
     }
 
-    /// What each job of a plan is expected to take, in microseconds.
+    /// The expected time of each job of a plan, in microseconds.
     #[must_use]
     pub fn of_plan(&self, plan: &Plan) -> Vec<u64> {
         let time = |job: &Job| self.expect(plan, job).time.as_micros() as u64;
@@ -260,9 +258,9 @@ impl KnownCosts {
     }
 }
 
-/// What to expect of a job where another had so many bytes: another version
-/// of the source or the compiler, or another kernel of the source, may need
-/// more, and a driver and the linker run beside the compiler.
+/// The memory to expect of a job, given the bytes that a similar one used. Another version of the
+/// source or the compiler, or another kernel of the source, may need more; a driver and the linker
+/// run beside the compiler.
 pub(crate) fn with_margin(bytes: u64) -> u64 {
     bytes / 4 * 5 + (16 << 20)
 }
@@ -380,7 +378,7 @@ mod tests {
         assert!((116 << 20..160 << 20).contains(&memory(0)), "with a margin");
         assert_eq!(memory(2), usual_memory(Language::OpenclC));
 
-        // Few say nothing of their language.
+        // Too few to be typical of their language.
         let other = |number: usize| {
             CostRecord(number.to_string(), "z.cl".to_owned(), Language::OpenclC, 77, 0)
         };
@@ -410,7 +408,7 @@ mod tests {
         let file = CostFile::in_dir(dir.path());
         file.add(&[record(&plan, 0, 40, 1 << 20), record(&plan, 1, 50, 1 << 20)]).unwrap();
         let whole = fs::read(&file.file).unwrap();
-        // Cut anywhere, then added to: the new record always counts.
+        // A file cut anywhere, then added to: the new record always counts.
         for length in 0..whole.len() {
             fs::write(&file.file, &whole[..length]).unwrap();
             file.add(&[record(&plan, 4, 33, 1 << 20)]).unwrap();

@@ -15,7 +15,7 @@ use crate::context::command_of;
 use crate::source::SourceSet;
 use crate::store::{COMMANDS, ObjectStore, ValidityCheck};
 
-/// What names a directory without links in what is kept.
+/// The name under which the store refers to a directory whose path has no links.
 pub(crate) fn name_of(dir: &Path) -> Digest {
     Digest::of(dir.as_os_str().as_bytes())
 }
@@ -31,9 +31,9 @@ pub struct Current<'a> {
 }
 
 impl<'a> Current<'a> {
-    /// For a plan's sources and toolchains, both in its order. What drivers say
-    /// is kept in the store. Besides the sources, compilers may read the
-    /// directories `admitted`: what read others is out of date.
+    /// For a plan's sources and toolchains, both in the plan's order. The drivers' answers are kept
+    /// in the store. Besides the sources, compilers may read the directories `admitted`; an object
+    /// whose compiler read others is out of date.
     #[must_use]
     pub fn new(
         looks: &'a Looks<'a>,
@@ -49,13 +49,13 @@ impl<'a> Current<'a> {
         Self { looks, sources, drivers, admitted }
     }
 
-    /// The same, but nothing is written.
+    /// The same, but writes nothing to the store.
     #[must_use]
     pub fn without_writing(self) -> Self {
         Self { drivers: self.drivers.without_writing(), ..self }
     }
 
-    /// What is asked for one job of the plan.
+    /// The validity check for one job of the plan.
     #[must_use]
     pub fn for_job<'j>(&'j self, job: &'j Job) -> ValidityCheck<'j> {
         let source = Some((self.sources, job.source));

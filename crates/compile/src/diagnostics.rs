@@ -11,8 +11,8 @@ use crate::failure_kind::FailureKind;
 /// lld/ELF/Driver.cpp; hipcc.pl, which hands it on.
 const REFUSED_EXIT_CODE: i32 = 1;
 
-/// Words of errors that name a place in a source and say that a file could
-/// not be read, or was another one a moment later.
+/// Messages of errors that name a place in a source, but mean that a file could not be read or
+/// changed meanwhile.
 ///
 /// Source: LLVM, clang/include/clang/Basic/DiagnosticCommonKinds.td and
 /// DiagnosticLexKinds.td, `err_cannot_open_file`, `err_file_modified`,
@@ -31,9 +31,8 @@ const OF_FILES: [&str; 9] = [
     "no space left",
 ];
 
-/// Errors of a kernel that name no line of its source: it needs more of
-/// something than there is, or does not define a symbol. How each message
-/// begins, and what follows.
+/// Errors of a kernel that name no line of its source: it exceeds a resource limit, or does not
+/// define a symbol. The beginning of each message, and a later part of it.
 ///
 /// Source: LLVM, llvm/include/llvm/IR/DiagnosticInfo.h,
 /// `DiagnosticInfoUnsupported`, `DiagnosticInfoResourceLimit`;
@@ -44,9 +43,9 @@ const OF_THE_WHOLE: [(&str, &str); 3] = [
     ("ld.lld: error: undefined ", "symbol: "),
 ];
 
-/// Whether the kernel itself is wrong, so that a job would fail the same again as
-/// long as what it reads stays the same. Output that does not surely say so is
-/// taken for that of a compiler that crashed, was killed, or ran out of something.
+/// Whether the kernel itself is wrong, so that its job would fail again as long as its inputs stay
+/// the same. In doubt, the answer is no: the compiler may have crashed, been killed, or run out of
+/// something.
 pub(crate) fn is_kernels_fault(kind: &FailureKind, output: &str) -> bool {
     match kind {
         FailureKind::WrongTarget { .. } => true,
@@ -55,7 +54,7 @@ pub(crate) fn is_kernels_fault(kind: &FailureKind, output: &str) -> bool {
     }
 }
 
-/// Whether every error in the output is about the kernel, and there is one.
+/// Whether the output has errors, and all of them are about the kernel.
 fn blames_kernel(output: &str) -> bool {
     let mut errors = output.lines().filter(|line| line.to_ascii_lowercase().contains("error:"));
     let of_the_whole = |line: &str| {
@@ -72,14 +71,14 @@ fn blames_kernel(output: &str) -> bool {
     all && some
 }
 
-/// Whether an error names the place in a source that it is about.
+/// Whether an error names the place in a source where it is.
 pub(crate) fn names_place(line: &str) -> bool {
     let Some(at) = line.to_ascii_lowercase().find("error:") else { return false };
     let before = line[..at].trim_end().trim_end_matches("fatal").trim_end();
     before.strip_suffix(':').is_some_and(|place| place.ends_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Whether an error only sums up those before it.
+/// Whether an error only summarizes those before it.
 fn is_sum(line: &str) -> bool {
     line == "fatal error: too many errors emitted, stopping now [-ferror-limit=]"
         || line.ends_with(" command failed with exit code 1 (use -v to see invocation)")
@@ -90,12 +89,11 @@ fn tells_of_files(line: &str) -> bool {
     OF_FILES.iter().any(|words| line.contains(words))
 }
 
-/// The signal that ended the compiler behind a driver, which itself exits:
-/// a compiler that ran out of memory did not refuse the kernel. A crash is the
-/// compiler's own doing.
+/// The signal that ended the compiler behind a driver, which itself exits: a compiler that ran out
+/// of memory did not refuse the kernel. `None` for a crash, which is the compiler's own fault.
 ///
 /// Source: LLVM, `llvm/lib/Support/Unix/Program.inc` and clang's
-/// `Compilation::ExecuteCommand`, which print `strsignal`'s words.
+/// `Compilation::ExecuteCommand`, which print the text of `strsignal`.
 pub(crate) fn killed(output: &str) -> Option<i32> {
     let of = |name: &str| output.contains(&format!("unable to execute command: {name}"));
     if of("Killed") {
@@ -107,11 +105,11 @@ pub(crate) fn killed(output: &str) -> Option<i32> {
     }
 }
 
-/// Whether a compiler failed for want of room on the disk, which says nothing of
-/// the kernel. An error that names a place in a source does.
+/// Whether a compiler failed because the disk is full, which is not the kernel's fault. An error
+/// that names a place in a source is no such failure.
 ///
 /// Source: LLVM, `llvm/lib/Support/raw_ostream.cpp`, `report_fatal_error` of
-/// its destructor; clang's `err_fe_unable_to_open_output`; `strerror`'s words.
+/// its destructor; clang's `err_fe_unable_to_open_output`; the text of `strerror`.
 pub(crate) fn lacks_room(output: &str) -> bool {
     const SAID: [&str; 4] = [
         "No space left on device",

@@ -1,5 +1,4 @@
-//! What can stop a build as a whole. A job that fails does not: that is data, see
-//! [`crate::Failure`].
+//! Errors that stop a build as a whole. A job that fails is no such error, see [`crate::Failure`].
 
 use gfxpack_process::FileError;
 use gfxpack_toolchain::ToolchainError;
@@ -10,7 +9,7 @@ use crate::remote_error::RemoteError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// The toolchain can't be used, or not any more.
+    /// The toolchain can't be used, or can't be used any more.
     #[error(transparent)]
     Toolchain(ToolchainError),
     /// A file could not be read or written.
@@ -22,10 +21,10 @@ pub enum CompileError {
     /// The remote-execution service can't be used.
     #[error(transparent)]
     Remote(RemoteError),
-    /// A source file that came with a plan is missing, or another one.
+    /// A source file that came with a plan is missing, or has other content.
     #[error("source `{0}` is missing, or not the one that the plan was made with")]
     ForeignSource(String),
-    /// Someone asked to stop.
+    /// The user asked to stop.
     #[error("failed to finish: interrupted")]
     Interrupted,
 }

@@ -7,38 +7,38 @@ use gfxpack_process::Usage;
 
 use crate::job::{Compiled, Failure};
 
-/// What happens while a plan runs, in the order it happens.
+/// Something that happened while a plan ran, in the order in which it happened.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// What the store has already; the other jobs follow.
+    /// The store was searched; the events of the other jobs follow.
     Looked {
-        /// Jobs whose objects it has, with their sizes.
+        /// Jobs whose objects the store has, with their sizes.
         cached: Vec<(JobId, u64)>,
-        /// Jobs whose refusal by an earlier run is kept, with what was said
-        /// then.
+        /// Jobs whose refusal the store keeps from an earlier run, with the compiler's output of
+        /// that run.
         refused: Vec<(JobId, Failure)>,
     },
-    /// Something that the user should hear, and that ends nothing.
+    /// A problem that does not end the build.
     Warning {
         /// The text.
         message: String,
     },
-    /// In this order the others will start; not sent if there are none.
+    /// The order in which the other jobs will start; not sent if there are none.
     Queued {
-        /// Workers, numbered from 0: so many jobs run at once at most.
+        /// The number of workers, which is also the most jobs that run at once.
         workers: usize,
         /// Jobs, with how long each is expected to run.
         jobs: Vec<(JobId, Duration)>,
     },
     /// The header that the driver includes was precompiled for several of the jobs.
     HeadersPrecompiled {
-        /// One of the jobs that it is for.
+        /// One of the jobs that the header is for.
         job: JobId,
-        /// Where and when; nothing else ran there meanwhile.
+        /// Where and when; the worker ran nothing else meanwhile.
         run: JobRun,
         /// How long it took.
         duration: Duration,
-        /// What the compilers for it used.
+        /// The resources that the compilers used.
         usage: Usage,
     },
     /// A compiler was started.
@@ -54,7 +54,7 @@ pub enum Event {
         job: JobId,
         /// Where and when.
         run: JobRun,
-        /// How large it is, and what making it took.
+        /// The size of the object, and the time and resources that it took.
         compiled: Compiled,
     },
     /// A job failed.
@@ -63,7 +63,7 @@ pub enum Event {
         job: JobId,
         /// Where and when.
         run: JobRun,
-        /// Why, with the compiler's words.
+        /// Why, with the compiler's output.
         failure: Failure,
     },
 }

@@ -1,5 +1,5 @@
-//! Runs a plan's jobs, here and on remote workers: what the store has is not made again,
-//! the rest goes longest first to a pool of workers.
+//! Runs a plan's jobs, here and on remote workers. Jobs whose objects are stored are skipped; the
+//! others go to a pool of workers, longest first.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -31,77 +31,76 @@ use crate::source::SourceSet;
 use crate::store::{HEADERS, ObjectInfo, ObjectStore};
 use crate::worker_pool::{Done, WorkerPool};
 
-/// After how many jobs their costs are kept, and others get their objects.
+/// After this many jobs, their costs are written and their objects uploaded.
 const AT_ONCE: usize = 64;
 
 /// How a plan is run.
 #[derive(Debug, Clone)]
 pub struct ExecutorOptions {
-    /// Compilers at once, at least 1; fewer run where memory carries fewer.
+    /// The most compilers that run at once, at least 1; fewer if memory is short.
     pub jobs: usize,
     /// How long one compiler may run.
     pub time_limit: Duration,
-    /// Where scratch directories are made, and what jobs took is kept.
+    /// The directory for scratch directories and for the costs of jobs.
     pub cache_dir: PathBuf,
     /// Which shortcuts to take.
     pub shortcuts: Shortcuts,
-    /// Who runs jobs elsewhere.
+    /// Remote workers that run jobs too.
     pub remote: Option<Remote>,
-    /// Where objects are shared with other machines.
+    /// A cache of objects that other machines share.
     pub shared: Option<Arc<SharedCache>>,
-    /// Whether jobs are run again whose refusal the store keeps.
+    /// Whether to run jobs again whose refusal the store keeps.
     pub retry_refused: bool,
     /// Directories besides the sources that compilers may read.
     pub admitted: Vec<PathBuf>,
 }
 
-/// Who runs jobs elsewhere, and what is left for this machine.
+/// Remote workers, and which jobs are left for this machine.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// Those who run them.
+    /// The workers.
     pub workers: Arc<dyn RemoteWorkers>,
-    /// Whether this machine runs only what can't run there.
+    /// Whether this machine runs only jobs that can't run remotely.
     pub alone: bool,
 }
 
-/// What a run made.
+/// The result of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
-    /// What the store has of each job; `None` where the job failed.
+    /// The stored object of each job; `None` if the job failed.
     pub objects: Vec<Option<ObjectInfo>>,
-    /// Jobs that failed, ascending; events had the compiler's output.
+    /// Jobs that failed, ascending; their events had the compiler's output.
     pub failures: Vec<(JobId, FailureKind)>,
-    /// Jobs that the store had, or the shared cache.
+    /// Jobs whose objects were in the store or the shared cache.
     pub cached: usize,
-    /// Of those, the ones that the shared cache had.
+    /// Of the cached jobs, those whose objects came from the shared cache.
     pub shared: usize,
-    /// Of the compiled ones, those made elsewhere.
+    /// Of the compiled jobs, those made by remote workers.
     pub remote: usize,
     /// Jobs that were compiled.
     pub compiled: usize,
-    /// Of the failures, those that an earlier run saw and the store kept.
+    /// Of the failures, those that the store kept from an earlier run.
     pub refused_before: usize,
 }
 
-/// All that a plan's jobs run with.
+/// Runs the jobs of a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Executor<'a> {
     /// What to run.
     pub plan: &'a Plan,
-    /// Which of its jobs; all of them where it is not said. What the store
-    /// has of the others is not looked at.
+    /// The jobs to run; all if `None`. The stored objects of the others are not looked at.
     pub only: Option<&'a [JobId]>,
     /// The plan's sources.
     pub sources: &'a SourceSet,
     /// The plan's compilers, in its order.
     pub toolchains: &'a [Toolchain],
-    /// Where objects are kept.
+    /// The store for the objects.
     pub store: &'a ObjectStore,
-    /// What is known of files' digests.
+    /// Known digests of files.
     pub digests: &'a FileDigests,
     /// How to run it.
     pub options: &'a ExecutorOptions,
-    /// Stops it.
+    /// Cancels the run.
     pub cancel: &'a Cancel,
 }
 
@@ -109,13 +108,13 @@ pub struct Executor<'a> {
 type OnEvent<'e> = &'e mut dyn FnMut(Event);
 
 impl Executor<'_> {
-    /// Runs every job of the plan that the store does not have. Events come
-    /// on the calling thread.
+    /// Runs every job of the plan that has no stored object. Events are reported on the calling
+    /// thread.
     ///
     /// # Errors
-    /// [`CompileError`] where the build can't go on: interrupted, a full
-    /// disk, a compiler that can't be started. What was made until then is in
-    /// the store. A job that fails is no error but part of the summary.
+    /// [`CompileError`] if the build can't go on: interrupted, a full disk, a compiler that can't
+    /// be started. The objects made until then are stored. A job that fails is no error but part of
+    /// the summary.
     pub fn run(&self, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(self.options.jobs.max(1))
@@ -146,8 +145,8 @@ impl Executor<'_> {
         results.settle()
     }
 
-    /// Looks for the jobs' objects in the store and in the shared cache, and for
-    /// kept refusals; gives the jobs that are left to run.
+    /// Looks for the jobs' objects in the store and the shared cache, and for kept refusals;
+    /// returns the jobs that are left to run.
     fn look_up(
         &self,
         pool: &ThreadPool,
@@ -200,16 +199,15 @@ impl Executor<'_> {
         (summary, to_run)
     }
 
-    /// Tells what is wrong with the shared cache.
+    /// Reports problems of the shared cache.
     fn warn(&self, on_event: OnEvent<'_>) {
         let warnings = self.options.shared.as_deref().map(SharedCache::warnings);
         let warnings = warnings.unwrap_or_default();
         warnings.into_iter().for_each(|message| on_event(Event::Warning { message }));
     }
 
-    /// The jobs with what each is expected to cost, longest first, so that
-    /// none is left to run alone at the end; of equal ones those with larger
-    /// sources.
+    /// The jobs with their expected costs, longest first, so that no long job is left to run alone
+    /// at the end. Among equal ones, those with larger sources come first.
     fn queue(&self, to_run: &[JobId], cost_file: &CostFile) -> Vec<(JobId, Expected)> {
         let costs = cost_file.read();
         let expect = |index: &JobId| (*index, costs.expect(self.plan, &self.plan[*index]));
@@ -239,7 +237,7 @@ impl Executor<'_> {
             toolchains.iter().map(|it| ToolchainPlaces::new(it, admitted, &kept, looks)).collect()
         };
         let places = places_with(&options.admitted);
-        // Other builds use them too, which may admit nothing.
+        // Other builds, which may admit no directory, use the headers too.
         let of_headers = places_with(&[]);
         let session = Session::new(current.drivers(), options.time_limit, cancel);
         let headers = HeaderOptions {
@@ -286,7 +284,7 @@ impl Executor<'_> {
         let remote = options.remote.as_ref();
         let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs.max(1) };
         let elsewhere = remote.map_or(0, |remote| remote.workers.count().max(1));
-        // Nobody else has a use for them.
+        // Remote workers have no use for precompiled headers.
         let header_groups = if here > 0 { context.header_groups(to_run) } else { Vec::new() };
         let queue = self.queue(to_run, &results.cost_file);
         let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
@@ -313,8 +311,8 @@ impl Executor<'_> {
     }
 }
 
-/// Has the workers run all jobs, those of the pool on this machine; what they
-/// report comes on the calling thread.
+/// Has the workers run all jobs, those of the pool on this machine. Their reports are handled on
+/// the calling thread.
 fn run_workers(
     workers: &WorkerPool<'_>,
     pool: &ThreadPool,
@@ -338,20 +336,20 @@ fn run_workers(
     });
 }
 
-/// What has come of the jobs so far.
+/// The results of the jobs so far.
 struct Results<'a> {
     executor: &'a Executor<'a>,
     summary: Summary,
     cost_file: CostFile,
-    /// Costs that are not in the file yet.
+    /// Costs that are not written to the file yet.
     costs: Vec<CostRecord>,
-    /// Jobs whose objects others are to get.
+    /// Jobs whose objects are still to be uploaded.
     made: Vec<JobId>,
     error: Option<CompileError>,
 }
 
 impl Results<'_> {
-    /// Takes what a worker reports.
+    /// Handles a worker's report.
     fn take(
         &mut self,
         message: Result<Done, CompileError>,
@@ -360,7 +358,7 @@ impl Results<'_> {
     ) {
         let Done { event, object } = match message {
             Ok(done) => done,
-            // The first one tells; that others were stopped follows from it.
+            // The first error is reported; the others were stopped because of it.
             Err(fatal) => {
                 if matches!(self.error, None | Some(CompileError::Interrupted)) {
                     self.error = Some(fatal);
@@ -379,7 +377,7 @@ impl Results<'_> {
                 self.summary.remote += usize::from(!here);
                 self.summary.compiled += 1;
                 self.summary.objects[job.0] = object;
-                // What a job costs elsewhere, it does not cost here.
+                // A remote job's cost says nothing about this machine.
                 if here {
                     let plan = self.executor.plan;
                     self.costs.push(CostRecord::new(plan, &plan[*job], compiled));
@@ -393,13 +391,12 @@ impl Results<'_> {
         on_event(event);
     }
 
-    /// Gives others what was made.
+    /// Uploads the objects that were made.
     fn release(&mut self, upload: &dyn Fn(JobId)) {
         self.made.drain(..).for_each(upload);
     }
 
-    /// Costs are a help and no more: a build does without where they can't be
-    /// kept.
+    /// Writes the costs to their file. An error is ignored, since a build can do without them.
     fn keep_costs(&mut self) {
         if let Err(error) = self.cost_file.add(&self.costs) {
             tracing::debug!(%error, "the jobs' costs are not kept");
@@ -407,7 +404,7 @@ impl Results<'_> {
         self.costs.clear();
     }
 
-    /// Ends the build.
+    /// Writes the remaining costs, and returns the summary or the error.
     fn settle(mut self) -> Result<Summary, CompileError> {
         self.keep_costs();
         self.summary.failures.sort_by_key(|(job, _)| *job);

@@ -1,4 +1,4 @@
-//! Why a job would run: what differs from the time when its key was built last.
+//! Explains why a job would run: the differences since its key was built last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::history::{self, History, HistoryRecord};
 use crate::job::Failure;
 use crate::store::{ObjectInfo, ObjectPurpose, ObjectStore, ValidityCheck};
 
-/// Earlier keys of the same kernel that are looked at for the nearest one.
+/// At most this many earlier keys of the same kernel are compared to find the nearest.
 const CANDIDATES: usize = 1000;
 
 /// What a difference is about; in JSON, the name in kebab case.
@@ -62,23 +62,23 @@ impl fmt::Display for ChangedPart {
     }
 }
 
-/// How it differs from before.
+/// The kind of a difference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeKind {
-    /// It was not there.
+    /// It is new.
     Added,
-    /// It is no longer there.
+    /// It is gone.
     Removed,
-    /// It is another one: what it was and is, where that fits a line.
+    /// It changed; with the old and the new value if they fit a line.
     Changed(Option<(String, String)>),
 }
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Change {
-    /// What it is about.
+    /// The kind of input that differs.
     pub what: ChangedPart,
-    /// Which one.
+    /// The name of the input.
     pub name: String,
     /// How it differs.
     pub how: ChangeKind,
@@ -102,33 +102,33 @@ impl fmt::Display for Change {
     }
 }
 
-/// What the store has of a job.
+/// The state of a job in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Its object: nothing would run.
+    /// Its object is stored: nothing would run.
     Stored(ObjectInfo),
-    /// A kept refusal: nothing would run, and this would be reported again.
+    /// Its refusal is kept: nothing would run, and the refusal would be reported again.
     Refused(Failure),
-    /// It would be compiled: this is different from when it was built last.
+    /// It would be compiled, because of these differences since it was built last.
     Changed(Vec<Change>),
-    /// It would be compiled: nothing is different, but the object is gone.
+    /// It would be compiled: nothing differs, but the object is gone.
     Gone,
-    /// It would be compiled: its compiler could not be watched, so that what
-    /// it made was for one build.
+    /// It would be compiled: its compiler could not be watched, so its object was for one build
+    /// only.
     Unwatched,
-    /// It would be compiled: its key was never built here. An earlier key of
-    /// the same kernel, no longer asked for, comes this near.
+    /// It would be compiled: its key was never built here. With the most similar earlier key of the
+    /// same kernel that is no longer asked for.
     New(Option<(KernelKey, Vec<Change>)>),
 }
 
-/// What a job's digest covers, and why it would run.
+/// The inputs that a job's digest covers, and why the job would run.
 #[derive(Debug, Clone)]
 pub struct Explanation {
     /// The toolchain's files.
     pub toolchain: Vec<(ChangedPart, String, Digest)>,
     /// The system's files that the compiler read, if that is known.
     pub system_files: Vec<(String, Digest)>,
-    /// What the store has.
+    /// The state of the job in the store.
     pub state: State,
 }
 
@@ -192,7 +192,7 @@ pub fn explain(
     }
 }
 
-/// How a path differs from what a compiler found there.
+/// The difference between a path now and what a compiler found there.
 fn change(path: &Path, then: &Answer, asked: ValidityCheck<'_>) -> Option<Change> {
     let now = match (asked.source, path.is_relative()) {
         (Some((sources, source)), true) => sources.answer(source, path, asked.looks.digests()),
@@ -208,8 +208,8 @@ fn change(path: &Path, then: &Answer, asked: ValidityCheck<'_>) -> Option<Change
     Some(Change::new(what, path.display().to_string(), how))
 }
 
-/// The directories that a compiler read as the user had admitted them, and that
-/// are admitted no more.
+/// Directories that a compiler read because the user had admitted them, and that are no longer
+/// admitted.
 fn withdrawn(info: &ObjectInfo, answers: &[Answers], asked: ValidityCheck<'_>) -> Vec<Change> {
     let read = answers.iter().flat_map(Answers::iter).map(|(path, _)| path);
     let read = read.filter(|path| path.is_absolute()).map(|path| asked.looks.real(path));
@@ -224,7 +224,7 @@ fn withdrawn(info: &ObjectInfo, answers: &[Answers], asked: ValidityCheck<'_>) -
     withdrawn.map(change).collect()
 }
 
-/// What stands behind a name of `Toolchain::covered_files`.
+/// The kind of file that a name of `Toolchain::covered_files` stands for.
 fn group(name: &str) -> ChangedPart {
     match name.split_once('/') {
         None => ChangedPart::Compiler,
@@ -246,7 +246,7 @@ fn decides(name: &str, language: Language) -> bool {
     }
 }
 
-/// A job of the plan, and what is known to compare it with.
+/// A job of the plan, and the history to compare it with.
 struct PlannedJob<'a> {
     plan: &'a Plan,
     job: &'a Job,
@@ -260,7 +260,7 @@ impl PlannedJob<'_> {
         &self.plan[self.job.source]
     }
 
-    /// What is different from what a record was made from.
+    /// The differences from an earlier record.
     fn since(&self, record: &HistoryRecord) -> Vec<Change> {
         let mut changes = Vec::new();
         let toolchain = &self.plan[self.job.toolchain];
@@ -293,8 +293,7 @@ impl PlannedJob<'_> {
         changes
     }
 
-    /// The earlier key of the same kernel, not asked for any more, that
-    /// differs least.
+    /// The most similar earlier key of the same kernel that is not asked for any more.
     fn nearest(&self) -> Option<(KernelKey, Vec<Change>)> {
         let name = &self.job.key.kernel_name;
         let wanted: Vec<&KernelKey> = self
@@ -320,7 +319,7 @@ impl PlannedJob<'_> {
     }
 }
 
-/// Files that differ, by name; `whole` where it is not known which there were.
+/// Files that differ, by name; `whole` if it is not known which files there were.
 fn files(
     old: Option<Vec<(String, Digest)>>,
     new: &[(String, Digest)],
@@ -347,7 +346,7 @@ fn files(
     changed.map(change).collect()
 }
 
-/// Arguments that differ: defines by name, others as they are.
+/// Arguments that differ: defines by name, others as whole arguments.
 fn arguments(old: &Args, new: &Args) -> Vec<Change> {
     let (old_defines, old_others) = split(old);
     let (new_defines, new_others) = split(new);
@@ -378,7 +377,7 @@ fn arguments(old: &Args, new: &Args) -> Vec<Change> {
     changes
 }
 
-/// Macros and assembler symbols with their values, and all other words.
+/// Macros and assembler symbols with their values, and all other arguments.
 fn split(words: &Args) -> (BTreeMap<&str, &str>, Vec<&str>) {
     let mut defines = BTreeMap::new();
     let mut others = Vec::new();

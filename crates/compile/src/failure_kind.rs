@@ -18,35 +18,35 @@ pub enum FailureKind {
     Crashed(i32),
     /// It did not end within the time limit.
     TimedOut(Duration),
-    /// Its arguments are more than this system gives a program.
+    /// Its command line is longer than this system allows.
     TooLong,
-    /// It reported success and wrote nothing.
+    /// It reported success but wrote nothing.
     NoOutput,
-    /// It wrote something that is no code object.
+    /// Its output is no code object.
     NoCodeObject(String),
-    /// It read this file, which is not among the sources; seen from their
-    /// directory if it is relative.
+    /// It read this file, which is not among the sources. A relative path starts at the directory
+    /// of the sources.
     Reads(PathBuf),
-    /// Its compiler searches this include directory by itself, too.
+    /// Its compiler also searches this include directory on its own account.
     Searches(PathBuf),
     /// It looked for this path, which its stored plan does not describe completely.
     NotInPlan(PathBuf),
-    /// It wrote to this path, or tried to, outside its own directory.
+    /// It wrote, or tried to write, to this path outside its own directory.
     Writes(PathBuf),
-    /// It looked for more files among the sources each time that it was
-    /// started, or others that it reads changed each time, so many times.
+    /// Each of this many runs looked for more files among the sources, or read files that had just
+    /// changed.
     Endless(usize),
-    /// The object is for other targets than asked.
+    /// The object is for another target than the one asked for.
     WrongTarget {
-        /// What was asked for.
+        /// The target that was asked for.
         expected: String,
-        /// What the object is for.
+        /// The target of the object.
         found: String,
     },
 }
 
 impl FailureKind {
-    /// One word for machines.
+    /// A one-word name for messages that programs read.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

@@ -1,5 +1,5 @@
-//! What every key was made from when it was built last, so that a later plan
-//! can say what has changed since.
+//! The inputs from which every key was built last, so that a later plan can list what has changed
+//! since.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use crate::executor::Summary;
 use crate::store::ObjectStore;
 
-/// Keys that are remembered for one target; those not built for longest go.
+/// At most this many keys are remembered for one target; those not built for longest are dropped.
 const MAX_KEYS: usize = 400_000;
-/// Below the store's directory; files by digest there are evicted like others.
+/// Below the store's directory; its files that are named by digest are evicted like others.
 const DIR: &str = "history";
 
-/// What is remembered of all keys of one target.
+/// The history of all keys of one target.
 #[derive(Debug, Default)]
 pub struct History {
     pub(crate) head: Head,
@@ -34,12 +34,12 @@ pub struct History {
 pub(crate) struct Head {
     /// gfxpack's version.
     pub(crate) gfxpack: String,
-    /// Toolchains and source closures by their digests; records have indices.
+    /// Digests of toolchains and source closures; records refer to them by index.
     toolchains: Vec<Digest>,
     sources: Vec<Digest>,
 }
 
-/// What one key was made from.
+/// The inputs from which one key was built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HistoryRecord {
     pub(crate) job: Digest,
@@ -48,7 +48,7 @@ pub(crate) struct HistoryRecord {
     pub(crate) kernel_name: String,
 }
 
-/// A key's place among the records.
+/// A number that identifies a key among the records.
 fn key_number(key: &KernelKey) -> u128 {
     let digest = Hasher::new("gfxpack key 1")
         .field(key.kernel_name.as_bytes())
@@ -59,8 +59,7 @@ fn key_number(key: &KernelKey) -> u128 {
 }
 
 impl History {
-    /// What is remembered of a target; nothing where the file is missing or
-    /// damaged.
+    /// Reads the history of a target; empty if the file is missing or damaged.
     #[must_use]
     pub fn read(store: &ObjectStore, target_id: &TargetId) -> Self {
         let text = store.read_file(&file(target_id)).ok();
@@ -71,7 +70,7 @@ impl History {
         self.records.get(&key_number(key))
     }
 
-    /// Records of kernels of that name whose keys are not among these.
+    /// Records of kernels with that name whose keys are not in `but`.
     pub(crate) fn others<'a>(
         &'a self,
         kernel_name: &'a str,
@@ -87,8 +86,8 @@ impl History {
         others.into_iter().map(|(_, record)| record)
     }
 
-    /// Remembers what a build made, for each of its targets. A failure costs
-    /// explanations later, so it is not an error.
+    /// Records what a build made, for each of its targets. A failure only costs explanations later,
+    /// so it is not reported.
     pub fn record(plan: &Plan, toolchains: &[Toolchain], store: &ObjectStore, summary: &Summary) {
         let recorded = Self::try_record(plan, toolchains, store, summary);
         if let Err(error) = recorded {
@@ -196,12 +195,12 @@ fn parse(text: &str) -> Option<History> {
     Some(History { head, records })
 }
 
-/// The files of a toolchain that was used once.
+/// The files of a toolchain that was used before.
 pub(crate) fn toolchain(store: &ObjectStore, digest: Digest) -> Option<Vec<(String, Digest)>> {
     read_json(store, &toolchain_file(digest))
 }
 
-/// A source closure that was used once.
+/// A source closure that was used before.
 pub(crate) fn source(store: &ObjectStore, digest: Digest) -> Option<Source> {
     read_json(store, &source_file(digest)).filter(|source: &Source| source.digest() == digest)
 }
@@ -214,7 +213,7 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("plain data")
 }
 
-/// Writes a file that a digest names, unless it is there.
+/// Writes a file named by a digest, unless it exists.
 fn keep(
     store: &ObjectStore,
     path: &Path,
@@ -228,7 +227,7 @@ fn keep(
 }
 
 fn file(target_id: &TargetId) -> PathBuf {
-    // A target ID has colons, which some file systems refuse.
+    // A target ID contains colons, which some file systems refuse.
     Path::new(DIR).join(format!("{}.keys", target_id.to_string().replace(':', "_")))
 }
 

@@ -1,9 +1,8 @@
-//! One job: a compiler started, its result checked.
+//! One job: starts a compiler and checks its result.
 //!
-//! A job ends with an `Outcome`: an `Object` or a `Failure`, each with what it
-//! depends on, for the worker that stores it. Whoever follows a build by its events
-//! gets [`Compiled`] or [`Failure`] instead, which say what making the object, or
-//! trying to, took.
+//! A job ends with an `Outcome`: an `Object` or a `Failure`, each with its dependencies, for the
+//! worker that stores it. Events report [`Compiled`] or [`Failure`] instead, with the time and
+//! resources that the job took.
 
 use std::fs;
 use std::io;
@@ -32,7 +31,7 @@ pub struct Compiled {
     pub size: u64,
     /// How long the compiler ran.
     pub duration: Duration,
-    /// What it used.
+    /// The resources that the compiler used.
     pub usage: Usage,
     /// Where it was made.
     pub site: Site,
@@ -44,7 +43,7 @@ pub enum Site {
     /// On this machine.
     #[default]
     Here,
-    /// Elsewhere.
+    /// On a remote worker.
     Remote {
         /// The worker, as the service calls it.
         worker: String,
@@ -62,21 +61,21 @@ pub struct Failure {
     pub output: String,
     /// How long the compiler ran.
     pub duration: Duration,
-    /// What it used.
+    /// The resources that the compiler used.
     pub usage: Usage,
-    /// Where it was tried.
+    /// Where the job ran.
     pub site: Site,
 }
 
 impl Failure {
-    /// One on this machine that took no time.
+    /// A failure on this machine that took no time.
     pub(crate) fn new(kind: FailureKind, output: String) -> Self {
         let (duration, usage, site) = (Duration::ZERO, Usage::default(), Site::Here);
         Self { kind, output, duration, usage, site }
     }
 
-    /// Whether the kernel itself is wrong, and not the machine or the moment, so
-    /// that another run would fail the same.
+    /// Whether the kernel itself is wrong, rather than the machine or the moment, so that another
+    /// run would fail in the same way.
     #[must_use]
     pub fn is_kernels_fault(&self) -> bool {
         diagnostics::is_kernels_fault(&self.kind, &self.output)
@@ -96,24 +95,24 @@ pub(crate) struct Object {
 pub(crate) enum Outcome {
     /// With an object that is not stored yet.
     Object(Object),
-    /// With a failure, and what it depends on; `None` if it is not to be kept,
-    /// since the next run might end otherwise.
+    /// With a failure and its dependencies; `None` if the failure is not to be kept, since the next
+    /// run might end otherwise.
     Failed(Failure, Option<Dependencies>),
 }
 
 impl From<Failure> for Outcome {
-    /// One that is not to be kept.
+    /// A failure that is not to be kept.
     fn from(failure: Failure) -> Self {
         Self::Failed(failure, None)
     }
 }
 
-/// How often a compiler is started again because it looked for files that
-/// lie among the sources and had not been laid out, or because files had just
-/// changed: each time, files that those name in turn may come to light.
+/// How often a compiler is started again because it looked for files among the sources that were
+/// not laid out, or because files had just changed. Each start may reveal more files, which those
+/// name in turn.
 const ROUNDS: usize = 64;
 
-/// Runs a job in the directory of its staged source; `scratch` is its own.
+/// Runs a job in the directory of its staged source, with a `scratch` directory of its own.
 pub(crate) fn run(
     context: &BuildContext<'_>,
     job: &Job,
@@ -145,7 +144,7 @@ pub(crate) fn run(
                 if is_last || matches!(failure.kind, FailureKind::TimedOut(_)) {
                     return Ok(Outcome::Failed(failure, dependencies));
                 }
-                // Whatever failed by a shortcut is for the driver to say.
+                // A failure of a shortcut is not reported; the driver runs next.
                 let Failure { kind, output, .. } = &failure;
                 tracing::debug!(%kind, output, "a shortcut failed");
             }
@@ -155,13 +154,14 @@ pub(crate) fn run(
     Ok(Failure { duration: started.elapsed(), usage: spent, ..endless }.into())
 }
 
-/// What came of starting a job's compiler once.
+/// The result of starting a job's compiler once.
 enum Attempt {
-    /// The launcher is not for this job.
+    /// The launcher can't run this job.
     NotThisWay,
-    /// It looked for files that are laid out by now.
+    /// The compiler has to run again, as files that it looked for are laid out now, or had just
+    /// changed.
     Again,
-    /// It ran to its end.
+    /// The compiler ran to its end.
     Done(Box<Outcome>),
 }
 
@@ -187,7 +187,7 @@ fn attempt(
     let run = match launcher.run(&command_of(job), &place) {
         Ok(Some(run)) => run,
         Ok(None) => return Ok(Attempt::NotThisWay),
-        // A kernel whose arguments no program can be started with.
+        // The kernel's arguments are too long for any program.
         Err(ToolchainError::Start { source, .. })
             if source.kind() == io::ErrorKind::ArgumentListTooLong =>
         {
@@ -226,8 +226,7 @@ fn attempt(
     Ok(Attempt::Done(Box::new(done)))
 }
 
-/// What a run made, or why it made nothing, from how it ended and what it was
-/// judged to depend on.
+/// The outcome of a run, from how it ended and the dependencies that it was judged to have.
 fn ended(
     context: &BuildContext<'_>,
     job: &Job,
@@ -258,12 +257,12 @@ fn ended(
         (End::TimedOut, _) => (FailureKind::TimedOut(context.time_limit), None),
     };
     let failure = Failure::new(kind, run.output);
-    // The driver's word is the one that is told.
+    // Only the driver's own failure is reported, so no other one is kept.
     let keep = run.by_driver && failure.is_kernels_fault();
     Ok(Outcome::Failed(failure, dependencies.filter(|_| keep)))
 }
 
-/// What a compiler wrote; nothing where it made no file.
+/// The file that a compiler wrote; empty if there is none.
 fn read_output(file: &Path) -> Result<Vec<u8>, FileError> {
     fs::read(file).or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => Ok(Vec::new()),

@@ -26,10 +26,10 @@ use crate::source_surroundings::place_of;
 use crate::stage::Stage;
 use crate::store::Dependencies;
 
-/// Files that had just changed when a run began, as they were when it ended.
+/// Files that had just changed when a run began, with their content when it ended.
 pub(crate) type Fresh = BTreeSet<(PathBuf, Answer)>;
 
-/// What a run means.
+/// The judgement of a run.
 pub(crate) enum Judged {
     /// It has to be run again: files that it looked for are laid out now.
     Again,
@@ -37,15 +37,15 @@ pub(crate) enum Judged {
     AgainAfter(Fresh),
     /// It read a file that is not among the sources.
     Reads(PathBuf),
-    /// It searches this directory by itself and as one of the sources: they are
-    /// one to the compiler that a user starts, and two here.
+    /// It searches this directory both by default and as an include directory of the source. For a
+    /// user's compiler they are one directory; in the staged source they are two.
     Searches(PathBuf),
-    /// It wrote, or tried to, where it may not.
+    /// It wrote, or tried to write, to a path that it may not write to.
     Writes(PathBuf),
-    /// All that the object depends on is known.
+    /// All dependencies of the object are known.
     Dependencies(Dependencies),
-    /// What the object depends on is not known, for this reason; of its sources,
-    /// this much is known.
+    /// The dependencies of the object are not known, for this reason; with the known part of those
+    /// on its sources.
     Unknown(String, Answers),
 }
 
@@ -76,7 +76,8 @@ pub(crate) fn judge(
     let mut asked = FileAccesses::default();
     for record in &records {
         let mut settled = settle(record, of_class, context.looks, since);
-        // Nobody knows what it would run, so its object depends on all of it.
+        // It is not known which programs the driver would run, so the object depends on all of
+        // them.
         if direct.is_none() && run.by_driver {
             let program = toolchain.program(job.program);
             let covered = toolchain.covered_paths(job.language);
@@ -90,7 +91,7 @@ pub(crate) fn judge(
     }
     let same = same_elsewhere(context, stage, &asked.sources, run, &records);
     if let Some((below, path)) = &same {
-        // A stored plan does not tell which files elsewhere its sources are.
+        // A stored plan does not record which files of this machine its sources are.
         let is_admitted = |dir: &PathBuf| is_below(context, path, dir);
         let may_be_one =
             context.sources.is_stored(job.source) && context.admitted.iter().any(is_admitted);
@@ -128,8 +129,7 @@ pub(crate) fn judge(
     Ok(Judged::Dependencies(Dependencies { commands, system, sources, shared, admitted }))
 }
 
-/// Names of the directories that the user admitted and from which files or
-/// names were read.
+/// Names of the directories that the user admitted and from which the compiler read files or names.
 fn admitted(context: &BuildContext<'_>, read: &BTreeSet<(PathBuf, Answer)>) -> Vec<Digest> {
     let counts = |answer: &Answer| {
         !matches!(answer, Answer::Absent | Answer::Directory | Answer::LinkedDirectory(_))
@@ -141,20 +141,19 @@ fn admitted(context: &BuildContext<'_>, read: &BTreeSet<(PathBuf, Answer)>) -> V
     dirs.map(|dir| name_of(&context.looks.real(dir))).collect()
 }
 
-/// Whether a path lies below a directory: by its name, by which a link may lead
-/// out of it, or by where it is.
+/// Whether a path lies below a directory, either as it is written or with links resolved.
 fn is_below(context: &BuildContext<'_>, path: &Path, dir: &Path) -> bool {
     let (real, real_dir) = (context.looks.real(path), context.looks.real(dir));
     [path, &*real].iter().any(|path| path.starts_with(dir) || path.starts_with(&*real_dir))
 }
 
-/// What the records of a run say together.
+/// The file accesses of all records of a run.
 #[derive(Default)]
 struct FileAccesses {
     system: BTreeSet<(PathBuf, Answer)>,
     sources: BTreeSet<(PathBuf, Answer)>,
     fresh: Fresh,
-    /// Whether there are files now that the compiler looked for in vain.
+    /// Whether files that the compiler did not find exist now.
     again: bool,
     reads: Option<PathBuf>,
     writes: Option<PathBuf>,
@@ -180,8 +179,8 @@ impl FileAccesses {
         before: &Fresh,
     ) -> Result<(), CompileError> {
         let Settled { answers, stage: asked, reads, writes, changed, fresh, .. } = settled;
-        // What did not change from the end of one run to that of the next is
-        // what the next one read.
+        // A file that did not change between the ends of two runs is the one that the second run
+        // read.
         self.fresh.extend(fresh.into_iter().filter(|file| !before.contains(file)));
         self.system.extend(answers);
         self.reads = self.reads.take().or(reads);
@@ -190,8 +189,8 @@ impl FileAccesses {
         for (below, asked) in asked {
             let laid_out = || stage.found(context.sources, &below);
             if let Some(answer) = asked.found.then(laid_out).flatten() {
-                // By way of `..`, another file may lie there. A directory is
-                // judged by what it holds.
+                // `..` may lead to another file here than among the sources. A directory is judged
+                // by its entries.
                 if !answer.is_directory() && stage.is_other(context.sources, &below) {
                     self.reads.get_or_insert(below.clone());
                 }
@@ -204,7 +203,7 @@ impl FileAccesses {
         Ok(())
     }
 
-    /// A path that was not there when the compiler looked for it.
+    /// Handles a path that did not exist when the compiler looked for it.
     fn take_absent(
         &mut self,
         context: &BuildContext<'_>,
@@ -213,12 +212,12 @@ impl FileAccesses {
         found: bool,
     ) -> Result<(), CompileError> {
         match context.sources.answer(stage.source(), &below, context.looks.digests()) {
-            // It came while the compiler ran.
+            // It was created while the compiler ran.
             Answer::Absent if found => self.again = true,
             Answer::Absent => drop(self.sources.insert((below, Answer::Absent))),
-            // What is no file can't be laid out.
+            // Only files and directories can be laid out.
             Answer::Other => drop(self.reads.get_or_insert(below)),
-            // A directory on the way there is judged by what it holds.
+            // A directory on the way to a file is judged by its entries.
             answer
                 if tidy_path(&below).starts_with("..")
                     && context.sources.without_parents(stage.source(), &below).is_none() =>
@@ -250,8 +249,8 @@ fn watched(run: &Run) -> Result<Vec<&Record>, Unwatched> {
     if watched { Ok(records) } else { Err(Unwatched::Nothing) }
 }
 
-/// A program of a job's commands, or a compiler, linker or library of theirs
-/// that ran, that no digest covers.
+/// A program that no digest covers: one of a job's commands, or a compiler, linker or library that
+/// ran.
 fn unknown_program(
     context: &BuildContext<'_>,
     toolchain: &Toolchain,
@@ -269,8 +268,8 @@ fn unknown_program(
     all.find(|file| !is_known(file)).map(Path::to_owned)
 }
 
-/// Whether a driver ran other commands than those that it says it would run.
-/// Between them, files have names that it makes up.
+/// Whether a driver ran other commands than it had listed. Names of temporary files, which it makes
+/// up, may differ.
 fn is_other_command(
     context: &BuildContext<'_>,
     job: &Job,
@@ -287,7 +286,7 @@ fn is_other_command(
         scratch: place.scratch,
     };
     let said = commands.list.iter().map(|command| command.fill(&values));
-    // Programs besides compilers and linkers are the drivers' own affair.
+    // Programs besides compilers and linkers do not count.
     let counts = |words: &Vec<OsString>| Class::from_arguments(words) != Class::Other;
     let said: Vec<Vec<OsString>> = said.filter(counts).collect();
     let ran = records.iter().flat_map(|record| &record.processes);
@@ -295,18 +294,18 @@ fn is_other_command(
     let scratch = place.scratch.as_os_str().as_encoded_bytes();
     let is_own = |word: &OsString| word.as_encoded_bytes().starts_with(scratch);
     let same = |(said, ran): (&OsString, &OsString)| said == ran || (is_own(said) && is_own(ran));
-    // One that fails is the last.
+    // A command that fails is the last.
     let complete = said.len() == ran.len() || !matches!(end, End::Exited(0));
     !complete
         || ran.len() > said.len()
         || said.iter().zip(&ran).any(|(said, ran)| {
             let ran = &ran.arguments;
-            // The program is named with links or without.
+            // The program may be named with or without links.
             said.len() != ran.len() || !said.iter().zip(ran).skip(1).all(same)
         })
 }
 
-/// Where everything lies for a run.
+/// The directories of a run.
 fn places(
     context: &BuildContext<'_>,
     job: &Job,
@@ -325,9 +324,9 @@ fn places(
     with_searched(headers.fold(places, cover), compilers, context.looks)
 }
 
-/// One of the sources, and a file elsewhere that was read and has its content.
-/// Whether they are one file decides what `#pragma once` does, and is laid out
-/// and remembered of files among the sources alone.
+/// A source file, and a file elsewhere with the same content that was read. Whether they are one
+/// file decides what `#pragma once` does, and this is reproduced and recorded only for files among
+/// the sources.
 fn same_elsewhere(
     context: &BuildContext<'_>,
     stage: &Stage,
@@ -362,9 +361,9 @@ fn same_elsewhere(
     })
 }
 
-/// A file that the compiler lists as read, but was not seen to ask for, neither
-/// now nor when its precompiled header was made. It lists some that it only
-/// looks at, too: those of `__has_embed`.
+/// A file that the compiler lists as read, but that was not seen to be looked up, neither in this
+/// run nor when the precompiled header was made. The list includes files that are only looked up,
+/// those of `__has_embed`.
 fn untold(
     job: &Job,
     stage: &Stage,

@@ -1,6 +1,5 @@
-//! One compile job in, one checked code object out: stages sources, has
-//! compilers started, checks what they made, and keeps it in an object store by
-//! digest.
+//! Compiles jobs to checked code objects: stages sources, has compilers started, checks their
+//! results, and keeps them in an object store by digest.
 //!
 //! This crate knows nothing of kdbs, packages and terminals, nor how a compiler
 //! is started: that is behind [`gfxpack_launch::Launcher`].

@@ -1,20 +1,19 @@
-//! Lets a job start only where fewer than a number run and memory for it is
-//! there, in the order in which jobs come.
+//! Starts jobs in the order in which they come, each only when few enough run and enough memory is
+//! free.
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use gfxpack_process::{Cancel, available_memory, resident_of_jobs};
 
-/// How often memory is looked at again while a job waits for it: others than
-/// our own jobs may free some.
+/// How often a waiting job looks at the free memory again, since other programs may free some.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// What the limiter knows of the machine.
+/// The memory of a machine.
 pub(crate) trait Machine: Sync {
-    /// Bytes that new processes can have now, if that is known.
+    /// Bytes that new processes can have now; `None` if not known.
     fn available(&self) -> Option<u64>;
-    /// Bytes that the running jobs, so many, have now.
+    /// Bytes that the running jobs have now; `running` is their number.
     fn in_use(&self, running: usize) -> u64;
 }
 
@@ -31,13 +30,13 @@ impl Machine for ThisMachine {
     }
 }
 
-/// Counts what the running jobs will need at most. One may always run.
+/// Limits the expected memory of the running jobs. One job may always run.
 pub(crate) struct MemoryLimiter<'a> {
     machine: &'a dyn Machine,
-    /// So many may run at once, whatever they need.
+    /// At most this many jobs run, whatever they need.
     most: usize,
-    /// Held by the worker whose job is the next to start, so that a large job
-    /// is not overtaken by small ones for ever.
+    /// Held by the worker whose job is the next to start, so that small jobs do not overtake a
+    /// large one for ever.
     turn: Mutex<()>,
     state: Mutex<State>,
     left: Condvar,
@@ -46,11 +45,11 @@ pub(crate) struct MemoryLimiter<'a> {
 #[derive(Default)]
 struct State {
     running: usize,
-    /// The peaks expected of them, together.
+    /// The sum of their expected peaks.
     reserved: u64,
 }
 
-/// Leave to run, given back when it is dropped.
+/// The permission to run a job, given back when it is dropped.
 pub(crate) struct Permit<'a> {
     limiter: &'a MemoryLimiter<'a>,
     memory: u64,
@@ -67,9 +66,8 @@ impl<'a> MemoryLimiter<'a> {
         }
     }
 
-    /// Takes the next job from `next`, which gives the memory that it is expected
-    /// to need, and waits until that is free. `None` where there is no next job
-    /// or the build was cancelled.
+    /// Takes the next job from `next`, which returns the memory that it is expected to need, and
+    /// waits until that is free. `None` if there is no next job or the build was cancelled.
     pub(crate) fn acquire<T>(
         &self,
         cancel: &Cancel,
@@ -97,13 +95,13 @@ impl<'a> MemoryLimiter<'a> {
             return false;
         }
         let Some(available) = self.machine.available() else { return true };
-        // What is available lacks already what the running jobs have, so this
-        // counts that twice; it is nearly always enough all the same.
+        // Available memory already excludes that of the running jobs, so they are counted twice
+        // here; it is nearly always enough all the same.
         if available >= state.reserved.saturating_add(memory) {
             return true;
         }
-        // Asked in this order: what jobs take between the two questions must
-        // not count as theirs and as available.
+        // The order matters: memory that jobs take between the two calls must not count both as
+        // theirs and as available.
         let still_needed = state.reserved.saturating_sub(self.machine.in_use(state.running));
         let available = self.machine.available().unwrap_or(u64::MAX);
         available >= still_needed.saturating_add(memory)
@@ -125,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine of so many bytes, of which running jobs have what they say.
+    /// A machine with `total` bytes, whose running jobs have the given number.
     struct Simulated {
         total: u64,
         used: AtomicU64,
@@ -158,12 +156,12 @@ mod tests {
         let machine = machine(1000);
         let limiter = MemoryLimiter::new(&machine, 8);
         let first = start(&limiter, 400);
-        // The first has only begun: all it will need is still to come.
+        // The first has only begun: it will still need all of its memory.
         assert!(fits(&limiter, 600) && !fits(&limiter, 601));
-        // Now it has three quarters of that, which available memory lacks.
+        // Now it has three quarters of that, which available memory excludes.
         machine.used.store(300, Ordering::SeqCst);
         assert!(fits(&limiter, 600) && !fits(&limiter, 601));
-        // It takes more than was expected.
+        // It takes more than expected.
         machine.used.store(500, Ordering::SeqCst);
         assert!(fits(&limiter, 500) && !fits(&limiter, 501));
         drop(first);

@@ -4,25 +4,24 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// Someone asked to stop.
+    /// The user asked to stop.
     #[error("failed to finish: interrupted")]
     Interrupted,
     /// The command did not end within its time limit.
     #[error("failed to run `{0}` within its time limit")]
     TimedOut(String),
-    /// Only what the service has already was asked for, and it has not.
+    /// Only cached outcomes were asked for, and the service has none.
     #[error("failed to find `{0}` among what the service has")]
     NotCached(String),
-    /// The service can't run this action, however often it is asked; it may
-    /// run others.
+    /// The service can never run this action; it may run others.
     #[error("failed to run `{name}` remotely: {reason}")]
     Lost {
         /// The kernel.
         name: String,
-        /// What the service said.
+        /// The service's message.
         reason: String,
     },
-    /// The service can't be used at all.
+    /// The service can't be used.
     #[error("failed to use `{service}`: {reason}")]
     Service {
         /// Its address.

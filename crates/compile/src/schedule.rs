@@ -1,5 +1,5 @@
-//! What a build's workers do next: jobs longest first, none before what it
-//! shares with others is precompiled, and other jobs meanwhile.
+//! The order in which a build's workers take jobs: longest first. Jobs that share a precompiled
+//! header wait for it, and others run meanwhile.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex};
@@ -11,7 +11,7 @@ use gfxpack_process::Cancel;
 
 use crate::costs::{Expected, usual_memory, with_margin};
 
-/// How often a worker that waits looks whether the build was cancelled.
+/// How often a waiting worker checks whether the build was cancelled.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// Something to do.
@@ -23,7 +23,7 @@ pub(crate) enum Task {
     Job(JobId),
 }
 
-/// What is left to do.
+/// The tasks that are left.
 pub(crate) struct Schedule<'a> {
     plan: &'a Plan,
     state: Mutex<State>,
@@ -34,10 +34,10 @@ pub(crate) struct Schedule<'a> {
 struct State {
     /// Groups whose headers nobody has begun to precompile.
     to_precompile: VecDeque<usize>,
-    /// Jobs that wait for a group's headers, then those that wait for none; each
-    /// with its place among all.
+    /// Jobs that wait for a group's headers, one queue per group, then those that wait for none;
+    /// each job with its position among all.
     queues: Vec<Queue>,
-    /// By source: the most memory that a job of it had in this build.
+    /// By source: the peak memory of its jobs in this build.
     peaks: HashMap<SourceId, u64>,
 }
 
@@ -48,7 +48,7 @@ struct Queue {
 }
 
 impl State {
-    /// The first job of all in these queues.
+    /// The first job of all in the chosen queues.
     fn pop(&mut self, of: impl Fn(&Queue) -> bool) -> Option<(JobId, Expected)> {
         let queues = self.queues.iter_mut().filter(|queue| of(queue));
         let place =
@@ -59,7 +59,7 @@ impl State {
 }
 
 impl<'a> Schedule<'a> {
-    /// Jobs in the order in which they start where nothing keeps them.
+    /// `jobs` is in the order in which they start unless they have to wait.
     pub(crate) fn new(
         plan: &'a Plan,
         jobs: &[(JobId, Expected)],
@@ -80,14 +80,13 @@ impl<'a> Schedule<'a> {
         Self { plan, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// The next task with the memory it is expected to need; waits where all
-    /// that is left waits. `None` where nothing is left or the build was
-    /// cancelled.
+    /// The next task, with the memory that it is expected to need. Waits while all remaining jobs
+    /// wait; `None` if no job is left or the build was cancelled.
     pub(crate) fn next(&self, cancel: &Cancel) -> Option<(Task, u64)> {
         let mut state = self.state.lock().expect("no panic inside");
         loop {
             while let Some(number) = state.to_precompile.pop_front() {
-                // Others elsewhere may have taken all that wait for it.
+                // Remote workers may have taken all jobs of the group.
                 if !state.queues[number].jobs.is_empty() {
                     return Some((Task::PrecompileHeaders(number), usual_memory(Language::Hip)));
                 }
@@ -105,21 +104,20 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// The next job for somebody on another machine, who has no use for what
-    /// is precompiled here. `None` where nothing is left.
+    /// The next job for a remote worker, which has no use for headers precompiled here. `None` if
+    /// no job is left.
     pub(crate) fn next_elsewhere(&self) -> Option<JobId> {
         let mut state = self.state.lock().expect("no panic inside");
         state.pop(|_| true).map(|(job, _)| job)
     }
 
-    /// A group's headers are precompiled, well or not: its jobs may start.
+    /// Lets a group's jobs start, whether or not precompiling its headers succeeded.
     pub(crate) fn precompiled(&self, number: usize) {
         self.state.lock().expect("no panic inside").queues[number].ready = true;
         self.changed.notify_all();
     }
 
-    /// A job had so many bytes at most, which the next of its source are
-    /// likely to need too.
+    /// Records a job's peak memory, which other jobs of its source are likely to need too.
     pub(crate) fn used(&self, job: JobId, peak: u64) {
         let mut state = self.state.lock().expect("no panic inside");
         let source = self.plan[job].source;
@@ -191,7 +189,7 @@ mod tests {
     #[test]
     fn the_first_kernels_of_a_source_tell_what_the_next_need() {
         let plan = small_plan();
-        // Jobs 0 and 1 are of one source, 2 and 3 of another.
+        // Jobs 0 and 1 share a source, 2 and 3 another.
         let jobs = [
             (JobId(0), expected(5, false)),
             (JobId(1), expected(5, false)),

@@ -1,6 +1,6 @@
-//! Objects shared between machines: asked where the store has none, checked
-//! like foreign bytes, given what this build made. A cache that fails is left
-//! alone for the rest of the build, which it never ends.
+//! Objects shared between machines. The shared cache is asked for objects that the store lacks, its
+//! entries are checked like foreign bytes, and it gets the objects that this build makes. If it
+//! fails, the build goes on without it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,51 +16,51 @@ use crate::current::Current;
 use crate::job;
 use crate::store::{Entry, ObjectInfo, ObjectStore};
 
-/// Reads and writes at once: they wait for the network, not for a processor.
+/// The number of parallel reads and writes, which wait for the network, not for a processor.
 const AT_ONCE: usize = 32;
-/// The same for writes beside a build.
+/// The number of parallel uploads during a build.
 const UPLOADS: usize = 4;
-/// An entry of more bytes is no object.
+/// A larger entry is no object.
 const MAX_ENTRY: u64 = 1 << 30;
 
-/// Something that keeps bytes by name, shared with others.
+/// A store of bytes by name that others use too.
 pub trait SharedStore: fmt::Debug + Send + Sync {
-    /// What to call it in messages.
+    /// The name for messages.
     fn name(&self) -> String;
 
-    /// The bytes of that name, if there are any; of more than `most` bytes,
-    /// some of the first.
+    /// The bytes with that name, if there are any. If there are more than `most`, only some of the
+    /// first.
     ///
     /// # Errors
-    /// What went wrong, as text, where that is not known.
+    /// A message, if the bytes could not be read.
     fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, String>;
 
-    /// Whether it has the name.
+    /// Whether there are bytes with that name.
     ///
     /// # Errors
     /// As above.
     fn has(&self, name: &str) -> Result<bool, String>;
 
-    /// Keeps bytes by a name; whoever reads sees all of them or none.
+    /// Stores bytes under a name. Readers see all of them or none.
     ///
     /// # Errors
     /// As above.
     fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), String>;
 }
 
-/// What is given to a shared cache.
+/// The objects to upload to a shared cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Upload {
     /// Nothing.
     Never,
-    /// What this build made.
+    /// The objects that this build made.
     #[default]
     Made,
-    /// That, and what the store had and the shared cache has not.
+    /// These, and stored objects that the shared cache lacks.
     All,
 }
 
-/// A shared cache in use.
+/// A shared cache that is in use.
 #[derive(Debug)]
 pub struct SharedCache {
     shared: Box<dyn SharedStore>,
@@ -73,20 +73,20 @@ struct State {
     off: bool,
     /// Whether a damaged entry was found.
     damaged: bool,
-    /// Sets of answers that were written already.
+    /// Names of the sets of answers that were already written.
     sets: HashSet<String>,
     /// Not reported yet.
     warnings: Vec<String>,
 }
 
 impl SharedCache {
-    /// Ready to be used.
+    /// A shared cache, not asked for anything yet.
     #[must_use]
     pub fn new(shared: Box<dyn SharedStore>, upload: Upload) -> Self {
         Self { shared, upload, state: Mutex::default() }
     }
 
-    /// What the user should hear, once.
+    /// The warnings for the user, each returned once.
     pub(crate) fn warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().warnings)
     }
@@ -136,8 +136,8 @@ impl SharedCache {
         }
     }
 
-    /// Brings what it has of these jobs into the store, and gives what it
-    /// brought.
+    /// Copies the cache's objects for these jobs into the store, and returns the jobs with their
+    /// objects.
     pub(crate) fn fetch(
         &self,
         plan: &Plan,
@@ -157,8 +157,7 @@ impl SharedCache {
         found
     }
 
-    /// Does something to each of these jobs, many at once, as long as the
-    /// cache works.
+    /// Calls a function for each of these jobs, many at once, as long as the cache works.
     fn each(
         &self,
         plan: &Plan,
@@ -207,13 +206,12 @@ impl SharedCache {
             store.forget_answers(set);
         }
         store.write(name.as_ref(), &[&bytes]).ok()?;
-        // The system's headers may be others here.
+        // The system headers here may be others than those that the object depends on.
         store.lookup(job.digest, current.for_job(job))
     }
 
-    /// Runs `build` with a function that takes jobs whose objects the store
-    /// has, and gives those to the shared cache beside it. A cancelled build
-    /// does not wait for what is not given yet.
+    /// Runs `build` with a function that takes jobs whose objects are stored and uploads these at
+    /// the same time. A cancelled build does not wait for the remaining uploads.
     pub(crate) fn uploading<T>(
         shared: Option<&Self>,
         plan: &Plan,
@@ -247,12 +245,12 @@ impl SharedCache {
         })
     }
 
-    /// Whether what the store had before is given too.
+    /// Whether objects that were stored before are uploaded too.
     pub(crate) fn takes_all(&self) -> bool {
         self.upload == Upload::All
     }
 
-    /// Gives what the store had, if the shared cache lacks it.
+    /// Uploads stored objects that the shared cache lacks.
     pub(crate) fn top_up(&self, plan: &Plan, jobs: &[JobId], store: &ObjectStore, cancel: &Cancel) {
         self.each(plan, jobs, cancel, &|_, job| match self
             .shared
@@ -270,8 +268,8 @@ impl SharedCache {
         }
         let name = ObjectStore::entry_name(job);
         let Ok(bytes) = store.read_file(name.as_ref()) else { return };
-        // A damaged object is nobody else's trouble, and one for this build alone
-        // would take the place of one for all.
+        // A damaged object does not concern others, and one for a single build would take the place
+        // of one for all.
         let Some(entry) = Entry::parse(&bytes, job) else { return };
         if entry.info.is_for_one_build() {
             return;
@@ -299,7 +297,7 @@ mod tests {
     use super::*;
     use crate::store::{Dependencies, about_it, fixture};
 
-    /// The names of what was written.
+    /// The names that were written.
     #[derive(Debug, Default, Clone)]
     struct Names(Arc<Mutex<BTreeSet<String>>>);
 

@@ -1,5 +1,5 @@
-//! Source closures: a kernel source with all it includes, read once, hashed,
-//! and laid out so that the compiler sees the same paths on every machine.
+//! Source closures: a kernel source with all its includes, read once, hashed, and laid out so that
+//! the compiler sees the same paths on every machine.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -28,7 +28,7 @@ use crate::source_surroundings::{
 /// The sources of a build, each file read once.
 #[derive(Debug, Default)]
 pub struct SourceSet {
-    /// By language too, which decides what counts as an include.
+    /// By path and language; the language decides which lines are includes.
     files: HashMap<(PathBuf, Language), Arc<File>>,
     loaded: HashMap<Loaded, SourceId>,
     closures: Vec<Vec<(String, Arc<File>)>>,
@@ -37,8 +37,8 @@ pub struct SourceSet {
     sources: Vec<Source>,
 }
 
-/// What decides a closure: source, place, language, include directories, and
-/// whether names are looked up.
+/// The key of a closure: source, staged path, language, include directories, and whether includes
+/// are found by name.
 type Loaded = (PathBuf, String, Language, Vec<PathBuf>, bool);
 
 #[derive(Debug)]
@@ -48,26 +48,25 @@ struct File {
     includes: Vec<Include>,
 }
 
-/// The files of a closure, by where they are to be laid out.
+/// The files of a closure, by staged path.
 type Closure = BTreeMap<String, (PathBuf, Arc<File>)>;
 
-/// A file on its way into a closure.
+/// A file to be added to a closure.
 struct PendingFile {
     real: PathBuf,
     staged: String,
 }
 
 impl SourceSet {
-    /// The closures in the order loaded, as a plan wants them.
+    /// The closures in the order in which they were loaded, as in a plan.
     #[must_use]
     pub fn sources(&self) -> &[Source] {
         &self.sources
     }
 
-    /// The closures of a stored plan, of those sources that are used; the
-    /// others have no files here. Their paths were checked when the plan was
-    /// read. `trees` and `origins` say what lay beside
-    /// their files where the plan was made.
+    /// The closures of a stored plan's used sources; the others get no files. Their paths were
+    /// checked when the plan was read. `trees` and `origins` describe the directories around the
+    /// files on the machine where the plan was made.
     ///
     /// # Errors
     /// [`CompileError::ForeignSource`] where the bytes do not have the digest, or a
@@ -88,7 +87,7 @@ impl SourceSet {
                     Some(file) => Arc::clone(file),
                     None => {
                         let bytes = content.read(*digest, path)?;
-                        // What it includes is known.
+                        // The closure already has its includes.
                         let file = File { bytes, digest: *digest, includes: Vec::new() };
                         Arc::clone(files.entry(*digest).or_insert(Arc::new(file)))
                     }
@@ -118,8 +117,7 @@ impl SourceSet {
         Ok(Self { closures, origins, sources: sources.to_vec(), ..Self::default() })
     }
 
-    /// The directories that the sources come from, in their order; none of a
-    /// source that comes with a stored plan.
+    /// The directories of the sources, in their order; none for a source of a stored plan.
     pub fn directories(&self) -> impl Iterator<Item = &SourceDirectories> + Clone {
         self.origins.iter().filter_map(|origin| match origin {
             ClosureOrigin::Here(dirs) => Some(dirs),
@@ -132,7 +130,7 @@ impl SourceSet {
         matches!(self.origins[source.0], ClosureOrigin::Stored(_))
     }
 
-    /// Bytes of a source with all it includes.
+    /// The size in bytes of a source with all its includes.
     pub(crate) fn closure_size(&self, source: SourceId) -> usize {
         self.closures[source.0].iter().map(|(_, file)| file.bytes.len()).sum()
     }
@@ -144,14 +142,13 @@ impl SourceSet {
         files.map(|(path, file)| (path.as_str(), file.bytes.as_slice())).collect()
     }
 
-    /// Loads the closure of `real`, to be laid out at `staged`, and gives its
-    /// id. Includes are looked up beside the includer, then in the include
-    /// directories, then by name in `dirs`; what is in none of them is left
-    /// to the compiler, as its own headers are.
+    /// Loads the closure of `real`, which is to be staged at `staged`, and returns its id. Includes
+    /// are looked up beside the includer, then in the include directories, then by name in `dirs`.
+    /// Includes that are in none of them are left to the compiler, which has headers of its own.
     ///
     /// # Errors
-    /// [`InputFault`] where a file can't be read, or two that are found by name
-    /// have the same.
+    /// [`InputFault`] if a file can't be read, or if two files that are found by name have the same
+    /// name.
     pub fn load(
         &mut self,
         real: &Path,
@@ -167,7 +164,7 @@ impl SourceSet {
         }
         let depth = Path::new(staged).components().count();
         let root = real.ancestors().nth(depth).unwrap_or(Path::new("/")).to_owned();
-        // Found by name, what lies beside a source is no matter of its layout.
+        // If includes are found by name, the files beside a source do not affect its layout.
         let is_other = |(number, dir): &(usize, &PathBuf)| {
             let own = fs::canonicalize(root.join(include_root(*number)));
             own.is_ok_and(|own| fs::canonicalize(dir).ok() != Some(own))
@@ -185,7 +182,7 @@ impl SourceSet {
         let placed = self.closure(real, staged, language, &here, dirs)?;
         let mut search = search_dirs(staged, language, &here.include_dirs);
         if dirs.is_some() {
-            // Files found by name lie flat, whoever includes them.
+            // Files found by name are all staged in one directory.
             search.insert(0, ".".to_owned());
         }
         self.sources.push(Source {
@@ -202,7 +199,7 @@ impl SourceSet {
         Ok(index)
     }
 
-    /// A source and all that it includes, by where it is to be laid out.
+    /// A source and all its includes, by staged path.
     fn closure(
         &mut self,
         real: &Path,
@@ -225,8 +222,9 @@ impl SourceSet {
                 }
                 return Err(one_place(staged, other, &found.real, "be", &found.staged));
             }
-            // A directory that is entered by two ways has the same files by both, but `..` may
-            // lead out of the sources by one of them. Names that are looked up have no ways.
+            // A directory that can be entered by two paths has the same files by both, but `..` may
+            // lead out of the sources by one of them. Includes that are found by name have no such
+            // paths.
             let dir = found.real.parent().and_then(place_of).filter(|_| dirs.is_none());
             let name = found.real.file_name().map(OsStr::to_owned);
             let is_first = dir.is_none_or(|dir| followed.insert((dir, name)));
@@ -257,17 +255,17 @@ impl SourceSet {
         Ok(file)
     }
 
-    /// What lies among the sources where a compiler looks that runs in the
-    /// staged directory: the answer that it would have there.
+    /// The answer to a lookup of a path among the sources, by a compiler that runs in the staged
+    /// directory.
     pub(crate) fn answer(&self, source: SourceId, below: &Path, digests: &FileDigests) -> Answer {
         let Some(below) = self.as_named(source, below) else { return Answer::Absent };
         let own = self.staged(source, &below);
         own.unwrap_or_else(|| self.origins[source.0].answer(&below, digests))
     }
 
-    /// What a path stands for: in sources that are found by name, `..` leads back
-    /// by text, out of every directory of theirs. `None` where it stands behind
-    /// anything else.
+    /// Resolves a path. In sources whose includes are found by name, `..` is resolved by text if it
+    /// follows one of their directories; otherwise the result is `None`. Other paths stay as they
+    /// are.
     pub(crate) fn as_named<'p>(&self, source: SourceId, below: &'p Path) -> Option<Cow<'p, Path>> {
         if !leads_back(below) || !self.is_by_name(source) {
             return Some(below.into());
@@ -282,30 +280,30 @@ impl SourceSet {
         ways.all(|way| is_dir(&left(way))).then(|| tidy_path(below).into())
     }
 
-    /// Where a source's files come from.
+    /// The origin of a source's files.
     pub(crate) fn origin(&self, source: SourceId) -> &ClosureOrigin {
         &self.origins[source.0]
     }
 
-    /// Which file or directory among the sources is behind a path. `None` for
-    /// directories that are only searched for sources by name.
+    /// The file or directory at a path among the sources. `None` for directories in which sources
+    /// are only searched by name.
     pub(crate) fn place(&self, source: SourceId, below: &Path) -> Option<FilePlace> {
         let (origin, below) = (&self.origins[source.0], self.as_named(source, below)?);
         if self.is_by_name(source) && origin.is_dir(&below) { None } else { origin.place(&below) }
     }
 
-    /// Whether a source's includes are found by name, so that they are laid out
-    /// as they name each other.
+    /// Whether a source's includes are found by name, so that they are staged under the names by
+    /// which they include each other.
     pub(crate) fn is_by_name(&self, source: SourceId) -> bool {
         self.sources[source.0].include_dirs.iter().any(|dir| dir == ".")
     }
 
-    /// Where a directory lies among the sources, without links and `..`.
+    /// The path of a directory among the sources, without links and `..`.
     pub(crate) fn real_dir(&self, source: SourceId, below: &Path) -> Option<PathBuf> {
         if self.is_by_name(source) { None } else { self.origins[source.0].real_dir(below) }
     }
 
-    /// Whether a path leads where its text says, though `..` is in it.
+    /// Whether a path with `..` leads to the same place as its text without `..`.
     pub(crate) fn leads_by_text(&self, source: SourceId, below: &Path) -> bool {
         if !leads_back(below) || self.is_by_name(source) {
             return true;
@@ -317,8 +315,8 @@ impl SourceSet {
             && self.place(source, &tidy) == place
     }
 
-    /// The path without `..` of what lies at a path among the sources; `None`
-    /// outside of them. Files that are found by name lie as they are named.
+    /// The path, without `..`, of the file or directory at a path among the sources; `None` outside
+    /// of them. In sources whose includes are found by name, paths stay as they are.
     pub(crate) fn without_parents(&self, source: SourceId, below: &Path) -> Option<PathBuf> {
         if !leads_back(below) {
             return Some(below.to_owned());
@@ -329,7 +327,7 @@ impl SourceSet {
         if self.leads_by_text(source, below) {
             return Some(tidy_path(below));
         }
-        // A link is on the way.
+        // There is a link on the way.
         self.place(source, below)?;
         match (below.parent(), below.file_name()) {
             (Some(dir), Some(name)) => Some(self.real_dir(source, dir)?.join(name)),
@@ -337,15 +335,15 @@ impl SourceSet {
         }
     }
 
-    /// The file of a closure that is laid out at a path.
+    /// The file of a closure that is staged at a path.
     pub(crate) fn staged(&self, source: SourceId, path: &Path) -> Option<Answer> {
         let mut files = self.closures[source.0].iter();
         let file = files.find(|(staged, _)| path.as_os_str() == staged.as_str())?;
         Some(Answer::File { digest: file.1.digest, real: None })
     }
 
-    /// The first answer about the sources, seen from the staged directory, that
-    /// would be another one now.
+    /// The first answer about the sources, relative to the staged directory, that would be
+    /// different now.
     pub fn first_change<'a>(
         &self,
         source: SourceId,
@@ -356,8 +354,8 @@ impl SourceSet {
         answers.first_change_by(holds, |below| self.place(source, below))
     }
 
-    /// Writes a closure below `dir`: the very bytes that were hashed, so that
-    /// a file edited meanwhile can't get under a wrong digest.
+    /// Writes a closure below `dir`: the very bytes that were hashed, so that a file edited
+    /// meanwhile can't get a wrong digest.
     ///
     /// # Errors
     /// [`CompileError::File`] where they can't be written.
@@ -369,7 +367,7 @@ impl SourceSet {
             let parent = path.parent().unwrap_or(dir);
             fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
             match same {
-                // Its directory may be that of the other one.
+                // The directory may be a link to that of the other file.
                 Some(_) if path.exists() => Ok(()),
                 Some(other) => fs::hard_link(dir.join(other), &path),
                 None => fs::write(&path, &file.bytes),
@@ -408,8 +406,7 @@ fn unreadable(name: &str, reason: &str) -> InputFault {
     )
 }
 
-/// Two files would lie where only one can: they are found by name, or are a
-/// directory and a file.
+/// Two files need the same staged path: they are found by name, or are a directory and a file.
 fn one_place(source: &str, one: &Path, other: &Path, verb: &str, place: &str) -> InputFault {
     let (one, other) = (one.display(), other.display());
     InputFault::new(
@@ -420,10 +417,9 @@ fn one_place(source: &str, one: &Path, other: &Path, verb: &str, place: &str) ->
     )
 }
 
-/// The files of a closure; of one file with several names, each says which is the
-/// first.
+/// The files of a closure. If a file has several names, each further one refers to the first.
 fn staged_files(placed: &Closure) -> Vec<StagedFile> {
-    // What differs was written between being read under the one name and the other.
+    // If the digests differ, the file was written between the two reads.
     let mut first: HashMap<(FilePlace, Digest), &str> = HashMap::new();
     let files = placed.iter().map(|(path, (real, file))| {
         let first = place_of(real).map(|place| *first.entry((place, file.digest)).or_insert(path));
@@ -438,7 +434,7 @@ pub(crate) fn leads_back(path: &Path) -> bool {
     path.components().any(|part| part == Component::ParentDir)
 }
 
-/// Where includes are searched for in the staged directory.
+/// The directories of the staged directory in which includes are searched.
 fn search_dirs(staged: &str, language: Language, include_dirs: &[PathBuf]) -> Vec<String> {
     // Unlike the preprocessor, the assembler does not look beside the includer.
     let parent = staged.rsplit_once('/').filter(|_| language == Language::Assembly);
@@ -447,8 +443,8 @@ fn search_dirs(staged: &str, language: Language, include_dirs: &[PathBuf]) -> Ve
     parent.map(|(parent, _)| parent.to_owned()).into_iter().chain(there).collect()
 }
 
-/// The file that an include means, judged by its text alone; where it leads
-/// out of the sources' directory, it is left to the compiler to find nothing.
+/// The file that an include refers to, judged by its text alone. An include that leads out of the
+/// sources' directory is left to the compiler, which won't find it.
 fn resolve(
     include: &Include,
     includer: &PendingFile,
@@ -464,7 +460,7 @@ fn resolve(
         let staged = match by_text {
             staged if dirs.is_some() || !leads_back(Path::new(&include.path)) => staged?,
             Some(staged) if is_there(&staged) => staged,
-            // A link or an include directory is on the way.
+            // There is a link or an include directory on the way.
             _ => here.laid_out(real.parent()?)?.join(real.file_name()?).to_str()?.to_owned(),
         };
         Some(PendingFile { real, staged })

@@ -36,7 +36,7 @@ impl SourceDirs {
                         by_name.entry(name).or_default().push(entry.into_path());
                     }
                     Ok(_) => {}
-                    // A dangling or circular link below is not a source.
+                    // A dangling or circular link below is no source.
                     Err(error) if error.depth() > 0 => {
                         tracing::debug!(%error, "passed over while listing sources");
                     }
@@ -49,8 +49,7 @@ impl SourceDirs {
         Ok(Self { by_name })
     }
 
-    /// The file of that name, if there is one; several are one when their
-    /// bytes agree.
+    /// The file with that name, if there is one. Several files with the same bytes count as one.
     ///
     /// # Errors
     /// [`InputFault`] for several that differ.
@@ -75,8 +74,7 @@ impl SourceDirs {
         Ok(candidates.first().map(PathBuf::as_path))
     }
 
-    /// The file that an include of that spelling means: the one nearest to
-    /// the includer.
+    /// The file that an include refers to: the one nearest to the includer.
     pub(crate) fn nearest(&self, spelling: &str, includer: &Path) -> Option<&Path> {
         let name = Path::new(spelling).file_name()?.to_str()?;
         let shared = |path: &Path| {

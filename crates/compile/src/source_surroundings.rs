@@ -1,6 +1,5 @@
-//! Files near a source that a compiler may look for although no #include names
-//! them: found in directories of this machine, or in a stored plan's list of
-//! those of another.
+//! Files near a source that a compiler may look for although no #include names them. They are found
+//! in directories of this machine, or in a stored plan's list of another machine's files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -14,13 +13,13 @@ use gfxpack_process::{FileDigests, FileError, Identity, is_not_found};
 
 use crate::error::CompileError;
 
-/// Device and inode, or what stands for them.
+/// Device and inode; in a stored plan, 0 and a number.
 pub(crate) type FilePlace = (u64, u64);
 
 /// Where the files of a closure come from.
 #[derive(Debug)]
 pub(crate) enum ClosureOrigin {
-    /// From here.
+    /// From directories of this machine.
     Here(SourceDirectories),
     /// From the machine that a plan was made on.
     Stored(StoredDirectories),
@@ -29,22 +28,22 @@ pub(crate) enum ClosureOrigin {
 /// Directories of this machine.
 #[derive(Debug)]
 pub struct SourceDirectories {
-    /// The directory that the staged one stands for.
+    /// The directory that becomes the staged one.
     pub root: PathBuf,
-    /// Those that `gfxpack-include-0`, `gfxpack-include-1`, … stand for.
+    /// The directories that become `gfxpack-include-0`, `gfxpack-include-1`, ….
     pub include_dirs: Vec<PathBuf>,
-    /// The closure's own files, by where they are laid out.
+    /// The closure's own files, by staged path.
     pub(crate) files: BTreeMap<String, PathBuf>,
 }
 
-/// What a stored plan says about directories.
+/// A stored plan's record of directories.
 #[derive(Debug)]
 pub(crate) struct StoredDirectories {
     pub(crate) root: Arc<Tree>,
     pub(crate) include_dirs: Vec<Arc<Tree>>,
-    /// The closure's own files, by where they are laid out.
+    /// The closure's own files, by staged path.
     pub(crate) files: BTreeMap<String, TreeEntry>,
-    /// Paths above the root at which nothing is.
+    /// Paths above the root at which there is nothing.
     pub(crate) absent: Vec<String>,
     pub(crate) content: StoredContent,
 }
@@ -54,12 +53,12 @@ pub(crate) struct StoredDirectories {
 pub struct StoredContent {
     /// The plan's directory.
     pub dir: PathBuf,
-    /// Where in it the file of a digest lies.
+    /// The path of the file with a digest, in that directory.
     pub file: fn(&Path, Digest) -> PathBuf,
 }
 
 impl StoredContent {
-    /// The bytes of that digest.
+    /// The bytes with that digest.
     pub(crate) fn read(&self, digest: Digest, name: &str) -> Result<Vec<u8>, CompileError> {
         let path = (self.file)(&self.dir, digest);
         match fs::read(&path) {
@@ -70,12 +69,12 @@ impl StoredContent {
     }
 }
 
-/// Device and inode of what is at a path, if anything is.
+/// Device and inode of the file or directory at a path, if there is one.
 pub(crate) fn place_of(path: &Path) -> Option<FilePlace> {
     fs::metadata(path).ok().map(|meta| Identity::from_metadata(&meta).place())
 }
 
-/// Whether a path leads to a regular file that is the same to every process.
+/// Whether a path leads to a regular file that is the same for every process.
 pub(crate) fn is_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| is_regular(&meta))
 }
@@ -84,14 +83,13 @@ fn is_regular(meta: &Metadata) -> bool {
     meta.is_file() && !is_in_proc(meta)
 }
 
-/// Where files of an include directory are laid out: no source names such a
-/// directory by chance.
+/// The staged path of an include directory, which no source uses by chance.
 pub(crate) fn include_root(number: usize) -> String {
     format!("gfxpack-include-{number}")
 }
 
-/// Parts a path into the number of the include directory that it begins with,
-/// if it does, and the rest.
+/// Splits a path into the number of the include directory that it begins with, if any, and the
+/// rest.
 fn part(below: &Path, include_dirs: usize) -> (Option<usize>, &Path) {
     let mut parts = below.components();
     let first = parts.next();
@@ -103,7 +101,7 @@ fn part(below: &Path, include_dirs: usize) -> (Option<usize>, &Path) {
 }
 
 impl SourceDirectories {
-    /// What a path stands for that is seen from the staged directory.
+    /// The path on this machine for a path relative to the staged directory.
     pub(crate) fn path(&self, below: &Path) -> PathBuf {
         if let Some(file) = below.to_str().and_then(|below| self.files.get(below)) {
             return file.clone();
@@ -119,8 +117,8 @@ impl SourceDirectories {
         self.files.values().map(PathBuf::as_path)
     }
 
-    /// Where a directory of this machine is laid out, by a path without links
-    /// and `..`; `None` outside of the sources.
+    /// The staged path, without links and `..`, of a directory of this machine; `None` outside of
+    /// the sources.
     pub(crate) fn laid_out(&self, dir: &Path) -> Option<PathBuf> {
         let real = fs::canonicalize(dir).ok()?;
         let below = |dir: &PathBuf| {
@@ -142,7 +140,7 @@ impl StoredDirectories {
                 at.push(step);
                 continue;
             }
-            // Above a link or an include directory lies what is above what it leads to.
+            // `..` from a link or an include directory leads to the parent of its target.
             let found = match self.find_plain(&at) {
                 TreeLookup::Found(TreeEntry { kind: TreeKind::File(_), .. }) => {
                     return TreeLookup::Absent;
@@ -153,7 +151,7 @@ impl StoredDirectories {
                 TreeLookup::Found(entry) => self.path_of(entry.number),
                 told => return told,
             };
-            // It is not told what else lies above the topmost.
+            // The plan does not record what else is above a topmost directory.
             let is_top = |dir: &PathBuf| part(dir, self.include_dirs.len()).1 == Path::new("");
             let Some(real) = found.filter(|dir| !is_top(dir)) else { return TreeLookup::Unknown };
             at = real.parent().unwrap_or(Path::new("")).to_owned();
@@ -161,7 +159,7 @@ impl StoredDirectories {
         self.find_plain(&at)
     }
 
-    /// What the plan says about a path without `..`.
+    /// The plan's record of a path without `..`.
     fn find_plain(&self, below: &Path) -> TreeLookup<'_> {
         if let Some(file) = below.to_str().and_then(|below| self.files.get(below)) {
             return TreeLookup::Found(file);
@@ -172,15 +170,15 @@ impl StoredDirectories {
         }
     }
 
-    /// Where the directory of a number lies, without links.
+    /// The path of the directory with a number, without links.
     fn path_of(&self, number: u64) -> Option<PathBuf> {
         let trees = self.include_dirs.iter().map(|tree| tree.path_of(number));
         innermost(self.root.path_of(number), trees)
     }
 }
 
-/// A path below the staged directory, of that which is below the root, else of
-/// the longest of those which are below the include directories.
+/// A path relative to the staged directory: that below the root, if there is one, else the one
+/// through the innermost include directory.
 fn innermost<P: AsRef<Path>>(
     root: Option<P>,
     include_dirs: impl Iterator<Item = Option<P>>,
@@ -192,7 +190,7 @@ fn innermost<P: AsRef<Path>>(
 }
 
 impl ClosureOrigin {
-    /// What lies at a path, seen from the staged directory.
+    /// The answer to a lookup of a path, relative to the staged directory.
     pub(crate) fn answer(&self, below: &Path, digests: &FileDigests) -> Answer {
         let file = |digest| Answer::File { digest, real: None };
         match self {
@@ -200,7 +198,7 @@ impl ClosureOrigin {
                 let path = dirs.path(below);
                 match fs::metadata(&path) {
                     Err(error) if is_not_found(&error) => Answer::Absent,
-                    // A link to itself, or what may not be looked at.
+                    // A link to itself, or a file without read permission.
                     Err(_) => Answer::Other,
                     Ok(meta) if meta.is_dir() => Answer::Directory,
                     Ok(meta) if is_regular(&meta) => {
@@ -221,7 +219,7 @@ impl ClosureOrigin {
         }
     }
 
-    /// Which file or directory is at a path.
+    /// The file or directory at a path.
     pub(crate) fn place(&self, below: &Path) -> Option<FilePlace> {
         match self {
             Self::Here(dirs) => place_of(&dirs.path(below)),
@@ -229,8 +227,7 @@ impl ClosureOrigin {
         }
     }
 
-    /// Where a directory lies among the sources, by a path without links and
-    /// `..`; `None` outside of them.
+    /// The path of a directory among the sources, without links and `..`; `None` outside of them.
     pub(crate) fn real_dir(&self, below: &Path) -> Option<PathBuf> {
         match self {
             Self::Here(dirs) => dirs.laid_out(&dirs.path(below)),
@@ -238,7 +235,7 @@ impl ClosureOrigin {
         }
     }
 
-    /// Whether a directory is at a path.
+    /// Whether there is a directory at a path.
     pub(crate) fn is_dir(&self, below: &Path) -> bool {
         match self {
             Self::Here(dirs) => dirs.path(below).is_dir(),
@@ -248,7 +245,7 @@ impl ClosureOrigin {
         }
     }
 
-    /// Whether surely nothing is at a path.
+    /// Whether there certainly is nothing at a path.
     pub(crate) fn is_absent(&self, below: &Path) -> bool {
         match self {
             Self::Here(dirs) => {
@@ -258,7 +255,7 @@ impl ClosureOrigin {
         }
     }
 
-    /// The content of the file at a path, if one is there.
+    /// The content of the file at a path, if there is one.
     pub(crate) fn read(&self, below: &Path) -> Result<Option<Vec<u8>>, CompileError> {
         match self {
             Self::Here(dirs) => {

@@ -1,5 +1,5 @@
-//! The directory where a source is laid out for its jobs, with what compilers
-//! looked for besides the files that its text names.
+//! The directory in which a source is staged for its jobs, with the files that compilers looked for
+//! besides those that its text names.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -16,15 +16,15 @@ use crate::error::CompileError;
 use crate::source::{SourceSet, leads_back};
 use crate::source_surroundings::place_of;
 
-/// How many directories deep a source is laid out: so many times `..` leads to
-/// nothing but what is laid out there too.
+/// The depth of the staged directory: so many times, `..` leads to a directory in which only staged
+/// files are.
 const DEPTH: usize = 24;
 /// The name of each of these directories, which no source writes by chance.
 const ABOVE: &str = "gfxpack-above";
 
-/// A source as it is laid out for its compiler. A file or directory that has
-/// several names among the sources is one here too, since compilers tell files
-/// and directories apart by device and inode (`#pragma once`, `-I`).
+/// A source laid out for its compiler. A file or directory that has several names among the sources
+/// is one here too, since compilers distinguish files and directories by device and inode (`#pragma
+/// once`, `-I`).
 #[derive(Debug)]
 pub(crate) struct Stage {
     source: SourceId,
@@ -33,13 +33,13 @@ pub(crate) struct Stage {
     layout: Mutex<Layout>,
 }
 
-/// What lies where, by paths seen from the staged directory.
+/// The staged files, by path relative to the staged directory.
 #[derive(Debug, Default)]
 struct Layout {
-    /// By device and inode among the sources.
+    /// By device and inode of the originals.
     places: HashMap<(u64, u64), PathBuf>,
-    /// What was found, or laid out because a compiler looked for it, besides the
-    /// files that the source's text names.
+    /// Files that a compiler found, or that were laid out because it looked for them, besides those
+    /// that the source's text names.
     found: HashMap<PathBuf, Option<Answer>>,
 }
 
@@ -54,7 +54,7 @@ impl Stage {
         Self::lay_out(sources, source, (0..DEPTH).fold(top, |dir, _| dir.join(ABOVE)))
     }
 
-    /// Lays out a source in a directory, which is made if need be.
+    /// Lays out a source in a directory, which is created if necessary.
     fn lay_out(sources: &SourceSet, source: SourceId, dir: PathBuf) -> Result<Self, CompileError> {
         fs::create_dir_all(&dir).map_err(FileError::io("create", &dir))?;
         let dir = fs::canonicalize(&dir).map_err(FileError::io("read", &dir))?;
@@ -84,8 +84,8 @@ impl Stage {
         self.source
     }
 
-    /// What lies at a path where a compiler found something, unless it is a
-    /// file of the source's own by its very name.
+    /// The answer for a path at which a compiler found something; `None` for a file of the closure
+    /// under its own name.
     pub(crate) fn found(&self, sources: &SourceSet, below: &Path) -> Option<Answer> {
         let look = || {
             if sources.staged(self.source, below).is_some() {
@@ -103,8 +103,8 @@ impl Stage {
         found.entry(below.to_owned()).or_insert_with(look).clone()
     }
 
-    /// Makes a directory above the staged one that is there above the sources,
-    /// so that the compiler tells which file it wants there; whether it did.
+    /// Creates a directory above the staged one that also exists above the sources, so that the
+    /// compiler goes on to look for a file in it. Returns whether it was created.
     pub(crate) fn add_above(&self, tidy: &Path) -> Result<bool, CompileError> {
         let steps = tidy.components().take_while(|part| *part == Component::ParentDir).count();
         let Some(above) = self.dir.ancestors().nth(steps).filter(|_| steps <= DEPTH) else {
@@ -118,8 +118,7 @@ impl Stage {
         Ok(true)
     }
 
-    /// Whether what lies at a path with `..` in it is not what lies there among
-    /// the sources.
+    /// Whether a path with `..` leads to another file here than among the sources.
     pub(crate) fn is_other(&self, sources: &SourceSet, below: &Path) -> bool {
         let laid_out = || {
             let real = fs::canonicalize(self.dir.join(below)).ok()?;
@@ -131,8 +130,8 @@ impl Stage {
         }
     }
 
-    /// Lays out what a compiler looked for, if it is there still; whether it
-    /// may be: `..` must not lead out of the sources.
+    /// Lays out a file or directory that a compiler looked for, if it still exists. Returns whether
+    /// the compiler may read it: `..` must not lead out of the sources.
     ///
     /// # Errors
     /// [`CompileError::File`] where it can't be read or written.
@@ -141,10 +140,10 @@ impl Stage {
         let Some(named) = sources.as_named(self.source, below) else { return Ok(true) };
         let way = below.ancestors().map(|path| sources.without_parents(self.source, path));
         let Some(way) = way.collect::<Option<Vec<PathBuf>>>() else {
-            // Unless it went meanwhile.
+            // `..` leads out of the sources, unless the file was removed meanwhile.
             return Ok(sources.place(self.source, below).is_none());
         };
-        // Held so that each file is read once, whoever asks.
+        // Locked so that each file is read only once.
         let mut layout = self.layout.lock().expect("no panic inside");
         for dir in way.iter().skip(1).rev() {
             self.add_dir(&mut layout, sources, dir)?;
@@ -174,7 +173,7 @@ impl Stage {
             let place = sources.place(self.source, below);
             let other = place.and_then(|place| layout.places.get(&place));
             let other = other.map(|other| self.dir.join(other));
-            // A new file may have got the inode of one that is gone.
+            // A new file may have got the inode of a removed one.
             match other.filter(|other| fs::read(other).is_ok_and(|other| other == bytes)) {
                 Some(other) => fs::hard_link(other, &staged),
                 None => write_atomic(&staged, &[bytes]),
@@ -186,7 +185,7 @@ impl Stage {
         Ok(Answer::File { digest: Digest::of(&bytes), real: None })
     }
 
-    /// Makes a directory and those on the way to it.
+    /// Creates a directory and its parents.
     fn add_dir(
         &self,
         layout: &mut Layout,
@@ -200,7 +199,7 @@ impl Stage {
             if path.is_dir() {
                 continue;
             }
-            // Where a link or an include directory leads to, if that is among the sources.
+            // The target of a link or an include directory, if it is among the sources.
             let real = sources.real_dir(self.source, &dir).filter(|real| *real != dir);
             if let Some(real) = real {
                 self.add_dir(layout, sources, &real)?;
@@ -210,7 +209,7 @@ impl Stage {
             }
             let place = sources.place(self.source, &dir);
             let other = place.and_then(|place| layout.places.get(&place));
-            // So may a directory.
+            // A new directory may also have got the inode of a removed one.
             match other.filter(|other| sources.place(self.source, other) == place) {
                 Some(other) => self.link(other, &path),
                 None => fs::create_dir(&path),
@@ -221,14 +220,14 @@ impl Stage {
         Ok(())
     }
 
-    /// Links to what lies at `other`, wherever the whole is moved to.
+    /// Creates a relative link to `other`, which stays valid when the staged directory is moved.
     fn link(&self, other: &Path, path: &Path) -> io::Result<()> {
         let dir = fs::canonicalize(path.parent().unwrap_or(&self.dir))?;
         let depth = dir.strip_prefix(&self.dir).map_or(0, |below| below.components().count());
         symlink(Path::new(".").join("../".repeat(depth)).join(other), path)
     }
 
-    /// Answers about the sources, with what is one file or directory here.
+    /// Answers about the sources, with the paths that are one file or directory here.
     pub(crate) fn answers(
         &self,
         sources: &SourceSet,
@@ -236,7 +235,7 @@ impl Stage {
     ) -> Answers {
         let digests: HashSet<Digest> =
             asked.iter().filter_map(|(_, answer)| answer.digest()).collect();
-        // Which of the source's own files may be one with these.
+        // The closure's own files that may be the same files as these.
         let own = &sources.sources()[self.source.0].files;
         asked.extend(own.iter().filter(|file| digests.contains(&file.digest)).map(|file| {
             (PathBuf::from(&file.path), Answer::File { digest: file.digest, real: None })
@@ -248,8 +247,7 @@ impl Stage {
     }
 }
 
-/// Lays out a source in a directory, which is made if need be, as its compiler
-/// finds it.
+/// Lays out a source in a directory, which is created if necessary, as its compiler finds it.
 ///
 /// # Errors
 /// [`CompileError::File`] where it can't be written.
@@ -307,7 +305,7 @@ mod tests {
             assert_eq!(laid_out(below).as_deref(), Some(expected), "{below}");
             assert!(!stage.is_other(&sources, Path::new(below)), "{below}");
         }
-        // What lies above directories outside of the sources is none of them.
+        // Directories outside of the sources have parents that are no sources either.
         for below in ["gfxpack-include-1/../x.h", "out/../z.h", "../other/y.h", "../proj/t.h"] {
             assert!(!stage.add(&sources, Path::new(below)).unwrap(), "{below}");
         }
@@ -340,7 +338,7 @@ mod tests {
             fs::read_to_string(stage.dir().join(below)).unwrap()
         };
         assert_eq!([add("a/x.h"), add("a.h")], ["1", "1"]);
-        // An inode that is written to stands for one that is used again.
+        // Writing to an inode imitates a removed file whose inode is used again.
         fs::rename(path("a"), path("b")).unwrap();
         fs::rename(path("a.h"), path("b.h")).unwrap();
         for name in ["b/x.h", "b.h"] {

@@ -1,5 +1,5 @@
-//! The object store: one file per job digest, each with what it takes to
-//! trust it again.
+//! The object store: one file per job digest, with everything needed to decide whether it is still
+//! valid.
 
 mod adopt;
 mod dependencies;

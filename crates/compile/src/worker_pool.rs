@@ -1,5 +1,4 @@
-//! The workers of a build: they share a schedule, and run its jobs on this
-//! machine or elsewhere.
+//! The workers of a build. They share a schedule, and run its jobs on this machine or remotely.
 
 use std::collections::HashMap;
 use std::sync::{OnceLock, mpsc};
@@ -19,7 +18,7 @@ use crate::schedule::{Schedule, Task};
 use crate::stage::Stage;
 use crate::store::{ObjectInfo, ObjectPurpose, ObjectStore};
 
-/// What a worker reports.
+/// A report of a worker.
 pub(crate) struct Done {
     pub(crate) event: Event,
     pub(crate) object: Option<ObjectInfo>,
@@ -27,7 +26,7 @@ pub(crate) struct Done {
 
 type Sender = mpsc::Sender<Result<Done, CompileError>>;
 
-/// What the workers share.
+/// The state that the workers share.
 pub(crate) struct WorkerPool<'a> {
     pub(crate) context: &'a BuildContext<'a>,
     pub(crate) store: &'a ObjectStore,
@@ -37,19 +36,18 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) work: &'a WorkDir,
     /// The staged sources of all jobs.
     pub(crate) stages: HashMap<SourceId, OnceLock<Result<Stage, ()>>>,
-    /// Workers of this machine; those with higher numbers are elsewhere.
+    /// The number of workers of this machine; those with higher numbers are remote.
     pub(crate) here: usize,
     pub(crate) remote: Option<RemoteContext<'a>>,
 }
 
 impl WorkerPool<'_> {
-    /// Who runs a worker's jobs, if that is not this machine.
+    /// The remote context of a worker, if it is a remote one.
     fn elsewhere(&self, worker: usize) -> Option<&RemoteContext<'_>> {
         self.remote.as_ref().filter(|_| worker >= self.here)
     }
 
-    /// What to do next, with leave to take memory of this machine if that
-    /// needs it.
+    /// The next task, with a permit for memory of this machine if the task needs one.
     fn take(&self, worker: usize) -> Option<(Task, Option<Permit<'_>>)> {
         if self.elsewhere(worker).is_some() {
             return self.schedule.next_elsewhere().map(|job| (Task::Job(job), None));
@@ -59,7 +57,7 @@ impl WorkerPool<'_> {
         Some((task, Some(permit)))
     }
 
-    /// Runs jobs until none is left, or somebody asks to stop.
+    /// Runs jobs until none is left or the build is cancelled.
     pub(crate) fn work(&self, worker: usize, sender: &Sender) {
         while let Some((task, _permit)) = self.take(worker) {
             let made = match task {
@@ -98,7 +96,7 @@ impl WorkerPool<'_> {
         Ok(())
     }
 
-    /// Runs a job wherever it can be run.
+    /// Runs a job on the worker's machine, or on this one if it can't run remotely.
     fn run(&self, worker: usize, job: JobId, sender: &Sender) -> Result<Outcome, CompileError> {
         let Some(remote) = self.elsewhere(worker) else { return self.run_here(job) };
         match remote.run(job)? {
@@ -125,7 +123,7 @@ impl WorkerPool<'_> {
         job::run(self.context, job, stage, scratch.path())
     }
 
-    /// A staged source, made by whoever needs it first.
+    /// A staged source, laid out by the first worker that needs it.
     fn stage(&self, source: SourceId) -> Result<&Stage, CompileError> {
         let mut error = None;
         let staged = self.stages[&source].get_or_init(|| {
@@ -140,12 +138,12 @@ impl WorkerPool<'_> {
         }
     }
 
-    /// Runs a job, stores what came of it, and reports that.
+    /// Runs a job, stores its outcome, and reports it.
     fn one(&self, worker: usize, index: JobId, sender: &Sender) -> Result<(), CompileError> {
         let job = &self.context.plan[index];
         let run = JobRun { worker, started: Instant::now() };
         report(sender, Event::Started { job: index, run }, None);
-        // What is kept was made by the compiler that it is kept for.
+        // The compiler must still be the one that the outcome is kept for.
         let toolchain = &self.context.toolchains[job.toolchain.0];
         let digests = self.context.looks.digests();
         let run_job = || self.run(worker, index, sender);
@@ -172,6 +170,6 @@ impl WorkerPool<'_> {
 }
 
 fn report(sender: &Sender, event: Event, object: Option<ObjectInfo>) {
-    // Nobody listens once the build is given up.
+    // Nobody receives once the build has ended.
     sender.send(Ok(Done { event, object })).ok();
 }

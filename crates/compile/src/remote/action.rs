@@ -1,5 +1,5 @@
-//! A job as another machine can run it: the commands of its driver with every
-//! path below one directory tree, and that tree.
+//! A job as another machine can run it: the driver's commands, with every path below one directory
+//! tree, and that tree.
 //!
 //! ```text
 //! gfxpack/src/            the staged source; commands run here
@@ -10,10 +10,10 @@
 //!     sys/                headers, under the paths they have here
 //! ```
 //!
-//! All lies below one directory since workers may lay the tree over a root
-//! with a `lib` of its own, and a source may have one beside it: neither is taken
-//! for what was sent. Headers keep their paths because these show in objects (`__FILE__`, debug
-//! information); what stands before them is mapped away.
+//! Everything lies below one directory, since workers may lay the tree over a root with a `lib` of
+//! its own, and a source may have one beside it: neither is taken for a sent file. Headers keep
+//! their paths because these appear in objects (`__FILE__`, debug information); the prefix is
+//! mapped away.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,22 +34,22 @@ use super::workers::{Action, Content, InputFile, InputRoot, ToolchainSource};
 use crate::context::BuildContext;
 use crate::error::CompileError;
 
-/// What the tree consists of.
+/// The top directory of the tree.
 const TOP: &str = "gfxpack";
 /// Where commands run.
 const SOURCE_DIR: &str = "gfxpack/src";
-/// What they write, below that.
+/// The directory that commands write to, below that of the sources.
 pub(super) const SCRATCH: &str = ".gfxpack";
 const OBJECT: &str = ".gfxpack/o";
 const DEPS: &str = ".gfxpack/d";
-/// What the compilers ask of the file system.
+/// The record of the compilers' file accesses.
 const RECORD: &str = ".gfxpack/r";
-/// The directory of all that is sent besides sources, beside that of the sources:
-/// `..` in a source leads to it only by this name, which no project has.
+/// The directory of everything sent besides sources, beside that of the sources: `..` in a source
+/// leads to it only by this name, which no project has.
 pub(super) const SENT: &str = "gfxpack-sent";
 /// Before the path of a header.
 pub(super) const HEADERS: &str = "gfxpack/gfxpack-sent/sys";
-/// The same as commands see it.
+/// The same path as commands see it.
 pub(super) const SYSTEM: &str = "../gfxpack-sent/sys";
 /// The library that every compiler is started with.
 const PRELOAD: &str = "gfxpack/gfxpack-sent/lib/gfxpack-preload.so";
@@ -60,18 +60,17 @@ const PRELOAD_FROM_SOURCE: &str = "../gfxpack-sent/lib/gfxpack-preload.so";
 /// clang/lib/Frontend/InitPreprocessor.cpp, `InitializeStandardPredefinedMacros`.
 const IMPLICIT: [&str; 2] = ["opencl-c-base.h", "opencl-c.h"];
 
-/// What all jobs of one command and source share.
+/// The part of an action that all jobs of one command and source share.
 #[derive(Debug)]
 pub(super) struct Recipe {
     commands: Vec<CommandTemplate>,
     pub(super) root: Arc<InputRoot>,
-    /// What the shell does before them.
+    /// The shell commands that run first.
     before: Option<String>,
 }
 
 impl Recipe {
-    /// How jobs with these commands and this source run elsewhere; `None`
-    /// where they can't.
+    /// How jobs with these commands and this source run elsewhere; `None` if they can't.
     pub(super) fn new(
         context: &BuildContext<'_>,
         job: &Job,
@@ -79,17 +78,17 @@ impl Recipe {
         headers: &Headers,
         toolchain: ToolchainSource,
     ) -> Result<Option<Self>, CompileError> {
-        // What is sent under two names is two files there.
+        // A file that is sent under two names becomes two files there.
         let is_other_name = |file: &StagedFile| file.same_as.is_some();
         if context.plan[job.source].files.iter().any(is_other_name) {
             return Ok(None);
         }
         let mut tree = InputTree::new(context, job);
         let (commands, before) = match toolchain {
-            // The workers' own programs start by themselves, so that only their
-            // environment can have them load the library.
+            // The workers' own programs find their libraries by themselves, so only the environment
+            // can have them load ours.
             ToolchainSource::Installed => {
-                // An older C library than it needs would start nothing at all.
+                // If the worker's C library were older than ours needs, no program would start.
                 let before = tree.add_preload().then(|| {
                     format!(
                         "if LD_PRELOAD={PRELOAD_FROM_SOURCE} /bin/sh -c : 2>/dev/null; \
@@ -122,8 +121,7 @@ impl Recipe {
             deps_file: Path::new(DEPS),
             scratch: Path::new(SCRATCH),
         };
-        // A service runs one program; only a shell runs several in turn, and
-        // knows where it is.
+        // A service runs one program; only a shell can run several and knows its directory.
         let record = format!("export {RECORD_VARIABLE}=\"$PWD/{RECORD}\"");
         let mut lines: Vec<String> = self.before.iter().cloned().chain([record]).collect();
         for command in &self.commands {
@@ -146,7 +144,7 @@ impl Recipe {
     }
 }
 
-/// An input root in the making.
+/// An input root being built.
 struct InputTree<'a> {
     context: &'a BuildContext<'a>,
     job: &'a Job,
@@ -178,8 +176,8 @@ impl<'a> InputTree<'a> {
         InputRoot::new(self.files.into_values().collect(), directories)
     }
 
-    /// Commands that find everything in the tree, which gets it; `None` where
-    /// a word is not understood.
+    /// The commands with paths of the tree, to which their files are added; `None` if an argument
+    /// is not understood.
     fn send(
         &mut self,
         commands: &[CommandTemplate],
@@ -205,13 +203,13 @@ impl<'a> InputTree<'a> {
         for dir in dirs {
             let Some((place, passed)) = normal(dir) else { return Ok(None) };
             self.directories.extend(passed);
-            // Compilers pass over directories that are not there.
+            // Compilers ignore missing directories.
             self.directories.extend(dir.is_dir().then_some(place));
         }
         Ok(Some(sent))
     }
 
-    /// What the source and its files include besides each other.
+    /// The includes of the source and its files that are not among them.
     fn named_by_source(&self) -> Vec<Include> {
         let files = self.context.sources.files(self.job.source);
         let mut names: BTreeSet<Include> = BTreeSet::new();
@@ -224,9 +222,9 @@ impl<'a> InputTree<'a> {
         names.into_iter().collect()
     }
 
-    /// The libraries of the toolchain's programs, side by side; gives the
-    /// words that start a program with them and nothing of the worker's own,
-    /// `None` where two have one name.
+    /// Adds the libraries of the toolchain's programs, all in one directory. Returns the arguments
+    /// that start a program with them and with none of the worker's own; `None` if two have the
+    /// same name.
     fn libraries(&mut self) -> Result<Option<Vec<Word>>, CompileError> {
         let mut loader = None;
         for file in self.toolchain.files() {
@@ -251,8 +249,8 @@ impl<'a> InputTree<'a> {
         Ok(Some(words.into_iter().map(|word| Word::Text(word.to_owned())).collect()))
     }
 
-    /// What makes a compiler here repeat itself does so there; whether there
-    /// is such a thing.
+    /// Adds the preload library, which makes a compiler's output reproducible, as here. Returns
+    /// whether there is one.
     fn add_preload(&mut self) -> bool {
         let Some(bytes) = preload::bytes() else { return false };
         self.add_bytes(PRELOAD.to_owned(), bytes, true);
@@ -302,7 +300,7 @@ impl<'a> InputTree<'a> {
         Ok(Some(words))
     }
 
-    /// A word with the paths that it has in the tree.
+    /// An argument with its paths replaced by those in the tree.
     fn word(
         &mut self,
         text: &str,
@@ -318,7 +316,7 @@ impl<'a> InputTree<'a> {
             return Ok(Some(format!("{SYSTEM}{text}")));
         }
         if previous == "-resource-dir" {
-            // Searched although no option says so.
+            // Searched by default.
             dirs.insert(path.join("include"));
             return Ok(Some(format!("{SYSTEM}{text}")));
         }
@@ -334,8 +332,8 @@ impl<'a> InputTree<'a> {
         Ok(sent.map(|sent| format!("{before}{sent}")))
     }
 
-    /// Puts a file below `dir` by its name; gives its path as commands see
-    /// it, or `None` where it is no file.
+    /// Adds a file below `dir` under its own name. Returns its path as commands see it, or `None`
+    /// if it is no file.
     fn add_named(&mut self, dir: &str, file: &Path) -> Result<Option<String>, CompileError> {
         let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return Ok(None) };
         if !file.is_file() {
@@ -353,11 +351,11 @@ impl<'a> InputTree<'a> {
         self.context.looks.digests().digest(file).map_err(FileError::io("read", file))
     }
 
-    /// Puts a header where its includers find it; whether that can be done.
+    /// Adds a header where its includers find it. Returns whether that is possible.
     fn add_header(&mut self, header: &Path) -> Result<bool, CompileError> {
         let Some((place, passed)) = normal(header) else { return Ok(false) };
         let here = place.strip_prefix(HEADERS).unwrap_or(&place);
-        // Where a link was passed on the way back, `..` means another place.
+        // If a link was passed, `..` leads elsewhere.
         if fs::canonicalize(here).ok() != fs::canonicalize(header).ok() {
             return Ok(false);
         }
@@ -365,7 +363,7 @@ impl<'a> InputTree<'a> {
         self.add(place, header)
     }
 
-    /// Puts a file into the tree, unless another one is there; whether it is there.
+    /// Adds a file to the tree, unless another one has the path. Returns whether the tree has it.
     fn add(&mut self, path: String, file: &Path) -> Result<bool, CompileError> {
         let digest = self.digest(file)?;
         if let Some(there) = self.files.get(&path) {
@@ -384,8 +382,8 @@ impl<'a> InputTree<'a> {
     }
 }
 
-/// The place of an absolute path in the tree with `..` taken back by text,
-/// and the directories that must be there for `..` to lead back from.
+/// The path in the tree for an absolute path, with `..` resolved by text, and the directories that
+/// must exist for `..` to work.
 fn normal(path: &Path) -> Option<(String, Vec<String>)> {
     let mut parts = vec![HEADERS];
     let mut passed = Vec::new();

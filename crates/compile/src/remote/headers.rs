@@ -1,5 +1,5 @@
-//! Which of the system's headers a source may read: found by text, in every
-//! include directory, so that rather too many are sent along than too few.
+//! The system headers that a source may read: found by text, in every include directory, so that
+//! rather too many are sent than too few.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use gfxpack_model::Language;
 use gfxpack_plan::include::{self, Include};
 
-/// What headers include, each read once in a build.
+/// The includes of headers, each read once in a build.
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
     /// `None` where there is no such file.
@@ -17,9 +17,8 @@ pub(crate) struct Headers {
 }
 
 impl Headers {
-    /// Every header that can be reached from `names` through the directories,
-    /// spelled as the compiler spells it: a directory as given, a slash, the
-    /// name as included.
+    /// Every header that can be reached from `names` through the directories, spelled as the
+    /// compiler spells it: a directory as given, a slash, the name as included.
     ///
     /// Which of several files of one name is read depends on the order of the
     /// directories, on `include_next` and on conditions: all of them count.

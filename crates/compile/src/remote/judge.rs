@@ -1,8 +1,8 @@
-//! What a compiler elsewhere asked for, compared with what is here.
+//! Compares the file accesses of a remote compiler with the files of this machine.
 //!
-//! Its object is taken only if the compiler's file accesses would have had the
-//! same results here: each file that it read is here, with the content that was sent, and
-//! what it looked for in vain is not here either.
+//! The object is taken only if each access would have had the same result here: each file that was
+//! read is here, with the content that was sent, and each file that was not found is not here
+//! either.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ use super::action::{HEADERS, SCRATCH, SENT, SYSTEM};
 use super::workers::{InputRoot, ToolchainSource};
 use crate::context::BuildContext;
 
-/// A job that ran elsewhere.
+/// A job that ran on a remote worker.
 pub(crate) struct Elsewhere<'a> {
     pub(crate) context: &'a BuildContext<'a>,
     pub(crate) job: &'a Job,
     /// What was sent.
     pub(crate) root: &'a InputRoot,
     pub(crate) toolchain: ToolchainSource,
-    /// Before anything was read to be sent.
+    /// A time before any file was read to be sent.
     pub(crate) since: Timestamp,
 }
 
@@ -35,8 +35,7 @@ pub(crate) struct Elsewhere<'a> {
 type Reason = String;
 
 impl Elsewhere<'_> {
-    /// What the object depends on here: answers about the system, and about the
-    /// sources.
+    /// The object's dependencies on this machine: on the system, and on the sources.
     pub(crate) fn judge(&self, record: &[u8]) -> Result<(Answers, Answers), Reason> {
         let record = Record::parse(record, RECORD_LIMIT).map_err(|reason| reason.to_string())?;
         if record.heap_was_short {
@@ -50,18 +49,18 @@ impl Elsewhere<'_> {
             self.root.files.iter().map(|file| (file.path.as_str(), file.digest)).collect();
         let (mut system, mut sources) = (BTreeSet::new(), BTreeSet::new());
         for ask in &record.asks {
-            // What was sent lies beside the staged directory.
+            // The sent files lie beside the staged directory.
             let below = ask.path.strip_prefix(stage).ok();
             let left = below.map(tidy_path).filter(|below| below.starts_with(".."));
             let ask = match left {
-                // There is nothing there of what lies above the sources here.
+                // The worker has no files of the directories above the sources.
                 Some(left) if ask.is_absent() && !is_sent(&left) => {
                     let below = below.unwrap_or(&ask.path).to_owned();
                     let absent = Judgement::AbsentInStage(below);
                     self.take(absent, stage, &sent, &mut system, &mut sources)?;
                     continue;
                 }
-                // The directory of the sources has another name here.
+                // The directory of the sources has another name on the worker.
                 Some(left) if !is_sent(&left) && !ask.file.is_some_and(|it| it.is_dir()) => {
                     return Err(told(&left, "was another file there"));
                 }
@@ -90,7 +89,7 @@ impl Elsewhere<'_> {
         Ok((system, sources))
     }
 
-    /// Where everything lies there.
+    /// The directories on the worker.
     fn places(&self, stage: &Path, record: &Record) -> Places {
         let places = Places::new(stage.to_owned())
             .with(Place::Scratch, stage.join(SCRATCH))
@@ -117,7 +116,7 @@ impl Elsewhere<'_> {
     ) -> Result<(), Reason> {
         let looks = self.context.looks;
         let top = tidy_path(&stage.join(SYSTEM));
-        // The path here, and whether it was sent.
+        // The path on this machine, and whether it was sent.
         let here = |path: &Path| match path.strip_prefix(&top) {
             Ok(below) => (Path::new("/").join(below), true),
             Err(_) => (path.to_owned(), false),
@@ -126,7 +125,7 @@ impl Elsewhere<'_> {
             Judgement::Nothing => {}
             Judgement::InStage(below) => {
                 let (all, source) = (self.context.sources, self.job.source);
-                // Links among directories are not sent.
+                // Links between directories are not sent.
                 if !all.leads_by_text(source, &below) {
                     return Err(told(&below, "was another file there"));
                 }
@@ -167,7 +166,7 @@ impl Elsewhere<'_> {
         Ok(())
     }
 
-    /// A file that was read there, if it is the same here.
+    /// A file that was read on the worker, if it is the same here.
     fn present(
         &self,
         path: &Path,
@@ -190,8 +189,8 @@ fn told(path: &Path, what: &str) -> Reason {
     format!("`{}` {what}", path.display())
 }
 
-/// Whether a path, seen from the staged directory, lies where something else
-/// than sources was sent to.
+/// Whether a path, relative to the staged directory, lies where everything besides the sources was
+/// sent to.
 fn is_sent(below: &Path) -> bool {
     below.starts_with(Path::new("..").join(SENT))
 }

@@ -1,5 +1,5 @@
-//! Jobs that run elsewhere: what is asked of a remote-execution service and
-//! what it answers, as values. How they travel is not known here.
+//! Jobs that run on a remote-execution service: its requests and answers as values. The protocol is
+//! not known here.
 
 mod action;
 mod headers;

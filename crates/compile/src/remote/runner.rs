@@ -1,6 +1,5 @@
-//! Runs jobs elsewhere. Whatever is not simply made there is made here: what
-//! a compiler elsewhere refuses, the driver here refuses too, and its words
-//! are the ones shown.
+//! Runs jobs on remote workers. Any job that yields no object there is run here: a kernel that a
+//! remote compiler refuses is refused here too, and the output of the driver here is reported.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -20,25 +19,25 @@ use crate::job::{self, Failure, FailureKind, Object, Outcome, Site};
 use crate::remote_error::RemoteError;
 use crate::store::Dependencies;
 
-/// How jobs run elsewhere, if they do: by source and command list, and by how
-/// often their toolchain was touched, whose files are sent.
+/// How jobs run remotely, if they can: by source, by command list, and by how often their
+/// toolchain, whose files are sent, was touched.
 type Recipes = HashMap<(SourceId, usize, u64), Arc<OnceLock<Option<Arc<Recipe>>>>>;
 
-/// What becomes of a job that is to run elsewhere.
+/// The result of a job that was to run remotely.
 pub(crate) enum RemoteOutcome {
-    /// It ran.
+    /// It ran remotely.
     Done(Box<Outcome>),
-    /// It has to be run on this machine; why, if the user should hear that.
+    /// It has to run on this machine; with a reason if the user should see one.
     Here(Option<String>),
 }
 
-/// What the workers elsewhere share.
+/// The state that all remote workers share.
 pub(crate) struct RemoteContext<'a> {
     workers: &'a dyn RemoteWorkers,
     context: &'a BuildContext<'a>,
     headers: Headers,
     recipes: Mutex<Recipes>,
-    /// Before anything was read to be sent.
+    /// A time before any file was read to be sent.
     since: Timestamp,
 }
 
@@ -54,7 +53,7 @@ impl<'a> RemoteContext<'a> {
         commands: &Arc<DriverCommands>,
     ) -> Result<Option<Arc<Recipe>>, CompileError> {
         let job = &self.context.plan[index];
-        // Drivers keep their command lists: an address is one for good.
+        // Drivers keep their command lists, so an address identifies one.
         let times_touched = self.context.toolchains[job.toolchain.0].times_touched();
         let key = (job.source, Arc::as_ptr(commands) as usize, times_touched);
         let slot = {
@@ -74,7 +73,7 @@ impl<'a> RemoteContext<'a> {
         error.map_or_else(|| Ok(recipe.clone()), Err)
     }
 
-    /// Runs a job of the plan to its end. Storing what was made is the caller's.
+    /// Runs a job of the plan to its end. The caller stores the object.
     pub(crate) fn run(&self, index: JobId) -> Result<RemoteOutcome, CompileError> {
         let Self { workers, context, .. } = self;
         let job = &context.plan[index];
@@ -127,7 +126,7 @@ impl<'a> RemoteContext<'a> {
     }
 }
 
-/// What becomes of a job that a worker elsewhere gave no answer to.
+/// Decides about a job for which the remote service had no outcome.
 fn without_answer(
     error: RemoteError,
     time_limit: Duration,

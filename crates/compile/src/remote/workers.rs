@@ -1,4 +1,4 @@
-//! What those are asked who run jobs elsewhere.
+//! The interface to remote workers.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,8 +17,8 @@ pub enum ToolchainSource {
     /// This machine's is sent along: programs, libraries, bitcode, headers.
     #[default]
     Sent,
-    /// The workers have the same one under the same paths; its digest goes
-    /// into what is asked, so that answers for another one are never taken.
+    /// The workers have the same one under the same paths. Its digest becomes part of the request,
+    /// so that outcomes of another one are never taken.
     Installed,
 }
 
@@ -33,7 +33,7 @@ pub trait RemoteWorkers: fmt::Debug + Send + Sync {
     /// Runs an action to its end.
     ///
     /// # Errors
-    /// [`RemoteError`]; a compiler that says no is no error but an exit code.
+    /// [`RemoteError`]; a compiler that refuses the kernel is no error but an exit code.
     fn run(&self, action: &Action, cancel: &Cancel) -> Result<ActionOutcome, RemoteError>;
 }
 
@@ -51,11 +51,11 @@ pub struct Action {
     pub root: Arc<InputRoot>,
     /// How long it may take.
     pub time_limit: Duration,
-    /// What decides its outcome besides all that.
+    /// A digest of everything else that decides the outcome.
     pub salt: Option<Digest>,
-    /// For people who watch the service: the kernel's name.
+    /// The kernel's name, for people who watch the service.
     pub name: String,
-    /// The target, likewise.
+    /// The target, for the same purpose.
     pub target: String,
 }
 
@@ -66,7 +66,7 @@ pub struct InputRoot {
     pub digest: Digest,
     /// Sorted by path, each once.
     pub files: Vec<InputFile>,
-    /// Directories that must be there although nothing may lie in them.
+    /// Directories that must exist although they may be empty.
     pub directories: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ pub enum Content {
 }
 
 impl InputRoot {
-    /// Puts files and directories in order.
+    /// Sorts files and directories.
     #[must_use]
     pub fn new(mut files: Vec<InputFile>, mut directories: Vec<String>) -> Self {
         files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -118,14 +118,14 @@ impl InputRoot {
 pub struct ActionOutcome {
     /// The exit code of its command.
     pub exit_code: i32,
-    /// What the command wrote, standard error first.
+    /// The output of the command, standard error first.
     pub words: String,
     /// The content of [`Action::outputs`], digests checked.
     pub outputs: [Option<Vec<u8>>; 2],
     /// The worker, as the service calls it.
     pub worker: String,
-    /// Whether the service had the outcome already.
+    /// Whether the service had the outcome in its cache.
     pub cached: bool,
-    /// How long the command ran, where the service says.
+    /// How long the command ran, if the service reports it.
     pub duration: Option<Duration>,
 }

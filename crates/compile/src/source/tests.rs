@@ -138,7 +138,7 @@ fn a_way_up_in_files_that_are_found_by_name_is_theirs() {
     assert_eq!(paths(&set, index), ["a.cl", "inc/u.h", "v.h"]);
     let answer = |below: &str| set.answer(index, Path::new(below), &FileDigests::in_memory());
     assert_eq!(answer("inc/../v.h"), Answer::File { digest: Digest::of(b"1"), real: None });
-    // From no directory of theirs, and from a file.
+    // `..` after a directory that is none of theirs, and after a file.
     assert_eq!(["none/../v.h", "v.h/../v.h"].map(answer), [Answer::Absent, Answer::Absent]);
 }
 
@@ -241,7 +241,7 @@ fn stored_closures_are_those_that_were_loaded_and_no_others() {
     let again = SourceSet::of_stored(set.sources(), trees, |_| true, &content).unwrap();
     assert_eq!(again.files(index), set.files(index));
     assert_eq!(again.closure_size(index), set.closure_size(index));
-    // No tree has `gfxpack-include-0/x.h`, which has another name in one.
+    // No directory tree has a file `gfxpack-include-0/x.h`; one has it under another name.
     let place = |below: &str| again.place(index, Path::new(below)).unwrap();
     assert!(
         place("gfxpack-include-0/x.h") == place("x.h")

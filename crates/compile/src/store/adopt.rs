@@ -1,5 +1,4 @@
-//! Takes objects from one store into another: from the cache into what a
-//! shard hands on, and back.
+//! Copies objects between stores: from the cache into a shard's output, and back.
 
 use std::path::Path;
 
@@ -12,10 +11,9 @@ use crate::error::CompileError;
 use gfxpack_process::FileError;
 
 impl ObjectStore {
-    /// Copies a job's object from another store, with the answers that it rests
-    /// on where they are not here.
-    /// Its bytes are checked on the way; `None` where the other store does
-    /// not have it, or has it no more because it was damaged.
+    /// Copies a job's object from another store, with the sets of answers that it depends on, if
+    /// they are missing here. Its bytes are checked on the way; `None` if the other store does not
+    /// have it, or has removed it because it was damaged.
     ///
     /// # Errors
     /// [`CompileError::File`] where it can't be read or written.
@@ -93,7 +91,7 @@ mod tests {
         assert_eq!(to.adopt(&from, job).unwrap(), found());
         assert!(found().is_some());
 
-        // Another header of the system, and the object that was made with it.
+        // Another system header, and the object that was made with it.
         fs::write(&header, "2").unwrap();
         let fresh = from.insert(job, b"another", &about, &dependencies(b"2")).unwrap();
         assert_eq!(to.adopt(&from, job).unwrap(), Some(fresh));

@@ -1,5 +1,4 @@
-//! A stored object's file: a header line of JSON, the object, and what it was
-//! made for.
+//! A stored object's file: a header line of JSON, the object, and its purpose.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -17,7 +16,8 @@ use super::places::answers_path;
 const MAX_HEADER: u64 = 64 * 1024;
 
 /// What the store knows of an object without reading its bytes.
-// What is damaged must not read as if it depended on nothing.
+// Unknown fields are errors, so that a damaged header does not read as if there were no
+// dependencies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectInfo {
@@ -27,35 +27,34 @@ pub struct ObjectInfo {
     pub sha256: Digest,
     /// Bytes.
     pub size: u64,
-    /// The sets of its compiler's accesses to files that belong to neither source
-    /// nor toolchain: the C++ library's headers, and those that were not there.
+    /// The sets of file accesses of its compiler outside of source and toolchain: headers of the
+    /// C++ library, and files that were not found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Digest>,
-    /// Names what its driver would have run, if that was known.
+    /// The name of its driver's commands, if they were known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commands: Option<Digest>,
-    /// Names of the directories that its compiler read since the user had
-    /// admitted them.
+    /// Names of the directories that its compiler read because the user had admitted them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) admitted: Vec<Digest>,
-    /// Bytes of what stands behind the object.
+    /// The size in bytes of the purpose, which follows the object.
     #[serde(default)]
     about: u64,
 }
 
-/// What stands behind an object in its file, for people: what it was made for.
+/// The purpose of an object, stored behind it for people to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectPurpose {
-    /// A key that wanted it.
+    /// A key that asked for it.
     pub key: KernelKey,
-    /// The target that it is for.
+    /// The target.
     pub target_id: TargetId,
     /// The compiler's arguments.
     pub arguments: Args,
 }
 
 impl ObjectPurpose {
-    /// What the store keeps of a job.
+    /// The purpose of a job's object.
     #[must_use]
     pub fn from_job(job: &Job) -> Self {
         let (key, arguments) = (KernelKey::clone(&job.key), job.arguments.clone());
@@ -64,7 +63,7 @@ impl ObjectPurpose {
 }
 
 impl ObjectInfo {
-    /// For an object, and the bytes of what stands before and behind it.
+    /// For an object, with the bytes to write before and after it.
     pub(super) fn for_object(
         job: Digest,
         bytes: &[u8],
@@ -87,34 +86,34 @@ impl ObjectInfo {
         (info, header, about)
     }
 
-    /// The sets of file accesses that it depends on, and the names of their files.
+    /// The sets of file accesses that it depends on, with the names of their files.
     pub(crate) fn answer_files(&self) -> impl Iterator<Item = (Digest, String)> {
         let file = |name| answers_path(name).to_str().expect("hexadecimal").to_owned();
         self.answers.iter().map(move |name| (*name, file(*name)))
     }
 
-    /// Whether it is for one build alone, since it is not known what it depends on.
+    /// Whether it is for one build only, since its dependencies are not known.
     pub(crate) fn is_for_one_build(&self) -> bool {
         let never = Dependencies::for_one_build(Answers::default()).system.to_kept().name;
         self.answers.contains(&never)
     }
 
-    /// Bytes of the file with a header of that length.
+    /// The size in bytes of the file, if its header has that length.
     fn length(&self, header: u64) -> Option<u64> {
         header.checked_add(self.size)?.checked_add(self.about)
     }
 }
 
-/// A stored file taken apart.
+/// The parts of a stored file.
 pub(crate) struct Entry<'a> {
     pub(crate) info: ObjectInfo,
     pub(crate) object: &'a [u8],
-    /// What it says that its object was made for.
+    /// The purpose, as stored.
     pub(crate) about: ObjectPurpose,
 }
 
 impl<'a> Entry<'a> {
-    /// `None` where the bytes are not those of a whole file.
+    /// `None` if the bytes are no whole file.
     pub(super) fn split(bytes: &'a [u8]) -> Option<Self> {
         let (info, header) = read_header(&mut &*bytes).ok()??;
         if info.length(header) != Some(bytes.len() as u64) {
@@ -124,24 +123,24 @@ impl<'a> Entry<'a> {
         Some(Self { info, object, about: serde_json::from_slice(about).ok()? })
     }
 
-    /// Likewise, and where the object is another one than was stored, or another
-    /// job's.
+    /// The same, but also `None` if the object is not the one that was stored, or is that of
+    /// another job.
     pub(crate) fn parse(bytes: &'a [u8], job: Digest) -> Option<Self> {
         let is_whole = |entry: &Self| Digest::of(entry.object) == entry.info.sha256;
         Self::split(bytes).filter(|entry| entry.info.job == job && is_whole(entry))
     }
 }
 
-/// What the header line says; `None` where it is damaged, or the file is not as
-/// long as it says.
+/// The content of the header line; `None` if it is damaged or the file has not the length that it
+/// states.
 pub(super) fn read_info(file: &File) -> io::Result<Option<ObjectInfo>> {
     let length = file.metadata()?.len();
     let read = read_header(&mut BufReader::new(file))?;
     Ok(read.filter(|(info, header)| info.length(*header) == Some(length)).map(|(info, _)| info))
 }
 
-/// The bytes of a stored file; none if its length is not what its header says,
-/// since a damaged file may have any size.
+/// The bytes of a stored file; empty if it has not the length that its header states, since a
+/// damaged file may have any size.
 pub(super) fn read_entry(mut file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if read_info(&file)?.is_some() {
@@ -151,8 +150,7 @@ pub(super) fn read_entry(mut file: File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The header line's content and its length with the line break; `None` where
-/// it is damaged.
+/// The content of the header line, and its length with the line break; `None` if it is damaged.
 fn read_header(file: &mut impl BufRead) -> io::Result<Option<(ObjectInfo, u64)>> {
     let mut line = Vec::new();
     file.take(MAX_HEADER).read_until(b'\n', &mut line)?;

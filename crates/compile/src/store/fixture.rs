@@ -1,4 +1,4 @@
-//! A store with nothing in it, for tests.
+//! An empty store, for tests.
 
 use gfxpack_model::{Digest, KernelKey};
 
@@ -16,7 +16,7 @@ pub(crate) fn fixture() -> Fixture {
     Fixture { store, dir, job: Digest::of(b"job") }
 }
 
-/// A job, as what it makes is stored with it.
+/// The purpose of an example object.
 pub(crate) fn about_it() -> ObjectPurpose {
     let key = KernelKey::for_source("a.cl", " -DA", "gfx906");
     let arguments = ["-DA", "a.cl"].into_iter().collect();

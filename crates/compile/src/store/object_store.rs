@@ -22,52 +22,50 @@ use super::places::{
 use crate::error::CompileError;
 use crate::source::SourceSet;
 
-/// Code objects by job digest, in a directory that any number of builds may
-/// share. Files are written whole and never changed; damage is found by
-/// digest when the bytes are read. When a file was used last is its
-/// modification time, to the hour.
+/// Code objects by job digest, in a directory that any number of builds may share. Files are
+/// written whole and never changed. Damage is found by digest when the bytes are read. The
+/// modification time of a file is the hour in which it was last used.
 #[derive(Debug)]
 pub struct ObjectStore {
     pub(super) dir: PathBuf,
-    /// A store that is read and never written.
+    /// The directory of a second store that is only read.
     pub(super) below: Option<PathBuf>,
-    /// Whether each known set of file accesses would have the same results now;
-    /// for sets about sources, by source.
+    /// Whether each known set of file accesses would have the same results now; for sets about
+    /// sources, by source.
     hold: Mutex<HashMap<(Digest, Option<SourceId>), bool>>,
-    /// Sets of file accesses that are surely on disk.
+    /// Sets of file accesses that were written in this build.
     written: Mutex<HashSet<Digest>>,
-    /// Shared by all builds.
+    /// A shared lock, held by all builds.
     pub(super) lock: Option<File>,
 }
 
-/// Where what the store has of a job is asked about again.
+/// The current state that stored outcomes are compared with.
 #[derive(Debug, Clone, Copy)]
 pub struct ValidityCheck<'a> {
     /// The file system.
     pub looks: &'a Looks<'a>,
-    /// The plan's sources, and which is the job's.
+    /// The plan's sources, and the id of the job's.
     pub source: Option<(&'a SourceSet, SourceId)>,
-    /// What names what the job's driver would run, if that is known.
+    /// The drivers and the job's command, whose name is compared, if they are known.
     pub(crate) driver: Option<(&'a Drivers<'a>, Command<'a>)>,
-    /// Names of the directories besides the sources that compilers may read;
-    /// `None` where that is not known.
+    /// Names of the directories besides the sources that compilers may read; `None` if not known.
     pub(crate) admitted: Option<&'a [Digest]>,
 }
 
 impl<'a> ValidityCheck<'a> {
-    /// Where no sources and no drivers are at hand.
+    /// Without sources and drivers.
     #[cfg(test)]
     pub(crate) fn of_files(looks: &'a Looks<'a>) -> Self {
         Self { looks, source: None, driver: None, admitted: None }
     }
 
-    /// Whether compilers may read the directory of that name.
+    /// Whether compilers may read the directory with that name.
     pub(crate) fn admits(&self, dir: &Digest) -> bool {
         self.admitted.is_none_or(|admitted| admitted.contains(dir))
     }
 
-    /// Whether the job's driver, which may have to be asked, would run what has
-    /// this name; none where no driver is at hand.
+    /// Whether the job's driver would run the commands with this name; true without a name, false
+    /// without drivers. May run the driver.
     pub(crate) fn runs(&self, commands: Option<Digest>) -> bool {
         let name = self.driver.map(|(drivers, command)| drivers.name(&command));
         commands.is_none_or(|commands| name == Some(commands))
@@ -75,8 +73,8 @@ impl<'a> ValidityCheck<'a> {
 }
 
 impl ObjectStore {
-    /// The store below a cache directory, which is made if need be. While
-    /// this value lives, nobody evicts from it.
+    /// The store below a cache directory, which is created if necessary. While this value lives,
+    /// nothing is evicted.
     ///
     /// # Errors
     /// [`CompileError::File`] where the directory can't be made or written.
@@ -87,7 +85,7 @@ impl ObjectStore {
         for kind in EVICTABLE_DIRS.into_iter().chain([TEMP]) {
             let dir = store.dir.join(kind);
             create_dir_as_above(&dir).map_err(FileError::io("create", &dir))?;
-            // Several users may have made these.
+            // Other users may have created these directories.
             let below = JOB_DIRS.contains(&kind).then(|| fs::read_dir(&dir).ok()).flatten();
             let below = below.into_iter().flatten().flatten().map(|entry| entry.path());
             for dir in below.chain([dir]) {
@@ -96,29 +94,28 @@ impl ObjectStore {
             }
         }
         let path = store.dir.join(LOCK);
-        // NFS shares no lock of a file that is only written.
+        // NFS refuses a shared lock on a file that is opened only for writing.
         let lock = File::options().create(true).read(true).append(true).open(&path);
         let lock = lock.map_err(FileError::io("write", &path))?;
-        // Waits for whoever evicts. Where locks are not to be had, what goes
-        // too early is compiled again.
+        // Waits while another process evicts. Without locks, an object that is evicted too early is
+        // compiled again.
         flock(&lock, FlockOperation::LockShared).ok();
         store.lock = Some(lock);
         sweep(&temp);
         Ok(store)
     }
 
-    /// The store in a directory that can't be written, with another one above
-    /// it that takes what is made.
+    /// The store in a read-only directory, with a second one for new objects.
     ///
     /// # Errors
-    /// [`CompileError::File`] where the one above can't be made.
+    /// [`CompileError::File`] if the second one can't be created.
     pub fn open_above(cache_dir: &Path, above: &Path) -> Result<Self, CompileError> {
         let mut store = Self::open(above)?;
         store.below = Some(cache_dir.join(VERSION));
         Ok(store)
     }
 
-    /// The store as it is, which need not exist: nothing is made or swept.
+    /// The store as it is, even if it does not exist: nothing is created or removed.
     #[must_use]
     pub fn open_to_look(cache_dir: &Path) -> Self {
         let dir = cache_dir.join(VERSION);
@@ -131,7 +128,7 @@ impl ObjectStore {
         fs::remove_file(self.dir.join(refusal_path(job))).ok();
     }
 
-    /// A file of the store, or of the one below it.
+    /// Opens a file of this store, or of the read-only one.
     pub(super) fn open_file(&self, path: &Path) -> io::Result<File> {
         match (File::open(self.dir.join(path)), &self.below) {
             (Err(error), Some(below)) if is_gone(&error) => File::open(below.join(path)),
@@ -144,7 +141,7 @@ impl ObjectStore {
         &self.dir
     }
 
-    /// Reads a file of the store, which then counts as used.
+    /// Reads a file of the store, and marks it as used.
     pub(crate) fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut file = self.open_file(path)?;
         note_use(&file);
@@ -153,17 +150,16 @@ impl ObjectStore {
         Ok(bytes)
     }
 
-    /// Reads the file of an object or a refusal, which then counts as used. Gives
-    /// no bytes if its length is not what its header says.
+    /// Reads the file of an object or a refusal, and marks it as used. The result is empty if the
+    /// file has not the length that its header states.
     pub(super) fn read_entry(&self, path: &Path) -> io::Result<Vec<u8>> {
         let file = self.open_file(path)?;
         note_use(&file);
         read_entry(file)
     }
 
-    /// Information about a job's stored object, if it is up to date: every file
-    /// access of its compiler would have the same result now. The object then
-    /// counts as used. Its bytes are not read.
+    /// Information about a job's stored object, if it is up to date: every file access of its
+    /// compiler would have the same result now. Marks the object as used. Its bytes are not read.
     #[must_use]
     pub fn lookup(&self, job: Digest, now: ValidityCheck<'_>) -> Option<ObjectInfo> {
         let file = self.open_file(&object_path(job)).ok()?;
@@ -178,13 +174,12 @@ impl ObjectStore {
         self.info_at(&object_path(job), job)
     }
 
-    /// Information about the object in a job's file; `None` if the file is another
-    /// job's.
+    /// Information about the object in a job's file; `None` if the file belongs to another job.
     pub(super) fn info_at(&self, path: &Path, job: Digest) -> Option<ObjectInfo> {
         info_of(&self.open_file(path).ok()?, job)
     }
 
-    /// What a stored object was made for; `None` if that is not known.
+    /// The purpose of a stored object; `None` if not known.
     #[must_use]
     pub fn about(&self, job: Digest) -> Option<ObjectPurpose> {
         let file = self.open_file(&object_path(job)).ok()?;
@@ -201,9 +196,9 @@ impl ObjectStore {
     /// The job's object.
     ///
     /// # Errors
-    /// [`CompileError::CorruptObject`] where the bytes are not those that
-    /// were stored, or are gone; the entry is removed then, so that the next
-    /// build makes it anew. [`CompileError::File`] where it can't be read.
+    /// [`CompileError::CorruptObject`] if the bytes are not those that were stored, or are gone;
+    /// the entry is then removed, so that the next build makes it anew. [`CompileError::File`] if
+    /// it can't be read.
     pub fn read(&self, job: Digest) -> Result<Vec<u8>, CompileError> {
         self.read_whole(job).map(|(_, bytes)| bytes)
     }
@@ -211,7 +206,7 @@ impl ObjectStore {
     pub(super) fn read_whole(&self, job: Digest) -> Result<(ObjectInfo, Vec<u8>), CompileError> {
         let path = object_path(job);
         let bytes = match self.read_entry(&path) {
-            // Evicted or cleaned up since it was looked up.
+            // Evicted or removed since the lookup.
             Err(error) if is_gone(&error) => return Err(CompileError::CorruptObject(job)),
             read => read.map_err(FileError::io("read", self.dir.join(&path)))?,
         };
@@ -222,39 +217,36 @@ impl ObjectStore {
         Ok((info, object.to_vec()))
     }
 
-    /// The job's object, where it is the one that somebody knows by its
-    /// SHA-256.
+    /// The job's object, if it has the given SHA-256.
     ///
     /// # Errors
-    /// As [`ObjectStore::read`]; [`CompileError::CorruptObject`] also where it
-    /// is another one, which stays.
+    /// As [`ObjectStore::read`]; [`CompileError::CorruptObject`] also if the object is another one,
+    /// which is kept.
     pub fn read_known(&self, job: Digest, sha256: Digest) -> Result<Vec<u8>, CompileError> {
         let (info, bytes) = self.read_whole(job)?;
         if info.sha256 == sha256 { Ok(bytes) } else { Err(CompileError::CorruptObject(job)) }
     }
 
-    /// Reads the jobs' objects, in parallel, so that those that are damaged
-    /// are dropped.
+    /// Reads the jobs' objects in parallel, to remove damaged ones.
     pub fn drop_damaged(&self, jobs: &[Digest]) {
         jobs.par_iter().for_each(|&job| drop(self.read(job)));
     }
 
-    /// Removes a damaged object, if it may be. One in a store that is only read is
-    /// hidden by what is made in its place.
+    /// Removes a damaged object, if possible. In a read-only store, it is hidden by a new file
+    /// above it.
     pub(super) fn drop_one(&self, job: Digest, path: &Path) -> Result<(), FileError> {
         tracing::warn!(%job, "dropping a damaged object");
         if fs::remove_file(self.dir.join(path)).is_err() && self.below.is_some() {
-            // Too short to be looked up, so it is compiled again.
+            // This is too short for a lookup, so the object is compiled again.
             self.write(path, &[b"damaged below\n"])?;
         }
         Ok(())
     }
 
-    /// Stores the job's object, with what it depends on besides its digest.
+    /// Stores the job's object, with its dependencies besides the digest.
     ///
     /// # Errors
-    /// [`CompileError::File`] where it can't be written; nothing half-written
-    /// stays.
+    /// [`CompileError::File`] if it can't be written; nothing half-written stays.
     pub fn insert(
         &self,
         job: Digest,
@@ -269,7 +261,7 @@ impl ObjectStore {
         Ok(info)
     }
 
-    /// Stores the sets of answers that are not empty, and gives their names.
+    /// Stores the sets of answers that are not empty, and returns their names.
     pub(super) fn insert_answers(
         &self,
         dependencies: &Dependencies,
@@ -280,8 +272,7 @@ impl ObjectStore {
         for KeptAnswers { name, text } in
             own.iter().chain(dependencies.shared.iter().map(Arc::as_ref))
         {
-            // On disk once per build at most, but anew where what lies there
-            // was found to be gone or damaged.
+            // Written at most once per build, but again if the file was found missing or damaged.
             if !self.written.lock().expect("no panic inside").contains(name) {
                 self.write(&answers_path(*name), &[text])?;
                 self.written.lock().expect("no panic inside").insert(*name);
@@ -296,12 +287,12 @@ impl ObjectStore {
         write_atomic_by(&path, &self.dir.join(TEMP), parts).map_err(FileError::io("write", path))
     }
 
-    /// A set of answers by its name; `None` where it is gone or damaged.
+    /// The set of answers with that name; `None` if it is missing or damaged.
     pub fn read_answers(&self, name: Digest) -> Option<Answers> {
         Answers::from_text(name, &self.read_file(&answers_path(name)).ok()?)
     }
 
-    /// Whether everything that an outcome depends on is still the same.
+    /// Whether all dependencies of an outcome still hold.
     pub(super) fn all_hold(&self, info: &ObjectInfo, now: ValidityCheck<'_>) -> bool {
         info.admitted.iter().all(|dir| now.admits(dir))
             && info.answers.iter().all(|name| self.holds(*name, now))
@@ -309,7 +300,7 @@ impl ObjectStore {
     }
 
     pub(super) fn holds(&self, name: Digest, now: ValidityCheck<'_>) -> bool {
-        // Held while files are hashed: else every worker would hash them.
+        // Locked while files are hashed, so that not every worker hashes them.
         let mut known = self.hold.lock().expect("no panic inside");
         let source = now.source.map(|(_, source)| source);
         let of = |source| known.get(&(name, source)).copied();
@@ -329,12 +320,12 @@ impl ObjectStore {
         holds
     }
 
-    /// Where a job's object is, below the store's directory.
+    /// The file of a job's object, below the store's directory.
     pub(crate) fn entry_name(job: Digest) -> String {
         object_path(job).to_str().expect("hexadecimal").to_owned()
     }
 
-    /// A set was written anew: what was known of it holds no more.
+    /// Forgets what was known of a set of answers that was written anew.
     pub(crate) fn forget_answers(&self, name: Digest) {
         self.hold.lock().expect("no panic inside").retain(|(known, _), _| *known != name);
         self.written.lock().expect("no panic inside").remove(&name);
@@ -353,7 +344,7 @@ mod tests {
     use super::super::fixture::{about_it, fixture};
     use super::*;
 
-    /// What another build finds.
+    /// The object that another build finds.
     fn found(store: &ObjectStore, job: Digest) -> Option<ObjectInfo> {
         let digests = FileDigests::in_memory();
         store.lookup(job, ValidityCheck::of_files(&Looks::new(&digests)))
@@ -416,7 +407,7 @@ mod tests {
         for bytes in damaged {
             fs::write(f.store.dir.join(object_path(f.job)), &bytes).unwrap();
             match f.store.read(f.job) {
-                // Only damage that leaves the meaning alone may pass.
+                // Only damage that does not change the meaning may go unnoticed.
                 Ok(read) => assert_eq!(read, b"some object"),
                 Err(CompileError::CorruptObject(_)) => {
                     assert!(!f.store.dir.join(object_path(f.job)).exists());
@@ -426,7 +417,7 @@ mod tests {
         }
     }
 
-    /// Root may remove anything, so that it finds nothing new here.
+    /// Root may remove any file, so this shows nothing if root runs it.
     #[test]
     fn what_is_damaged_and_cannot_be_removed_is_no_other_error() {
         let f = fixture();

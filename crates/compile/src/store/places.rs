@@ -1,4 +1,4 @@
-//! Where what the store keeps is, below its directory.
+//! Paths below the store's directory.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,31 +6,31 @@ use std::{fs, io};
 
 use gfxpack_model::Digest;
 
-/// The directory of the store below a cache, a shard's output or a shared
-/// cache. The number goes up with the layout of its files, and where what
-/// earlier versions kept may be wrong.
+/// The name of the store's directory below a cache, a shard's output or a shared cache. The number
+/// is increased when the layout of the files changes, and when files of earlier versions may be
+/// wrong.
 pub const VERSION: &str = "v4";
 
-/// Where precompiled headers are kept.
+/// The directory of precompiled headers.
 pub(crate) const HEADERS: &str = "headers";
 
-/// Where it is kept what drivers would run.
+/// The directory of the commands that drivers would run.
 pub(crate) const COMMANDS: &str = "commands";
 
-/// Directories whose files may go: each can be made again.
+/// Directories whose files may be evicted: each can be made again.
 pub(super) const EVICTABLE_DIRS: [&str; 6] =
     ["objects", "refusals", "answers", "history", HEADERS, COMMANDS];
-/// Those of them whose files are named by a job, and end with a description of it.
+/// Of these, the directories whose files are named by a job and end with their purpose.
 pub(super) const JOB_DIRS: [&str; 2] = ["objects", "refusals"];
 
-/// Where files are written before they get their names.
+/// The directory in which files are written before they are renamed.
 pub(super) const TEMP: &str = "tmp";
 
-/// Held by every build that uses the store, and alone by whoever evicts.
+/// Locked by every build that uses the store, and exclusively for evicting.
 pub(super) const LOCK: &str = "lock";
 
-/// How long a file that is being written may take before it is taken for a
-/// killed build's: objects are written in milliseconds.
+/// A file that was being written for longer than this belongs to a killed build: writing an object
+/// takes milliseconds.
 pub(super) const MAX_TEMP_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Whether a directory is a store, of a cache or a shard.
@@ -57,13 +57,13 @@ pub(super) fn answers_path(name: Digest) -> PathBuf {
     Path::new("answers").join(format!("{name}.json"))
 }
 
-/// Whether a file is gone that was there: removed, or replaced by another machine
-/// on a network file system.
+/// Whether a file does not exist any more: removed, or replaced by another machine on a network
+/// file system.
 pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle)
 }
 
-/// Removes what killed builds left half-written.
+/// Removes files that killed builds left half-written.
 pub(super) fn sweep(temp: &Path) {
     for entry in fs::read_dir(temp).into_iter().flatten().flatten() {
         let modified = entry.metadata().and_then(|meta| meta.modified());

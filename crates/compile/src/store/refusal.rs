@@ -1,6 +1,5 @@
-//! Kept refusals: failures that are the kernel's own fault. They are stored by
-//! their jobs' digests as objects are, in files of the same form, and are out of
-//! date when an object would be.
+//! Kept refusals: failures that are the kernel's own fault. They are stored by their jobs' digests,
+//! in files of the same form as objects, and become out of date in the same way.
 
 use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
@@ -12,21 +11,21 @@ use super::places::refusal_path;
 use crate::error::CompileError;
 use crate::job::{Failure, FailureKind};
 
-/// This version of gfxpack: another one may judge otherwise.
+/// This version of gfxpack; another one may judge differently.
 const JUDGE: &str = env!("CARGO_PKG_VERSION");
 
-/// What a refusal's file holds in place of an object's bytes.
+/// The content of a refusal's file in place of an object.
 #[derive(Serialize, Deserialize)]
 struct KeptRefusal {
-    /// The version of gfxpack that judged what it made or said.
+    /// The version of gfxpack that judged the failure.
     judge: String,
     reason: FailureKind,
     output: String,
 }
 
 impl ObjectStore {
-    /// Keeps a job's failure, with what it depends on besides the job's digest.
-    /// Failures that are not the kernel's fault are not kept.
+    /// Stores a job's failure, with its dependencies besides the job's digest. Failures that are
+    /// not the kernel's fault are not stored.
     ///
     /// # Errors
     /// [`CompileError::File`] where it can't be written.
@@ -63,12 +62,12 @@ impl ObjectStore {
         (judge == JUDGE).then(|| Failure::new(kind, output))
     }
 
-    /// What a job's kept refusal depends on, even if it is out of date.
+    /// The dependencies of a job's kept refusal, even if it is out of date.
     pub fn refusal_info(&self, job: Digest) -> Option<ObjectInfo> {
         self.info_at(&refusal_path(job), job)
     }
 
-    /// Copies a job's kept refusal from another store; whether that has one.
+    /// Copies a job's kept refusal from another store. Returns whether there is one.
     ///
     /// # Errors
     /// [`CompileError::File`] where it can't be read or written.
@@ -106,7 +105,7 @@ mod tests {
             self.store.insert_refusal(self.job, &failure(kind), &about_it(), dependencies).unwrap();
         }
 
-        /// As another build sees it.
+        /// The refusal as another build sees it.
         fn kept(&self) -> Option<Failure> {
             let store = ObjectStore::open(self.dir.path()).unwrap();
             let digests = FileDigests::in_memory();
@@ -198,7 +197,7 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x04;
             fs::write(f.file(), bytes).unwrap();
-            // Only damage that leaves the meaning alone may pass.
+            // Only damage that does not change the meaning may go unnoticed.
             let kept = f.kept();
             assert!(kept.is_none() || kept == Some(failure(FailureKind::Refused(1))), "{at}");
         }

@@ -1,5 +1,4 @@
-//! Keeping the store in order: what it holds, what goes when it grows too
-//! large, and which of its files are damaged.
+//! Maintenance of the store: statistics, eviction, and the search for damaged files.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,11 +14,11 @@ use super::places::{EVICTABLE_DIRS, JOB_DIRS, LOCK, TEMP, VERSION, is_gone, swee
 use crate::error::CompileError;
 use gfxpack_process::FileError;
 
-/// Directories beside the store whose files may go too: what toolchains said, and
-/// what was written.
+/// Directories beside the store whose files may be evicted too: probe answers, and records of
+/// written files.
 const BESIDE: [&str; 2] = ["answers", "outputs"];
 
-/// What a store holds.
+/// Statistics of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StoreStats {
     /// Code objects.
@@ -28,43 +27,43 @@ pub struct StoreStats {
     pub object_bytes: u64,
     /// Kept refusals.
     pub refusals: u64,
-    /// Files that say what objects were made from.
+    /// Other files, which describe how objects were made.
     pub others: u64,
-    /// Bytes of those and of kept refusals.
+    /// Bytes of the other files and of kept refusals.
     pub other_bytes: u64,
-    /// Since the least recently used file was used.
+    /// The time since the least recently used file was used.
     pub oldest: Option<Duration>,
 }
 
 impl StoreStats {
-    /// Bytes in all, which [`Limits::size`] bounds.
+    /// All bytes, which [`Limits::size`] bounds.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.object_bytes + self.other_bytes
     }
 }
 
-/// How much may stay.
+/// Limits for eviction.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
-    /// Bytes of all files.
+    /// The most bytes of all files.
     pub size: Option<u64>,
-    /// How long ago a file may have been used last.
+    /// The longest time since a file was used.
     pub age: Option<Duration>,
-    /// Only say what would go.
+    /// Only report what would be evicted.
     pub dry_run: bool,
 }
 
-/// What went.
+/// The result of an eviction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Evicted {
-    /// Files that went.
+    /// Evicted files.
     pub files: u64,
-    /// Bytes of those.
+    /// Bytes of the evicted files.
     pub bytes: u64,
-    /// Files that stay.
+    /// Remaining files.
     pub files_left: u64,
-    /// Bytes of those.
+    /// Bytes of the remaining files.
     pub bytes_left: u64,
 }
 
@@ -73,26 +72,26 @@ pub struct Evicted {
 pub struct Damaged {
     /// The file.
     pub path: PathBuf,
-    /// The key that it was made for, if that is still known.
+    /// The key that it was made for, if known.
     pub key: Option<KernelKey>,
 }
 
 /// The store of an earlier version, which nothing reads any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OldStore {
-    /// Where it lies.
+    /// Its directory.
     pub dir: PathBuf,
     /// Bytes of its files.
     pub bytes: u64,
 }
 
 impl OldStore {
-    /// Removes it, unless a build of that version uses it; whether it is gone.
+    /// Removes the store, unless a build of that version uses it. Returns whether it was removed.
     ///
     /// # Errors
     /// [`CompileError::File`] where it can't be removed.
     pub fn remove(&self) -> Result<bool, CompileError> {
-        // Held until all is gone.
+        // Held until everything is removed.
         let lock = File::options().append(true).open(self.dir.join(LOCK));
         let used = |lock| flock(lock, FlockOperation::NonBlockingLockExclusive).is_err();
         if lock.as_ref().is_ok_and(used) {
@@ -129,9 +128,9 @@ impl ObjectStore {
         stats
     }
 
-    /// Removes what was not used for longest until the limits hold. `None`
-    /// where others use the store: whoever comes last evicts. What this store
-    /// value gave out may go too, so that it should not be used afterwards.
+    /// Removes the least recently used files until the limits hold. `None` if other builds use the
+    /// store: the last of them evicts. Objects returned by this store may be removed too, so it
+    /// should not be used afterwards.
     ///
     /// # Errors
     /// [`CompileError::File`] where the store can't be written.
@@ -141,14 +140,14 @@ impl ObjectStore {
             return Ok(Some(Evicted::default()));
         }
         let lock = match &self.lock {
-            // Both are one lock, which is changed.
+            // The same file description, whose lock is converted.
             Some(lock) => lock.try_clone(),
             None => File::options().append(true).open(&path),
         };
         let lock = lock.map_err(FileError::io("write", &path))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            // Asking in vain gave up our own share: of builds that end at once,
-            // none must keep the others from it.
+            // The failed request released our shared lock, so that of several builds that end at
+            // once, none keeps the others from evicting.
             return Ok(None);
         }
         sweep(&self.dir.join(TEMP));
@@ -174,15 +173,14 @@ impl ObjectStore {
             left.files_left -= 1;
             left.bytes_left -= entry.bytes;
         }
-        // Whoever holds the store open goes on using it.
+        // The process may go on using the store.
         flock(&lock, FlockOperation::LockShared).ok();
         Ok(Some(left))
     }
 
-    /// Reads and hashes every object and every kept refusal,
-    /// and removes those that are damaged, in parallel. Builds may go on
-    /// meanwhile. `false` from `go_on` ends it. Gives how many
-    /// objects there were.
+    /// Reads and hashes every object and every kept refusal, and removes damaged ones, in parallel.
+    /// Builds may run meanwhile. If `go_on` returns `false`, the search ends. Returns the number of
+    /// objects.
     ///
     /// # Errors
     /// [`CompileError::File`] where one can't be read or removed,
@@ -234,7 +232,7 @@ impl ObjectStore {
         found
     }
 
-    /// Every file that may go.
+    /// Every file that may be evicted.
     fn entries(&self) -> Vec<StoredFile> {
         let beside = self.dir.parent().map(|dir| BESIDE.map(|kind| (kind, dir.join(kind))));
         EVICTABLE_DIRS
@@ -250,7 +248,7 @@ impl ObjectStore {
     }
 }
 
-/// Removes a file, unless somebody else did.
+/// Removes a file; no error if it is already gone.
 fn remove(path: &Path) -> Result<(), FileError> {
     match fs::remove_file(path) {
         Err(error) if is_gone(&error) => Ok(()),
@@ -290,7 +288,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Objects that were used so many hours ago.
+    /// Objects that were last used so many hours ago.
     fn store(dir: &Path, hours: &[u32]) -> Vec<Digest> {
         let store = ObjectStore::open(dir).unwrap();
         let object = |&hours: &u32| {
@@ -318,7 +316,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let jobs = store(dir.path(), &[2, 9, 5, 7, 8]);
         let opened = ObjectStore::open(dir.path()).unwrap();
-        // Reading is using, and so is finding that it need not be read.
+        // Reading an object marks it as used, and so does a lookup.
         opened.read(jobs[1]).unwrap();
         let digests = FileDigests::in_memory();
         assert!(opened.lookup(jobs[4], ValidityCheck::of_files(&Looks::new(&digests))).is_some());
@@ -452,7 +450,7 @@ mod tests {
         assert!(damaged.iter().any(|one| one.key == Some(about_it().key)), "{damaged:?}");
         assert_eq!(left(dir.path(), &jobs), [false, true, false, true]);
         assert!(matches!(opened.verify(&|| false), Err(CompileError::Interrupted)));
-        // No memory has room for these.
+        // Files larger than any memory.
         let huge = |path: &Path| File::create(path).unwrap().set_len(1 << 42).unwrap();
         let path = opened.dir.join(object_path(jobs[1]));
         huge(&path);
