@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_took_then_its_source_then_its_language() {
+    fn expected_cost_is_the_kernels_then_its_sources_then_its_languages() {
         let plan = small_plan();
         assert_eq!(times(&nothing(), &plan), [170, 170, 170, 170, 70]);
         let dir = tempfile::tempdir().unwrap();
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_source_or_compiler_finds_its_earlier_cost_and_another_target_does_not() {
+    fn costs_survive_a_change_of_source_or_compiler_but_not_of_target() {
         let plan = small_plan();
         let mut changed = plan.clone();
         changed.jobs[0].digest = Digest::of(b"another");
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_costs_no_more_than_what_it_hit() {
+    fn damage_loses_only_the_damaged_records() {
         let plan = small_plan();
         let dir = tempfile::tempdir().unwrap();
         let file = CostFile::in_dir(dir.path());
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn builds_at_once_lose_nothing() {
+    fn concurrent_builds_lose_no_costs() {
         let plan = small_plan();
         let dir = tempfile::tempdir().unwrap();
         let one = |job: usize| record(&plan, job, 1000 + job as u64, 1 << 20);
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_bounded_and_the_newest_stay() {
+    fn the_cost_file_is_bounded_and_keeps_the_newest() {
         let plan = small_plan();
         let dir = tempfile::tempdir().unwrap();
         let file = CostFile::in_dir(dir.path());
@@ -459,16 +459,16 @@ mod tests {
     }
 
     #[test]
-    fn messages_and_records_tell_the_same_and_the_rest_is_passed_over() {
-        let said = r#"{"format":1,"type":"job-finished","job":"x","kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906","target":"gfx906","language":"opencl-c","worker":0,"milliseconds":9,"cpu_milliseconds":7,"peak_memory":2048}"#;
-        let costs = KnownCosts::read(format!("{said}\nnonsense\n{{}}\n[1]\n").as_bytes());
+    fn messages_and_records_give_the_same_costs_and_other_lines_are_ignored() {
+        let message = r#"{"format":1,"type":"job-finished","job":"x","kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906","target":"gfx906","language":"opencl-c","worker":0,"milliseconds":9,"cpu_milliseconds":7,"peak_memory":2048}"#;
+        let costs = KnownCosts::read(format!("{message}\nnonsense\n{{}}\n[1]\n").as_bytes());
         assert_eq!(costs.count(), 1);
-        let record = CostRecord::from_line(said.as_bytes()).unwrap();
+        let record = CostRecord::from_line(message.as_bytes()).unwrap();
         let kept = serde_json::to_vec(&record).unwrap();
         assert_eq!(CostRecord::from_line(&kept).as_ref(), Some(&record));
         assert_ne!(KnownCosts::read(&kept).digest(), costs.digest());
         assert_eq!((record.3, record.4), (7, 2));
-        let failed = said.replace("job-finished", "job-failed");
+        let failed = message.replace("job-finished", "job-failed");
         assert_eq!(KnownCosts::read(failed.as_bytes()).count(), 0);
     }
 }

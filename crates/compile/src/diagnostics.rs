@@ -64,9 +64,9 @@ fn blames_kernel(output: &str) -> bool {
     };
     let mut some = false;
     let all = errors.all(|line| {
-        let tells = names_place(line) || of_the_whole(line);
-        some |= tells;
-        (tells || is_sum(line)) && !tells_of_files(line)
+        let names_kernel = names_place(line) || of_the_whole(line);
+        some |= names_kernel;
+        (names_kernel || is_sum(line)) && !is_about_files(line)
     });
     all && some
 }
@@ -84,9 +84,9 @@ fn is_sum(line: &str) -> bool {
         || line.ends_with(" command failed with exit code 1 (use -v to see invocation)")
 }
 
-fn tells_of_files(line: &str) -> bool {
+fn is_about_files(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
-    OF_FILES.iter().any(|words| line.contains(words))
+    OF_FILES.iter().any(|text| line.contains(text))
 }
 
 /// The signal that ended the compiler behind a driver, which itself exits: a compiler that ran out
@@ -111,7 +111,7 @@ pub(crate) fn killed(output: &str) -> Option<i32> {
 /// Source: LLVM, `llvm/lib/Support/raw_ostream.cpp`, `report_fatal_error` of
 /// its destructor; clang's `err_fe_unable_to_open_output`; the text of `strerror`.
 pub(crate) fn lacks_room(output: &str) -> bool {
-    const SAID: [&str; 4] = [
+    const MESSAGES: [&str; 4] = [
         "No space left on device",
         "Disk quota exceeded",
         "IO failure on output stream",
@@ -119,7 +119,9 @@ pub(crate) fn lacks_room(output: &str) -> bool {
     ];
     output.lines().any(|line| {
         let at = line.to_ascii_lowercase().find("error:");
-        at.is_some_and(|at| !names_place(line) && SAID.iter().any(|said| line[at..].contains(said)))
+        at.is_some_and(|at| {
+            !names_place(line) && MESSAGES.iter().any(|text| line[at..].contains(text))
+        })
     })
 }
 
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_went_wrong_around_a_kernel_is_not_its_fault() {
-        let said = "k.cl:1:1: error: no\n";
+        let error = "k.cl:1:1: error: no\n";
         for more in [
             "clang: error: unable to execute command: Segmentation fault",
             "clang: error: unable to execute command: Killed",
@@ -165,7 +167,7 @@ mod tests {
             "clang: error: no such file or directory: 'k.cl'",
             "[more output was dropped]",
         ] {
-            let output = format!("{said}{more}\n");
+            let output = format!("{error}{more}\n");
             assert!(!is_kernels_fault(&FailureKind::Refused(1), &output), "{output}");
         }
         for output in ["", "clang: error: invalid target ID 'x'", "1 error generated."] {
@@ -178,36 +180,36 @@ mod tests {
             FailureKind::NoOutput,
             FailureKind::NoCodeObject(String::new()),
         ] {
-            assert!(!is_kernels_fault(&kind, said), "{kind}");
+            assert!(!is_kernels_fault(&kind, error), "{kind}");
         }
     }
 
     #[test]
-    fn a_compiler_that_was_killed_is_told_from_one_that_refuses() {
-        let words = |name| format!("clang: error: unable to execute command: {name}\n");
-        assert_eq!(killed(&words("Killed")), Some(9));
-        assert_eq!(killed(&words("Terminated")), Some(15));
-        assert_eq!(killed(&words("Segmentation fault")), None);
+    fn a_killed_compiler_is_not_a_refusal() {
+        let output = |name| format!("clang: error: unable to execute command: {name}\n");
+        assert_eq!(killed(&output("Killed")), Some(9));
+        assert_eq!(killed(&output("Terminated")), Some(15));
+        assert_eq!(killed(&output("Segmentation fault")), None);
         assert_eq!(killed("k.cl:1:1: error: unknown type name\n"), None);
     }
 
     #[test]
-    fn a_full_disk_is_told_from_what_a_source_says() {
-        for words in [
+    fn a_full_disk_is_distinguished_from_errors_in_the_source() {
+        for output in [
             "fatal error: error in backend: IO failure on output stream: No space left on device",
             "error: unable to open output file 'x.o': 'No space left on device'",
             "ld.lld: error: failed to write output 'x': Disk quota exceeded\n1 error generated.",
             "LLVM ERROR: IO failure on output stream: File too large\n",
         ] {
-            assert!(lacks_room(words), "{words}");
+            assert!(lacks_room(output), "{output}");
         }
-        for words in [
+        for output in [
             "k.cl:1:2: error: No space left on device\n#error No space left on device\n",
             "k.cl:1:2: fatal error: No space left on device",
             "k.cl:3:5: error: use of undeclared identifier 'x'\n puts(\"No space left on device\");",
             "",
         ] {
-            assert!(!lacks_room(words), "{words}");
+            assert!(!lacks_room(output), "{output}");
         }
     }
 }

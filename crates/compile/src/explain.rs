@@ -405,12 +405,12 @@ mod tests {
     fn check(old: &str, new: &str, expected: &[&str]) {
         let mut changes = arguments(&words(old), &words(new));
         changes.sort();
-        let said: Vec<String> = changes.iter().map(ToString::to_string).collect();
-        assert_eq!(said, expected);
+        let texts: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, expected);
     }
 
     #[test]
-    fn arguments_are_told_apart_word_by_word() {
+    fn changed_arguments_are_listed_one_by_one() {
         check("-O3 -DA=1 a.cl", "-O3 -DA=1 a.cl", &[]);
         check("-DA=1 -DB", "-DA=2 -DB=1", &["define `A` changed from `1` to `2`"]);
         check(
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_apart_by_name() {
+    fn changed_files_are_listed_by_name() {
         let file = |name: &str, text: &str| (name.to_owned(), Digest::of(text.as_bytes()));
         let old = [file("a", "1"), file("b", "1"), file("libc.so", "1"), file("libc.so", "2")];
         let new = [file("b", "2"), file("c", "1"), file("libc.so", "1"), file("libc.so", "2")];

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_damage_is_nothing() {
+    fn history_is_read_back_and_damaged_history_is_empty() {
         let record = |n: u8| HistoryRecord {
             job: Digest::of(&[n]),
             toolchain: Digest::of(b"t"),

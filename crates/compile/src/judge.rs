@@ -109,7 +109,7 @@ pub(crate) fn judge(
         .changed
         .take()
         .map(|path| format!("`{}` changed while it was compiled, or just before", path.display()));
-    let untold = untold(job, stage, place, run, &records)?.map(|path| {
+    let listed_unseen = listed_unseen(job, stage, place, run, &records)?.map(|path| {
         format!("the compiler lists `{}`, and was not seen to read it", path.display())
     });
     let short_heap =
@@ -119,7 +119,7 @@ pub(crate) fn judge(
         format!("`{below}` has the content of `{path}`, and could become that file")
     });
     let sources = stage.answers(context.sources, asked.sources);
-    if let Some(reason) = unknown.or(other).or(changed).or(untold).or(same).or(short_heap) {
+    if let Some(reason) = unknown.or(other).or(changed).or(listed_unseen).or(same).or(short_heap) {
         return Ok(Judged::Unknown(reason, sources));
     }
     let shared = run.read_before.iter().flat_map(|before| before.answers.iter().cloned()).collect();
@@ -285,23 +285,24 @@ fn is_other_command(
         deps_file: place.deps_file,
         scratch: place.scratch,
     };
-    let said = commands.list.iter().map(|command| command.fill(&values));
+    let listed = commands.list.iter().map(|command| command.fill(&values));
     // Programs besides compilers and linkers do not count.
     let counts = |words: &Vec<OsString>| Class::from_arguments(words) != Class::Other;
-    let said: Vec<Vec<OsString>> = said.filter(counts).collect();
+    let listed: Vec<Vec<OsString>> = listed.filter(counts).collect();
     let ran = records.iter().flat_map(|record| &record.processes);
     let ran: Vec<_> = ran.filter(|process| process.class != Class::Other).collect();
     let scratch = place.scratch.as_os_str().as_encoded_bytes();
     let is_own = |word: &OsString| word.as_encoded_bytes().starts_with(scratch);
-    let same = |(said, ran): (&OsString, &OsString)| said == ran || (is_own(said) && is_own(ran));
+    let same =
+        |(listed, ran): (&OsString, &OsString)| listed == ran || (is_own(listed) && is_own(ran));
     // A command that fails is the last.
-    let complete = said.len() == ran.len() || !matches!(end, End::Exited(0));
+    let complete = listed.len() == ran.len() || !matches!(end, End::Exited(0));
     !complete
-        || ran.len() > said.len()
-        || said.iter().zip(&ran).any(|(said, ran)| {
+        || ran.len() > listed.len()
+        || listed.iter().zip(&ran).any(|(listed, ran)| {
             let ran = &ran.arguments;
             // The program may be named with or without links.
-            said.len() != ran.len() || !said.iter().zip(ran).skip(1).all(same)
+            listed.len() != ran.len() || !listed.iter().zip(ran).skip(1).all(same)
         })
 }
 
@@ -364,7 +365,7 @@ fn same_elsewhere(
 /// A file that the compiler lists as read, but that was not seen to be looked up, neither in this
 /// run nor when the precompiled header was made. The list includes files that are only looked up,
 /// those of `__has_embed`.
-fn untold(
+fn listed_unseen(
     job: &Job,
     stage: &Stage,
     place: &launch::Place<'_>,
@@ -391,9 +392,9 @@ fn untold(
     }
     let asked: HashSet<Cow<'_, Path>> = found.map(|ask| listed_as(&ask.path)).collect();
     let precompiled = run.read_before.as_ref();
-    let told = |path: &PathBuf| {
+    let is_seen = |path: &PathBuf| {
         asked.contains(&listed_as(path))
             || precompiled.is_some_and(|before| before.files.contains(path))
     };
-    Ok(listed.into_iter().map(|path| stage.dir().join(path)).find(|path| !told(path)))
+    Ok(listed.into_iter().map(|path| stage.dir().join(path)).find(|path| !is_seen(path)))
 }

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_running_jobs_will_still_need_is_kept_and_nothing_is_counted_twice() {
+    fn memory_that_running_jobs_will_need_is_reserved_and_counted_once() {
         let machine = machine(1000);
         let limiter = MemoryLimiter::new(&machine, 8);
         let first = start(&limiter, 400);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_of_what_runs_never_exceeds_the_machine() {
+    fn running_jobs_never_need_more_memory_than_the_machine_has() {
         let machine = machine(1000);
         let limiter = MemoryLimiter::new(&machine, 8);
         let next = AtomicUsize::new(0);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_run_than_may() {
+    fn at_most_the_given_number_of_jobs_runs() {
         let machine = machine(1000);
         let limiter = MemoryLimiter::new(&machine, 2);
         let running = [start(&limiter, 1), start(&limiter, 1)];
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn cancelling_frees_who_waits() {
+    fn cancelling_ends_waiting() {
         let machine = machine(1000);
         let limiter = MemoryLimiter::new(&machine, 8);
         let _running = start(&limiter, 300);

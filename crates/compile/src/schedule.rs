@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_wait_let_others_pass_and_come_in_their_order_again() {
+    fn waiting_jobs_let_others_pass_and_keep_their_order() {
         let plan = small_plan();
         let jobs: Vec<_> = (0..5).map(|job| (JobId(job), expected(1, true))).collect();
         let schedule = Schedule::new(&plan, &jobs, &[vec![JobId(0), JobId(2)]]);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn other_machines_wait_for_no_preparation() {
+    fn remote_workers_do_not_wait_for_headers() {
         let plan = small_plan();
         let jobs: Vec<_> = (0..4).map(|job| (JobId(job), expected(1, true))).collect();
         let schedule = Schedule::new(&plan, &jobs, &[vec![JobId(0), JobId(2)]]);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_waits_for_jobs_that_wait_and_not_once_it_is_cancelled() {
+    fn a_worker_waits_for_waiting_jobs_unless_the_build_is_cancelled() {
         let plan = small_plan();
         let schedule = Schedule::new(&plan, &[(JobId(0), expected(1, true))], &[vec![JobId(0)]]);
         let cancel = Cancel::default();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_kernels_of_a_source_tell_what_the_next_need() {
+    fn memory_of_first_kernels_is_expected_of_the_next_of_their_source() {
         let plan = small_plan();
         // Jobs 0 and 1 share a source, 2 and 3 another.
         let jobs = [

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_what_is_for_one_build() {
+    fn an_object_for_one_build_is_not_shared() {
         let (f, names) = (fixture(), Names::default());
         let shared = SharedCache::new(Box::new(names.clone()), Upload::Made);
         let unknown = Digest::of(b"unknown");

@@ -149,7 +149,7 @@ impl StoredDirectories {
                     return TreeLookup::Unknown;
                 }
                 TreeLookup::Found(entry) => self.path_of(entry.number),
-                told => return told,
+                other => return other,
             };
             // The plan does not record what else is above a topmost directory.
             let is_top = |dir: &PathBuf| part(dir, self.include_dirs.len()).1 == Path::new("");

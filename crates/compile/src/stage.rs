@@ -264,7 +264,7 @@ mod tests {
     use crate::source_dirs::SourceDirs;
 
     #[test]
-    fn a_directory_above_is_the_one_that_a_link_or_an_include_directory_has() {
+    fn the_parent_of_a_link_or_include_directory_is_that_of_its_target() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         for (name, text) in [
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_the_inode_of_something_that_is_gone_is_laid_out_anew() {
+    fn a_file_with_a_reused_inode_is_laid_out_anew() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         fs::create_dir(path("a")).unwrap();
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_of_sources_that_are_found_by_name_holds_again() {
+    fn answers_about_sources_found_by_name_hold_in_a_new_build() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("sub")).unwrap();
         fs::write(dir.path().join("k.cl"), "").unwrap();

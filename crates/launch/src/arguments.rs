@@ -25,8 +25,8 @@ const SEARCHING: [&str; 12] = [
     "-I",
 ];
 
-/// The directories that a compiler (`-cc1`, not a driver) searches for
-/// headers, by its arguments, in their order.
+/// The directories that a compiler (`-cc1`, not a driver) searches for headers, in the order of its
+/// arguments.
 pub fn searched<T: AsRef<OsStr>>(arguments: &[T]) -> impl Iterator<Item = &Path> {
     let pairs = arguments.windows(2).map(|pair| (pair[0].as_ref(), pair[1].as_ref()));
     pairs
@@ -34,7 +34,7 @@ pub fn searched<T: AsRef<OsStr>>(arguments: &[T]) -> impl Iterator<Item = &Path>
         .map(|(_, dir)| dir.as_ref())
 }
 
-/// The options that have a compiler list what it read; the assembler can't.
+/// The options that make a compiler list the files that it reads; the assembler has none.
 pub(crate) fn deps_arguments(language: Language, file: &Path) -> Vec<OsString> {
     match language {
         Language::Assembly => Vec::new(),
@@ -42,8 +42,7 @@ pub(crate) fn deps_arguments(language: Language, file: &Path) -> Vec<OsString> {
     }
 }
 
-/// The files that a compiler lists as read: the prerequisites of the one rule
-/// in its dependency file.
+/// The files that a compiler lists in its dependency file: the prerequisites of its one rule.
 #[must_use]
 pub fn depfile_paths(text: &[u8]) -> Vec<PathBuf> {
     let begin = text.windows(2).position(|two| two == b": ").map_or(text.len(), |at| at + 2);

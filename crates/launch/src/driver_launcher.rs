@@ -1,5 +1,5 @@
-//! The driver as it is: hipcc, or clang's own, with the arguments that were
-//! planned. What every shortcut is measured by.
+//! Runs the driver itself, hipcc or clang, with the planned arguments. Every shortcut must give the
+//! same objects.
 
 use gfxpack_process::watch::{Recorder, recorded};
 use gfxpack_process::{Program, run};
@@ -9,7 +9,7 @@ use crate::arguments::deps_arguments;
 use crate::launcher::{Command, Launcher, Place, Run};
 use crate::session::Session;
 
-/// Has drivers run commands. It runs every command.
+/// Runs every command by its driver.
 #[derive(Debug)]
 pub struct DriverLauncher<'a> {
     session: &'a Session<'a>,
@@ -30,8 +30,7 @@ impl Launcher for DriverLauncher<'_> {
         let mut arguments: Vec<_> = planned.collect();
         arguments.extend(deps_arguments(command.language, place.deps_file));
         arguments.extend(["-o".into(), place.output.into()]);
-        // Where it is not known what the driver would do, all that it asks
-        // counts.
+        // If it is not known which commands the driver runs, all its file accesses count.
         let all = self.session.drivers.direct(command).is_none();
         let (output, record) = recorded(Recorder::of_driver(place.scratch, all), |record| {
             let program = Program {

@@ -1,9 +1,8 @@
-//! Drivers, asked what they would run.
+//! Asks drivers which commands they would run.
 //!
-//! A driver looks at thousands of files and names to find its compilers,
-//! libraries and headers. What counts is the result: the commands that it would
-//! run. They are kept with the results of the driver's file accesses, and asked
-//! for again when an access would have another result.
+//! A driver looks up thousands of paths to find its compilers, libraries and headers. Only the
+//! result matters: the commands that it would run. They are stored with the results of the driver's
+//! file accesses, and the driver is asked again when an access would have another result.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -34,20 +33,20 @@ use crate::template::{
 };
 use crate::wrappers;
 
-/// Far longer than a driver takes to plan, for machines under load.
+/// Far longer than a driver needs, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
-/// What a driver would run for all commands of a key.
+/// The commands that a driver would run for all commands of a key.
 #[derive(Debug)]
 pub struct DriverCommands {
-    /// One after the other; each begins when the one before it has succeeded.
+    /// In order; each starts when the one before it has succeeded.
     pub list: Vec<CommandTemplate>,
-    /// What names them, for whoever keeps what they made.
+    /// Identifies the commands in stored objects.
     pub name: Digest,
 }
 
 impl DriverCommands {
-    /// The programs that it would run.
+    /// The programs of the commands.
     pub fn programs(&self) -> impl Iterator<Item = &Path> {
         self.list.iter().filter_map(|command| match command.words.first()? {
             Word::Text(path) => Some(Path::new(path)),
@@ -56,40 +55,40 @@ impl DriverCommands {
     }
 }
 
-/// A command's macros and what its driver would run.
+/// A command's macros, and the commands that its driver would run.
 pub type Direct = (Defines, Arc<DriverCommands>);
 
-/// What a driver treats alike: toolchain, program and language.
-/// What is compared before the toolchain is touched counts only until then.
+/// The commands for which a driver works alike: toolchain, program and language. The number is how
+/// often the toolchain was touched; a comparison made before is not valid after.
 type Kind = (ToolchainId, Program, Language, u64);
 
-/// What a driver would run for a key, if that is known.
+/// The commands that a driver would run for a key, if they are known.
 type Answer = Option<Arc<DriverCommands>>;
 
-/// The drivers of a build's toolchains, each asked once for every key of
-/// its commands.
+/// The drivers of a build's toolchains, each asked once for every key of its commands.
 #[derive(Debug)]
 pub struct Drivers<'a> {
     toolchains: &'a [Toolchain],
-    /// Where answers are kept between builds.
+    /// The directory in which answers are kept between builds.
     kept: PathBuf,
-    /// Whether new ones are.
+    /// Whether new answers are written.
     keeps: bool,
     looks: &'a Looks<'a>,
     cancel: &'a Cancel,
-    /// Where they are asked, swept by a later build if this one is killed.
+    /// A scratch directory, which a later build removes if this one is killed.
     scratch: OnceLock<Option<WorkDir>>,
-    /// Whether it was said that a driver has to run every command.
-    told_of: Once,
-    /// Whose answers were compared with those for a whole command.
+    /// Whether the user was told that a driver has to run every command.
+    warned: Once,
+    /// The kinds of commands for which the answer for a key was compared with that for a whole
+    /// command.
     compared: Mutex<HashMap<Kind, Arc<OnceLock<bool>>>>,
     known: Mutex<HashMap<CommandKey, Arc<OnceLock<Answer>>>>,
 }
 
-/// What a driver said, if that was understood, and what it asked of files.
+/// A driver's commands, if they were understood, and its file accesses.
 type DriverAnswer = (Option<Vec<CommandTemplate>>, Result<Record, Unwatched>);
 
-/// What is remembered of a key.
+/// The stored answer for a key.
 #[derive(Serialize, Deserialize)]
 struct Remembered {
     commands: Vec<CommandTemplate>,
@@ -97,8 +96,8 @@ struct Remembered {
 }
 
 impl<'a> Drivers<'a> {
-    /// Of these toolchains. What they say is kept in the directory `kept`, two
-    /// below the cache's.
+    /// For these toolchains. Answers are stored in the directory `kept`, two levels below the
+    /// cache's.
     #[must_use]
     pub fn new(
         toolchains: &'a [Toolchain],
@@ -107,11 +106,11 @@ impl<'a> Drivers<'a> {
         cancel: &'a Cancel,
     ) -> Self {
         let (compared, known) = (Mutex::default(), Mutex::default());
-        let (scratch, told_of) = (OnceLock::new(), Once::new());
-        Self { toolchains, kept, keeps: true, looks, cancel, scratch, told_of, compared, known }
+        let (scratch, warned) = (OnceLock::new(), Once::new());
+        Self { toolchains, kept, keeps: true, looks, cancel, scratch, warned, compared, known }
     }
 
-    /// The same, but nothing is written.
+    /// The same, but writes nothing to the cache.
     #[must_use]
     pub fn without_writing(self) -> Self {
         Self { keeps: false, ..self }
@@ -123,8 +122,8 @@ impl<'a> Drivers<'a> {
         self.toolchains
     }
 
-    /// What a command's driver would run. `None` where it can't be asked or its
-    /// answer does not hold for this command: then the driver itself has to run it.
+    /// The commands that a command's driver would run. `None` if it can't be asked or its answer
+    /// does not hold for this command; the driver itself has to run it then.
     #[must_use]
     pub fn direct(&self, command: &Command<'_>) -> Option<Direct> {
         let (key, defines) = CommandKey::from_command(command)?;
@@ -139,8 +138,8 @@ impl<'a> Drivers<'a> {
         Some((defines, commands))
     }
 
-    /// What names the commands of a command's driver; where only the driver knows
-    /// them, what it is and its environment.
+    /// A digest of the commands of a command's driver; if they are not known, of the driver's path
+    /// and environment.
     #[must_use]
     pub fn name(&self, command: &Command<'_>) -> Digest {
         if let Some((_, commands)) = self.direct(command) {
@@ -165,11 +164,11 @@ impl<'a> Drivers<'a> {
         let list = self.remembered(&file).or_else(|| {
             let ask = || Ok::<_, ToolchainError>(self.ask_for(key, command, defines));
             let asked = toolchain.while_unchanged(key.language, self.looks.digests(), ask);
-            // Where the toolchain changed, whoever runs the command says so.
+            // If the toolchain changed, the error is reported when the command runs.
             let (commands, answers) = asked.ok()??;
             if let Some(answers) = answers.filter(|_| self.keeps) {
                 let commands = commands.clone();
-                // Where that is impossible, later builds ask again.
+                // An answer that can't be written is asked for again by later builds.
                 if let Err(error) = write_sealed(&file, &Remembered { commands, answers }) {
                     tracing::debug!(%error, "a driver's answer is not kept");
                 }
@@ -200,7 +199,7 @@ impl<'a> Drivers<'a> {
         self.kept.join(format!("{name}.json"))
     }
 
-    /// The driver's answer in a file, if it is up to date and undamaged.
+    /// The stored answer in a file, if it is up to date and undamaged.
     fn remembered(&self, file: &Path) -> Option<Vec<CommandTemplate>> {
         let Remembered { commands, answers } = read_sealed(file)?;
         answers.hold(self.looks).then(|| {
@@ -211,8 +210,8 @@ impl<'a> Drivers<'a> {
         })
     }
 
-    /// A key's commands, with the driver's file accesses if they are known. The
-    /// first of its kind are compared with what the driver says for the command itself.
+    /// A key's commands, with the driver's file accesses if they are known. The first answer of
+    /// each kind is compared with the driver's answer for the command itself.
     fn ask_for(
         &self,
         key: &CommandKey,
@@ -234,7 +233,7 @@ impl<'a> Drivers<'a> {
             .ok()?;
         if let Some(path) = wrappers::stranger(program, toolchain, &record) {
             let program = toolchain.program(key.program).display();
-            self.told_of.call_once(|| {
+            self.warned.call_once(|| {
                 tracing::warn!(
                     "{program} is started for every kernel, which takes longer, since {} may look \
                      at what it is given",
@@ -252,13 +251,13 @@ impl<'a> Drivers<'a> {
             self.is_that_of(&general, &scratch, key, command, defines).unwrap_or(false)
         });
         let settled = settle_driver(&record, program, &scratch, self.looks, since);
-        // A file changed while the driver ran, or it reads where the sources would be.
+        // A file changed while the driver ran, or the driver reads where the sources would be.
         let is_unsure = settled.changed.is_some() || settled.reads.is_some();
         (same && !is_unsure).then(|| (general, self.answers(settled)))
     }
 
-    /// A directory to ask a driver in. One that only looks makes none in a
-    /// cache without any.
+    /// A directory in which to ask a driver. If nothing may be written, no directory is created in
+    /// an empty cache.
     fn scratch(&self) -> io::Result<TempDir> {
         let create = || {
             let cache = self.kept.ancestors().nth(2)?;
@@ -280,7 +279,7 @@ impl<'a> Drivers<'a> {
         Some(Answers::new(settled.answers, self.looks))
     }
 
-    /// Whether commands are what the driver says for a command as it stands.
+    /// Whether the driver's answer for the command itself is the same.
     fn is_that_of(
         &self,
         general: &[CommandTemplate],
@@ -344,7 +343,7 @@ impl<'a> Drivers<'a> {
     }
 }
 
-/// Adds what a driver's environment is.
+/// Adds the environment of a toolchain's driver.
 fn of_environment(hasher: Hasher, toolchain: &Toolchain) -> Hasher {
     let environment = &toolchain.environment;
     hasher
@@ -352,9 +351,9 @@ fn of_environment(hasher: Hasher, toolchain: &Toolchain) -> Hasher {
         .list(environment.iter().map(|(_, value)| value.as_encoded_bytes()))
 }
 
-/// Names commands, wherever the directory of device libraries is that gfxpack
-/// made for them: the toolchain's digest names what lies there. All other paths
-/// count, since debug information shows them and sources can name them.
+/// A digest of commands, independent of the path of the device-library directory that gfxpack
+/// creates, whose content the toolchain's digest covers. All other paths count, since debug
+/// information contains them and sources can name them.
 fn digest(commands: &[CommandTemplate], supplied_libs: Option<&Path>) -> Digest {
     let word = |word: &Word| match (word, supplied_libs) {
         (Word::Text(text), Some(libs)) => match Path::new(text).strip_prefix(libs) {

@@ -1,5 +1,5 @@
-//! The shortcuts: the compiler is started without its driver, forked from one
-//! that is loaded already, with headers that were parsed before.
+//! The shortcuts: starts the compiler without its driver, forked from a loaded one, with
+//! precompiled headers.
 
 use std::collections::HashMap;
 use std::sync::RwLock;
@@ -17,24 +17,24 @@ use crate::shortcuts::Shortcuts;
 use crate::starter::Starter;
 use crate::template::TemplateValues;
 
-/// Commands with arguments of more bytes are the driver's: any system starts a
-/// program with less.
+/// Commands with longer arguments are left to the driver. Any system starts a program with fewer
+/// bytes.
 const MAX_DIRECT_BYTES: usize = 64 << 10;
 
-/// Runs the commands for which there are shortcuts. One that fails by it is to
-/// be run again by [`crate::DriverLauncher`], whose word counts.
+/// Runs the commands for which there are shortcuts. A command that fails must be run again by
+/// [`crate::DriverLauncher`], whose result counts.
 #[derive(Debug)]
 pub struct FastLauncher<'a> {
     session: &'a Session<'a>,
     shortcuts: Shortcuts,
     headers: HeaderOptions<'a>,
     starter: Starter<'a>,
-    /// The precompiled headers that were made, by the digest of its job.
+    /// The precompiled header of each job that uses one, by the job's digest.
     made: RwLock<HashMap<Digest, UsedHeader>>,
 }
 
 impl<'a> FastLauncher<'a> {
-    /// For the commands of a build, with these shortcuts only.
+    /// For the commands of a build, with only these shortcuts.
     #[must_use]
     pub fn new(session: &'a Session<'a>, shortcuts: Shortcuts, headers: HeaderOptions<'a>) -> Self {
         let starter = Starter::new(session, shortcuts.fork_server);
@@ -43,8 +43,8 @@ impl<'a> FastLauncher<'a> {
 
     /// A command's macros and the commands that its driver would run.
     fn direct(&self, command: &Command<'_>) -> Option<Direct> {
-        // Whether a program can be started with so much is for the driver to
-        // find out, since a fork server takes any number of bytes.
+        // A fork server takes any number of bytes, so the driver has to find out whether a program
+        // can be started with this many.
         let size = || command.arguments.iter().map(str::len).sum::<usize>();
         if !self.shortcuts.direct || size() > MAX_DIRECT_BYTES {
             return None;

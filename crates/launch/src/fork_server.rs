@@ -1,10 +1,8 @@
-//! A compiler that was started once and forks for every job: its libraries
-//! are linked and initialised by then, which for small kernels is most of
-//! the work.
+//! A compiler that is started once and forks for every job. Its libraries are linked and
+//! initialised by then, which takes most of the time of small kernels.
 //!
-//! The compiler's own program does this, with a library of ours loaded that
-//! keeps it before its `main`: what runs a job is the very same program, so
-//! the bytes are too.
+//! The process runs the compiler's own program; a preloaded library stops it before its `main`.
+//! Jobs run the very same program, so their output is the same, too.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, Write};
@@ -31,26 +29,26 @@ use crate::wrappers::is_elf;
 const HELLO: [u8; 4] = 0x3158_4647_u32.to_ne_bytes();
 /// Length of an answer.
 const ANSWER: usize = 32;
-/// How long a compiler may take to be loaded, on a machine under load.
+/// How long it may take to load a compiler, on a machine under load.
 const START_LIMIT: Duration = Duration::from_secs(120);
-/// How long a killed job may take to be gone.
+/// How long a killed job may take to end.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// A compiler that is loaded and stopped before its `main`. Every server is a
-/// fork of it. It ends after the last of them.
+/// A compiler that is loaded and stopped before its `main`. Every server is a fork of it. It ends
+/// after the last of them.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     _group: Group,
     control: UnixStream,
-    /// Its output, up to its own end.
-    said: Capture,
+    /// Its output, up to its end.
+    output: Capture,
 }
 
 impl Drop for Loaded {
     fn drop(&mut self) {
         self.control.shutdown(Shutdown::Write).ok();
-        // Then it is reaped, with what it and they used.
-        wait(&mut [&mut self.said], usize::MAX, STOP_LIMIT, &Cancel::default()).ok();
+        // The process is reaped then, which gives the usage of it and its forks.
+        wait(&mut [&mut self.output], usize::MAX, STOP_LIMIT, &Cancel::default()).ok();
     }
 }
 
@@ -58,7 +56,7 @@ impl Loaded {
     /// Starts the program.
     ///
     /// # Errors
-    /// Where it can't be kept there: it is statically linked, a script, or the
+    /// If the program can't be stopped before `main`: it is statically linked, a script, or the
     /// kernel is too old.
     pub(crate) fn start(
         program: &Path,
@@ -78,25 +76,26 @@ impl Loaded {
             .env_clear()
             .envs(environment)
             .env("GFXPACK_FORK_SERVER", "1")
-            // Functions are looked up here once instead of in every job.
+            // Resolves functions once here instead of in every job.
             .env("LD_BIND_NOW", "1")
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0);
         let group = Group::new(fixed(|| command.spawn())?);
-        // The command holds the other end of the socket, whose end is a sign.
+        // The command holds the other end of the socket. It is dropped so that the end of the
+        // process closes the socket.
         drop(command);
-        let mut said = Capture::new(control.try_clone()?);
-        wait(&mut [&mut said], HELLO.len(), START_LIMIT, cancel)?;
-        greeted(&said)?;
-        Ok(Arc::new(Self { _group: group, control, said }))
+        let mut output = Capture::new(control.try_clone()?);
+        wait(&mut [&mut output], HELLO.len(), START_LIMIT, cancel)?;
+        greeted(&output)?;
+        Ok(Arc::new(Self { _group: group, control, output }))
     }
 
-    /// A copy that runs jobs.
+    /// A fork that runs jobs.
     ///
     /// # Errors
-    /// Where none can be had any more.
+    /// If the process can't fork any more.
     pub(crate) fn server(self: &Arc<Self>, cancel: &Cancel) -> io::Result<ForkServer> {
         let (requests, theirs) = UnixStream::pair()?;
         let (stdout, their_stdout) = io::pipe()?;
@@ -117,8 +116,8 @@ impl Loaded {
     }
 }
 
-fn greeted(said: &Capture) -> io::Result<()> {
-    if said.bytes() == HELLO { Ok(()) } else { Err(io::Error::other("it did not say hello")) }
+fn greeted(output: &Capture) -> io::Result<()> {
+    if output.bytes() == HELLO { Ok(()) } else { Err(io::Error::other("it did not say hello")) }
 }
 
 /// A copy of a loaded compiler that forks for one job after the other.
@@ -128,7 +127,7 @@ pub(crate) struct ForkServer {
     answers: Capture,
     stdout: Capture,
     stderr: Capture,
-    /// Whose end would be this one's.
+    /// Kept because the loaded compiler's end would also end this server.
     _loaded: Arc<Loaded>,
 }
 
@@ -136,8 +135,7 @@ impl ForkServer {
     /// Runs one job to its end, its time limit or cancellation.
     ///
     /// # Errors
-    /// Where the server itself is gone; it is of no use any more then, nor
-    /// after a job that was stopped.
+    /// If the server has ended. It can't be used any more then, nor after a job that was stopped.
     pub(crate) fn run(&mut self, program: &Program<'_>, cancel: &Cancel) -> io::Result<Output> {
         for pipe in [&mut self.answers, &mut self.stdout, &mut self.stderr] {
             pipe.clear();
@@ -145,7 +143,7 @@ impl ForkServer {
         self.requests.write_all(&encode(program)?)?;
         let stopped = self.wait(ANSWER, program.time_limit, cancel)?;
         if stopped.is_some() {
-            // It kills the job, and answers when that is gone.
+            // The server kills the job, and answers when the job has ended.
             self.requests.shutdown(Shutdown::Write).ok();
             self.wait(ANSWER, STOP_LIMIT, &Cancel::default())?;
         }
@@ -154,7 +152,7 @@ impl ForkServer {
             (None, Some(answer)) => answer,
             (None, None) => return Err(io::Error::other("the fork server is gone")),
         };
-        // What the job wrote is all there by now.
+        // All output of the job is in the pipes by now.
         let mut pipes = [&mut self.stdout, &mut self.stderr];
         wait_readable(&mut pipes, Duration::ZERO)?;
         Ok(Output { end, stdout: self.stdout.text(), stderr: self.stderr.text(), usage })
@@ -166,8 +164,8 @@ impl ForkServer {
     }
 }
 
-/// Waits for so many bytes from the first of the pipes; gives how it was
-/// stopped if it was.
+/// Waits for this many bytes from the first of the pipes. Returns how the wait was stopped, if it
+/// was.
 fn wait(
     pipes: &mut [&mut Capture],
     bytes: usize,
@@ -251,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn every_job_is_a_fresh_process_with_its_own_words() {
+    fn every_job_is_a_fresh_process_with_its_own_arguments() {
         let mut server = shell();
         let first = run(
             &mut server,
@@ -298,14 +296,14 @@ mod tests {
         assert!(pids[0] != pids[1] && pids[1] != pids[2] && pids[0] != pids[2], "{pids:?}");
         let again = servers.each_mut().map(|server| run(server, "echo $PPID").stdout);
         assert_eq!(again, pids);
-        // They hold on to it.
+        // The servers keep it alive.
         drop(loaded);
         let still = servers.each_mut().map(|server| run(server, "echo $PPID").stdout);
         assert_eq!(still, pids);
     }
 
     #[test]
-    fn what_a_stopped_job_started_is_stopped_too() {
+    fn children_of_a_stopped_job_are_stopped_too() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("pid");
         let script = format!(
@@ -337,8 +335,8 @@ mod tests {
         assert!(!alive());
     }
 
-    /// Stands for LLVM's library: counts how often it is asked for what
-    /// programs ask first, and has something to do at the end.
+    /// A replacement for LLVM's library. It counts the calls of the function that programs call
+    /// first, and has work to do at exit.
     const LLVM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -366,7 +364,7 @@ int main(int argc, char **argv) {
 "#;
 
     #[test]
-    fn llvm_starts_once_and_jobs_end_what_they_began() {
+    fn llvm_starts_once_and_every_job_runs_its_exit_handlers() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let environment = [("PATH".into(), "/usr/bin:/bin".into())];
@@ -414,7 +412,7 @@ int main(int argc, char **argv) {
     }
 
     #[test]
-    fn what_cannot_be_a_server_is_none() {
+    fn scripts_and_missing_programs_are_not_served() {
         let dir = tempfile::tempdir().unwrap();
         let script = dir.path().join("script");
         std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
@@ -423,9 +421,9 @@ int main(int argc, char **argv) {
         }
     }
 
-    /// Nobody is left behind when the one who asks is killed.
+    /// No job stays behind when the client is killed.
     #[test]
-    fn a_job_dies_with_the_one_who_asked() {
+    fn a_job_ends_with_its_client() {
         let mut server = shell();
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("pid");
@@ -437,7 +435,7 @@ int main(int argc, char **argv) {
             std::thread::yield_now();
         }
         let pid = std::fs::read_to_string(&file).unwrap();
-        // What the kernel does for a killed process: its sockets are closed.
+        // The kernel does the same for a killed process: it closes the sockets.
         drop(server);
         wait_for_end(&pid);
     }

@@ -1,5 +1,4 @@
-//! What a caller hands in and gets back: a command, a place to run it in, and
-//! what became of it.
+//! The interface of launchers: a command, the directories to run it in, and the result.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,14 +14,14 @@ use gfxpack_toolchain::ToolchainError;
 
 /// Runs compiler commands, several at once.
 pub trait Launcher: Sync {
-    /// Groups of commands, by their places in the list, each of which is worth
-    /// preparing before its commands are run; the largest first. No command is in
-    /// two, most may be in none.
+    /// Groups of commands, as indices into the list, for which [`Launcher::prepare`] should be
+    /// called before they run; the largest first. No command is in two groups, and most may be in
+    /// none.
     fn groups(&self, _commands: &[Command<'_>]) -> Vec<Vec<usize>> {
         Vec::new()
     }
 
-    /// Makes what the commands of a group share, and gives what that used.
+    /// Makes what the commands of a group share, and returns the resources used.
     ///
     /// # Errors
     /// [`ToolchainError`] if the disk is full or the build was cancelled. If it
@@ -31,8 +30,8 @@ pub trait Launcher: Sync {
         Ok(Usage::default())
     }
 
-    /// Runs a command to its end, its time limit or cancellation. `None` if
-    /// this launcher does not run such commands.
+    /// Runs a command to its end, its time limit or cancellation. `None` if this launcher can't run
+    /// it.
     ///
     /// # Errors
     /// [`ToolchainError`] if a program can't be started. A program that fails is
@@ -40,23 +39,23 @@ pub trait Launcher: Sync {
     fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, ToolchainError>;
 }
 
-/// What is compiled, how, and by which compiler.
+/// A compiler command.
 #[derive(Debug, Clone, Copy)]
 pub struct Command<'a> {
-    /// The digest of the job that it is of.
+    /// The digest of the command's job.
     pub job: Digest,
     /// The compiler's number among the toolchains of the build.
     pub toolchain: ToolchainId,
     /// The driver that takes the arguments.
     pub program: Program,
-    /// What the source is written in.
+    /// The source language.
     pub language: Language,
-    /// What the object is for.
+    /// The target of the object.
     pub target: &'a TargetId,
     /// The source's number, as [`SourceFiles`] knows it.
     pub source: SourceId,
-    /// The driver's arguments as they are planned, the path of the staged
-    /// source last. Where the output goes is not among them.
+    /// The driver's planned arguments, the path of the staged source last. The output path is not
+    /// among them.
     pub arguments: &'a Args,
 }
 
@@ -67,35 +66,34 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Where a command is run.
+/// The directories and files of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     /// The directory that holds the source's files; the command runs in it.
     pub stage: &'a Path,
-    /// A directory of its own, for temporary files too.
+    /// A directory for this command alone, also for temporary files.
     pub scratch: &'a Path,
     /// The file that the object goes to, in `scratch`.
     pub output: &'a Path,
-    /// The file that the compiler lists in what it read, in `scratch`; the
-    /// assembler writes none.
+    /// The dependency file, in `scratch`; the assembler writes none.
     pub deps_file: &'a Path,
 }
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Run {
     /// How its last program ended.
     pub end: End,
-    /// What its programs wrote, standard error first, cut at a limit.
+    /// The output of its programs, standard error first, cut at a limit.
     pub output: String,
-    /// What they used.
+    /// The resources that the programs used.
     pub usage: Usage,
-    /// What they asked of the file system, one record for each program that
-    /// was started from here, in order.
+    /// The file accesses of the programs: one record for each program that gfxpack started, in
+    /// order.
     pub records: Vec<Result<Record, Unwatched>>,
-    /// What had been read for it beforehand.
+    /// The files that were read for it beforehand.
     pub read_before: Option<ReadBefore>,
-    /// Whether the driver itself ran it, so that its word on the source counts.
+    /// Whether the driver itself ran it, so that its errors are final.
     pub by_driver: bool,
 }
 
@@ -105,9 +103,9 @@ pub struct Run {
 pub struct ReadBefore {
     /// The precompiled header, and the source that it was made of.
     pub own: [PathBuf; 2],
-    /// Every file that was read, as the compiler lists it.
+    /// Every file that was read, as listed by the compiler.
     pub files: Arc<BTreeSet<PathBuf>>,
-    /// What the file system and the sources had to answer.
+    /// The answers of the file system and of the sources that it depends on.
     pub answers: [Arc<KeptAnswers>; 2],
 }
 
@@ -125,7 +123,7 @@ impl Run {
         }
     }
 
-    /// The same with what a program did that was started after it.
+    /// The combined result of this program and the `next` one.
     pub(crate) fn then(mut self, next: Self) -> Self {
         self.records.extend(next.records);
         let (output, usage) = (self.output + &next.output, self.usage.then(next.usage));
@@ -133,15 +131,15 @@ impl Run {
     }
 }
 
-/// The files of sources, for those who look into them before a compiler does.
+/// The files of sources, for launchers that inspect them before a compiler runs.
 pub trait SourceFiles: Sync + fmt::Debug {
     /// A source's staged files: paths below the stage, with their contents.
     fn files(&self, source: SourceId) -> Vec<(&str, &[u8])>;
 
-    /// Whether nothing is at a path, as seen from the stage, in the directories
-    /// that the source was staged from.
+    /// Whether nothing exists at a path, relative to the stage, in the directories that the source
+    /// was staged from.
     fn is_absent(&self, source: SourceId, path: &Path) -> bool;
 
-    /// Whether a directory is at a path, as seen from the stage.
+    /// Whether there is a directory at a path, relative to the stage.
     fn is_dir(&self, source: SourceId, path: &Path) -> bool;
 }

@@ -1,18 +1,16 @@
-//! How a compiler is started at the least cost for the same bytes: by its
-//! driver as it is, or without it, forked from a compiler that is already
-//! loaded, with headers parsed beforehand.
+//! Starts compilers as cheaply as possible without changing their output: by the driver, or without
+//! it, forked from a loaded compiler, with precompiled headers.
 //!
-//! Whoever wants a command run needs [`Launcher`] and what it takes and gives:
-//! [`Command`], [`Place`] and [`Run`]. [`DriverLauncher`] is the plain way;
-//! [`FastLauncher`] takes the shortcuts. Every shortcut can be turned off, and
-//! none is taken where it might give other bytes.
+//! The interface is [`Launcher`], which runs a [`Command`] in a [`Place`] and returns a [`Run`].
+//! [`DriverLauncher`] starts the driver; [`FastLauncher`] takes the shortcuts. Every shortcut can
+//! be turned off, and none is taken if it might change the output.
 //!
-//! This crate knows no plan, no job, no object store and no kernel's name.
+//! This crate knows nothing of plans, jobs, object stores and names of kernels.
 //!
 //! ```
 //! use gfxpack_launch::{Shortcut, Shortcuts};
 //!
-//! // To tell whether a shortcut is to blame for something:
+//! // To find out whether a shortcut causes a problem:
 //! let shortcuts = Shortcuts::default().without(Shortcut::ForkServer);
 //! assert!(shortcuts.direct && !shortcuts.fork_server);
 //! ```

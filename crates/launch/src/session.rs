@@ -1,4 +1,4 @@
-//! What all commands of a build are run with.
+//! The state that all commands of a build share.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use gfxpack_toolchain::Toolchain;
 
 use crate::drivers::Drivers;
 
-/// The compilers of a build, and what holds for each program that is started.
+/// The compilers of a build, and settings for every program that is started.
 #[derive(Debug)]
 pub struct Session<'a> {
     pub(crate) drivers: &'a Drivers<'a>,
-    /// The whole environment of a toolchain's programs, by toolchain.
+    /// The complete environment of each toolchain's programs.
     environments: Vec<Environment>,
     pub(crate) time_limit: Duration,
     pub(crate) cancel: &'a Cancel,
 }
 
 impl<'a> Session<'a> {
-    /// With the toolchains that the drivers belong to; each program that is
-    /// started may run for `time_limit`, and is ended by `cancel`.
+    /// For the toolchains of these drivers. Each program may run for `time_limit`; `cancel` ends
+    /// it.
     #[must_use]
     pub fn new(drivers: &'a Drivers<'a>, time_limit: Duration, cancel: &'a Cancel) -> Self {
         let environments = drivers.toolchains().iter();

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Which shortcuts a build may take. None of them changes a byte of any
-/// object; turning one off is for measuring it, or for telling whether it is
-/// to blame.
+/// The shortcuts that a build may take. None of them changes a byte of any object; one can be
+/// turned off to measure it, or to find out whether it causes a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortcuts {
-    /// The compiler is started without the driver (hipcc or clang's own),
-    /// which is asked once what it would run. The others need this one.
+    /// The compiler is started without the driver (hipcc or clang), which is asked once for the
+    /// commands that it would run. The other shortcuts need this one.
     pub direct: bool,
     /// A compiler is loaded once and forks for every command.
     pub fork_server: bool,
@@ -17,7 +16,7 @@ pub struct Shortcuts {
     pub precompiled_header: bool,
 }
 
-/// One of them.
+/// One of the shortcuts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shortcut {
     /// [`Shortcuts::direct`].
@@ -35,10 +34,10 @@ impl Default for Shortcuts {
 }
 
 impl Shortcuts {
-    /// None: the driver runs every command.
+    /// No shortcuts: the driver runs every command.
     pub const NONE: Self = Self { direct: false, fork_server: false, precompiled_header: false };
 
-    /// The same without one of them, and without those that need it.
+    /// The same without one shortcut and those that need it.
     #[must_use]
     pub fn without(self, shortcut: Shortcut) -> Self {
         match shortcut {
@@ -50,7 +49,7 @@ impl Shortcuts {
 }
 
 impl Shortcut {
-    /// All of them.
+    /// All shortcuts.
     pub const ALL: [Self; 3] = [Self::Direct, Self::ForkServer, Self::PrecompiledHeader];
 
     /// Its name on the command line.

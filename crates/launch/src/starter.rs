@@ -21,15 +21,15 @@ const MAX_BREAKDOWNS: u32 = 5;
 /// A program that fork servers run.
 #[derive(Debug, Default)]
 struct ServedProgram {
-    /// Loaded by whoever needs it first; `None` if that failed.
+    /// Loaded when first needed; `None` if that failed.
     loaded: Arc<OnceLock<Option<Arc<Loaded>>>>,
-    /// Those that run nothing now: there are as many as ran at once.
+    /// Idle servers. There are as many servers as ran at once.
     idle: Vec<ForkServer>,
     breakdowns: u32,
 }
 
-/// By whose it is, which decides its environment, and its path; and by how often
-/// the toolchain was touched: what was loaded before may be another one.
+/// Identifies a program: its toolchain, which decides its environment, its path, and how often the
+/// toolchain was touched, since a program loaded before that may have changed.
 type Key = (ToolchainId, PathBuf, u64);
 
 /// The fork servers of a build.
@@ -37,7 +37,7 @@ type Key = (ToolchainId, PathBuf, u64);
 struct ForkServers(Mutex<HashMap<Key, ServedProgram>>);
 
 impl ForkServers {
-    /// Runs a program by a server; `None` if no server runs this one.
+    /// Runs a program by a server; `None` if no server can run it.
     fn run(
         &self,
         (toolchain, times_touched): (ToolchainId, u64),
@@ -48,7 +48,7 @@ impl ForkServers {
         let mut server = self.server(&key, program, cancel)?;
         match server.run(program, cancel) {
             Ok(output) => {
-                // One whose job was stopped is of no use any more.
+                // A server whose job was stopped can't be used any more.
                 let mut all = self.lock();
                 let served = all.entry(key).or_default();
                 served.breakdowns = 0;
@@ -66,11 +66,11 @@ impl ForkServers {
         }
     }
 
-    /// A server that runs nothing.
+    /// An idle server.
     fn server(&self, key: &Key, program: &Program<'_>, cancel: &Cancel) -> Option<ForkServer> {
         let loaded = {
             let mut all = self.lock();
-            // Nobody asks for those from before it was touched again.
+            // Servers from before the toolchain was touched are not needed any more.
             all.retain(|(toolchain, _, touched), _| *toolchain != key.0 || *touched >= key.2);
             let served = all.entry(key.clone()).or_default();
             if let Some(idle) = served.idle.pop() {
@@ -81,19 +81,19 @@ impl ForkServers {
             }
             Arc::clone(&served.loaded)
         };
-        let told = |reason: io::Error| {
+        let log = |reason: io::Error| {
             tracing::debug!(program = %program.path.display(), %reason, "no fork server");
         };
-        let load = || Loaded::start(program.path, program.environment, cancel).map_err(told).ok();
+        let load = || Loaded::start(program.path, program.environment, cancel).map_err(log).ok();
         let loaded_program = loaded.get_or_init(load).as_ref();
-        let server = loaded_program.and_then(|it| it.server(cancel).map_err(told).ok());
+        let server = loaded_program.and_then(|it| it.server(cancel).map_err(log).ok());
         if server.is_none()
             && let Some(served) = self.lock().get_mut(key)
-            // Others may have waited for the same one.
+            // Another thread may have replaced it already.
             && Arc::ptr_eq(&served.loaded, &loaded)
         {
             served.breakdowns += 1;
-            // Whoever asks again has it loaded anew.
+            // The next request loads the program again.
             served.loaded = Arc::default();
         }
         server
@@ -108,7 +108,7 @@ impl ForkServers {
 #[derive(Debug)]
 pub(crate) struct Starter<'a> {
     session: &'a Session<'a>,
-    /// If they may do it.
+    /// `None` if fork servers are turned off.
     servers: Option<ForkServers>,
 }
 
@@ -117,9 +117,9 @@ impl<'a> Starter<'a> {
         Self { session, servers: fork_server.then(ForkServers::default) }
     }
 
-    /// Runs a toolchain's program to its end, its time limit, or cancellation:
-    /// its words, the program first, in a directory and with another one for
-    /// temporary files.
+    /// Runs a toolchain's program to its end, its time limit, or cancellation. `words` are the
+    /// program and its arguments; the directories are the working directory and one for temporary
+    /// files.
     pub(crate) fn run(
         &self,
         toolchain: ToolchainId,
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// What a shell prints.
+    /// The output of a shell script.
     fn printed(servers: &ForkServers, script: &str) -> String {
         let program = Program {
             path: Path::new("/bin/sh"),
@@ -169,7 +169,7 @@ mod tests {
         served.unwrap_or_else(|| run(&program, &cancel).unwrap()).stdout
     }
 
-    /// Takes the servers that run nothing, as if they ran something.
+    /// Takes the idle servers away, as if they were busy.
     fn occupy(servers: &ForkServers) -> Vec<ForkServer> {
         servers.lock().values_mut().flat_map(|served| std::mem::take(&mut served.idle)).collect()
     }
@@ -185,10 +185,11 @@ mod tests {
         assert_eq!(printed(&servers, script), loaded);
         let pid = Pid::from_raw(loaded.trim().parse().unwrap()).unwrap();
         kill_process(pid, Signal::KILL).unwrap();
-        // Those that it forked live on.
+        // The servers that it forked live on.
         assert_eq!(printed(&servers, "echo there"), "there\n");
         let second = occupy(&servers);
-        // Whoever finds it gone starts a program, and then has a new one.
+        // The first request finds that the program has ended and starts it anew; the next one gets
+        // a new server.
         assert_eq!(printed(&servers, "echo there"), "there\n");
         let again = printed(&servers, script);
         assert_ne!(again, loaded);

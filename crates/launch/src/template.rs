@@ -1,5 +1,5 @@
-//! What a driver would run for a command: the same for all commands that
-//! differ in macros and source alone, with a slot where those go.
+//! The commands that a driver would run. They are the same for all commands that differ only in
+//! macros and source, with slots for these.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::launcher::Command;
 use crate::wrappers;
 
-/// What the words begin with that stand for what differs.
+/// The prefix of the words that are replaced.
 const SLOT: &str = "gfxpack_slot_";
 pub(crate) const INPUT: &str = "gfxpack_slot_input";
 pub(crate) const OUTPUT: &str = "gfxpack_slot_output";
@@ -20,35 +20,34 @@ pub(crate) const DEPS: &str = "gfxpack_slot_deps";
 const DEFINES: &str = "GFXPACK_SLOT_DEFINES";
 const SYMBOL: &str = "--defsym";
 
-/// What the driver's commands have in common that differ in macros and source
-/// alone.
+/// The part that commands share which differ only in macros and source; drivers answer it with the
+/// same commands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CommandKey {
     pub(crate) toolchain: ToolchainId,
     pub(crate) program: Program,
     pub(crate) language: Language,
     pub(crate) extension: String,
-    /// The arguments, each run of macros as one, without the source.
+    /// The arguments without the source, with each run of macros replaced by one word.
     pub(crate) words: Vec<String>,
 }
 
-/// One macro, as the compiler itself takes it: the option, and `NAME` or
-/// `NAME=VALUE`.
+/// One macro in the compiler's form: the option, and `NAME` or `NAME=VALUE`.
 pub type Define = [String; 2];
 
-/// A command's macros: those that follow each other, and each such run by its
-/// number, since options between them stay between them.
+/// A command's macros, in runs: macros that follow each other form a run, since other options
+/// between runs stay in their place.
 pub type Defines = Vec<Vec<Define>>;
 
 impl CommandKey {
-    /// Parts a command's arguments into what it shares with others, and its
-    /// macros. `None` where they name no source that the driver only passes on.
+    /// Splits a command's arguments into the part shared with others, and its macros. `None` if the
+    /// source's name or an argument could be misread.
     pub(crate) fn from_command(command: &Command<'_>) -> Option<(Self, Defines)> {
         let mut arguments: Vec<&str> = command.arguments.iter().collect();
         let main = arguments.pop()?;
         let by_hipcc = command.program == Program::Hipcc;
-        // What looks like an option says nothing of other sources, and what looks
-        // like a slot can't be told from one.
+        // A source that looks like an option is not representative, and a word that looks like a
+        // slot can't be distinguished from one.
         let is_slot = |word: &str| word.to_ascii_lowercase().contains(SLOT);
         if main.starts_with('-')
             || is_slot(main)
@@ -61,7 +60,7 @@ impl CommandKey {
         let mut defines: Defines = Vec::new();
         let mut running = false;
         for word in arguments {
-            // A clock is the same for all commands, and in what is precompiled too.
+            // The time macros are the same for all commands, also in precompiled headers.
             let read_by_driver = by_hipcc && wrappers::reads_word(word);
             let define = define(word, command.language);
             let define = define.filter(|_| !is_of_clock(word) && !read_by_driver);
@@ -99,8 +98,7 @@ fn define(word: &str, language: Language) -> Option<Define> {
     (["-D", "-U"].contains(&option) && !text.is_empty()).then(|| [option.into(), text.into()])
 }
 
-/// Whether a driver takes a symbol's value: the compiler that it starts takes
-/// whatever it is given.
+/// Whether a driver accepts a symbol's value. The compiler that the driver starts accepts any.
 ///
 /// Source: llvm-project, clang/lib/Driver/ToolChains/Clang.cpp,
 /// `CollectArgsForIntegratedAssembler`, and `StringRef::getAsInteger` with
@@ -117,15 +115,15 @@ fn is_integer(value: &str) -> bool {
     !digits.starts_with(['+', '-']) && i64::from_str_radix(digits, radix).is_ok()
 }
 
-/// A word of a command.
+/// An argument of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Word {
-    /// The same for all.
+    /// A fixed text.
     Text(String),
-    /// A run of the macros, by its number.
+    /// The macros of the run with this number.
     Defines(usize),
-    /// A run of an assembly source's symbols for a compiler that spells their
-    /// option with two dashes, as clang's from 19 on.
+    /// The assembler symbols of the run with this number, for a compiler that spells their option
+    /// with two dashes, as clang does since 19.
     Symbols(usize),
     /// The source's path.
     Input,
@@ -133,38 +131,38 @@ pub enum Word {
     InputName,
     /// The object's path.
     Output,
-    /// What the names of files beside the output begin with.
+    /// The prefix of files beside the output.
     OutputPrefix,
     /// The path of the dependency file.
     DepsFile,
-    /// A file between two commands, by number.
+    /// A temporary file that one command writes for another, by number.
     Between(usize),
 }
 
-/// A program with its arguments, and slots where commands differ.
+/// A program with its arguments, and slots for those that differ.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CommandTemplate {
     /// The program's path, and its arguments.
     pub words: Vec<Word>,
 }
 
-/// What goes into the slots.
+/// The values for the slots.
 #[derive(Debug, Clone, Copy)]
 pub struct TemplateValues<'a> {
     /// The path of the staged source, relative to its stage.
     pub input: &'a str,
     /// The runs of macros, in order.
     pub defines: &'a [Vec<Define>],
-    /// The file that the object goes to.
+    /// The path of the object.
     pub output: &'a Path,
-    /// The file that the compiler lists in what it read.
+    /// The path of the dependency file.
     pub deps_file: &'a Path,
-    /// The directory of the files between two commands.
+    /// The directory of temporary files that one command writes for another.
     pub scratch: &'a Path,
 }
 
 impl CommandTemplate {
-    /// The program and its arguments with these values in the slots.
+    /// The program and its arguments, with these values in the slots.
     #[must_use]
     pub fn fill(&self, values: &TemplateValues<'_>) -> Vec<OsString> {
         let mut words = Vec::with_capacity(self.words.len());
@@ -197,7 +195,7 @@ impl CommandTemplate {
         words
     }
 
-    /// Its words, `None` for those that differ.
+    /// Its words; `None` for slots.
     pub(crate) fn texts(&self) -> Vec<Option<&str>> {
         fn text(word: &Word) -> Option<&str> {
             match word {
@@ -208,7 +206,7 @@ impl CommandTemplate {
         self.words.iter().map(text).collect()
     }
 
-    /// Whether two words follow each other anywhere.
+    /// The index of two consecutive words.
     pub(crate) fn position(&self, first: &str, second: &str) -> Option<usize> {
         let is = |word: &Word, text: &str| matches!(word, Word::Text(word) if word == text);
         self.words.windows(2).position(|pair| is(&pair[0], first) && is(&pair[1], second))
@@ -219,24 +217,23 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Which run of macros a word stands for.
+/// The number of the run of macros that a word stands for.
 fn slot_number(word: &str) -> Option<usize> {
     word.strip_prefix(DEFINES)?.strip_prefix('_')?.strip_suffix("=1")?.parse().ok()
 }
 
-/// Whether a driver says with `-###` that it would refuse: it exits with 0
-/// all the same, and may print commands that it would never run.
+/// Whether the output of `-###` contains an error. The driver exits with 0 all the same, and may
+/// print commands that it would never run.
 pub(crate) fn refuses(text: &str) -> bool {
     text.lines().any(|line| !line.trim_start().starts_with('"') && line.contains("error:"))
 }
 
-/// Reads the commands that `-###` printed; `None` where they are not
-/// understood.
+/// Parses the output of `-###`; `None` if it is not understood.
 pub(crate) fn parse(text: &str, input: &str) -> Option<Vec<CommandTemplate>> {
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with('"'));
     let commands: Vec<Vec<String>> = lines.map(shlex::split).collect::<Option<_>>()?;
     let (last, before) = commands.split_last()?;
-    // Whatever one command writes for another has a name made up by the driver.
+    // The driver makes up a name for each file that one command writes for another.
     let between: Vec<&String> = before
         .iter()
         .map(|words| words.windows(2).find(|pair| pair[0] == "-o").map(|pair| &pair[1]))
@@ -252,7 +249,7 @@ fn parse_one(words: &[String], input: &str, between: &[&String]) -> Option<Comma
         let next = if let Some(number) = between.iter().position(|name| *name == word) {
             Word::Between(number)
         } else if let Some(run) = slot_number(word) {
-            // The option before it goes with it.
+            // The option before it is part of the slot.
             match parsed.pop() {
                 Some(Word::Text(option)) if option == SYMBOL => Word::Symbols(run),
                 _ => Word::Defines(run),
@@ -394,14 +391,14 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_a_driver_would_not_run_are_no_answer() {
+    fn commands_of_a_driver_that_reports_an_error_are_ignored() {
         assert!(!refuses(PRINTED));
         assert!(!refuses(" \"/bin/clang\" \"-DA=error: x\"\n"));
         assert!(refuses(&format!("clang-15: error: unsupported argument '-g'\n{PRINTED}")));
     }
 
     #[test]
-    fn what_is_not_understood_is_none() {
+    fn output_that_is_not_understood_gives_no_commands() {
         let input = "gfxpack_slot_input.cpp";
         for (from, to) in [
             ("\"-D\" \"GFXPACK_SLOT_DEFINES_0=1\"", "\"-DGFXPACK_SLOT_DEFINES_0=1\""),

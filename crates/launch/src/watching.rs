@@ -1,4 +1,4 @@
-//! What a toolchain's programs may read.
+//! The directories that a toolchain's programs may read.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use gfxpack_toolchain::Toolchain;
 
 use crate::arguments::searched;
 
-/// What a toolchain's programs may read, by language.
+/// The directories that a toolchain's programs may read, by language.
 #[derive(Debug)]
 pub struct ToolchainPlaces(HashMap<Language, Places>);
 
 impl ToolchainPlaces {
-    /// With the directories that were admitted besides, and the one that
-    /// precompiled headers are kept in, of which a run may read its own alone.
+    /// With the directories that the user admitted, and the directory of precompiled headers, of
+    /// which a run may read only its own files.
     #[must_use]
     pub fn new(
         toolchain: &Toolchain,
@@ -35,16 +35,15 @@ impl ToolchainPlaces {
         Self(languages.map(|language| (language, of(language))).into())
     }
 
-    /// What they may read for a source of this language; the source's own
-    /// directory is not among it.
+    /// The directories that they may read for a source of this language; without those of the
+    /// source.
     #[must_use]
     pub fn for_language(&self, language: Language) -> &Places {
         &self.0[&language]
     }
 }
 
-/// The places with the directories too that these compilers search for headers,
-/// which they may read.
+/// The places, plus the directories that these compilers search for headers, which they may read.
 #[must_use]
 pub fn with_searched<'r>(
     places: Places,
@@ -56,9 +55,9 @@ pub fn with_searched<'r>(
         .fold(places, |places, dir| places.with_linked(Place::Readable, dir, looks))
 }
 
-/// A directory that a compiler searches for headers by itself, where an include
-/// directory of its sources is the same one. The sources lie in the directory
-/// `stage`; `place` gives device and inode of what its directories stand for.
+/// A directory that a compiler searches for headers by default and that is also an include
+/// directory of its sources. The sources are in the directory `stage`; `place` returns device and
+/// inode of a directory's original.
 #[must_use]
 pub fn searched_twice(
     record: &Record,
@@ -68,7 +67,7 @@ pub fn searched_twice(
     let compiler = record.processes.iter().position(|it| it.class == Class::Compiler)?;
     let dirs = searched(&record.processes[compiler].arguments).filter(|dir| dir.is_relative());
     let own: HashSet<(u64, u64)> = dirs.filter_map(place).collect();
-    // It looks at all that it searches before it opens a source.
+    // The compiler looks up all directories that it searches before it opens a source.
     let is_source =
         |ask: &Ask| matches!(ask.what, What::Open { .. }) && ask.path.starts_with(stage);
     let asks = record.asks.iter().filter(|ask| ask.process == compiler);

@@ -1,9 +1,9 @@
 //! Wrappers: scripts and programs in front of compilers.
 //!
-//! A driver is asked once for all commands that differ in macros and source
-//! alone. That says enough where nothing but a compiler and what is known to
-//! pass these on unread has a part in the answer. Whatever else there is may
-//! look at anything, so it has to run every command.
+//! A driver is asked once for all commands that differ only in macros and source. The answer is
+//! valid for all of them if every program involved is a compiler, or is known to pass macros and
+//! sources on unread. Any other program may look at anything, so the driver has to run every
+//! command then.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -13,9 +13,8 @@ use gfxpack_model::Digest;
 use gfxpack_process::watch::{Record, What};
 use gfxpack_toolchain::Toolchain;
 
-/// The parts of hipcc that are scripts and pass macros and sources on unread,
-/// but for words that [`reads_word`] tells: SHA-256. From ROCm 7 on hipcc is a
-/// program.
+/// SHA-256 of those parts of hipcc that are scripts. They pass macros and sources on unread, except
+/// for words for which [`reads_word`] is true. Since ROCm 7, hipcc is a program.
 const KNOWN: [(&str, &str); 6] = [
     ("Debian's 5.2.3, hipcc", "d1a2d0b635e10e4fc049d75cce68863a1262f68e58b1c8b469835b2c0a1f95ed"),
     (
@@ -37,19 +36,18 @@ const KNOWN: [(&str, &str); 6] = [
     ),
 ];
 
-/// What those are run by, and start compilers with.
+/// The interpreters of these scripts, which also start compilers.
 const INTERPRETERS: [&str; 2] = ["/bin/sh", "/usr/bin/perl"];
 
-/// The first file with a part in what a driver answered that is neither the
-/// toolchain's compiler nor known to pass everything on. The record is of all
-/// that ran when `program` was asked. A program that starts that compiler itself
-/// is taken for hipcc, which does the same.
+/// The first file with a part in a driver's answer that is neither the toolchain's compiler nor
+/// known to pass everything on. The record is of all programs that ran when `program` was asked. A
+/// program that starts that compiler itself is taken for hipcc, which does the same.
 pub(crate) fn stranger(program: &Path, toolchain: &Toolchain, record: &Record) -> Option<PathBuf> {
     let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let program = real(program);
     let clang = real(&toolchain.clang);
     let interpreters = INTERPRETERS.map(|path| real(Path::new(path)));
-    // A program in front of the scripts is a wrapper.
+    // A program that starts the scripts is a wrapper.
     let is_program = is_elf(&program);
     let is_part = |path: &PathBuf| match is_program {
         true => *path == program || *path == clang && is_elf(path),
@@ -58,7 +56,7 @@ pub(crate) fn stranger(program: &Path, toolchain: &Toolchain, record: &Record) -
     let done = || record.asks.iter().filter(|ask| ask.error.is_none());
     let started = done().filter(|ask| ask.what == What::Execute).map(|ask| real(&ask.path));
     let started = started.filter(|path| !interpreters.contains(path));
-    // What lies beside a script may be a part of it.
+    // A file beside a script may be a part of it.
     let read = done().filter(|ask| matches!(ask.what, What::Open { .. }));
     let read = read.map(|ask| real(&ask.path)).filter(|path| {
         let module = path.extension().is_some_and(|it| ["pl", "pm"].iter().any(|end| it == *end));
@@ -74,7 +72,7 @@ pub(crate) fn is_elf(path: &Path) -> bool {
 }
 
 fn is_known(path: &Path) -> bool {
-    /// Longer than any of them.
+    /// Longer than any of the known scripts.
     const LONGEST: u64 = 1 << 20;
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
@@ -84,9 +82,8 @@ fn is_known(path: &Path) -> bool {
     }
 }
 
-/// Whether hipcc might take a macro or a source's name for something else: it
-/// looks for options and names of libraries anywhere in a word, and gives words
-/// to a shell, which drops line ends.
+/// Whether hipcc might misread a macro or a source's name. It looks for options and names of
+/// libraries anywhere in a word, and passes words to a shell, which drops line ends.
 ///
 /// Source: `hipcc.pl` of the known versions; `hipBin_amd.h` of ROCm 6.0, of
 /// which later ones are made.

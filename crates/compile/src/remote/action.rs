@@ -408,7 +408,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_back_leads_over_directories_that_are_there() {
+    fn directories_before_parent_components_are_listed() {
         let (place, passed) = normal(Path::new("/usr/bin/../lib/gcc/12/../../include/c")).unwrap();
         assert_eq!(place, format!("{HEADERS}/usr/lib/include/c"));
         assert_eq!(

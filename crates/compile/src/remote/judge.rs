@@ -43,7 +43,7 @@ impl Elsewhere<'_> {
         }
         let compiles = |it: &&Process| matches!(it.class, Class::Compiler | Class::Assembler);
         let mut compilers = record.processes.iter().filter(compiles);
-        let stage = &compilers.next().ok_or("no compiler recorded its file accesses")?.directory;
+        let stage = &compilers.next().ok_or("no compiler reason_for what it asked for")?.directory;
         let places = self.places(stage, &record);
         let sent: HashMap<&str, Digest> =
             self.root.files.iter().map(|file| (file.path.as_str(), file.digest)).collect();
@@ -62,7 +62,7 @@ impl Elsewhere<'_> {
                 }
                 // The directory of the sources has another name on the worker.
                 Some(left) if !is_sent(&left) && !ask.file.is_some_and(|it| it.is_dir()) => {
-                    return Err(told(&left, "was another file there"));
+                    return Err(reason_for(&left, "was another file there"));
                 }
                 Some(_) => Ask { path: tidy_path(&ask.path), ..ask.clone() },
                 None => ask.clone(),
@@ -127,7 +127,7 @@ impl Elsewhere<'_> {
                 let (all, source) = (self.context.sources, self.job.source);
                 // Links between directories are not sent.
                 if !all.leads_by_text(source, &below) {
-                    return Err(told(&below, "was another file there"));
+                    return Err(reason_for(&below, "was another file there"));
                 }
                 if all.staged(source, &below).is_none() && all.origin(source).is_dir(&below) {
                     sources.insert((below, Answer::Directory));
@@ -136,13 +136,13 @@ impl Elsewhere<'_> {
             Judgement::AbsentInStage(below) => {
                 match self.context.sources.answer(self.job.source, &below, looks.digests()) {
                     Answer::Absent => drop(sources.insert((below, Answer::Absent))),
-                    _ => return Err(told(&below, "was not sent")),
+                    _ => return Err(reason_for(&below, "was not sent")),
                 }
             }
             Judgement::Absent(path) => {
                 let (path, _) = here(&path);
                 if !looks.absent(&path) {
-                    return Err(told(&path, "is here and was not there"));
+                    return Err(reason_for(&path, "is here and was not there"));
                 }
                 system.insert((looks.first_absent(&path), Answer::Absent));
             }
@@ -150,7 +150,7 @@ impl Elsewhere<'_> {
                 let (path, _) = here(&path);
                 match looks.answer(&path, Query::What).filter(Answer::is_directory) {
                     Some(answer) => drop(system.insert((path, answer))),
-                    None => return Err(told(&path, "is no directory here")),
+                    None => return Err(reason_for(&path, "is no directory here")),
                 }
             }
             Judgement::Present(path) => {
@@ -159,7 +159,7 @@ impl Elsewhere<'_> {
                 system.insert((path, answer));
             }
             Judgement::Listing(path) | Judgement::Reads(path) | Judgement::Writes(path) => {
-                return Err(told(&path, "was touched there"));
+                return Err(reason_for(&path, "was touched there"));
             }
             _ => return Err("something unknown was done there".to_owned()),
         }
@@ -175,17 +175,17 @@ impl Elsewhere<'_> {
     ) -> Result<Answer, Reason> {
         let looks = self.context.looks;
         let Some(answer @ Answer::File { digest, .. }) = looks.answer(path, Query::What) else {
-            return Err(told(path, "is not here"));
+            return Err(reason_for(path, "is not here"));
         };
         let name = format!("{HEADERS}{}", path.display());
         if was_sent && sent.get(name.as_str()) != Some(&digest) || !looks.rested(path, self.since) {
-            return Err(told(path, "has changed"));
+            return Err(reason_for(path, "has changed"));
         }
         Ok(answer)
     }
 }
 
-fn told(path: &Path, what: &str) -> Reason {
+fn reason_for(path: &Path, what: &str) -> Reason {
     format!("`{}` {what}", path.display())
 }
 
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_beside_the_sources_is_not_taken_for_what_was_sent() {
+    fn a_directory_beside_the_sources_is_not_taken_for_a_sent_one() {
         let sent = |path: &str| is_sent(&tidy_path(Path::new(path)));
         assert!(sent("../gfxpack-sent/lib/libc.so.6") && sent(&format!("{SYSTEM}/usr/include")));
         for dir in ["bin", "lib", "files", "sys"] {

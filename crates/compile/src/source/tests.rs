@@ -59,7 +59,7 @@ fn no_directory_of_a_source_has_the_name_of_a_laid_out_one() {
 }
 
 #[test]
-fn bare_names_are_found_below_and_lie_flat() {
+fn bare_names_are_found_below_and_staged_in_one_directory() {
     let dir = tree(&[
         ("x/a.cpp", "#include \"u.hpp\"\n#include <hip/hip_runtime.h>\n"),
         ("x/inc/u.hpp", "#include \"v.hpp\""),
@@ -80,7 +80,7 @@ fn bare_names_are_found_below_and_lie_flat() {
 }
 
 #[test]
-fn cycles_end_and_the_way_up_from_a_link_is_left_to_the_compiler() {
+fn include_cycles_end_and_parents_of_links_are_left_to_the_compiler() {
     let dir = tree(&[
         ("other/deep/k.cl", "#include \"../c.h\"\n"),
         ("other/c.h", ""),
@@ -111,7 +111,7 @@ fn other_include_directories_are_another_closure() {
 }
 
 #[test]
-fn a_file_has_no_place_where_another_one_needs_a_directory() {
+fn a_file_and_a_directory_with_one_staged_path_are_an_error() {
     let dir = tree(&[
         ("a.cl", "#include \"ck\"\n#include \"ck/x.h\"\n"),
         ("one/ck", ""),
@@ -120,12 +120,15 @@ fn a_file_has_no_place_where_another_one_needs_a_directory() {
     let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
     let real = dir.path().join("a.cl");
     let load = SourceSet::default().load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs));
-    let told = load.unwrap_err().to_string();
-    assert!(told.contains("one/ck` and `") && told.contains("would both need `ck`"), "{told}");
+    let message = load.unwrap_err().to_string();
+    assert!(
+        message.contains("one/ck` and `") && message.contains("would both need `ck`"),
+        "{message}"
+    );
 }
 
 #[test]
-fn a_way_up_in_files_that_are_found_by_name_is_theirs() {
+fn parents_are_resolved_by_text_in_files_that_are_found_by_name() {
     let dir = tree(&[
         ("a.cl", "#include \"inc/u.h\"\n"),
         ("lib/inc/u.h", "#include \"../v.h\"\n"),
@@ -161,7 +164,7 @@ fn a_directory_that_leads_to_itself_is_read_once() {
 }
 
 #[test]
-fn what_lies_above_a_directory_is_found_by_any_way_to_it() {
+fn parents_of_a_directory_are_found_by_any_path_to_it() {
     let dir = tree(&[
         ("top/a.cl", "#include <b.h>\n#include \"out/sub/b.h\"\n"),
         ("far/sub/b.h", "#include \"../c.h\"\n"),
@@ -175,7 +178,7 @@ fn what_lies_above_a_directory_is_found_by_any_way_to_it() {
 }
 
 #[test]
-fn what_each_process_has_of_its_own_is_no_source() {
+fn per_process_files_are_no_sources() {
     let dir = tree(&[("a.s", ".incbin \"args\"\n")]);
     std::os::unix::fs::symlink("/proc/self/cmdline", dir.path().join("args")).unwrap();
     let mut set = SourceSet::default();
@@ -187,7 +190,7 @@ fn what_each_process_has_of_its_own_is_no_source() {
 }
 
 #[test]
-fn equal_files_may_share_a_place() {
+fn equal_files_may_share_a_staged_path() {
     let dir = tree(&[
         ("x/a.cl", "#include \"u.h\"\n#include \"w.h\"\n"),
         ("x/u.h", "same"),
@@ -218,7 +221,7 @@ fn each_language_has_its_own_includes_of_one_file() {
 }
 
 #[test]
-fn stored_closures_are_those_that_were_loaded_and_no_others() {
+fn a_stored_closure_equals_the_loaded_one() {
     let dir = tree(&[("a.cl", "#include <x.h>\n"), ("i/x.h", "1")]);
     let mut set = SourceSet::default();
     let include = [dir.path().join("i")];
@@ -258,7 +261,7 @@ fn stored_closures_are_those_that_were_loaded_and_no_others() {
 }
 
 #[test]
-fn what_a_text_does_not_tell_is_found_where_a_compiler_looks() {
+fn files_that_no_include_names_are_found_where_a_compiler_looks() {
     let dir = tree(&[("k/a.cl", "asm(\".incbin NAME\");"), ("k/bits", "1"), ("i/d.inc", "2")]);
     let mut set = SourceSet::default();
     let include = [dir.path().join("i")];
@@ -315,7 +318,7 @@ fn a_file_that_is_written_between_being_read_under_two_names_is_two() {
 }
 
 #[test]
-fn a_missing_source_is_a_problem_and_what_leads_out_is_left_to_the_compiler() {
+fn a_missing_source_is_an_error_and_includes_leading_out_are_left_to_the_compiler() {
     let dir = tree(&[("d/a.cl", "")]);
     let mut set = SourceSet::default();
     let gone = dir.path().join("gone.cl");

@@ -60,7 +60,7 @@ mod tests {
     use crate::store::{Dependencies, ObjectPurpose, VERSION, ValidityCheck};
 
     #[test]
-    fn an_object_comes_whole_with_its_dependencies_or_not_at_all() {
+    fn an_object_is_adopted_with_its_dependencies_or_not_at_all() {
         let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let [from, to] = [&dirs[0], &dirs[1]].map(|dir| ObjectStore::open(dir.path()).unwrap());
         let header = dirs[0].path().join("x.h");

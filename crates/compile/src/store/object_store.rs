@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_comes_back() {
+    fn stored_objects_are_read_back() {
         let f = fixture();
         assert_eq!(found(&f.store, f.job), None);
         let info =
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_since_it_was_looked_up_is_made_again() {
+    fn an_object_removed_after_its_lookup_is_corrupt() {
         let f = fixture();
         f.store.insert(f.job, b"x", &about_it(), &Dependencies::default()).unwrap();
         f.store.remove(f.job);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_only_read_serves_and_is_never_touched() {
+    fn a_read_only_store_is_read_and_never_touched() {
         let f = fixture();
         f.store.insert(f.job, b"below", &about_it(), &Dependencies::default()).unwrap();
         let path = f.store.dir.join(object_path(f.job));
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn every_damage_is_found_and_dropped() {
+    fn every_damaged_object_is_found_and_removed() {
         let whole = {
             let f = fixture();
             f.store.insert(f.job, b"some object", &about_it(), &Dependencies::default()).unwrap();
@@ -419,7 +419,7 @@ mod tests {
 
     /// Root may remove any file, so this shows nothing if root runs it.
     #[test]
-    fn what_is_damaged_and_cannot_be_removed_is_no_other_error() {
+    fn a_damaged_object_that_cannot_be_removed_is_still_reported_as_damaged() {
         let f = fixture();
         f.store.insert(f.job, b"x", &about_it(), &Dependencies::default()).unwrap();
         let path = f.store.dir.join(object_path(f.job));
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_nothing_known_is_for_one_build() {
+    fn an_object_with_unknown_dependencies_is_for_one_build() {
         let f = fixture();
         let dependencies = Dependencies::for_one_build(Answers::default());
         f.store.insert(f.job, b"object", &about_it(), &dependencies).unwrap();

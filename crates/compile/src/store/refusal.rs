@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_told_again_word_for_word() {
+    fn a_kept_refusal_has_the_same_output() {
         let f = fixture();
         assert_eq!(f.kept(), None);
         let (expected, found) = ("gfx906".to_owned(), "gfx908".to_owned());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_of_the_machine_is_not_kept() {
+    fn failures_caused_by_the_machine_are_not_kept() {
         let f = fixture();
         for kind in [
             FailureKind::Crashed(11),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_out_of_date_when_an_object_would_be() {
+    fn a_refusal_is_out_of_date_when_an_object_would_be() {
         let f = fixture();
         let header = f.dir.path().join("limits");
         fs::write(&header, "1").unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn another_gfxpack_judges_anew() {
+    fn another_version_of_gfxpack_ignores_a_refusal() {
         let f = fixture();
         f.insert(FailureKind::Refused(1), &Dependencies::default());
         let refusal = KeptRefusal {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn no_damaged_one_is_told() {
+    fn no_damaged_refusal_is_reported() {
         let f = fixture();
         f.insert(FailureKind::Refused(1), &Dependencies::default());
         let whole = fs::read(f.file()).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn another_store_takes_it_with_what_it_depends_on() {
+    fn a_refusal_is_adopted_with_its_dependencies() {
         let (f, other) = (fixture(), fixture());
         let header = f.dir.path().join("limits");
         fs::write(&header, "1").unwrap();

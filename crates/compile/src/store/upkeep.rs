@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_longest_ago_goes_first() {
+    fn the_least_recently_used_files_are_evicted_first() {
         let dir = tempfile::tempdir().unwrap();
         let jobs = store(dir.path(), &[2, 9, 5, 7, 8]);
         let opened = ObjectStore::open(dir.path()).unwrap();
@@ -334,14 +334,14 @@ mod tests {
     }
 
     #[test]
-    fn what_another_process_removed_or_replaced_is_gone() {
+    fn a_file_removed_or_replaced_by_another_process_counts_as_gone() {
         let dir = tempfile::tempdir().unwrap();
         remove(&dir.path().join("gone")).unwrap();
         assert!(is_gone(&rustix::io::Errno::STALE.into()) && remove(dir.path()).is_err());
     }
 
     #[test]
-    fn what_lies_beside_the_store_goes_by_its_use_too() {
+    fn files_beside_the_store_are_evicted_by_last_use_too() {
         let dir = tempfile::tempdir().unwrap();
         let jobs = store(dir.path(), &[3]);
         for kind in BESIDE {
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_of_earlier_versions_are_named_and_go_unless_they_are_used() {
+    fn stores_of_earlier_versions_are_listed_and_removed_unless_in_use() {
         let dir = tempfile::tempdir().unwrap();
         store(dir.path(), &[3]);
         for file in ["v1/objects/ab/x", "v1/lock", "v0/x", "v99/x", "v1x/x", "answers/x"] {
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_goes_while_another_build_runs() {
+    fn nothing_is_evicted_while_another_build_runs() {
         let dir = tempfile::tempdir().unwrap();
         let jobs = store(dir.path(), &[3]);
         let everything = Limits { size: Some(0), ..Limits::default() };
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_refused_kernels_is_counted_checked_and_evicted() {
+    fn kept_refusals_are_counted_verified_and_evicted() {
         let dir = tempfile::tempdir().unwrap();
         let jobs = store(dir.path(), &[1]);
         let opened = ObjectStore::open(dir.path()).unwrap();
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn every_damaged_object_is_named_and_dropped() {
+    fn every_damaged_object_is_reported_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let jobs = store(dir.path(), &[1, 2, 3, 4]);
         let opened = ObjectStore::open_to_look(dir.path());

@@ -1,8 +1,8 @@
-//! Names that a header's macros build with `##`: they are not in its text, but a
-//! command's macro of such a name changes what the header says.
+//! Names that a header's macros build with `##`. They do not appear in its text, but a command's
+//! macro with such a name changes the header.
 //!
-//! The header is preprocessed with macros of the names in question, each of
-//! which shows wherever it is expanded.
+//! To find them, the header is preprocessed with each name defined as a unique marker, which
+//! appears in the output wherever the name is expanded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -16,30 +16,30 @@ use tempfile::TempDir;
 use super::recipe::Recipe;
 use crate::template::Define;
 
-/// What the macros' values begin with.
+/// The beginning of each marker.
 const MARK: &str = "gfxpack_built_name_";
-/// Most names asked for at once: a command line is limited.
+/// The most names tried at once: the length of a command line is limited.
 const MAX_NAMES: usize = 1000;
-/// Most times that a header is preprocessed for the names of a group's commands:
-/// once is enough unless it builds some of them.
+/// The most times that a header is preprocessed for the names of a group's commands. Once is enough
+/// unless the header builds some of them.
 const MAX_RUNS: usize = 32;
 
-/// The numbers of names that show; `None` where their header can't be
-/// preprocessed with them.
+/// The numbers of the names whose markers appear; `None` if the header can't be preprocessed with
+/// these macros.
 type Shown = Result<Option<BTreeSet<usize>>, ToolchainError>;
 
-/// Runs words in a directory of their own, and gives whether they succeeded.
+/// Runs a command line in a directory of its own. Returns whether it succeeded.
 type RunIn<'r> = &'r mut dyn FnMut(Vec<OsString>, &Path) -> Result<bool, ToolchainError>;
 
-/// Whether the headers of a recipe build each of the names; without those
-/// that it was not found out of.
+/// Whether the headers of a recipe build each of the names; without names for which this could not
+/// be found out.
 pub(super) fn built_names(
     recipe: &Recipe,
     names: &[String],
     scratch: &dyn Fn() -> Result<TempDir, FileError>,
     run: RunIn<'_>,
 ) -> Result<BTreeMap<String, bool>, ToolchainError> {
-    tell(names, &mut |names| {
+    find_built(names, &mut |names| {
         let scratch = scratch()?;
         let file = scratch.path().join("i");
         let macros: Vec<Define> = names
@@ -55,48 +55,47 @@ pub(super) fn built_names(
     })
 }
 
-/// What no expression can consist of: so a name that is expanded in a
-/// condition makes it an error.
+/// A marker that is no valid expression, so that a name expanded in a condition causes an error.
 fn value(number: usize) -> String {
     format!("{MARK}{number}_ {MARK}{number}_")
 }
 
-/// The numbers of the values in a text, whatever they were joined with.
+/// The numbers of the markers in a text, whatever they are joined with.
 fn marks(text: &str) -> BTreeSet<usize> {
     let numbers = text.split(MARK).skip(1);
     numbers.filter_map(|rest| rest.split('_').next()?.parse().ok()).collect()
 }
 
-/// Tells of each name whether it shows. `shown` gives the numbers of those
-/// that do when they are all defined, which may hide others.
-fn tell(
+/// Finds out for each name whether the headers build it. `shown` returns the numbers of the names
+/// whose markers appear if all are defined; some may hide others.
+fn find_built(
     names: &[String],
     shown: &mut dyn FnMut(&[String]) -> Shown,
 ) -> Result<BTreeMap<String, bool>, ToolchainError> {
-    let mut told = BTreeMap::new();
+    let mut found = BTreeMap::new();
     let mut waiting: Vec<Vec<String>> = names.chunks(MAX_NAMES).map(<[_]>::to_vec).collect();
     for _ in 0..MAX_RUNS {
         let Some(mut some) = waiting.pop() else { break };
         match shown(&some)? {
             Some(numbers) if numbers.is_empty() => {
-                told.extend(some.into_iter().map(|name| (name, false)));
+                found.extend(some.into_iter().map(|name| (name, false)));
             }
             Some(numbers) => {
                 let (built, others): (Vec<_>, Vec<_>) =
                     some.into_iter().enumerate().partition(|(number, _)| numbers.contains(number));
-                told.extend(built.into_iter().map(|(_, name)| (name, true)));
+                found.extend(built.into_iter().map(|(_, name)| (name, true)));
                 if !others.is_empty() {
                     waiting.push(others.into_iter().map(|(_, name)| name).collect());
                 }
             }
-            None if some.len() <= 1 => told.extend(some.into_iter().map(|name| (name, true))),
+            None if some.len() <= 1 => found.extend(some.into_iter().map(|name| (name, true))),
             None => {
                 let half = some.split_off(some.len() / 2);
                 waiting.extend([some, half]);
             }
         }
     }
-    Ok(told)
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -104,17 +103,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_show_whatever_they_were_joined_with() {
+    fn markers_are_found_whatever_they_are_joined_with() {
         let text = format!("int {} ; x{} \"{}5\"", value(7), value(0), value(12));
         assert_eq!(marks(&text), BTreeSet::from([0, 7, 12]));
         assert_eq!(marks("int x;"), BTreeSet::new());
     }
 
     #[test]
-    fn each_name_is_told_of_where_that_can_be_found_out() {
+    fn built_names_are_found_within_a_limited_number_of_runs() {
         let names =
             |from: &[&str]| -> Vec<String> { from.iter().map(|&name| name.to_owned()).collect() };
-        // `a` hides `b`; `if` breaks whatever it stands in.
+        // `a` hides `b`; with `if`, preprocessing fails.
         let mut runs = 0;
         let mut shown = |names: &[String]| {
             runs += 1;
@@ -126,9 +125,10 @@ mod tests {
                 _ => Some(BTreeSet::new()),
             })
         };
-        let told = tell(&names(&["a", "b", "c", "if", "d"]), &mut shown).unwrap();
-        let told: Vec<(&str, bool)> = told.iter().map(|(name, is)| (name.as_str(), *is)).collect();
-        assert_eq!(told, [("a", true), ("b", true), ("c", false), ("d", false), ("if", true)]);
+        let found = find_built(&names(&["a", "b", "c", "if", "d"]), &mut shown).unwrap();
+        let found: Vec<(&str, bool)> =
+            found.iter().map(|(name, is)| (name.as_str(), *is)).collect();
+        assert_eq!(found, [("a", true), ("b", true), ("c", false), ("d", false), ("if", true)]);
         assert!(runs > 1);
 
         let mut runs = 0;
@@ -137,7 +137,7 @@ mod tests {
             Ok(None)
         };
         let many: Vec<String> = (0..5000).map(|number| format!("n{number}")).collect();
-        assert!(tell(&many, &mut broken).unwrap().len() < many.len());
+        assert!(find_built(&many, &mut broken).unwrap().len() < many.len());
         assert_eq!(runs, MAX_RUNS);
     }
 }

@@ -1,4 +1,4 @@
-//! Names in a header that a macro of its includer's could change.
+//! Names in a header that a macro of its includer could change.
 
 /// Calls `found` with every word in a header, comments and strings included. A
 /// macro can change the header only if its name is one of these words, or if the
@@ -6,13 +6,12 @@
 pub(crate) fn exposed_names(bytes: &[u8], found: &mut dyn FnMut(&str)) {
     let text = String::from_utf8_lossy(bytes);
     words(&text).for_each(&mut *found);
-    // A name may also lie on both sides of a line's end.
+    // A name may also be split by a line continuation.
     let joined = Some(joined(&text)).filter(|joined| *joined != text);
     joined.iter().flat_map(|text| words(text)).for_each(found);
 }
 
-/// A text with every line joined that a compiler may join, with trigraphs or
-/// without.
+/// A text with all lines joined that end with a continuation, in the form of a trigraph too.
 fn joined(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     let text = text.replace("\r\n", "\n").replace("??/", "\\");
@@ -25,7 +24,7 @@ fn joined(text: &str) -> String {
     joined
 }
 
-/// The identifiers of a text, and parts of numbers that look like one.
+/// The identifiers of a text, and parts of numbers that look like identifiers.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .filter(|word| word.starts_with(|c: char| !c.is_ascii_digit()))

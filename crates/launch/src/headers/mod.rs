@@ -1,4 +1,4 @@
-//! Precompiled headers: made before the commands that use them, once for many.
+//! Precompiled headers, each made once for many commands before these run.
 
 mod built_names;
 mod exposed_names;

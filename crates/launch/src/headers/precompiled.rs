@@ -1,8 +1,8 @@
 //! Precompiled headers: the header that clang's HIP driver includes before every
 //! source, parsed once for all commands of a target.
 //!
-//! A command may use one only if nothing in that header, and in what it includes,
-//! depends on what the command alone defines or searches.
+//! A command may use one only if nothing in that header, or in its includes, depends on the
+//! command's own macros or include directories.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -14,21 +14,20 @@ use crate::template::{CommandTemplate, Define, Word};
 
 /// The header that clang's HIP driver includes before the source.
 pub(crate) const WRAPPER: &str = "__clang_hip_runtime_wrapper.h";
-/// A precompiled header that is there and holds.
+/// A precompiled header that exists and is up to date.
 #[derive(Debug)]
 pub(crate) struct PrecompiledHeader {
     pub(crate) file: PathBuf,
-    /// Every file that it was made of.
+    /// Every file that it was made from.
     pub(crate) files: Arc<BTreeSet<PathBuf>>,
     /// The results of its compiler's accesses to files that no digest covers.
     pub(crate) kept: Arc<KeptAnswers>,
     /// Every name in its headers that a macro could change.
     pub(super) identifiers: HashSet<String>,
-    /// For names that are not in the text of its headers: whether the headers
-    /// build them with `##`.
+    /// For names that do not appear in the headers' text: whether the headers build them with `##`.
     pub(super) built: BTreeMap<String, bool>,
-    /// The headers that were looked for, found or not: as they are named in a
-    /// directory of headers.
+    /// The headers that were looked for, found or not: their paths relative to the directory of
+    /// headers.
     pub(super) names: BTreeSet<PathBuf>,
 }
 
@@ -38,9 +37,9 @@ pub(crate) fn macro_name(define: &Define) -> &str {
     define[1].split(|c: char| !of_name(c)).next().unwrap_or_default()
 }
 
-/// Whether a command's macros are the same with a precompiled header, for which a
-/// compiler goes by their names as spelled, and defines them in another order:
-/// each has a plain name, one meaning and a line of its own.
+/// Whether a command's macros work the same with a precompiled header. With one, compilers compare
+/// macros by name as spelled, and define them in another order; so each macro must have a plain
+/// name, one definition, and a line of its own.
 ///
 /// Source: llvm-project, clang/lib/Serialization/ASTReader.cpp,
 /// `collectMacroDefinitions` and `checkPreprocessorOptions`.
@@ -52,7 +51,7 @@ pub(crate) fn are_plain(defines: &[Define]) -> bool {
         let after = &text[name.len()..];
         let named = !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit());
         let ended = after.is_empty() || (option == "-D" && after.starts_with(['=', '(']));
-        // Other macros may end up in what these begin.
+        // Other macros could become part of a value that begins one of these.
         let lone = !text.contains(['\n', '\r', '\0'])
             && !["/*", "??", "R\""].iter().any(|part| text.contains(part))
             && !text.trim_end().ends_with('\\');
@@ -61,38 +60,37 @@ pub(crate) fn are_plain(defines: &[Define]) -> bool {
 }
 
 impl PrecompiledHeader {
-    /// Whether a macro of that name could change its headers; `None` where
-    /// that is not known.
+    /// Whether a macro with that name could change the headers; `None` if not known.
     fn knows(&self, name: &str) -> Option<bool> {
         if self.identifiers.contains(name) { Some(true) } else { self.built.get(name).copied() }
     }
 
-    /// Those of the names that it is not known whether its headers build.
+    /// The names for which it is not known whether the headers build them.
     pub(crate) fn unknown<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<String> {
         let unknown: BTreeSet<&str> = names.filter(|name| self.knows(name).is_none()).collect();
         unknown.into_iter().map(str::to_owned).collect()
     }
 
-    /// Whether the object of a command with these macros is the same with it.
+    /// Whether commands with these macros may use the precompiled header.
     pub(crate) fn serves(&self, defines: &[Define]) -> bool {
         defines.iter().map(macro_name).all(|name| self.knows(name) == Some(false))
     }
 
-    /// Paths that hide one of its headers if they are there, for a
-    /// command that looks for headers in these directories of its sources first.
+    /// Paths that would hide one of the headers if they existed, for a command that searches these
+    /// directories of its sources first.
     pub(crate) fn hiding<'a>(&'a self, dirs: &'a [PathBuf]) -> impl Iterator<Item = PathBuf> + 'a {
-        // What the driver includes before the source is looked for where the
-        // compiler runs.
+        // The compiler looks for the header that the driver includes in its working directory
+        // first.
         let beside = [PathBuf::new()].into_iter().map(|dir| dir.join(WRAPPER));
         beside.chain(dirs.iter().flat_map(|dir| self.names.iter().map(|name| dir.join(name))))
     }
 
-    /// What it was made of, which compilers want to see again where it was.
+    /// The source of the precompiled header, which compilers expect at its old path.
     pub(crate) fn source(&self) -> PathBuf {
         self.file.with_extension("").with_extension("hip")
     }
 
-    /// The command with this instead of the header that the driver includes.
+    /// The command with the precompiled header instead of the one that the driver includes.
     pub(crate) fn apply(&self, command: &CommandTemplate) -> Option<CommandTemplate> {
         let at = command.position("-include", WRAPPER)?;
         let mut words = command.words.clone();
@@ -135,13 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn only_a_command_that_its_headers_know_nothing_of_may_use_it() {
+    fn commands_whose_macros_affect_the_headers_do_not_use_them() {
         let serves = |defines: &[Define]| header("#if NDEBUG\nfloat N;").serves(defines);
         let (wg, n, debug) = (define("WG=1"), define("N(x)=1"), define("NDEBUG"));
         assert!(serves(&[wg.clone(), define("GUARD")]));
         assert!(!serves(&[wg.clone(), n]));
         assert!(!serves(&[wg, debug]));
-        // Its headers build one of these names; of the other nobody knows.
+        // The headers build one of these names; for the other, it is not known.
         for name in ["fmul", "other"] {
             assert!(!serves(&[define(name)]));
         }
@@ -160,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn macros_that_compilers_order_are_left_to_them() {
+    fn macros_whose_order_matters_are_not_plain() {
         let plain = |defines: &[&str]| {
             let define = |text: &&str| {
                 let (option, text) = text.split_at(2);
@@ -192,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stands_where_the_drivers_header_stood() {
+    fn the_precompiled_header_replaces_the_drivers_include() {
         let words = ["clang", "-include", WRAPPER, "-O3"].map(|word| Word::Text(word.into()));
         let applied = header("").apply(&CommandTemplate { words: words.into() }).unwrap();
         let expected = ["clang", "-include-pch", "/c/x.pch", "-fno-validate-pch", "-O3"];

@@ -1,5 +1,5 @@
-//! Precompiled headers, made before the commands, once for many of them. Each
-//! is tried on a small kernel both ways before a command may use it.
+//! Makes precompiled headers before the commands run, once for many of them. Each is first tested:
+//! a small kernel must give the same object with it and without.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -28,26 +28,26 @@ use crate::starter::Starter;
 use crate::template::{CommandTemplate, Define, TemplateValues};
 use crate::watching::{ToolchainPlaces, with_searched};
 
-/// What making precompiled headers takes.
+/// The parameters for making precompiled headers.
 #[derive(Debug)]
 pub struct HeaderOptions<'a> {
-    /// The directory that they are kept in between builds.
+    /// The directory in which they are kept between builds.
     pub kept: PathBuf,
-    /// A directory for what is made on the way.
+    /// A directory for temporary files.
     pub scratch: &'a Path,
-    /// What the file system says.
+    /// The file system, each file looked at once.
     pub looks: &'a Looks<'a>,
-    /// What compilers may read, by toolchain.
+    /// The directories that compilers may read, by toolchain.
     pub places: &'a [ToolchainPlaces],
     /// The sources of the commands.
     pub sources: &'a dyn SourceFiles,
 }
 
-/// Fewest commands that pay for a precompiled header: it costs as much as the
-/// headers cost one or two of them.
+/// The least number of commands for which a precompiled header pays: making it takes as long as the
+/// headers take in one or two commands.
 const MIN_HEADER_COMMANDS: usize = 3;
 
-/// Says a little of what kernels say, and nothing that needs a header.
+/// A kernel that uses a little of the language, and nothing that needs a header.
 const PROBE: &str = "
 extern \"C\" __global__ void gfxpack_probe(float* out, const float* in, int size)
 {
@@ -71,7 +71,7 @@ struct Group {
 struct Member {
     job: Digest,
     source: SourceId,
-    /// The directories of its own sources that it searches.
+    /// The directories of its sources that it searches.
     dirs: Vec<PathBuf>,
     defines: Vec<Define>,
 }
@@ -80,7 +80,7 @@ struct Member {
 #[derive(Debug, Clone)]
 pub(crate) struct UsedHeader {
     pub(crate) header: Arc<PrecompiledHeader>,
-    /// That nothing lies among the sources that would hide one of its headers.
+    /// The paths among the sources that do not exist and would hide one of the headers.
     absent: Arc<KeptAnswers>,
 }
 
@@ -92,8 +92,8 @@ impl UsedHeader {
     }
 }
 
-/// The commands, by their places, that headers may pay for: those of one compiler
-/// and target together, the largest group first.
+/// Groups of commands, as indices, that precompiled headers may pay for: all of one compiler and
+/// target, the largest group first.
 pub(crate) fn groups(commands: &[Command<'_>]) -> Vec<Vec<usize>> {
     let mut found: BTreeMap<(ToolchainId, String), Vec<usize>> = BTreeMap::new();
     let is_hip = |(_, command): &(usize, &Command<'_>)| command.language == Language::Hip;
@@ -123,20 +123,20 @@ impl<'a> Headers<'a> {
         Self { session, starter, options, usage: Usage::default() }
     }
 
-    /// Gives the headers that serve some of the commands, by the digests of
-    /// their jobs, and what making them used.
+    /// Makes the precompiled headers for some of the commands. Returns them by the digests of their
+    /// jobs, and the resources used.
     ///
     /// # Errors
-    /// [`ToolchainError`] where the disk is full or someone asked to stop; what
-    /// can't be made is done without.
+    /// [`ToolchainError`] if the disk is full or the build was cancelled. A header that can't be
+    /// made for another reason is left out.
     pub(crate) fn make<'c>(
         mut self,
         commands: impl Iterator<Item = (Command<'c>, Direct)>,
     ) -> Result<(Vec<(Digest, UsedHeader)>, Usage), ToolchainError> {
         let mut served = Vec::new();
         for group in by_command(commands) {
-            // It tells names from the text of the headers. What is stored meanwhile has
-            // a `while_unchanged` of its own.
+            // The text of the headers is read for its names. The writing has a `while_unchanged` of
+            // its own.
             if let Some(header) = self.while_unchanged(group.toolchain, |it| it.header(&group))? {
                 self.serve(&Arc::new(header), group.members, &mut served);
             }
@@ -144,7 +144,7 @@ impl<'a> Headers<'a> {
         Ok((served, self.usage))
     }
 
-    /// Gives a header to those that it serves.
+    /// Adds a header for each command that may use it.
     fn serve(
         &self,
         header: &Arc<PrecompiledHeader>,
@@ -166,8 +166,8 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// That none of the paths is there which would hide one of a header's
-    /// headers from a source's commands; `None` where one is.
+    /// The paths that do not exist and would hide one of the headers from a source's commands;
+    /// `None` if one exists.
     fn not_hiding(
         &self,
         header: &PrecompiledHeader,
@@ -181,7 +181,7 @@ impl<'a> Headers<'a> {
             let path = tidy_path(path);
             staged.iter().any(|(name, _)| path == Path::new(name))
         };
-        // A file that is searched, a header map, may name any header.
+        // A file in the search path, a header map, could name any header.
         let is_file =
             |dir: &PathBuf| !sources.is_dir(source, dir) && !sources.is_absent(source, dir);
         let is_absent = |path: &PathBuf| sources.is_absent(source, path) && !is_staged(path);
@@ -190,7 +190,7 @@ impl<'a> Headers<'a> {
         none.then(|| Arc::new(Answers::of_separate(answers).to_kept()))
     }
 
-    /// A header that was kept, or a new one where so many commands pay for it.
+    /// A stored header, or a new one if enough commands would use it.
     fn header(&mut self, group: &Group) -> Result<Option<PrecompiledHeader>, ToolchainError> {
         let Group { toolchain: index, commands, members } = group;
         let (index, commands) = (*index, commands.list.as_slice());
@@ -211,17 +211,17 @@ impl<'a> Headers<'a> {
         let unknown = header.unknown(macros);
         if !unknown.is_empty() {
             let work = self.options.scratch;
-            let told = self.while_unchanged(index, |headers| {
+            let built = self.while_unchanged(index, |headers| {
                 built_names(&recipe, &unknown, &|| scratch(work, "names-"), &mut |words, dir| {
                     Ok(headers.run(index, words, dir)?.0.ok())
                 })
             })?;
-            recipe.learn(&mut header, told)?;
+            recipe.learn(&mut header, built)?;
         }
         Ok(Some(header))
     }
 
-    /// Makes a header and tries it.
+    /// Makes and tests a header.
     fn new_header(
         &mut self,
         index: ToolchainId,
@@ -266,7 +266,7 @@ impl<'a> Headers<'a> {
         Ok(None)
     }
 
-    /// Whether a small kernel's object is the same with the header.
+    /// Whether a small kernel's object is the same with the header and without.
     fn same_both_ways(
         &mut self,
         toolchain: ToolchainId,
@@ -294,7 +294,7 @@ impl<'a> Headers<'a> {
         Ok(plain.is_some() && plain == build(&dir.join("with"), true)?)
     }
 
-    /// What a toolchain's programs make of HIP while its files stay the same.
+    /// Runs a function that reads a toolchain's files for HIP; an error if they change meanwhile.
     fn while_unchanged<T>(
         &mut self,
         toolchain: ToolchainId,
@@ -305,8 +305,7 @@ impl<'a> Headers<'a> {
         toolchain.while_unchanged(Language::Hip, digests, || make(self))
     }
 
-    /// Runs a program in a directory of its own, which is all that it may
-    /// write.
+    /// Runs a program in a directory of its own, the only one that it may write to.
     fn run(
         &mut self,
         toolchain: ToolchainId,
@@ -329,13 +328,13 @@ fn scratch(work: &Path, prefix: &str) -> Result<TempDir, FileError> {
     made.map_err(FileError::io("create", work))
 }
 
-/// The directories of its own sources that a command searches.
+/// The directories of its sources that a command searches.
 fn own_dirs(command: &CommandTemplate) -> Vec<PathBuf> {
     let words: Vec<&str> = command.texts().into_iter().map(Option::unwrap_or_default).collect();
     searched(&words).filter(|dir| dir.is_relative()).map(Path::to_owned).collect()
 }
 
-/// The commands that may use precompiled headers, those of one header together.
+/// The commands that may use precompiled headers, grouped by header.
 fn by_command<'c>(commands: impl Iterator<Item = (Command<'c>, Direct)>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: HashMap<CommandTemplate, usize> = HashMap::new();

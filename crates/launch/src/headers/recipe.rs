@@ -1,5 +1,4 @@
-//! How a precompiled header is made, found again, and kept with what it rests
-//! on.
+//! How a precompiled header is made, stored with its dependencies, and found again.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsString;
@@ -23,34 +22,34 @@ use crate::template::{CommandTemplate, Define, TemplateValues, Word};
 /// Macros whose value depends on the includer.
 const FROZEN: [&str; 2] = ["__INCLUDE_LEVEL__", "__BASE_FILE__"];
 
-/// What is kept of a recipe.
+/// A stored result of a recipe.
 #[derive(Debug)]
 pub(crate) enum CacheEntry {
     Header(Box<PrecompiledHeader>),
-    /// One that can't stand for its headers. It is not made again.
+    /// The header can't be precompiled. It is not tried again.
     Unfit,
 }
 
-/// What is written beside a precompiled header.
+/// The file beside a precompiled header.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct HeaderRecord {
     sha256: Digest,
     files: BTreeSet<PathBuf>,
     answers: Answers,
     names: BTreeSet<PathBuf>,
-    /// For names that are not in their text: whether they build them.
+    /// For names that do not appear in the headers' text: whether the headers build them.
     built: BTreeMap<String, bool>,
 }
 
-/// The command that makes a precompiled header for commands that differ in
-/// macros and source: without what they have of their own, so that all of a
-/// target's share it. `None` where the command is not of the kind.
+/// The command that makes a precompiled header for commands that differ in macros and source,
+/// without macros and source of its own, so that all commands of a target share it. `None` if the
+/// command can't use one.
 ///
-/// Directories of the staged source are left out, since a header of the
-/// system's that one of them might hide is looked for by name.
+/// Directories of the staged source are left out. Whether one of them would hide a system header is
+/// checked by name.
 pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplate> {
     command.position("-include", WRAPPER)?;
-    // Those of a configuration may lie beside a source.
+    // Headers included by a configuration file may lie beside a source.
     let included = |word: &&Option<&str>| matches!(word, Some("-include" | "-imacros"));
     if command.texts().iter().filter(included).count() > 1 {
         return None;
@@ -70,14 +69,14 @@ pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplat
                 rest.next();
             }
             Word::Text(text) if text == "-emit-obj" => {
-                // Else clang tells its headers by their times, too.
+                // Without this, clang compares the modification times of its headers, too.
                 let timeless = "-fno-pch-timestamp";
                 let instead = ["-emit-pch", timeless];
                 words.extend(instead.map(|word| Word::Text(word.into())));
                 words.push(Word::Defines(0));
             }
             Word::Defines(_) => {}
-            // What one command writes for the next is what is made here.
+            // The file that one command writes for the next is the precompiled header.
             Word::Between(_) => words.push(Word::Output),
             other => words.push(other.clone()),
         }
@@ -85,15 +84,15 @@ pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplat
     words.contains(&Word::Defines(0)).then_some(CommandTemplate { words })
 }
 
-/// A precompiled header to make: what of, and where it will be.
+/// A precompiled header to make: its command and its path.
 pub(crate) struct Recipe {
     command: CommandTemplate,
-    /// Its files have this path and an ending.
+    /// The path of its files, without extension.
     path: PathBuf,
 }
 
 impl Recipe {
-    /// For a command. `None` where that is not of the kind.
+    /// For a command. `None` if the command can't use a precompiled header.
     pub(crate) fn new(
         command: &CommandTemplate,
         toolchain: &Toolchain,
@@ -109,7 +108,7 @@ impl Recipe {
         Some(Self { command, path: dir.join(key.to_string()) })
     }
 
-    /// One that was made before and still holds.
+    /// The stored result, if it is up to date.
     pub(crate) fn found(&self, looks: &Looks<'_>) -> Option<CacheEntry> {
         let record = self.read_record()?;
         let file = self.file(record.sha256);
@@ -126,8 +125,8 @@ impl Recipe {
         self.header(record)
     }
 
-    /// The header with this SHA-256: one that another build makes in its place,
-    /// of other files, lies beside it.
+    /// The path of the header with this SHA-256. A header that another build makes from other files
+    /// gets another path.
     fn file(&self, sha256: Digest) -> PathBuf {
         self.path.with_extension(format!("{sha256}.pch"))
     }
@@ -140,11 +139,11 @@ impl Recipe {
         read_sealed(&self.record())
     }
 
-    /// Has other builds find the header of that record, which was tried.
+    /// Writes the record of a tested header, so that other builds find it.
     pub(crate) fn write_record(&self, record: &HeaderRecord) -> Result<(), FileError> {
         let path = self.record();
         match write_sealed(&path, record) {
-            // With a path that is no text, it is made anew by the next build.
+            // A path that is not UTF-8 can't be written; the next build makes the header anew.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(()),
             written => written.map_err(FileError::io("write", &path)),
         }
@@ -170,23 +169,22 @@ impl Recipe {
         Some(CacheEntry::Header(Box::new(header)))
     }
 
-    /// Adds what was found out about names to the header, and to what is kept
-    /// of it.
+    /// Adds the results for names to the header and to its stored record.
     pub(crate) fn learn(
         &self,
         header: &mut PrecompiledHeader,
-        told: BTreeMap<String, bool>,
+        built: BTreeMap<String, bool>,
     ) -> Result<(), FileError> {
-        header.built.extend(told);
-        // Another build may have put that of its header there.
+        header.built.extend(built);
+        // Another build may have replaced the record by that of its own header.
         let own = self.read_record().filter(|record| self.file(record.sha256) == header.file);
         let Some(mut record) = own else { return Ok(()) };
         record.built.clone_from(&header.built);
         self.write_record(&record)
     }
 
-    /// The words that preprocess its headers in a scratch directory with
-    /// macros, into `file`.
+    /// The command line that preprocesses the headers in a scratch directory with macros, into
+    /// `file`.
     pub(crate) fn preprocess(
         &self,
         scratch: &Path,
@@ -205,12 +203,12 @@ impl Recipe {
         Ok(preprocessing(words, file))
     }
 
-    /// What it is made of, which compilers want to see again where it was.
+    /// The source of the precompiled header, which compilers expect at its old path.
     pub(crate) fn source(&self) -> PathBuf {
         self.path.with_extension("hip")
     }
 
-    /// The words that make it in a scratch directory.
+    /// The command line that makes the header in a scratch directory.
     pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, FileError> {
         let source = self.source();
         write_atomic(&source, &[]).map_err(FileError::io("write", &source))?;
@@ -223,9 +221,9 @@ impl Recipe {
         }))
     }
 
-    /// Takes what was made in the scratch directory to its place, where no build
-    /// finds it before its record is written; `None` if it can't replace its headers,
-    /// or what it depends on is not known.
+    /// Moves the header from the scratch directory to its final path, where other builds find it
+    /// only after its record is written. `None` if the header can't be precompiled, or its
+    /// dependencies are not known.
     pub(crate) fn keep(
         &self,
         scratch: &Path,
@@ -271,7 +269,7 @@ impl Recipe {
         }
     }
 
-    /// Keeps that it can't stand for its headers.
+    /// Records that the header can't be precompiled.
     pub(crate) fn keep_unfit(&self, record: HeaderRecord) -> Result<(), FileError> {
         let record = HeaderRecord { sha256: Digest::of(&[]), ..record };
         let file = self.file(record.sha256);
@@ -280,8 +278,8 @@ impl Recipe {
     }
 }
 
-/// The words of a compiler that preprocesses only, into `file`; `None` where
-/// they are not understood.
+/// The command line of a compiler changed to preprocess only, into `file`; `None` if it is not
+/// understood.
 fn preprocessing(words: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
     let mut changed = Vec::with_capacity(words.len());
     let mut emits = false;
