@@ -1,14 +1,13 @@
-//! Compiles what is loaded into other programs, and so can't be part of this
-//! one.
+//! Compiles the libraries that are loaded into other programs, and so can't be part of this one.
 
 use std::env;
 use std::path::Path;
 
-/// What is in both: a heap, and what writes records.
+/// The parts of both libraries: the heap and the recorder.
 const COMMON: [&str; 5] = ["heap", "record", "bounds", "asks", "starts"];
 
-/// What every compiler is started with, and what fork servers are: programs
-/// that load LLVM in their own ways must find nothing of its name in the first.
+/// The library for every compiler, and the one for fork servers. Programs that load LLVM in ways of
+/// their own must not find LLVM's names in the first.
 const LIBRARIES: [(&str, &[&str]); 2] =
     [("preload.so", &[]), ("fork-server.so", &["fork_server", "llvm_start"])];
 
@@ -20,16 +19,16 @@ fn main() {
     for (library, more) in LIBRARIES {
         let library = Path::new(&out).join(library);
         if !linux {
-            // An empty one is never loaded.
+            // An empty library is never loaded.
             std::fs::write(&library, []).expect("failed to write the output");
             continue;
         }
         let mut compiler = cc::Build::new();
         let compiler = compiler.opt_level(2).warnings(true).extra_warnings(true).get_compiler();
         let mut command = compiler.to_command();
-        // What defines malloc must not have its own calls of it replaced.
+        // The compiler must not replace calls in the functions that define malloc.
         command.args(["-shared", "-fPIC", "-fvisibility=hidden", "-fno-builtin", "-s"]);
-        // With these set, headers define some of the functions that it defines.
+        // With these macros, headers define some functions that the library defines.
         command.args(["-U_FORTIFY_SOURCE", "-U_FILE_OFFSET_BITS", "-U_TIME_BITS"]);
         let parts = COMMON.iter().chain(more).map(|part| format!("src/preload/{part}.c"));
         command.arg("-o").arg(&library).args(parts).arg("-ldl");

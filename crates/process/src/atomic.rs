@@ -1,4 +1,4 @@
-//! Files that are written whole or not at all.
+//! Writes files completely or not at all.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{NamedTempFile, PersistError};
 
-/// Writes a file whole or not at all: a temporary file beside it, renamed
-/// over it once every byte is there. Missing directories are made.
+/// Writes a file completely or not at all: writes a temporary file beside it, then renames it.
+/// Creates missing directories.
 ///
 /// # Errors
-/// What the file system says; the file is then as it was.
+/// The error of the file system; the file is then unchanged.
 pub fn write_atomic(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     write_atomic_with(path, |out| parts.iter().try_for_each(|part| out.write_all(part)))
 }
 
-/// The same with what `write` writes.
+/// The same, with the content written by `write`.
 ///
 /// # Errors
 /// As [`write_atomic`].
@@ -34,8 +34,8 @@ pub fn write_atomic_with(
     Ok(persist(file.into_inner().map_err(io::IntoInnerError::into_error)?, path)?)
 }
 
-/// The same by way of a directory for temporary files on the same disk. Missing
-/// directories are made as [`create_dir_as_above`] does.
+/// The same, with the temporary file in a directory on the same disk. Missing directories are
+/// created as by [`create_dir_as_above`].
 ///
 /// # Errors
 /// As [`write_atomic`].
@@ -53,21 +53,21 @@ pub fn write_atomic_by(path: &Path, temp_dir: &Path, parts: &[&[u8]]) -> io::Res
     }
 }
 
-/// Makes a directory and those that it lies in, where they are missing, each
-/// with the mode of the one above it: whoever may write there may write here.
+/// Creates a directory and its missing parents, each with the mode of its parent, so that the same
+/// users may write in it.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn create_dir_as_above(dir: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.exists()).collect();
     for dir in missing.into_iter().rev() {
         match fs::create_dir(dir) {
-            // By another process, meanwhile.
+            // Another process created it meanwhile.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => {
                 made?;
                 let above = fs::metadata(dir.parent().unwrap_or(dir))?;
-                // Some file systems know no modes.
+                // Some file systems have no modes.
                 fs::set_permissions(dir, above.permissions()).ok();
             }
         }
@@ -75,7 +75,7 @@ pub fn create_dir_as_above(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts a temporary file into its place.
+/// Renames a temporary file to its final path.
 fn persist(file: NamedTempFile, path: &Path) -> Result<(), PersistError> {
     let readable = fs::Permissions::from_mode(0o644);
     match file.as_file().set_permissions(readable) {
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_of_a_group_are_made_for_the_group() {
+    fn new_directories_have_the_mode_of_their_parent() {
         let dir = tempfile::tempdir().unwrap();
         let (above, mode) = (dir.path().join("v"), 0o2775);
         fs::create_dir(&above).unwrap();

@@ -1,27 +1,27 @@
-//! The processes that this one started, found by the kernel's own list.
+//! The child processes of this process, from the kernel's list.
 
 use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Kills every child of this process with its process group, for a program
-/// that ends without waiting for its workers.
+/// Kills every child of this process, with its process group. For a program that ends without
+/// waiting for its workers.
 pub fn kill_children() {
     for child in own() {
-        // Children lead groups of their own; who does not is left alone.
+        // Only children that lead a process group are killed.
         if let Some(group) = i32::try_from(child).ok().and_then(Pid::from_raw) {
             kill_process_group(group, Signal::KILL).ok();
         }
     }
 }
 
-/// This process's children; none where the kernel keeps no list.
+/// This process's children; none if the kernel keeps no list.
 #[must_use]
 pub(crate) fn own() -> Vec<u32> {
     listed("self")
 }
 
-/// A process's children; each of its threads has a list of those it started.
+/// A process's children; each thread has a list of those that it started.
 ///
 /// Source: proc_pid_task_children(5).
 #[must_use]

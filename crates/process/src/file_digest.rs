@@ -1,6 +1,6 @@
-//! Digests of files on this machine, remembered while a file's identity
-//! (device, inode, size, times) stays the same. Between runs they are kept only
-//! where that tells contents apart: [`keeps`].
+//! Digests of files on this machine, remembered while a file's identity (device, inode, size,
+//! times) stays the same. They are stored between runs only on file systems on which the identity
+//! changes with the content: [`keeps`].
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,16 +19,15 @@ use crate::{Timestamp, is_not_found};
 
 const NANOSECONDS: i64 = 1_000_000_000;
 
-/// How long ago a file must have changed for its times to tell it from what
-/// it may become in the next moment: clocks of file systems are that coarse.
+/// A file's times distinguish it from later versions only if it changed at least this long ago,
+/// since the clocks of file systems are that coarse.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// So many files are looked for whenever digests are saved, each time others.
+/// At most this many files are checked for existence whenever digests are saved.
 const LOOKED_FOR: usize = 1000;
 
-/// What must stay the same for a remembered digest to hold. The change time
-/// can't be set back by a program, so a file rewritten within one
-/// modification time is seen too.
+/// A remembered digest is valid while this stays the same. A program can't set the change time
+/// back, so a file that is rewritten within one modification time is noticed too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     device: u64,
@@ -40,8 +39,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// That of a file at a place (device and inode), of so many bytes, with the
-    /// times of its last modification and change in nanoseconds since 1970.
+    /// The identity of a file with this device and inode and this size in bytes; the times of its
+    /// last modification and change are in nanoseconds since 1970.
     #[must_use]
     pub fn new((device, inode): (u64, u64), size: u64, modified: i64, changed: i64) -> Self {
         let time = |nanoseconds: i64| {
@@ -50,7 +49,7 @@ impl Identity {
         Self { device, inode, size, modified: time(modified), changed: time(changed) }
     }
 
-    /// That of a file, by what the system tells of it.
+    /// The identity of a file, from its metadata.
     #[must_use]
     pub fn from_metadata(meta: &fs::Metadata) -> Self {
         Self {
@@ -62,30 +61,29 @@ impl Identity {
         }
     }
 
-    /// Whether a change from now on would show in the times.
+    /// Whether any later change would show in the times.
     fn is_settled(&self) -> bool {
         let (seconds, nanoseconds) = self.changed;
         let since = Duration::new(seconds.unsigned_abs(), nanoseconds.unsigned_abs() as u32);
         let changed = SystemTime::UNIX_EPOCH + since;
-        // A time to come is a clock that was set back.
+        // A time in the future comes from a clock that was set back.
         changed.elapsed().is_ok_and(|age| age > SETTLED)
     }
 
-    /// The same for a change from then on.
+    /// Whether any change since then would show in the times.
     #[must_use]
     pub fn was_settled(&self, since: Timestamp) -> bool {
         self.changed.0.unsigned_abs() + SETTLED.as_secs() < since.0
     }
 
-    /// Whether it had changed just before then, so that a change at that time
-    /// may not show.
+    /// Whether the file changed around that time, so that a further change may not show.
     #[must_use]
     pub fn is_fresh(&self, then: Timestamp) -> bool {
         self.changed.0.unsigned_abs().abs_diff(then.0) <= SETTLED.as_secs()
     }
 
-    /// Whether a directory is another one than it was, or was renamed meanwhile:
-    /// that changes its change time alone, and new files in it others too.
+    /// Whether this is another directory, or was renamed meanwhile: renaming changes only the
+    /// change time, while new files change other fields too.
     #[must_use]
     pub fn was_exchanged(self, then: Self) -> bool {
         let is_renamed = self == Self { changed: self.changed, ..then };
@@ -98,7 +96,7 @@ impl Identity {
         (self.device, self.inode)
     }
 
-    /// All of it, for a digest.
+    /// All fields, to be hashed.
     #[must_use]
     pub fn bytes(self) -> Vec<u8> {
         let Self { device, inode, size, modified, changed } = self;
@@ -108,8 +106,8 @@ impl Identity {
     }
 }
 
-/// What tells a file from what it may be later: its identity, not its
-/// content. `None` where there is no file.
+/// A digest of a file's identity, not of its content, which changes when the file does. `None` if
+/// there is no file.
 #[must_use]
 pub fn state_of(path: &Path) -> Option<Digest> {
     fs::metadata(path).ok().map(|meta| Digest::of(&Identity::from_metadata(&meta).bytes()))
@@ -119,22 +117,22 @@ type Known = HashMap<PathBuf, (Identity, Digest)>;
 
 #[derive(Debug, Default)]
 struct Remembered {
-    /// What is kept between runs.
+    /// Digests that are stored between runs.
     kept: Known,
-    /// What is known in this run alone.
+    /// Digests that are valid in this run only.
     passing: Known,
-    /// Whether `kept` has something new.
+    /// Whether `kept` has new digests.
     changed: bool,
-    /// What holds the files, by device.
+    /// The file systems of the files, by device.
     devices: HashMap<u64, FileSystem>,
 }
 
-/// What is to be known of a file system.
+/// Properties of a file system.
 #[derive(Debug, Clone, Copy)]
 struct FileSystem {
-    /// What [`keeps`] says.
+    /// The result of [`keeps`].
     keeps: bool,
-    /// Whether what it says of a path may be old, unless the file is opened.
+    /// Whether its metadata of a path may be outdated, unless the file is opened.
     ///
     /// Source: nfs(5), "Close-to-open cache consistency".
     is_nfs: bool,
@@ -152,7 +150,7 @@ impl Remembered {
         *self.devices.entry(device).or_insert_with(|| FileSystem::of(path))
     }
 
-    /// Where a file's digest is to be looked for and put.
+    /// The map for a file's digest, and whether it is stored.
     fn known(&mut self, path: &Path, device: u64) -> (&mut Known, bool) {
         match self.system(path, device).keeps {
             true => (&mut self.kept, true),
@@ -161,34 +159,33 @@ impl Remembered {
     }
 }
 
-/// Whether a file's identity tells its content from another one's in another
-/// run. An image's files have whatever inodes and times it was packed with, so
-/// that those of two images that are mounted one after the other may be the
-/// same; and a file that the system makes up has no times of its own. Such file
-/// systems can't be written to, and have no blocks.
+/// Whether a file's identity distinguishes its content in other runs too. Files of an image have
+/// the inodes and times with which it was packed, so files of two images that are mounted one after
+/// the other may have the same identity. Files of pseudo file systems have no times of their own.
+/// Such file systems are read-only, or have no blocks.
 fn keeps(path: &Path) -> bool {
     statvfs(path).is_ok_and(|system| {
         !system.f_flag.contains(StatVfsMountFlags::RDONLY) && system.f_blocks > 0
     })
 }
 
-/// A cache of file digests, kept in a file between runs where one is given.
+/// A cache of file digests, optionally stored in a file between runs.
 #[derive(Debug, Default)]
 pub struct FileDigests {
     remembered: Mutex<Remembered>,
-    /// Files that this process wrote, or has begun to pack.
+    /// Digests of files that this process wrote, or packs.
     outputs: Mutex<HashMap<Identity, Digest>>,
     file: Option<PathBuf>,
 }
 
 impl FileDigests {
-    /// Remembers within this process only.
+    /// Remembers digests in this process only.
     #[must_use]
     pub fn in_memory() -> Self {
         Self::default()
     }
 
-    /// Remembers in `file`. One that is missing or damaged is an empty one.
+    /// Stores digests in `file`. If that is missing or damaged, the cache is empty.
     #[must_use]
     pub fn open(file: &Path) -> Self {
         let kept = fs::read(file)
@@ -199,7 +196,7 @@ impl FileDigests {
         Self { remembered, file: Some(file.to_owned()), ..Self::default() }
     }
 
-    /// Reads every file anew, and remembers in `file` what that gives.
+    /// Reads every file anew, and stores the digests in `file`.
     #[must_use]
     pub fn open_anew(file: &Path) -> Self {
         Self { file: Some(file.to_owned()), ..Self::default() }
@@ -208,7 +205,7 @@ impl FileDigests {
     /// The SHA-256 of the file's content, symbolic links followed.
     ///
     /// # Errors
-    /// Where it can't be read.
+    /// If the file can't be read.
     pub fn digest(&self, path: &Path) -> io::Result<Digest> {
         let mut meta = fs::metadata(path)?;
         if self.lock().system(path, meta.dev()).is_nfs {
@@ -216,7 +213,7 @@ impl FileDigests {
         }
         let identity = Identity::from_metadata(&meta);
         let known = self.lock().known(path, identity.device).0.get(path).copied();
-        // Another user may have read it.
+        // The file may have been readable for another user only.
         let is_readable = || access(path, Access::READ_OK).is_ok();
         if let Some((_, digest)) = known.filter(|(known, _)| *known == identity && is_readable()) {
             return Ok(digest);
@@ -234,11 +231,11 @@ impl FileDigests {
         Ok(digest)
     }
 
-    /// The SHA-256 of a file that nobody but this process changes while it runs:
-    /// one that it wrote, or packs. It is read once, however new it is.
+    /// The SHA-256 of a file that only this process changes while it runs: one that it wrote, or
+    /// packs. The file is read once, even if it is new.
     ///
     /// # Errors
-    /// Where it can't be read.
+    /// If the file can't be read.
     pub fn digest_of_output(&self, path: &Path) -> io::Result<Digest> {
         let identity = Identity::from_metadata(&fs::metadata(path)?);
         if let Some(digest) = self.outputs.lock().expect("no panic inside").get(&identity) {
@@ -249,7 +246,7 @@ impl FileDigests {
         Ok(digest)
     }
 
-    /// Notes the SHA-256 of an output that was just written.
+    /// Records the SHA-256 of an output that was just written.
     pub fn note_output(&self, path: &Path, digest: Digest) {
         if let Ok(meta) = fs::metadata(path) {
             let identity = Identity::from_metadata(&meta);
@@ -257,15 +254,14 @@ impl FileDigests {
         }
     }
 
-    /// Writes what was learnt to the file, if there is one, without some of the
-    /// files that are gone. A failure costs the next run some hashing, so it is
-    /// not an error.
+    /// Writes the digests to the file, if there is one, and drops some of the files that no longer
+    /// exist. A failure only costs the next run some hashing, so it is not reported.
     pub fn save(&self) {
         let mut remembered = self.lock();
         let (Some(file), true) = (&self.file, remembered.changed) else { return };
         let Remembered { kept, devices, .. } = &mut *remembered;
-        // A map's order is another one in each run. What this run did not look at may
-        // be a server that is down.
+        // The order of a map differs in each run. A device that this run did not use is not looked
+        // at, since its server may be down.
         let mut looked = 0;
         kept.retain(|path, (identity, _)| {
             let is_known = devices.contains_key(&identity.device);
@@ -308,7 +304,7 @@ mod tests {
     fn an_unchanged_file_is_remembered_until_its_identity_changes() {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path().join("cache");
-        // A file that was there long before: this very test.
+        // A file that is old enough: this test itself.
         let file = std::env::current_exe().unwrap();
         let identity = Identity::from_metadata(&fs::metadata(&file).unwrap());
         let remember = |identity| {
@@ -332,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_times_of_its_own_is_remembered_in_one_run_only() {
+    fn digests_of_files_without_own_times_are_not_stored() {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path().join("cache");
         let file = Path::new("/proc/version");
@@ -345,11 +341,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changes_right_after_it_was_read_is_seen() {
+    fn a_change_right_after_reading_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("f");
         let digests = FileDigests::in_memory();
-        // Within one tick of the clock the times may not tell these apart.
+        // The times may be equal within one tick of the clock.
         for number in 0..100 {
             let text = format!("{number:03}");
             fs::write(&file, &text).unwrap();
@@ -358,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_is_read_once_however_new_it_is() {
+    fn an_output_is_read_once_even_if_it_is_new() {
         let dir = tempfile::tempdir().unwrap();
         let (cache, file) = (dir.path().join("cache"), dir.path().join("f"));
         fs::write(&file, "written").unwrap();
@@ -368,14 +364,14 @@ mod tests {
         assert_eq!(digests.digest_of_output(&file).unwrap(), Digest::of(b"noted"));
         fs::write(&file, "another size").unwrap();
         assert_eq!(digests.digest_of_output(&file).unwrap(), Digest::of(b"another size"));
-        // To other processes it is a new file like any other.
+        // For other processes, it is a new file like any other.
         digests.save();
         assert_eq!(FileDigests::open(&cache).digest(&file).unwrap(), Digest::of(b"another size"));
         assert!(!cache.exists());
     }
 
     #[test]
-    fn nothing_remembered_counts_where_all_is_read_anew() {
+    fn open_anew_ignores_stored_digests() {
         let dir = tempfile::tempdir().unwrap();
         let (cache, file) = (dir.path().join("cache"), Path::new("/bin/sh"));
         let identity = Identity::from_metadata(&fs::metadata(file).unwrap());
@@ -389,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_learnt_is_kept_in_the_file() {
+    fn digests_are_stored_in_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let (cache, file) = (dir.path().join("cache"), Path::new("/bin/sh"));
         let digests = FileDigests::open(&cache);
@@ -400,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_does_not_stay_for_ever() {
+    fn digests_of_removed_files_are_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let (cache, digest) = (dir.path().join("cache"), Digest::of(b""));
         let identity = Identity::from_metadata(&fs::metadata("/bin/sh").unwrap());

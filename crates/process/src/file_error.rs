@@ -1,15 +1,15 @@
-//! File operations that failed, and what helps against each.
+//! Failed file operations, with hints for the user.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// What could not be done with a file or a directory.
+/// A failed operation on a file or a directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// Something at a path that the user gave, or below it.
+    /// A path that the user gave, or one below it.
     #[error("failed to {action} `{path}`")]
     Io {
         /// A verb: `read`.
@@ -19,7 +19,7 @@ pub enum FileError {
         /// The cause.
         source: io::Error,
     },
-    /// There is no place for temporary files.
+    /// No temporary directory could be created.
     #[error("failed to create a temporary directory in `{dir}`")]
     TemporaryDir {
         /// The directory for temporary files.
@@ -48,7 +48,7 @@ impl FileError {
         move |source| Self::Scratch { path: path.to_owned(), source }
     }
 
-    /// Makes the error of having no place for temporary files.
+    /// Makes the error of a temporary directory that could not be created.
     #[must_use]
     pub fn temporary_dir(source: io::Error) -> Self {
         Self::TemporaryDir { dir: tempfile::env::temp_dir(), source }
@@ -71,14 +71,14 @@ impl FileError {
         }
     }
 
-    /// Whether a path that the user gave is at fault, and not the machine.
+    /// Whether the fault is in a path that the user gave, not in the machine.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Io { source, .. } if is_no_such_path(source))
     }
 }
 
-/// A directory that goes when it is dropped.
+/// Creates a temporary directory, which is removed when the value is dropped.
 ///
 /// # Errors
 /// [`FileError::TemporaryDir`].
@@ -86,7 +86,7 @@ pub fn temporary_dir() -> Result<TempDir, FileError> {
     tempfile::tempdir().map_err(FileError::temporary_dir)
 }
 
-/// Whether the path that was given is at fault, and not the machine.
+/// Whether the fault is in the path, not in the machine.
 #[must_use]
 pub fn is_no_such_path(error: &io::Error) -> bool {
     use io::ErrorKind;
@@ -100,9 +100,8 @@ pub fn is_no_such_path(error: &io::Error) -> bool {
     )
 }
 
-/// Whether nothing can be at the path: nothing has a name that is too long for
-/// the file system. A compiler may get another error for such a name than for one
-/// that is not taken.
+/// Whether nothing exists at the path: it is missing, or its name is too long for the file system.
+/// A compiler may get different errors for these.
 #[must_use]
 pub fn is_not_found(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
@@ -134,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_is_not_there_is_the_users_and_a_full_disk_is_not() {
+    fn a_missing_path_is_the_users_fault_and_a_full_disk_is_not() {
         let path = Path::new("/p");
         let error = |kind: io::ErrorKind| FileError::io("read", path)(kind.into());
         assert!(error(io::ErrorKind::NotFound).is_usage());

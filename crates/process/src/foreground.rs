@@ -1,6 +1,5 @@
-//! Runs a program of the user in the foreground: it has the terminal, the
-//! environment and the signals as a shell would give it those, and its standard
-//! error is read on the way.
+//! Runs a program of the user in the foreground. It gets the terminal, the environment and the
+//! signals as from a shell, and its standard error is read on the way.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _};
@@ -16,35 +15,34 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::program::StartError;
 
-/// Bytes read at a time.
+/// The number of bytes read at once.
 const PIECE_BYTES: usize = 64 << 10;
-/// How long nothing may happen before the program is looked at again.
+/// The longest wait before the program is checked again.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Signals that are for the program, and the one that says it ended.
+/// Signals that are passed on to the program, and SIGCHLD, which tells that it ended.
 const SIGNALS: [Signal; 5] =
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD];
 
-/// A program and how it is run.
+/// A program and how to run it.
 #[derive(Debug)]
 pub struct Foreground<'a> {
     /// The program, searched for on `PATH` unless it has a slash, and its
     /// arguments. Not empty.
     pub words: &'a [OsString],
-    /// Variables that it has besides this process's.
+    /// Additional environment variables.
     pub variables: &'a [(&'a str, String)],
     /// Whether its standard output goes to this process's standard error.
     pub output_to_stderr: bool,
 }
 
 impl Foreground<'_> {
-    /// Runs it to its end. `each` is given what it writes to its standard error,
-    /// as it comes; processes that it leaves behind may have that open longer.
-    /// Signals that another process sends meanwhile are passed on; those of the
-    /// terminal reach it anyway.
+    /// Runs the program to its end, and passes its standard error to `each` as it comes. Processes
+    /// that it leaves behind may keep its standard error open longer. Signals that other processes
+    /// send meanwhile are passed on; the terminal's signals reach the program anyway.
     ///
-    /// To be called while this process has one thread: the others' signals are
-    /// not held back.
+    /// Must be called while this process has a single thread, since the signals of other threads
+    /// are not blocked.
     ///
     /// # Errors
     /// [`StartError`].
@@ -60,16 +58,16 @@ impl Foreground<'_> {
             command.stdout(stderr);
         }
         let mut child = command.spawn().map_err(failed)?;
-        // Afterwards, since a program inherits what is held back.
+        // Blocked only now, since a program inherits blocked signals.
         let signals = Signals::hold().map_err(|error| failed(error.into()))?;
-        // It would keep the copy of standard error open.
+        // The command would keep a copy of standard error open.
         drop(command);
         let stderr = child.stderr.take().expect("stderr is piped");
         follow(&mut child, stderr, &signals, &mut each).map_err(failed)
     }
 }
 
-/// Reads and passes signals on until the end.
+/// Reads the output and passes signals on until the program ends.
 fn follow(
     child: &mut Child,
     stderr: ChildStderr,
@@ -88,7 +86,7 @@ fn follow(
         if let (Some(status), None) = (status, &open) {
             return Ok(status);
         }
-        // What it wrote is in the pipe once it has ended.
+        // After its end, all its output is in the pipe.
         let timeout = if status.is_some() { Timespec { tv_sec: 0, tv_nsec: 0 } } else { timeout };
         let mut watched = vec![PollFd::new(&signals.descriptor, PollFlags::IN)];
         watched.extend(open.as_ref().map(|stderr| PollFd::new(stderr, PollFlags::IN)));
@@ -98,7 +96,7 @@ fn follow(
         }
         let readable = watched.get(1).is_some_and(|stderr| !stderr.revents().is_empty());
         drop(watched);
-        // Nobody is left to be told once it has ended.
+        // After its end, there is no process to signal.
         signals.pass_on(|signal| status.is_some() || kill(pid, signal).is_ok());
         if let (Some(status), false) = (status, readable) {
             return Ok(status);
@@ -114,7 +112,7 @@ fn follow(
     }
 }
 
-/// Signals of this process while the program runs.
+/// The blocked signals of this process while the program runs.
 struct Signals {
     descriptor: SignalFd,
     before: SigSet,
@@ -134,11 +132,11 @@ impl Signals {
         }
     }
 
-    /// Takes the signals that came, and gives those that are to be passed on.
+    /// Reads pending signals, and passes on those that the program does not get otherwise.
     fn pass_on(&self, mut to: impl FnMut(Signal) -> bool) {
         while let Ok(Some(signal)) = self.descriptor.read_signal() {
-            // The kernel sends the terminal's signals to the whole foreground
-            // group, so the program has them. Processes send with 0 or less.
+            // The kernel sends the terminal's signals to the whole foreground group, so the program
+            // has them already. For signals of processes, the code is at most 0.
             let by_process = signal.ssi_code <= 0;
             let number = i32::try_from(signal.ssi_signo).map(Signal::try_from);
             if let (true, Ok(Ok(signal))) = (by_process, number)
@@ -152,7 +150,7 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // What fails here leaves signals held back, and this process is about to end.
+        // An error leaves signals blocked, but this process is about to end.
         self.before.thread_set_mask().ok();
     }
 }
@@ -174,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn standard_error_is_read_and_the_code_is_given() {
+    fn standard_error_is_read_and_the_exit_code_returned() {
         let (status, read) = run("echo $GIVEN >&2; exit 7");
         assert_eq!((status.code(), read.as_str()), (Some(7), "6\n"));
         let (status, read) = run("exec 2>&-; sleep 0.2; exit 3");
@@ -184,21 +182,21 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_leaves_behind_is_not_waited_for() {
+    fn processes_left_behind_are_not_waited_for() {
         let begun = Instant::now();
         assert_eq!(run("sleep 30 & echo x >&2").1, "x\n");
         assert!(begun.elapsed() < Duration::from_secs(20));
     }
 
     #[test]
-    fn a_signal_that_ends_it_is_given() {
+    fn a_signal_that_ends_the_program_is_reported() {
         assert_eq!(run("kill -KILL $$").0.signal(), Some(9));
-        // It does not inherit that its parent holds signals back.
+        // The program does not inherit the blocked signals of its parent.
         assert_eq!(run("kill -TERM $$").0.signal(), Some(15));
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named() {
+    fn a_missing_program_is_named_in_the_error() {
         let words = ["/no/such/program".into()];
         let program = Foreground { words: &words, variables: &[], output_to_stderr: false };
         let error = program.run(|_| ()).expect_err("there is none");

@@ -1,19 +1,18 @@
-//! Programs whose memory lies the same in every run.
+//! Starts programs with the same memory layout in every run.
 
 use std::io;
 use std::sync::Once;
 
 use nix::sys::personality::{self, Persona};
 
-/// Starts a program without address randomisation, which it hands on to what
-/// it starts itself. A kernel or container that does not allow that starts it
-/// all the same.
+/// Starts a program without address-space randomisation, which its children inherit. If a kernel or
+/// container does not allow this, the program is started anyway.
 ///
 /// Source: personality(2), `ADDR_NO_RANDOMIZE`; a thread's own, which the
 /// programs that it starts inherit.
 ///
 /// # Errors
-/// Those of `start`.
+/// The errors of `start`.
 pub fn fixed<T>(start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let before = personality::get().and_then(|before| {
         personality::set(before | Persona::ADDR_NO_RANDOMIZE)?;

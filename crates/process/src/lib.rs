@@ -1,10 +1,9 @@
-//! Programs and what they touch: starting one with limits, reading its pipes,
-//! telling what it used and what the machine has left, and watching what it and
-//! all that it starts ask of the file system; the system's own tools, which the
-//! user may have to install.
+//! Starts programs with limits, reads their output, measures their use of resources and the
+//! machine's free memory, and records the file accesses of a program and everything that it starts.
+//! Also starts the system's tools, which the user may have to install.
 //!
-//! This crate knows no compiler but by the arguments that tell one from a
-//! driver, and no plan, job or store.
+//! This crate recognises compilers only by their arguments, and knows nothing of plans, jobs and
+//! stores.
 //!
 //! ```
 //! let directory = tempfile::tempdir()?;

@@ -1,13 +1,12 @@
-//! What this machine has left for new processes, and how many it runs at once.
+//! The memory that this machine has for new processes, and its default number of jobs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::children;
 
-/// Bytes of memory that new processes can have: what the kernel calls
-/// available, or what the control group leaves if that is less. `None` where
-/// neither is known.
+/// Bytes of memory that new processes can have: the kernel's available memory, or what the limit of
+/// the control group leaves if that is less. `None` if neither is known.
 pub fn available_memory() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(mem_available);
     let group = fs::read_to_string("/proc/self/cgroup")
@@ -19,9 +18,9 @@ pub fn available_memory() -> Option<u64> {
     }
 }
 
-/// How many jobs to run at once if nobody says: as many as there are
-/// processors that this process may run on, by its affinity and by the quota
-/// of its control group, and at least one. Memory is seen to as they start.
+/// The default number of parallel jobs: the number of processors that this process may use, by its
+/// affinity and the quota of its control group, and at least one. Memory is checked when jobs
+/// start.
 #[must_use]
 pub fn default_jobs() -> usize {
     // The standard library looks at sched_getaffinity and at the quotas of
@@ -29,10 +28,9 @@ pub fn default_jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Bytes that the jobs of this process have resident, so many run at most: the
-/// largest of what the processes below this one have besides their parents'
-/// memory, since a forked compiler shares that. Others are compilers that wait
-/// for a job.
+/// Resident bytes of this process's jobs, of which at most `running` run. Counts the largest
+/// processes below this one, each without its parent's memory, which a forked compiler shares. The
+/// other processes are compilers waiting for a job.
 pub fn resident_of_jobs(running: usize) -> u64 {
     let mut found = Vec::new();
     for child in children::own() {
@@ -45,8 +43,8 @@ pub fn resident_of_jobs(running: usize) -> u64 {
     found.into_iter().take(running).sum()
 }
 
-/// Adds what each process below another has besides its parent's memory;
-/// whether there is any.
+/// Adds the memory of each process below another one, without its parent's. Returns whether there
+/// is any.
 fn add_below(process: u32, has: u64, found: &mut Vec<u64>) -> bool {
     let children = children::of_process(process);
     for &child in &children {
@@ -70,14 +68,14 @@ fn mem_available(meminfo: &str) -> Option<u64> {
     meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:")).and_then(kib)
 }
 
-/// `  2048 kB` in bytes.
+/// The number of bytes in a text such as `  2048 kB`.
 fn kib(text: &str) -> Option<u64> {
     text.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// What the tightest of this process's memory control groups leaves. File
-/// pages that nobody used lately count as free, as the kernel takes them first:
-/// without them every build that writes much would seem to be out of memory.
+/// The memory that the tightest of this process's memory control groups leaves. File pages that
+/// were not used lately count as free, since the kernel reclaims them first. Otherwise every build
+/// that writes much would seem to be out of memory.
 ///
 /// Source: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.max,
 /// memory.high, memory.stat) and cgroup-v1/memory.rst.
@@ -111,7 +109,7 @@ fn cgroup_room(proc_self_cgroup: &str, mount: &Path) -> Option<u64> {
     room
 }
 
-/// `max` is no number: there is no limit.
+/// `None` for `max`, which means no limit.
 fn read_number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
@@ -131,11 +129,11 @@ mod tests {
     }
 
     #[test]
-    fn what_children_have_is_seen() {
+    fn memory_of_children_is_counted() {
         use crate::{Cancel, Program, run};
         let dir = tempfile::tempdir().unwrap();
         let ready = dir.path().join("ready");
-        // A child of a child, as a wrapper's compiler is.
+        // A grandchild, like a compiler behind a wrapper.
         let script = format!(
             "sh -c 'x=$(head -c 50000000 /dev/zero | tr \\\\0 x); : > {}; sleep 100000'; exit 0",
             ready.display()
@@ -185,7 +183,7 @@ mod tests {
         assert_eq!(groups(&files[3..], "0::/a/b\n"), Some(600), "memory.high");
         assert_eq!(groups(&files[3..4], "0::/a/b\n"), None, "no limit");
         assert_eq!(groups(&[], "0::/\n"), None);
-        // Seen from inside a container, its own group is the root.
+        // In a container, its own group appears as the root.
         let inside = [("memory.max", "500"), ("memory.current", "100")];
         assert_eq!(groups(&inside, "0::/\n"), Some(400));
     }
@@ -201,7 +199,7 @@ mod tests {
         ];
         let text = "12:cpu,cpuacct:/job\n9:memory:/job\nnonsense\n1:name=systemd:/\n";
         assert_eq!(groups(&files, text), Some(550));
-        // Where the container's path is not visible, its mount's root is.
+        // If the container's path is not visible, the root of its mount is used.
         assert_eq!(groups(&files[3..], "9:memory:/docker/x\n"), Some(9223372036854771712 - 100));
     }
 }

@@ -1,18 +1,17 @@
-//! How many files may be open at a time.
+//! The limit of open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Enough for thousands of compilers. Programs that are started inherit it, and
-/// some close as many files one by one.
+/// Enough for thousands of compilers. Programs inherit the limit, and some close that many files
+/// one by one.
 const MANY: u64 = 1 << 16;
 
-/// Raises how many files this process may have open, to the hard limit,
-/// 65,536 at most.
+/// Raises this process's limit of open files to the hard limit, but to 65,536 at most.
 pub fn open_many() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(MANY, |maximum| maximum.min(MANY));
     if current.is_some_and(|current| current < wanted) {
-        // Where that is refused, the file that is one too many tells.
+        // If this is refused, opening too many files fails later.
         setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).ok();
     }
 }
@@ -22,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_files_may_be_open_as_everybody_may_have() {
+    fn the_limit_of_open_files_is_raised() {
         let Rlimit { current: before, maximum } = getrlimit(Resource::Nofile);
         open_many();
         let wanted = maximum.map_or(MANY, |maximum| maximum.min(MANY));

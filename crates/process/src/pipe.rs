@@ -1,4 +1,4 @@
-//! What a program writes, read as it comes, from several pipes at once.
+//! Reads the output of programs from several pipes at once.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Most bytes kept of a program's output; the rest is read and dropped.
+/// At most this many bytes of a program's output are kept; the rest is read and dropped.
 pub const OUTPUT_LIMIT: usize = 256 * 1024;
 
-/// Stands at the end of output that was cut.
+/// The last line of output that was cut.
 const DROPPED: &str = "[more output was dropped]";
 
-/// Whether output lacks some of what was said.
+/// Whether output was cut.
 #[must_use]
 pub fn was_cut(output: &str) -> bool {
     output.lines().any(|line| line == DROPPED)
 }
 
-/// One of a program's pipes, read only where something is there.
+/// One of a program's pipes, read when it has data.
 #[derive(Debug)]
 pub struct Capture {
     pipe: File,
-    /// Where all of it goes, instead of being kept.
+    /// Gets all of the output, which is then not kept.
     file: Option<File>,
     kept: Vec<u8>,
     dropped: bool,
@@ -31,13 +31,13 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// One that keeps what it reads, up to [`OUTPUT_LIMIT`] bytes.
+    /// Keeps the output, up to [`OUTPUT_LIMIT`] bytes.
     pub fn new(pipe: impl Into<OwnedFd>) -> Self {
         let pipe = File::from(pipe.into());
         Self { pipe, file: None, kept: Vec::new(), dropped: false, open: true }
     }
 
-    /// One that keeps nothing and writes all of it to a file.
+    /// Keeps nothing and writes all output to a file.
     #[must_use]
     pub fn into_file(file: File, pipe: impl Into<OwnedFd>) -> Self {
         Self { file: Some(file), ..Self::new(pipe) }
@@ -46,7 +46,7 @@ impl Capture {
     fn read_once(&mut self) -> io::Result<()> {
         let mut buffer = [0; 16 * 1024];
         let count = match self.pipe.read(&mut buffer) {
-            // The other side of a socket died with words of ours unread.
+            // The process at the other end of the socket ended before it read our data.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
             other => other?,
         };
@@ -60,20 +60,19 @@ impl Capture {
         Ok(())
     }
 
-    /// What was read and kept.
+    /// The output that was kept.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.kept
     }
 
-    /// Whether the other side may still write.
+    /// Whether the other end may still write.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// What was read and kept as text, with a line at its end where that is
-    /// not all.
+    /// The kept output as text, with a last line that says so if some was dropped.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::from_utf8_lossy(&self.kept).into_owned();
@@ -83,18 +82,17 @@ impl Capture {
         text
     }
 
-    /// Forgets what was read.
+    /// Drops the kept output.
     pub fn clear(&mut self) {
         self.kept.clear();
         self.dropped = false;
     }
 }
 
-/// Waits until one of the pipes has something or ended, and reads all that
-/// is there.
+/// Waits until one of the pipes has data or is closed, and reads all data that is there.
 ///
 /// # Errors
-/// Where a pipe can't be read, or a file of one not written.
+/// If a pipe can't be read, or a pipe's file not be written.
 pub fn wait_readable(pipes: &mut [&mut Capture], timeout: Duration) -> io::Result<()> {
     if pipes.iter().all(|pipe| !pipe.open) {
         std::thread::sleep(timeout);
@@ -107,7 +105,7 @@ pub fn wait_readable(pipes: &mut [&mut Capture], timeout: Duration) -> io::Resul
             tv_nsec: timeout.subsec_nanos().into(),
         };
         let ready: Vec<bool> = {
-            // A closed pipe would be ready at once, for ever.
+            // A closed pipe would always be ready.
             let open = pipes.iter().filter(|pipe| pipe.open);
             let mut fds: Vec<_> = open.map(|pipe| PollFd::new(&pipe.pipe, PollFlags::IN)).collect();
             match poll(&mut fds, Some(&limit)) {

@@ -1,5 +1,5 @@
-//! Starting a program and waiting for it: no shell, bounded output, a time
-//! limit, and nothing left running.
+//! Runs a program without a shell, with bounded output and a time limit, and leaves no process
+//! behind.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,15 +19,14 @@ use crate::pipe::{Capture, wait_readable};
 use crate::usage::{PeakWatch, Usage};
 use crate::watch::Recorder;
 
-/// How often a waiting thread looks at the clock and at [`Cancel`].
+/// How often a waiting thread checks the clock and [`Cancel`].
 pub const TICK: Duration = Duration::from_millis(100);
-/// How often an ended pipe's program is asked whether it has exited.
+/// How often a program whose pipes are closed is asked whether it has exited.
 const REAP_TICK: Duration = Duration::from_millis(2);
-/// When a started program's memory is first looked at; each further look
-/// comes twice as late, up to [`TICK`].
+/// The time until a program's memory is first read; the interval then doubles up to [`TICK`].
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 
-/// A flag that stops every running and coming process of a build.
+/// A flag that stops all running and future processes of a build.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     own: Arc<AtomicBool>,
@@ -35,19 +34,19 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// Asks everything to stop; running programs are killed.
+    /// Stops everything; running programs are killed.
     pub fn cancel(&self) {
         self.own.store(true, Ordering::SeqCst);
     }
 
-    /// Whether someone asked.
+    /// Whether [`Cancel::cancel`] was called.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         let set = |flag: &Arc<AtomicBool>| flag.load(Ordering::SeqCst);
         set(&self.own) || self.above.iter().any(set)
     }
 
-    /// A flag of its own that this one sets too, as do those above it.
+    /// A new flag that is also set when this one or one above it is.
     #[must_use]
     pub fn child(&self) -> Self {
         let above = self.above.iter().chain([&self.own]).map(Arc::clone).collect();
@@ -58,48 +57,47 @@ impl Cancel {
 /// A program to start, as plain data.
 #[derive(Debug, Clone)]
 pub struct Program<'a> {
-    /// Its file.
+    /// The program's file.
     pub path: &'a Path,
-    /// Its arguments, without its own name.
+    /// The arguments, without the program's name.
     pub arguments: Vec<OsString>,
-    /// Where it is started.
+    /// The working directory.
     pub directory: &'a Path,
-    /// The whole environment: nothing is inherited.
+    /// The complete environment: nothing is inherited.
     pub environment: &'a [(OsString, OsString)],
     /// `TMPDIR`.
     pub temp_dir: &'a Path,
     /// How long it may run.
     pub time_limit: Duration,
-    /// What it and all that it starts write into what they ask of the file
-    /// system. Where the library for that can't be had, nothing is written.
+    /// The record for the file accesses of the program and everything that it starts. Without the
+    /// preload library, nothing is written.
     pub record: Option<&'a Recorder>,
 }
 
 /// How a program ended.
 #[derive(Debug)]
 pub enum End {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// A signal ended it.
     Killed(i32),
     /// Killed at its time limit.
     TimedOut,
-    /// Killed since someone asked to stop.
+    /// Killed because the build was cancelled.
     Cancelled,
 }
 
-/// What became of a program.
+/// The result of a program.
 #[derive(Debug)]
 pub struct Output {
     /// How it ended.
     pub end: End,
-    /// What it wrote, at most [`OUTPUT_LIMIT`](crate::OUTPUT_LIMIT) bytes;
-    /// [`was_cut`](crate::was_cut) tells whether there was more. Bytes that are
-    /// no UTF-8 are replaced.
+    /// Its standard output, at most [`OUTPUT_LIMIT`](crate::OUTPUT_LIMIT) bytes; see
+    /// [`was_cut`](crate::was_cut). Bytes that are no UTF-8 are replaced.
     pub stdout: String,
-    /// Likewise.
+    /// Its standard error, in the same form.
     pub stderr: String,
-    /// What it used.
+    /// The resources that it used.
     pub usage: Usage,
 }
 
@@ -109,7 +107,7 @@ pub struct Output {
 pub struct StartError {
     /// The program's file.
     pub program: PathBuf,
-    /// The reason.
+    /// The cause.
     pub source: io::Error,
 }
 
@@ -121,20 +119,19 @@ impl Output {
     }
 }
 
-/// Runs the program to its end, its time limit, or cancellation. It gets a
-/// process group of its own, which is killed as a whole, so that a wrapper's
-/// children never outlive it.
+/// Runs the program to its end, its time limit, or cancellation. It gets a process group of its
+/// own, which is killed as a whole, so that children of a wrapper never outlive it.
 ///
 /// # Errors
-/// [`StartError`], where it does not start. How it ended is no error.
+/// [`StartError`] if it can't be started. A program that fails is no error.
 pub fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, StartError> {
     run_capturing(program, Capture::new, cancel)
 }
 
-/// The same with all of the program's standard output going into a file.
+/// The same, with the program's standard output written to a file.
 ///
 /// # Errors
-/// [`StartError`], likewise where the file can't be written.
+/// [`StartError`], also if the file can't be written.
 pub fn run_into(file: File, program: &Program<'_>, cancel: &Cancel) -> Result<Output, StartError> {
     run_capturing(program, |pipe| Capture::into_file(file, pipe), cancel)
 }
@@ -182,8 +179,8 @@ fn run_capturing(
         watch.look();
         look = (look * 2).min(TICK);
     };
-    // Whoever of the group is left goes now; then both pipes reach their end,
-    // but for a grandchild that left the group, which nobody waits for.
+    // The rest of the group is killed now. Then both pipes are closed, unless a grandchild that
+    // left the group keeps them open; it is not waited for.
     let ResUse { status, rusage } = child.kill_and_reap().map_err(start_error)?;
     let end = stopped.unwrap_or_else(|| ended(status));
     let cpu = rusage.utime + rusage.stime;
@@ -192,13 +189,13 @@ fn run_capturing(
     Ok(Output { end, stdout: stdout.text(), stderr: stderr.text(), usage })
 }
 
-/// What has a program write into a record.
+/// The environment that makes a program write a record.
 fn recording(record: Option<&Recorder>) -> Vec<(OsString, OsString)> {
     let environment = record.map(Recorder::environment);
     environment.and_then(Result::ok).map_or_else(Vec::new, Vec::from)
 }
 
-/// How a process ended, by its status.
+/// How a process ended, from its exit status.
 #[must_use]
 pub fn ended(status: ExitStatus) -> End {
     match status.code() {
@@ -207,13 +204,13 @@ pub fn ended(status: ExitStatus) -> End {
     }
 }
 
-/// A child that leads its own process group. It is reaped last, so that its
-/// number can't have become a stranger's when the group is killed.
+/// A child that leads a process group of its own. It is reaped last, so that its number can't
+/// belong to another process when the group is killed.
 #[derive(Debug)]
 pub struct Group(Option<Child>);
 
 impl Group {
-    /// Of a child that was started with a process group of its own.
+    /// For a child that was started with a process group of its own.
     #[must_use]
     pub fn new(child: Child) -> Self {
         Self(Some(child))
@@ -227,16 +224,16 @@ impl Group {
         self.0.as_ref().and_then(|child| Pid::from_raw(i32::try_from(child.id()).ok()?))
     }
 
-    /// Whether the child has exited; it stays a zombie then.
+    /// Whether the child has exited; it stays a zombie until it is reaped.
     fn has_ended(&self) -> bool {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        // An error can only mean that there is nothing to wait for.
+        // The only possible error is that there is no such child.
         self.pid().is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
     }
 
     fn kill_and_reap(&mut self) -> io::Result<ResUse> {
         if let Some(group) = self.pid() {
-            // Gone already is what is wanted.
+            // It is no error if the group has ended already.
             kill_process_group(group, Signal::KILL).ok();
         }
         let mut child = self.0.take().expect("reaped once");
@@ -257,7 +254,7 @@ impl Drop for Group {
     }
 }
 
-/// The first executable file of that name in the directories of `path`.
+/// The first executable file with that name in the directories of `path`.
 #[must_use]
 pub fn find_in_path(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
@@ -302,8 +299,8 @@ mod tests {
         assert!(output.stderr.ends_with("dropped]\n"));
     }
 
-    /// A program that writes its child's number to a file and hangs, stopped
-    /// once the file is there.
+    /// The program writes its child's number to a file and hangs; it is stopped once the file
+    /// exists.
     #[test]
     fn a_hanging_program_is_killed_with_its_children() {
         let dir = tempfile::tempdir().unwrap();
@@ -323,7 +320,7 @@ mod tests {
         });
         assert!(matches!(output.end, End::Cancelled));
         let child = std::fs::read_to_string(file).unwrap();
-        // The kernel may take a moment to bury it; a zombie is dead too.
+        // The kernel may take a moment to remove it; a zombie counts as dead.
         let stat = format!("/proc/{}/stat", child.trim());
         let alive = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z"));
         let patience = Instant::now();
@@ -334,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_limit_ends_it_and_the_longest_is_no_trouble() {
+    fn a_program_is_killed_at_its_time_limit_and_the_longest_limit_works() {
         let output = sh("sleep 100000", Duration::from_millis(1), &Cancel::default());
         assert!(matches!(output.end, End::TimedOut));
         assert!(sh("exit 0", Duration::MAX, &Cancel::default()).ok());
@@ -354,12 +351,12 @@ mod tests {
     }
 
     #[test]
-    fn what_it_used_is_told_with_its_children() {
+    fn usage_includes_that_of_children() {
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let used = |script: &str| sh(script, LONG, &Cancel::default()).usage;
         let (idle, busy) = (used("exit 0"), used(&format!("sh -c '{spin}'; exit 0")));
         assert!(busy.cpu > idle.cpu && busy.cpu > Duration::from_millis(5), "{idle:?} {busy:?}");
-        // 64 MB of one line, which sort keeps in memory; more than this test has.
+        // A line of 64 MB, which sort keeps in memory; more than this test uses.
         let large = used("head -c 64000000 /dev/zero | sort -z --buffer-size=256M | tail -c 1");
         assert!(large.peak_memory > 64_000_000, "{large:?}");
     }

@@ -1,5 +1,4 @@
-//! Files of a cache that tell whether they are whole: a digest, and the JSON
-//! that it is of.
+//! Cache files with a checksum: a digest, and the JSON that it covers.
 
 use std::fs;
 use std::io;
@@ -11,20 +10,19 @@ use serde::de::DeserializeOwned;
 
 use crate::atomic::write_atomic;
 
-/// Bytes of a digest in hexadecimal.
+/// The length of a digest in hexadecimal.
 const SEAL: usize = 64;
 
-/// Writes a file whole or not at all.
+/// Writes a file completely or not at all.
 ///
 /// # Errors
-/// What the file system says, or a path in the content that is no text.
+/// The error of the file system, or a path in the content that is no UTF-8.
 pub fn write_sealed(file: &Path, content: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_vec(content)?;
     write_atomic(file, &[Digest::of(&text).to_string().as_bytes(), &text])
 }
 
-/// What was written to a file; `None` where it is missing or damaged, or holds
-/// something else.
+/// The content of a file; `None` if it is missing, damaged, or has another form.
 #[must_use]
 pub fn read_sealed<T: DeserializeOwned>(file: &Path) -> Option<T> {
     let bytes = fs::read(file).ok()?;

@@ -1,5 +1,4 @@
-//! Starts the system's own tools: package managers, makers of repositories,
-//! gpg, schedulers.
+//! Starts the system's own tools: package managers, repository tools, gpg, schedulers.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -8,19 +7,19 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use crate::file_error::{io_hint, is_no_such_path};
 
-/// Lines of a failed tool's output that its error repeats.
+/// The number of output lines that the error of a failed tool contains.
 const LINES_TOLD: usize = 5;
 
-/// A program that may have to be installed first.
+/// A program that may not be installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemTool {
-    /// As it is called on `PATH`.
+    /// Its name on `PATH`.
     pub program: &'static str,
-    /// The packages that bring it, in words.
+    /// The packages that contain it, as text.
     pub provided_by: &'static str,
 }
 
-/// How a tool ended, with what it wrote.
+/// The result of a tool.
 #[derive(Debug)]
 pub struct ToolOutput {
     tool: SystemTool,
@@ -39,7 +38,7 @@ pub enum SystemToolError {
     /// It is not on `PATH`.
     #[error("failed to find the program `{}`", .0.program)]
     NotInstalled(SystemTool),
-    /// It does not start.
+    /// It could not be started.
     #[error("failed to start `{program}`")]
     Start {
         /// The tool.
@@ -47,7 +46,7 @@ pub enum SystemToolError {
         /// The cause.
         source: io::Error,
     },
-    /// It ended badly.
+    /// It failed.
     #[error("failed to run `{program}`: {status}{}{diagnostics}", if .diagnostics.is_empty() { "" } else { ": " })]
     Failed {
         /// The tool.
@@ -70,8 +69,7 @@ impl SystemToolError {
         }
     }
 
-    /// Whether the user can have it work, rather than the machine or the tool
-    /// having failed.
+    /// Whether the user can fix it, as opposed to a failure of the machine or the tool.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
@@ -83,8 +81,7 @@ impl SystemToolError {
 }
 
 impl SystemTool {
-    /// Runs it in `dir` with `input` at its standard input, and gives what it
-    /// wrote to its standard output.
+    /// Runs the tool in `dir` with `input` as its standard input, and returns its standard output.
     ///
     /// # Errors
     /// [`SystemToolError`], [`SystemToolError::Failed`] for each exit code but 0.
@@ -98,7 +95,7 @@ impl SystemTool {
         if output.status.success() { Ok(output.stdout) } else { Err(output.failure()) }
     }
 
-    /// Runs it in `dir` with `input` at its standard input, however it ends.
+    /// Runs the tool in `dir` with `input` as its standard input, and returns how it ended.
     ///
     /// # Errors
     /// [`SystemToolError::NotInstalled`] and [`SystemToolError::Start`].
@@ -113,7 +110,7 @@ impl SystemTool {
         let mut child = command.spawn().map_err(self.start_error())?;
         let mut stdin = child.stdin.take().expect("stdin is piped");
         let done = std::thread::scope(|scope| {
-            // It may write before it has read everything, or end without reading.
+            // The tool may write before it has read everything, or end without reading.
             let feeding = scope.spawn(move || stdin.write_all(input).ok());
             let done = child.wait_with_output();
             feeding.join().ok();
@@ -124,7 +121,7 @@ impl SystemTool {
         Ok(ToolOutput { tool: self, status: done.status, stdout: done.stdout, stderr })
     }
 
-    /// Runs it on the user's terminal.
+    /// Runs the tool on the user's terminal.
     ///
     /// # Errors
     /// [`SystemToolError`].
@@ -134,7 +131,7 @@ impl SystemTool {
         if status.success() { Ok(()) } else { Err(self.failed(status, "")) }
     }
 
-    /// Whether it is on `PATH` and starts.
+    /// Whether the tool is on `PATH` and can be started.
     #[must_use]
     pub fn is_installed(self) -> bool {
         let mut command = self.command(&["--version"], Path::new("."));
@@ -142,8 +139,8 @@ impl SystemTool {
         command.status().is_ok()
     }
 
-    /// The environment is the user's: it says where keys are and how the
-    /// system is configured.
+    /// The tool inherits the user's environment, which has the location of keys and the
+    /// configuration.
     fn command<S: AsRef<OsStr>>(self, arguments: &[S], dir: &Path) -> Command {
         #[expect(clippy::disallowed_methods, reason = "the one place that starts system tools")]
         let mut command = Command::new(self.program);
@@ -166,7 +163,7 @@ impl SystemTool {
 }
 
 impl ToolOutput {
-    /// The error for a tool that should have ended otherwise.
+    /// The error for a tool whose result is not acceptable.
     #[must_use]
     pub fn failure(&self) -> SystemToolError {
         self.tool.failed(self.status, &self.stderr)
@@ -186,12 +183,12 @@ mod tests {
     #[test]
     fn a_tool_reads_its_input_and_its_output_is_returned() {
         assert_eq!(sh("cat; pwd; echo $LC_ALL", b"in\n").expect("runs"), b"in\n/\nC.UTF-8\n");
-        // More than a pipe holds, and nobody reads it.
+        // More input than a pipe holds, which the tool does not read.
         assert_eq!(sh("exec true", &vec![0; 1 << 20]).expect("runs"), b"");
     }
 
     #[test]
-    fn a_failed_tool_is_an_error_with_the_end_of_what_it_wrote() {
+    fn the_error_of_a_failed_tool_has_its_last_output() {
         let error = sh("for i in 1 2 3 4 5 6; do echo $i >&2; echo >&2; done; exit 3", b"");
         let error = error.expect_err("it fails");
         let expected = "failed to run `sh`: exit status: 3: 2; 3; 4; 5; 6";

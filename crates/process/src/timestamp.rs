@@ -1,4 +1,4 @@
-//! When something began, to be compared with the times of files.
+//! The time when something began, to compare with the times of files.
 
 use std::time::SystemTime;
 
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// This one.
+    /// The current time.
     #[must_use]
     pub fn now() -> Self {
         #[expect(clippy::disallowed_methods, reason = "compared with the times of files alone")]

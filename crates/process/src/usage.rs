@@ -1,40 +1,39 @@
-//! What a program used: processor time and memory, as the kernel counts them.
+//! The processor time and memory that a program used, as counted by the kernel.
 
 use std::fs;
 use std::time::Duration;
 
-/// What a job's processes used.
+/// The resources that a job's processes used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// User and system time of the process and the children it waited for.
     pub cpu: Duration,
-    /// Most bytes that any one of them had resident at a time.
+    /// The largest resident memory of any of them, in bytes.
     pub peak_memory: u64,
 }
 
 impl Usage {
-    /// The same as after another program of the same job, run after it.
+    /// The total for this program and `other`, which ran after it.
     #[must_use]
     pub fn then(self, other: Self) -> Self {
         Self { cpu: self.cpu + other.cpu, peak_memory: self.peak_memory.max(other.peak_memory) }
     }
 }
 
-/// Follows a child's memory while it runs, because what the kernel tells at
-/// its end is not enough: a process that was started by fork or vfork inherits
-/// its parent's peak, so nothing below that can be read from it.
+/// Samples a child's memory while it runs, because the kernel's value at its end is not enough: a
+/// process started by fork or vfork inherits its parent's peak, so lower values are not visible.
 ///
 /// Source: Linux, fs/exec.c, `exec_mmap`: `setmax_mm_hiwater_rss` with the
 /// memory map that is left, which is the parent's.
 pub(crate) struct PeakWatch {
     status_file: String,
-    /// What a child has inherited.
+    /// The peak that a child inherits.
     inherited: u64,
     seen: u64,
 }
 
 impl PeakWatch {
-    /// Before the child is started: what it will inherit.
+    /// The peak that a child will inherit, read before it is started.
     pub(crate) fn inherited() -> u64 {
         peak_of("/proc/self/status").unwrap_or(0)
     }
@@ -43,17 +42,16 @@ impl PeakWatch {
         Self { status_file: format!("/proc/{child}/status"), inherited, seen: 0 }
     }
 
-    /// Looks once; the child may be gone.
+    /// Takes a sample; the child may have ended.
     pub(crate) fn look(&mut self) {
         self.seen = self.seen.max(peak_of(&self.status_file).unwrap_or(0));
     }
 
-    /// The peak, given what the kernel reported at the end.
-    pub(crate) fn peak(&self, told: u64) -> u64 {
-        // Between the look and the start another thread may have added a page
-        // or two to the parent.
+    /// The peak, given the value that the kernel reported at the end.
+    pub(crate) fn peak(&self, reported: u64) -> u64 {
+        // Between the two values, another thread may have added a page or two to the parent.
         let tolerance = self.inherited / 64;
-        if told > self.inherited + tolerance || self.seen == 0 { told } else { self.seen }
+        if reported > self.inherited + tolerance || self.seen == 0 { reported } else { self.seen }
     }
 }
 
@@ -68,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_inherited_does_not_count() {
+    fn the_inherited_peak_does_not_count() {
         let mut watch = PeakWatch::new(0, 500 << 20);
         assert_eq!(watch.peak(500 << 20), 500 << 20, "no better known");
         watch.seen = 90 << 20;
@@ -77,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_a_peak() {
+    fn the_peak_of_a_process_is_read() {
         assert!(PeakWatch::inherited() > 100 << 10);
         assert_eq!(peak_of("/proc/0/status"), None);
     }

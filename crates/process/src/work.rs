@@ -1,5 +1,5 @@
-//! The scratch directory of one build: locked while the build lives, and
-//! swept away by the next build when it died.
+//! The scratch directory of one build: locked while the build runs, and removed by the next build
+//! if the build was killed.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 const LOCK: &str = "lock";
 
-/// A directory below `<cache>/work` that goes away with this value, or, if
-/// the process is killed, when the next build starts.
+/// A directory below `<cache>/work`, which is removed when this value is dropped, or, if the
+/// process is killed, when the next build starts.
 #[derive(Debug)]
 pub struct WorkDir {
     dir: TempDir,
@@ -21,17 +21,17 @@ pub struct WorkDir {
 }
 
 impl WorkDir {
-    /// Makes one, and removes those of dead builds.
+    /// Creates a directory, and removes those of killed builds.
     ///
     /// # Errors
-    /// Where `<cache>/work` can't be made or written.
+    /// If `<cache>/work` can't be created or written.
     pub fn create(cache: &Path) -> io::Result<Self> {
         let parent = cache.join("work");
         fs::create_dir_all(&parent)?;
-        // Compilers tell where they are without links.
+        // Compilers report paths without links.
         let parent = fs::canonicalize(&parent)?;
-        // Held while sweeping and making, so that no sweep ever sees a
-        // directory whose own lock is not taken yet.
+        // Locked while sweeping and creating, so that no other build removes a directory whose own
+        // lock is not taken yet.
         let gate = lock_file(&parent)?;
         lock(&gate, FlockOperation::LockExclusive)?;
         sweep(&parent);
@@ -41,16 +41,16 @@ impl WorkDir {
         Ok(Self { dir, _lock: held })
     }
 
-    /// Where it lies, links followed.
+    /// Its path, links resolved.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
 }
 
-/// The file by which a directory is locked, which is made if need be: a build may
-/// have been killed between making the two. It is opened for writing, which NFS needs for
-/// exclusive locks. A link that somebody put there is an error.
+/// Opens the lock file of a directory, and creates it if necessary: a build may have been killed
+/// between creating the two. It is opened for writing, which NFS needs for exclusive locks. If it
+/// is a link, this is an error.
 fn lock_file(dir: &Path) -> io::Result<File> {
     let no_link = OFlags::NOFOLLOW.bits().cast_signed();
     File::options()
@@ -61,8 +61,8 @@ fn lock_file(dir: &Path) -> io::Result<File> {
         .open(dir.join(LOCK))
 }
 
-/// Locks a file, unless its file system has no locks: no sweep takes anything
-/// there.
+/// Locks a file. On a file system without locks, nothing is locked, and nothing is removed by
+/// sweeps.
 fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
     match flock(file, operation) {
         Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP) => Ok(()),
@@ -70,10 +70,10 @@ fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
     }
 }
 
-/// Removes what killed builds left: directories whose lock nobody holds.
+/// Removes the directories of killed builds, which are not locked.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        // Nobody makes links there.
+        // Builds create no links there.
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
@@ -91,16 +91,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dead_builds_directory_goes_and_a_living_ones_stays() {
+    fn a_dead_builds_directory_is_removed_and_a_running_ones_kept() {
         let cache = tempfile::tempdir().unwrap();
         let living = WorkDir::create(cache.path()).unwrap();
         let dead = cache.path().join("work/dead");
         fs::create_dir(&dead).unwrap();
         fs::write(dead.join(LOCK), "").unwrap();
-        // One that was killed before it made its lock.
+        // A directory whose build was killed before it created the lock.
         let young = cache.path().join("work/young");
         fs::create_dir(&young).unwrap();
-        // One whose lock can't be asked for.
+        // A directory whose lock can't be opened.
         let other = cache.path().join("work/other");
         fs::create_dir(&other).unwrap();
         let (outside, link) = (cache.path().join("outside"), other.join(LOCK));

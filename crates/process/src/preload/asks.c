@@ -1,8 +1,8 @@
-/* What a process asks of paths and does to them: the C library's functions,
- * in all their forms, each with an entry in the record.
+/* The C library's functions that look up or change paths, in all their forms.
+ * Each writes an entry into the record.
  *
- * Where a function is one system call, that is made here, which is the same
- * with every version of the C library.
+ * A function that is one system call is implemented here by that call, which is
+ * the same with every version of the C library.
  */
 #define _GNU_SOURCE
 #include "record.h"
@@ -28,7 +28,7 @@
 #include <unistd.h>
 #include <utime.h>
 
-/* Forms that headers do not declare. */
+/* Functions that headers do not declare. */
 int __open(const char *, int, ...);
 int __open64(const char *, int, ...);
 int __open_2(const char *, int);
@@ -54,7 +54,7 @@ static int failed(long result) {
     return result < 0 ? errno : 0;
 }
 
-/* A function that is one system call, told by one entry. */
+/* A function that is one system call, recorded as one entry. */
 #define CALL(type, number, a, b, c, d, e, ...)                                                     \
     int on = enter();                                                                              \
     type result = (type)RAW(number, a, b, c, d, e);                                                \
@@ -64,7 +64,7 @@ static int failed(long result) {
     }                                                                                              \
     return result;
 
-/* One that writes, which may be refused. */
+/* The same for a call that writes, which may be refused. */
 #define WRITE(type, reach, number, a, b, c, d, e, ...)                                             \
     if (refused(&EVENT(__VA_ARGS__), reach))                                                       \
         return (type)-1;                                                                           \
@@ -129,7 +129,7 @@ PUBLIC int creat64(const char *path, mode_t mode) {
 PUBLIC int openat2(int dir, const char *path, const struct open_how *how, size_t size) {
     const uint64_t *words = (const uint64_t *)how;
     uint32_t flags = size >= sizeof *words ? (uint32_t)words[0] : 0;
-    /* Where a path leads by its rules, no path tells. */
+    /* Its rules may lead a path elsewhere. */
     int has_rules = size >= 3 * sizeof *words && words[2] != 0;
     if (open_refused(dir, path, flags))
         return -1;
@@ -151,7 +151,7 @@ PUBLIC int openat2(int dir, const char *path, const struct open_how *how, size_t
 }
 #endif
 
-/* The flags that a stream's mode stands for. */
+/* The flags of `open` for a stream's mode. */
 static uint32_t flags_of(const char *mode) {
     uint32_t flags = mode[0] == 'r' ? 0 : mode[0] == 'w' ? O_CREAT | O_TRUNC : O_CREAT | O_APPEND;
     return flags | (strchr(mode, '+') != NULL ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY);
@@ -195,7 +195,7 @@ STREAM(setmntent)
 STREAM_AGAIN(freopen)
 STREAM_AGAIN(freopen64)
 
-/* A file whose name the function chooses. */
+/* A function that chooses the file's name. */
 #define TEMPORARY(name, parameters, arguments)                                                     \
     PUBLIC int name parameters {                                                                   \
         if (open_refused(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL))                               \
@@ -232,7 +232,7 @@ PUBLIC char *mkdtemp(char *path) {
 
 /* Looking. */
 
-/* Whether a path is given, not a descriptor alone; headers promise that it is. */
+/* Whether a path is given, and not only a descriptor. Headers declare that it is never NULL. */
 static int names(const char *volatile path, int flags) {
     const char *given = path;
     return given != NULL && (given[0] != 0 || (flags & AT_EMPTY_PATH) == 0);
@@ -304,7 +304,7 @@ PUBLIC int access(const char *path, int mode) {
          .argument = (uint32_t)mode)
 }
 
-/* What it says depends on more than one call. */
+/* A function that makes several system calls. */
 #define ACCESS(name, parameters, arguments, dir_)                                                  \
     PUBLIC int name parameters {                                                                   \
         int on = enter();                                                                          \
@@ -403,7 +403,7 @@ PUBLIC DIR *fdopendir(int file) {
     return dir;
 }
 
-/* The system's own listing, with its choice and order. */
+/* The system's function, with its choice and order of entries. */
 #define SCAN(name, parameters, arguments, dir_)                                                    \
     PUBLIC int name parameters {                                                                   \
         int on = enter();                                                                          \
@@ -432,7 +432,7 @@ SCAN(scandirat64,
      (int dir, const char *path, struct dirent64 ***list, choose64 *choose, order64 *order),
      (dir, path, list, choose, order), dir)
 
-/* What glob looks at it is given by the functions of this file. */
+/* glob accesses files through the functions of this file. */
 static void *glob_open(const char *path) { return opendir(path); }
 static void glob_close(void *dir) { closedir(dir); }
 
@@ -455,9 +455,9 @@ GLOB()
 GLOB(64)
 
 #define FILE_SYSTEM(name, type)                                                                    \
-    PUBLIC int name(const char *restrict path, struct type *restrict told) {                       \
+    PUBLIC int name(const char *restrict path, struct type *restrict out) {                       \
         int on = enter();                                                                          \
-        int result = NEXT(name)(path, told);                                                       \
+        int result = NEXT(name)(path, out);                                                       \
         if (on) {                                                                                  \
             put(&EVENT(.kind = KIND_STATFS, .error = failed(result), .first = path));              \
             leave();                                                                               \
@@ -515,7 +515,7 @@ PUBLIC int link(const char *old, const char *new) {
     return linkat(AT_FDCWD, old, AT_FDCWD, new, 0);
 }
 
-/* What a symbolic link holds is no path of this process's. */
+/* The link's target is no path of this process. */
 PUBLIC int symlinkat(const char *text, int dir, const char *path) {
     WRITE(int, REACH_NAME, SYS_symlinkat, text, dir, path, 0, 0, .kind = KIND_SYMLINK, .dir = dir, .first = path,
          .second = text, .second_length = strlen(text))
@@ -559,7 +559,7 @@ PUBLIC int mkfifoat(int dir, const char *path, mode_t mode) {
     return mknodat(dir, path, mode | S_IFIFO, 0);
 }
 
-/* The system's own, told as a change of the path, or of a descriptor's file. */
+/* The system's function, recorded as a change of the path, or of a descriptor's file. */
 #define CHANGE(name, parameters, arguments, dir_, reach)                                           \
     PUBLIC int name parameters {                                                                   \
         const char *volatile given = path;                                                         \
@@ -599,8 +599,8 @@ CHANGE(lsetxattr, (const char *path, const char *name, const void *value, size_t
 CHANGE(removexattr, (const char *path, const char *name), (path, name), AT_FDCWD, REACH_FILE)
 CHANGE(lremovexattr, (const char *path, const char *name), (path, name), AT_FDCWD, REACH_NAME)
 
-/* Of a file that is open, for which it need not be open for writing. Where the
- * file was opened is told already. */
+/* The same for an open file, which need not be open for writing. The entry of its opening is
+ * enough. */
 #define CHANGE_OPEN(name, parameters, arguments)                                                   \
     PUBLIC int name parameters {                                                                   \
         if (refused(&EVENT(.kind = KIND_CHANGE, .dir = file, .first = ""), REACH_FILE))            \

@@ -1,9 +1,9 @@
-/* Where a run may write. A call that would write elsewhere fails, and is told,
- * before it happens. The kernel stands behind that where it has Landlock: for
- * what goes past the functions of this library.
+/* Confines a run to writable paths. A call that would write elsewhere fails before
+ * it happens, and is recorded. Landlock, if the kernel has it, also stops calls
+ * that bypass the functions of this library.
  *
- * Where a path leads is asked of the kernel, by opening it for nothing: links
- * and `..` are gone from its answer.
+ * The kernel resolves links and `..` in a path: it is opened with O_PATH, and the
+ * path of the descriptor is read.
  */
 #define _GNU_SOURCE
 #include "record.h"
@@ -23,7 +23,7 @@ enum found {
     UNKNOWN,
 };
 
-/* What a path leads to. */
+/* The path without links. */
 static enum found follow(int dir, const char *path, int flags, char place[MAX_TEXT]) {
     int file = (int)RAW(SYS_openat, dir, path, O_PATH | O_CLOEXEC | flags, 0, 0);
     if (file < 0)
@@ -34,7 +34,7 @@ static enum found follow(int dir, const char *path, int flags, char place[MAX_TE
     return length > 0 ? SOMEWHERE : UNKNOWN;
 }
 
-/* Where a name lies, whether or not there is anything of that name. */
+/* The path, without links, of a name that need not exist. */
 static enum found look_up(int dir, const char *path, char place[MAX_TEXT]) {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
@@ -44,7 +44,7 @@ static enum found look_up(int dir, const char *path, char place[MAX_TEXT]) {
     size_t name_length = (size_t)(path + length - name);
     if (name_length == 0 || (name_length <= 2 && memcmp(name, "..", name_length) == 0))
         return follow(dir, path, 0, place);
-    /* The system takes none that is longer. */
+    /* The system takes no longer path. */
     char above[PATH_MAX] = ".";
     if (slash != NULL) {
         size_t above_length = slash == path ? 1 : (size_t)(slash - path);
@@ -76,14 +76,14 @@ static enum found find(int dir, const char *path, enum reach reach, char place[M
         enum found found = follow(dir, path, 0, place);
         if (found != NOTHING)
             return found;
-        /* What is made by a link to nothing lies elsewhere. */
+        /* A file that is created by a link to a missing path is elsewhere. */
         if (follow(dir, path, O_NOFOLLOW, place) != NOTHING)
             return UNKNOWN;
     }
     return look_up(dir, path, place);
 }
 
-/* Whether a path without links is one of a list or lies below it. */
+/* Whether a path without links is in a list or lies below one of its paths. */
 static int is_below(const char *place, const char *list, size_t size) {
     for (const char *end = list + size; list < end; list += strlen(list) + 1) {
         size_t length = strlen(list);
@@ -105,7 +105,7 @@ static int may_write(const struct head *head, const struct event *event, int dir
     case SOMEWHERE:
         break;
     }
-    /* A pipe or the like, which the process has open. */
+    /* A pipe or the like, which the process has opened. */
     if (place[0] != '/')
         return 1;
     return is_below(place, (const char *)(head + 1), head->writable) ||
@@ -118,18 +118,18 @@ int refused(const struct event *event, enum reach reach) {
         return 0;
     int before = errno;
     int may = may_write(head, event, event->dir, event->first, reach);
-    /* What is written by one name of a file is written to all. */
+    /* Writing to a file by one name changes it under all names. */
     if (may && (event->kind == KIND_RENAME || event->kind == KIND_LINK))
         may = may_write(head, event, event->second_dir, event->second, REACH_NAME);
     errno = before;
     if (may)
         return 0;
-    struct event told = *event;
-    told.error = EACCES;
-    if (told.first == NULL)
-        told.first = "";
+    struct event refusal = *event;
+    refusal.error = EACCES;
+    if (refusal.first == NULL)
+        refusal.first = "";
     if (enter_start()) {
-        put(&told);
+        put(&refusal);
         leave();
     }
     errno = EACCES;
@@ -164,7 +164,7 @@ static void allow(int rules, const char *path, uint64_t allowed) {
     struct path_beneath rule = {allowed, (int)RAW(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC, 0, 0)};
     if (rule.parent < 0)
         return;
-    /* Some rights are none of a file, of which the kernel has it refused. */
+    /* A file can't have some of the rights; the kernel refuses them. */
     if (RAW(LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, &rule, 0, 0) != 0) {
         rule.allowed &= WRITE_FILE | TRUNCATE;
         RAW(LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, &rule, 0, 0);
@@ -186,8 +186,7 @@ void restrict_by_kernel(const struct head *head) {
         for (; path < end; path += strlen(path) + 1)
             allow(rules, path, handled);
         allow(rules, "/dev/null", handled & (WRITE_FILE | TRUNCATE));
-        /* Where there are too many layers, the process that started this one
-         * is held to the same. */
+        /* If there are too many layers, the layer of the parent process still applies. */
         if (RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
             RAW(LANDLOCK_RESTRICT_SELF, rules, 0, 0, 0, 0);
         RAW(SYS_close, rules, 0, 0, 0, 0);

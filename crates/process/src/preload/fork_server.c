@@ -1,22 +1,22 @@
-/* Loaded into a compiler with LD_PRELOAD, this keeps it at the door of main
- * and lets a copy of it in for every job: dynamic linking and the start and end
- * of a compiler's libraries, which cost more than a small kernel, happen once.
+/* Loaded into a compiler with LD_PRELOAD, this stops it before main and forks a
+ * copy that runs main for every job. Dynamic linking and the start and end of a
+ * compiler's libraries, which take longer than a small kernel, happen only once.
  *
- * Standard input is a socket to the one who started it.
+ * Standard input is a socket to the process that started it.
  *   hello:   u32 GFXPACK_HELLO
  *   request: one byte with three descriptors, for a server that is forked off:
  *            a socket, its standard output and its standard error
- * The end of the socket ends it and all of those.
+ * The end of the socket ends it and all its servers.
  *
  * On a server's own socket:
  *   hello:   u32 GFXPACK_HELLO
- *   request: u32 bytes that follow; u32 number of arguments; then, each with
- *            a zero byte at its end: working directory, TMPDIR, the record
- *            that it writes or nothing, arguments, the program's name first
+ *   request: u32 number of bytes that follow; u32 number of arguments; then,
+ *            each with a zero byte at its end: working directory, TMPDIR, the
+ *            path of its record or nothing, arguments, the program's name first
  *   answer:  u64 wait status, user and system time in microseconds, peak of
  *            its memory in KiB
- * Numbers are in the machine's own order. The end of what comes in ends the
- * job that runs, which is still answered, and then the server.
+ * Numbers are in the machine's own byte order. When the client closes its end,
+ * the running job is killed and answered, and then the server ends.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -91,7 +91,7 @@ static int open_pidfd(pid_t pid) {
 #endif
 }
 
-/* The next of the strings between *at and end, or NULL. */
+/* Returns the next of the strings between *at and end, or NULL. */
 static char *next_string(char **at, char *end) {
     char *string = *at;
     char *zero = string < end ? memchr(string, 0, (size_t)(end - string)) : NULL;
@@ -102,10 +102,9 @@ static char *next_string(char **at, char *end) {
 }
 
 #ifdef __GLIBC__
-/* Runs after what the job itself left to be done at its end, and instead of
- * what the server's start left: destructors of LLVM's globals, which write to
- * hundreds of pages that are shared until then, and tell nothing but counters
- * for LLVM's own debugging. */
+/* Runs after the job's own exit handlers, and instead of those registered before the fork. Those
+ * are destructors of LLVM's globals, which would write to hundreds of shared pages, and are
+ * needed only for counters for debugging LLVM. */
 static void end_here(int status, void *unused) {
     (void)unused;
     fflush(NULL);
@@ -113,7 +112,7 @@ static void end_here(int status, void *unused) {
 }
 #endif
 
-/* The job, in a process of its own. */
+/* Runs the job, in a process of its own. */
 static void run_job(const char *directory, const char *temp_dir, const char *record, int argc, char **argv) {
     gfxpack_heap_apart();
     setpgid(0, 0);
@@ -132,7 +131,7 @@ static void run_job(const char *directory, const char *temp_dir, const char *rec
     exit(compiler_main(argc, argv, environ));
 }
 
-/* Kills the job with whatever it started. */
+/* Kills the job and everything that it started. */
 static void kill_job(void) {
     if (job > 0)
         kill(-job, SIGKILL);
@@ -144,7 +143,7 @@ static void end_with_job(int signal) {
     _exit(125);
 }
 
-/* Waits for the job; kills it when the one who asked is gone. */
+/* Waits for the job; kills it if the client has gone. */
 static void wait_for(int pidfd) {
     for (;;) {
         struct pollfd fds[2] = {{.fd = pidfd, .events = POLLIN}, {.fd = 0, .events = POLLRDHUP}};
@@ -165,7 +164,7 @@ static void say_hello(void) {
         _exit(125);
 }
 
-/* A worker's server. */
+/* Runs jobs for one client. */
 static void serve(void) {
     signal(SIGTERM, end_with_job);
     say_hello();
@@ -190,7 +189,7 @@ static void serve(void) {
         if (pid == 0)
             run_job(directory, temp_dir, record, (int)count, words);
         if (pid > 0) {
-            /* Whichever of the two is first. */
+            /* Called by both processes, so that it is done before either goes on. */
             setpgid(pid, pid);
             job = pid;
         }
@@ -218,7 +217,7 @@ static void serve(void) {
     }
 }
 
-/* A request's descriptors; whether there are any more requests. */
+/* Receives a request's descriptors. Returns 0 if there are no more requests. */
 static int receive(int descriptors[3]) {
     char byte;
     union {
@@ -241,7 +240,7 @@ static int receive(int descriptors[3]) {
     return 1;
 }
 
-/* What every server is a copy of. */
+/* The process of which every server is a fork. */
 static int fork_servers(int argc, char **argv, char **envp) {
     (void)argc, (void)argv, (void)envp;
     signal(SIGPIPE, SIG_IGN);
@@ -253,7 +252,7 @@ static int fork_servers(int argc, char **argv, char **envp) {
     say_hello();
     int descriptors[3];
     while (receive(descriptors)) {
-        /* Where that fails, the end of the socket says so. */
+        /* If this fails, the client sees the end of the socket. */
         pid_t pid = fork();
         for (int i = 0; i < 3; i++) {
             if (pid == 0 && dup2(descriptors[i], i) < 0)
@@ -265,7 +264,7 @@ static int fork_servers(int argc, char **argv, char **envp) {
         while (waitpid(-1, NULL, WNOHANG) > 0)
             continue;
     }
-    /* Waited for so that what they used is counted. */
+    /* Waits, so that the servers' usage is counted. */
     signal(SIGTERM, SIG_IGN);
     kill(0, SIGTERM);
     while (wait(NULL) >= 0 || errno == EINTR)
@@ -273,7 +272,7 @@ static int fork_servers(int argc, char **argv, char **envp) {
     _exit(0);
 }
 
-/* The C library calls main through this function: ours is found first. */
+/* The C library calls main through this function; ours is found first. */
 __attribute__((visibility("default"))) int
 __libc_start_main(main_fn *main_function, int argc, char **argv, void (*init)(void), void (*fini)(void),
                   void (*rtld_fini)(void), void *stack_end) {

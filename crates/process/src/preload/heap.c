@@ -1,25 +1,25 @@
-/* A heap for compilers, for two ends.
+/* A heap for compilers, with two purposes.
  *
- * The first is that what a compiler does with addresses comes out the same in
- * every run. LLVM keeps instructions in blocks of 4096 bytes and its doubles,
- * and some of its passes go through sets of them in the order of a hash of
- * their addresses: with two instructions of equal weight, where the heap lies
- * then decides which comes first, and so does whatever lengthened it before,
- * a path's length for one. Here every such block, a slab, begins at a
- * multiple of SPAN, whatever was allocated before, and addresses differ
- * between runs and ways of running in bits alone that no small set's hash
- * looks at. Larger sets see the slab's number, which repeats with the command.
- * LLVM from release 16 on asks for slabs that are aligned, to what all are.
+ * The first is that the order of addresses is the same in every run. LLVM keeps
+ * instructions in blocks of 4096 bytes and its doubles, and some of its passes
+ * visit sets of them in the order of a hash of their addresses. For two
+ * instructions of equal weight, the address of the heap then decides which comes
+ * first, and so does everything allocated before, a path's length for example.
+ * Here every such block, a slab, begins at a multiple of SPAN, whatever was
+ * allocated before. Addresses of different runs differ only in bits that the
+ * hash of a small set does not use. Larger sets depend on the slab's number,
+ * which is the same for the same command. LLVM from release 16 on asks for
+ * aligned slabs; all slabs have that alignment.
  *
  * Source: llvm-project, llvm/include/llvm/Support/Allocator.h,
  * BumpPtrAllocatorImpl; llvm/include/llvm/ADT/DenseMapInfo.h, getHashValue of
  * pointers, `(address >> 4) ^ (address >> 9)`.
  *
- * The second is time. A compiler takes millions of small blocks for a second
- * or two and then ends: blocks of a size lie beside each other here, are
- * found again without a search, and are never merged.
+ * The second is speed. A compiler allocates millions of small blocks within a
+ * second or two and then ends. Here blocks of one size lie beside each other,
+ * freed ones are found without a search, and they are never merged.
  *
- * Whatever is larger, or aligned to more, is the C library's own affair.
+ * Larger blocks, and blocks with a larger alignment, come from the C library.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -34,36 +34,34 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Has a process that was just forked allocate nothing beside what its parent
- * did: pages that both write to are copied for each of them, and addresses
- * would tell what the parent did before. */
+/* Makes a forked process allocate no memory next to its parent's. Pages that both write to would
+ * be copied, and addresses would depend on what the parent did before. */
 void gfxpack_heap_apart(void);
 
-/* Whether a block came from the C library for want of room, as under a limit
- * of addresses or data: what the compiler makes may then differ from run to
- * run. */
+/* Whether a block came from the C library because there was no room, as under a limit of
+ * addresses or data. The compiler's output may then differ from run to run. */
 int gfxpack_heap_was_short(void);
 
 #if defined(__GLIBC__) && UINTPTR_MAX > 0xffffffffu
 
-/* Sizes in steps of 16 bytes to the first limit, then in four steps a
- * doubling to the second. */
+/* Sizes in steps of 16 bytes up to the first limit, then in four steps per doubling up to the
+ * second. */
 #define FINE ((size_t)1024)
 #define COARSE ((size_t)32 << 10)
 #define FINE_CLASSES 64
 #define SLAB_CLASS (FINE_CLASSES + 5 * 4 + 1)
 #define CLASSES (SLAB_CLASS + 9)
-/* Slabs are of 4 KiB to 1 MiB. */
+/* Slabs have 4 KiB to 1 MiB. */
 #define SLAB ((size_t)4096)
 #define LARGEST_SLAB (SLAB << (CLASSES - SLAB_CLASS - 1))
 
 #define SPAN ((size_t)64 << 10)
 #define ARENA ((size_t)64 << 30)
-/* A hash looks at 32 bits. */
+/* A hash uses 32 bits of an address. */
 #define ALIGNMENT ((size_t)4 << 30)
-/* So much is made usable at once. */
+/* This much memory is made accessible at once. */
 #define STEP ((size_t)32 << 20)
-/* What every block is aligned to. */
+/* The alignment of every block. */
 #define ALIGNED ((size_t)16)
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -79,17 +77,17 @@ static atomic_flag busy = ATOMIC_FLAG_INIT;
 static char *arena;
 static int reserved;
 static atomic_int was_short;
-/* The arena's halves: one for what leaves most of a span empty, and one for
- * what fills it, so that neither moves the other. */
+/* The halves of the arena: one for blocks that leave most of a span empty, and one for those
+ * that fill it, so that neither affects the addresses of the other. */
 static struct half {
     char *fresh, *usable, *end;
 } sparse, dense;
-/* By span: the class of the blocks that begin there. */
+/* The class of the blocks in each span. */
 static unsigned char classes[ARENA / SPAN];
 static struct class {
-    /* The blocks given back, each with the next one's address in it. */
+    /* Freed blocks, each with the address of the next one in it. */
     void *returned;
-    /* What was never given out. */
+    /* Memory that was never allocated. */
     char *fresh, *end;
     size_t size;
 } kinds[CLASSES];
@@ -98,7 +96,7 @@ static int alone(void) {
     return &__libc_single_threaded != NULL && __libc_single_threaded;
 }
 
-/* Whether there was anybody to lock out. */
+/* Returns whether it locked, which is not necessary with a single thread. */
 static int lock(void) {
     if (alone())
         return 0;
@@ -112,7 +110,7 @@ static void unlock(int locked) {
         atomic_flag_clear_explicit(&busy, memory_order_release);
 }
 
-/* A fork takes along what other threads hold, but not them. */
+/* A forked process inherits locks that other threads hold, but not these threads. */
 static int forking;
 
 static void before_fork(void) {
@@ -127,7 +125,7 @@ __attribute__((constructor)) static void mind_forks(void) {
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-/* Addresses alone; without them, there are no blocks of ours. */
+/* Reserves addresses only. If that fails, all blocks come from the C library. */
 static void reserve(void) {
     reserved = 1;
     char *all = mmap(NULL, ARENA + ALIGNMENT, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -137,7 +135,7 @@ static void reserve(void) {
     char *middle = arena + ARENA / 2;
     sparse = (struct half){arena, arena, middle};
     dense = (struct half){middle, middle, arena + ARENA};
-    /* Where the system makes all pages huge, a few kilobytes would take one. */
+    /* With huge pages, a few kilobytes would take a whole page. */
     madvise(arena, ARENA / 2, MADV_NOHUGEPAGE);
     for (unsigned i = 1; i <= FINE_CLASSES; i++)
         kinds[i].size = 16 * (size_t)i;
@@ -149,7 +147,7 @@ static void reserve(void) {
         kinds[i].size = SLAB << (i - SLAB_CLASS);
 }
 
-/* Spans in a row, which hold blocks of the class; NULL where there are none. */
+/* Consecutive spans for blocks of the class; NULL if there are none. */
 static char *spans_for(unsigned class, size_t size, struct half *half) {
     while (half->fresh + size > half->usable && half->usable < half->end) {
         if (mprotect(half->usable, STEP, PROT_READ | PROT_WRITE) != 0)
@@ -202,7 +200,7 @@ static void *take(unsigned class) {
     return block;
 }
 
-/* The class of blocks of a size, 0 for none. */
+/* The class of blocks of a size; 0 if there is none. */
 static unsigned class_of(size_t size) {
     if (size >= SLAB && size <= LARGEST_SLAB && (size & (size - 1)) == 0)
         return SLAB_CLASS + (unsigned)__builtin_ctzl(size / SLAB);
@@ -215,7 +213,7 @@ static unsigned class_of(size_t size) {
     return FINE_CLASSES + 1 + doublings * 4 + (unsigned)((size - 1 - doubling) / (doubling / 4));
 }
 
-/* Addresses below the arena wrap around and are as far off as others. */
+/* Addresses below the arena wrap around and are out of range like others. */
 static int is_ours(const void *block) {
     return arena != NULL && (uintptr_t)block - (uintptr_t)arena < ARENA;
 }

@@ -1,14 +1,13 @@
-/* What LLVM's programs do first in every process, done once for all jobs of a
- * fork server: registering the targets, and taking all options back to their
- * defaults. Both write to hundreds of pages, each of which a job would have
- * copied, and run through code that it needs for nothing else.
+/* Does the first steps of LLVM's programs once for all jobs of a fork server:
+ * registering the targets, and resetting all options to their defaults. Both
+ * write to hundreds of pages, each of which would be copied for a job, and run
+ * code that the job needs for nothing else.
  *
- * Registering a target twice is registering it once, and options that nothing
- * has set are at their defaults: a job may find either done. So the functions
- * here, which programs find before LLVM's, call those until a fork server has
- * started, and then do nothing; the second and all later calls that take
- * options back are LLVM's again. A target that is not in the list is
- * registered by every job.
+ * Registering a target twice has the same effect as once, and options that were
+ * never set have their defaults, so a job may find both done. The functions here,
+ * which programs find before LLVM's, call LLVM's until a fork server has started,
+ * and then do nothing. The second and all later calls that reset options call
+ * LLVM's again. A target that is not in the list is registered by every job.
  *
  * Source: llvm-project, llvm/include/llvm/Support/TargetSelect.h;
  * llvm/include/llvm/MC/TargetRegistry.h, "safe to call this function multiple
@@ -19,8 +18,8 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-/* Before the first job is forked; gives whether the program is linked with
- * LLVM's shared library. */
+/* Called before the first job is forked. Returns whether the program is linked with LLVM's
+ * shared library. */
 int gfxpack_start_llvm(void);
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -38,10 +37,10 @@ int gfxpack_start_llvm(void);
 typedef void function(void);
 
 static int registered;
-/* Whether nothing was set since options were taken back. */
+/* Whether no option was set since they were reset. */
 static int at_defaults;
 
-/* Whether there is one. */
+/* Calls LLVM's function. Returns whether there is one. */
 static int call_next(const char *name) {
     function *next = (function *)dlsym(RTLD_NEXT, name);
     if (next != NULL)
@@ -73,7 +72,7 @@ int gfxpack_start_llvm(void) {
     if (at_defaults) {
         ALL(CALL)
         registered = 1;
-        /* Registering adds options. */
+        /* Registering targets adds options. */
         call_next(RESET_OPTIONS_NAME);
     }
     return registered;

@@ -1,7 +1,6 @@
-//! What is loaded into every compiler with `LD_PRELOAD`: a heap that puts
-//! instructions where their order does not depend on the run (`heap.c`), what
-//! writes records (`record.c` and its neighbours), and for those that fork for
-//! every job, the fork server (`fork_server.c`).
+//! The library that is loaded into every compiler with `LD_PRELOAD`: a heap on which the order of
+//! instructions' addresses is the same in every run (`heap.c`), the recorder (`record.c` and its
+//! neighbours), and, for compilers that fork for every job, the fork server (`fork_server.c`).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -14,31 +13,30 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use tempfile::TempPath;
 
-/// Compiled by the build script; empty where there is none for this system.
+/// Compiled by the build script; empty if it does not support this system.
 static PRELOADED: Library =
     Library::new("gfxpack-preload", include_bytes!(concat!(env!("OUT_DIR"), "/preload.so")));
-/// Likewise, with all of that in it.
+/// The same, with the fork server in it.
 static FORK_SERVER: Library = Library::new(
     "gfxpack-fork-server",
     include_bytes!(concat!(env!("OUT_DIR"), "/fork-server.so")),
 );
 
-/// The library, for compilers elsewhere; `None` if there is none for this system.
+/// The library, for remote compilers; `None` if it does not support this system.
 #[must_use]
 pub fn bytes() -> Option<&'static [u8]> {
     Some(PRELOADED.bytes).filter(|bytes| !bytes.is_empty())
 }
 
-/// The library's path in this process, for its own programs.
+/// A path of the library that child processes of this process can open.
 ///
 /// # Errors
-/// [`io::ErrorKind::Unsupported`] where there is none for this system.
+/// [`io::ErrorKind::Unsupported`] if the library does not support this system.
 pub fn path() -> io::Result<&'static OsStr> {
     PRELOADED.path()
 }
 
-/// The library as a file of its own in a directory: for programs that can't
-/// look into this process.
+/// Writes the library to a file in a directory, for programs that can't open files of this process.
 pub(crate) fn write_into(dir: &Path) -> io::Result<TempPath> {
     let bytes = bytes().ok_or(io::ErrorKind::Unsupported)?;
     let mut file = tempfile::Builder::new().prefix(".gfxpack-preload-").tempfile_in(dir)?;
@@ -46,16 +44,16 @@ pub(crate) fn write_into(dir: &Path) -> io::Result<TempPath> {
     Ok(file.into_temp_path())
 }
 
-/// The variable that names what is loaded.
+/// The variable that names the libraries to load.
 pub const PRELOAD_VARIABLE: &str = "LD_PRELOAD";
-/// The variable that has a process write into the record of that path.
+/// The variable with the path of the record that a process writes to.
 pub const RECORD_VARIABLE: &str = "GFXPACK_RECORD";
 
 /// A program's whole environment.
 pub type Environment = Vec<(OsString, OsString)>;
 
-/// A compiler's environment: as given, with the library. Where that can't be
-/// had, a compiler runs without.
+/// A compiler's environment: the given one, with the library. If there is no library, the compiler
+/// runs without it.
 #[must_use]
 pub fn environment(given: &[(OsString, OsString)]) -> Environment {
     let mut environment = given.to_vec();
@@ -66,20 +64,20 @@ pub fn environment(given: &[(OsString, OsString)]) -> Environment {
     environment
 }
 
-/// Makes programs with this environment fork servers. Each of its jobs may have
-/// a record; a server has none.
+/// Makes programs with this environment fork servers. Each job of a server may have a record; the
+/// server has none.
 ///
 /// # Errors
-/// [`io::ErrorKind::Unsupported`] where there is no library for this system.
+/// [`io::ErrorKind::Unsupported`] if the library does not support this system.
 pub fn fork_server_into(environment: &mut Environment) -> io::Result<()> {
     environment.retain(|(name, _)| name != RECORD_VARIABLE);
     set(environment, PRELOAD_VARIABLE, FORK_SERVER.path()?);
     Ok(())
 }
 
-/// An empty file in memory. One that no program may be started from is all that
-/// some systems allow (`vm.memfd_noexec`), and older kernels do not know it;
-/// libraries are loaded from either.
+/// An empty file in memory. Some systems allow only files that can't be executed
+/// (`vm.memfd_noexec`), and older kernels do not know that flag. Libraries can be loaded from
+/// either kind.
 pub(crate) fn memory_file(name: &str) -> io::Result<File> {
     let made = match memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => memfd_create(name, MemfdFlags::CLOEXEC)?,
@@ -88,12 +86,13 @@ pub(crate) fn memory_file(name: &str) -> io::Result<File> {
     Ok(made.into())
 }
 
-/// The path of an open file of this process, for its own programs. Its number
-/// there is another one where /proc is that of other processes' numbers.
+/// The path of an open file of this process, for child processes. The process number is read from
+/// /proc, which may show the numbers of another namespace.
 pub(crate) fn own_file(file: &File) -> io::Result<PathBuf> {
     const PROC: &str = "/proc";
-    let told = |error: io::Error| io::Error::new(error.kind(), format!("`/proc/self`: {error}"));
-    let number = fs::read_link(Path::new(PROC).join("self")).map_err(told)?;
+    let with_path =
+        |error: io::Error| io::Error::new(error.kind(), format!("`/proc/self`: {error}"));
+    let number = fs::read_link(Path::new(PROC).join("self")).map_err(with_path)?;
     Ok(Path::new(PROC).join(number).join("fd").join(file.as_raw_fd().to_string()))
 }
 
@@ -113,8 +112,8 @@ impl Library {
         Self { name, bytes, path: OnceLock::new() }
     }
 
-    /// Its path: a file in memory, which nobody else can change and which is
-    /// gone with this process.
+    /// The library's path: a file in memory, which no other process can change and which vanishes
+    /// with this process.
     fn path(&self) -> io::Result<&OsStr> {
         let make = || -> io::Result<(OsString, OwnedFd)> {
             if self.bytes.is_empty() {
@@ -138,7 +137,7 @@ mod tests {
     use super::*;
     use crate::{Cancel, Program, run};
 
-    /// What a program prints that was given the library.
+    /// The output of a shell script that runs with the library.
     fn printed(script: &str) -> String {
         let path = [("PATH".into(), "/usr/bin:/bin".into())];
         let environment = environment(&path);
@@ -170,8 +169,7 @@ c.malloc_usable_size.argtypes = [ctypes.c_void_p]
 c.malloc_usable_size.restype = ctypes.c_size_t
 ";
 
-    /// Where blocks of a size lie, after others of odd sizes were taken and
-    /// given back.
+    /// The offsets of blocks of one size, after blocks of odd sizes were allocated and freed.
     fn offsets(before: usize) -> Vec<u64> {
         let script = format!(
             "
@@ -194,7 +192,7 @@ for size in (4096, 4096, 8192, 65536, 1 << 20):
 
     #[test]
     #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
-    fn large_blocks_begin_where_nothing_before_them_shows() {
+    fn offsets_of_large_blocks_do_not_depend_on_earlier_blocks() {
         for before in [0, 1000] {
             let blocks = offsets(before);
             assert_eq!(blocks.len(), 10);
@@ -204,7 +202,7 @@ for size in (4096, 4096, 8192, 65536, 1 << 20):
 
     #[test]
     #[cfg(target_env = "gnu")]
-    fn blocks_keep_what_is_written_to_them() {
+    fn blocks_keep_their_content() {
         let script = "
 import random
 random.seed(5)

@@ -1,8 +1,8 @@
-/* Writes what a process asks of the file system into a record.
+/* Writes a process's file accesses into a record.
  *
- * A record is appended to with atomic operations alone, by any number of
- * threads and processes, and by signal handlers: there is no lock to wait for,
- * and nothing to flush. An entry is there once its length is.
+ * Any number of threads, processes and signal handlers append to a record with
+ * atomic operations alone: there is no lock to wait for, and nothing to flush.
+ * An entry is complete once its length is written.
  */
 #define _GNU_SOURCE
 #include "record.h"
@@ -22,18 +22,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A command line is no longer than the kernel takes. */
+/* The kernel takes no longer command lines. */
 #define MAX_ARGUMENTS ((size_t)2 << 20)
 
 int gfxpack_heap_was_short(void);
 
-/* Where there is none, nothing is written. */
+/* If this is NULL, nothing is written. */
 static struct head *record;
 static enum { UNDECIDED, OFF, ON } state;
 static enum class class;
 static pid_t own_pid;
 static int job;
-/* How many libraries were ever loaded, when they were last told. */
+/* The total number of loaded libraries at the last time that they were recorded. */
 static unsigned long long libraries;
 
 void *next_of(const char *name) {
@@ -49,21 +49,21 @@ long raw(long number, long a, long b, long c, long d, long e, long f) {
     return NEXT(syscall)(number, a, b, c, d, e, f);
 }
 
-/* What a compiler reads and can't tell would get into its object, so it is
- * ended. Of drivers it is only unknown what they depend on. */
+/* Ends a compiler, since a file that it reads unrecorded could change its object. For drivers,
+ * only their dependencies become unknown. */
 void lack(enum lack lack) {
-    static const char told[] = "error: this asks for more files, or by longer names, than gfxpack "
+    static const char message[] = "error: this asks for more files, or by longer names, than gfxpack "
                                "can follow\n";
     if (record == NULL)
         return;
     atomic_fetch_or(&record->lacks, (uint32_t)lack);
     if (class != CLASS_OTHER && (lack == LACK_ROOM || lack == LACK_NAME)) {
-        RAW(SYS_write, STDERR_FILENO, told, sizeof told - 1, 0, 0);
+        RAW(SYS_write, STDERR_FILENO, message, sizeof message - 1, 0, 0);
         RAW(SYS_exit_group, 1, 0, 0, 0, 0);
     }
 }
 
-/* Room for an entry with this much text; NULL where there is none. */
+/* Room for an entry with this much text; NULL if there is none. */
 static struct entry *room(size_t text) {
     size_t length = (sizeof(struct entry) + text + 7) / 8 * 8;
     uint64_t at = atomic_fetch_add(&record->used, length);
@@ -96,7 +96,7 @@ size_t path_of(int descriptor, char *path, size_t size) {
     return length > 0 && (size_t)length < size ? (size_t)length : 0;
 }
 
-/* A path as it was given, with what it begins at before it. */
+/* A path as given, preceded by the directory that it is relative to. */
 static const char *place(int dir, const char *path, char *space, size_t size) {
     if (path == NULL || path[0] == '/' || dir == AT_FDCWD)
         return path;
@@ -131,11 +131,11 @@ static void put_file(struct entry *entry, const struct event *event) {
     } else if (event->file >= 0) {
         struct stat file;
 #ifdef SYS_newfstatat
-        long told = RAW(SYS_newfstatat, event->file, "", &file, AT_EMPTY_PATH, 0);
+        long status = RAW(SYS_newfstatat, event->file, "", &file, AT_EMPTY_PATH, 0);
 #else
-        long told = fstat(event->file, &file);
+        long status = fstat(event->file, &file);
 #endif
-        if (told == 0) {
+        if (status == 0) {
             struct event known = {.stat = &file};
             put_file(entry, &known);
         } else {
@@ -147,7 +147,7 @@ static void put_file(struct entry *entry, const struct event *event) {
 void put(const struct event *event) {
     int before = errno;
     char spaces[2][MAX_TEXT];
-    /* The system takes no longer ones, whatever lies there. */
+    /* The system refuses longer paths, whatever exists there. */
     if (event->error == ENAMETOOLONG && event->kind != KIND_REALPATH && event->first != NULL &&
         strlen(event->first) >= PATH_MAX)
         return;
@@ -164,7 +164,7 @@ void put(const struct event *event) {
         if (second_length == 0)
             lack(LACK_NAME);
     }
-    /* An entry has no room for longer ones. */
+    /* An entry has no room for longer paths. */
     if (first_length > UINT16_MAX || (second_length > UINT16_MAX && event->kind != KIND_PROGRAM)) {
         lack(LACK_NAME);
         first_length = second_length = 0;
@@ -198,7 +198,7 @@ static void put_directory(uint8_t kind, uint32_t argument) {
     put(&EVENT(.kind = kind, .argument = argument, .first = path));
 }
 
-/* Where this library begins; the linker knows. */
+/* The beginning of this library, defined by the linker. */
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 static int put_library(struct dl_phdr_info *library, size_t size, void *count) {
@@ -217,14 +217,14 @@ static int count_libraries(struct dl_phdr_info *library, size_t size, void *coun
     return 1;
 }
 
-/* The word after one, or the end. */
+/* The next word, or the end. */
 static const char *next_word(const char *word, const char *end) {
     return word < end ? word + strlen(word) + 1 : end;
 }
 
-/* What a program is, by its arguments: the compiler and the assembler say so
- * themselves, or have their arguments in a file. Where the loader is started
- * with a program, its own options are before that. */
+/* The class of a program, by its arguments: those of the compiler and the assembler name it, or
+ * are in a file. If the loader is started with a program, its own options come before the
+ * program. */
 static enum class class_of(const char *arguments, size_t length) {
     const char *end = arguments + length;
     const char *file = length > 0 ? strrchr(arguments, '/') : NULL;
@@ -250,8 +250,8 @@ static enum class class_of(const char *arguments, size_t length) {
     return CLASS_OTHER;
 }
 
-/* The process says what it is, where it is and what it has loaded; then it
- * opens nothing more of its own. */
+/* Records the program, its directory and its loaded libraries. After that, no file is opened for
+ * the record. */
 static void announce(const char *arguments, size_t length) {
     char program[MAX_TEXT];
     long named = RAW(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, sizeof program - 1, 0);
@@ -270,8 +270,8 @@ static void announce(const char *arguments, size_t length) {
         restrict_by_kernel(record);
 }
 
-/* Where nobody made a record beforehand, the first process does, and each cuts
- * off what is not used when it ends: for machines that hand files on. */
+/* For remote machines: if there is no record, the first process creates it, and each process
+ * truncates it to the used length when it ends. */
 static char own_path[PATH_MAX];
 
 static int make(const char *path) {
@@ -320,7 +320,7 @@ static int map(const char *path) {
     return 1;
 }
 
-/* What the kernel has of this process's arguments. */
+/* Reads this process's arguments from the kernel. */
 static void announce_by_kernel(void) {
     char *arguments = mmap(NULL, MAX_ARGUMENTS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int file = (int)RAW(SYS_openat, AT_FDCWD, "/proc/self/cmdline", O_RDONLY | O_CLOEXEC, 0, 0);
@@ -358,7 +358,7 @@ PUBLIC void gfxpack_watch(const char *path, int argc, char **argv) {
     size_t length = 0;
     for (int i = 0; i < argc; i++)
         length += strlen(argv[i]) + 1;
-    /* No block of the heap, whose order it would change. */
+    /* Not a block of the heap, which would change the order of its blocks. */
     char *arguments = mmap(NULL, length + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *at = arguments;
     if (arguments == MAP_FAILED)
@@ -408,7 +408,7 @@ uint32_t self(void) {
     return (uint32_t)own_pid;
 }
 
-/* A copy of a process goes by its own number. */
+/* A forked process uses its own number. */
 static void after_fork(void) {
     if (state != ON)
         return;
@@ -423,7 +423,7 @@ __attribute__((constructor)) static void start(void) {
         begin();
 }
 
-/* What was loaded since it was last told. */
+/* Records libraries that were loaded since the last time. */
 static void put_new_libraries(void) {
     unsigned long long now = libraries;
     dl_iterate_phdr(count_libraries, &now);
@@ -431,7 +431,7 @@ static void put_new_libraries(void) {
         dl_iterate_phdr(put_library, &libraries);
 }
 
-/* What is unloaded is not there at the end. */
+/* A library that is unloaded would not be recorded at the end. */
 PUBLIC int dlclose(void *library) {
     if (enter_start()) {
         put_new_libraries();
@@ -446,13 +446,13 @@ static void end(void) {
     put_new_libraries();
     if (class != CLASS_OTHER && gfxpack_heap_was_short())
         lack(LACK_HEAP);
-    /* After vfork, it is not the end of the parent. */
+    /* After vfork, this is not the end of the parent. */
     put(&EVENT(.kind = KIND_END, .pid = (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0)));
     if (own_path[0] != 0)
         cut();
 }
 
-/* Where exit leads to at last; `exit` itself calls the system's own. */
+/* `exit` calls the system's `_exit`, so its end is recorded here. */
 __attribute__((destructor)) static void end_by_return(void) {
     end();
 }
@@ -473,7 +473,7 @@ PUBLIC int chdir(const char *path) {
     int done = (int)RAW(SYS_chdir, path, 0, 0, 0, 0);
     if (on) {
         int before = errno;
-        /* Whether it is there; it is named from the directory before. */
+        /* Whether the directory exists; the path is relative to the previous directory. */
         if (asks)
             put(&EVENT(.kind = KIND_ACCESS, .error = done < 0 ? before : 0, .first = path));
         put_directory(KIND_DIRECTORY, 0);

@@ -1,17 +1,17 @@
-/* How a record is written: shared by the files of this library.
+/* The format of a record, and functions shared by the files of this library.
  *
- * A record is a file that its reader made, of a fixed size, which every
- * process of a run maps and appends to. What is in it stays in it, however a
- * process ends. `watch/entries.rs` reads it; both are changed together.
+ * A record is a file of fixed size, created by its reader, which every process
+ * of a run maps and appends to. Its content survives however a process ends.
+ * `watch/entries.rs` reads it and must be changed together with this file.
  *
  *   head, 64 bytes
  *   paths that may be written, absolute and without links, each ended by a
  *   zero
- *   as many zeros as have entries begin at a multiple of 8
- *   entries, one behind the other, each with its own length; a length of
- *   zero is an entry that somebody began and did not finish
+ *   zeros up to a multiple of 8
+ *   entries, one after the other, each with its own length; a length of zero
+ *   is an entry that was begun and not finished
  *
- * Numbers are in the machine's own order.
+ * Numbers are in the machine's own byte order.
  */
 #ifndef GFXPACK_RECORD_H
 #define GFXPACK_RECORD_H
@@ -27,96 +27,93 @@
 #define GFXPACK_WATCHES 0
 #endif
 
-/* Bytes that hold a path, with what it begins at before it. */
+/* Room for a path with the directory that it is relative to. */
 #define MAX_TEXT ((size_t)PATH_MAX * 2)
 
 #define PUBLIC __attribute__((visibility("default")))
 
 #define RECORD_MAGIC 0x68637461772d7867ull /* "gx-watch" */
 #define RECORD_VERSION 2u
-/* How long a record that nobody made beforehand may become. */
+/* The longest record that a process creates itself. */
 #define RECORD_LIMIT ((uint64_t)16 << 20)
 
-/* What is wanted of a record. */
+/* Options of a record. */
 enum wish {
-    WISH_ALL = 1,    /* what drivers and scripts ask of files is told as well */
-    WISH_BOUNDS = 2, /* nothing is written but below the paths of a list */
-    /* The kernel is asked to hold compilers, assemblers and linkers to that, by
-     * Landlock, */
+    WISH_ALL = 1,    /* the file accesses of drivers and scripts are recorded too */
+    WISH_BOUNDS = 2, /* only paths of a list, and below them, may be written */
+    /* Landlock confines compilers, assemblers and linkers to these paths, */
     WISH_LANDLOCK = 4,
-    WISH_LANDLOCK_ALL = 8, /* and all others */
-    WISH_CUT = 16,         /* what is not used of the file is cut off */
+    WISH_LANDLOCK_ALL = 8, /* and all other processes */
+    WISH_CUT = 16,         /* the file is truncated to its used length */
 };
 
-/* Why a record does not tell everything. */
+/* Why accesses may be missing in a record. */
 enum lack {
     LACK_ROOM = 1,    /* it is full */
-    LACK_UNTOLD = 2,  /* something was done that entries have no form for */
-    LACK_NAME = 4,    /* a path, or a command line, could not be told */
-    LACK_HEAP = 8,    /* a compiler's heap was not this library's alone */
+    LACK_UNTOLD = 2,  /* an operation that entries can't represent */
+    LACK_NAME = 4,    /* a path or a command line could not be recorded */
+    LACK_HEAP = 8,    /* a compiler also used another heap than this library's */
 };
 
 struct head {
     uint64_t magic;
     uint32_t version;
     _Atomic uint32_t lacks;
-    /* Bytes of the file. */
+    /* The size of the file in bytes. */
     uint64_t limit;
-    /* Bytes that are taken, the head's included; beyond the limit, it is full. */
+    /* Used bytes, including the head. If they exceed the limit, the record is full. */
     _Atomic uint64_t used;
-    /* Calls that have begun and are not told yet. */
+    /* Calls that have begun and have no entry yet. */
     _Atomic uint32_t pending;
-    /* Entries that are whole. */
+    /* Complete entries. */
     _Atomic uint32_t entries;
     uint32_t wishes;
-    /* Bytes of the paths that may be written. */
+    /* The length of the list of writable paths. */
     uint32_t writable;
     uint32_t unused[4];
 };
 
 enum kind {
-    /* A process: first its program's file, second its arguments, each ended by
-     * a zero; argument: its class. */
+    /* A process. First: its program's file; second: its arguments, each ended by a zero;
+     * argument: its class. */
     KIND_PROGRAM = 1,
-    /* A process that another one forked off: argument: the other's number;
-     * first the working directory. */
+    /* A forked process. Argument: the parent's number; first: the working directory. */
     KIND_FORK,
-    /* A directory that relative paths begin at from here on. */
+    /* A new working directory. */
     KIND_DIRECTORY,
-    /* A library that is loaded. */
+    /* A loaded library. */
     KIND_LIBRARY,
-    /* The end of a process that ended by itself. */
+    /* A process ended by itself. */
     KIND_END,
-    /* A program that a process turns into; followed by its KIND_PROGRAM, or
-     * by KIND_STAYED. Argument: the process that it is a copy of, if it was
-     * copied by vfork, or its own number. */
+    /* A process executes a program; followed by its KIND_PROGRAM, or by KIND_STAYED. Argument:
+     * the parent's number if the process was made by vfork, else its own. */
     KIND_EXEC,
     KIND_STAYED,
-    /* A program that a process started: argument: its number. */
+    /* A process started a program. Argument: the new process's number. */
     KIND_SPAWN,
-    /* Something that can't be told: first the function's name. */
+    /* An operation that can't be represented. First: the function's name. */
     KIND_UNTOLD,
-    /* A shell that the C library started, whose number it does not tell:
-     * first its file; second the line that it was given. */
+    /* A shell that the C library started; its number is not known. First: its file; second: its
+     * command line. */
     KIND_SHELL,
 
-    /* What is asked of a path, in the same order in `entries.rs`. */
-    KIND_OPEN = 32, /* argument: flags; second: what its descriptor led to */
+    /* Lookups of a path, in the same order as in `entries.rs`. */
+    KIND_OPEN = 32, /* argument: flags; second: the path of its descriptor */
     KIND_STAT,
     KIND_LSTAT,
     KIND_ACCESS,   /* argument: mode */
-    KIND_READLINK, /* second: what it holds */
-    KIND_REALPATH, /* second: what it is */
+    KIND_READLINK, /* second: the target */
+    KIND_REALPATH, /* second: the path without links */
     KIND_LIST,
     KIND_STATFS,
 
-    /* What is done to a path. */
+    /* Changes of a path. */
     KIND_REMOVE = 64,
     KIND_RENAME, /* second: the new name */
     KIND_LINK,   /* first: the new name; second: the old one */
     KIND_MAKE,   /* a directory or a special file */
     KIND_CHANGE, /* its mode, owner, times or length */
-    KIND_SYMLINK, /* first: the new name; second: what it holds */
+    KIND_SYMLINK, /* first: the new name; second: the target */
 };
 
 enum class {
@@ -129,7 +126,7 @@ enum class {
 struct entry {
     _Atomic uint32_t length;
     uint8_t kind;
-    /* Whether `mode` and what follows are those of the file. */
+    /* Whether `mode` and the fields from `device` on describe the file. */
     uint8_t has_file;
     uint16_t error;
     uint32_t pid;
@@ -141,61 +138,60 @@ struct entry {
     int64_t modified, changed;
 };
 
-/* What an entry says. */
+/* The content of an entry. */
 struct event {
     uint8_t kind;
     int error;
     uint32_t argument;
-    /* The process, if it is not surely the one that last announced itself. */
+    /* The process, if it may not be the one that announced itself last. */
     uint32_t pid;
-    /* What relative paths begin at. */
+    /* The directories that relative paths start at. */
     int dir, second_dir;
     const char *first, *second;
-    /* Of the second; 0 for all up to a zero. */
+    /* The length of the second; 0 if it ends with a zero. */
     size_t second_length;
-    /* A descriptor to say more of, or -1. */
+    /* A descriptor of the file to describe, or -1. */
     int file;
-    /* What is known of the file otherwise. */
+    /* The state of the file, if known otherwise. */
     const struct stat *stat;
 };
 
-/* What is given stands for what is usual. */
+/* Given fields override the defaults. */
 #pragma GCC diagnostic ignored "-Woverride-init"
 #define EVENT(...) (struct event){.dir = AT_FDCWD, .second_dir = AT_FDCWD, .file = -1, __VA_ARGS__}
 
-/* Begins to write what follows into a file; for a process that was forked,
- * whose arguments are given, and NULL to go by the environment. */
+/* Starts recording into a file, for a forked process with the given arguments. With NULL, the
+ * environment decides. */
 void gfxpack_watch(const char *path, int argc, char **argv);
 
-/* Whether what this process asks of files is to be told; it is then to be told
- * before `leave`. */
+/* Whether this process's file accesses are recorded. If so, the entry must be written before
+ * `leave`. */
 int enter(void);
-/* Likewise for the programs that it starts. */
+/* The same for programs that it starts. */
 int enter_start(void);
 void leave(void);
-/* The head, where only what it lists may be written; else NULL. */
+/* The head, if writing is restricted to its list; else NULL. */
 const struct head *bounds(void);
-/* What a call that writes is about. */
+/* What a call writes to. */
 enum reach {
     REACH_FILE, /* what the path leads to */
     REACH_NAME, /* the name itself, be it a link's */
 };
-/* Whether a call that writes must not happen; it is told then, and errno set. */
+/* Whether a call that writes must be refused. If so, it is recorded and errno is set. */
 int refused(const struct event *event, enum reach reach);
-/* Has the kernel hold this process, and whatever it starts, to the head's
- * lists. */
+/* Confines this process, and everything that it starts, to the head's list by Landlock. */
 void restrict_by_kernel(const struct head *head);
-/* Whether this process was forked to do one job, and starts no program. */
+/* Whether this process was forked for one job, and may start no program. */
 int is_job(void);
-/* Where a descriptor's file lies; its length, 0 where that is not known. */
+/* The path of a descriptor's file. Returns its length, or 0 if not known. */
 size_t path_of(int descriptor, char *path, size_t size);
-/* This process's number; after vfork, that of the process it is a copy of. */
+/* This process's number; after vfork, that of the parent. */
 uint32_t self(void);
-/* Writes an entry; keeps errno. */
+/* Writes an entry; preserves errno. */
 void put(const struct event *event);
 void lack(enum lack lack);
 
-/* The system's own function, past those of this library. */
+/* The system's function, bypassing those of this library. */
 void *next_of(const char *name);
 #define NEXT(name)                                                                                 \
     ({                                                                                             \
@@ -208,7 +204,7 @@ void *next_of(const char *name);
         (__typeof__(&name))at;                                                                     \
     })
 
-/* The system call, past this library's `syscall`. */
+/* The system call, bypassing this library's `syscall`. */
 long raw(long number, long a, long b, long c, long d, long e, long f);
 #define RAW(number, a, b, c, d, e) raw(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
 

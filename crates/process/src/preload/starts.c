@@ -1,4 +1,4 @@
-/* The programs that a process starts, and what no entry can tell. */
+/* Starting programs, and operations that no entry can represent. */
 #define _GNU_SOURCE
 #include "record.h"
 
@@ -25,8 +25,7 @@ static void untold(const char *name) {
     errno = before;
 }
 
-/* A copy of a loaded compiler does its one job. What it would start would know
- * nothing of its record. */
+/* A forked job may not start programs, since these would not have its record. */
 static int start_refused(const char *name) {
     if (!is_job())
         return 0;
@@ -38,8 +37,8 @@ static int start_refused(const char *name) {
     return 1;
 }
 
-/* A program takes this process's place; where that fails, it goes on. After
- * vfork it is the parent's record that is written to. */
+/* Executes a program in this process. Returns if that fails. After vfork, the parent's record is
+ * used. */
 static int turn_into(int dir, const char *path, int (*turn)(void *), void *with) {
     if (start_refused("execve"))
         return -1;
@@ -47,7 +46,7 @@ static int turn_into(int dir, const char *path, int (*turn)(void *), void *with)
     uint32_t pid = on ? (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0) : 0;
     if (on) {
         put(&EVENT(.kind = KIND_EXEC, .pid = pid, .argument = self(), .dir = dir, .first = path));
-        /* It does not come back to do so. */
+        /* A successful call does not return. */
         leave();
     }
     int result = turn(with);
@@ -91,11 +90,11 @@ PUBLIC int execveat(int dir, const char *path, char *const arguments[], char *co
     TURN(path, .dir = dir, .flags = flags, .arguments = arguments, .environment = environment)
 }
 
-/* Tries a program's file; gives 0, or why it did not start. */
+/* Tries to start a program's file; returns 0 or the error. */
 typedef int try(const char *path, void *with);
 
 /* Tries the files that a name may mean, in the order of PATH, so that each is
- * told. Gives what the last one gave.
+ * recorded. Returns the result of the last one.
  *
  * Source: glibc, posix/execvpe.c. */
 static int search(const char *name, try *try, void *with) {
@@ -144,7 +143,7 @@ static int try_turn(const char *path, void *with) {
     execve(path, start->arguments, start->environment);
     if (errno != ENOEXEC)
         return errno;
-    /* A script that does not name its interpreter. */
+    /* A script without an interpreter line. */
     size_t count = 0;
     while (start->arguments[count] != NULL)
         count++;
@@ -168,7 +167,7 @@ PUBLIC int execvp(const char *name, char *const arguments[]) {
     return execvpe(name, arguments, environ);
 }
 
-/* Arguments that are given one by one. */
+/* Functions with the arguments one by one. */
 #define LISTED(name, call, ...)                                                                    \
     PUBLIC int name(const char *path, const char *argument, ...) {                                 \
         va_list rest;                                                                              \
@@ -209,7 +208,7 @@ PUBLIC int posix_spawn(pid_t *restrict pid, const char *restrict path,
     return error;
 }
 
-/* What the child opens, nobody tells. */
+/* Files that the child opens are not recorded. */
 PUBLIC int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict actions, int file,
                                             const char *restrict path, int flags, mode_t mode) {
     int writes = (flags & (O_ACCMODE | O_CREAT | O_TRUNC)) != 0;
@@ -255,7 +254,7 @@ PUBLIC int system(const char *line) {
     int on = enter_start();
     int status = NEXT(system)(line);
     if (on) {
-        /* Without a line, whether there is a shell, which is tried. */
+        /* Without a command line, the function tests whether there is a shell by starting it. */
         put_shell(status == -1 ? errno : 0, line != NULL ? line : "exit 0");
         leave();
     }
@@ -274,7 +273,7 @@ PUBLIC FILE *popen(const char *line, const char *mode) {
     return stream;
 }
 
-/* What is left to the system, and makes a record one that lacks something. */
+/* Functions that are left to the system, and make the record incomplete. */
 
 #define UNTOLD(type, name, enters, parameters, arguments)                                          \
     PUBLIC type name parameters {                                                                  \
@@ -305,9 +304,8 @@ UNTOLD(int, inotify_add_watch, enter, (int file, const char *path, uint32_t mask
 UNTOLD(int, open_by_handle_at, enter, (int file, struct file_handle *handle, int flags),
        (file, handle, flags))
 
-/* What goes past the C library's functions: starting programs, and of all that
- * those programs ask whose files are told, whatever is not known to have
- * nothing to do with files. */
+/* System calls that bypass the C library's functions. Those that start programs are always
+ * unrepresentable; if accesses are recorded, so are all others that may concern files. */
 static int starts(long number) {
     switch (number) {
 #ifdef SYS_fork

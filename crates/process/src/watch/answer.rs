@@ -1,4 +1,4 @@
-//! The result of a compiler's access to one path.
+//! The result of an access to one path.
 
 use std::path::PathBuf;
 
@@ -7,51 +7,51 @@ use serde::{Deserialize, Serialize};
 
 use super::path_text;
 
-/// What a path is.
+/// What exists at a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Nothing is there.
+    /// Nothing exists.
     Absent,
-    /// A directory, whatever is in it.
+    /// A directory, whatever it contains.
     Directory,
-    /// The same by a path with links in it or `..`, and its path without.
+    /// A directory, by a path with links or `..`; with its path without these.
     LinkedDirectory(#[serde(with = "path_text")] PathBuf),
-    /// A directory with these names in it.
+    /// A directory that contains these names.
     Listing(Digest),
-    /// A symbolic link that holds this, wherever it leads.
+    /// A symbolic link with this target, whether or not that exists.
     Link(#[serde(with = "path_text")] PathBuf),
-    /// Something that is no symbolic link.
+    /// Not a symbolic link.
     NoLink,
     /// A regular file.
     File {
         /// SHA-256 of its content.
         digest: Digest,
-        /// Its path without links, where that is another one.
+        /// Its path without links, if that is different.
         #[serde(default, skip_serializing_if = "Option::is_none", with = "path_text::option")]
         real: Option<PathBuf>,
     },
-    /// A regular file, and whether anybody may execute it.
+    /// A regular file, and whether any user may execute it.
     Executable(bool),
-    /// Something else, or something that can't be looked at.
+    /// Another kind of file, or one that can't be accessed.
     Other,
 }
 
-/// What is asked of a path.
+/// A question about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Query {
-    /// What is there, links followed.
+    /// What exists there, links followed.
     What,
-    /// Likewise, and what is in it if it is a directory.
+    /// The same, with the names in it if it is a directory.
     Names,
-    /// What a link holds, if it is one.
+    /// The target of the link, if it is one.
     Link,
-    /// Whether it may be executed, if it is a file.
+    /// Whether any user may execute it, if it is a file.
     Executable,
 }
 
 impl Answer {
-    /// What is asked to have this answer.
+    /// The question that has this answer.
     #[must_use]
     pub fn query(&self) -> Query {
         match self {
@@ -62,7 +62,7 @@ impl Answer {
         }
     }
 
-    /// A file's content.
+    /// The digest of a file's content.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         match self {

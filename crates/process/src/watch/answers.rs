@@ -1,5 +1,4 @@
-//! The results of a run's file accesses, in a form in which they can be checked
-//! again.
+//! The results of a run's file accesses, in a form that can be stored and checked again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -11,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::answer::Answer;
 use super::{Looks, path_text};
 
-/// Results of file accesses as they are kept: many runs may depend on the same.
+/// Stored results of file accesses; many runs may depend on the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptAnswers {
-    /// What the text is kept by.
+    /// The digest under which the text is stored.
     pub name: Digest,
     /// The text.
     pub text: Vec<u8>,
@@ -22,20 +21,20 @@ pub struct KeptAnswers {
 
 /// The results of a run's accesses to several paths: sorted, each once.
 ///
-/// Paths that are relative lie below a directory that whoever asks knows.
+/// Relative paths lie below a directory that the caller knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answers {
     #[serde(with = "path_text::pairs")]
     answers: Vec<(PathBuf, Answer)>,
-    /// Those of the paths, by their places in the list, that are one file or
-    /// one directory under several names: a compiler reads such a file once
-    /// where its text says so, and searches such a directory once.
+    /// Groups of paths, as indices into the list, that are one file or one directory under several
+    /// names. Compilers read such a file once if its text says so, and search such a directory
+    /// once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     same: Vec<Vec<usize>>,
 }
 
 impl Answers {
-    /// Puts answers in order, and finds out which paths are one file.
+    /// Sorts the answers, and finds out which paths are one file.
     #[must_use]
     pub fn new(answers: BTreeSet<(PathBuf, Answer)>, looks: &Looks<'_>) -> Self {
         let answers: Vec<_> = answers.into_iter().collect();
@@ -43,7 +42,7 @@ impl Answers {
         Self { answers, same }
     }
 
-    /// The same of relative paths; `place` gives device and inode of each.
+    /// The same for relative paths; `place` returns device and inode of each.
     #[must_use]
     pub fn of_relative(
         answers: BTreeSet<(PathBuf, Answer)>,
@@ -54,7 +53,7 @@ impl Answers {
         Self { answers, same }
     }
 
-    /// Of paths none of which are one file.
+    /// For paths of which no two are one file.
     #[must_use]
     pub fn of_separate(answers: BTreeSet<(PathBuf, Answer)>) -> Self {
         Self { answers: answers.into_iter().collect(), same: Vec::new() }
@@ -66,37 +65,37 @@ impl Answers {
         !self.same.is_empty()
     }
 
-    /// Whether nothing was asked.
+    /// Whether there are no answers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.answers.is_empty()
     }
 
-    /// Whether their paths are relative.
+    /// Whether the paths are relative.
     #[must_use]
     pub fn are_relative(&self) -> bool {
         self.answers.first().is_some_and(|(path, _)| path.is_relative())
     }
 
-    /// Each path with what it was.
+    /// Each path with its answer.
     pub fn iter(&self) -> impl Iterator<Item = (&Path, &Answer)> {
         self.answers.iter().map(|(path, answer)| (path.as_path(), answer))
     }
 
-    /// Whether all would be answered the same now.
+    /// Whether all answers would be the same now.
     #[must_use]
     pub fn hold(&self, looks: &Looks<'_>) -> bool {
         self.first_change(looks).is_none()
     }
 
-    /// The first path that would be answered otherwise now, with what it was.
+    /// The first path whose answer would be different now, with the old answer.
     #[must_use]
     pub fn first_change(&self, looks: &Looks<'_>) -> Option<(&Path, &Answer)> {
         self.first_change_by(|path, answer| looks.holds(path, answer), |path| looks.place(path))
     }
 
-    /// The same by what somebody else says: whether an answer would be given
-    /// again, and device and inode of a path.
+    /// The same with functions of the caller: whether an answer would be the same now, and device
+    /// and inode of a path.
     #[must_use]
     pub fn first_change_by(
         &self,
@@ -113,16 +112,14 @@ impl Answers {
         Some((path, answer))
     }
 
-    /// The text that is kept, and the name that it is kept by: equal answers
-    /// have equal names.
+    /// The text to store, and its name. Equal answers have equal names.
     #[must_use]
     pub fn to_kept(&self) -> KeptAnswers {
         let text = serde_json::to_vec(self).expect("plain data");
         KeptAnswers { name: Self::name(&text), text }
     }
 
-    /// Answers from a text that was kept by that name; `None` where it is
-    /// damaged.
+    /// The answers from a text that was stored under a name; `None` if it is damaged.
     #[must_use]
     pub fn from_text(name: Digest, text: &[u8]) -> Option<Self> {
         let known: Self =
@@ -138,12 +135,12 @@ impl Answers {
     }
 }
 
-/// Groups of files and directories that are one, by their places.
+/// Groups of paths, as indices, that are one file or directory.
 fn same(
     answers: &[(PathBuf, Answer)],
     place: impl Fn(&Path) -> Option<(u64, u64)>,
 ) -> Vec<Vec<usize>> {
-    // What differs is not one.
+    // Files with different content are not the same file.
     let mut by_digest: HashMap<Option<Digest>, Vec<usize>> = HashMap::new();
     for (at, (_, answer)) in answers.iter().enumerate() {
         if answer.digest().is_some() || *answer == Answer::Directory {

@@ -1,5 +1,5 @@
-//! What the output of a driver or a script depends on: the file accesses of all
-//! its processes, and the programs themselves.
+//! The dependencies of a driver's or script's output: the file accesses of all its processes, and
+//! the programs themselves.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -12,22 +12,21 @@ use super::{Answer, Ask, Place, Places, Query, Record, Settled, What, settle};
 use crate::Timestamp;
 use crate::watch::Looks;
 
-/// What a system tells of itself and of processes, and of no files: programs
-/// seed their hash tables with it, and count processors.
+/// Directories with information about the system and its processes, and no files. Programs seed
+/// their hash tables with it, and count processors.
 const NO_FILES: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// Below one of these, memory that holds files like any other directory.
+/// A file system in memory below one of these, which holds files like any other.
 const FILES: &str = "/dev/shm";
-/// As much of a script's first line as Linux reads.
+/// The length of a script's first line that Linux reads.
 ///
 /// Source: Linux, `include/uapi/linux/binfmts.h`, `BINPRM_BUF_SIZE`.
 const FIRST_LINE: u64 = 256;
-/// How many scripts may be each other's interpreters.
+/// The most levels of scripts that are interpreters of scripts.
 ///
 /// Source: Linux, `fs/exec.c`, `exec_binprm`.
 const SCRIPTS: usize = 5;
 
-/// Where things lie for a driver, which may read anything, but is to write into
-/// `scratch` only.
+/// The places for a driver, which may read anything, but write only into `scratch`.
 #[must_use]
 pub fn driver_places(stage: PathBuf, scratch: &Path) -> Places {
     let places = Places::new(stage).with(Place::Scratch, scratch);
@@ -35,12 +34,12 @@ pub fn driver_places(stage: PathBuf, scratch: &Path) -> Places {
     NO_FILES.iter().fold(places, |all, dir| all.with(Place::Covered, *dir))
 }
 
-/// Judges the record of a driver or script that `program` was started as, in
-/// the directory `scratch`, after `since`. The recorder must have recorded all
-/// processes ([`RecorderOptions::all`](super::RecorderOptions::all)).
+/// Judges the record of a driver or script that was started as `program` in the directory `scratch`
+/// after `since`. The recorder must have recorded all processes
+/// ([`RecorderOptions::all`](super::RecorderOptions::all)).
 ///
-/// What the loader of a program looked for is not in a record; the libraries
-/// that it found are among the answers.
+/// A record does not contain the paths at which a program's loader looked for libraries; the
+/// libraries that it found are among the answers.
 #[must_use]
 pub fn settle_driver(
     record: &Record,
@@ -56,9 +55,9 @@ pub fn settle_driver(
 }
 
 impl Settled {
-    /// Adds the programs of a record, the interpreters of those that are
-    /// scripts, their libraries, and who may execute what was asked for: all
-    /// that `counts`. The recorder must have recorded all processes.
+    /// Adds the programs of a record, the interpreters of scripts, the libraries of both, and
+    /// whether the files that were looked up are executable; of the programs, those for which
+    /// `counts` is true. The recorder must have recorded all processes.
     pub fn add_programs(
         &mut self,
         record: &Record,
@@ -78,8 +77,7 @@ impl Settled {
         for path in started(record, program).into_iter().filter(|path| counts(path)) {
             match looks.answer(&path, Query::What) {
                 Some(answer @ Answer::File { .. }) => {
-                    // Nobody tells which file it was, so it must have been this
-                    // one all the time.
+                    // The record does not identify the file, so it must not have changed since.
                     if !looks.rested(&path, since) {
                         self.fresh.insert((path.clone(), answer.clone()));
                     }
@@ -93,7 +91,7 @@ impl Settled {
     }
 }
 
-/// Whether an answer says who may execute a file.
+/// Whether an access shows if a file is executable.
 fn sees_mode(ask: &Ask) -> bool {
     const EXECUTE: u32 = 1;
     match ask.what {
@@ -104,8 +102,8 @@ fn sees_mode(ask: &Ask) -> bool {
     }
 }
 
-/// The programs that ran, by the names that they were started by and by their
-/// own, the interpreters of those that are scripts, and the libraries of all.
+/// The programs that ran, by the paths that were started and by their own, the interpreters of
+/// scripts, and the libraries of all.
 fn started(record: &Record, program: &Path) -> BTreeSet<PathBuf> {
     let executed =
         record.asks.iter().filter(|ask| ask.what == What::Execute && ask.error.is_none());
@@ -126,7 +124,7 @@ fn started(record: &Record, program: &Path) -> BTreeSet<PathBuf> {
     started
 }
 
-/// The program that a script names in its first line.
+/// The program named in a script's first line.
 ///
 /// Source: Linux, `fs/binfmt_script.c`.
 fn interpreter(script: &Path) -> Option<PathBuf> {

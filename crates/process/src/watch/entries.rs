@@ -1,7 +1,7 @@
-//! A record as it is read: `preload/record.h` says how it is written.
+//! Parses a record. `preload/record.h` describes the format.
 //!
-//! Nothing is guessed and nothing skipped. Whatever does not read as one whole
-//! record of processes that all ended by themselves is an [`Unwatched`].
+//! Nothing is guessed and nothing skipped. Anything but one complete record of processes that all
+//! ended by themselves is an [`Unwatched`].
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use super::record::{Ask, Class, FileState, Process, Record, Unwatched, What};
 use crate::file_digest::Identity;
 
-/// Bytes before the paths that may be written, which entries follow.
+/// The length of the head; the list of writable paths and then the entries follow.
 pub(super) const HEAD: usize = 64;
-/// Bytes of an entry before its text.
+/// The length of an entry without its text.
 const ENTRY: usize = 72;
 const MAGIC: u64 = 0x6863_7461_772d_7867;
 const VERSION: u32 = 2;
@@ -28,11 +28,11 @@ const LACK_UNTOLD: u32 = 2;
 const LACK_HEAP: u32 = 8;
 
 impl Record {
-    /// Reads a record from its beginning to what is used of it; `limit` is
-    /// how long it was allowed to become.
+    /// Parses a record from its beginning to its used length; `limit` is its longest allowed
+    /// length.
     ///
     /// # Errors
-    /// [`Unwatched`] where it may not tell everything.
+    /// [`Unwatched`] if accesses may be missing.
     pub fn parse(bytes: &[u8], limit: u64) -> Result<Self, Unwatched> {
         let used = used(bytes, limit)?;
         if used != bytes.len() {
@@ -59,14 +59,14 @@ impl Record {
     }
 }
 
-/// What a record says before its entries.
+/// The options in the head of a record.
 #[derive(Default)]
 pub(super) struct Head<'a> {
-    /// Whether drivers tell what they ask.
+    /// Whether drivers record their file accesses.
     pub(super) all: bool,
-    /// Absolute and without links.
+    /// The paths that may be written, absolute and without links.
     pub(super) writable: Option<&'a [PathBuf]>,
-    /// Whether the kernel is to hold compilers to that, and all others.
+    /// Whether the kernel confines compilers to these paths, and also all other processes.
     pub(super) landlock: bool,
     pub(super) landlock_all: bool,
 }
@@ -99,12 +99,12 @@ impl Head<'_> {
     }
 }
 
-/// Where the first entry of a record begins.
+/// The position of a record's first entry.
 fn begin(bytes: &[u8]) -> usize {
     (HEAD + number(bytes, 44) as usize).next_multiple_of(8)
 }
 
-/// How many bytes of a record are used, by its head.
+/// The used length of a record, from its head.
 pub(super) fn used(bytes: &[u8], limit: u64) -> Result<usize, Unwatched> {
     let damaged = |at| Unwatched::Damaged { at };
     if bytes.len() < HEAD || long(bytes, 0) != MAGIC || number(bytes, 8) != VERSION {
@@ -186,7 +186,7 @@ impl<'a> RecorderEntry<'a> {
         Unwatched::Damaged { at: self.at }
     }
 
-    /// Text that must be a path.
+    /// Text that must be a valid path.
     fn path(&self, text: &[u8]) -> Result<PathBuf, Unwatched> {
         match text.is_empty() || text.contains(&0) {
             true => Err(self.damaged()),
@@ -199,16 +199,16 @@ impl<'a> RecorderEntry<'a> {
     }
 }
 
-/// Where a process stands while its entries are read.
+/// The state of a process while its entries are read.
 struct State {
     process: usize,
     directory: PathBuf,
     ended: bool,
 }
 
-/// A program that a process is about to turn into.
+/// A program that a process is about to execute.
 struct Turn {
-    /// Who asked for it.
+    /// The process that executes it.
     process: usize,
     program: PathBuf,
 }
@@ -220,14 +220,14 @@ struct Reader {
     processes: Vec<Process>,
     asks: Vec<Ask>,
     states: BTreeMap<u32, State>,
-    /// By the number of the process, which may be a copy by vfork that nothing
-    /// else is known of.
+    /// By process number. The process may be a copy made by vfork, of which nothing else is
+    /// recorded.
     turns: BTreeMap<u32, Turn>,
-    /// What was started, by number.
+    /// Programs that were started, by process number.
     spawned: Vec<(u32, PathBuf)>,
-    /// Lines that shells were started with.
+    /// Command lines of shells that were started.
     shells: Vec<OsString>,
-    /// Programs that announced themselves in processes that were not known.
+    /// Programs that announced themselves in new processes.
     arrived: Vec<usize>,
 }
 
@@ -257,7 +257,7 @@ impl Reader {
                 Ok(())
             }
             5 => {
-                // One by vfork that turned into nothing was never known.
+                // A copy made by vfork that executed no program was never recorded.
                 if let Some(state) = self.states.get_mut(&entry.pid) {
                     state.ended = true;
                 }
@@ -291,8 +291,8 @@ impl Reader {
         };
         let arguments = entry.second.strip_suffix(&[0]).ok_or_else(|| entry.damaged())?;
         let arguments = arguments.split(|&byte| byte == 0);
-        // Numbers come again; what is new in a process that goes on is a turn
-        // that it did not tell.
+        // Process numbers are reused. But a new program in a process that has not ended was
+        // executed without an entry.
         let goes_on = self.states.get(&entry.pid).is_some_and(|state| !state.ended);
         match self.turns.remove(&entry.pid) {
             Some(Turn { process, program }) => self.executed(process, program, None),
@@ -321,9 +321,9 @@ impl Reader {
         Ok(())
     }
 
-    /// A process is about to be another program.
+    /// Handles the entry of a process that is about to execute a program.
     fn turn(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
-        // A copy by vfork says nothing before, and is where its parent is.
+        // A copy made by vfork has no entries before this one, and its parent's working directory.
         let own = self.states.get(&entry.pid).filter(|state| !state.ended);
         let state = own.or_else(|| self.states.get(&entry.argument));
         let state = state.ok_or_else(|| entry.damaged())?;
@@ -335,7 +335,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A process started another one.
+    /// Handles the entry of a process that started another one.
     fn start(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
         let state = self.states.get(&entry.pid).ok_or_else(|| entry.damaged())?;
         let process = state.process;
@@ -350,12 +350,12 @@ impl Reader {
     }
 
     /// Whether a process's file accesses are recorded.
-    fn tells(&self, process: usize) -> bool {
+    fn is_recorded(&self, process: usize) -> bool {
         self.all || self.processes[process].class != Class::Other
     }
 
     fn executed(&mut self, process: usize, path: PathBuf, error: Option<i32>) {
-        if self.tells(process) {
+        if self.is_recorded(process) {
             self.asks.push(Ask { process, path, what: What::Execute, error, file: None });
         }
     }
@@ -392,15 +392,15 @@ impl Reader {
             69 => What::Symlink(needed()?),
             _ => return Err(entry.damaged()),
         };
-        // The system refuses an empty path as it does an absent one.
+        // The system answers an empty path like an absent one.
         let path = match entry.first.is_empty() && entry.error.is_some() {
             true => state.directory.clone(),
             false => absolute(entry.path(entry.first)?)?,
         };
         let (process, error, file) = (state.process, entry.error, entry.file);
         let mut ask = Ask { process, path, what, error, file };
-        // `a/` and `a/.` are absent if `a` is a file. Comparing paths ignores what
-        // is behind `a` there, so such a path is kept as `a/..`, which is absent too.
+        // `a/` and `a/.` are absent if `a` is a file. Comparing paths ignores what follows `a`
+        // there, so such a path is stored as `a/..`, which is absent too.
         if ask.is_absent()
             && !ask.what.writes()
             && [&b"/"[..], b"/."].iter().any(|end| entry.first.ends_with(end))
@@ -415,8 +415,8 @@ impl Reader {
         if let Some((_, turn)) = self.turns.pop_first() {
             return Err(Unwatched::Silent(turn.program));
         }
-        let said = |pid: u32| self.processes.iter().any(|process| process.pid == pid);
-        if let Some((_, program)) = self.spawned.iter().find(|(pid, _)| !said(*pid)) {
+        let announced = |pid: u32| self.processes.iter().any(|process| process.pid == pid);
+        if let Some((_, program)) = self.spawned.iter().find(|(pid, _)| !announced(*pid)) {
             return Err(Unwatched::Silent(program.clone()));
         }
         if let Some(shell) = self.silent_shell() {

@@ -1,4 +1,4 @@
-//! What paths are now, each looked at once in a run.
+//! The current state of paths, each looked at once in a run.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -17,16 +17,16 @@ use super::answer::{Answer, Query};
 use crate::Timestamp;
 use crate::file_digest::{FileDigests, Identity};
 
-/// What shows each process what is its own.
+/// A directory in which each process finds its own files.
 pub(super) const PROC: &str = "/proc";
 
-/// So many links are followed in a path.
+/// The most links that are followed in a path.
 ///
 /// Source: Linux, `include/linux/namei.h`, `MAXSYMLINKS`.
 const MAX_LINKS: usize = 40;
 
-/// What the file system says about paths. Each path is looked at once, and again
-/// if a compiler got another result.
+/// The current state of the file system. Each path is looked at once, and again if a compiler got
+/// another result.
 #[derive(Debug)]
 pub struct Looks<'a> {
     digests: &'a FileDigests,
@@ -37,17 +37,17 @@ pub struct Looks<'a> {
 struct Known {
     paths: HashMap<PathBuf, Look>,
     real: HashMap<PathBuf, PathBuf>,
-    /// Of directories, whether they lead to /proc.
+    /// Whether directories lead to /proc.
     to_proc: HashMap<PathBuf, bool>,
 }
 
-/// One path, as it was found.
+/// The state of one path.
 #[derive(Debug, Clone)]
 struct Look {
     kind: Kind,
     identity: Option<Identity>,
     executable: bool,
-    /// Of a file or a directory.
+    /// The path without links, for a file or a directory.
     real: PathBuf,
     digest: Option<Digest>,
     listing: Option<Digest>,
@@ -62,13 +62,13 @@ enum Kind {
 }
 
 impl<'a> Looks<'a> {
-    /// Nothing is looked at yet.
+    /// Nothing has been looked at yet.
     #[must_use]
     pub fn new(digests: &'a FileDigests) -> Self {
         Self { digests, known: Mutex::default() }
     }
 
-    /// What is known of files' digests.
+    /// Known digests of files.
     #[must_use]
     pub fn digests(&self) -> &'a FileDigests {
         self.digests
@@ -80,7 +80,7 @@ impl<'a> Looks<'a> {
         self.answer(path, answer.query()).is_some_and(|now| now == *answer)
     }
 
-    /// What the path is; `None` where that can't be found out.
+    /// The answer for the path; `None` if it can't be found out.
     #[must_use]
     pub fn answer(&self, path: &Path, query: Query) -> Option<Answer> {
         if query == Query::Link {
@@ -98,10 +98,9 @@ impl<'a> Looks<'a> {
         look.answer(path, query, digests).ok()
     }
 
-    /// The same of a file or directory that somebody found in this state;
-    /// `None` where it is another one by now. With the answer comes whether it
-    /// surely was the same all the time: it may not have been where it changed
-    /// after `since`, or shortly before.
+    /// The answer for a file or directory that a run found in this state; `None` if it has changed
+    /// since. Also returns whether it is certain that it did not change meanwhile. It is not if the
+    /// last change was after `since` or shortly before.
     #[must_use]
     pub fn same(
         &self,
@@ -121,13 +120,13 @@ impl<'a> Looks<'a> {
             look.identity.is_some_and(|now| now.was_settled(since))
         };
         if !rested {
-            // Its content may be another one although all that tells is equal.
+            // The content may differ although all metadata is equal.
             self.lock().paths.insert(path.to_owned(), Look::at(path));
         }
         self.answer(path, query).map(|answer| (answer, rested))
     }
 
-    /// The same of a path at which somebody found nothing.
+    /// Whether nothing exists at a path where a run found nothing.
     #[must_use]
     pub fn absent(&self, path: &Path) -> bool {
         let mut known = self.lock();
@@ -140,14 +139,14 @@ impl<'a> Looks<'a> {
         absent
     }
 
-    /// Whether a path surely was before `since` what it is now.
+    /// Whether it is certain that a path did not change after `since`.
     #[must_use]
     pub fn rested(&self, path: &Path, since: Timestamp) -> bool {
         let look = Look::at(path);
         look.identity.is_none_or(|identity| identity.was_settled(since))
     }
 
-    /// The first of a path's directories that is not there, or the path.
+    /// The first missing directory of a path, or the path itself.
     #[must_use]
     pub fn first_absent(&self, path: &Path) -> PathBuf {
         let above: Vec<&Path> = path.ancestors().skip(1).collect();
@@ -158,7 +157,7 @@ impl<'a> Looks<'a> {
         absent.unwrap_or(path).to_owned()
     }
 
-    /// The path without links; what is not there of it follows as it is.
+    /// The path without links; its missing part is appended unchanged.
     #[must_use]
     pub fn real(&self, path: &Path) -> PathBuf {
         let mut known = self.lock();
@@ -170,8 +169,8 @@ impl<'a> Looks<'a> {
         real
     }
 
-    /// Whether a path leads to or through /proc, where every process finds
-    /// something else: this one can't say where another one got from there.
+    /// Whether a path leads to or through /proc, where every process finds other files, so that the
+    /// result of another process can't be checked.
     #[must_use]
     pub fn leads_to_proc(&self, path: &Path) -> bool {
         let Some(dir) = path.parent() else { return false };
@@ -181,12 +180,12 @@ impl<'a> Looks<'a> {
             self.lock().to_proc.insert(dir.to_owned(), leads);
             leads
         });
-        // Nothing but a link can lead there from elsewhere.
+        // From elsewhere, only a link can lead there.
         let may_lead = || path == Path::new(PROC) || fs::read_link(path).is_ok();
         dir_leads || may_lead() && leads_to_proc(path, MAX_LINKS)
     }
 
-    /// Which file it is: device and inode; `None` if it is not a regular file.
+    /// Device and inode of a regular file; `None` for anything else.
     pub(super) fn place(&self, path: &Path) -> Option<(u64, u64)> {
         let mut known = self.lock();
         let look = known.paths.entry(path.to_owned()).or_insert_with(|| Look::at(path));
@@ -198,8 +197,8 @@ impl<'a> Looks<'a> {
     }
 }
 
-/// Whether a file lies in the file system of `/proc`, which is another one to each
-/// process. A `/proc` that is not mounted is a directory like others.
+/// Whether a file is on the file system of `/proc`, which differs for each process. A `/proc` that
+/// is not mounted is a directory like others.
 #[must_use]
 pub fn is_in_proc(file: &Metadata) -> bool {
     static DEVICE: LazyLock<Option<u64>> = LazyLock::new(|| {
@@ -253,7 +252,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Whether one of a path's links, or the path itself, leads to /proc.
+/// Whether a path, or one of the links in it, leads to /proc.
 fn leads_to_proc(path: &Path, links: usize) -> bool {
     let mut at = PathBuf::new();
     let mut parts = path.components();
@@ -275,7 +274,7 @@ fn leads_to_proc(path: &Path, links: usize) -> bool {
     false
 }
 
-/// A path without links, as far as it is there.
+/// A path without links, as far as it exists.
 fn real(path: &Path) -> PathBuf {
     for above in path.ancestors() {
         if let Ok(real) = fs::canonicalize(above) {
@@ -286,7 +285,7 @@ fn real(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// The names in a directory.
+/// A digest of the names in a directory.
 fn listing(dir: &Path) -> io::Result<Digest> {
     let names = fs::read_dir(dir)?.map(|entry| entry.map(|entry| entry.file_name()));
     let mut names: Vec<OsString> = names.collect::<io::Result<_>>()?;

@@ -1,10 +1,9 @@
-//! Watching: a library that is loaded into every process of a run writes what
-//! the process asks of the file system into a record, found and not found.
+//! Records file accesses: a library that is loaded into every process of a run writes the paths
+//! that the process looks up or changes into a record.
 //!
-//! Whoever watches makes a [`Recorder`], gives its [`environment`] to the
-//! program, and reads the [`Record`] when the program and all that it started
-//! have ended. If accesses may be missing, there is an [`Unwatched`] in place of the
-//! record.
+//! Create a [`Recorder`], pass its [`environment`] to the program, and read the [`Record`] when the
+//! program and everything that it started have ended. If accesses may be missing, the result is an
+//! [`Unwatched`] instead.
 //!
 //! [`environment`]: Recorder::environment
 
@@ -42,61 +41,60 @@ pub use place::{Judgement, Place, Places, tidy_path};
 pub use record::{Ask, Class, FileState, Process, Record, SHORT_HEAP, Unwatched, What};
 pub use settle::{InStage, Settled, settle};
 
-/// How long a record may be. The longest that was seen, a HIP kernel by
-/// hipcc with everything of the C++ library, is a hundredth of it. It takes
-/// no more memory than what is written.
+/// The longest record. The longest so far, of a HIP kernel compiled by hipcc with the whole C++
+/// library, was a hundredth of this. A record takes only the memory that is written.
 pub const RECORD_LIMIT: u64 = 16 << 20;
 
-/// How long one may be at least, where the system lets no file get that long.
+/// The least limit, for systems that limit the size of files.
 const LEAST_LIMIT: u64 = 1 << 20;
 
-/// What is wanted of a record, and what its run may do.
+/// Options of a record, and permissions of its run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecorderOptions<'a> {
-    /// Whether the accesses of drivers and scripts are recorded too, on which
-    /// their output depends.
+    /// Whether the accesses of drivers and scripts are recorded too, for runs whose result depends
+    /// on them.
     pub all: bool,
-    /// The files and directories that any process of the run may write; `None`
-    /// for whatever it can. What is tried elsewhere fails with `EACCES`, and is
-    /// among [`Record::asks`], whoever tried. `/dev/null` may be opened always.
+    /// The files and directories that processes of the run may write; `None` for no restriction.
+    /// Attempts to write elsewhere fail with `EACCES`, and are among [`Record::asks`] for all
+    /// processes. `/dev/null` may always be opened.
     pub writable: Option<&'a [&'a Path]>,
-    /// Whom the kernel is asked to hold to `writable`, where it has Landlock.
+    /// The processes that the kernel confines to `writable`, if it has Landlock.
     pub landlock: Option<Landlock>,
 }
 
-/// Whom the kernel holds to what a run may do.
+/// The processes that the kernel confines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Landlock {
-    /// Compilers, assemblers and linkers. What they start can't be watched:
-    /// it can't load what lies in another process's memory.
+    /// Compilers, assemblers and linkers. Programs that they start can't be watched, since these
+    /// can't load the library from another process's memory.
     Compilers,
-    /// All processes. The record and the library lie as files in the first
-    /// directory that may be written, if there is room and programs may be
-    /// loaded from there; else it is as [`Landlock::Compilers`].
+    /// All processes. The record and the library are files in the first writable directory, if it
+    /// has room and programs may be loaded from it; otherwise this works as
+    /// [`Landlock::Compilers`].
     All,
 }
 
-/// A record that is being written, gone with this value.
+/// A record that is being written. It is removed when this value is dropped.
 #[derive(Debug)]
 pub struct Recorder {
     file: File,
     limit: u64,
     path: PathBuf,
-    /// The library and the record as files; else both are in memory.
+    /// The library and the record as files; `None` if both are in memory.
     files: Option<(TempPath, TempPath)>,
 }
 
 impl Recorder {
-    /// An empty record of a run that may write whatever it can.
+    /// An empty record of a run that may write anywhere.
     ///
     /// # Errors
-    /// Where the system has no files in memory.
+    /// If the system does not support files in memory.
     pub fn new() -> io::Result<Self> {
         Self::with(&RecorderOptions::default())
     }
 
-    /// A record of one command of a driver's, a compiler or linker by whatever
-    /// name, which may write nothing but what is in `scratch`.
+    /// A record of one of a driver's commands, a compiler or linker of any name, which may write
+    /// only into `scratch`.
     ///
     /// # Errors
     /// As [`Recorder::with`].
@@ -105,8 +103,8 @@ impl Recorder {
         Self::with(&RecorderOptions { all: true, writable, landlock })
     }
 
-    /// Likewise of a driver or script and all that it starts; with `all`, they
-    /// tell what they ask of files.
+    /// The same for a driver or script and everything that it starts; with `all`, the file accesses
+    /// of these are recorded too.
     ///
     /// # Errors
     /// As [`Recorder::with`].
@@ -118,10 +116,10 @@ impl Recorder {
     /// An empty record.
     ///
     /// # Errors
-    /// Where the system has no files in memory or no /proc, files may not get larger
-    /// than 1 MiB, or a path that may be written is not there.
+    /// If the system has no files in memory or no /proc, files may not get larger than 1 MiB, or a
+    /// writable path does not exist.
     pub fn with(options: &RecorderOptions<'_>) -> io::Result<Self> {
-        // Whoever makes a file larger than it may be is killed.
+        // A process that makes a file larger than its limit is killed.
         let longest = getrlimit(Resource::Fsize).current;
         let limit = longest.map_or(RECORD_LIMIT, |longest| longest.min(RECORD_LIMIT));
         if limit < LEAST_LIMIT {
@@ -137,7 +135,7 @@ impl Recorder {
             Some((library, record, file)) => (file, Some((library, record))),
             None => (preload::memory_file("gfxpack-record")?, None),
         };
-        // By /proc, every process of the run finds out where its files lie.
+        // The path in /proc by which every process of the run finds the record.
         let in_memory = preload::own_file(&file)?;
         let path = files.as_ref().map_or(in_memory, |(_, record)| record.to_path_buf());
         let head = Head {
@@ -151,19 +149,17 @@ impl Recorder {
         Ok(Self { file, limit, path, files })
     }
 
-    /// The record's path for processes of the same user, while this value
-    /// lives.
+    /// A path of the record for processes of the same user, valid while this value lives.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.path.clone()
     }
 
-    /// What has a program, and whatever it starts with the same environment,
-    /// write into this record.
+    /// The environment with which a program, and everything that it starts, writes into this
+    /// record.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] where there is no library for this
-    /// system.
+    /// [`io::ErrorKind::Unsupported`] if the library does not support this system.
     pub fn environment(&self) -> io::Result<[(OsString, OsString); 2]> {
         let library = match &self.files {
             Some((library, _)) => library.as_os_str(),
@@ -175,10 +171,10 @@ impl Recorder {
         ])
     }
 
-    /// What was recorded; everything that could write must have ended.
+    /// The record. All processes that write to it must have ended.
     ///
     /// # Errors
-    /// [`Unwatched`] where the record may not tell everything.
+    /// [`Unwatched`] if accesses may be missing.
     pub fn finish(self) -> Result<Record, Unwatched> {
         let mut head = [0; entries::HEAD];
         self.file.read_exact_at(&mut head, 0).map_err(|_| Unwatched::Damaged { at: 0 })?;
@@ -189,11 +185,10 @@ impl Recorder {
     }
 }
 
-/// Runs something with a record of what it asks of the file system. Where none
-/// can be had, it runs without.
+/// Calls `run` with a recorder. If none can be made, `run` is called without one.
 ///
 /// # Errors
-/// Those of `run`.
+/// The errors of `run`.
 pub fn recorded<T, E>(
     recorder: io::Result<Recorder>,
     run: impl FnOnce(Option<&Recorder>) -> Result<T, E>,
@@ -203,9 +198,8 @@ pub fn recorded<T, E>(
     Ok((done, recorder.map_err(no_record).and_then(Recorder::finish)))
 }
 
-/// The library and an empty record as files in a directory. All room that the
-/// record may need is taken: where a disk gets full, whoever writes into a
-/// mapped file is killed.
+/// Creates the library and an empty record as files in a directory. The record's full size is
+/// allocated, since a process that writes into a mapped file is killed if the disk is full.
 fn files_in(dir: &Path, limit: u64) -> io::Result<(TempPath, TempPath, File)> {
     let library = preload::write_into(dir)?;
     let record = tempfile::Builder::new().prefix(".gfxpack-record-").tempfile_in(dir)?;
@@ -214,8 +208,8 @@ fn files_in(dir: &Path, limit: u64) -> io::Result<(TempPath, TempPath, File)> {
     Ok((library, record, file))
 }
 
-/// Whether programs and libraries may be loaded from a directory. The loader
-/// parts the names that it is given at these bytes, or replaces them.
+/// Whether programs and libraries may be loaded from a directory. The loader splits the names that
+/// it is given at these bytes, or replaces them.
 ///
 /// Source: ld.so(8), `LD_PRELOAD` and "Dynamic string tokens".
 fn loads(dir: &Path) -> bool {

@@ -1,4 +1,4 @@
-//! Paths as they are written into files: text, or bytes where they are none.
+//! The form of paths in files: text, or bytes if they are no UTF-8.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -39,7 +39,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf,
     PathText::deserialize(from).map(Into::into)
 }
 
-/// The same of a path that may be missing.
+/// The same for an optional path.
 pub(super) mod option {
     use std::path::PathBuf;
 
@@ -62,7 +62,7 @@ pub(super) mod option {
     }
 }
 
-/// The same of paths that come with something else.
+/// The same for paths with another value each.
 pub(super) mod pairs {
     use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! What a file access of a compiler means for its object, by the directory that
-//! the path lies in: the whole table, as a pure function.
+//! Decides what a file access of a compiler means for its object, by the directory of the path: the
+//! whole table, as a pure function.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -8,64 +8,61 @@ use std::path::{Component, Path, PathBuf};
 use super::looks::PROC;
 use super::{Ask, Looks, What};
 
-/// Where things lie, for one run. Directories are absolute and without links;
-/// what lies deeper decides.
+/// The directories of a run, absolute and without links. The innermost directory of a path decides.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     stage: PathBuf,
     dirs: HashMap<PathBuf, Place>,
 }
 
-/// What is to be done with an answer.
+/// The judgement of a file access.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Judgement {
-    /// Nothing: a digest covers it already, or it is this run's own.
+    /// Nothing to do: a digest covers the path, or it belongs to this run.
     Nothing,
-    /// The path must be what it is: its kind, what it is without links and
-    /// its contents are kept.
+    /// The path must stay as it is: its kind, its target without links and its content are stored.
     Present(PathBuf),
-    /// The directory must be there, whatever is in it.
+    /// The directory must exist; its content does not matter.
     Directory(PathBuf),
-    /// The directory must have these very names in it.
+    /// The directory must contain exactly these names.
     Listing(PathBuf),
-    /// There must be nothing.
+    /// Nothing may exist at the path.
     Absent(PathBuf),
-    /// Something is in the stage at this path below it.
+    /// The path below the stage exists.
     InStage(PathBuf),
-    /// There was nothing in the stage at this path below it, which may begin
-    /// with `..`: what lies there among the sources would have been read.
+    /// The path below the stage, which may begin with `..`, does not exist. If it exists among the
+    /// sources, it would have been read.
     AbsentInStage(PathBuf),
-    /// The run read what it may not.
+    /// The run read a path that it may not read.
     Reads(PathBuf),
-    /// The run wrote, or tried to, where it may not.
+    /// The run wrote, or tried to write, to a path that it may not write to.
     Writes(PathBuf),
 }
 
-/// Which asks of a path of the system's own are of no matter.
+/// The accesses to a system path that do not matter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Harmless {
-    /// Whether it is there.
+    /// A lookup.
     Look,
-    /// What a link holds.
+    /// Reading a link.
     Readlink,
-    /// Anything that fails.
+    /// Any access that fails.
     Failure,
-    /// Anything.
+    /// Any access.
     Any,
 }
 
-/// Paths below /proc, /sys and /dev that compilers look at, and what of it
-/// says nothing that could reach an object. All else below /proc is each
-/// process's own, and may not be asked for; the rest is files like any other.
-/// What the loader and the C library ask for themselves is not in a record at
-/// all.
+/// Paths below /proc, /sys and /dev that compilers access, and those accesses that can't affect an
+/// object. All other paths below /proc differ for each process, and may not be accessed; those
+/// below /sys and /dev are treated as other files. Accesses of the loader and the C library itself
+/// are not recorded.
 ///
 /// Source: llvm-project, `llvm/lib/Support/Unix/Path.inc`: `getMainExecutable`
 /// reads `/proc/self/exe`, `openFileForRead` where a descriptor leads.
 const HARMLESS: [(&str, Harmless); 7] = [
     ("/dev/null", Harmless::Any),
-    // Tried by every bash, which may well have no terminal.
+    // Every bash tries this, and may have no terminal.
     ("/dev/tty", Harmless::Failure),
     ("/proc/self/exe", Harmless::Look),
     ("/proc/self/exe", Harmless::Readlink),
@@ -74,56 +71,54 @@ const HARMLESS: [(&str, Harmless); 7] = [
     ("/proc", Harmless::Look),
 ];
 
-/// What a directory or a file is to a run, with all that is below it.
+/// The meaning of a directory or a file, and everything below it, for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Covered by a digest: the toolchain's, or that of what was made before
-    /// with a record of its own.
+    /// Covered by a digest: the toolchain's, or that of a shared file with its own record.
     Covered,
-    /// A run's own: it may be written.
+    /// Owned by the run, which may write to it.
     Scratch,
-    /// The system's headers and libraries, and what the user admitted: read,
-    /// and remembered.
+    /// Headers and libraries of the system, and paths that the user admitted. Accesses are
+    /// recorded.
     Readable,
-    /// A directory on the way to something, that it is there is of no matter.
-    /// What lies in it is outside.
+    /// A directory on the way to another one: it does not matter that it exists. Its content is
+    /// outside.
     Passed,
     /// Anything else.
     Outside,
 }
 
 impl Places {
-    /// A run whose sources are laid out in this directory, all of which was
-    /// hashed.
+    /// A run whose sources are staged in this directory and are all hashed.
     #[must_use]
     pub fn new(stage: PathBuf) -> Self {
         Self { stage, dirs: HashMap::new() }
     }
 
-    /// The same run with sources elsewhere.
+    /// The same places for another stage.
     #[must_use]
     pub fn with_stage(&self, stage: &Path) -> Self {
         Self { stage: stage.to_owned(), dirs: self.dirs.clone() }
     }
 
-    /// Says what a directory or file is; what was said first counts.
+    /// Sets the meaning of a directory or file; the first one set counts.
     #[must_use]
     pub fn with(mut self, place: Place, path: impl Into<PathBuf>) -> Self {
         self.dirs.entry(path.into()).or_insert(place);
         self
     }
 
-    /// Likewise, by its name and by what that is without links.
+    /// The same, for the path as given and without links.
     #[must_use]
     pub fn with_linked(self, place: Place, path: &Path, looks: &Looks<'_>) -> Self {
         self.with(place, path).with(place, looks.real(path))
     }
 
-    /// What an ask means. `real` is what its path leads to without links, by
-    /// whoever can look: for a path that is absent, the name below what is
-    /// there of it; for one that leads through `/proc`, anything in that.
+    /// Judges an access. `real` is the path without links, as far as it can be found out: for an
+    /// absent path, the name below its existing part; for one that leads through `/proc`, any path
+    /// in there.
     ///
-    /// A file that was opened tells itself where it lies, and is believed.
+    /// For an opened file, the path that its descriptor had counts.
     #[must_use]
     pub fn judge(&self, ask: &Ask, real: &Path) -> Vec<Judgement> {
         if is_harmless(ask) {
@@ -133,14 +128,14 @@ impl Places {
             return vec![Judgement::Reads(ask.path.clone())];
         }
         let real = match &ask.what {
-            // A pipe lies nowhere.
+            // A pipe has no absolute path.
             What::Open { real: Some(opened), .. } if opened.is_absolute() => opened,
             _ => real,
         };
         if ask.what.writes() {
             let mut written = vec![self.written(&ask.path, real)];
             match &ask.what {
-                // What is written by one name of a file is written to all.
+                // Writing to a file by one name changes it under all names.
                 What::Rename(other) | What::Link(other) => {
                     written.push(self.written(other, &tidy_path(other)));
                 }
@@ -168,15 +163,15 @@ impl Places {
             && !(opened && self.below_stage(real).is_none())
         {
             let tidy = tidy_path(&below);
-            // By text, unless a link is on the way that leads back.
+            // `..` is resolved by text, unless a link on the way leads back.
             let leads_back =
                 self.below_stage(real).is_some_and(|it| !tidy_path(&it).starts_with(".."));
             let leaves = tidy.starts_with("..") && !leads_back;
             return match () {
                 () if ask.is_absent() => Judgement::AbsentInStage(below),
-                // Of its names, only some are laid out.
+                // Only some of its files are staged.
                 () if listed => Judgement::Reads(Path::new(".").join(below)),
-                // On the way to a file, which is judged by itself.
+                // On the way to a file, whose own access is judged.
                 () if leaves && is_dir => Judgement::Nothing,
                 () if leaves => Judgement::Reads(tidy),
                 () => Judgement::InStage(below),
@@ -185,45 +180,45 @@ impl Places {
         let place = match self.place(real) {
             Place::Passed if is_dir && !listed && self.dirs.contains_key(real) => Place::Covered,
             Place::Passed => Place::Outside,
-            // By a link that no digest covers.
+            // Reached by a link that no digest covers.
             Place::Covered if !self.has_name_in(Place::Covered, &ask.path) => Place::Readable,
             Place::Outside if self.has_name_in(Place::Readable, &ask.path) => Place::Readable,
             place => place,
         };
         match place {
             Place::Scratch | Place::Covered => Judgement::Nothing,
-            // The run itself lies below it.
+            // A directory above the run.
             _ if is_dir && !listed && ask.path == real && self.stage.starts_with(real) => {
                 Judgement::Nothing
             }
             _ if ask.is_absent() => Judgement::Absent(path()),
-            // What may not be read, and what is no regular name, tells nothing
-            // but that; it is none of what may be kept.
+            // If reading is refused, or the path is no regular one, the result can't be stored as a
+            // dependency.
             Place::Outside if ask.error.is_some() => Judgement::Reads(path()),
             Place::Readable if listed => Judgement::Listing(path()),
             Place::Readable if is_dir => Judgement::Directory(path()),
             Place::Readable => Judgement::Present(path()),
-            // That a directory is there, which compilers ask on the way.
+            // Compilers look up directories on the way.
             Place::Outside if is_dir && !listed => Judgement::Directory(path()),
             Place::Outside | Place::Passed => Judgement::Reads(path()),
         }
     }
 
-    /// A path as seen from the stage; `None` for one that does not begin there.
+    /// The path relative to the stage; `None` if it does not begin there.
     fn below_stage(&self, path: &Path) -> Option<PathBuf> {
         let below = path.strip_prefix(&self.stage).ok()?.components();
         Some(below.filter(|part| *part != Component::CurDir).collect())
     }
 
-    /// Where a path lies that has no links: in whatever holds it most closely.
+    /// The place of a path without links: that of the innermost directory that has one.
     fn place(&self, real: &Path) -> Place {
         self.closest(real).map_or(Place::Outside, |(_, place)| place)
     }
 
-    /// Whether a path lies in such a directory by its own name, wherever links
-    /// on the way lead. Those that a digest covers are hashed; out of directories
-    /// of headers they lead wherever trees of links are installed (GNU Stow, Nix,
-    /// conda). Above what a link leads to lies something else.
+    /// Whether a path is written as one below such a directory, wherever links on the way lead.
+    /// Links in covered directories are hashed. Links lead out of directories of headers if these
+    /// are installed as trees of links (GNU Stow, Nix, conda). `..` after a link leads elsewhere,
+    /// so paths with `..` do not count.
     fn has_name_in(&self, wanted: Place, path: &Path) -> bool {
         self.below_stage(path).is_none()
             && self.closest(path).is_some_and(|(below, place)| {
@@ -231,7 +226,7 @@ impl Places {
             })
     }
 
-    /// What holds a path most closely, and the path as seen from there.
+    /// The innermost directory of a path that has a place, and the path relative to it.
     fn closest<'p>(&self, path: &'p Path) -> Option<(&'p Path, Place)> {
         path.ancestors().find_map(|dir| Some((path.strip_prefix(dir).ok()?, *self.dirs.get(dir)?)))
     }
@@ -263,8 +258,8 @@ fn looks(what: &What) -> bool {
     matches!(what, What::Access(_) | What::Stat | What::Lstat)
 }
 
-/// A path with `.` and `..` taken back by text, as if it had no links. What is
-/// left of a relative one begins with `..` where it leads out of its directory.
+/// A path with `.` and `..` resolved by text, as if it had no links. A relative result begins with
+/// `..` if it leads out of its directory.
 #[must_use]
 pub fn tidy_path(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();

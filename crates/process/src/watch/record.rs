@@ -1,4 +1,4 @@
-//! What a record says: programs that ran, and what they asked.
+//! The content of a record: programs that ran, and their file accesses.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -8,14 +8,14 @@ use thiserror::Error;
 
 use crate::file_digest::Identity;
 
-/// Why it is not known what a run asked for.
+/// Why the file accesses of a run are not known.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Unwatched {
-    /// The record is longer than it may be.
+    /// The record is full.
     #[error("the record is full")]
     Full,
-    /// Something was done that a record has no form for.
+    /// An operation that a record can't represent.
     #[error("something was done that a record can't tell: `{0}`")]
     Untold(String),
     /// A path or a command line could not be recorded.
@@ -27,29 +27,29 @@ pub enum Unwatched {
     /// It is not a record, or not a whole one.
     #[error("the record is damaged at byte {at}")]
     Damaged {
-        /// Where.
+        /// The position.
         at: usize,
     },
-    /// A program was started and said nothing: it does not load libraries, or
-    /// not those that its parent wants it to.
+    /// A program was started but recorded nothing: it does not load libraries, or not those in its
+    /// parent's environment.
     #[error("`{}` was started and could not be watched", .0.display())]
     Silent(PathBuf),
     /// A process did not end by itself.
     #[error("`{}` did not end by itself", .0.display())]
     NoEnd(PathBuf),
-    /// There could be no record.
+    /// No record could be created.
     #[error("no compiler can be watched: {0}")]
     NoRecord(String),
-    /// No process wrote anything.
+    /// No process recorded anything.
     #[error("no process could be watched")]
     Nothing,
 }
 
-/// What a process is, by its arguments: of drivers and scripts, what they
-/// start is recorded, and what they ask of files only where that is wished.
+/// The kind of a process, by its arguments. For drivers and scripts, the programs that they start
+/// are recorded, and file accesses only if the options say so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// A driver, a script or whatever else.
+    /// A driver, a script or another program.
     Other,
     /// `-cc1`.
     Compiler,
@@ -60,7 +60,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// What a program is, by its name and arguments, as the recorder tells it.
+    /// The class of a program with this name and these arguments, as the recorder decides it.
     #[must_use]
     pub fn from_arguments(words: &[OsString]) -> Self {
         let second = words.get(1).map(|word| word.as_bytes()).unwrap_or_default();
@@ -79,30 +79,30 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// One program that ran; a process that turned into another counts twice.
+/// One program that ran; a process that executes another program counts twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// The process number.
     pub pid: u32,
     /// Its file.
     pub program: PathBuf,
     /// Its arguments, the program's name first.
     pub arguments: Vec<OsString>,
-    /// Where it was when it began.
+    /// Its working directory when it began.
     pub directory: PathBuf,
     /// What it is.
     pub class: Class,
-    /// The libraries that it loaded, by the names that the loader found them
-    /// by; the one that watches is not among them.
+    /// The libraries that it loaded, by the paths at which the loader found them; without the
+    /// preload library.
     pub libraries: Vec<PathBuf>,
 }
 
-/// A file at the moment that it was looked at.
+/// The state of a file when it was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileState {
     /// Type and permissions, as `st_mode` has them.
     pub mode: u32,
-    /// Which file it is, and when it changed last.
+    /// The file's identity, with the time of its last change.
     pub identity: Identity,
 }
 
@@ -114,50 +114,49 @@ impl FileState {
     }
 }
 
-/// What was asked of a path, or done to it. Paths are absolute, as text:
-/// links and `..` are as they were given.
+/// An operation on a path. Paths are absolute and otherwise as given, with links and `..`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum What {
     /// Opened.
     Open {
-        /// As `open` takes them.
+        /// The flags of `open`.
         flags: u32,
-        /// The file itself, without links, if there was one.
+        /// The path of the opened file without links, if it could be opened.
         real: Option<PathBuf>,
     },
     /// `stat`.
     Stat,
     /// `lstat`.
     Lstat,
-    /// Whether it may be used so.
+    /// Whether it may be accessed in this mode.
     Access(u32),
-    /// What a symbolic link holds.
+    /// The target of a symbolic link.
     Readlink(Option<PathBuf>),
-    /// What the path is without links.
+    /// The path without links.
     Realpath(Option<PathBuf>),
-    /// What is in a directory.
+    /// The names in a directory.
     List,
-    /// The file system that it lies on.
+    /// The file system of the path.
     FileSystem,
-    /// Started as a program.
+    /// Executed as a program.
     Execute,
     /// Removed.
     Remove,
-    /// Given this name.
+    /// Renamed to this path.
     Rename(PathBuf),
-    /// Made as another name of this file.
+    /// Created as another name of this file.
     Link(PathBuf),
-    /// Made as a symbolic link that holds this.
+    /// Created as a symbolic link with this target.
     Symlink(PathBuf),
-    /// Made.
+    /// Created.
     Make,
     /// Mode, owner, times or length changed.
     Change,
 }
 
 impl What {
-    /// Whether it changes what lies there.
+    /// Whether it changes the file or directory.
     ///
     /// Source: Linux, `include/uapi/asm-generic/fcntl.h`.
     #[must_use]
@@ -186,20 +185,20 @@ impl What {
 /// One call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Ask {
-    /// Which of [`Record::processes`] asked.
+    /// The index of the process in [`Record::processes`].
     pub process: usize,
     /// The path, absolute.
     pub path: PathBuf,
-    /// What was asked.
+    /// The operation.
     pub what: What,
-    /// Why it was refused, as `errno` has it.
+    /// The `errno` of a failed call.
     pub error: Option<i32>,
-    /// The file, where the call tells or opened it.
+    /// The file's state, if the call returned it or opened the file.
     pub file: Option<FileState>,
 }
 
 impl Ask {
-    /// Whether the answer is that there is no such file.
+    /// Whether the result is that the file does not exist.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         const NO_SUCH_FILE: i32 = 2;
@@ -208,27 +207,24 @@ impl Ask {
     }
 }
 
-/// What the processes of a run asked of the file system, in the order of
-/// their answers.
+/// The file accesses of a run's processes, in the order in which the calls returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The programs that ran.
     pub processes: Vec<Process>,
-    /// What those asked that are no drivers, or all of them where that was
-    /// wished.
+    /// The file accesses of all processes but drivers; also those of drivers if the options say so.
     pub asks: Vec<Ask>,
-    /// Whether a compiler's heap was not the preloaded one alone: what it made may
+    /// Whether a compiler also used another heap than the preloaded one, so that its output may
     /// differ from run to run.
     pub heap_was_short: bool,
 }
 
-/// What to say of such a record.
+/// The explanation for such a record.
 pub const SHORT_HEAP: &str = "a limit of memory (`ulimit -v` or `-d`) left no room for the heap that \
     gives equal sources equal bytes: raise it to build what can be kept";
 
 impl Record {
-    /// The regular files that were opened, by the names that they were opened
-    /// by.
+    /// The regular files that were opened, by the paths used to open them.
     pub fn read(&self) -> impl Iterator<Item = PathBuf> {
         const REGULAR: u32 = 0o100_000;
         let is_regular = |file: FileState| file.mode & 0o170_000 == REGULAR;

@@ -1,4 +1,4 @@
-//! Answers are asked again, and every way to differ is seen.
+//! Checking answers again notices every change.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ fn file(text: &str, real: Option<&Path>) -> Answer {
     Answer::File { digest: Digest::of(text.as_bytes()), real: real.map(Path::to_owned) }
 }
 
-/// Whether answers hold for somebody who has looked at nothing yet.
+/// Whether answers hold in a new build.
 fn hold(answers: &Answers) -> bool {
     answers.hold(&Looks::new(&FileDigests::in_memory()))
 }
@@ -28,7 +28,7 @@ fn answers_of(dir: &Path, names: &[&str]) -> Answers {
 }
 
 #[test]
-fn whatever_a_path_becomes_is_seen() {
+fn every_change_of_a_path_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let dir = fs::canonicalize(dir.path()).unwrap();
     let path = dir.join("x");
@@ -61,7 +61,7 @@ fn whatever_a_path_becomes_is_seen() {
 }
 
 #[test]
-fn what_a_link_holds_is_seen_where_it_was_read() {
+fn a_changed_target_is_noticed_if_the_link_was_read() {
     let dir = tempfile::tempdir().unwrap();
     let link = dir.path().join("link");
     symlink("nothing", &link).unwrap();
@@ -78,7 +78,7 @@ fn what_a_link_holds_is_seen_where_it_was_read() {
 }
 
 #[test]
-fn what_is_no_link_is_seen_to_become_one() {
+fn a_path_that_becomes_a_link_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let dir = fs::canonicalize(dir.path()).unwrap();
     let (path, other) = (dir.join("x"), dir.join("other"));
@@ -96,7 +96,7 @@ fn what_is_no_link_is_seen_to_become_one() {
 }
 
 #[test]
-fn directories_that_are_one_are_told_of_relative_paths() {
+fn relative_paths_to_one_directory_are_recorded_as_one() {
     let place = |path: &Path| Some((1, path.as_os_str().len() as u64));
     let dirs: BTreeSet<_> =
         ["a", "b", "cc"].map(|name| (PathBuf::from(name), Answer::Directory)).into();
@@ -109,7 +109,7 @@ fn directories_that_are_one_are_told_of_relative_paths() {
 }
 
 #[test]
-fn names_in_a_directory_are_seen_where_they_were_listed() {
+fn changed_names_are_noticed_if_the_directory_was_listed() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a"), "").unwrap();
     let digests = FileDigests::in_memory();
@@ -125,7 +125,7 @@ fn names_in_a_directory_are_seen_where_they_were_listed() {
 }
 
 #[test]
-fn files_that_are_one_under_two_names_stay_so() {
+fn a_change_in_which_names_are_one_file_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let dir = fs::canonicalize(dir.path()).unwrap();
     let (a, b) = (dir.join("a"), dir.join("b"));
@@ -142,7 +142,7 @@ fn files_that_are_one_under_two_names_stay_so() {
 }
 
 #[test]
-fn equal_answers_have_one_name_and_damaged_ones_none() {
+fn equal_answers_have_equal_names_and_damaged_ones_are_refused() {
     let list = [
         (PathBuf::from("/b"), Answer::Absent),
         ("/a".into(), file("1", Some(Path::new("/c")))),
@@ -162,7 +162,7 @@ fn equal_answers_have_one_name_and_damaged_ones_none() {
 }
 
 #[test]
-fn only_the_first_directory_that_is_not_there_is_remembered() {
+fn only_the_first_missing_directory_is_recorded() {
     let dir = tempfile::tempdir().unwrap();
     let digests = FileDigests::in_memory();
     let looks = Looks::new(&digests);
@@ -172,7 +172,7 @@ fn only_the_first_directory_that_is_not_there_is_remembered() {
 }
 
 #[test]
-fn paths_of_any_bytes_are_kept() {
+fn paths_that_are_no_utf8_are_stored() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let odd = Path::new(OsStr::from_bytes(b"\xff/a"));

@@ -1,8 +1,8 @@
-//! Records written byte by byte, and what is read of them.
+//! Parsing of records that are written byte by byte.
 
 use super::*;
 
-/// A record in the making, as the library writes it.
+/// A record being written, as the library does it.
 struct Making {
     bytes: Vec<u8>,
     count: u32,
@@ -32,7 +32,7 @@ impl Making {
         self
     }
 
-    /// The last entry with bytes changed.
+    /// The record with bytes of its last entry changed.
     fn with(mut self, at: usize, bytes: &[u8]) -> Self {
         let last = self.last();
         self.bytes[last + at..last + at + bytes.len()].copy_from_slice(bytes);
@@ -78,7 +78,7 @@ impl Making {
 }
 
 #[test]
-fn what_was_asked_comes_back_with_absolute_paths() {
+fn file_accesses_are_parsed_with_absolute_paths() {
     let record = Making::new()
         .program(7, 1, "clang\0-cc1\0")
         .entry(4, 7, 0, "/lib/l.so", "")
@@ -115,9 +115,9 @@ fn what_was_asked_comes_back_with_absolute_paths() {
     assert!(record.asks.iter().all(|ask| record.processes[ask.process].class == Class::Compiler));
 }
 
-/// A driver that forks, turns into programs and starts them.
+/// The driver forks, executes programs and starts others.
 #[test]
-fn every_program_that_was_started_is_there() {
+fn every_started_program_is_among_the_processes() {
     let record = Making::new()
         .program(1, 0, "sh\0")
         .entry(2, 2, 1, "/stage", "")
@@ -126,7 +126,7 @@ fn every_program_that_was_started_is_there() {
         .entry(6, 2, 0, "/bin/clang", "")
         .program(2, 1, "clang\0-cc1\0")
         .end(2)
-        // By vfork, which says nothing of itself.
+        // Made by vfork, which leaves no entry of its own.
         .entry(6, 3, 1, "/bin/lld", "")
         .program(3, 3, "lld\0")
         .end(3)
@@ -143,15 +143,15 @@ fn every_program_that_was_started_is_there() {
     assert_eq!(classes, [Other, Other, Compiler, Linker, Other]);
 }
 
-/// What a driver asks is there where that is wished; programs are asked for
-/// like files.
+/// A driver's file accesses are recorded if the options say so, and programs are looked up like
+/// files.
 #[test]
-fn drivers_tell_what_they_ask_where_that_is_wished() {
+fn file_accesses_of_drivers_are_recorded_on_request() {
     let mut making = Making::new()
         .program(1, 0, "sh\0")
         .entry(33, 1, 0, "x", "")
         .failed(2)
-        // By vfork, twice with the same number.
+        // Two copies made by vfork with the same number.
         .entry(6, 3, 1, "absent", "")
         .entry(7, 3, 0, "", "")
         .failed(2)
@@ -186,7 +186,7 @@ fn drivers_tell_what_they_ask_where_that_is_wished() {
 }
 
 #[test]
-fn what_may_not_tell_everything_is_no_record() {
+fn an_incomplete_record_is_refused() {
     let silent = |path: &str| Unwatched::Silent(path.into());
     let sh = || Making::new().program(1, 0, "sh\0");
     let cases: Vec<(&str, Making, Unwatched)> = vec![

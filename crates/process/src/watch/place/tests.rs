@@ -51,7 +51,7 @@ fn judged(path: &str, real: &str, what: What, end: End) -> Vec<Judgement> {
 }
 
 #[test]
-fn what_is_read_is_judged_by_where_it_lies() {
+fn reads_are_judged_by_the_place_of_the_path() {
     let header = "/usr/include/c++/12/cmath";
     let cases: Vec<(&str, What, End, Judgement)> = vec![
         ("/cache/work/1/src/k.cl", open(READ), File, InStage("k.cl".into())),
@@ -89,9 +89,9 @@ fn what_is_read_is_judged_by_where_it_lies() {
 }
 
 #[test]
-fn links_lead_to_where_they_lead() {
+fn links_are_judged_by_their_targets() {
     let named = "/cache/work/1/src/link.h";
-    // The descriptor's own word counts, whatever is told of the path.
+    // The descriptor's path counts, whatever the given path is.
     let opened = What::Open { flags: READ, real: Some("/etc/hostname".into()) };
     assert_eq!(judged(named, named, opened, File), [Reads(named.into())]);
     let opened = What::Open { flags: READ, real: Some("/usr/include/stdio.h".into()) };
@@ -102,7 +102,7 @@ fn links_lead_to_where_they_lead() {
 }
 
 #[test]
-fn links_from_elsewhere_into_the_toolchain_are_remembered() {
+fn links_from_elsewhere_into_the_toolchain_are_recorded() {
     let header = "/usr/include/hip/hip_version.h";
     let (link, dir) = (|| "/data/l.h".into(), || "/opt/hip".into());
     let cases: Vec<(&str, &str, What, End, Judgement)> = vec![
@@ -110,7 +110,7 @@ fn links_from_elsewhere_into_the_toolchain_are_remembered() {
         ("/data/l.h", "/usr/include/hip/none.h", What::Stat, NO_ENTRY, Absent(link())),
         ("/opt/hip", "/usr/include/hip", What::Stat, Dir, Directory(dir())),
         ("/opt/hip", "/usr/include/hip", What::List, Dir, Listing(dir())),
-        // Steps up may be taken behind a link.
+        // `..` may follow a link.
         (
             "/usr/include/hip/../l.h",
             header,
@@ -127,7 +127,7 @@ fn links_from_elsewhere_into_the_toolchain_are_remembered() {
 }
 
 #[test]
-fn links_from_a_directory_that_may_be_read_to_elsewhere_are_remembered() {
+fn links_out_of_readable_directories_are_recorded() {
     let outside = "/opt/stow/x/include/x.h";
     let reads = |path: &str| Reads(path.into());
     let cases: Vec<(&str, What, Judgement)> = vec![
@@ -154,7 +154,7 @@ fn links_from_a_directory_that_may_be_read_to_elsewhere_are_remembered() {
 }
 
 #[test]
-fn what_leaves_the_stage_is_told_as_seen_from_the_sources() {
+fn paths_leaving_the_stage_are_relative_to_the_sources() {
     let up = "/cache/work/1/src/a/../../../../../etc/hostname";
     let below = PathBuf::from("a/../../../../../etc/hostname");
     assert_eq!(
@@ -162,14 +162,14 @@ fn what_leaves_the_stage_is_told_as_seen_from_the_sources() {
         [Reads("../../../../etc/hostname".into())]
     );
     assert_eq!(judged(up, "/etc/hostname", open(READ), NO_ENTRY), [AbsentInStage(below)]);
-    // Even where it would be allowed by its own name.
+    // Even if it would be allowed by its resolved path.
     let up = "/cache/work/1/src/../../../../usr/include/stdio.h";
     let below = PathBuf::from("../../../../usr/include/stdio.h");
     assert_eq!(judged(up, "/usr/include/stdio.h", What::Stat, File), [Reads(below)]);
 }
 
 #[test]
-fn of_the_systems_own_files_only_those_of_the_table_are_harmless() {
+fn only_the_listed_system_files_are_harmless() {
     let cases = [
         ("/proc/self/exe", What::Readlink(None), true),
         ("/proc/self/exe", open(READ), false),
@@ -193,18 +193,18 @@ fn of_the_systems_own_files_only_those_of_the_table_are_harmless() {
         let expected = if harmless { Nothing } else { Reads(path.into()) };
         assert_eq!(judged(path, path, what.clone(), File), [expected], "{what:?} {path}");
     }
-    // Each process finds something else in /proc, or nothing.
+    // In /proc, each process finds other files, or none.
     for path in ["/proc/self/cwd/a.h", "/data/link/cwd/a.h"] {
         assert_eq!(judged(path, "/proc", What::Stat, NO_ENTRY), [Reads(path.into())]);
     }
 }
 
 #[test]
-fn nothing_is_written_but_scratch_and_output() {
+fn only_scratch_and_output_may_be_written() {
     let (inside, outside) = ("/cache/work/1/tmp/k.o", "/cache/work/1/src/k.o");
     for what in [open(WRITE), What::Remove, What::Make, What::Change, What::Symlink("x".into())] {
         assert_eq!(judged(inside, inside, what.clone(), File), [Nothing], "{what:?}");
-        // An attempt that failed is one all the same.
+        // A failed attempt counts, too.
         for end in [File, FORBIDDEN, NO_ENTRY] {
             let judgement = judged(outside, outside, what.clone(), end);
             assert_eq!(judgement, [Writes(outside.into())], "{what:?}");
@@ -217,12 +217,12 @@ fn nothing_is_written_but_scratch_and_output() {
     assert_eq!(moved(through), [Nothing, Writes(through.into())]);
     let linked = judged(inside, inside, What::Link("/etc/hostname".into()), File);
     assert_eq!(linked, [Nothing, Writes("/etc/hostname".into())]);
-    // A link in scratch that leads out of it.
+    // A link in scratch that leads elsewhere.
     assert_eq!(judged(inside, "/elsewhere/x", open(WRITE), NO_ENTRY), [Writes(inside.into())]);
 }
 
 #[test]
-fn steps_up_are_taken_as_far_as_they_go() {
+fn parent_components_are_resolved_as_far_as_possible() {
     for (path, tidy) in [
         ("./a/../b/./c", "b/c"),
         ("a/../../b", "../b"),

@@ -1,4 +1,4 @@
-//! Records are judged as a whole.
+//! Judging whole records.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -9,7 +9,7 @@ use super::*;
 use crate::watch::{Answers, Place};
 use crate::{FileDigests, Identity};
 
-/// Long after all files of a test were made.
+/// A time long after all files of a test were created.
 const LATER: Timestamp = Timestamp(u64::MAX / 2);
 
 struct Fixture {
@@ -66,7 +66,7 @@ impl Fixture {
 }
 
 #[test]
-fn what_was_found_and_what_was_not_are_both_remembered() {
+fn found_and_missing_paths_are_both_recorded() {
     let f = fixture();
     let asks = vec![
         f.ask("system/none/y.h", What::Stat, Some(2)),
@@ -86,7 +86,7 @@ fn what_was_found_and_what_was_not_are_both_remembered() {
 }
 
 #[test]
-fn a_link_into_the_toolchain_counts_by_where_it_leads() {
+fn a_link_into_the_toolchain_is_judged_by_its_target() {
     let mut f = fixture();
     let root = f.root.clone();
     for dir in ["one", "two"] {
@@ -101,7 +101,7 @@ fn a_link_into_the_toolchain_counts_by_where_it_leads() {
     link("installed", "toolchain");
     let digests = FileDigests::in_memory();
     let looks = Looks::new(&digests);
-    // The toolchain's own names are covered, whatever links are in them.
+    // The toolchain's own paths are covered, whatever links they contain.
     f.places = f.places.clone().with_linked(Place::Covered, &f.path("installed"), &looks);
     let open =
         |path: &str, to: &str| f.ask(path, What::Open { flags: 0, real: Some(f.path(to)) }, None);
@@ -119,7 +119,7 @@ fn a_link_into_the_toolchain_counts_by_where_it_leads() {
 }
 
 #[test]
-fn what_leads_through_proc_is_each_process_s_own() {
+fn paths_through_proc_may_not_be_read() {
     let f = fixture();
     symlink("/proc/self", f.path("system/self")).unwrap();
     symlink("self/cwd", f.path("system/cwd")).unwrap();
@@ -139,7 +139,7 @@ fn what_leads_through_proc_is_each_process_s_own() {
 }
 
 #[test]
-fn what_may_not_be_is_told() {
+fn forbidden_accesses_are_reported() {
     let f = fixture();
     fs::write(f.path("secret"), "").unwrap();
     let settled = f.settle(vec![f.open("secret")], LATER);
@@ -152,7 +152,7 @@ fn what_may_not_be_is_told() {
 fn a_file_that_could_not_be_opened_was_not_read() {
     let f = fixture();
     let open = |error| f.ask("system/x.h", What::Open { flags: 0, real: None }, Some(error));
-    // EACCES, EMFILE, and ELOOP: a link is not to be followed.
+    // EACCES, EMFILE, and ELOOP, which means that a link is not to be followed.
     for (error, changed) in [(13, true), (24, true), (40, false)] {
         let settled = f.settle(vec![open(error)], LATER);
         assert_eq!(settled.changed.is_some(), changed, "{error}");
@@ -160,7 +160,7 @@ fn a_file_that_could_not_be_opened_was_not_read() {
 }
 
 #[test]
-fn a_file_that_is_another_one_by_now_makes_it_unknown() {
+fn a_file_that_has_changed_since_is_reported() {
     let f = fixture();
     let asks = || vec![f.open("system/x.h")];
     let now = fs::metadata(f.root.join("system/x.h")).unwrap().ctime();
