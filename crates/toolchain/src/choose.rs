@@ -1,5 +1,5 @@
-//! Which toolchain builds which target: those that were found, each probed
-//! when first needed, and the first that fits taken.
+//! Chooses the toolchain for a target: the first one found that fits. Each is probed when first
+//! needed.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ pub struct Toolchains<'a> {
     search: &'a Search,
     digests: &'a FileDigests,
     cancel: &'a Cancel,
-    /// What is learnt and made is kept here, if anything may be.
+    /// The directory for probe results and generated files, if they may be kept.
     cache: &'a Path,
     keep: bool,
     trial: TrialArguments,
@@ -40,18 +40,17 @@ struct ProbedCandidate {
     probed: Option<Result<Toolchain, ToolchainError>>,
 }
 
-/// What one toolchain is good for.
+/// The abilities of one toolchain.
 #[derive(Debug)]
 pub struct Listed {
     /// hipcc or clang.
     pub program: PathBuf,
-    /// What it is; or why it can't be used at all.
+    /// The toolchain, or why it can't be used.
     pub toolchain: Result<Toolchain, String>,
-    /// What it builds, by language, each processor with whether a constant
-    /// must be supplied for it.
+    /// The processors that it builds for, by language, each with whether a constant must be
+    /// supplied for it.
     pub builds: Vec<(Language, Vec<(&'static str, bool)>)>,
-    /// Languages that it fails to build though it has all that is needed,
-    /// with the compiler's words.
+    /// Languages that it fails to build although nothing is missing, with the compiler's output.
     pub refused: Vec<(Language, String)>,
     /// The constants that would be supplied.
     pub constants: Vec<SuppliedConstant>,
@@ -60,14 +59,12 @@ pub struct Listed {
 const LANGUAGES: [Language; 3] = [Language::Hip, Language::OpenclC, Language::Assembly];
 
 impl<'a> Toolchains<'a> {
-    /// Looks for toolchains and starts none of them. With `keep`, what is
-    /// learnt of them and made for them stays in `cache`; else `scratch`, a
-    /// directory for temporary files on the same disk as what is kept, has it
-    /// until this value goes. `trial` says what a compiler is tried with.
+    /// Looks for toolchains without starting any. With `keep`, probe results and generated files
+    /// stay in `cache`; otherwise they are in a temporary directory below `scratch`, which must be
+    /// on the same disk as `cache`. `trial` makes the command with which a compiler is tried.
     ///
     /// # Errors
-    /// [`ToolchainError`] where a program that was named is none, or nothing is
-    /// found at all.
+    /// [`ToolchainError`] if a given program can't be used, or none is found.
     pub fn find(
         search: &'a Search,
         digests: &'a FileDigests,
@@ -87,14 +84,13 @@ impl<'a> Toolchains<'a> {
         Ok(Self { search, digests, cancel, cache, keep, trial, scratch, entries })
     }
 
-    /// The toolchain for a target: the first that builds every language with
-    /// what is installed, else the first that does so with constants
-    /// supplied. Its device libraries are then in place, if anything is kept.
+    /// The toolchain for a target: the first that builds every language as installed, else the
+    /// first that does so with constants supplied. Its device libraries then exist, if anything is
+    /// kept.
     ///
     /// # Errors
-    /// [`ToolchainError::Unbuildable`], which says of each toolchain why not;
-    /// the error of the toolchain that was named, or of the only one; or
-    /// someone asked to stop.
+    /// [`ToolchainError::Unbuildable`], with a reason for each toolchain; the error of the given
+    /// toolchain, or of the only one; or cancellation.
     pub fn choose(
         &mut self,
         id: &TargetId,
@@ -120,12 +116,11 @@ impl<'a> Toolchains<'a> {
         Err(self.unbuildable(processor, languages, &refusals))
     }
 
-    /// The toolchain with that digest, wherever it is installed, with its
-    /// device libraries in place; `None` where there is none. `languages` are
-    /// those that it is for.
+    /// The toolchain with that digest, wherever it is installed, with its device libraries in
+    /// place; `None` if there is none. It must work for `languages`.
     ///
     /// # Errors
-    /// The error of a toolchain that was named; or someone asked to stop.
+    /// The error of a given toolchain; or cancellation.
     pub fn with_digest(
         &mut self,
         digest: Digest,
@@ -145,16 +140,15 @@ impl<'a> Toolchains<'a> {
         Ok(None)
     }
 
-    /// What every toolchain is good for.
+    /// The abilities of every toolchain.
     ///
     /// # Errors
-    /// [`ToolchainError::Interrupted`], or a disk that takes no temporary files.
+    /// [`ToolchainError::Interrupted`], or an error of a temporary file.
     pub fn list(&mut self) -> Result<Vec<Listed>, ToolchainError> {
         (0..self.entries.len()).map(|index| self.one(index)).collect()
     }
 
-    /// The versions of clang of all toolchains that can be used at all, in
-    /// order of preference: `15.0.6`.
+    /// The versions of clang of all usable toolchains, in order of preference: `15.0.6`.
     ///
     /// # Errors
     /// As [`Toolchains::list`].
@@ -171,8 +165,8 @@ impl<'a> Toolchains<'a> {
         Ok(versions)
     }
 
-    /// Why each hipcc that was asked and passed over is none. A clang need not
-    /// have to do with ROCm.
+    /// Why each hipcc that was tried can't be used. Clangs are left out, since they need not be
+    /// related to ROCm.
     #[must_use]
     pub fn unusable(&self) -> Vec<String> {
         let reason = |entry: &ProbedCandidate| match (&entry.candidate.driver, &entry.probed) {
@@ -232,8 +226,8 @@ impl<'a> Toolchains<'a> {
         Ok(listed)
     }
 
-    /// Whether device libraries that nobody had to ask for lack the
-    /// processor, so that there is no need to start the compiler.
+    /// Whether the candidate's device libraries lack the processor, so that the compiler need not
+    /// be started.
     fn lacks_device_libs(
         &self,
         index: usize,
@@ -258,7 +252,7 @@ impl<'a> Toolchains<'a> {
         self.probe(index)?;
         let probed = match &self.entries[index].probed {
             Some(Ok(toolchain)) => toolchain,
-            // What was named must work.
+            // A given toolchain must work.
             Some(Err(_)) if self.search.is_given() => {
                 let error = self.entries[index].probed.take();
                 return Err(error.and_then(Result::err).unwrap_or(ToolchainError::NoHipcc));
@@ -282,8 +276,8 @@ impl<'a> Toolchains<'a> {
         Ok(())
     }
 
-    /// Whether the toolchain's parts fit together. hipcc's own are made for
-    /// each other; those of a clang are tried.
+    /// Whether the toolchain's parts fit together. hipcc's own parts belong together; those of a
+    /// clang are tried.
     fn fits(
         &self,
         index: usize,
@@ -311,7 +305,7 @@ impl<'a> Toolchains<'a> {
             let watched = ask.watched_by(&watch);
             let run = Trial::new(here, *language, self.trial).map(|trial| trial.run(&watched));
             let verdict = match (run.unwrap_or(Ok(Verdict::Fits))?, watch.written()) {
-                // As every kernel would.
+                // Every kernel would do so.
                 (Verdict::Fits, Some(path)) => Verdict::Fails(format!(
                     "it writes `{}`, outside the directory that it may write to",
                     path.display()
@@ -320,7 +314,7 @@ impl<'a> Toolchains<'a> {
             };
             match verdict {
                 Verdict::Fits => match watch.finish() {
-                    Ok((told, _)) => trial.keep_passed(self.cache, &told),
+                    Ok((answers, _)) => trial.keep_passed(self.cache, &answers),
                     Err(reason) => tracing::debug!(reason, "a trial is not kept"),
                 },
                 fails => return Ok(fails),
@@ -348,7 +342,7 @@ impl<'a> Toolchains<'a> {
             let hipcc =
                 self.entries.iter().any(|entry| matches!(entry.candidate.driver, Driver::Hipcc(_)));
             return match errors.into_iter().next() {
-                // A clang that has nothing to do with ROCm.
+                // A clang that is not related to ROCm.
                 None | Some(ToolchainError::NoDeviceLibs) if !hipcc => ToolchainError::NoHipcc,
                 Some(error) => error,
                 None => ToolchainError::NoHipcc,
@@ -365,8 +359,8 @@ fn builds_all(toolchain: &Toolchain, processor: &str, languages: &BTreeSet<Langu
     builds.compiler && (builds.device_libs || !libraries)
 }
 
-/// The environment of a candidate's programs: hipcc takes the prefix and the
-/// device libraries from it.
+/// The environment of a candidate's programs; hipcc takes the prefix and the device libraries from
+/// it.
 fn environment_of(search: &Search, candidate: &Candidate) -> Vec<(OsString, OsString)> {
     let mut environment = search.environment.clone();
     if candidate.own_prefix {

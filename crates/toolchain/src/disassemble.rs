@@ -43,12 +43,12 @@ impl Disassembler {
         Ok(Self { program, environment: search.environment.clone() })
     }
 
-    /// The text of one ELF code object, in a file without a name that stands
-    /// at its beginning.
+    /// The disassembly of one ELF code object, in an unnamed file whose position is at the
+    /// beginning.
     ///
     /// # Errors
-    /// [`ToolchainError`] where the program does not start or fails, scratch
-    /// space is lacking, or someone asked to stop.
+    /// [`ToolchainError`] if the program can't be started or fails, there is no temporary space, or
+    /// the user cancels.
     pub fn run(
         &self,
         code_object: &[u8],

@@ -1,5 +1,5 @@
-//! Where compilers, headers and device libraries lie, by looking at the file
-//! system alone: nothing is started.
+//! Finds compilers, headers and device libraries by looking at the file system only; no program is
+//! started.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -10,35 +10,33 @@ use gfxpack_process::{FileError, find_in_path};
 
 use crate::error::ToolchainError;
 
-/// Where ROCm's own packages install.
+/// The directory in which ROCm's own packages are installed.
 pub(crate) const OPT: &str = "/opt";
 
-/// Where to look for toolchains, and the environment they run in. Whatever is
-/// named leaves nothing else to be looked for; each may be named several
-/// times, the preferred one first.
+/// Where to look for toolchains, and the environment in which they run. If a part is given, others
+/// of its kind are not looked for. Each may be given several times, the preferred one first.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
-    /// Every `hipcc` named.
+    /// Given `hipcc` programs.
     pub hipcc: Vec<PathBuf>,
-    /// Every `clang` named, to be used without hipcc.
+    /// Given `clang` programs, to be used without hipcc.
     pub clang: Vec<PathBuf>,
-    /// Directories of device libraries' bitcode.
+    /// Directories with the bitcode of device libraries.
     pub device_libs: Vec<PathBuf>,
     /// ROCm prefixes.
     pub rocm_path: Vec<PathBuf>,
-    /// The `hipcc` that the user's environment prefers, among what is found.
+    /// The `hipcc` that the user's environment prefers among those found.
     pub preferred_hipcc: Option<PathBuf>,
-    /// The whole environment of every program started. `PATH` in it is also
-    /// where programs are looked for.
+    /// The complete environment of every program. Programs are also looked for in its `PATH`.
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// What runs a toolchain's HIP jobs.
+/// The program that runs a toolchain's HIP jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Driver {
-    /// hipcc, which brings clang, headers and device libraries.
+    /// hipcc, which finds clang, headers and device libraries.
     Hipcc(PathBuf),
-    /// clang alone, told where the rest is.
+    /// clang alone, with options for the other parts.
     Clang(PathBuf),
 }
 
@@ -50,18 +48,16 @@ impl Driver {
     }
 }
 
-/// A toolchain that may be one, before anybody asked it anything.
+/// A possible toolchain, before it is probed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) driver: Driver,
-    /// The prefix whose `include` holds HIP's headers; none where hipcc
-    /// decides.
+    /// The prefix whose `include` contains HIP's headers; `None` if hipcc decides.
     pub(crate) rocm: Option<PathBuf>,
-    /// The device libraries; none where hipcc decides, or where there are
-    /// none.
+    /// The device libraries; `None` if hipcc decides, or if there are none.
     pub(crate) device_libs: Option<PathBuf>,
-    /// Found beside others: what the environment says of the prefix is meant
-    /// for another one.
+    /// Whether it was found with a prefix of its own, so that the prefix in the environment is not
+    /// for it.
     pub(crate) own_prefix: bool,
 }
 
@@ -69,9 +65,9 @@ pub(crate) struct Candidate {
 /// ROCm installations, then clangs; of each kind the newest first.
 ///
 /// # Errors
-/// [`ToolchainError::NoProgram`], [`ToolchainError::NoPreferredHipcc`],
-/// [`ToolchainError::NoRocm`], [`ToolchainError::NoBitcode`] for what was named and
-/// is none; [`ToolchainError::NoHipcc`] where there is nothing at all.
+/// [`ToolchainError::NoProgram`], [`ToolchainError::NoPreferredHipcc`], [`ToolchainError::NoRocm`],
+/// [`ToolchainError::NoBitcode`] for a given path that can't be used; [`ToolchainError::NoHipcc`]
+/// if there is no candidate.
 pub(crate) fn candidates(search: &Search) -> Result<Vec<Candidate>, ToolchainError> {
     if let Some(none) = search.rocm_path.iter().find(|dir| !dir.is_dir()) {
         return Err(ToolchainError::NoRocm(none.clone()));
@@ -89,13 +85,13 @@ fn holds_bitcode(dir: &Path) -> bool {
     files.any(|entry| entry.path().extension().is_some_and(|extension| extension == "bc"))
 }
 
-/// Compilers run in other directories than we do.
+/// Compilers run in other directories than this process.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, ToolchainError> {
     Ok(std::path::absolute(path).map_err(FileError::io("find", path))?)
 }
 
 impl Search {
-    /// Whether a toolchain was named, which leaves others unlooked-for.
+    /// Whether a toolchain was given, so that others are not looked for.
     #[must_use]
     pub fn is_given(&self) -> bool {
         !(self.hipcc.is_empty() && self.clang.is_empty() && self.rocm_path.is_empty())
@@ -149,8 +145,7 @@ impl Finder<'_> {
         Ok(distinct(found))
     }
 
-    /// What prefixes that were named hold; one without a hipcc is given to
-    /// the default hipcc.
+    /// The toolchains of given prefixes. A prefix without a hipcc is passed to the default hipcc.
     fn below_given_prefixes(
         &self,
         libs: &[Option<PathBuf>],
@@ -175,7 +170,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// Everything that is installed here.
+    /// All installed toolchains.
     fn installed(
         &self,
         libs: &[Option<PathBuf>],
@@ -213,7 +208,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// The hipcc that is taken where nothing is said.
+    /// The default hipcc.
     fn default_hipcc(&self) -> Result<Option<PathBuf>, ToolchainError> {
         if let Some(preferred) = &self.search.preferred_hipcc {
             let found = self.search.program(preferred).map(Some);
@@ -245,8 +240,8 @@ impl Finder<'_> {
         [self.opt.join("rocm")].into_iter().chain(newest_first).collect()
     }
 
-    /// A clang with the headers and device libraries of the prefix, or of the
-    /// first that has them.
+    /// A clang with the headers and device libraries of the prefix, or of the first prefix that has
+    /// them.
     fn clang(&self, program: PathBuf, rocm: Option<&Path>, libs: Option<&Path>) -> Candidate {
         let prefixes = match rocm {
             Some(rocm) => vec![rocm.to_owned()],
@@ -272,7 +267,7 @@ fn hipcc(program: PathBuf, rocm: Option<&Path>, libs: Option<&Path>, own: bool) 
     }
 }
 
-/// Each of the paths, or none where there is none.
+/// The absolute paths, or a single `None` if there are none.
 fn each(paths: &[PathBuf]) -> Result<Vec<Option<PathBuf>>, ToolchainError> {
     if paths.is_empty() {
         return Ok(vec![None]);
@@ -300,8 +295,8 @@ fn clang_of(prefix: &Path) -> Option<PathBuf> {
     places.iter().map(|place| prefix.join(place)).find(|file| file.is_file())
 }
 
-/// The clangs in a `PATH`, oldest first: `clang-NN` by its number, and
-/// `clang`, whose version its name does not tell, before all.
+/// The clangs in a `PATH`, oldest first: `clang-NN` by its number; `clang`, whose name has no
+/// version, before all.
 fn clangs_in(path: &OsString) -> Vec<PathBuf> {
     let mut found: BTreeSet<(u32, std::cmp::Reverse<usize>, PathBuf)> = BTreeSet::new();
     for (position, dir) in std::env::split_paths(path).enumerate() {
@@ -320,7 +315,7 @@ fn clangs_in(path: &OsString) -> Vec<PathBuf> {
     found.into_iter().map(|(_, _, path)| path).collect()
 }
 
-/// The first of the prefixes' device libraries, then of Debian's.
+/// The device libraries of the first prefix that has them, else Debian's.
 fn find_device_libs(prefixes: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
     let below =
         ["amdgcn/bitcode", "lib/llvm/amdgcn/bitcode", "lib/amdgcn/bitcode", "lib64/amdgcn/bitcode"];
@@ -332,7 +327,7 @@ fn find_device_libs(prefixes: impl Iterator<Item = PathBuf>) -> Option<PathBuf> 
     own.chain(multiarch).find(|dir| dir.join("ockl.bc").is_file())
 }
 
-/// Each toolchain once: several names may lead to one program.
+/// Drops duplicates: several names may lead to one program.
 fn distinct(candidates: Vec<Candidate>) -> Vec<Candidate> {
     let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut seen = BTreeSet::new();
@@ -340,7 +335,7 @@ fn distinct(candidates: Vec<Candidate>) -> Vec<Candidate> {
     for candidate in candidates {
         let libs = candidate.device_libs.as_deref().map(real);
         let is_clang = matches!(candidate.driver, Driver::Clang(_));
-        // hipcc of a prefix is the same whether the prefix was named or not.
+        // hipcc of a prefix is the same whether or not the prefix was given.
         let rocm = candidate.rocm.as_deref().filter(|_| !candidate.own_prefix).map(real);
         if seen.insert((is_clang, real(candidate.driver.path()), rocm, libs)) {
             kept.push(candidate);
@@ -355,8 +350,8 @@ mod tests {
 
     use super::*;
 
-    /// A directory of empty files, and what is found with it as `/opt` and
-    /// its `bin` as `PATH`.
+    /// Creates empty files in a directory, and checks which candidates are found there, with the
+    /// directory as `/opt` and its `bin` as `PATH`.
     fn check(files: &[&str], adjust: impl Fn(&mut Search, &Path), expected: &[&str]) {
         let dir = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(dir.path()).unwrap();
@@ -404,7 +399,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_installed_is_found_newest_first() {
+    fn installed_toolchains_are_found_newest_first() {
         check(
             INSTALLED,
             |_, _| {},
@@ -443,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_is_taken_alone_and_in_its_order() {
+    fn given_toolchains_are_taken_alone_and_in_order() {
         check(
             INSTALLED,
             |search, _| search.clang = vec!["clang-9".into(), "clang-19".into()],

@@ -1,4 +1,4 @@
-//! Why a toolchain can't be found, asked, trusted or run.
+//! Errors of finding, probing, identifying and running a toolchain.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,24 +6,24 @@ use std::path::PathBuf;
 use gfxpack_model::Language;
 use gfxpack_process::{FileError, StartError};
 
-/// Why there is no toolchain to compile with, or it could not be run. That a
-/// compiler refuses a source is no such thing.
+/// Why there is no toolchain, or it could not be run. A compiler that refuses a source is no such
+/// error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolchainError {
     /// No hipcc anywhere.
     #[error("failed to find hipcc")]
     NoHipcc,
-    /// A program that was named does not exist or can't be run.
+    /// A given program does not exist or can't be run.
     #[error("failed to find `{0}`: it is no executable file")]
     NoProgram(PathBuf),
     /// The hipcc that the environment names does not exist or can't be run.
     #[error("failed to find `{0}`, which HIPCC names: it is no executable file")]
     NoPreferredHipcc(PathBuf),
-    /// A prefix that was named is no directory.
+    /// A given prefix is no directory.
     #[error("failed to find the ROCm installation `{0}`: it is no directory")]
     NoRocm(PathBuf),
-    /// A directory of device libraries that was named holds none.
+    /// A given directory of device libraries contains none.
     #[error("failed to find device libraries in `{0}`: it holds no bitcode")]
     NoBitcode(PathBuf),
     /// A program could not be started or waited for.
@@ -34,30 +34,30 @@ pub enum ToolchainError {
         /// The reason.
         source: io::Error,
     },
-    /// A program answered something else than expected.
+    /// A program's output is not as expected.
     #[error("failed to probe `{program}`: {reason}")]
     Probe {
         /// The program.
         program: PathBuf,
-        /// What was wrong, with the program's words.
+        /// The problem, with the program's output.
         reason: String,
     },
     /// No directory with the device libraries' bitcode.
     #[error("failed to find ROCm's device libraries")]
     NoDeviceLibs,
-    /// The compiler links other device libraries than those named.
+    /// The compiler links other device libraries than those given.
     #[error("failed to use the device libraries in `{given}`: hipcc takes `{used}`")]
     OtherDeviceLibs {
-        /// What was asked for.
+        /// The given directory.
         given: PathBuf,
-        /// What hipcc would link.
+        /// The directory that hipcc would link.
         used: PathBuf,
     },
-    /// The compiler was replaced while it was used.
+    /// The compiler changed while it was used.
     #[error("failed to trust what was compiled: the toolchain's `{file}` changed meanwhile")]
     Changed {
-        /// One of its files, as its digest names it, or a path: of what is gone,
-        /// or of the directory with supplied constants.
+        /// One of its files, as its digest names it, or a path: that of a missing file, or of the
+        /// directory with supplied constants.
         file: String,
     },
     /// No toolchain builds for a processor.
@@ -65,7 +65,7 @@ pub enum ToolchainError {
     Unbuildable {
         /// The processor.
         processor: String,
-        /// The language asked for.
+        /// The language that was asked for.
         language: Language,
         /// What is missing, with the compiler's name and version.
         reason: String,
@@ -75,7 +75,7 @@ pub enum ToolchainError {
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Someone asked to stop.
+    /// The user asked to stop.
     #[error("failed to finish: interrupted")]
     Interrupted,
 }

@@ -1,5 +1,5 @@
-//! The one-constant modules that device libraries lack for newer processors:
-//! what they say, and a directory of device libraries that has them.
+//! The one-constant modules that device libraries lack for newer processors: their values, and a
+//! directory of device libraries that includes them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,13 +14,12 @@ use crate::error::ToolchainError;
 use crate::probe::Asker;
 use gfxpack_process::FileError;
 
-/// Lists the content of what was made, so that damage is found.
+/// The checksums of the directory's files.
 const SUMS: &str = "supplied.json";
 const ISA: &str = "__oclc_ISA_version";
 const ABI: &str = "__oclc_ABI_version";
 
-/// The number by which device libraries tell processors apart: major times
-/// 1000, minor times 100, plus stepping.
+/// The number of a processor in device libraries: major times 1000, minor times 100, plus stepping.
 ///
 /// Source: ROCm/llvm-project, `amd/device-libs/oclc/src/isa_version_*.cl`.
 fn isa_version(processor: &str) -> Option<u32> {
@@ -31,12 +30,12 @@ fn isa_version(processor: &str) -> Option<u32> {
     Some(major.parse::<u32>().ok()? * 1000 + hex(minor)? * 100 + hex(stepping)?)
 }
 
-/// What the device libraries lack of what clang can build for, and gfxpack
-/// can say in their place.
+/// The constants that the device libraries lack for processors that clang can build for, and that
+/// gfxpack can supply.
 ///
-/// Nothing else in them is made for one processor: everywhere the constant
-/// is compared, to choose among code for all of them. Libraries that do not
-/// have the constants of any code object version are of another kind.
+/// Nothing else in them depends on the processor: everywhere else the constant is compared, to
+/// choose among code for all processors. Libraries without the constants of any code object version
+/// are of another kind.
 pub(crate) fn missing(
     device_libs: &Path,
     processors: &BTreeSet<String>,
@@ -76,8 +75,8 @@ fn module(constant: &SuppliedConstant) -> String {
     )
 }
 
-/// Digest over what the constants say. What clang makes of that follows from
-/// clang, whose digest stands beside this one.
+/// A digest of the constants' values. Their bitcode depends only on clang, whose digest is combined
+/// with this one.
 pub(crate) fn digest(constants: &[SuppliedConstant]) -> Digest {
     Hasher::new("gfxpack supplied constants 1")
         .list(constants.iter().map(|constant| constant.file.as_bytes()))
@@ -85,8 +84,8 @@ pub(crate) fn digest(constants: &[SuppliedConstant]) -> Digest {
         .finish()
 }
 
-/// The directory, below a cache directory, of device libraries with the
-/// constants supplied: its name says what is in it.
+/// The directory, below a cache directory, of device libraries with these constants. Its name is a
+/// digest of its content.
 pub(crate) fn directory(
     cache: &Path,
     device_libs: &Path,
@@ -101,10 +100,9 @@ pub(crate) fn directory(
     cache.join("device-libs").join(name.to_string())
 }
 
-/// Makes the directory, unless it is there and sound: links to the device
-/// libraries, and the constants compiled by the toolchain's own clang. It is
-/// filled in the scratch directory, which is swept when a build is killed and
-/// lies on the same disk.
+/// Creates the directory, unless it exists and is undamaged: links to the device libraries, and the
+/// constants compiled by the toolchain's own clang. It is filled in the scratch directory, which is
+/// on the same disk and is removed after a killed build.
 pub(crate) fn make(
     dir: &Path,
     device_libs: &Path,
@@ -122,12 +120,12 @@ pub(crate) fn make(
         .tempdir_in(ask.scratch())
         .map_err(FileError::io("create", parent))?;
     fill(new.path(), device_libs, clang, constants, ask)?;
-    // Readable by all, as everything else in a cache that several users share.
+    // Readable by all users, like everything in a shared cache.
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(new.path(), readable).map_err(FileError::io("create", new.path()))?;
     if dir.exists() {
-        // Damaged, or just made by another build: whoever comes last has a
-        // sound one.
+        // The existing directory is damaged, or another build has just created it; the last build
+        // checks it.
         if is_sound(dir, device_libs, constants) {
             return Ok(());
         }
@@ -136,7 +134,7 @@ pub(crate) fn make(
     }
     match fs::rename(new.path(), dir) {
         Ok(()) => {
-            // It has another name now, and must stay.
+            // It was renamed, and must stay.
             let _gone = new.keep();
             Ok(())
         }
@@ -176,7 +174,7 @@ fn names(device_libs: &Path) -> Result<BTreeSet<String>, FileError> {
     Ok(names.filter(|name| name.ends_with(".bc")).collect())
 }
 
-/// Whether the directory holds exactly what it should.
+/// Whether the directory has exactly the expected content.
 pub(crate) fn is_sound(dir: &Path, device_libs: &Path, constants: &[SuppliedConstant]) -> bool {
     let sums = fs::read(dir.join(SUMS)).ok();
     let sums: Option<Vec<(String, Digest)>> =
@@ -223,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_was_tampered_with_is_not_taken() {
+    fn a_damaged_directory_of_constants_is_not_used() {
         let root = tempfile::tempdir().unwrap();
         let (libs, dir) = (root.path().join("libs"), root.path().join("dir"));
         let constant = SuppliedConstant {

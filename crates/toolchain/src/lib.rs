@@ -1,11 +1,9 @@
-//! The compilers of this machine: found, asked what they are made of,
-//! identified by the bytes that decide their objects, tried, and chosen for a
-//! target. Beside them, what looks into their objects: LLVM's disassembler,
-//! and the symbols and notes.
+//! The compilers of this machine: found, probed, identified by the bytes that decide their objects,
+//! tried, and chosen for a target. Also inspects their objects: with LLVM's disassembler, and by
+//! symbols and notes.
 //!
-//! This crate knows no plan, no job and no store. What it remembers lies in
-//! files of its own below the cache directory: `answers/`, `trials/` and
-//! `device-libs/`.
+//! This crate knows nothing of plans, jobs and stores. It stores results in files of its own below
+//! the cache directory: `answers/`, `trials/` and `device-libs/`.
 //!
 //! ```
 //! let made_by = "Debian clang version 15.0.6";

@@ -1,4 +1,4 @@
-//! Which compiler made a code object, by what it wrote into it.
+//! Which compiler made a code object, from its comment section.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,16 @@ use gfxpack_model::code_object;
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection};
 
-/// The section in which compilers and linkers name themselves, each a string
-/// that ends in a zero byte.
+/// The section in which compilers and linkers write their names, each ended by a zero byte.
 const COMMENT: &str = ".comment";
 
-/// Longest name that is believed: no compiler's is near it.
+/// Longer names are ignored; no compiler's name is nearly as long.
 const MAX_NAME_BYTES: usize = 1024;
 
-/// The clangs that made a code object or a bundle of them, in their own words:
-/// `AMD clang version 19.0.0git (…)`. Several where device libraries are linked
-/// in that another one made, in no order. None where none named itself, as in
-/// objects of assembly, or where the bytes can't be read.
+/// The clangs that made a code object or a bundle of them, as they name themselves: `AMD clang
+/// version 19.0.0git (…)`. There are several, in no order, if it contains device libraries made by
+/// another one. There is none if no clang is named, as in objects of assembly, or if the bytes
+/// can't be read.
 #[must_use]
 pub fn made_by(bytes: &[u8]) -> BTreeSet<String> {
     let files = code_object::elf_files(bytes).unwrap_or_default();
@@ -31,7 +30,7 @@ fn in_comment(elf: &[u8]) -> Option<Vec<String>> {
     Some(names.filter(|name| clang_version(name).is_some()).map(str::to_owned).collect())
 }
 
-/// `15.0.6` out of `Debian clang version 15.0.6`.
+/// The version in a name: `15.0.6` for `Debian clang version 15.0.6`.
 #[must_use]
 pub fn clang_version(name: &str) -> Option<&str> {
     let (_, rest) = name.split_once("clang version ")?;
@@ -58,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_code_object_was_made_by_nobody() {
+    fn only_code_objects_name_their_compiler() {
         for bytes in [&b""[..], b"\x7fELF", b"__CLANG_OFFLOAD_BUNDLE__"] {
             assert_eq!(made_by(bytes), BTreeSet::new());
         }

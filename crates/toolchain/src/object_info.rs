@@ -1,4 +1,4 @@
-//! What is in a code object: its symbols, and what its kernels need.
+//! The content of a code object: its symbols, and the resources of its kernels.
 
 use object::elf::{FileHeader64, SHN_UNDEF};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
@@ -6,8 +6,8 @@ use object::{LittleEndian, Object, ObjectSymbol, SymbolFlags};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Notes of a code object that hold what its kernels need: MessagePack since
-/// code object version 3, YAML in version 2.
+/// Notes with the resources of a code object's kernels: MessagePack since code object version 3,
+/// YAML in version 2.
 ///
 /// Source: LLVM, `AMDGPUUsage`, "ELF Note Records".
 const NT_AMDGPU_METADATA: (&[u8], u32) = (b"AMDGPU", 32);
@@ -26,20 +26,19 @@ pub struct Symbol {
     pub name: String,
     /// `function`, `object`, or `kernel` in code object version 2.
     pub kind: &'static str,
-    /// Where it is loaded.
+    /// Its address when loaded.
     pub address: u64,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
 }
 
-/// What a code object says of itself.
+/// The symbols and metadata of a code object.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ObjectInfo {
-    /// What it defines, by address.
+    /// The symbols that it defines, by address.
     pub symbols: Vec<Symbol>,
-    /// What its note says of the kernels; a string where it is YAML, null where
-    /// there is none.
+    /// The metadata of its kernels; a string if it is YAML, null if there is none.
     pub metadata: Value,
 }
 
@@ -52,13 +51,12 @@ impl ObjectInfo {
     /// Reads an ELF file for one processor.
     ///
     /// # Errors
-    /// Where it is damaged.
+    /// If it is damaged.
     pub fn read(bytes: &[u8]) -> Result<Self, ObjectInfoError> {
         Ok(Self { symbols: symbols(bytes)?, metadata: metadata(bytes)? })
     }
 
-    /// A line for each kernel that the metadata describes: its registers and
-    /// its memory.
+    /// One line for each kernel in the metadata, with its registers and memory.
     #[must_use]
     pub fn kernels(&self) -> Vec<String> {
         let kernels = self.metadata.get("amdhsa.kernels").and_then(Value::as_array);
@@ -74,7 +72,7 @@ impl ObjectInfo {
                 ("bytes of arguments", ".kernarg_segment_size"),
                 ("spilled VGPRs", ".vgpr_spill_count"),
             ] {
-                // What most kernels have none of is told where it is not so.
+                // These are zero for most kernels, and then left out.
                 let usual = matches!(name, ".agpr_count" | ".vgpr_spill_count");
                 if let Some(number) = number(name).filter(|number| !usual || *number > 0) {
                     line.push_str(&format!(", {number} {label}"));
@@ -92,7 +90,7 @@ impl ObjectInfo {
 fn symbols(bytes: &[u8]) -> Result<Vec<Symbol>, object::Error> {
     let file = ElfFile64::<LittleEndian>::parse(bytes)?;
     let mut symbols: Vec<Symbol> = Vec::new();
-    // Stripped objects have the dynamic ones alone.
+    // Stripped objects have only dynamic symbols.
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
         let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
         let kind = match st_info & 0xf {
@@ -144,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernels_are_told_with_what_they_need() {
+    fn kernels_are_listed_with_registers_and_memory() {
         let kernels = json!({ "amdhsa.kernels": [
             {
                 ".name": "conv", ".vgpr_count": 24, ".sgpr_count": 30, ".agpr_count": 0,

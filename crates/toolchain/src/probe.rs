@@ -1,4 +1,4 @@
-//! What a toolchain's own programs say of it.
+//! Asks a toolchain's programs about the toolchain.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -18,40 +18,40 @@ use crate::discover::{Candidate, Driver};
 use crate::error::ToolchainError;
 use crate::probe_watch::Watch;
 
-/// Far longer than any answer takes, for machines under load.
+/// Far longer than any program takes, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
-/// Processors that some release of every toolchain in use can build for.
+/// Of these, every supported release knows at least one.
 const PROBE_PROCESSORS: [&str; 3] = ["gfx906", "gfx1030", "gfx942"];
-/// What clang is told of an empty source in HIP, OpenCL C and assembly.
+/// Arguments for an empty source in HIP, OpenCL C and assembly.
 const LANGUAGES: [&[&str]; 3] = [
     &["-x", "hip", "--offload-arch=gfx906", "--cuda-device-only", "-nogpuinc", "-c"],
     &["-x", "cl", "-target", "amdgcn-amd-amdhsa"],
     &["-x", "assembler", "-target", "amdgcn--amdhsa"],
 ];
 
-/// Asks programs questions in a scratch directory.
+/// Runs programs in a scratch directory to ask them about the toolchain.
 pub(crate) struct Asker<'a> {
     scratch: &'a Path,
     environment: &'a [(OsString, OsString)],
     cancel: &'a Cancel,
-    /// What watches the programs, if anything does.
+    /// Records the programs' file accesses, if necessary.
     watch: Option<&'a Watch<'a>>,
 }
 
-/// What a toolchain's programs say of it.
+/// A toolchain's answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Probed {
     pub(crate) found: FoundParts,
     pub(crate) clang_version: String,
     /// The processors that clang knows.
     pub(crate) processors: BTreeSet<String>,
-    /// Configuration files that clang's drivers read: options that they take
-    /// before those of a command line, in all languages.
+    /// Configuration files that clang's drivers read: their options come before those of the
+    /// command line, in all languages.
     pub(crate) configuration: BTreeSet<PathBuf>,
 }
 
 impl Probed {
-    /// Asks.
+    /// Asks a candidate's programs.
     pub(crate) fn ask(candidate: &Candidate, ask: &Asker<'_>) -> Result<Self, ToolchainError> {
         let (found, mut configuration) = match &candidate.driver {
             Driver::Hipcc(hipcc) => ask_hipcc(ask, hipcc)?,
@@ -73,7 +73,7 @@ impl Probed {
     }
 }
 
-/// Where a toolchain's parts are.
+/// The paths of a toolchain's parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FoundParts {
     pub(crate) clang: PathBuf,
@@ -82,7 +82,7 @@ pub(crate) struct FoundParts {
     pub(crate) resource_dir: PathBuf,
     pub(crate) device_libs: PathBuf,
     pub(crate) rocm: PathBuf,
-    /// As hipcc says it.
+    /// The version that hipcc prints.
     pub(crate) hip_version: Option<[u32; 3]>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Asker<'a> {
         Self { scratch, environment, cancel, watch: None }
     }
 
-    /// The same, with what it asks watched.
+    /// The same, with file accesses recorded by `watch`.
     pub(crate) fn watched_by(&self, watch: &'a Watch<'a>) -> Self {
         Self { watch: Some(watch), ..*self }
     }
@@ -109,7 +109,7 @@ impl<'a> Asker<'a> {
         ToolchainError::Probe { program: program.to_owned(), reason: reason.to_owned() }
     }
 
-    /// `15.0.6` out of `Debian clang version 15.0.6`.
+    /// The version in clang's output: `15.0.6` for `Debian clang version 15.0.6`.
     pub(crate) fn clang_version(&self, clang: &Path) -> Result<String, ToolchainError> {
         let output = self.ask(clang, &["--version"])?;
         crate::made_by::clang_version(&output.stdout)
@@ -117,8 +117,8 @@ impl<'a> Asker<'a> {
             .ok_or_else(|| self.nonsense(clang, "`--version` names no clang version"))
     }
 
-    /// The configuration that clang reads for the host, where HIP's driver
-    /// begins, and for the targets of the other languages.
+    /// The configuration files that clang reads for the host, with which HIP's driver begins, and
+    /// for the targets of the other languages.
     fn configuration(&self, clang: &Path) -> Result<BTreeSet<PathBuf>, ToolchainError> {
         let mut found = BTreeSet::new();
         for target in [&[][..], &["--target=amdgcn-amd-amdhsa"], &["--target=amdgcn--amdhsa"]] {
@@ -129,8 +129,8 @@ impl<'a> Asker<'a> {
         Ok(found)
     }
 
-    /// What clang would run in each language: one may be linked by another
-    /// linker than the others.
+    /// The programs that clang would run in each language, since languages may have different
+    /// linkers.
     fn programs(&self, clang: &Path) -> Result<BTreeSet<PathBuf>, ToolchainError> {
         let mut found = BTreeSet::new();
         for language in LANGUAGES {
@@ -141,8 +141,8 @@ impl<'a> Asker<'a> {
         Ok(found)
     }
 
-    /// The configuration files that a driver read, of which it names some. What
-    /// those name in turn is read with them alone.
+    /// The configuration files that a driver read. It prints some of them; files that these include
+    /// are found by comparing with a run without them.
     ///
     /// Source: Clang Compiler User's Manual, "Configuration files".
     fn configured(
@@ -183,9 +183,8 @@ impl<'a> Asker<'a> {
         Ok(names)
     }
 
-    /// What a program makes of the arguments, whether it succeeds or not, and
-    /// the files that it read, where that is known; it runs in the scratch
-    /// directory.
+    /// Runs a program in the scratch directory. Returns its output, even if it fails, and the files
+    /// that it read, if known.
     pub(crate) fn attempt(
         &self,
         program: &Path,
@@ -223,12 +222,12 @@ impl<'a> Asker<'a> {
         Ok(output)
     }
 
-    /// The directory that programs run in.
+    /// The working directory of programs.
     pub(crate) fn scratch(&self) -> &Path {
         self.scratch
     }
 
-    /// A module's text as clang's bitcode.
+    /// Compiles a module's text to bitcode with clang.
     pub(crate) fn bitcode(&self, clang: &Path, module: &str) -> Result<Vec<u8>, ToolchainError> {
         let (text, made) = (self.scratch.join("module.ll"), self.scratch.join("module.bc"));
         fs::write(&text, module).map_err(FileError::io("write", &text))?;
@@ -238,21 +237,21 @@ impl<'a> Asker<'a> {
         Ok(fs::read(&made).map_err(FileError::io("read", made))?)
     }
 
-    /// The program behind all links, and every shared library it loads.
+    /// The program with links resolved, and all shared libraries that it loads.
     pub(crate) fn with_libraries(&self, program: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
         let real = fs::canonicalize(program).map_err(FileError::io("read", program))?;
         let libraries = self.libraries(&real)?;
         Ok([vec![real], libraries].concat())
     }
 
-    /// The shared libraries that a program would load, by its loader's words.
-    /// A script or a static program has none.
+    /// The shared libraries that a program would load, as its loader lists them. A script or a
+    /// static program has none.
     ///
     /// Source: ld.so(8), `--list`.
     pub(crate) fn libraries(&self, program: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
         let Some(loader) = loader(program) else { return Ok(Vec::new()) };
         let arguments = vec!["--list".into(), program.into()];
-        // What is preloaded would be listed.
+        // A preloaded library would be listed.
         let output = self.run_with(&loader, arguments, None)?;
         let libraries = output.stdout.lines().filter_map(|line| {
             let path = line.split_once("=>").map_or(line, |(_, path)| path).trim();
@@ -262,10 +261,10 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// Files that a program read, where that is known.
+/// The files that a program read, if known.
 pub(crate) type FilesRead = Option<BTreeSet<PathBuf>>;
 
-/// What loads a program's libraries, if anything does.
+/// The loader of a program's libraries, if it has one.
 fn loader(program: &Path) -> Option<PathBuf> {
     let data = ReadCache::new(fs::File::open(program).ok()?);
     let header = FileHeader64::<Endianness>::parse(&data).ok()?;
@@ -275,8 +274,8 @@ fn loader(program: &Path) -> Option<PathBuf> {
     Some(OsStr::from_bytes(name).into())
 }
 
-/// Asks hipcc what it would run: that names clang, the linker, the device
-/// libraries and the headers, however the installation is laid out.
+/// Asks hipcc for the commands that it would run. These name clang, the linker, the device
+/// libraries and the headers, whatever the layout of the installation.
 fn ask_hipcc(
     ask: &Asker<'_>,
     hipcc: &Path,
@@ -299,7 +298,7 @@ fn ask_hipcc(
         }
         Err(last.expect("at least one processor was tried"))
     };
-    // Without a target, hipcc asks for the machine's own, by Python.
+    // Without a target, hipcc determines that of this machine with Python.
     let arch = arch(PROBE_PROCESSORS[0]);
     let arguments = ["--version", &arch];
     let version = || -> Result<_, ToolchainError> {
@@ -313,7 +312,7 @@ fn ask_hipcc(
     Ok((FoundParts { hip_version, ..found? }, configuration))
 }
 
-/// The output of a program that succeeded.
+/// The output of a program, or an error if it failed.
 pub(crate) fn successful(
     program: &Path,
     arguments: &[&str],
@@ -327,7 +326,7 @@ pub(crate) fn successful(
     Err(ToolchainError::Probe { program: program.to_owned(), reason })
 }
 
-/// `HIP version: 5.2.21153-0`.
+/// The version in text such as `HIP version: 5.2.21153-0`.
 fn hip_version(text: &str) -> Option<[u32; 3]> {
     let rest = text.split("HIP version:").nth(1)?.trim();
     numbers(rest.split(|c: char| c.is_whitespace() || c == '-').next()?)
@@ -345,14 +344,14 @@ fn commands(text: &str) -> impl Iterator<Item = Vec<String>> {
         .filter_map(|line| shlex::split(line.trim()))
 }
 
-/// The programs of the commands that `-###` prints, whatever their names.
+/// The programs of the commands that `-###` prints.
 fn programs(text: &str) -> BTreeSet<PathBuf> {
     let programs = commands(text).filter_map(|words| Some(PathBuf::from(words.first()?)));
-    // One that is not found is named without its directory.
+    // A program that is not found is printed without its directory.
     programs.filter(|program| program.is_absolute()).collect()
 }
 
-/// Reads what hipcc would run.
+/// Parses the commands that hipcc would run.
 fn parse_commands(text: &str) -> Option<FoundParts> {
     let is_compiler = |words: &Vec<String>| words.get(1).is_some_and(|word| word == "-cc1");
     let cc1 = commands(text).find(is_compiler)?;
@@ -377,8 +376,7 @@ fn parse_commands(text: &str) -> Option<FoundParts> {
     })
 }
 
-/// Asks a clang about itself; headers and device libraries are where the
-/// candidate says.
+/// Asks a clang; headers and device libraries are at the candidate's paths.
 fn ask_clang(
     ask: &Asker<'_>,
     clang: &Path,
@@ -401,7 +399,7 @@ fn ask_clang(
     })
 }
 
-/// HIP's version by its headers: `#define HIP_VERSION_MAJOR 5` and its kin.
+/// HIP's version in its headers: `#define HIP_VERSION_MAJOR 5` and so on.
 pub(crate) fn header_version(rocm: &Path) -> Option<[u32; 3]> {
     let text = fs::read_to_string(rocm.join("include/hip/hip_version.h")).ok()?;
     let number = |name: &str| {
@@ -430,8 +428,7 @@ pub(crate) fn isas(device_libs: &Path) -> Result<BTreeSet<String>, ToolchainErro
     if isas.is_empty() { Err(ToolchainError::NoDeviceLibs) } else { Ok(isas) }
 }
 
-/// hipcc itself and the scripts it is made of: it is a wrapper that starts
-/// its siblings.
+/// The files of hipcc: it may be a wrapper that starts scripts beside it.
 pub(crate) fn wrapper_files(hipcc: &Path) -> Vec<PathBuf> {
     let siblings =
         ["hipcc.pl", "hipcc.bin", "hipconfig", "hipconfig.pl", "hipconfig.bin", "hipvars.pm"];

@@ -1,12 +1,10 @@
-//! What a toolchain's programs say of it, kept between runs as long as they
-//! would say it again.
+//! The answers of a toolchain's programs, stored between runs as long as they stay valid.
 //!
-//! While a program is asked, it is watched: what it and all that it starts are
-//! told of files, found and not found, is kept with what it says, and looked at
-//! anew at every start. What its loader looks for can't be watched; so the
-//! loader of each program is asked at every start which libraries it would
-//! load. A program that can't be watched is asked at every start itself, and so
-//! is one that was told of a file that changed in the last two seconds.
+//! While a program is asked, the file accesses of it and everything that it starts are recorded,
+//! found and not found. They are stored with the answer, and checked at every start. The accesses
+//! of a program's loader can't be recorded, so each program's loader is asked at every start which
+//! libraries it would load. A program is asked at every start if it can't be watched, or if it read
+//! a file that had changed in the last two seconds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -24,7 +22,7 @@ use crate::error::ToolchainError;
 use crate::probe::{Asker, Probed};
 use crate::probe_watch::Watch;
 
-/// What was said by one candidate's programs, in a file below the cache.
+/// The answers of one candidate's programs, in a file below the cache.
 pub(crate) struct ProbeCache<'a> {
     candidate: &'a Candidate,
     digests: &'a FileDigests,
@@ -35,9 +33,9 @@ pub(crate) struct ProbeCache<'a> {
 #[derive(Serialize, Deserialize)]
 struct StoredProbe {
     probed: Probed,
-    /// What the programs were told of files.
+    /// The results of the programs' file accesses.
     answers: Answers,
-    /// What the loader says of each program that ran.
+    /// The libraries of each program that ran, as its loader lists them.
     libraries: BTreeMap<PathBuf, Vec<PathBuf>>,
 }
 
@@ -64,8 +62,8 @@ impl<'a> ProbeCache<'a> {
         Self { candidate, digests, file: cache.join("answers").join(digest.to_string()) }
     }
 
-    /// What the programs say: what they said before, if they would say it
-    /// again, else what they say now, which is kept with `keep`.
+    /// The stored answers if they are still valid; otherwise the programs are asked, and their
+    /// answers stored with `keep`.
     pub(crate) fn probe(&self, ask: &Asker<'_>, keep: bool) -> Result<Probed, ToolchainError> {
         match self.read(ask) {
             Some(probed) => Ok(probed),
@@ -73,7 +71,7 @@ impl<'a> ProbeCache<'a> {
         }
     }
 
-    /// What was said before, if it would be said again. A damaged file is none.
+    /// The stored answers, if they are still valid and undamaged.
     fn read(&self, ask: &Asker<'_>) -> Option<Probed> {
         let StoredProbe { probed, answers, libraries } = read_sealed(&self.file)?;
         let looks = Looks::new(self.digests);
@@ -90,14 +88,14 @@ impl<'a> ProbeCache<'a> {
         })
     }
 
-    /// Asks, from `since` on.
+    /// Asks the programs; `since` is the time when this began.
     fn ask(&self, ask: &Asker<'_>, since: Timestamp, keep: bool) -> Result<Probed, ToolchainError> {
         let looks = Looks::new(self.digests);
         let watch = Watch::new(&looks, since, ask.scratch(), keep);
         let probed = Probed::ask(self.candidate, &ask.watched_by(&watch))?;
         let program = self.candidate.driver.path().display();
-        let told = watch.finish();
-        match told.and_then(|(answers, loaded)| Ok((answers, libraries(ask, loaded)?))) {
+        let watched = watch.finish();
+        match watched.and_then(|(answers, loaded)| Ok((answers, libraries(ask, loaded)?))) {
             Err(reason) if keep => {
                 tracing::debug!(%program, reason, "what a toolchain says is not kept")
             }
@@ -113,7 +111,7 @@ impl<'a> ProbeCache<'a> {
     }
 }
 
-/// Which libraries the loader names for each program, if it loaded those.
+/// The libraries of each program, as its loader lists them; an error if the program loaded others.
 fn libraries(
     ask: &Asker<'_>,
     loaded: BTreeMap<PathBuf, BTreeSet<PathBuf>>,

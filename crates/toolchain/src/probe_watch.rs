@@ -1,5 +1,4 @@
-//! Watching the programs of a toolchain that are asked: what they are told of
-//! files.
+//! Records the file accesses of a toolchain's programs while they are asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,14 +10,14 @@ use gfxpack_process::watch::{
     Answer, Answers, Judgement, Looks, Record, Unwatched, driver_places, settle_driver,
 };
 
-/// Watches programs that are asked.
+/// Records the file accesses of programs.
 pub(crate) struct Watch<'a> {
     looks: &'a Looks<'a>,
     since: Timestamp,
     scratch: PathBuf,
-    /// Or why it is not known.
+    /// The accesses, or why they are not known.
     seen: Mutex<Result<Seen, String>>,
-    /// A path that a program wrote, or tried to, and may not.
+    /// A path that a program wrote, or tried to write, but may not.
     written: Mutex<Option<PathBuf>>,
 }
 
@@ -40,14 +39,14 @@ impl Seen {
 }
 
 impl<'a> Watch<'a> {
-    /// Without `keep`, what was told is of no interest.
+    /// Without `keep`, file accesses are not collected.
     pub(crate) fn new(looks: &'a Looks<'a>, since: Timestamp, scratch: &Path, keep: bool) -> Self {
         let scratch = fs::canonicalize(scratch).unwrap_or_else(|_| scratch.to_owned());
         let seen = if keep { Ok(Seen::default()) } else { Err("nothing is kept".to_owned()) };
         Self { looks, since, scratch, seen: Mutex::new(seen), written: Mutex::default() }
     }
 
-    /// Takes the record of a program; gives the files that were read.
+    /// Adds the record of a program, and returns the files that it read.
     pub(crate) fn take(
         &self,
         program: &Path,
@@ -73,7 +72,7 @@ impl<'a> Watch<'a> {
         });
         if let Ok(all) = &mut *seen {
             let settled = settle_driver(&record, program, &self.scratch, self.looks, self.since);
-            // What is written is no answer.
+            // A written path is not among the answers.
             match settled.unknown() {
                 Some(path) => *seen = Err(format!("`{}` changed", path.display())),
                 None => all.add(&record, settled.answers),
@@ -82,13 +81,13 @@ impl<'a> Watch<'a> {
         Some(record.read().filter(|path| !path.starts_with(&self.scratch)).collect())
     }
 
-    /// A path that a program wrote, or tried to, and may not.
+    /// A path that a program wrote, or tried to write, but may not.
     pub(crate) fn written(&self) -> Option<PathBuf> {
         self.written.lock().expect("no panic inside").clone()
     }
 
-    /// All that was told, and the libraries that each program loaded; or why it
-    /// is not known.
+    /// The results of all file accesses, and the libraries that each program loaded; or why these
+    /// are not known.
     pub(crate) fn finish(self) -> Result<(Answers, BTreeMap<PathBuf, BTreeSet<PathBuf>>), String> {
         let Seen { answers, loaded } = self.seen.into_inner().expect("no panic inside")?;
         Ok((Answers::new(answers, self.looks), loaded))

@@ -1,4 +1,4 @@
-//! What a found toolchain can build, and what could build the rest.
+//! What a toolchain can build, and which releases could build the rest.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,17 @@ use crate::toolchain::Toolchain;
 /// What a toolchain can build for one processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buildable {
-    /// The compiler knows the processor: enough for assembly.
+    /// The compiler knows the processor, which is enough for assembly.
     pub compiler: bool,
-    /// The device libraries know it too: HIP and OpenCL C need them.
+    /// The device libraries know it too, which HIP and OpenCL C need.
     pub device_libs: bool,
 }
 
-/// The newest clang in Debian 12 that HIP's headers there go with.
+/// The newest clang in Debian 12 that works with its HIP headers.
 const DEBIAN_CLANG: u32 = 19;
 
-/// The first releases that build for a processor, LLVM's major version and
-/// ROCm's; `None` for those that every release in use knows and those that are
-/// unknown.
+/// The first releases that build for a processor, LLVM's major version and ROCm's; `None` for
+/// processors that every supported release knows and for unknown ones.
 ///
 /// Source: LLVM release notes, "Changes to the AMDGPU backend"; ROCm release
 /// notes, "Supported GPUs", and the ISA files of its device libraries.
@@ -52,8 +51,8 @@ impl Toolchain {
     }
 }
 
-/// Why none of the toolchains builds for a processor, and what would. With
-/// each stands what the compiler said where it was tried.
+/// The error that none of the toolchains builds for a processor, with the releases that would. Each
+/// toolchain is listed with the compiler's output if it was tried.
 pub(crate) fn unbuildable(
     processor: &str,
     languages: &BTreeSet<Language>,
@@ -99,10 +98,10 @@ pub(crate) fn unbuildable(
     }
 }
 
-/// Why a toolchain does not build for a processor; `words` are the compiler's,
-/// where it was tried.
+/// Why a toolchain does not build for a processor; `words` is the compiler's output, if it was
+/// tried.
 fn why_not(processor: &str, toolchain: &Toolchain, words: Option<&str>) -> String {
-    // The same one is known by several names.
+    // The same clang may have several names.
     let clang = std::fs::canonicalize(&toolchain.clang);
     let clang = clang.as_deref().unwrap_or(&toolchain.clang).display();
     let compiler = format!("clang {} (`{clang}`)", toolchain.clang_version);

@@ -1,5 +1,4 @@
-//! A toolchain: probed once, and identified by the bytes of everything that
-//! can decide what an object looks like.
+//! A toolchain, probed once, and identified by the bytes of everything that affects its objects.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -24,55 +23,53 @@ use crate::probe_cache::ProbeCache;
 /// Below a ROCm prefix.
 const HIP_HEADERS: &str = "include/hip";
 
-/// The bits of a mode that say what a file is.
+/// The bits of a mode that hold the file type.
 const FILE_TYPE: u32 = 0o170_000;
 
-/// How often something is made while other programs touch the toolchain's files.
+/// How often an operation is repeated because other programs touch the toolchain's files.
 const MAX_TRIES: usize = 100;
 
-/// Which files and directories were behind a toolchain's digest, taken before
-/// they were hashed.
+/// The files and directories behind a toolchain's digest, taken before they were hashed.
 #[derive(Debug)]
 struct Snapshot {
     taken: Timestamp,
     identities: Vec<(PathBuf, Option<Identity>)>,
-    /// The directories above them: one may be exchanged for another and back.
+    /// The directories above them, which may be exchanged for others and back.
     above: Vec<(PathBuf, Option<Identity>)>,
-    /// Where the directories and links among them lead.
+    /// The targets of the directories and links among them.
     real_paths: Vec<(PathBuf, Option<PathBuf>)>,
-    /// How many snapshots with other identities there were before.
+    /// The number of earlier snapshots with other identities.
     times_touched: u64,
 }
 
 /// A probed toolchain.
 #[derive(Debug, Clone)]
 pub struct Toolchain {
-    /// The hipcc driver; none when clang alone was asked for.
+    /// The hipcc driver; `None` if clang alone was asked for.
     pub hipcc: Option<PathBuf>,
-    /// The clang that hipcc runs, or the one asked for.
+    /// The clang that hipcc runs, or the given one.
     pub clang: PathBuf,
-    /// Clang's version, as `15.0.6`.
+    /// Clang's version: `15.0.6`.
     pub clang_version: String,
-    /// HIP's version, where known.
+    /// HIP's version, if known.
     pub hip_version: Option<[u32; 3]>,
     /// The directory of the device libraries' bitcode that jobs use.
     pub device_libs: PathBuf,
     /// The directory of the device libraries as they are installed.
     pub installed_libs: PathBuf,
-    /// Constants that the installed device libraries lack and `device_libs`
-    /// has.
+    /// Constants that the installed device libraries lack and `device_libs` contains.
     pub supplied: Vec<SuppliedConstant>,
     /// The prefix whose `include` holds HIP's headers.
     pub rocm: PathBuf,
-    /// Digest of the closure: programs, shared libraries, device libraries,
-    /// the compiler's and HIP's headers; and over what is supplied.
+    /// A digest of programs, shared libraries, device libraries, the headers of the compiler and
+    /// HIP, and supplied constants.
     pub digest: Digest,
     /// Digests of the parts that decide OpenCL C's and assembly's objects.
     opencl_c: Digest,
     assembly: Digest,
-    /// The digest without what is supplied.
+    /// The digest without supplied constants.
     closure: Digest,
-    /// What that is of.
+    /// The files of that digest.
     closure_files: Arc<[(String, Digest)]>,
     /// Directories whose files the digest covers.
     covered: Vec<PathBuf>,
@@ -82,15 +79,15 @@ pub struct Toolchain {
     pub(crate) isas: BTreeSet<String>,
     /// Programs, libraries and configuration files that the digest covers.
     files: Vec<PathBuf>,
-    /// The last one after which the files had the digested content.
+    /// The last snapshot after which the files had the digested content.
     snapshot: Arc<Mutex<Arc<Snapshot>>>,
-    /// The whole environment of its programs.
+    /// The complete environment of its programs.
     pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Toolchain {
-    /// Probes a candidate: `ask` asks in its environment what is not known;
-    /// with `keep`, what is said is kept in `cache`.
+    /// Probes a candidate. `ask` runs its programs for unknown answers; with `keep`, answers are
+    /// stored in `cache`.
     pub(crate) fn probe(
         candidate: &Candidate,
         environment: &[(OsString, OsString)],
@@ -148,9 +145,9 @@ impl Toolchain {
         })
     }
 
-    /// The same toolchain with the constants that its device libraries lack
-    /// in a directory below `cache`, which is not made yet; none where
-    /// nothing is lacking, or hipcc chooses the device libraries.
+    /// The same toolchain with the constants that its device libraries lack in a directory below
+    /// `cache`, which is not created yet; `None` if nothing is lacking, or hipcc chooses the device
+    /// libraries.
     pub(crate) fn with_constants(&self, cache: &Path) -> Option<Self> {
         let supplied = isa::missing(&self.installed_libs, &self.processors, &self.isas);
         if supplied.is_empty() || self.hipcc.is_some() {
@@ -175,8 +172,8 @@ impl Toolchain {
         })
     }
 
-    /// The same toolchain with the directory of device libraries, if it is one
-    /// with constants supplied, below another one.
+    /// The same toolchain with the directory of supplied constants, if there is one, below another
+    /// cache directory.
     pub(crate) fn with_libraries_in(&self, cache: &Path) -> Self {
         let mut other = self.clone();
         if !self.supplied.is_empty() {
@@ -186,7 +183,7 @@ impl Toolchain {
         other
     }
 
-    /// Makes sure that the directory of device libraries is there.
+    /// Creates the directory of device libraries, if it has supplied constants and does not exist.
     pub(crate) fn supply(&self, ask: &Asker<'_>) -> Result<(), ToolchainError> {
         if self.supplied.is_empty() {
             return Ok(());
@@ -194,7 +191,7 @@ impl Toolchain {
         isa::make(&self.device_libs, &self.installed_libs, &self.clang, &self.supplied, ask)
     }
 
-    /// The compiler in words: `hipcc 5.2.21153, clang 15.0.6`.
+    /// The compiler as text: `hipcc 5.2.21153, clang 15.0.6`.
     #[must_use]
     pub fn identity(&self) -> String {
         let hip = match (&self.hipcc, self.hip_version) {
@@ -206,7 +203,7 @@ impl Toolchain {
         format!("{hip}clang {}", self.clang_version)
     }
 
-    /// Whether both are one toolchain, and not only equal ones in two places.
+    /// Whether both are the same installation, not only equal ones in two directories.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         let parts = |toolchain: &Self| {
@@ -216,8 +213,8 @@ impl Toolchain {
         self.digest == other.digest && parts(self) == parts(other)
     }
 
-    /// How often its files were found touched; what was loaded from them before
-    /// may be something else.
+    /// How often its files were found touched. A program that was loaded before may be another one
+    /// now.
     #[must_use]
     pub fn times_touched(&self) -> u64 {
         self.last_snapshot().times_touched
@@ -227,13 +224,13 @@ impl Toolchain {
         Arc::clone(&self.snapshot.lock().expect("no panic inside"))
     }
 
-    /// Gives what `make` makes with the files that decide a language's objects. If
-    /// other programs touch these meanwhile (link, replace, or change and restore
-    /// them), nobody knows what was read, so it is made again.
+    /// Returns the result of `make`, which uses the files that affect a language's objects. If
+    /// other programs touch these meanwhile (link, replace, or change and restore them), it is not
+    /// known what was read, so `make` is called again.
     ///
     /// # Errors
-    /// That of `make`; [`ToolchainError::Changed`] with a file that has another
-    /// content, or is touched again and again.
+    /// The error of `make`; [`ToolchainError::Changed`] with a file whose content changed, or which
+    /// is touched again and again.
     pub fn while_unchanged<T, E: From<ToolchainError>>(
         &self,
         language: Language,
@@ -255,8 +252,8 @@ impl Toolchain {
         }
     }
 
-    /// A file or directory that other programs touched since then, of those that
-    /// decide a language's objects; all have the digested content now.
+    /// A file or directory that was touched since `before`, of those that affect a language's
+    /// objects. Returns an error if its content has changed.
     fn touched_since(
         &self,
         before: &Snapshot,
@@ -274,7 +271,7 @@ impl Toolchain {
             let own = deciding().find(|(path, then)| identity(path) != *then);
             own.or_else(|| before.above.iter().find(was_exchanged)).map(|(path, _)| path.clone())
         };
-        // Times do not tell one that had just changed from what it became then.
+        // A file that had just changed may have changed again without a difference in its times.
         let is_fresh = |it: Identity| it.is_fresh(before.taken);
         let any_fresh = || deciding().any(|(_, then)| then.is_some_and(is_fresh));
         let first = touched();
@@ -283,7 +280,7 @@ impl Toolchain {
         }
         let mut last = self.snapshot.lock().expect("no panic inside");
         let mut now = Snapshot::take(&self.files, &self.covered);
-        // Not on a thread of rayon's, which may take up another job that waits for this lock.
+        // Not on a thread of rayon, which could start another job that waits for this lock.
         let files = std::thread::scope(|scope| {
             scope.spawn(|| closure(&self.files, &self.covered, digests)).join()
         });
@@ -291,36 +288,35 @@ impl Toolchain {
             FileError::Io { path, .. } => changed(&path),
             other => other.into(),
         })?;
-        // A directory changes with the files in it, which say more.
+        // A directory's entry changes with the files in it, which are better named.
         let names = different_names(&self.closure_files, &files).into_iter();
         if let Some(name) = names.min_by_key(|name| name.ends_with('/')) {
             let program = self.files.iter().find(|file| file.ends_with(name));
             return Err(changed(program.map_or(Path::new(name), PathBuf::as_path)));
         }
-        // What compilers may read was told by these.
+        // These paths decided which files compilers may read.
         if let Some((moved, _)) = now.real_paths.iter().find(|it| !before.real_paths.contains(it)) {
             return Err(changed(moved));
         }
         if !is_sound {
             return Err(changed(&self.device_libs));
         }
-        // Each change counts once, whoever notices it.
+        // Each change counts once, whichever thread notices it.
         let is_other = (&last.identities, &last.above) != (&now.identities, &now.above);
         now.times_touched = last.times_touched + u64::from(is_other);
         *last = Arc::new(now);
         Ok(first.or_else(touched))
     }
 
-    /// Whether what is supplied is there as it was made.
+    /// Whether the supplied constants exist and are undamaged.
     fn has_sound_constants(&self) -> bool {
         self.supplied.is_empty()
             || isa::is_sound(&self.device_libs, &self.installed_libs, &self.supplied)
     }
 
-    /// Every file that the digest covers, with the digest of its content:
-    /// programs and their libraries by their names, others as
-    /// `directory/file`; and as `directory/` which of the directories and files
-    /// in it are one, and where its links lead.
+    /// Every file that the digest covers, with the digest of its content. Programs and their
+    /// libraries have their file names, others `directory/file`. An entry `directory/` covers which
+    /// directories and files in it are the same, and the targets of its links.
     #[must_use]
     pub fn covered_files(&self) -> &[(String, Digest)] {
         &self.closure_files
@@ -332,36 +328,35 @@ impl Toolchain {
         self.closure_files.iter().any(|(_, file)| *file == digest)
     }
 
-    /// The programs behind all links, with their shared libraries.
+    /// The programs with links resolved, and their shared libraries.
     #[must_use]
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// The directory of its device libraries with what is supplied, which lies
-    /// in the cache; none where nothing is.
+    /// The directory of device libraries with supplied constants, which is in the cache; `None` if
+    /// none are supplied.
     #[must_use]
     pub fn supplied_libs(&self) -> Option<&Path> {
         (!self.supplied.is_empty()).then_some(&*self.device_libs)
     }
 
-    /// The files and directories of the digest that decides a language's
-    /// objects.
+    /// The files and directories of the digest for a language.
     #[must_use]
     pub fn covered_paths(&self, language: Language) -> Vec<PathBuf> {
         let dirs = self.covered.iter().chain([&self.device_libs]);
         let dirs: Vec<&PathBuf> = dirs.filter(|dir| dir_decides(dir, language)).collect();
-        // What links lead to was hashed by their names.
+        // The targets of links were hashed under the links' names.
         let linked = dirs.iter().flat_map(|dir| walk(dir)).flatten();
         let linked = linked.filter(|path| path.is_symlink());
         let linked = linked.filter_map(|path| fs::canonicalize(path).ok());
         self.files.iter().cloned().chain(linked).chain(dirs.iter().copied().cloned()).collect()
     }
 
-    /// Whether a file is part of the digest that decides a language's objects.
+    /// Whether a file is part of the digest for a language.
     #[must_use]
     pub fn covers(&self, path: &Path, language: Language) -> bool {
-        // Headers are found in `include/..`, too.
+        // A path in `include/..` is not below `include`.
         let is_below = |dir: &Path| {
             let below = path.strip_prefix(dir).ok();
             below.is_some_and(|path| !path.components().any(|part| part == Component::ParentDir))
@@ -369,16 +364,15 @@ impl Toolchain {
         self.covered.iter().any(|dir| dir_decides(dir, language) && is_below(dir))
     }
 
-    /// What the arguments of its commands depend on.
+    /// The properties on which the arguments of its commands depend.
     #[must_use]
     pub fn facts(&self) -> CompilerFacts {
         let hip_program = if self.hipcc.is_some() { Program::Hipcc } else { Program::Clang };
         CompilerFacts { hip_program, hip_version: self.hip_version }
     }
 
-    /// Digest of the part of the closure that decides a language's objects:
-    /// all of it for HIP, all but HIP's headers and driver for OpenCL C, and
-    /// programs with their libraries for assembly.
+    /// A digest of the part that affects a language's objects: all of it for HIP, all but HIP's
+    /// headers and driver for OpenCL C, and programs with their libraries for assembly.
     #[must_use]
     pub fn digest_for(&self, language: Language) -> Digest {
         match language {
@@ -388,7 +382,7 @@ impl Toolchain {
         }
     }
 
-    /// A planned command as a shell would take it.
+    /// A planned command in shell syntax.
     #[must_use]
     pub fn command_line(&self, program: Program, arguments: &Args) -> String {
         let program = self.program(program).display().to_string();
@@ -398,7 +392,7 @@ impl Toolchain {
         shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
     }
 
-    /// The file of one of its programs.
+    /// The path of one of its programs.
     #[must_use]
     pub fn program(&self, program: Program) -> &Path {
         match (program, &self.hipcc) {
@@ -421,8 +415,7 @@ impl Toolchain {
     }
 }
 
-/// The device libraries that hipcc itself will link, if they are those that
-/// were asked for.
+/// The device libraries that hipcc will link; an error if they are not the given ones.
 fn as_asked_for(candidate: &Candidate, used: PathBuf) -> Result<PathBuf, ToolchainError> {
     match &candidate.device_libs {
         Some(given) if fs::canonicalize(given).ok() != fs::canonicalize(&used).ok() => {
@@ -432,7 +425,7 @@ fn as_asked_for(candidate: &Candidate, used: PathBuf) -> Result<PathBuf, Toolcha
     }
 }
 
-/// Whether a language's objects depend on what is in a directory of the digest.
+/// Whether a directory of the digest affects a language's objects.
 fn dir_decides(dir: &Path, language: Language) -> bool {
     match language {
         Language::Hip => true,
@@ -441,8 +434,8 @@ fn dir_decides(dir: &Path, language: Language) -> bool {
     }
 }
 
-/// Digest over the content of all files and their layout, under names that do not depend on
-/// where the toolchain is installed.
+/// A digest of the content of all files and their layout, under names that do not depend on where
+/// the toolchain is installed.
 fn digest_of(entries: &[(String, Digest)]) -> Digest {
     Hasher::new("gfxpack toolchain 1")
         .list(entries.iter().map(|(name, _)| name.as_bytes()))
@@ -451,10 +444,10 @@ fn digest_of(entries: &[(String, Digest)]) -> Digest {
 }
 
 impl Snapshot {
-    /// Of these files, and of directories with all below them.
+    /// A snapshot of these files, and of directories with everything below them.
     fn take(files: &[PathBuf], dirs: &[PathBuf]) -> Self {
         let taken = Timestamp::now();
-        // What can't be read is the digest's to say.
+        // Unreadable directories are reported when the digest is computed.
         let below = dirs.iter().flat_map(|dir| walk(dir)).flatten();
         let paths: BTreeSet<PathBuf> = files.iter().cloned().chain(below).collect();
         let with_identity = |path: PathBuf| {
@@ -489,14 +482,13 @@ pub fn different_names<'a>(
     these.symmetric_difference(&those).map(|(name, _)| name.as_str()).collect()
 }
 
-/// None of a link that leads nowhere.
+/// `None` for a dangling link.
 fn identity(path: &Path) -> Option<Identity> {
     fs::metadata(path).ok().map(|meta| Identity::from_metadata(&meta))
 }
 
-/// A directory and all below it, links followed, in the order of names. A link
-/// that leads nowhere, or to a directory that it lies in, is a path as others
-/// are, with nothing below it.
+/// A directory and everything below it, links followed, ordered by name. A dangling link, or one to
+/// a directory above it, is included, with nothing below it.
 fn walk(dir: &Path) -> impl Iterator<Item = Result<PathBuf, FileError>> {
     let entries = walkdir::WalkDir::new(dir).follow_links(true).sort_by_file_name();
     entries.into_iter().map(move |entry| match entry {
@@ -513,10 +505,9 @@ fn walk(dir: &Path) -> impl Iterator<Item = Result<PathBuf, FileError>> {
     })
 }
 
-/// Every file with the digest of its content, and as `directory/` how each
-/// directory is laid out: the directories in it, links that lead nowhere, and
-/// what is one file or directory with another. `#pragma once` and `..` depend on
-/// that. Nothing of it depends on where the toolchain lies.
+/// Every file with the digest of its content, and for each directory an entry `directory/` of its
+/// layout: the directories in it, dangling links, and which files or directories are the same.
+/// `#pragma once` and `..` depend on that. The entries do not depend on the path of the toolchain.
 fn closure(
     files: &[PathBuf],
     dirs: &[PathBuf],
@@ -525,7 +516,7 @@ fn closure(
     let name_of = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut named: Vec<_> = files.iter().map(|file| (name_of(file), file.clone())).collect();
     let mut layouts = Vec::new();
-    // What was found first where something lies, by device and inode.
+    // The first name of each file or directory, by device and inode.
     let mut first_names: HashMap<(u64, u64), String> = HashMap::new();
     for dir in dirs {
         let mut layout = Vec::new();
@@ -571,7 +562,7 @@ fn closure(
 
 #[cfg(test)]
 impl Toolchain {
-    /// One without anything.
+    /// A toolchain without files.
     fn for_tests() -> Self {
         let snapshot = Arc::new(Snapshot::take(&[], &[]));
         let (digest, dir) = (Digest::of(b""), PathBuf::new);

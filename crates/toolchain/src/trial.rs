@@ -1,5 +1,5 @@
-//! Whether a compiler, HIP's headers and device libraries fit together, by
-//! compiling a kernel that uses all of them.
+//! Finds out whether a compiler, HIP's headers and device libraries fit together, by compiling a
+//! kernel that uses all of them.
 
 use std::fs;
 use std::path::Path;
@@ -36,20 +36,20 @@ const OPENCL_C: &str = "__kernel void trial(__global float* x, int n)
 }
 ";
 
-/// Gives the command of a kernel without options: the program, and its
-/// arguments with placeholders for the toolchain's directories, without the
-/// output. The name is that of the source, in the directory that it runs in.
+/// Returns the command of a kernel without options: the program, and its arguments without the
+/// output, with placeholders for the toolchain's directories. The name is that of the source in the
+/// working directory.
 pub type TrialArguments = fn(Language, &TargetId, &CompilerFacts, &str) -> (Program, Args);
 
-/// How a trial went.
+/// The result of a trial.
 pub(crate) enum Verdict {
     /// The parts fit together.
     Fits,
-    /// They do not: the compiler's words.
+    /// They do not; with the compiler's output.
     Fails(String),
 }
 
-/// A trial as it would be run.
+/// A trial to run.
 pub(crate) struct Trial<'a> {
     toolchain: &'a Toolchain,
     source: &'static str,
@@ -60,8 +60,8 @@ pub(crate) struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// A trial of the newest processor that the toolchain says it can build
-    /// for; none for assembly, which needs clang alone.
+    /// A trial for the newest processor that the toolchain should be able to build for; `None` for
+    /// assembly, which needs only clang.
     pub(crate) fn new(
         toolchain: &'a Toolchain,
         language: Language,
@@ -82,7 +82,7 @@ impl<'a> Trial<'a> {
         Some(Self { toolchain, source, file, target, program, words })
     }
 
-    /// What the verdict depends on.
+    /// A digest of everything that the verdict depends on.
     fn digest(&self) -> Digest {
         Hasher::new("gfxpack trial 4")
             .field(self.toolchain.digest.as_ref())
@@ -92,24 +92,23 @@ impl<'a> Trial<'a> {
             .finish()
     }
 
-    /// Whether an earlier run found that the parts fit together, and would be
-    /// told the same of files now.
+    /// Whether an earlier run found that the parts fit together, with file accesses that would have
+    /// the same results now.
     pub(crate) fn is_passed(&self, cache: &Path, looks: &Looks<'_>) -> bool {
-        read_sealed(&self.file_in(cache)).is_some_and(|told: Answers| told.hold(looks))
+        read_sealed(&self.file_in(cache)).is_some_and(|answers: Answers| answers.hold(looks))
     }
 
-    /// Keeps for later runs that the parts fit together, with what was told of
-    /// files; where that is impossible, they try again. That they do not is never
-    /// kept: it may be due to a full disk.
-    pub(crate) fn keep_passed(&self, cache: &Path, told: &Answers) {
-        write_sealed(&self.file_in(cache), told).ok();
+    /// Stores that the parts fit together, with the file accesses; if this fails, later runs try
+    /// again. A failed trial is never stored: the reason may be a full disk.
+    pub(crate) fn keep_passed(&self, cache: &Path, answers: &Answers) {
+        write_sealed(&self.file_in(cache), answers).ok();
     }
 
     fn file_in(&self, cache: &Path) -> std::path::PathBuf {
         cache.join("trials").join(self.digest().to_string())
     }
 
-    /// Compiles the kernel. The toolchain's device libraries must be there.
+    /// Compiles the kernel. The toolchain's device libraries must exist.
     pub(crate) fn run(&self, ask: &Asker<'_>) -> Result<Verdict, ToolchainError> {
         let source = ask.scratch().join(self.file);
         fs::write(&source, self.source).map_err(FileError::io("write", &source))?;
@@ -127,9 +126,9 @@ impl<'a> Trial<'a> {
                 Err(error) => Verdict::Fails(error.to_string()),
             }
         } else {
-            let told = output.stderr.lines().find(|line| line.contains("error:"));
-            let told = told.or(output.stderr.lines().last()).unwrap_or("it says nothing");
-            Verdict::Fails(told.trim().to_owned())
+            let line = output.stderr.lines().find(|line| line.contains("error:"));
+            let line = line.or(output.stderr.lines().last()).unwrap_or("it says nothing");
+            Verdict::Fails(line.trim().to_owned())
         };
         fs::remove_file(&made).ok();
         Ok(verdict)

@@ -1,4 +1,4 @@
-//! A clang that is a shell script, tried and identified.
+//! Trying and identifying a clang that is a shell script.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,8 +9,8 @@ use gfxpack_model::compiler::{CompilerFacts, Program};
 
 use super::*;
 
-/// `ROOT` is the machine's directory. It makes the smallest code
-/// object there is, unless `ROOT/full` is there.
+/// `ROOT` is replaced by the machine's directory. The script writes the smallest valid code object,
+/// unless `ROOT/full` exists.
 const CLANG: &str = r#"#!/bin/sh
 case " $* " in
     *" --version "*) echo 'clang version 17.0.0'; exit ;;
@@ -99,7 +99,7 @@ impl Machine {
 }
 
 #[test]
-fn a_compiler_is_tried_again_after_a_failure_and_when_it_is_told_otherwise() {
+fn a_compiler_is_tried_again_after_a_failure_and_after_a_change() {
     let machine = Machine::new();
     machine.put("full", "");
     let full = machine.listed();
@@ -116,7 +116,7 @@ fn a_compiler_is_tried_again_after_a_failure_and_when_it_is_told_otherwise() {
 }
 
 #[test]
-fn a_compiler_that_writes_where_it_may_not_is_none() {
+fn a_compiler_that_writes_elsewhere_is_refused() {
     let machine = Machine::new();
     machine.put("cached", "");
     let text = fs::read_to_string(machine.at("llvm/bin/clang")).unwrap();
@@ -128,7 +128,7 @@ fn a_compiler_that_writes_where_it_may_not_is_none() {
 }
 
 #[test]
-fn a_trial_is_one_of_its_rocm_directory() {
+fn a_trial_is_repeated_for_another_rocm_directory() {
     let machine = Machine::new();
     machine.rest();
     let toolchain = machine.listed().toolchain.unwrap();

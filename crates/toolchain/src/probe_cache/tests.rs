@@ -1,4 +1,4 @@
-//! Toolchains of scripts, changed in every way that decides what they say.
+//! Toolchains of scripts, with every change that affects their answers.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -6,10 +6,10 @@ use gfxpack_process::{Cancel, write_atomic};
 
 use super::*;
 
-/// Long after the files of a test were made.
+/// A time long after the files of a test were created.
 const LATER: Timestamp = Timestamp(u64::MAX);
 
-/// A machine of scripts: a hipcc that looks around, and what it names.
+/// A machine of scripts: a hipcc that looks up files, and the programs that it names.
 struct Machine {
     dir: tempfile::TempDir,
     candidate: Candidate,
@@ -117,7 +117,7 @@ exec hipcc-of-this-machine \"$@\"\n"
 }
 
 #[test]
-fn answers_are_kept_until_something_that_decides_them_changes() {
+fn answers_are_reused_until_a_change_affects_them() {
     let machine = Machine::new();
     let this = "bin/hipcc-of-this-machine";
     let text = || fs::read_to_string(machine.at(this)).unwrap();
@@ -161,7 +161,7 @@ fn answers_are_kept_until_something_that_decides_them_changes() {
 }
 
 #[test]
-fn a_change_that_nobody_looked_at_is_none() {
+fn a_change_of_a_file_that_was_not_accessed_keeps_answers() {
     let machine = Machine::new();
     let probed = machine.ask();
     machine.put("bin/other", "#!/bin/sh\n");
@@ -171,7 +171,7 @@ fn a_change_that_nobody_looked_at_is_none() {
 }
 
 #[test]
-fn another_environment_or_candidate_is_asked_itself() {
+fn another_environment_or_candidate_has_its_own_answers() {
     let mut machine = Machine::new();
     machine.ask();
     assert!(machine.known().is_some());
@@ -190,11 +190,11 @@ fn another_environment_or_candidate_is_asked_itself() {
 }
 
 #[test]
-fn what_may_have_changed_while_it_was_asked_is_not_kept() {
+fn answers_are_not_stored_if_files_may_have_changed_meanwhile() {
     let machine = Machine::new();
     machine.ask_at(Timestamp::now());
     assert!(!machine.cache().file.exists());
-    // Scripts that do what they were found to do no longer.
+    // Scripts that change themselves while they run.
     machine.put("bin/more", "echo \": $$\" > \"$0.now\"; mv \"$0.now\" ROOT/bin/more\n");
     let text = fs::read_to_string(machine.at("bin/more")).unwrap();
     machine.put("bin/more", &text.replace("ROOT", machine.at("").to_str().unwrap()));
@@ -205,7 +205,7 @@ fn what_may_have_changed_while_it_was_asked_is_not_kept() {
 #[test]
 fn a_program_that_can_not_be_watched_is_asked_every_time() {
     let machine = Machine::new();
-    // It says nothing of itself, as one that is linked statically.
+    // It starts a program without the library, like a static one.
     machine.put("bin/more", "env -i /bin/true\n");
     machine.ask();
     assert!(!machine.cache().file.exists());

@@ -1,4 +1,4 @@
-//! What a digest covers, and what is made while files are touched.
+//! What a digest covers, and operations while files are touched.
 
 use std::os::unix::fs::symlink;
 
@@ -10,7 +10,7 @@ fn digest(dir: &Path) -> Digest {
     digest_of(&closure(&[], &[dir.join("include")], &digests).unwrap())
 }
 
-/// A directory with such files in `include`, each with its text.
+/// Creates a directory with these files in `include`.
 fn headers(files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -22,7 +22,7 @@ fn headers(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 #[test]
-fn links_that_lead_nowhere_or_in_a_circle_are_no_errors() {
+fn dangling_and_circular_links_are_no_errors() {
     let dir = headers(&[("a.h", ""), ("sub/b.h", "")]);
     let at = |name: &str| dir.path().join("include").join(name);
     symlink("../nowhere.h", at("x.h")).unwrap();
@@ -38,7 +38,7 @@ fn links_that_lead_nowhere_or_in_a_circle_are_no_errors() {
     assert_ne!(identity(&nowhere.0), None);
 }
 
-/// With the program `bin/clang` and `include`.
+/// A toolchain with the program `bin/clang` and the headers in `include`.
 fn toolchain(dir: &Path) -> Toolchain {
     let (files, covered) = (vec![dir.join("bin/clang")], vec![dir.join("include")]);
     let snapshot = Arc::new(Snapshot::take(&files, &covered));
@@ -51,7 +51,7 @@ fn toolchain(dir: &Path) -> Toolchain {
     }
 }
 
-/// How often something is made, if this happens the first time.
+/// How often an operation runs if `act` happens during the first run.
 fn times_made(toolchain: &Toolchain, act: &dyn Fn()) -> Result<u32, ToolchainError> {
     let mut times = 0;
     let make = || {
@@ -65,7 +65,7 @@ fn times_made(toolchain: &Toolchain, act: &dyn Fn()) -> Result<u32, ToolchainErr
 }
 
 #[test]
-fn what_is_made_while_files_are_touched_is_made_again() {
+fn an_operation_is_repeated_if_files_are_touched_meanwhile() {
     let dir = headers(&[("a.h", "1"), ("b.h", "2"), ("../bin/clang", "c")]);
     let at = |name: &str| dir.path().join(name);
     let header = at("include/a.h");
@@ -73,7 +73,7 @@ fn what_is_made_while_files_are_touched_is_made_again() {
         fs::copy(&path, at("copy")).unwrap();
         fs::rename(at("copy"), &path).unwrap();
     };
-    // The file system's clock may stand still for some milliseconds.
+    // The clock of the file system may stand still for some milliseconds.
     let wait_for_tick = || {
         let changed = |path: &Path| {
             let meta = fs::metadata(path).unwrap();
@@ -107,14 +107,14 @@ fn what_is_made_while_files_are_touched_is_made_again() {
                 fs::copy(at("old").join(name), at("include").join(name)).unwrap();
             }
         },
-        // All of it, with the directory above.
+        // Everything, with the directory above.
         &|| {
             let (dir, away) = (dir.path(), dir.path().with_extension("away"));
             fs::rename(dir, &away).unwrap();
             fs::rename(&away, dir).unwrap();
         },
     ];
-    // As if all of it had been there for long, or not.
+    // As if all files were old, or new.
     for age in [99, 0] {
         let mut toolchain = toolchain(dir.path());
         let snapshot = Snapshot::take(&toolchain.files, &toolchain.covered);
@@ -166,7 +166,7 @@ fn the_file_that_changed_is_named() {
 }
 
 #[test]
-fn what_is_one_file_or_directory_is_part_of_the_digest() {
+fn which_names_are_one_file_or_directory_is_part_of_the_digest() {
     let files = [
         ("a.h", "#pragma once\n"),
         ("b.h", "#pragma once\n"),
