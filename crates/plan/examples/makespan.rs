@@ -12,15 +12,15 @@ use std::error::Error;
 use gfxpack_model::Digest;
 use gfxpack_plan::shard;
 
-/// Milliseconds of MIOpen's own kernels: how many of a hundred, median, and
-/// by how much most differ from it.
+/// Kernels of MIOpen: percentage, median time in milliseconds, and the factor by which most differ
+/// from it.
 const LANGUAGES: [(u64, f64, f64); 3] = [(5, 1600.0, 3.0), (35, 170.0, 2.0), (60, 70.0, 1.6)];
-/// How far a cost that is known from an earlier build is off.
+/// The factor by which a cost from an earlier build is off.
 const KNOWN_WITHIN: f64 = 1.3;
-/// One node in so many runs at half speed.
+/// One node of this many runs at half speed.
 const SLOW: usize = 10;
 
-/// Numbers from 0 to 1 that are the same every time.
+/// Reproducible numbers from 0 to 1.
 fn fraction(of: &str, number: usize) -> f64 {
     let digest = Digest::of(format!("{of} {number}").as_bytes());
     let bytes: &[u8] = digest.as_ref();
@@ -28,20 +28,20 @@ fn fraction(of: &str, number: usize) -> f64 {
     head as f64 / u64::MAX as f64
 }
 
-/// About normal, by the sum of twelve.
+/// About normally distributed: the sum of twelve numbers.
 fn normal(of: &str, number: usize) -> f64 {
     (0..12).map(|part| fraction(of, number * 12 + part)).sum::<f64>() - 6.0
 }
 
 struct Jobs {
-    /// With what each really takes and what it is expected to, in
-    /// microseconds; sorted by name, so that those of a source lie together.
+    /// Each job with its real and its expected time, in microseconds; sorted by name, so that jobs
+    /// of one source lie together.
     jobs: Vec<(Digest, u64, u64)>,
 }
 
 impl Jobs {
     fn new(count: usize) -> Self {
-        // A hundred sources, each with kernels of about one cost.
+        // A hundred sources, each with kernels of about equal cost.
         let job = |number: usize| {
             let source = number * 100 / count;
             let mut rest = (fraction("language", source) * 100.0) as u64;
@@ -61,7 +61,7 @@ impl Jobs {
         Self { jobs: (0..count).map(job).collect() }
     }
 
-    /// What each shard takes at full speed.
+    /// The time of each shard at full speed.
     fn shards(&self, way: &str, count: u32) -> Vec<u64> {
         let mut sums = vec![0; count as usize];
         let place: Vec<u32> = match way {
@@ -83,8 +83,8 @@ impl Jobs {
     }
 }
 
-/// When the last node is done, in units of the ideal: each node takes the next
-/// shard of the array when it is free.
+/// The time when the last node ends, in units of the ideal. Each node takes the next shard when it
+/// is free.
 fn makespan(shards: &[u64], nodes: usize, slow: bool) -> f64 {
     let is_slow = |node: usize| slow && node.is_multiple_of(SLOW);
     let mut free: BinaryHeap<Reverse<(u64, usize)>> =

@@ -1,6 +1,5 @@
-//! A compiler's arguments for one kernel: the options that MIOpen adds after the
-//! key was formed, and those that make the bytes independent of the place of the
-//! build.
+//! A compiler's arguments for one kernel: the options that MIOpen adds after it has formed the key,
+//! and options that make the object independent of the directory of the build.
 
 use std::collections::HashMap;
 
@@ -12,30 +11,29 @@ use crate::clock::Clock;
 use crate::location::InputFault;
 use crate::options;
 
-/// Bytes of a word that a program can be given, one less than what the kernel
-/// takes with the NUL behind it, whatever the size of its pages.
+/// The longest word that a program can be given: one byte less than the kernel allows with the NUL
+/// behind it, whatever the size of its pages.
 ///
 /// Source: Linux, include/uapi/linux/binfmts.h, `MAX_ARG_STRLEN`.
 const MAX_WORD: usize = (128 << 10) - 1;
-/// What all words may come to with their places in the list: far below what
-/// programs take with the usual limit of the stack, written twice.
+/// The limit for all words with their pointers: far below what programs take with the usual stack
+/// limit, counted twice.
 ///
 /// Source: Linux, fs/exec.c, `bprm_stack_limits`.
 const MAX_WORDS: usize = 512 << 10;
-/// The same of a HIP job: hipcc hands its command to a shell as one word, in
-/// which stand the others of its words too.
+/// The same for a HIP job. hipcc passes its command to a shell as one word, which also contains its
+/// other arguments.
 const MAX_HIPCC_WORDS: usize = MAX_WORD - (16 << 10);
-/// What a word takes besides its bytes.
+/// The bytes that a word takes besides its text.
 const PLACE_OF_WORD: usize = 16;
 
-/// Splits the options of a key into words, dropping `-mcpu=`, which gfxpack
-/// gives in the language's own way, and a macro's definition that stands there
-/// already: MIOpen's immediate mode asks for each kernel with the options of
-/// the data type twice, which are the same object.
+/// Splits the options of a key into words. Drops `-mcpu=`, which gfxpack adds in the form of the
+/// language, and repeated definitions of a macro: MIOpen's immediate mode asks for each kernel with
+/// the options of the data type twice, which gives the same object.
 ///
 /// # Errors
-/// [`InputFault`] for an unclosed quote, for an option that is not one of those
-/// that keys may carry, and for more than a program can be given.
+/// [`InputFault`] for an unclosed quote, for an option that keys may not carry, and for options
+/// that are too long for a program.
 pub fn parse(language: Language, options: &str) -> Result<Args, InputFault> {
     let words = split(options).ok_or_else(|| {
         InputFault::new(
@@ -58,14 +56,14 @@ pub fn parse(language: Language, options: &str) -> Result<Args, InputFault> {
     Ok(if kept.len() == all.len() { words } else { kept.into_iter().collect() })
 }
 
-/// The words without macros' definitions that change nothing: the same stands
-/// before, and the macro is neither defined otherwise nor undefined between.
+/// Drops definitions of macros that change nothing: the same definition came before, and the macro
+/// was neither redefined nor undefined since.
 ///
 /// Source: ISO/IEC 9899:2018, 6.10.3, paragraph 2; clang,
 /// lib/Frontend/InitPreprocessor.cpp, `InitializePreprocessor`: each word is a
 /// line, in the order of the words.
 fn without_repetitions<'a>(words: &[&'a str]) -> Vec<&'a str> {
-    // What may go on in the next line, or spell a name otherwise.
+    // Words that may continue in the next line, or spell a name in another way.
     let odd = |word: &&str| ["??", "/*", "R\"", "\\", "\n"].iter().any(|part| word.contains(part));
     if words.iter().any(odd) {
         return words.to_vec();
@@ -73,7 +71,7 @@ fn without_repetitions<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let mut latest: HashMap<&str, &str> = HashMap::new();
     let changes = |word: &&&'a str| {
         let text = word.strip_prefix("-D").or_else(|| word.strip_prefix("-U"));
-        // What follows a name, as in `A =1` and `A x`, is none of it.
+        // The name ends here, as in `A =1` and `A x`.
         let ends = |c: char| !c.is_ascii_alphanumeric() && c != '_';
         let name = text.and_then(|text| text.split(ends).next());
         name.is_none_or(|name| latest.insert(name, word) != Some(word))
@@ -81,8 +79,7 @@ fn without_repetitions<'a>(words: &[&'a str]) -> Vec<&'a str> {
     words.iter().filter(changes).copied().collect()
 }
 
-/// Whether a compiler can be started with the words, in each of the ways in
-/// which it is.
+/// Checks that the words are not too long for the programs that get them.
 fn check_length(language: Language, words: &[&str]) -> Result<(), InputFault> {
     if let Some(word) = words.iter().find(|word| word.len() > MAX_WORD) {
         let what = format!("option `{}`: it has", shortened(word));
@@ -110,9 +107,8 @@ fn too_long(what: &str, size: usize, limit: usize) -> InputFault {
     )
 }
 
-/// Checks that a compiler takes the paths of a source and its include directories
-/// for what they are: `-` begins an option, and it reads further arguments from
-/// the file of `@file`.
+/// Checks that a compiler takes the paths of a source and its include directories for paths: `-`
+/// begins an option, and `@file` names a file with further arguments.
 pub(crate) fn check_paths(main: &str, include_dirs: &[String]) -> Result<(), InputFault> {
     let mut paths = include_dirs.iter().map(String::as_str).chain([main]);
     paths.find(|path| path.starts_with(['-', '@'])).map_or(Ok(()), |path| {
@@ -132,7 +128,7 @@ fn forbidden(option: &str) -> InputFault {
     )
 }
 
-/// The beginning of a text that may be of any length.
+/// The beginning of a text of any length.
 fn shortened(text: &str) -> String {
     const SHOWN: usize = 200;
     match text.char_indices().nth(SHOWN) {
@@ -141,8 +137,8 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Checks options that a person wrote as [`parse`] does, and that they name no
-/// processor: it would be in the key, but have no effect.
+/// Checks options that a person wrote, as [`parse`] does, and that they name no processor: it would
+/// be part of the key but have no effect.
 ///
 /// # Errors
 /// As [`parse`].
@@ -155,8 +151,8 @@ pub(crate) fn check_written(language: Language, options: &str) -> Result<(), Inp
     }
 }
 
-/// Words as MIOpen's own compiler calls split them: at blanks, with quotes.
-/// To a shell, `#` begins a comment; here it is a letter.
+/// Splits options into words as MIOpen's compiler calls do: at blanks, with quotes. `#`, which
+/// begins a comment in a shell, is an ordinary character here.
 fn split(options: &str) -> Option<Args> {
     if options.contains(['"', '\'', '\\']) {
         let comment = options.split_ascii_whitespace().any(|word| word.starts_with('#'));
@@ -170,7 +166,7 @@ fn split(options: &str) -> Option<Args> {
     }
 }
 
-/// The target that a job of that language compiles for, in a kdb of `id`.
+/// The target that a job of this language compiles for, in a kdb for `id`.
 ///
 /// Assembly states in its text whether it reserves registers for XNACK, and
 /// a kdb without `_xnack` in its name serves devices with XNACK off: so
@@ -186,27 +182,25 @@ pub fn compile_target(language: Language, id: &TargetId) -> TargetId {
     }
 }
 
-/// Processors for which a macro says to composable-kernel sources that buffer
-/// atomic add returns a float.
+/// Processors for which a macro tells composable-kernel sources that buffer atomic add returns a
+/// float.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `support_amd_buffer_atomic_fadd`.
 fn atomic_fadd_returns(processor: &str) -> bool {
     processor.starts_with("gfx908")
 }
 
-/// The code object version that the release of HIP writes with its own
-/// compiler. Another clang's default may be a version that the device
-/// libraries do not know; Debian's clang 19 even writes version 5 and links
-/// the device libraries' part for version 4.
+/// The code object version that this release of HIP writes with its own compiler. Another clang's
+/// default may be a version that the device libraries do not know; Debian's clang 19 even writes
+/// version 5 and links the device libraries' part for version 4.
 ///
 /// Source: ROCm 6.0 release notes, code object version 5 as the default.
 fn code_object_version(facts: &CompilerFacts) -> u32 {
     if facts.hip_version.is_some_and(|[major, ..]| major >= 6) { 5 } else { 4 }
 }
 
-/// What stands around the options of a key in the arguments of its job, which
-/// is run in the directory that holds the staged source; the output (`-o`) is
-/// the executor's to add.
+/// The arguments of a job before and after the options of its key. The job runs in the directory of
+/// the staged source; the executor adds the output (`-o`).
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, hip_build_utils.cpp (HIP),
 /// hipoc_program.cpp (OpenCL C), `AmdgcnAssemble` (assembly).
@@ -240,7 +234,7 @@ pub fn around_options(
             add(&["-x", "assembler", "-target", "amdgcn--amdhsa", &format!("-mcpu={id}")]);
         }
     }
-    // `-g` would otherwise write the directory of the build into the object.
+    // With `-g`, the object would otherwise contain the directory of the build.
     add(&["-ffile-compilation-dir=."]);
     for dir in include_dirs {
         add(&[&format!("-I{dir}")]);
@@ -285,8 +279,8 @@ fn add_for_hip(
     }
 }
 
-/// The arguments of a kernel without options, headers of its own and a time of
-/// day, as a toolchain is tried with.
+/// The arguments of a kernel without options, include directories and clock, for trying a
+/// toolchain.
 #[must_use]
 pub fn plain(
     language: Language,
@@ -369,13 +363,13 @@ mod tests {
             "-DA(x)=x -DA=1 -DA(x)=x",
             "-O2 -DA=1 -O2",
             "-I. -I.",
-            // The second is a part of `B`, and keeps `C` from being one.
+            // The second definition is a part of `B`, and keeps `C` from being defined.
             "-DA=1 -DB=??/ -DA=1 -DC=1",
             "-DA=1 -DB=/* -DA=1 -DC=*/",
         ] {
             check(all_count, all_count);
         }
-        // A name ends at a blank, too.
+        // A name also ends at a blank.
         check("-DA=1 \"-DA =2\" -DA=1", "-DA=1 -DA =2 -DA=1");
         check("-DA=1 \"-UA x\" -DA=1", "-DA=1 -UA x -DA=1");
     }
@@ -399,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_program_can_be_started_with_is_refused() {
+    fn options_that_are_too_long_for_a_program_are_refused() {
         let define = |letter: &str, size: usize| format!(" -DA={}", letter.repeat(size - 4));
         let check = |language, options: &str| parse(language, options).map(|args| args.len());
         let long = check(Language::OpenclC, &define("x", MAX_WORD + 1)).unwrap_err().to_string();

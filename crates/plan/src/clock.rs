@@ -1,11 +1,10 @@
-//! The time for kernels that ask for it while they are compiled: always the same
-//! moment.
+//! A fixed time for kernels that use the time of their compilation.
 
 use gfxpack_model::Language;
 use gfxpack_model::args::Args;
 use gfxpack_model::date::Date;
 
-/// A clock that stands still.
+/// A clock that always shows the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clock {
     words: Args,
@@ -13,7 +12,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// One that shows so many seconds since 1970, in UTC.
+    /// A clock that shows this many seconds since 1970, in UTC.
     ///
     /// Source: ISO/IEC 9899:2018, 6.10.8.1, for `__DATE__` and `__TIME__`;
     /// GCC's manual, "Common Predefined Macros", for `__TIMESTAMP__`.
@@ -24,9 +23,8 @@ impl Clock {
         let (weekday, time) = (date.weekday(), date.time());
         let words = [
             "-Wno-builtin-macro-redefined".to_owned(),
-            // A macro of the options that ends in a backslash, which a
-            // trigraph may be, takes the line of the next one along: of this,
-            // which is no loss.
+            // A preceding macro that ends in a backslash, or a trigraph for one, swallows the next
+            // line: this one, which does no harm.
             "-U__DATE__".to_owned(),
             format!("-D__DATE__=\"{month} {day:2} {year}\""),
             format!("-D__TIME__=\"{time}\""),
@@ -35,8 +33,8 @@ impl Clock {
         Self { words: words.iter().map(String::as_str).collect(), none: Args::default() }
     }
 
-    /// What stands after the options of a key, so that it counts. None for
-    /// assembly, which is not preprocessed.
+    /// The arguments after the options of a key, so that they take effect. None for assembly, which
+    /// is not preprocessed.
     #[must_use]
     pub fn definitions(&self, language: Language) -> &Args {
         match language {
@@ -55,25 +53,25 @@ mod tests {
     #[test]
     fn clocks_are_spelled_as_compilers_spell_them() {
         // `date -u -d @N "+%b %e %Y, %T, %a %b %e %T %Y"`
-        let told = |seconds| {
+        let shown = |seconds| {
             Clock::at(seconds).definitions(Language::Hip).iter().collect::<Vec<_>>()[2..].join(" ")
         };
         assert_eq!(
-            told(1_735_689_600),
+            shown(1_735_689_600),
             "-D__DATE__=\"Jan  1 2025\" -D__TIME__=\"00:00:00\" \
              -D__TIMESTAMP__=\"Wed Jan  1 00:00:00 2025\""
         );
         assert_eq!(
-            told(1_709_210_096),
+            shown(1_709_210_096),
             "-D__DATE__=\"Feb 29 2024\" -D__TIME__=\"12:34:56\" \
              -D__TIMESTAMP__=\"Thu Feb 29 12:34:56 2024\""
         );
-        assert!(told(u64::MAX).contains("__TIME__"));
+        assert!(shown(u64::MAX).contains("__TIME__"));
         assert!(Clock::at(0).definitions(Language::Assembly).is_empty());
     }
 
     #[test]
-    fn words_of_clocks_are_told_from_others() {
+    fn time_macros_are_recognised() {
         for word in ["-D__DATE__=1", "-U__TIME__", "-D__TIMESTAMP__(x)=x", "-D__DATE__ =1"] {
             assert!(is_of_clock(word), "{word}");
         }

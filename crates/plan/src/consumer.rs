@@ -1,11 +1,11 @@
-//! Who looks kernels up: MIOpen, rocFFT, and programs with the runtime crate. What file names and packages need
-//! to know about each is a row of one table.
+//! The libraries that look kernels up: MIOpen, rocFFT, and programs with the runtime crate. One
+//! table has their properties for file names and packages.
 
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_model::{InstallLayout, KernelFileFormat};
 use serde::{Deserialize, Serialize};
 
-/// Who looks kernels up at run time.
+/// A library that looks kernels up at run time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Consumer {
@@ -18,38 +18,38 @@ pub enum Consumer {
     Rocfft,
 }
 
-/// What differs by who looks kernels up. In texts, `{library}` stands for the name of the kernels'
-/// own library.
+/// The properties of a consumer. In texts, `{library}` stands for the name of the kernel library.
 pub struct ConsumerProperties {
-    /// The format of the files with the kernels.
+    /// The format of its kernel files.
     pub format: KernelFileFormat,
-    /// Whether the file for exactly a GPU's compute units keeps it from the one for any number.
+    /// Whether it does not open the device-wide file if there is one for exactly a GPU's compute
+    /// units.
     pub exact_hides_device_wide: bool,
-    /// Whether it looks into Python packages, and in ROCm's directory on Windows.
+    /// Whether it looks into Python packages, and into ROCm's directory on Windows.
     pub supports_wheels_and_windows: bool,
-    /// Where the files are installed.
+    /// The directory of the installed files.
     pub(crate) directory: fn(&InstallLayout, library: &str) -> String,
-    /// The other way round: the layout that has its files in this directory.
+    /// The inverse: the layout whose files are in this directory.
     pub(crate) layout: fn(directory: &str) -> Option<InstallLayout>,
-    /// What packages are called whose maker names no template.
+    /// The default template for names of packages.
     pub(crate) name_template: &'static str,
-    /// What all packages are called that install the one file which serves all GPUs.
+    /// The common name of all packages that install the one file for all GPUs.
     pub(crate) shared_package: Option<&'static str>,
-    /// The packages of the consumer itself: AMD's and distributions'.
+    /// AMD's and distributions' packages of the consumer itself.
     pub(crate) packages: &'static [&'static str],
-    /// Its package in AMD's directory, if names of its versions begin with this.
+    /// Its package in AMD's directory; names for versions begin with this.
     pub(crate) amds_package: Option<&'static str>,
-    /// Names that AMD's own packages of the same file had, oldest first.
+    /// Names of AMD's own packages of the same file, oldest first.
     pub(crate) amds_templates: &'static [&'static str],
-    /// Whether everyone with such a GPU wants the kernels, not only who has a certain program.
+    /// Whether everyone with such a GPU wants the kernels, not only users of a certain program.
     pub(crate) by_hardware: bool,
-    /// What it is called.
+    /// Its name.
     pub(crate) name: &'static str,
-    /// What the kernels are called in a summary.
+    /// The term for the kernels in a summary.
     pub(crate) kernels: &'static str,
-    /// Why someone wants the package: a sentence of its description.
+    /// A sentence of a package's description that says why to install it.
     pub(crate) purpose: &'static str,
-    /// What becomes of kernels that are not in the package.
+    /// What happens with kernels that are not in the package.
     pub(crate) missing: &'static str,
 }
 
@@ -116,11 +116,11 @@ const ROCFFT: ConsumerProperties = ConsumerProperties {
 };
 
 impl Consumer {
-    /// All of them. Programs have kernels in directories of any name, MIOpen in its own, so it
-    /// comes first.
+    /// All consumers. Programs have kernels in directories of any name, MIOpen in its own, so
+    /// MIOpen comes first.
     pub(crate) const ALL: [Self; 3] = [Self::Miopen, Self::Runtime, Self::Rocfft];
 
-    /// What differs by who looks kernels up.
+    /// The properties of the consumer.
     #[must_use]
     pub fn properties(self) -> &'static ConsumerProperties {
         match self {
@@ -130,15 +130,15 @@ impl Consumer {
         }
     }
 
-    /// What packages are called whose maker names no template: as AMD's where
-    /// MIOpen reads them, else after the library.
+    /// The default template for names of packages: as AMD's for MIOpen, else with the library's
+    /// name.
     #[must_use]
     pub fn default_name_template(self, library: &str) -> String {
         named(self.properties().name_template, library)
     }
 }
 
-/// A text of the table with the name of the kernels' library.
+/// Inserts the library's name into a text of the table.
 pub(crate) fn named(text: &str, library: &str) -> String {
     text.replace("{library}", library)
 }

@@ -1,4 +1,4 @@
-//! Kdbs for exact compute units hold what the device-wide kdb holds.
+//! Adds the keys of device-wide kdbs to kdbs for exact compute units.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use gfxpack_model::KernelKey;
 
 use crate::plan::TargetRequest;
 
-/// Adds the keys of each device-wide target to those of the targets for exact
-/// compute units of the same devices: where such a kdb is installed, MIOpen
-/// does not open the device-wide one, and would miss what only that one has.
+/// Adds the keys of each device-wide target to the targets for exact compute units of the same
+/// devices. If an exact kdb is installed, MIOpen does not open the device-wide one, and would miss
+/// kernels that are only there.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `GetDb` in binary_cache.cpp.
 pub fn add_to_exact(requests: &mut [TargetRequest]) {
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exact_kdb_has_the_device_wide_one_s_keys_and_its_own() {
+    fn an_exact_kdb_has_the_device_wide_keys_and_its_own() {
         let mut requests = [
             request("gfx906_60", &[" -DA", " -DB"]),
             request("gfx906", &[" -DB", " -DC"]),

@@ -1,4 +1,4 @@
-//! From a manifest to the keys that one processor's kdb holds.
+//! Expands a manifest to the keys of one processor's kdb.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,9 +14,8 @@ use crate::manifest::{Kernel, Manifest, Value, Variant};
 /// All keys of the manifest for one processor, in the order written.
 ///
 /// # Errors
-/// [`InputError`] where a variant expands to nothing, where two entries give
-/// the same key or use different sources of one name, and where MIOpen could
-/// never find a key.
+/// [`InputError`] if a variant expands to nothing, if two entries give the same key or use
+/// different sources of one name, and if MIOpen could never find a key.
 pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, InputError> {
     let mut by_name: HashMap<&str, &Kernel> = HashMap::new();
     let mut seen: HashMap<Arc<KernelKey>, Location> = HashMap::new();
@@ -84,14 +83,14 @@ fn option_sets(kernel: &Kernel) -> Result<Vec<OptionSet<'_>>, InputError> {
     Ok(sets)
 }
 
-/// MIOpen's keys begin with a blank and have one before every option; text
-/// that brings its own is left as it is.
+/// MIOpen's keys begin with a blank and have one before every option; a text that begins with one
+/// is left as it is.
 fn joined(before: &str, text: &str) -> String {
     let blank = if text.is_empty() || text.starts_with(' ') { "" } else { " " };
     format!("{before}{blank}{text}")
 }
 
-/// The option texts of the matrix, the last define varying fastest.
+/// The combinations of the matrix as options, the last define varying fastest.
 fn combinations(variant: &Variant, language: Language) -> Vec<String> {
     let mut rows: Vec<Vec<&Value>> = vec![Vec::new()];
     for (_, values) in &variant.defines {
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn no_variant_is_one_key_and_assembly_takes_symbols() {
+    fn a_kernel_without_variants_is_one_key_and_assembly_gets_symbols() {
         check(
             "[[kernel]]\nsource = \"a.cpp\"\n[[kernel]]\nsource = \"b.s\"\n[[kernel.variant]]\ndefines = { n = [4, 8] }\n",
             expect![[r#"
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_have_their_line() {
         check_error(
             "[[kernel]]\nsorce = \"a.cl\"\n",
             expect![

@@ -1,4 +1,4 @@
-//! Which files a kernel source includes, judged by its text alone.
+//! Finds the includes of a kernel source by its text alone.
 
 use gfxpack_model::Language;
 
@@ -11,9 +11,9 @@ pub struct Include {
     pub quoted: bool,
 }
 
-/// Every include in the text, in order, those in inactive branches and
-/// comments too. It is a first guess of what a compiler will look for: what
-/// it asks for besides is seen when it runs, which costs a second run.
+/// Every include in the text, in order, also in inactive branches and comments. It is a first guess
+/// at what a compiler will look for; other files are noticed when it runs, which costs a second
+/// run.
 #[must_use]
 pub fn scan(text: &[u8], language: Language) -> Vec<Include> {
     let mut found = Vec::new();
@@ -39,8 +39,8 @@ pub fn scan(text: &[u8], language: Language) -> Vec<Include> {
 
 const DIRECTIVES: [&[u8]; 2] = [b".include", b".incbin"];
 
-/// What stands behind each directive of a line that reads a file, wherever in
-/// the line it is: behind a label, as an argument of a macro, in any case.
+/// The text after each directive in a line that reads a file, anywhere in the line: after a label,
+/// as an argument of a macro, in upper or lower case.
 fn directives(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$@".contains(byte);
     line.iter().enumerate().filter(|(_, byte)| **byte == b'.').filter_map(move |(at, _)| {
@@ -53,7 +53,7 @@ fn directives(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The first string of a line.
+/// The first quoted string of a line.
 fn quoted(rest: &[u8]) -> Option<String> {
     let from = rest.iter().position(|&byte| byte == b'"')? + 1;
     let end = rest[from..].iter().position(|&byte| byte == b'"')?;
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_each_language_includes() {
+    fn includes_of_each_language_are_found() {
         let text = b"#include \"a.h\"\n  #  include <b/c.hpp> // x\n.include \"d.inc\"\n#include MACRO\n#define include\n#include \"a.h\"\n";
         let paths = |language| -> Vec<(String, bool)> {
             scan(text, language).into_iter().map(|i| (i.path, i.quoted)).collect()

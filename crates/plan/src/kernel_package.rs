@@ -1,5 +1,5 @@
-//! The packages of kdbs: what each is called, where its kdb is installed, how
-//! it stands to other packages, and what it says of itself.
+//! The packages of kdbs: their names, the installed paths, their relations to other packages, and
+//! their descriptions.
 
 mod bare;
 mod copyright;
@@ -26,26 +26,26 @@ pub use meta::{Family, family, merged, unversioned};
 /// One kdb to package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
-    /// Which devices it serves.
+    /// The devices that it serves.
     pub target: Target,
     /// The kdb on this machine.
     pub kdb: PathBuf,
-    /// Kernels in it.
+    /// The number of kernels in it.
     pub kernels: u64,
-    /// Kernels that should be in it and could not be compiled.
+    /// The number of kernels that are missing because they could not be compiled.
     pub missing: u64,
-    /// What compiled them, in words; empty where it is not known.
+    /// The compiler, as text; empty if not known.
     pub compiler: String,
-    /// MIOpen's performance and find databases that are installed beside the
-    /// kdb: file names, and the files on this machine.
+    /// MIOpen's performance and find databases to install beside the kdb: file names, and the files
+    /// on this machine.
     pub tuning: Vec<(String, PathBuf)>,
 }
 
 /// The spec of a kdb's package.
 ///
-/// Where packages for several ROCm versions can be installed side by side, it
-/// claims no devices, or a package manager that goes by hardware would take
-/// all of them: [`unversioned`] does.
+/// If packages for several ROCm versions can be installed side by side, it claims no devices, since
+/// a package manager that selects by hardware would install all of them: [`unversioned`] claims
+/// them.
 #[must_use]
 pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     let target = &contents.target;
@@ -79,8 +79,8 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     spec
 }
 
-/// The spec of a kdb's wheel, its paths below the Python package; none for
-/// kernels that nothing looks for there.
+/// The spec of a kdb's wheel, with paths below the Python package; `None` for kernels that nothing
+/// looks for there.
 #[must_use]
 pub fn python(release: &Release, contents: &Contents) -> Option<PackageSpec> {
     if !release.consumer.properties().supports_wheels_and_windows {
@@ -97,7 +97,7 @@ fn description(release: &Release, contents: &Contents, place: &str) -> String {
     let products = processors::by_name(target.id().processor())
         .filter(|processor| !processor.products.is_empty())
         .map(|processor| {
-            // It is not known which of them have how many compute units.
+            // It is not known which of the products have how many compute units.
             let these = match target.compute_units() {
                 Some(_) if processor.compute_units.len() > 1 => {
                     format!("GPUs of type {}, with various numbers of them,", processor.name)
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_package_is_named_and_holds_the_kdb() {
+    fn the_package_has_its_name_and_the_kdb() {
         let spec = spec(&release(&[("a.cl", "MIT")]), &contents("gfx90a:xnack+@104"));
         assert_eq!(spec.name, "miopen-hip-gfx90a-xnack-104kdb6.4.1");
         assert_eq!(spec.files[0].path, "/opt/rocm-6.4.1/share/miopen/db/gfx90a_xnack68.kdb");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn products_with_other_compute_units_are_not_said_to_be_served() {
+    fn products_with_other_compute_units_are_not_claimed() {
         let text = |target: &str| spec(&release(&[("a.cl", "MIT")]), &contents(target)).description;
         let sixty = text("gfx906@60");
         assert!(
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_of_programs_own_stand_apart_from_miopens() {
+    fn packages_of_programs_kernels_differ_from_miopens() {
         let mut release = release(&[("a.cl", "MIT")]);
         release.layout = InstallLayout::Fhs;
         release.consumer = Consumer::Runtime;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn databases_stand_beside_the_kdb() {
+    fn databases_are_installed_beside_the_kdb() {
         let mut contents = contents("gfx90a@104");
         contents.tuning = vec![("gfx90a68.HIP.fdb.txt".to_owned(), "y".into())];
         let spec = spec(&release(&[]), &contents);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn licences_of_all_sources_are_told() {
+    fn the_package_has_the_licences_of_all_sources() {
         let release = release(&[("a.cl", "MIT OR Apache-2.0"), ("b.s", "BSD-3-Clause")]);
         let spec = spec(&release, &contents("gfx1030"));
         assert_eq!(spec.license, "BSD-3-Clause AND (MIT OR Apache-2.0)");

@@ -1,4 +1,4 @@
-//! Keys that are to be built, and lists of them as MIOpen writes them.
+//! Keys to build, and lists of them as MIOpen writes them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,19 +10,19 @@ use gfxpack_model::{KernelKey, Language};
 use crate::location::{InputError, InputFault, Location};
 use crate::workers::{InTurn, Workers};
 
-/// How many keys' commands are held beside the plan.
+/// At most this many keys' commands are in memory besides the plan.
 pub(crate) const KEYS_AT_ONCE: usize = 16 * 1024;
 
-/// One key to build, with where its source and options come from.
+/// One key to build, with the origin of its source and options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRequest {
-    /// What MIOpen will ask for.
+    /// The key that MIOpen will look up.
     pub key: Arc<KernelKey>,
     /// The source's language.
     pub language: Language,
-    /// The source as the manifest names it, or the bare file name of a key.
+    /// The source as named in the manifest, or the bare file name in a key.
     pub source: Arc<Path>,
-    /// The line that asked for it.
+    /// The line with the key.
     pub location: Location,
 }
 
@@ -34,36 +34,33 @@ impl KeyRequest {
     }
 }
 
-/// What a list of keys holds.
+/// The content of a key list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyList {
     /// The keys, in the order of the lines.
     pub requests: Vec<KeyRequest>,
-    /// Keys that no compiler can be asked for, or that MIOpen could never
-    /// find, with the reason and the line: MIOpen writes such keys too, and
-    /// the others of the list are worth it.
+    /// Keys that no compiler can build, or that MIOpen could never find, with the reason and the
+    /// line. MIOpen writes such keys too; the others of the list are used.
     pub unusable: Vec<(KernelKey, InputError)>,
 }
 
-/// The keys of a JSON Lines list: one object with `kernel_name` and
-/// `kernel_args` a line, taken byte for byte, and what [`KeyRecord`] knows
-/// besides; empty lines are skipped.
+/// The keys of a JSON Lines list: one object per line with `kernel_name` and `kernel_args`, taken
+/// byte for byte, and the other fields of [`KeyRecord`]; empty lines are skipped.
 ///
 /// # Errors
-/// [`InputError`] with the line that is no such object or repeats a key, or
-/// where there is no key at all.
+/// [`InputError`] with the line that is no such object or repeats a key, or if there is no key.
 pub fn parse_keys(file: &str, text: &str) -> Result<KeyList, InputError> {
     let mut reader = KeyReader::new(file);
     reader.add(text, &InTurn)?;
     reader.finish()
 }
 
-/// Reads keys as [`parse_keys`] does, from text that comes in parts: of very
-/// many keys, the text takes as much memory as they do.
+/// Reads keys as [`parse_keys`] does, from text in parts: with very many keys, the text would take
+/// as much memory as they do.
 #[derive(Debug)]
 pub struct KeyReader {
     file: Arc<str>,
-    /// Lines so far.
+    /// The number of lines so far.
     lines: usize,
     /// Each key with its line.
     seen: HashMap<Arc<KernelKey>, usize>,
@@ -72,7 +69,7 @@ pub struct KeyReader {
 }
 
 impl KeyReader {
-    /// Ready for the first line.
+    /// A reader that has read nothing.
     #[must_use]
     pub fn new(file: &str) -> Self {
         Self {
@@ -89,7 +86,7 @@ impl KeyReader {
     /// # Errors
     /// As [`parse_keys`].
     pub fn add(&mut self, text: &str, workers: &impl Workers) -> Result<(), InputError> {
-        // Editors put a mark before UTF-8 that JSON knows nothing of.
+        // Editors write a byte-order mark before UTF-8, which JSON does not allow.
         let text = if self.lines == 0 { text.trim_start_matches('\u{feff}') } else { text };
         let lines: Vec<&str> = text.lines().collect();
         for lines in lines.chunks(KEYS_AT_ONCE) {
@@ -139,7 +136,7 @@ impl KeyReader {
         Ok(())
     }
 
-    /// Whether no key was read so far.
+    /// Whether no key has been read yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.seen.is_empty()
@@ -148,7 +145,7 @@ impl KeyReader {
     /// All keys that were read.
     ///
     /// # Errors
-    /// [`InputError`] where there are none.
+    /// [`InputError`] if there are none.
     pub fn finish(self) -> Result<KeyList, InputError> {
         if self.is_empty() {
             return Err(Location::new(&self.file, 1).fault(
@@ -160,16 +157,16 @@ impl KeyReader {
     }
 }
 
-/// What JSON's reader says of a line, which it takes for the first one.
+/// The message of the JSON parser about a line, which it counts as the first one.
 fn in_its_line(error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
     if error.is_syntax() || error.is_eof() {
         return format!("it is no JSON, from column {column} on");
     }
-    let said = error.to_string();
-    match said.strip_suffix(&format!(" at line {line} column {column}")) {
-        Some(said) => format!("{said}, column {column}"),
-        None => said,
+    let message = error.to_string();
+    match message.strip_suffix(&format!(" at line {line} column {column}")) {
+        Some(message) => format!("{message}, column {column}"),
+        None => message,
     }
 }
 
@@ -195,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn harvested_keys_are_read_and_those_that_no_compiler_takes_are_told() {
+    fn harvested_keys_are_read_and_unusable_ones_reported() {
         let text = r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906","seen":9,"hits":0,"misses":9,"targets":["gfx906"]}
 {"kernel_name":"r.mlir.o","kernel_args":" --arch gfx906","seen":1}
 {"kernel_name":"a.cl.o","kernel_args":" -DX='a' -mcpu=gfx906"}

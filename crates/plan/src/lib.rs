@@ -1,8 +1,8 @@
-//! Everything gfxpack decides before it touches anything: compilers' arguments,
-//! which jobs and files of kernels there are, what a package contains, all as values.
+//! Everything that gfxpack decides before it acts: compilers' arguments, the jobs and kernel files
+//! of a build, the content of packages, all as values.
 //!
-//! This crate knows no file system, no process, no environment, no clock and
-//! no SQLite. What the shell finds out comes in as a value.
+//! This crate knows no file system, no process, no environment, no clock and no SQLite. Callers
+//! pass in what they found.
 //!
 //! ```
 //! let line = r#"{"kernel_name": "conv.cl.o", "kernel_args": " -DX=1 -mcpu=gfx906"}"#;
@@ -30,7 +30,7 @@ pub mod workers;
 
 pub use location::{InputError, InputFault, Location};
 
-/// Whether a value need not be written.
+/// Whether a value is left out when it is written.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -1,5 +1,5 @@
-//! Which sources may go into a package, by their licences: those that a
-//! distribution takes, or those on a list.
+//! Decides by licences which sources may go into a package: those that a distribution accepts, or
+//! those on a list.
 
 use crate::kernel_package::SourceLicense;
 
@@ -47,12 +47,13 @@ const DFSG_FREE: [&str; 36] = [
     "Zlib",
 ];
 
-/// What a source must fulfil to be compiled.
+/// The conditions for a source to be compiled.
 #[derive(Debug, Clone, Default)]
 pub struct LicensePolicy {
-    /// Free by Debian's guidelines, and the form that people edit.
+    /// The licence must be free by Debian's guidelines, and the source must be the form that people
+    /// edit.
     pub dfsg: bool,
-    /// If not empty: licensed under one of these.
+    /// If not empty, the licence must be one of these.
     pub allow: Vec<Allowed>,
 }
 
@@ -61,14 +62,14 @@ pub struct LicensePolicy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed(spdx::Licensee);
 
-/// How a licence is written.
+/// The syntax of a licence.
 pub const HINT: &str =
     "write an SPDX licence expression, as MIT or BSD-3-Clause AND MIT; LicenseRef-NAME for others";
 
 /// Whether the text is an SPDX licence expression.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// A description of the error.
 pub fn check(expression: &str) -> Result<(), String> {
     spdx::Expression::parse(expression).map(|_| ()).map_err(|error| error.reason.to_string())
 }
@@ -76,10 +77,10 @@ pub fn check(expression: &str) -> Result<(), String> {
 impl std::str::FromStr for Allowed {
     type Err = String;
 
-    /// Reads one licence, not an expression.
+    /// Parses a single licence, not an expression.
     ///
     /// # Errors
-    /// A sentence that says what can be written.
+    /// A message that says what is allowed.
     fn from_str(text: &str) -> Result<Self, String> {
         spdx::Licensee::parse(text).map(Self).map_err(|error| {
             format!(
@@ -91,14 +92,14 @@ impl std::str::FromStr for Allowed {
 }
 
 impl LicensePolicy {
-    /// Whether there is anything to fulfil.
+    /// Whether there are no conditions.
     #[must_use]
     pub fn is_none(&self) -> bool {
         !self.dfsg && self.allow.is_empty()
     }
 
-    /// Why a source may not go in: all its licences hold, so all must pass.
-    /// `None` where it may.
+    /// Why a source may not be compiled: all its licences apply, so all must pass. `None` if it
+    /// may.
     #[must_use]
     pub fn rejection<'a>(
         &self,
@@ -131,7 +132,7 @@ impl LicensePolicy {
     }
 }
 
-/// Exceptions only take conditions away, so they don't matter here.
+/// Exceptions only remove conditions, so they are ignored here.
 fn is_dfsg_free(wanted: &spdx::LicenseReq) -> bool {
     wanted.license.id().is_some_and(|id| {
         let gnu = ["GPL-", "LGPL-", "AGPL-"].iter().any(|family| id.name.starts_with(family));
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn free_is_what_debian_takes() {
+    fn licences_that_debian_accepts_are_free() {
         let dfsg = LicensePolicy { dfsg: true, allow: Vec::new() };
         let check = |licenses: &[&str], free: bool| {
             assert_eq!(rejected(&dfsg, licenses, false).is_none(), free, "{licenses:?}");
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_allows_what_is_on_it() {
+    fn only_listed_licences_are_allowed() {
         let allow = |text: &str| text.split(',').map(|one| one.parse().unwrap()).collect();
         let check = |list: &str, license: &str, allowed: bool| {
             let policy = LicensePolicy { dfsg: false, allow: allow(list) };

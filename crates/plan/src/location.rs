@@ -1,11 +1,11 @@
-//! Where something stands in the user's input, and what is wrong there.
+//! Positions in the user's input, and errors there.
 
 use std::fmt;
 use std::sync::Arc;
 
 use gfxpack_model::{KernelKey, KeyError, Language};
 
-/// A file and a line, as every message about input names them.
+/// A file and a line, as in every message about input.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Location {
     /// The file as the user gave it.
@@ -28,13 +28,13 @@ impl Location {
         Self::new(file, 1 + before.iter().filter(|&&byte| byte == b'\n').count())
     }
 
-    /// That something is wrong here, in these words.
+    /// An error here, with this message.
     #[must_use]
     pub fn fault(&self, message: impl Into<String>, hint: impl Into<String>) -> InputError {
         self.error(InputFault::new(message, hint))
     }
 
-    /// That `problem` is here.
+    /// The error of this `problem` here.
     #[must_use]
     pub fn error(&self, problem: InputFault) -> InputError {
         InputError { location: self.clone(), problem }
@@ -47,33 +47,33 @@ impl fmt::Display for Location {
     }
 }
 
-/// Something wrong in a manifest or key list, with its file and line.
+/// An error in a manifest or key list, with its file and line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{location}: {problem}")]
 pub struct InputError {
-    /// Where.
+    /// The position.
     pub location: Location,
-    /// What.
+    /// The problem.
     pub problem: InputFault,
 }
 
-/// What is wrong in a manifest or key list, and what the user can do about it.
+/// A problem in a manifest or key list, with a hint for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct InputFault {
     message: String,
     hint: String,
-    /// Whether it is that the right source was not found.
+    /// Whether the problem is that the right source was not found.
     pub no_source: bool,
 }
 
 impl InputFault {
-    /// A fault in these words.
+    /// A problem with this message.
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { message: message.into(), hint: hint.into(), no_source: false }
     }
 
-    /// That the right source was not found.
+    /// The problem that the right source was not found.
     pub fn no_source(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { no_source: true, ..Self::new(message, hint) }
     }
@@ -81,8 +81,7 @@ impl InputFault {
     /// The language of a source by its name.
     ///
     /// # Errors
-    /// Where the name's extension tells none; `shown` is how messages name the
-    /// source.
+    /// If the name's extension is not known; `shown` is the source's name in messages.
     pub fn language_of(name: &str, shown: impl fmt::Display) -> Result<Language, Self> {
         Language::of_source(name).ok_or_else(|| {
             Self::new(
@@ -92,7 +91,7 @@ impl InputFault {
         })
     }
 
-    /// The same key twice.
+    /// The problem that a key is repeated.
     #[must_use]
     pub fn duplicate(key: &KernelKey, first: &Location) -> Self {
         Self::new(

@@ -1,5 +1,5 @@
-//! The kernel manifest that people write (TOML): which sources there are,
-//! and which argument sets each of them is built with.
+//! The kernel manifest that people write (TOML): the sources, and the argument sets with which each
+//! is built.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub const FORMAT: i64 = 1;
 pub struct Manifest {
     /// The file's name, for messages.
     pub file: String,
-    /// What the whole library says of itself.
+    /// The `[library]` table.
     pub library: Library,
     /// The kernels in the order written.
     pub kernels: Vec<Kernel>,
@@ -30,11 +30,11 @@ pub struct Manifest {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Library {
-    /// What the library is called.
+    /// The library's name.
     pub name: String,
     /// Its version, the packages' version unless one is given.
     pub version: String,
-    /// SPDX licence expression of every source that names none.
+    /// SPDX licence expression of every source without one of its own.
     pub license: String,
     /// Copyright holders, one line.
     #[serde(default)]
@@ -48,7 +48,7 @@ pub struct Library {
     /// A paragraph for package descriptions.
     #[serde(default)]
     pub description: Option<String>,
-    /// Who looks these kernels up at run time.
+    /// The library that looks up these kernels at run time.
     #[serde(default, rename = "reader")]
     pub consumer: Consumer,
     /// Include directories, relative to the manifest.
@@ -59,40 +59,40 @@ pub struct Library {
 /// One `[[kernel]]`: a source and its variants.
 #[derive(Debug, Clone)]
 pub struct Kernel {
-    /// Where it stands in the manifest.
+    /// The position in the manifest.
     pub location: Location,
     /// The source, relative to the manifest.
     pub source: PathBuf,
     /// The source's file name, from which the kernel name is made.
     pub source_name: String,
-    /// Told by the extension.
+    /// The source language, from the extension.
     pub language: Language,
     /// SPDX licence, if not the library's.
     pub license: Option<String>,
     /// Copyright holders, if not the library's.
     pub copyright: Option<String>,
-    /// Whether a program wrote the source: what people edit is another file.
+    /// Whether the source was generated, so that people edit another file.
     pub generated: bool,
-    /// For which processors it is built.
+    /// The processors that it is built for.
     pub targets: TargetFilter,
     /// Text before the options of every variant, byte for byte.
     pub options: String,
-    /// Argument sets; none means one key with [`Kernel::options`] alone.
+    /// Argument sets; if there are none, one key with [`Kernel::options`] alone.
     pub variants: Vec<Variant>,
 }
 
 /// One `[[kernel.variant]]`: literal options times a matrix of defines.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// Where it stands in the manifest.
+    /// The position in the manifest.
     pub location: Location,
     /// Literal option strings; empty means one empty string.
     pub options: Vec<String>,
     /// Defines in the order written, each with its values.
     pub defines: Vec<(String, Vec<Value>)>,
-    /// Combinations left out: all pairs of one entry must match.
+    /// Combinations to leave out: those that match all pairs of an entry.
     pub exclude: Vec<Vec<(String, Value)>>,
-    /// For which processors this variant is built, within the kernel's own.
+    /// The processors that this variant is built for, of those of the kernel.
     pub targets: TargetFilter,
 }
 
@@ -112,8 +112,8 @@ pub enum Value {
 pub struct TargetFilter(Vec<String>);
 
 impl TargetFilter {
-    /// Whether the processor passes: no `!` pattern matches, and another pattern
-    /// does or there is no other.
+    /// Whether the processor passes: no `!` pattern matches, and another pattern does or there is
+    /// no other.
     #[must_use]
     pub fn matches(&self, processor: &str) -> bool {
         let (excluding, including): (Vec<_>, Vec<_>) =
@@ -123,7 +123,7 @@ impl TargetFilter {
     }
 }
 
-/// Whether a library's name can be a package's and a directory's too.
+/// Whether a library's name can also be the name of a package and a directory.
 ///
 /// Source: Debian Policy 4.7.0, 5.6.1.
 fn names_a_package(name: &str) -> bool {
@@ -133,7 +133,7 @@ fn names_a_package(name: &str) -> bool {
         && name.bytes().all(|byte| allowed(byte) || b"+-.".contains(&byte))
 }
 
-/// `*` stands for any run of characters.
+/// `*` matches any characters.
 fn glob(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
@@ -143,7 +143,7 @@ fn glob(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// What is read first: another format's fields are not known.
+/// This is read first, since the fields of other formats are not known.
 #[derive(Deserialize)]
 struct RawFormat {
     format: Spanned<i64>,
@@ -188,9 +188,9 @@ struct RawVariant {
 /// Reads a manifest's text. `file` is used in messages only.
 ///
 /// # Errors
-/// [`InputError`] with the file and line of the first thing wrong: TOML
-/// syntax, unknown fields, another format version, an unknown language, a
-/// define that is no list of scalars, a target pattern that matches nothing.
+/// [`InputError`] with the file and line of the first error: TOML syntax, an unknown field, another
+/// format version, an unknown language, a define that is no list of scalars, a target pattern that
+/// matches nothing.
 pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
     let at = |span: std::ops::Range<usize>| Location::of_offset(file, text, span.start);
     if let Ok(RawFormat { format }) = toml::from_str(text)
@@ -208,7 +208,7 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
     let library_at = at(raw.library.span());
     let library = raw.library.into_inner();
     check_license(&library.license, &library_at)?;
-    // rocFFT's kernels have names that it alone can give, by plans.
+    // Only rocFFT itself can name its kernels, for FFT plans.
     if library.consumer == Consumer::Rocfft {
         let problem = "unknown reader `rocfft`, expected `miopen` or `runtime`";
         return Err(syntax(&library_at, problem));

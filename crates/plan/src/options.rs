@@ -1,42 +1,41 @@
-//! The options that a key may carry: one table of names, each with the form
-//! of its value. Whatever is not in it could write files, read files that no
-//! digest covers, or change what is made instead of how.
+//! The options that a key may carry: one table of names, each with the form of its value. Any other
+//! option could write files, read files that no digest covers, or change the kind of output.
 
 use gfxpack_model::relative_path;
 
-/// Options that are alike.
+/// Options with the same form.
 struct Row {
-    /// The words before the option itself: it takes several.
+    /// The words before the option, for options of several words.
     after: &'static [&'static str],
     names: &'static [&'static str],
     form: Form,
 }
 
-/// What may follow an option's name, within its word.
+/// The rest of an option's word after its name.
 #[derive(Clone, Copy)]
 enum Form {
     /// Nothing.
     Alone,
-    /// Nothing; and the name may have `no-` in it: `-fno-`, `-mno-`.
+    /// Nothing; the name may also be negated with `no-`: `-fno-`, `-mno-`.
     Switch,
     /// One of these.
     OneOf(&'static [&'static str]),
     /// Decimal digits.
     Number,
-    /// Letters, digits and `+-._:#`: names, none of which is a path.
+    /// Letters, digits and `+-._:#`: a name that is no path.
     Name,
     /// Nothing, or `=` and a name.
     Setting,
     /// A macro's name, and its value or parameters if it has any.
     Macro,
-    /// A symbol's name, `=`, and a value without a comma, behind which the
-    /// assembler would look for another option.
+    /// A symbol's name, `=`, and a value without a comma, after which the assembler would expect
+    /// another option.
     Symbol,
-    /// A directory within the one that the source is staged in.
+    /// A directory below that of the staged source.
     Directory,
     /// `+` or `-`, and a name.
     Feature,
-    /// Features with commas between them.
+    /// Features separated by commas.
     Features,
 }
 
@@ -44,8 +43,8 @@ const fn row(names: &'static [&'static str], form: Form) -> Row {
     Row { after: &[], names, form }
 }
 
-/// The table. MIOpen's files are those of ROCm/MIOpen 2d1fd997a where no other
-/// commit is named; what most keys consist of stands first.
+/// The table. Files of MIOpen are those of ROCm/MIOpen 2d1fd997a unless another commit is named.
+/// The most frequent options come first.
 const OPTIONS: &[Row] = &[
     // Source: ROCm/MIOpen, kernel_build_params.cpp, `kbp::OpenCL::Generate`,
     // `kbp::HIP::Generate`.
@@ -237,15 +236,15 @@ const OPTIONS: &[Row] = &[
     ),
 ];
 
-/// How many words, from the first, are one option that a key may carry.
+/// The number of words, from the first, that form one allowed option.
 pub(crate) fn known(words: &[&str]) -> Option<usize> {
     let taken = OPTIONS.iter().find(|row| row.takes(words))?;
     Some(taken.after.len() + 1)
 }
 
-/// How many words belong to an option that is rejected, to be named together.
+/// The number of words of a rejected option, to name them together.
 pub(crate) fn rejected(words: &[&str]) -> usize {
-    // The longest row that begins so tells how many words an option has.
+    // The longest row with this beginning determines the number of words.
     let begins = |row: &&Row| !row.after.is_empty() && words.starts_with(&row.after[..1]);
     let longest = OPTIONS.iter().filter(begins).map(|row| {
         let same = row.after.iter().zip(words).take_while(|(after, word)| after == word);
@@ -262,8 +261,8 @@ impl Row {
         if self.after == ["-mllvm"] && word.starts_with("--") {
             word = &word[1..];
         }
-        // A macro is a line of the compiler's input, which a line break ends
-        // and a backslash at its end goes on.
+        // A macro becomes a line of the compiler's input, which a line break ends and a final
+        // backslash continues.
         let is_line = !word.contains(['\n', '\r']) && !word.ends_with('\\');
         is_line && self.names.iter().any(|name| self.form.takes(name, word))
     }
@@ -285,7 +284,7 @@ impl Form {
             Self::Symbol => value.split_once('=').is_some_and(|(symbol, value)| {
                 behind_identifier(symbol) == Some("") && !value.contains(',')
             }),
-            // `=` and `-` before a directory have a meaning of their own.
+            // `=` and `-` before a directory have special meanings.
             Self::Directory => {
                 // A compiler reads further arguments from the file of `@file`.
                 !value.is_empty()
@@ -298,7 +297,7 @@ impl Form {
     }
 }
 
-/// Whether a word is `-fno-x` of `-fx`.
+/// Whether a word is `-fno-x` for the name `-fx`.
 fn is_negative(name: &str, word: &str) -> bool {
     let (kind, name) = name.split_at(2);
     word.strip_prefix(kind).and_then(|rest| rest.strip_prefix("no-")) == Some(name)
@@ -313,7 +312,7 @@ fn is_feature(text: &str) -> bool {
     text.strip_prefix(['+', '-']).is_some_and(is_name)
 }
 
-/// What follows the identifier that a text begins with.
+/// The text after its leading identifier.
 fn behind_identifier(text: &str) -> Option<&str> {
     let first = text.bytes().next()?;
     let of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$';
@@ -325,7 +324,7 @@ fn behind_identifier(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// The first option that is rejected, as it is named.
+    /// The name of the first option that is rejected.
     fn rejection(words: &str) -> Option<String> {
         let words: Vec<&str> = words.split_ascii_whitespace().collect();
         let mut rest = &words[..];
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_miopen_asks_for_is_taken() {
+    fn options_of_miopen_are_allowed() {
         for options in [
             "-DMIOPEN_USE_FP16=0 -DMLO_READ_TYPE=_FLOAT4 -DNAME=\"a\" -DX -UX -DF(x)=x -D_A$1=-1",
             "--std=c++17 -mllvm -amdgpu-early-inline-all -mllvm --amdgpu-spill-vgpr-to-agpr=0",
@@ -358,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_writes_or_reads_files_or_is_unknown_is_rejected_by_its_name() {
+    fn options_that_access_files_or_are_unknown_are_rejected_by_name() {
         for (options, named) in [
             ("-DA -Xclang -ftime-trace=/x", "-Xclang -ftime-trace=/x"),
             ("-Xclang -fembed-bitcode=all", "-Xclang -fembed-bitcode=all"),

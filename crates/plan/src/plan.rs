@@ -21,7 +21,7 @@ use crate::workers::Workers;
 
 pub(crate) use crate::key_list::KEYS_AT_ONCE;
 
-/// A source with everything it includes, as it is laid out for the compiler.
+/// A source with everything that it includes, as it is staged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// The source's file name.
@@ -41,14 +41,14 @@ pub struct StagedFile {
     pub path: String,
     /// SHA-256 of the content.
     pub digest: Digest,
-    /// The path of another file of the closure, if both are one file under
-    /// two names: a compiler reads it once where its text says so.
+    /// The path of another file of the closure, if both are one file under two names, which
+    /// compilers read once if its text says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<String>,
 }
 
 impl Source {
-    /// The identity of the whole closure.
+    /// The digest of the whole closure.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let files = self.files.iter();
@@ -64,9 +64,8 @@ impl Source {
     }
 }
 
-/// What tells each source's jobs from others'. Sources with the same files may
-/// have others beside them, of which this tells nothing, so that each has jobs of
-/// its own.
+/// The digest of each source for its jobs. Sources with the same files may have different files
+/// beside them, which the digest does not cover, so each gets jobs of its own.
 pub(crate) fn source_digests(sources: &[Source]) -> Vec<Digest> {
     let mut before: HashMap<Digest, usize> = HashMap::new();
     let mut own = |source: &Source| {
@@ -84,27 +83,27 @@ pub(crate) fn source_digests(sources: &[Source]) -> Vec<Digest> {
     sources.iter().map(&mut own).collect()
 }
 
-/// What the plan needs to know of a compiler.
+/// The properties of a compiler that a plan depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanToolchain {
     /// The compiler's name and version: `hipcc 5.2.21153, clang 15.0.6`.
     pub identity: String,
-    /// Digest of the whole closure: programs, their libraries, device
-    /// libraries, headers. It decides HIP's objects.
+    /// Digest of the whole closure: programs, their libraries, device libraries, headers. HIP's
+    /// objects depend on all of it.
     pub digest: Digest,
-    /// Digest of what decides OpenCL C's: all but HIP's headers and driver.
+    /// Digest of the part that OpenCL C's objects depend on: all but HIP's headers and driver.
     pub opencl_c: Digest,
-    /// Digest of what decides assembly's: programs and their libraries.
+    /// Digest of the part that assembly's objects depend on: programs and their libraries.
     pub assembly: Digest,
-    /// What is added to the device libraries.
+    /// Constants that are added to the device libraries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub supplied: Vec<SuppliedConstant>,
-    /// What the arguments depend on.
+    /// The properties that arguments depend on.
     pub facts: CompilerFacts,
 }
 
 impl PlanToolchain {
-    /// Digest of what decides the objects of a language.
+    /// Digest of the part that the objects of a language depend on.
     #[must_use]
     pub fn digest_for(&self, language: Language) -> Digest {
         match language {
@@ -118,9 +117,9 @@ impl PlanToolchain {
 /// One code object to make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Identity: toolchain, arguments and source closure.
+    /// Digest of toolchain, arguments and source closure.
     pub digest: Digest,
-    /// A key that wants it, for people.
+    /// A key that needs it, for messages.
     pub key: Arc<KernelKey>,
     /// The source's language.
     pub language: Language,
@@ -130,7 +129,7 @@ pub struct Job {
     pub source: SourceId,
     /// Index into [`Plan::toolchains`].
     pub toolchain: ToolchainId,
-    /// Which of its programs.
+    /// The program of the toolchain.
     pub program: Program,
     /// Its arguments, without the output; placeholders as in [`arguments`].
     pub arguments: Args,
@@ -139,12 +138,12 @@ pub struct Job {
 /// One kdb to assemble.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KdbPlan {
-    /// Which devices it serves.
+    /// The devices that it serves.
     pub target: Target,
     /// The format of its file.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub format: KernelFileFormat,
-    /// Index into [`Plan::toolchains`]: what all its rows are compiled with.
+    /// Index into [`Plan::toolchains`]: the compiler of all its rows.
     pub toolchain: ToolchainId,
     /// Keys in canonical order, each with its index into [`Plan::jobs`].
     pub rows: Vec<Row>,
@@ -162,21 +161,20 @@ pub struct Row {
 /// Everything a build will do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The compilers; which one builds a target is decided before.
+    /// The compilers. Which one builds a target has already been decided.
     pub toolchains: Vec<PlanToolchain>,
     /// Source closures.
     pub sources: Vec<Source>,
-    /// Each distinct job once, however many kdbs want it.
+    /// Each distinct job once, however many kdbs need it.
     pub jobs: Vec<Job>,
-    /// One per target, in the order asked for.
+    /// One per target, in the order of the requests.
     pub kdbs: Vec<KdbPlan>,
 }
 
-/// What one target's kdb should hold: requests with their source's index
-/// into the list of sources.
+/// The keys of one target's kdb, with indices into the list of sources.
 #[derive(Debug, Clone)]
 pub struct TargetRequest {
-    /// Which devices.
+    /// The devices.
     pub target: Target,
     /// The format of the file with their kernels.
     pub format: KernelFileFormat,
@@ -186,15 +184,14 @@ pub struct TargetRequest {
     pub keys: Vec<(Arc<KeyRequest>, SourceId)>,
 }
 
-/// Makes the plan. The same input gives the same plan, whatever the order of
-/// keys; jobs that agree in everything are one job. The clock gives the time
-/// to kernels that ask for it.
+/// Makes the plan. The same input gives the same plan, whatever the order of keys. Jobs with equal
+/// inputs are one job. Kernels that use the time get that of `clock`.
 ///
 /// # Errors
-/// [`InputError`] where a key's options can't be given to a compiler.
+/// [`InputError`] if a key's options can't be given to a compiler.
 ///
 /// # Panics
-/// Where a request names a toolchain or source that is not there.
+/// If a request refers to a missing toolchain or source.
 pub fn plan(
     toolchains: Vec<PlanToolchain>,
     sources: Vec<Source>,
@@ -240,7 +237,7 @@ pub fn plan(
     Ok(Plan { toolchains, sources, jobs, kdbs })
 }
 
-/// What makes one object, with its digest.
+/// The command for one object, with its digest.
 pub(crate) struct Command {
     pub(crate) digest: Digest,
     pub(crate) program: Program,
@@ -267,9 +264,8 @@ impl<'a, W: Workers> Commands<'a, W> {
         Self { toolchains, sources, source_digests, clock, workers }
     }
 
-    /// Hands the command of each of a request's keys to `take`. They are made in
-    /// parts, so that what several targets have in common is held twice for a
-    /// moment only.
+    /// Calls `take` with the command of each of a request's keys. Commands are made in parts, so
+    /// that commands of several targets are in memory twice only for a moment.
     pub(crate) fn each<E: From<InputError>>(
         &self,
         request: &TargetRequest,
@@ -307,7 +303,7 @@ impl<'a, W: Workers> Commands<'a, W> {
     }
 }
 
-/// The identity of what a program makes of a source with these arguments.
+/// The digest of a job: a program, a source and arguments.
 pub(crate) fn job_digest(
     compiler: Digest,
     program: Program,
@@ -322,7 +318,7 @@ pub(crate) fn job_digest(
         .finish()
 }
 
-/// The identity of a kdb: its keys in their order, each with its job's.
+/// The digest of a kdb: its keys in their order, each with its job's digest.
 pub(crate) fn kdb_digest<'k>(
     target: &Target,
     keys: impl ExactSizeIterator<Item = &'k KernelKey> + Clone,
@@ -336,12 +332,12 @@ pub(crate) fn kdb_digest<'k>(
         .finish()
 }
 
-/// The identity of a plan, from those of its kdbs.
+/// The digest of a plan, from those of its kdbs.
 pub(crate) fn plan_digest(kdbs: impl ExactSizeIterator<Item = Digest>) -> Digest {
     Hasher::new("gfxpack plan 1").list(kdbs).finish()
 }
 
-/// Each list by its own ids, so that none is taken for another's.
+/// Each list has its own index type, so that they can't be confused.
 macro_rules! index {
     ($($id:ident => $list:ident: $item:ty,)*) => {$(
         impl Index<$id> for Plan {
@@ -375,17 +371,16 @@ impl Plan {
         (0..self.jobs.len()).map(JobId)
     }
 
-    /// The identity of all that the plan makes: which objects under which
-    /// keys, in which kdbs.
+    /// The digest of everything that the plan makes: which objects under which keys, in which kdbs.
     #[must_use]
     pub fn digest(&self) -> Digest {
         plan_digest((0..self.kdbs.len()).map(|kdb| self.kdb_digest(KdbId(kdb))))
     }
 
-    /// The identity of one kdb, by its index.
+    /// The digest of one kdb, by its index.
     ///
     /// # Panics
-    /// Where there is no such kdb.
+    /// If there is no such kdb.
     #[must_use]
     pub fn kdb_digest(&self, kdb: KdbId) -> Digest {
         let kdb = &self[kdb];
@@ -473,7 +468,7 @@ mod tests {
         let used: Vec<usize> = plan.jobs.iter().map(|job| job.toolchain.0).collect();
         assert_eq!(used, [0, 1]);
         assert_eq!(plan.kdbs[1].toolchain, ToolchainId(1));
-        // Which place a toolchain has in the list is no part of any identity.
+        // The position of a toolchain in the list is not part of any digest.
         let (toolchains, request) = (vec![toolchain(b"new")], [request("gfx1100", 0)]);
         let alone = super::plan(toolchains, vec![source(b"s")], &request, &clock(), &InTurn);
         assert_eq!(alone.unwrap().jobs[0].digest, plan.jobs[1].digest);
@@ -502,7 +497,7 @@ mod tests {
         let sources = vec![source(b"s"), source(b"s")];
         let both = plan(vec![toolchain(b"c")], sources, &[request], &clock(), &InTurn).unwrap();
         assert_eq!(both.jobs.iter().map(|job| job.source.0).collect::<Vec<_>>(), [0, 1]);
-        // The first one's is the same without the second.
+        // The first source's job is the same without the second source.
         let one = made(&["gfx906"], &[" -DA=1"], b"s", b"c");
         assert_eq!(one.jobs[0].digest, both.jobs[0].digest);
         assert_ne!(one.jobs[0].digest, both.jobs[1].digest);

@@ -1,4 +1,4 @@
-//! Shards: which part of a plan's jobs one of several machines runs.
+//! Shards: the part of a plan's jobs that one of several machines runs.
 
 mod manifest;
 mod numbered;
@@ -17,12 +17,11 @@ impl From<Shard> for String {
     }
 }
 
-/// The shard, from 1, that has a job by its digest alone: its first eight
-/// bytes, read as a big-endian number, modulo the count. Digests are even, so
-/// shards are.
+/// The shard, from 1, of a job by its digest alone: its first eight bytes, as a big-endian number,
+/// modulo the count. Digests are evenly distributed, so shards have about equal size.
 ///
 /// # Panics
-/// Where `count` is 0.
+/// If `count` is 0.
 #[must_use]
 pub fn by_hash(job: Digest, count: u32) -> u32 {
     let bytes: &[u8] = job.as_ref();
@@ -30,12 +29,11 @@ pub fn by_hash(job: Digest, count: u32) -> u32 {
     (number % u64::from(count)) as u32 + 1
 }
 
-/// The shard, from 1, of each job by what it is expected to cost, in any
-/// unit: the longest first, each to the shard that has least to do by then.
-/// Only the jobs and their costs decide, not their order.
+/// The shard, from 1, of each job by its expected cost, in any unit: the longest first, each to the
+/// shard with the least cost so far. The result does not depend on the order of the jobs.
 ///
 /// # Panics
-/// Where `count` is 0.
+/// If `count` is 0.
 #[must_use]
 pub fn by_cost(jobs: &[(Digest, u64)], count: u32) -> Vec<u32> {
     assert!(count > 0, "jobs need a shard to go to");
@@ -52,7 +50,7 @@ pub fn by_cost(jobs: &[(Digest, u64)], count: u32) -> Vec<u32> {
     shards
 }
 
-/// Numbers as schedulers take them for arrays: `1,4-6`. They must be sorted.
+/// Numbers in the form that schedulers take for arrays: `1,4-6`. They must be sorted.
 #[must_use]
 pub fn ranges(numbers: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
@@ -73,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shard_is_one_of_so_many() {
+    fn only_valid_shard_numbers_are_read() {
         assert_eq!("3/8".parse(), Ok(Shard { index: 3, count: 8 }));
         for wrong in ["0/8", "9/8", "3", "3/", "/8", "+3/8", "3/8/1", "-1/8", "3 /8", "1/0", ""] {
             assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
@@ -95,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn every_job_has_one_shard_and_shards_are_about_even() {
+    fn every_job_has_one_shard_and_shards_have_about_equal_size() {
         let jobs = jobs((0..10_000).map(|number| 1 + number % 97));
         let mut sums = [[0_u64; 8]; 2];
         for (shard, (job, cost)) in by_cost(&jobs, 8).into_iter().zip(&jobs) {

@@ -1,12 +1,12 @@
-//! Who does the same to many things: this crate starts no threads.
+//! Applies a function to many items; this crate itself starts no threads.
 
-/// Does the same to every one of many items.
+/// Applies a function to many items.
 pub trait Workers: Sync {
-    /// The results in the order of the items, however they come about.
+    /// The results in the order of the items, in whichever order they are computed.
     fn map<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Send + Sync) -> Vec<R>;
 }
 
-/// One after another, on the calling thread.
+/// One item after another, on the calling thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InTurn;
 

@@ -1,4 +1,4 @@
-//! What all specs of a release have alike.
+//! The common part of all specs of a release.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use gfxpack_model::package::{ChangelogEntry, PackageSpec};
 
 use super::release::Release;
 
-/// What all specs of a release have alike.
+/// The common part of all specs of a release.
 pub(super) fn bare(release: &Release, name: String, version: String) -> PackageSpec {
     let licenses: BTreeSet<&str> =
         release.licenses.iter().map(|(_, license)| license.license.as_str()).collect();
@@ -34,11 +34,11 @@ pub(super) fn bare(release: &Release, name: String, version: String) -> PackageS
     }
 }
 
-/// A line about the package of kernels for these GPUs; `kind` is what is said of the package
-/// itself, or empty. Where the line would be too long for a package, it leaves out the library,
-/// which the package's name has, and then the kind.
+/// A summary line of the package of kernels for these GPUs; `kind` describes the package itself, or
+/// is empty. If the line would be too long for a package, the library is left out, which the
+/// package's name contains, and then the kind.
 pub(super) fn summary(release: &Release, whose: &str, kind: &str) -> String {
-    /// What packages take.
+    /// The limit of package formats.
     const COLUMNS: usize = 79;
     let full = format!("precompiled {} for {whose}{kind}", release.kernels());
     let short = format!("precompiled kernels for {whose}");
@@ -46,7 +46,7 @@ pub(super) fn summary(release: &Release, whose: &str, kind: &str) -> String {
     [full, format!("{short}{kind}")].into_iter().find(fits).unwrap_or(short)
 }
 
-/// `gfx90a with 104 compute units`.
+/// The target as text: `gfx90a with 104 compute units`.
 pub(super) fn in_words(target: &Target) -> String {
     let xnack = if target.id().xnack() == Some(true) { " (XNACK on)" } else { "" };
     let count = target.compute_units();
@@ -54,7 +54,7 @@ pub(super) fn in_words(target: &Target) -> String {
     format!("{}{xnack}{count}", target.id().processor())
 }
 
-/// All licences hold, each for its own sources.
+/// All licences apply, each to its own sources.
 fn conjunction(licenses: &BTreeSet<&str>) -> String {
     match licenses.len() {
         1 => licenses.iter().copied().collect(),

@@ -1,5 +1,4 @@
-//! The machine-readable copyright file of a package, from the licences of
-//! the sources it was compiled from.
+//! The machine-readable copyright file of a package, from the licences of its sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -49,7 +48,7 @@ fn stanza<'a>(
     license: &str,
 ) {
     let list = |items: Vec<&str>| items.join("\n ");
-    // Blanks separate file names, and two signs make patterns.
+    // Blanks separate file names, and `*` and `?` are wildcards.
     let files: Vec<String> = files.map(|file| file.replace([' ', '\\'], "?")).collect();
     let files = list(files.iter().map(String::as_str).collect());
     let holders: Vec<String> = holders.map(one_field).collect();
@@ -57,16 +56,16 @@ fn stanza<'a>(
     let _ = write!(text, "\nFiles: {files}\nCopyright: {holders}\nLicense: {license}\n");
 }
 
-/// Holders, which may take several lines, as the value of one field: further
-/// lines begin with a blank, and an empty one is a full stop.
+/// Holders, possibly in several lines, as the value of one field: continued lines begin with a
+/// blank, and an empty one is a full stop.
 fn one_field(holders: &str) -> String {
     let lines = holders.trim().lines().map(str::trim);
     let lines = lines.map(|line| if line.is_empty() { "." } else { line });
     lines.collect::<Vec<_>>().join("\n ")
 }
 
-/// An SPDX expression in Debian's words, which have no parentheses: `and`
-/// binds before `or`, and a comma separates what else would be joined.
+/// An SPDX expression in Debian's syntax, which has no parentheses: `and` binds before `or`, and a
+/// comma separates parts that would otherwise be joined.
 fn dep5(spdx: &str) -> String {
     let spdx = spdx.trim();
     for (operator, word) in [(" OR ", "or"), (" AND ", "and")] {
@@ -126,7 +125,7 @@ fn short_name(spdx: &str) -> String {
     format!("{name}{exception}")
 }
 
-/// The licences that a line names.
+/// The licences named in a line.
 fn words(line: &str) -> Vec<&str> {
     line.split(" or ")
         .flat_map(|part| part.split(" and "))
@@ -134,7 +133,7 @@ fn words(line: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What stands below a licence's name, given Debian's name of it.
+/// The text below a licence's name, given Debian's name of it.
 fn license_text(license: &str) -> String {
     let (plain, exception) = match license.split_once(" with ") {
         Some((plain, exception)) => (plain, exception.strip_suffix(" exception")),
@@ -155,7 +154,7 @@ fn license_text(license: &str) -> String {
     let mut stanza = String::new();
     let lines: Vec<&str> =
         text.trim().lines().filter(|line| !names_nobody(line)).map(str::trim_end).collect();
-    // No two empty lines where one between them went.
+    // Removed lines must not leave two empty ones in a row.
     for lines in lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty()) {
         if !stanza.is_empty() {
             wrapped(&mut stanza, "");
@@ -165,8 +164,8 @@ fn license_text(license: &str) -> String {
     stanza
 }
 
-/// Appends the lines of a paragraph; joined first if they are too long: what
-/// is left of each would stand on a line of its own.
+/// Appends the lines of a paragraph. If they are too long, they are joined first, so that wrapping
+/// leaves no short lines.
 fn paragraph(stanza: &mut String, lines: &[&str]) {
     let too_long = lines.iter().any(|line| line.chars().count() > COLUMNS);
     let indent = |line: &str| line.len() - line.trim_start().len();
@@ -183,7 +182,7 @@ fn paragraph(stanza: &mut String, lines: &[&str]) {
     joined.iter().for_each(|line| wrapped(stanza, line));
 }
 
-/// Whether a line begins with the mark of a list's item, as `1.` or `(a)`.
+/// Whether a line begins with the marker of a list item, such as `1.` or `(a)`.
 fn is_item(line: &str) -> bool {
     let mark = line.split_whitespace().next().unwrap_or_default();
     mark.chars().count() <= 4 && mark.ends_with(|last: char| !last.is_alphanumeric())
@@ -198,15 +197,15 @@ fn spdx_text(name: &str) -> Option<&'static str> {
     id.map(spdx::LicenseId::text)
 }
 
-/// Whether the line is for the holder's name, which the field above has.
+/// Whether the line is a placeholder for the holder's name, which is in the field above.
 fn names_nobody(line: &str) -> bool {
     line.trim_start().starts_with("Copyright") && line.contains('<')
 }
 
-/// Columns of a line, without the blank that it begins with.
+/// The length of a line, without the blank that it begins with.
 const COLUMNS: usize = 78;
 
-/// Appends a line of a licence, in several where it is long.
+/// Appends a line of a licence, wrapped if it is long.
 fn wrapped(stanza: &mut String, line: &str) {
     if line.is_empty() {
         stanza.push_str(" .\n");
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn every_source_stands_under_its_licence() {
+    fn every_source_is_listed_with_its_licence() {
         let release = release(&[("a.cl", "MIT OR Apache-2.0"), ("b.s", "BSD-3-Clause")]);
         let text = copyright(&release);
         let head: Vec<&str> = text.lines().take(18).collect();
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn every_licence_is_there_in_full_or_where_debian_has_it() {
+    fn every_licence_is_included_or_refers_to_debians_copy() {
         for license in ["MIT", "Zlib", "ISC", "BSL-1.0", "NCSA", "AGPL-3.0-or-later", "EUPL-1.2"] {
             let text = license_text(&short_name(license));
             assert!(text.lines().count() > 8, "{license}: {text}");

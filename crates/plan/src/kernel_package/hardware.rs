@@ -1,12 +1,12 @@
-//! How a package says for which devices it is, so that a package manager or
-//! a software centre can choose it: by the device IDs of the PCI bus.
+//! How a package declares its devices, so that a package manager or a software centre can choose
+//! it: by the device IDs of the PCI bus.
 
 use gfxpack_model::package::{Content, PackageFile, PackageSpec, Relation, RelationKind};
 use gfxpack_model::{InstallLayout, Target, processors};
 
 use crate::consumer::Consumer;
 
-/// The Debian field with the gfx targets a package is for.
+/// The Debian field with the gfx targets of a package.
 ///
 /// Source: Debian ROCm team, packaging policy for architecture-dependent data.
 const GPU_FIELD: &str = "X-ROCm-GPU-Architecture";
@@ -20,9 +20,9 @@ const DRIVER: &str = "amdgpu";
 
 /// The aliases that the kernel gives to devices served by this target.
 ///
-/// A PCI ID tells the processor and not the compute units, so a kdb for one
-/// count claims devices only where no other count is sold. Nor does it tell
-/// whether XNACK is on, so a kdb for that claims none.
+/// A PCI ID determines the processor but not the compute units, so a kdb for one count claims
+/// devices only if no other count is sold. Nor does it determine whether XNACK is on, so a kdb for
+/// XNACK claims none.
 ///
 /// Source: Linux, `drivers/pci/pci-sysfs.c`, `modalias_show`.
 #[must_use]
@@ -39,9 +39,9 @@ pub fn modaliases(target: &Target) -> Vec<String> {
     processor.pci_ids.iter().map(alias).collect()
 }
 
-/// The aliases that a package claims which installs a target's kernels there.
+/// The aliases that a package with a target's kernels claims in this layout.
 pub(super) fn claimed(layout: &InstallLayout, consumer: Consumer, target: &Target) -> Vec<String> {
-    // Package managers for Python know no devices, and Windows has none.
+    // Package managers for Python know no devices, and Windows has no aliases.
     let knows_devices = !matches!(layout, InstallLayout::Python | InstallLayout::Windows);
     if knows_devices && layout.version().is_none() { wanted(consumer, target) } else { Vec::new() }
 }
@@ -51,7 +51,7 @@ pub(super) fn wanted(consumer: Consumer, target: &Target) -> Vec<String> {
     if consumer.properties().by_hardware { modaliases(target) } else { Vec::new() }
 }
 
-/// Fields of a .deb: which processors, and which devices.
+/// Fields of a .deb: processors and devices.
 pub(super) fn deb_fields(processors: &[&str], aliases: &[String]) -> Vec<(String, String)> {
     let mut fields = vec![(GPU_FIELD.to_owned(), processors.join(", "))];
     if !aliases.is_empty() {
@@ -61,9 +61,9 @@ pub(super) fn deb_fields(processors: &[&str], aliases: &[String]) -> Vec<(String
     fields
 }
 
-/// Dependencies of an .rpm by which libsolv takes it with MIOpen where such a
-/// device is present. The old form with the other package's name is the one
-/// that works unasked; dnf ignores both.
+/// Dependencies of an .rpm with which libsolv installs it together with MIOpen if such a device is
+/// present. The old form with the other package's name works without configuration; dnf ignores
+/// both.
 ///
 /// Source: libsolv, `src/namespaces`, `NAMESPACE_MODALIAS`; openSUSE,
 /// "Packaging guidelines: Supplements".
@@ -78,7 +78,7 @@ pub(super) fn supplements(consumer: Consumer, aliases: &[String]) -> Vec<Relatio
     packages.flat_map(|package| aliases.iter().map(move |alias| one(package, alias))).collect()
 }
 
-/// The AppStream description of a package, none where it claims no device.
+/// The AppStream description of a package; `None` if it claims no device.
 ///
 /// Source: AppStream 1.0, 2.1 "Generic component" and 2.13 "Driver".
 pub(super) fn metainfo(spec: &PackageSpec, aliases: &[String]) -> Option<PackageFile> {
@@ -122,8 +122,8 @@ pub(super) fn metainfo(spec: &PackageSpec, aliases: &[String]) -> Option<Package
     })
 }
 
-/// Whoever makes the package, as a reversed domain name: that of the home
-/// page, or else of the maintainer's mail.
+/// The package's maker as a reversed domain name: that of the home page, or else of the
+/// maintainer's mail address.
 fn domain(spec: &PackageSpec) -> String {
     let host = spec.homepage.split_once("://").map(|(_, rest)| rest);
     let host = host.and_then(|rest| rest.split(['/', ':', '?', '#']).next());
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_pci_id_tells_is_claimed() {
+    fn devices_are_claimed_only_if_the_pci_id_identifies_them() {
         let count = |target: &str| modaliases(&target.parse().unwrap()).len();
         assert_eq!(count("gfx90a"), 4);
         assert_eq!(count("gfx90a@104"), 0, "the ID does not tell 104 from 110");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn each_format_has_its_own_words() {
+    fn each_package_format_declares_devices_in_its_own_way() {
         let aliases = ["pci:v1".to_owned(), "pci:v2".to_owned()];
         assert_eq!(
             deb_fields(&["gfx90a"], &aliases),

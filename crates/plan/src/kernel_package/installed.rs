@@ -1,5 +1,4 @@
-//! What a package says of the kernels in it that was not made by gfxpack, but by a maintainer's
-//! own recipe.
+//! Declarations of a package of kernels that was made by a maintainer's own recipe, not by gfxpack.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +9,7 @@ use gfxpack_model::{InstallLayout, Target};
 use super::{hardware, names};
 use crate::consumer::{Consumer, ConsumerProperties};
 
-/// What a package says of the kernels in it.
+/// The declarations of a package about its kernels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Statements {
     /// Relations to other packages.
@@ -19,10 +18,10 @@ pub struct Statements {
     pub deb_fields: Vec<(String, String)>,
 }
 
-/// What the package `name` says that installs these files: the same as gfxpack's own packages of
-/// them, as far as names of files tell: not which version of rocFFT finds the kernels, nor which
-/// GPUs are in the one file of a rocFFT that has no file for each. Files that hold no kernels count
-/// for nothing, and a package without any says nothing.
+/// The declarations of the package `name` that installs these files: the same as those of gfxpack's
+/// own packages, as far as file names show. They do not show which version of rocFFT finds the
+/// kernels, nor which GPUs are in the single file of a rocFFT that has no file for each. Files
+/// without kernels are ignored, and a package with no others has no declarations.
 ///
 /// `paths` are absolute, as on the machine where they are installed; `version` is that of the
 /// package, with its revision.
@@ -55,7 +54,7 @@ pub fn statements(paths: &[&str], name: &str, version: &str) -> Statements {
     Statements { relations, deb_fields: hardware::deb_fields(&processors, &aliases) }
 }
 
-/// Who looks for the file, where, and for which devices it is; none if it holds no kernels.
+/// The consumer of the file, its layout, and its devices; `None` if it contains no kernels.
 fn kernels(path: &str) -> Option<(Consumer, InstallLayout, Target)> {
     let (dir, file) = path.rsplit_once('/')?;
     Consumer::ALL.into_iter().find_map(|consumer| {
@@ -79,9 +78,9 @@ mod tests {
     use super::super::{Contents, spec};
     use super::*;
 
-    /// A recipe's package says what gfxpack's own would say.
+    /// A recipe's package has the same declarations as gfxpack's own.
     #[test]
-    fn they_are_those_of_our_own_package_of_the_same_files() {
+    fn a_recipes_package_declares_the_same_as_gfxpacks() {
         for (layout, target) in [
             (InstallLayout::Debian, "gfx1030"),
             (InstallLayout::Fhs, "gfx90a@104"),
@@ -94,9 +93,9 @@ mod tests {
             for tuning in [vec![], vec![("gfx906_60.HIP.fdb.txt".to_owned(), "y".into())]] {
                 let spec = spec(&release, &Contents { tuning, ..contents(target) });
                 let paths: Vec<&str> = spec.files.iter().map(|file| file.path.as_str()).collect();
-                let said = statements(&paths, &spec.name, "1.0.0-1");
-                assert_eq!(said.relations, spec.relations, "{target}");
-                assert_eq!(said.deb_fields, spec.deb_fields, "{target}");
+                let found = statements(&paths, &spec.name, "1.0.0-1");
+                assert_eq!(found.relations, spec.relations, "{target}");
+                assert_eq!(found.deb_fields, spec.deb_fields, "{target}");
             }
         }
         let mut release = release(&[]);
@@ -107,24 +106,24 @@ mod tests {
         {
             release.layout = layout;
             let spec = spec(&release, &contents("gfx1100"));
-            let said = statements(&[&spec.files[0].path], &spec.name, "1.0.0-1");
-            assert_eq!((said.relations, said.deb_fields), (spec.relations, spec.deb_fields));
+            let found = statements(&[&spec.files[0].path], &spec.name, "1.0.0-1");
+            assert_eq!((found.relations, found.deb_fields), (spec.relations, spec.deb_fields));
         }
     }
 
     #[test]
-    fn a_package_of_several_devices_says_each_thing_once() {
+    fn a_package_of_several_devices_repeats_no_declaration() {
         let files = ["/usr/share/miopen/db/gfx1030.kdb", "/usr/share/miopen/db/gfx942.kdb"];
-        let said = statements(&files, "kernels", "1-1");
-        assert_eq!(said.deb_fields[0].1, "gfx1030, gfx942");
-        let enhanced = said.relations.iter().filter(|relation| relation.name == "miopen-hip");
+        let found = statements(&files, "kernels", "1-1");
+        assert_eq!(found.deb_fields[0].1, "gfx1030, gfx942");
+        let enhanced = found.relations.iter().filter(|relation| relation.name == "miopen-hip");
         assert_eq!(enhanced.count(), 1);
-        let provided = said.relations.iter().filter(|relation| relation.name.ends_with("kdb"));
+        let provided = found.relations.iter().filter(|relation| relation.name.ends_with("kdb"));
         assert_eq!(provided.count(), 4);
     }
 
     #[test]
-    fn other_files_count_for_nothing() {
+    fn other_files_are_ignored() {
         for path in ["/usr/bin/x", "/usr/share/miopen/db/x.kdb", "gfx906.kdb", "/a/gfx906_60.db"] {
             assert_eq!(statements(&[path], "kernels", "1-1"), Statements::default(), "{path}");
         }

@@ -1,5 +1,5 @@
-//! Packages that hold nothing but depend on others: the one without a ROCm
-//! version in its name, and those of a family of devices.
+//! Packages that contain nothing but depend on others: those without a ROCm version in the name,
+//! and those of a family of devices.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,7 +16,7 @@ use super::hardware;
 use super::names;
 use super::release::Release;
 
-/// A family of devices: a processor name's beginning, as `gfx9`, or `all`.
+/// A family of devices: the beginning of processor names, such as `gfx9`, or `all`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Family(String);
 
@@ -46,7 +46,7 @@ impl FromStr for Family {
     /// Reads a family that has a device.
     ///
     /// # Errors
-    /// A sentence that says what can be written.
+    /// A message that says what is allowed.
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "all" || PROCESSORS.iter().any(|processor| belongs(processor.name, text)) {
             return Ok(Self(text.to_owned()));
@@ -58,8 +58,8 @@ impl FromStr for Family {
     }
 }
 
-/// The package without a ROCm version in its name, which brings the one with
-/// it: none where the layout has no version.
+/// The package without a ROCm version in its name, which depends on the one with it; `None` if the
+/// layout has no version.
 ///
 /// Its own version begins with ROCm's, so that an upgrade goes to the newest.
 #[must_use]
@@ -85,9 +85,9 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     Some(spec)
 }
 
-/// The package that depends on one package for each device of the family: that
-/// for exactly its compute units where it is among the targets, else the
-/// device-wide one. None where no target is of the family.
+/// The package that depends on one package for each device of the family: that for exactly its
+/// compute units if it is among the targets, else the device-wide one. `None` if no target belongs
+/// to the family.
 #[must_use]
 pub fn family(release: &Release, family: &Family, targets: &[Target]) -> Option<PackageSpec> {
     let members: Vec<&Target> = targets.iter().filter(|target| family.has(target)).collect();
@@ -116,9 +116,9 @@ pub fn family(release: &Release, family: &Family, targets: &[Target]) -> Option<
     Some(spec)
 }
 
-/// The package with the one file that serves all devices of the family, for a
-/// library that reads one file: packages for single devices exclude each other.
-/// `file` has the kernels of all members. None where no target is of the family.
+/// The package with the one file that serves all devices of the family, for a library that reads
+/// one file: packages for single devices exclude each other. `file` contains the kernels of all
+/// members. `None` if no target belongs to the family.
 #[must_use]
 pub fn merged(
     release: &Release,
@@ -159,9 +159,9 @@ pub fn merged(
     Some(spec)
 }
 
-/// Whether a device opens this target's kdb where all of these are installed:
-/// a device-wide one is opened by none if every count of compute units that its
-/// devices are known to have has a kdb of its own.
+/// Whether any device opens this target's kdb if all of these are installed. No device opens a
+/// device-wide one if there is an exact one for every count of compute units that its devices are
+/// known to have.
 fn is_opened(target: &Target, all: &[&Target]) -> bool {
     let known = processors::by_name(target.id().processor());
     let counts = known.map_or(&[][..], |processor| processor.compute_units);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_is_known_by_how_names_begin() {
+    fn a_family_is_a_beginning_of_processor_names() {
         let check = |family: &str, target: &str, expected: bool| {
             let family: Family = family.parse().unwrap();
             assert_eq!(family.has(&target.parse().unwrap()), expected, "{family} {target}");
@@ -227,7 +227,7 @@ mod tests {
             assert_eq!(names, expected, "{members:?}");
         };
         check(&["gfx906"], &["gfx906"]);
-        // It comes with 60 and 64 compute units, and nothing else.
+        // It has 60 or 64 compute units, and no other count.
         check(&["gfx906", "gfx906_60", "gfx906_64"], &["gfx906-60", "gfx906-64"]);
         check(&["gfx906", "gfx906_60"], &["gfx906-60", "gfx906"]);
         check(
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_claimed_once_and_by_what_is_upgraded() {
+    fn devices_are_claimed_once_and_by_the_unversioned_package() {
         let mut release = release(&[("a.cl", "MIT")]);
         let contents = Contents {
             target: "gfx90a".parse().unwrap(),

@@ -1,5 +1,5 @@
-//! What packages of kernels are called, and how they stand to AMD's, which
-//! had another name in nearly every release.
+//! The names of packages of kernels, and their relations to AMD's, whose names changed in nearly
+//! every release.
 
 use gfxpack_model::package::{Relation, RelationKind};
 use gfxpack_model::package_name::expand;
@@ -9,15 +9,15 @@ use super::release::Release;
 use crate::consumer::Consumer;
 
 impl Release {
-    /// The name of the package that holds a target's kdb. It bears the ROCm
-    /// version where the directory does.
+    /// The name of the package with a target's kdb. It contains the ROCm version if the directory
+    /// does.
     #[must_use]
     pub fn package_name(&self, target: &Target) -> String {
         let version = self.layout.version().unwrap_or_default();
         expand(&self.name_template, &target.package_suffix(), version)
     }
 
-    /// The version of the packages, as a relation to one of them has it.
+    /// The version of the packages, in the form that relations use.
     pub(super) fn full_version(&self) -> String {
         format!("{}-{}", self.version, self.revision)
     }
@@ -32,13 +32,11 @@ fn bounded(kind: RelationKind, name: &str, operator: &str, version: &str) -> Rel
     Relation { kind, name: name.to_owned(), version }
 }
 
-/// Relations of a kdb's package: which packages it is for, and which of AMD's it
-/// replaces.
+/// Relations of a kdb's package: the packages that it is for, and those of AMD that it replaces.
 ///
-/// A package of AMD's that owns the same file can't be installed beside this
-/// one. Whichever of the two is installed later takes the other's place: by
-/// `Conflicts` with `Replaces` for apt, by `Obsoletes` for dnf, which holds
-/// for older versions only, since any version would keep AMD's out for good.
+/// AMD's package of the same file can't be installed beside this one. Whichever is installed later
+/// replaces the other: by `Conflicts` with `Replaces` for apt, by `Obsoletes` for dnf. The latter
+/// applies to older versions only, since otherwise AMD's could never be installed again.
 ///
 /// Source: Debian Policy 4.7.0, 7.6.2; Fedora Packaging Guidelines, "Renaming
 /// or replacing existing packages".
@@ -49,7 +47,7 @@ pub(super) fn relations(release: &Release, target: &Target) -> Vec<Relation> {
     if let Some((package, of)) = &release.exact_package {
         relations = vec![bounded(RelationKind::Enhances, package, "=", of)];
     }
-    // Where all of them install one file, one is there at a time.
+    // If all of them install one file, only one can be installed at a time.
     let shared = release.consumer.properties().shared_package;
     if let Some(shared) = shared.filter(|_| release.shares_file) {
         relations.push(bounded(RelationKind::Provides, shared, "=", &version));
@@ -59,8 +57,8 @@ pub(super) fn relations(release: &Release, target: &Target) -> Vec<Relation> {
     relations
 }
 
-/// Relations of the package `own` with a target's kernels to packages of who looks them up, and to
-/// AMD's of the same file.
+/// Relations of the package `own` with a target's kernels to the packages of its consumer, and to
+/// AMD's packages of the same file.
 pub(super) fn with_consumer(
     consumer: Consumer,
     layout: &InstallLayout,
@@ -82,9 +80,8 @@ pub(super) fn with_consumer(
     relations
 }
 
-/// Relations of a package that holds tuning databases too, which AMD's own
-/// package of MIOpen brings for some devices: this one's stay on disk. Only
-/// Debian knows such a relation.
+/// Relations of a package that also contains tuning databases, which AMD's own package of MIOpen
+/// contains for some devices: this package's files win. Only Debian knows such a relation.
 ///
 /// Source: Debian Policy 4.7.0, 7.6.1.
 pub(super) fn over_databases(layout: &InstallLayout, consumer: Consumer) -> Option<Relation> {
@@ -93,8 +90,7 @@ pub(super) fn over_databases(layout: &InstallLayout, consumer: Consumer) -> Opti
     Some(any(RelationKind::Replaces, &format!("{package}{rocm}")))
 }
 
-/// Relations of the package `own` to AMD's of the names that `gfx` and `rocm`
-/// give.
+/// Relations of the package `own` to AMD's packages for `gfx` and `rocm`.
 pub(super) fn instead_of(
     consumer: Consumer,
     layout: &InstallLayout,
@@ -124,7 +120,7 @@ mod tests {
     use super::super::tests::release;
     use super::*;
 
-    fn told(relations: &[Relation]) -> Vec<String> {
+    fn texts(relations: &[Relation]) -> Vec<String> {
         let one = |relation: &Relation| {
             let bound = relation.version.as_ref();
             let bound = bound.map(|(op, v)| format!(" ({op} {v})")).unwrap_or_default();
@@ -134,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn amds_names_are_stood_in_for_where_files_would_clash() {
+    fn amds_packages_of_the_same_file_are_replaced() {
         let target: Target = "gfx90a@110".parse().unwrap();
         let mut release = release(&[]);
         let readers = |more: &[&str]| {
@@ -148,7 +144,7 @@ mod tests {
             all
         };
         assert_eq!(
-            told(&relations(&release, &target)),
+            texts(&relations(&release, &target)),
             readers(&[
                 "Enhances: miopen-hip6.4.1",
                 "Provides: miopenkernels-gfx90a-110kdb6.4.1 (= 1.0.0-1)",
@@ -160,7 +156,7 @@ mod tests {
         release.layout = InstallLayout::Fhs;
         release.name_template = "kernels-{gfx}".to_owned();
         assert_eq!(
-            told(&relations(&release, &target)),
+            texts(&relations(&release, &target)),
             readers(&[
                 "Provides: miopenkernels-gfx90a-110kdb (= 1.0.0-1)",
                 "Provides: miopen-hip-gfx90a-110kdb (= 1.0.0-1)",

@@ -1,5 +1,4 @@
-//! What makes the package of a kdb a Python package, for the MIOpen that torch
-//! brings.
+//! Turns the package of a kdb into a Python package, for the MIOpen of torch.
 
 use gfxpack_model::package::{Content, PackageFile, PackageSpec};
 
@@ -11,9 +10,9 @@ const MODULES: [(&str, &str); 4] = [
     ("/_start.py", include_str!("python/_start.py")),
 ];
 
-/// Makes a spec whose paths are below a Python package that package.
+/// Makes a Python package from a spec whose paths are below one.
 pub(super) fn as_package(spec: &mut PackageSpec) {
-    // Names of the system's packages.
+    // These name packages of the system.
     spec.relations.clear();
     spec.deb_fields.clear();
     spec.description.push_str(

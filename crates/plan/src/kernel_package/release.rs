@@ -1,4 +1,4 @@
-//! What all packages of one release have in common.
+//! The common properties of all packages of a release.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::consumer::{Consumer, named};
 
-/// A licence with whose it is and what it covers.
+/// A licence with its holder and its extent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SourceLicense {
     /// SPDX expression.
@@ -16,12 +16,12 @@ pub struct SourceLicense {
     pub copyright: String,
 }
 
-/// What all packages of a build have in common.
+/// The common properties of all packages of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// What the kernels are called as a whole.
+    /// The name of the kernels as a whole.
     pub library: String,
-    /// A paragraph about them, or empty.
+    /// A paragraph of description, or empty.
     pub description: String,
     /// Home page, or empty.
     pub homepage: String,
@@ -31,20 +31,20 @@ pub struct Release {
     pub revision: String,
     /// `Name <mail>`.
     pub maintainer: String,
-    /// Licences of the sources, by source file name; a source that several
-    /// inputs name may have several, which all hold.
+    /// Licences of the sources, by source file name. A source in several inputs may have several,
+    /// which all apply.
     pub licenses: BTreeSet<(String, SourceLicense)>,
-    /// Where the kdb goes.
+    /// Where the kdb is installed.
     pub layout: InstallLayout,
-    /// Who asks for the kernels at run time.
+    /// The library that looks up the kernels at run time.
     pub consumer: Consumer,
     /// Whether it reads one file for all GPUs.
     pub shares_file: bool,
     /// The only package of the consumer that finds these kernels: name and
     /// version. `None` if any does, or it is not known.
     pub exact_package: Option<(String, String)>,
-    /// Package name, `{gfx}` standing for the target and `{rocm}` for the
-    /// layout's ROCm version, which else goes to the end.
+    /// The template of package names: `{gfx}` is replaced by the target and `{rocm}` by the
+    /// layout's ROCm version, which is appended if there is no `{rocm}`.
     pub name_template: String,
     /// Seconds since the epoch for every time stamp.
     pub source_date_epoch: u64,
@@ -62,7 +62,7 @@ impl Release {
         self.consumer.properties().format.file_read(target, self.shares_file)
     }
 
-    /// What the kernels are called in a summary.
+    /// The term for the kernels in a summary.
     pub(super) fn kernels(&self) -> String {
         named(self.consumer.properties().kernels, &self.library)
     }

@@ -1,6 +1,5 @@
-//! What a shard hands on: its manifest, which says how each of its jobs ended
-//! and lies beside the objects once all of them do. docs/plan-format.md
-//! describes it.
+//! The manifest of a finished shard: how each of its jobs ended. It is written beside the objects
+//! once all of them exist; docs/plan-format.md describes it.
 
 use std::fmt;
 use std::io::{self, BufRead, Read, Write};
@@ -20,26 +19,26 @@ const FORMAT: u32 = 1;
 pub enum JobState {
     /// It was compiled.
     Ok,
-    /// Its object was there already.
+    /// Its object already existed.
     Cached,
-    /// It failed, and neither for the machine nor for time: not to be retried.
+    /// It failed, and neither because of the machine nor of its time limit: not to be retried.
     /// Stored as `refused`, whatever the reason was.
     #[serde(rename = "refused")]
     Failed,
-    /// The machine failed, and not the job: to be retried.
+    /// It failed because of the machine: to be retried.
     Infra,
-    /// It took too long, with the limit doubled too.
+    /// It took too long, even with the doubled limit.
     Timeout,
 }
 
 impl JobState {
-    /// Whether there is an object.
+    /// Whether it has an object.
     #[must_use]
     pub fn is_made(self) -> bool {
         matches!(self, Self::Ok | Self::Cached)
     }
 
-    /// Whether another run could end otherwise.
+    /// Whether another run could end in another way.
     #[must_use]
     pub fn is_to_retry(self) -> bool {
         self == Self::Infra
@@ -58,29 +57,29 @@ impl fmt::Display for JobState {
     }
 }
 
-/// One job of a shard, as it ended.
+/// The result of one job of a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// The job.
     pub job: Digest,
     /// How it ended.
     pub state: JobState,
-    /// SHA-256 and size of its object; or why there is none.
+    /// SHA-256 and size of its object; or the reason why it has none.
     pub result: Result<(Digest, u64), String>,
 }
 
-/// How a shard of a plan ended.
+/// The results of a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardManifest {
     /// The plan's digest.
     pub plan: Digest,
-    /// Which shard.
+    /// The shard.
     pub shard: Shard,
-    /// SHA-256 of the costs that the jobs were parted by; `None` where their
-    /// digests did it.
+    /// SHA-256 of the costs by which jobs were distributed; `None` if they were distributed by
+    /// digest.
     pub costs: Option<Digest>,
-    /// Names where its toolchains lie, whose paths an object may show; `None` where
-    /// that was not written yet.
+    /// A digest of the paths of its toolchains, which objects may contain; `None` in manifests of
+    /// versions that did not write it.
     pub places: Option<Digest>,
     /// Its jobs, by digest.
     pub jobs: Vec<Ended>,
@@ -110,14 +109,14 @@ enum Line {
     Failed(Digest, JobState, String),
 }
 
-/// Why bytes are no manifest.
+/// Why a manifest can't be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// They could not be read.
+    /// An error of the input.
     #[error("failed to read a shard's manifest")]
     Io(#[from] io::Error),
-    /// They are cut off, or not what was written.
+    /// It is cut off or was changed.
     #[error("a shard's manifest is damaged: {0}")]
     Damaged(&'static str),
 }
@@ -129,16 +128,16 @@ impl ShardManifest {
         format!("shard-{}-of-{}.manifest", shard.index(), shard.count())
     }
 
-    /// How many of its jobs ended so.
+    /// The number of its jobs that ended in this state.
     #[must_use]
     pub fn count(&self, state: JobState) -> usize {
         self.jobs.iter().filter(|ended| ended.state == state).count()
     }
 
-    /// Writes it.
+    /// Writes the manifest.
     ///
     /// # Errors
-    /// What `out` says.
+    /// The error of `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut sha256 = Sha256::new();
         let mut body = |text: Vec<u8>| {
@@ -164,10 +163,10 @@ impl ShardManifest {
         out.write_all(&line(&Tail { sha256 }))
     }
 
-    /// Reads one.
+    /// Reads a manifest.
     ///
     /// # Errors
-    /// [`ReadError`] where it can't be read, or is not what was written.
+    /// [`ReadError`] if it can't be read, or was changed.
     pub fn read(text: &mut dyn BufRead) -> Result<Self, ReadError> {
         let mut sha256 = Sha256::new();
         let mut next = Vec::new();
@@ -197,7 +196,7 @@ impl ShardManifest {
     }
 }
 
-/// Most bytes of a line: a reason takes far less.
+/// The most bytes of a line: a reason takes far less.
 const MAX_LINE: u64 = 16 << 20;
 
 const OTHER: ReadError = ReadError::Damaged("its bytes are not those that were written");
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_damage_is_found() {
+    fn a_manifest_is_read_back_and_damage_is_found() {
         let mut digests: Vec<Digest> = (0..3_u8).map(|n| Digest::of(&[n])).collect();
         digests.sort();
         let manifest = ShardManifest {
@@ -275,7 +274,7 @@ mod tests {
         ShardManifest::read(&mut &[&text[..], b"\n"].concat()[..]).expect_err("more behind it");
         let empty = ShardManifest { jobs: Vec::new(), places: None, ..manifest.clone() };
         assert_eq!(ShardManifest::read(&mut &written(&empty)[..]).unwrap(), empty);
-        // What nobody wrote, with a digest that fits.
+        // Content that gfxpack never writes, with a digest that fits.
         let mut twice = manifest.clone();
         twice.jobs[1] = twice.jobs[0].clone();
         ShardManifest::read(&mut &written(&twice)[..]).expect_err("a job twice");

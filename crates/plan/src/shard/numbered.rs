@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// One of so many shards, written `3/8`; counted from 1.
+/// One of several shards, written `3/8`; counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Shard {
@@ -27,19 +27,19 @@ impl ShardError {
 }
 
 impl Shard {
-    /// The shard of that number; `None` where there is no such shard.
+    /// The shard with this number; `None` if the number is too large or 0.
     #[must_use]
     pub fn new(index: u32, count: u32) -> Option<Self> {
         (1..=count).contains(&index).then_some(Self { index, count })
     }
 
-    /// Which it is, from 1.
+    /// The shard's number, from 1.
     #[must_use]
     pub fn index(self) -> u32 {
         self.index
     }
 
-    /// How many there are.
+    /// The number of shards.
     #[must_use]
     pub fn count(self) -> u32 {
         self.count

@@ -1,5 +1,5 @@
-//! What a stored plan may say that its digests do not cover: whoever wrote it
-//! could write any header with the right digests.
+//! Checks those parts of a stored plan that its digests do not protect: the writer could write any
+//! header with correct digests.
 
 use gfxpack_model::args::Args;
 use gfxpack_model::compiler::is_of_clock;
@@ -11,9 +11,8 @@ use crate::clock::Clock;
 use crate::options;
 use crate::plan::Source;
 
-/// Checks that a header refers to nothing that is not in it, names nothing
-/// outside of the directories where sources are laid out, and gives compilers
-/// no arguments but those of a plan that is made here.
+/// Checks that a header refers only to its own content, names no path outside of the directories of
+/// staged sources, and gives compilers only arguments of a plan made by gfxpack.
 pub(super) fn check<A>(header: &Header<A>) -> Result<(), StoredError> {
     let groups = header.groups.iter().all(|group| {
         group.source.0 < header.sources.len() && group.toolchain.0 < header.toolchains.len()
@@ -49,13 +48,13 @@ pub(super) fn check<A>(header: &Header<A>) -> Result<(), StoredError> {
     }
 }
 
-/// Whether a path is relative and has no parts but names.
+/// Whether a path is relative and consists of names only.
 fn is_plain(path: &str) -> bool {
     relative_path::join("", path).as_deref() == Some(path)
 }
 
-/// Whether a source stays below the directory that it is laid out in, and
-/// compilers take its paths for nothing else.
+/// Whether a source stays below the directory in which it is staged, and compilers take its paths
+/// for paths.
 fn is_sound(source: &Source) -> bool {
     let Source { main, include_dirs, files, .. } = source;
     let is_below = |path: &str| is_plain(path) && !path.is_empty();
@@ -73,13 +72,13 @@ fn is_sound(source: &Source) -> bool {
         && arguments::check_paths(main, include_dirs).is_ok()
 }
 
-/// Whether the arguments around a group's options are those of a plan that is
-/// made here, but for the time that its clock shows.
+/// Whether the arguments around a group's options are those of a plan made by gfxpack, except for
+/// the time of its clock.
 fn has_own_arguments<A>(header: &Header<A>, group: &Group) -> bool {
     let Source { main, include_dirs, .. } = &header.sources[group.source.0];
     let facts = &header.toolchains[group.toolchain.0].toolchain.facts;
     let (language, clock) = (group.language, Clock::at(0));
-    // A key's own standard takes the place of the usual one.
+    // A key's own standard replaces the usual one.
     ["-std=c++17", ""].into_iter().any(|word| {
         let words = Args::from_iter([word]);
         let (program, frame) = arguments::around_options(

@@ -11,44 +11,43 @@ use serde::{Deserialize, Serialize};
 use super::tree::{SourceTrees, Tree};
 use crate::plan::{PlanToolchain, Source};
 
-/// The version of the format that is written, and the only one that is read.
+/// The version of the format that is written and read.
 pub const FORMAT: u32 = 5;
 
-/// What jobs have in common; `A` is what whoever stores the plan says of it
-/// besides.
+/// The common part of a plan's jobs; `A` is data of the program that stores the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header<A> {
     /// [`FORMAT`].
     pub format: u32,
     /// The program that wrote it, with its version.
     pub generator: String,
-    /// The plan's identity, as [`crate::plan::Plan::digest`] gives it.
+    /// The plan's digest, as [`crate::plan::Plan::digest`] returns it.
     pub digest: Digest,
-    /// How many jobs there are.
+    /// The number of jobs.
     pub jobs: usize,
     /// SHA-256 of the jobs' lines.
     pub jobs_sha256: Digest,
     /// The compilers.
     pub toolchains: Vec<StoredToolchain>,
-    /// The sources; the files' contents lie beside, by digest.
+    /// The sources; the content of their files is stored beside, by digest.
     pub sources: Vec<Source>,
-    /// What lies below the directories that they come from.
+    /// The files below the directories of the sources.
     pub trees: Vec<Tree>,
-    /// Which of those directories are whose, by source.
+    /// The directories of each source.
     pub source_trees: Vec<SourceTrees>,
-    /// What many jobs have in common.
+    /// Arguments and properties that many jobs share.
     pub groups: Vec<Group>,
     /// One per target.
     pub kdbs: Vec<StoredKdb>,
-    /// What else is known of the plan.
+    /// Additional data about the plan.
     pub about: A,
 }
 
 impl<A: Serialize + DeserializeOwned> Header<A> {
-    /// The text that is stored, which ends with its own SHA-256.
+    /// The stored text, which ends with its own SHA-256.
     ///
     /// # Errors
-    /// Where `A` can't be written.
+    /// If `A` can't be written.
     pub fn to_text(&self) -> serde_json::Result<Vec<u8>> {
         let mut text = serde_json::to_vec(self)?;
         text.pop();
@@ -56,12 +55,12 @@ impl<A: Serialize + DeserializeOwned> Header<A> {
         Ok(text)
     }
 
-    /// The header that a text is of.
+    /// Parses a header.
     ///
     /// # Errors
-    /// [`StoredError`] where it has another format, or is damaged.
+    /// [`StoredError`] if it has another format, or is damaged.
     pub fn from_text(text: &[u8]) -> Result<Self, StoredError> {
-        // Another format may look quite different.
+        // Another format may have other fields.
         #[derive(Deserialize)]
         struct Version {
             format: u32,
@@ -79,22 +78,22 @@ impl<A: Serialize + DeserializeOwned> Header<A> {
     }
 }
 
-/// What follows the fields of a header.
+/// The end of a header, after its fields.
 fn ending(before: &[u8]) -> Vec<u8> {
     format!(",\"sha256\":\"{}\"}}\n", Digest::of(before)).into_bytes()
 }
 
-/// A compiler, with all that its digest covers.
+/// A compiler, with all files that its digest covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredToolchain {
-    /// What the plan knows of it.
+    /// The properties that the plan depends on.
     #[serde(flatten)]
     pub toolchain: PlanToolchain,
-    /// Every file of it with the SHA-256 of its content.
+    /// Every file with the SHA-256 of its content.
     pub closure: Vec<(String, Digest)>,
 }
 
-/// What jobs have in common that differ in the options of their keys alone.
+/// The common properties of jobs that differ only in the options of their keys.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Group {
     /// The keys' kernel name.
@@ -107,18 +106,18 @@ pub struct Group {
     pub source: SourceId,
     /// Index into [`Header::toolchains`].
     pub toolchain: ToolchainId,
-    /// Which of its programs.
+    /// The program of the toolchain.
     pub program: Program,
-    /// Arguments before those that the key's options are.
+    /// Arguments before the key's options.
     pub before: Args,
-    /// Arguments after them.
+    /// Arguments after the key's options.
     pub after: Args,
 }
 
 /// One kdb.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredKdb {
-    /// Which devices it serves.
+    /// The devices that it serves.
     pub target: Target,
     /// The format of its file.
     #[serde(default, skip_serializing_if = "crate::is_default")]
@@ -129,13 +128,13 @@ pub struct StoredKdb {
     pub rows: Vec<Rows>,
 }
 
-/// Rows of a kdb that follow each other.
+/// Consecutive rows of a kdb.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Rows {
-    /// From this job on, so many, under their own keys.
+    /// From this job on, this many jobs under their own keys.
     Run(JobId, usize),
-    /// This job under a key that is not its own: name and arguments.
+    /// This job under another key than its own: name and arguments.
     Other(JobId, String, String),
 }
 
@@ -143,10 +142,10 @@ pub enum Rows {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoredError {
-    /// A version that is not known here.
+    /// The version is not supported.
     #[error("failed to read plan format {0}: only format {FORMAT} is known")]
     Format(u32),
-    /// Something in it contradicts the rest.
+    /// A part of it contradicts another one.
     #[error("the plan is damaged: {0}")]
     Damaged(String),
     /// It has no such job.

@@ -1,5 +1,5 @@
-//! A plan as files: a header with all that jobs have in common, and one short
-//! line for each job. docs/plan-format.md describes both.
+//! A plan as files: a header with the common properties of jobs, and one short line for each job.
+//! docs/plan-format.md describes both.
 
 mod check;
 mod lines;

@@ -1,4 +1,4 @@
-//! Reads a stored plan: all of it, or some of its jobs as a stream.
+//! Reads a stored plan, or some of its jobs as a stream.
 
 use std::io::{BufRead, Read};
 use std::sync::Arc;
@@ -13,28 +13,27 @@ use crate::arguments;
 use crate::plan::{self, Job, KEYS_AT_ONCE, KdbPlan, Plan, Row};
 use crate::workers::Workers;
 
-/// Which jobs are wanted.
+/// The jobs to read.
 pub enum Jobs<'a> {
-    /// All, and the kdbs.
+    /// All jobs, and the kdbs.
     All,
-    /// Those that are chosen by their digests; no kdbs.
+    /// The jobs whose digests are chosen; no kdbs.
     Only(&'a dyn Fn(Digest) -> bool),
-    /// One, which is all that is checked; no kdbs.
+    /// One job, of which only this is checked; no kdbs.
     One(Digest),
 }
 
-/// Most bytes of a line: keys take far less.
+/// The most bytes of a line: keys take far less.
 const MAX_LINE: u64 = 16 << 20;
 
-/// Where the digest stands in a line, after `["`.
+/// The position of the digest in a line, after `["`.
 const DIGEST: std::ops::Range<usize> = 2..66;
 
-/// Reads the jobs that are wanted from their lines. Everything is checked:
-/// the lines' digest, each job's, and the plan's where all of it is read.
+/// Reads the chosen jobs from their lines. Everything is checked: the digest of all lines, that of
+/// each job, and that of the plan if all of it is read.
 ///
 /// # Errors
-/// [`StoredError`] where the lines can't be read, or anything is not what its
-/// digest says.
+/// [`StoredError`] if the lines can't be read, or do not have their digests.
 pub fn read<A>(
     header: &Header<A>,
     lines: &mut dyn BufRead,
@@ -97,7 +96,7 @@ fn made<A>(header: &Header<A>, jobs: Vec<Job>, kdbs: Vec<KdbPlan>) -> Plan {
     Plan { toolchains, sources: header.sources.clone(), jobs, kdbs }
 }
 
-/// Whoever runs one job of many asks often, and no further than that.
+/// Reads no further than that job, since a scheduler that runs single jobs calls this often.
 fn one<A>(
     header: &Header<A>,
     reader: &Reader<'_>,
@@ -117,7 +116,7 @@ fn one<A>(
     }
 }
 
-/// Reads a line; whether there was one.
+/// Reads a line. Returns whether there was one.
 fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, StoredError> {
     line.clear();
     let count =
@@ -125,7 +124,7 @@ fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, Stored
     if count as u64 == MAX_LINE { Err(damaged("it has lines without end")) } else { Ok(count > 0) }
 }
 
-/// Whether no job is there twice.
+/// Whether each job occurs only once.
 fn are_distinct(jobs: &[Job]) -> bool {
     let mut digests: Vec<Digest> = jobs.iter().map(|job| job.digest).collect();
     digests.sort_unstable();
@@ -139,10 +138,10 @@ fn is_wanted(line: &[u8], wanted: &Jobs<'_>) -> Result<bool, StoredError> {
     digest.map(chosen).ok_or_else(|| damaged("a line does not begin with a job's digest"))
 }
 
-/// Makes jobs of lines.
+/// Parses lines into jobs.
 struct Reader<'a> {
     groups: &'a [Group],
-    /// What is around a key's options, by group.
+    /// The arguments around a key's options, by group.
     frames: Vec<Arc<SharedArgs>>,
     toolchains: &'a [StoredToolchain],
     sources: Vec<Digest>,

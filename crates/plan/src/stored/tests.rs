@@ -1,4 +1,4 @@
-//! What is stored comes back as it was planned, and nothing else comes back.
+//! A stored plan is read back as it was planned, and a changed one is refused.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn source(name: &str) -> Source {
 }
 
 #[test]
-fn nothing_that_leads_out_of_the_sources_or_is_another_argument_is_read() {
+fn paths_out_of_the_sources_and_other_arguments_are_refused() {
     let (header, lines) = stored(false);
     let check = |change: &dyn Fn(&mut Header<String>), expected: &str| {
         let mut header = header.clone();
@@ -113,8 +113,7 @@ fn nothing_that_leads_out_of_the_sources_or_is_another_argument_is_read() {
     }
 }
 
-/// Two kdbs that share jobs and a third that does not, keys in this order or
-/// the other one.
+/// Two kdbs that share jobs and a third that does not, with keys in this or the reverse order.
 fn requests(reversed: bool) -> Vec<TargetRequest> {
     let options = [" -DA=1", "  -DA=1 ", " -DA=2 -std=c++14", " -DS=\"x y\"", "", " -DA=\u{e9}"];
     let keys = |gfx: &str| {
@@ -221,7 +220,7 @@ fn by_digest(plan: &Plan) -> Vec<(Digest, Args, KernelKeyOf, SourceId)> {
 type KernelKeyOf = (String, Option<String>);
 
 #[test]
-fn what_is_read_is_what_was_planned() {
+fn the_plan_is_read_back_as_it_was_planned() {
     let (header, lines) = stored(false);
     let text = serde_json::to_string(&header).unwrap();
     let header: Header<String> = serde_json::from_str(&text).unwrap();
@@ -240,7 +239,7 @@ fn what_is_read_is_what_was_planned() {
 }
 
 #[test]
-fn the_order_of_keys_does_not_show() {
+fn the_stored_plan_does_not_depend_on_the_order_of_keys() {
     assert_eq!(stored(false), stored(true));
 }
 
@@ -270,7 +269,7 @@ fn rows_and_groups_refer_by_plain_numbers() {
 }
 
 #[test]
-fn no_header_that_was_changed_is_read() {
+fn a_changed_header_is_refused() {
     let (header, _) = stored(false);
     let text = header.to_text().unwrap();
     assert_eq!(Header::from_text(&text).unwrap(), header);
@@ -282,7 +281,7 @@ fn no_header_that_was_changed_is_read() {
     for end in [0, 1, text.len() / 2, text.len() - 1] {
         assert!(Header::<String>::from_text(&text[..end]).is_err());
     }
-    // One that says nothing of itself.
+    // A header without a digest of its own.
     let bare = serde_json::to_vec(&header).unwrap();
     assert!(matches!(Header::<String>::from_text(&bare), Err(StoredError::Damaged(_))));
     let other = serde_json::to_vec(&Header { format: FORMAT + 1, ..header }).unwrap();
@@ -290,7 +289,7 @@ fn no_header_that_was_changed_is_read() {
 }
 
 #[test]
-fn nothing_that_was_changed_is_read() {
+fn changed_lines_are_refused() {
     let (header, lines) = stored(false);
     let text = String::from_utf8(lines).unwrap();
     let fails = |header: &Header<String>, text: &str| {
@@ -318,7 +317,7 @@ fn nothing_that_was_changed_is_read() {
     change(&|header| header.toolchains[0].toolchain.digest = Digest::of(b"x"));
     change(&|header| header.sources[1].files[0].digest = Digest::of(b"x"));
     change(&|header| header.kdbs[0].rows.push(Rows::Run(JobId(1), usize::MAX)));
-    // What says which rows a kdb has is read with the kdbs alone.
+    // The rows of kdbs are read only together with all jobs.
     let mut header = header.clone();
     header.kdbs[0].rows.pop();
     read(&header, &mut text.as_bytes(), &Jobs::All, &InTurn).unwrap_err();

@@ -1,5 +1,5 @@
-//! What lies below the directories that sources come from, so that whoever
-//! runs a plan elsewhere can answer what no source's text names.
+//! The files below the directories of sources, so that another machine that runs the plan can
+//! answer lookups of files that no source's text names.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -7,71 +7,69 @@ use std::path::{Component, Path};
 use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 
-/// What lies below a directory, by paths relative to it; the directory itself
-/// is `""`.
+/// The files below a directory, by relative path; the directory itself is `""`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tree {
-    /// In the order of their paths.
+    /// Ordered by path.
     pub entries: BTreeMap<String, TreeEntry>,
 }
 
-/// What lies at a path.
+/// A file or directory in a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeEntry {
-    /// Its number among the files and directories of a plan's trees: equal
-    /// ones are one under several names.
+    /// Its number among the files and directories of a plan's trees. Entries with the same number
+    /// are one file or directory under several names.
     pub number: u64,
-    /// What it is.
+    /// The kind of entry.
     pub kind: TreeKind,
     /// Whether its name is a symbolic link.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_link: bool,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TreeKind {
-    /// A directory with all that is in it.
+    /// A directory with all its entries listed.
     Directory,
-    /// The same, where a name with small letters for capitals is the same name.
+    /// The same, in which names are not case-sensitive.
     IgnoresCase,
-    /// A directory of which not all names are listed.
+    /// A directory with only some of its entries listed.
     Partial,
-    /// A link to a directory above it, which is found by its number.
+    /// A link to a directory above it, which has the same number.
     Above,
     /// A file with the SHA-256 of its content, which comes with the plan.
     File(Digest),
-    /// A file whose content does not, or what is no file.
+    /// A file whose content is not stored with the plan, or another kind of file.
     Unknown,
 }
 
-/// Where the files of a source come from: places in the list of trees, and
-/// numbers as they stand there.
+/// The trees of a source, as indices into the list of trees, and the numbers of its files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceTrees {
-    /// The directory that the staged one stands for.
+    /// The directory that becomes the staged one.
     pub root: usize,
-    /// Those that `gfxpack-include-0`, `gfxpack-include-1`, … stand for.
+    /// The directories that become `gfxpack-include-0`, `gfxpack-include-1`, ….
     pub include_dirs: Vec<usize>,
-    /// Those of the source's own files, in their order: a tree may lack them, or
-    /// have another file at their paths.
+    /// The numbers of the source's own files, in their order. A tree may lack them, or have other
+    /// files at their paths.
     pub files: Vec<u64>,
-    /// Paths above the root that the source's text names, without `.`, and at
-    /// which nothing is: an assembler looks there first.
+    /// Paths above the root, without `.`, that the source's text names and that do not exist: an
+    /// assembler looks there first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<String>,
 }
 
-/// What a tree says of a path.
+/// The result of looking up a path in a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeLookup<'a> {
-    /// That nothing is there.
+    /// Nothing exists there.
     Absent,
-    /// What is there.
+    /// The entry.
     Found(&'a TreeEntry),
-    /// Nothing: it is not known whether something is there.
+    /// It is not known whether something exists there.
     Unknown,
 }
 
@@ -84,7 +82,7 @@ impl TreeKind {
 }
 
 impl<'a> TreeLookup<'a> {
-    /// What is there, if the tree lists it.
+    /// The entry, if the tree lists it.
     #[must_use]
     pub fn entry(self) -> Option<&'a TreeEntry> {
         match self {
@@ -95,7 +93,7 @@ impl<'a> TreeLookup<'a> {
 }
 
 impl Tree {
-    /// What the tree says about a relative path without `..`.
+    /// Looks up a relative path without `..`.
     #[must_use]
     pub fn find(&self, path: &Path) -> TreeLookup<'_> {
         let Some(mut entry) = self.entries.get("") else { return TreeLookup::Unknown };
@@ -113,7 +111,7 @@ impl Tree {
                     at.push_str(name);
                     if !self.entries.contains_key(&at) {
                         let is_absent = match kind {
-                            // Names besides ASCII may be alike in other ways.
+                            // Names that are not ASCII may be equal in other ways.
                             TreeKind::IgnoresCase => name.is_ascii() && !self.has_alike(&at),
                             _ => kind == TreeKind::Directory,
                         };
@@ -139,8 +137,8 @@ impl Tree {
         self.entries.keys().any(|key| key.eq_ignore_ascii_case(path))
     }
 
-    /// The path of a directory, by its number: the only one that passes no link,
-    /// else one that is no link itself, so that its parent is what `..` leads to.
+    /// The path of the directory with this number: the only path without links, else one whose last
+    /// part is no link, so that `..` leads to its parent.
     #[must_use]
     pub fn path_of(&self, number: u64) -> Option<&str> {
         let has_link = |path: &str| {
@@ -150,7 +148,7 @@ impl Tree {
         let mut named = self.entries.iter().filter(|(_, it)| it.number == number && !it.is_link);
         let mut plain = named.clone().filter(|(path, _)| !has_link(path));
         let found = match (plain.next(), plain.next()) {
-            // Mounted at two places, it has two directories above it.
+            // A directory that is mounted at two paths has two parents.
             (Some(_), Some(_)) => None,
             (one, _) => one.or_else(|| named.next()),
         };
@@ -163,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_is_never_taken_for_absent() {
+    fn unlisted_paths_are_never_taken_for_absent() {
         let file = TreeKind::File(Digest::of(b""));
         // `link` leads to `sub/deep`, and `out` out of the tree.
         let entries = [

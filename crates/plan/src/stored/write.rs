@@ -1,5 +1,5 @@
-//! Writes a plan's jobs as a stream: no more than their digests is held of
-//! them, so that a million take little more memory than their keys.
+//! Writes a plan's jobs as a stream. Only their digests and keys are kept in memory, so that a
+//! million jobs take little more memory than their keys.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -28,31 +28,29 @@ pub enum WriteError {
     Io(#[source] io::Error),
 }
 
-/// What the header says of jobs that were written.
+/// The part of the header that describes the written jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The plan's identity.
+    /// The plan's digest.
     pub digest: Digest,
-    /// How many jobs there are.
+    /// The number of jobs.
     pub jobs: usize,
     /// SHA-256 of their lines.
     pub jobs_sha256: Digest,
-    /// What many of them have in common.
+    /// Properties that many jobs share.
     pub groups: Vec<Group>,
     /// One per target.
     pub kdbs: Vec<StoredKdb>,
 }
 
-/// Plans as [`plan::plan`] does and writes every job as a line. Jobs come in
-/// the order of the first kdb's rows, so that the order in which keys were
-/// given does not show.
+/// Plans as [`plan::plan`] does and writes every job as a line. Jobs are in the order of the first
+/// kdb's rows, so that the order of the given keys does not matter.
 ///
 /// # Errors
-/// [`WriteError`] where a key's options can't be given to a compiler, or
-/// nothing can be written.
+/// [`WriteError`] if a key's options can't be given to a compiler, or the output can't be written.
 ///
 /// # Panics
-/// Where a request names a toolchain or source that is not there.
+/// If a request refers to a missing toolchain or source.
 pub fn write_jobs(
     toolchains: &[PlanToolchain],
     sources: &[Source],
@@ -103,7 +101,7 @@ pub fn write_jobs(
     })
 }
 
-/// Adds a row, to the last run of rows where it continues that.
+/// Adds a row, to the last run of rows if it continues that.
 fn add(rows: &mut Vec<Rows>, job: JobId, key: &KernelKey, own: &KernelKey) {
     if key != own {
         rows.push(Rows::Other(job, key.kernel_name.clone(), key.kernel_args.clone()));
@@ -136,14 +134,13 @@ struct Writer<'a> {
     out: &'a mut dyn Write,
     sha256: Sha256,
     groups: Groups,
-    /// By their numbers, with the first key of each.
+    /// By number, with the first key of each.
     jobs: Vec<(Digest, Arc<KernelKey>)>,
     by_digest: HashMap<Digest, u32>,
 }
 
 impl Writer<'_> {
-    /// The number of the job that runs this command, which is written if it is
-    /// the first with it.
+    /// The number of the job with this command. The first time, the job is written.
     fn job(
         &mut self,
         command: Command,
