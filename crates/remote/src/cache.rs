@@ -8,8 +8,8 @@
 //! | `webdav://HOST/PATH`, `webdavs://` | WebDAV over HTTP or HTTPS |
 //! | `redis://HOST:PORT/DB`, `rediss://` | Redis |
 //!
-//! What stands behind `?` are the settings of OpenDAL's service; a value that
-//! begins with `@` is read from the file that it names.
+//! The part after `?` has the settings of OpenDAL's service; a value that begins with `@` is read
+//! from the file that it names.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,23 +22,23 @@ use opendal::{ErrorKind, Operator, services};
 use tokio::runtime::Runtime;
 use tokio_stream::StreamExt as _;
 
-/// How long an answer may take, and how long bytes may stay away.
+/// How long an answer may take, and how long a transfer may stall.
 const CALL_LIMIT: Duration = Duration::from_secs(20);
 const IO_LIMIT: Duration = Duration::from_secs(20);
-/// Attempts at one thing; a cache is no reason to wait for long.
+/// Attempts per operation; waiting long for a cache does not pay.
 const RETRIES: usize = 2;
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// Threads that move bytes; those that wait are the caller's.
+/// Threads that transfer data; other waiting is done by the caller's threads.
 const THREADS: usize = 2;
 
-/// Of everything that is kept.
+/// The content type of everything that is stored.
 const CONTENT_TYPE: &str = "application/octet-stream";
 
-/// Why there is no cache of that URL.
+/// Why a URL gives no cache.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheUrlError {
-    /// The URL is none of those that are known.
+    /// The URL has no known form.
     #[error("it is no URL of a cache: {0}")]
     Url(&'static str),
     /// A setting's file can't be read.
@@ -49,16 +49,16 @@ pub enum CacheUrlError {
         /// The reason.
         source: std::io::Error,
     },
-    /// The settings do not make a cache.
+    /// The settings are invalid.
     #[error("{0}")]
     Settings(String),
 }
 
-/// A shared store behind a URL.
+/// A shared store with a URL.
 pub struct RemoteCache {
     name: String,
-    /// Or why there is none, which is found out at once for directories alone:
-    /// one that is not mounted is a cache that is down.
+    /// The error if there is none. It is found out at once only for directories: a directory that
+    /// is not mounted is a cache that is down.
     operator: Result<Operator, String>,
     runtime: Option<Runtime>,
 }
@@ -69,7 +69,7 @@ impl fmt::Debug for RemoteCache {
     }
 }
 
-/// A URL taken apart: scheme, host, path, settings.
+/// The parts of a URL: scheme, host, path, settings.
 type Parts<'a> = (&'a str, &'a str, &'a str, HashMap<String, String>);
 
 fn parts(url: &str) -> Result<Parts<'_>, CacheUrlError> {
@@ -77,7 +77,7 @@ fn parts(url: &str) -> Result<Parts<'_>, CacheUrlError> {
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (host, path) = place.split_once('/').unwrap_or((place, ""));
     if host.contains('@') {
-        // It would show in the list of processes, and in every message.
+        // Credentials in a URL would appear in the list of processes, and in every message.
         return Err(CacheUrlError::Url(
             "who we are is said in settings: ?username=…&password=@FILE",
         ));
@@ -116,7 +116,7 @@ fn operator(url: &str) -> Result<Operator, CacheUrlError> {
     let operator = match scheme {
         "file" if host.is_empty() && !path.is_empty() => {
             set("root", format!("/{path}"));
-            // Whoever reads sees all of a file or none.
+            // Readers see all of a file or none.
             set("atomic_write_dir", format!("/{path}/tmp"));
             service!(services::Fs)
         }
@@ -154,13 +154,13 @@ fn operator(url: &str) -> Result<Operator, CacheUrlError> {
 }
 
 impl RemoteCache {
-    /// The cache of a URL; nothing is asked of it yet.
+    /// Opens the cache of a URL, without contacting it yet.
     ///
     /// # Errors
-    /// [`CacheUrlError`] where the URL or a setting is none.
+    /// [`CacheUrlError`] if the URL or a setting is invalid.
     pub fn open(url: &str) -> Result<Self, CacheUrlError> {
-        // Two providers are compiled in as soon as one crate wants the other:
-        // one has to be chosen. Chosen already is chosen too.
+        // If several crates enable different cryptography providers, one has to be chosen. An error
+        // means that it was chosen already.
         rustls::crypto::ring::default_provider().install_default().ok();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
@@ -175,7 +175,7 @@ impl RemoteCache {
                 other => Ok(other?),
             }
         };
-        // Settings may be secrets.
+        // Settings may contain secrets.
         let name = format!("`{}`", url.split('?').next().unwrap_or(url));
         Ok(Self { name, operator, runtime: Some(runtime) })
     }
@@ -197,7 +197,7 @@ impl RemoteCache {
     }
 }
 
-/// An error in one line.
+/// An error as one line.
 fn told(error: &opendal::Error) -> String {
     let words = error.to_string();
     let words = words.split(", context:").next().unwrap_or_default().trim();
@@ -214,8 +214,8 @@ impl SharedStore for RemoteCache {
         self.block_on(async {
             let mut stream = operator.reader(&path(name)).await?.into_stream(..).await?;
             let mut bytes = Vec::new();
-            // Services say before the first byte how many will come, but for
-            // directories; Redis once it has sent them.
+            // Services report the length before the first byte, except for directories; Redis
+            // reports it after sending everything.
             let known = match stream.metadata().await {
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
                     operator.stat(&path(name)).await?
@@ -240,7 +240,7 @@ impl SharedStore for RemoteCache {
 
     fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), String> {
         let path = path(name);
-        // Servers are not to guess, and some answer badly where none is said.
+        // Servers should not guess the type; some handle a missing one badly.
         let write = self.operator()?.write_with(&path, bytes).content_type(CONTENT_TYPE);
         let written = self.block_on(write.into_future())?;
         written.map(|_| ()).ok_or_else(|| format!("there is no place for `{path}`"))
@@ -255,7 +255,7 @@ impl Drop for RemoteCache {
     }
 }
 
-/// Names are the store's own; the layout of a shared cache has its version.
+/// Names are the store's own; the layout version is part of the path.
 fn path(name: &str) -> String {
     format!("{STORE_VERSION}/{name}")
 }
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_an_entry_that_is_too_long_nothing_is_read() {
+    fn an_entry_that_is_too_long_is_not_read() {
         let dir = tempfile::tempdir().unwrap();
         let cache = RemoteCache::open(&format!("file://{}", dir.path().display())).unwrap();
         let store = dir.path().join(STORE_VERSION);

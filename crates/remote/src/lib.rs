@@ -1,7 +1,7 @@
-//! What lies beyond this machine: servers that run compile jobs (the Remote
-//! Execution API), and stores that share objects.
+//! Remote services: servers that run compile jobs (the Remote Execution API), and stores that share
+//! objects.
 //!
-//! All asynchronous code of gfxpack is here, behind functions that block.
+//! All asynchronous code of gfxpack is here, behind blocking functions.
 //!
 //! ```
 //! let address: gfxpack_remote::Address = "grpc://127.0.0.1:8980".parse()?;

@@ -1,4 +1,4 @@
-//! The client against a service that misbehaves on request.
+//! Tests the client against a service that misbehaves on request.
 
 #![cfg(feature = "execution")]
 
@@ -15,7 +15,7 @@ use gfxpack_model::Digest;
 use gfxpack_remote::{RemoteExecution, RemoteOptions, Tls};
 use service::{Fault, MAX_BATCH, Running, Stand, object, start};
 
-/// Far longer than anything here takes.
+/// Far longer than any test takes.
 const LONG: Duration = Duration::from_secs(600);
 
 fn options(running: &Running) -> RemoteOptions {
@@ -64,8 +64,8 @@ fn run(client: &RemoteExecution, action: &Action) -> Result<ActionOutcome, Remot
     client.run(action, &Cancel::default())
 }
 
-/// Runs one action against a service with these faults: it ends right all the
-/// same. Gives how often it was executed.
+/// Runs one action against a service with these faults, which must succeed. Returns how often the
+/// action was executed.
 #[track_caller]
 fn survives(faults: &[Fault]) -> usize {
     let stand = Stand::default();
@@ -81,7 +81,7 @@ fn survives(faults: &[Fault]) -> usize {
 }
 
 #[test]
-fn an_action_is_run_once_and_known_then() {
+fn an_action_is_run_once_and_then_cached() {
     let stand = Stand::default();
     stand.lock().instance = "main/gpu".into();
     let running = start(&stand, None);
@@ -99,7 +99,7 @@ fn an_action_is_run_once_and_known_then() {
     let names: Vec<&str> = platform.properties.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["Arch", "OSFamily"], "in the order of their names");
     assert_eq!(command.working_directory, "src");
-    // The large file went as a stream, and nothing above the limit otherwise.
+    // The large file was sent as a stream, and no batch exceeds the limit.
     assert_eq!((state.calls["Write"], state.calls["Read"]), (1, 2));
     assert!(state.largest_batch <= MAX_BATCH as usize);
 }
@@ -133,14 +133,14 @@ fn a_lost_worker_is_replaced() {
 }
 
 #[test]
-fn a_broken_connection_loses_no_execution() {
+fn an_execution_survives_a_broken_connection() {
     assert_eq!(survives(&[Fault::Breaks]), 1, "it is waited for");
     assert_eq!(survives(&[Fault::Breaks, Fault::Call("WaitExecution", 14)]), 1);
     assert_eq!(survives(&[Fault::Breaks, Fault::Forgets]), 2, "a new server knows nothing of it");
 }
 
 #[test]
-fn calls_are_made_again() {
+fn failed_calls_are_repeated() {
     for call in [
         "GetCapabilities",
         "GetActionResult",
@@ -167,7 +167,7 @@ fn missing_inputs_are_sent_again() {
 }
 
 #[test]
-fn what_comes_back_is_hashed() {
+fn received_blobs_are_hashed() {
     assert_eq!(survives(&[Fault::Corrupts]), 1, "another try brings the right bytes");
     let corrupts: Vec<Fault> = vec![Fault::Corrupts; 5];
     assert_eq!(survives(&corrupts), 2, "what stays wrong is made anew");
@@ -197,14 +197,14 @@ fn a_cached_failure_is_tried_again() {
 }
 
 #[test]
-fn a_refusal_comes_with_the_compilers_words() {
+fn a_refusal_has_the_compilers_output() {
     let running = start(&Stand::default(), None);
     let outcome = run(&client(&running), &action(&["cc", "refuse"])).unwrap();
     assert_eq!((outcome.exit_code, outcome.words.as_str()), (1, "error: no"));
 }
 
 #[test]
-fn a_time_limit_and_a_hopeless_action_end_it() {
+fn a_time_limit_or_a_permanent_error_ends_an_action() {
     let stand = Stand::default();
     let running = start(&stand, None);
     stand.lock().faults.push_back(Fault::Ends(4));
@@ -214,7 +214,7 @@ fn a_time_limit_and_a_hopeless_action_end_it() {
     let lost = run(&client(&running), &action(&["cc", "k"])).unwrap_err();
     assert!(matches!(lost, RemoteError::Lost { .. }), "{lost:?}");
     assert!(lost.to_string().contains("as asked for"), "{lost}");
-    // An argument that the server does not like is no better the next time.
+    // An argument that the server refuses will be refused again.
     let before = stand.calls("Execute");
     stand.lock().faults.push_back(Fault::Ends(3));
     assert!(matches!(run(&client(&running), &action(&["cc"])), Err(RemoteError::Lost { .. })));
@@ -222,7 +222,7 @@ fn a_time_limit_and_a_hopeless_action_end_it() {
 }
 
 #[test]
-fn an_absent_server_is_waited_for_as_long_as_patience_lasts() {
+fn an_absent_server_is_waited_for_up_to_the_limit() {
     let running = start(&Stand::default(), None);
     let impatient = RemoteOptions { wait_limit: Duration::from_millis(300), ..options(&running) };
     let client = RemoteExecution::new(impatient).unwrap();
@@ -234,7 +234,7 @@ fn an_absent_server_is_waited_for_as_long_as_patience_lasts() {
 }
 
 #[test]
-fn only_what_is_known_is_taken_if_so_asked() {
+fn cache_only_takes_nothing_but_cached_results() {
     let stand = Stand::default();
     let running = start(&stand, None);
     let cache_only =
@@ -247,7 +247,7 @@ fn only_what_is_known_is_taken_if_so_asked() {
 }
 
 #[test]
-fn cancelling_ends_it_there_too() {
+fn cancelling_also_cancels_the_operation() {
     let stand = Stand::default();
     let running = start(&stand, None);
     stand.lock().faults.push_back(Fault::Hangs);
@@ -260,12 +260,12 @@ fn cancelling_ends_it_there_too() {
         cancel.cancel();
         assert!(matches!(waiting.join().unwrap(), Err(RemoteError::Interrupted)));
     });
-    // Its name may not have come back when it was cancelled.
+    // The operation's name may not have arrived before it was cancelled.
     assert!(stand.lock().cancelled.iter().all(|name| name == "operations/1"));
 }
 
 #[test]
-fn a_server_that_can_not_do_it_says_so_with_a_hint() {
+fn a_missing_capability_is_reported_with_a_hint() {
     let hint = |error: RemoteError| match error {
         RemoteError::Service { hint, .. } => hint,
         other => panic!("{other:?}"),
@@ -293,7 +293,7 @@ fn a_server_that_can_not_do_it_says_so_with_a_hint() {
 }
 
 #[test]
-fn both_sides_know_each_other_by_certificates() {
+fn client_and_server_authenticate_by_certificates() {
     use tonic::transport::{Certificate, Identity, ServerTlsConfig};
     let authority = rcgen::generate_simple_self_signed(["ca".to_owned()]).unwrap();
     let ours = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();

@@ -1,4 +1,4 @@
-//! An action as messages, and a result as an outcome.
+//! Converts actions to messages, and results to outcomes.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use super::connection::Purpose;
 use super::service::Service;
 use super::tree::{Blob, Tree};
 
-/// How much of what a command wrote is kept: objects are made here anew where
-/// one is refused, so this is for the log.
+/// The most output of a command that is kept. It is only logged, since a job that is refused
+/// remotely runs again here.
 const MAX_WORDS: usize = 64 << 10;
 
-/// An action with its names.
+/// An action with its digests.
 pub(crate) struct Ask {
     pub(crate) command: Blob,
     pub(crate) action: Blob,
@@ -27,7 +27,7 @@ impl Ask {
     pub(crate) fn new(service: &Service, action: &Action, tree: &Tree) -> Self {
         let platform = (!service.options.platform.is_empty()).then(|| {
             let mut properties: Vec<_> = service.options.platform.clone();
-            // By name, then by value, as the interface demands.
+            // The protocol requires sorting by name, then by value.
             properties.sort();
             let properties = properties.into_iter();
             let properties =
@@ -63,9 +63,8 @@ impl Ask {
     }
 }
 
-/// The outcome that a result stands for, with its files. [`Code::NotFound`]
-/// where the service does not have them any more, [`Code::DataLoss`] where it
-/// has others.
+/// The outcome for a result, with its files. [`Code::NotFound`] if the service no longer has the
+/// files, [`Code::DataLoss`] if they are damaged.
 pub(crate) async fn outcome(
     service: &Service,
     action: &Action,
@@ -89,7 +88,7 @@ pub(crate) async fn outcome(
         wanted.push(digest.clone());
         Some(Err(digest))
     });
-    // Words are worth a call only where nothing else tells what happened.
+    // Output is fetched only if nothing else explains what happened.
     let failed = result.exit_code != 0;
     let mut words = Vec::new();
     for (raw, digest) in
@@ -128,7 +127,7 @@ pub(crate) async fn outcome(
     })
 }
 
-/// How an execution that came to its end did so.
+/// How an execution ended.
 pub(crate) enum End {
     Done(Box<api::ActionResult>, bool),
     TimedOut,

@@ -1,4 +1,4 @@
-//! Where a service is: `grpc://HOST:PORT/INSTANCE`.
+//! The address of a service: `grpc://HOST:PORT/INSTANCE`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,12 +12,12 @@ pub struct Address {
     pub(crate) uri: String,
     /// Whether the connection is encrypted.
     pub(crate) tls: bool,
-    /// The instance that the server keeps apart from others; may be empty.
+    /// The instance on the server, which keeps instances separate; may be empty.
     pub(crate) instance: String,
     text: String,
 }
 
-/// Why an address is none.
+/// Why text is no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it is no address of a service: {0}")]
 pub struct AddressError(&'static str);
@@ -65,7 +65,7 @@ impl Address {
         RemoteError::Service { service, reason, hint: hint.to_owned() }
     }
 
-    /// A resource name: the instance, if there is one, and the rest.
+    /// A resource name: the instance, if there is one, and `rest`.
     pub(crate) fn resource(&self, rest: &str) -> String {
         if self.instance.is_empty() { rest.to_owned() } else { format!("{}/{rest}", self.instance) }
     }

@@ -1,5 +1,5 @@
-//! The content-addressed store of a service: what it lacks is sent, small
-//! blobs together and large ones as streams; what comes back is hashed.
+//! The content-addressed store of a service. Missing blobs are sent, small ones together and large
+//! ones as streams; received blobs are hashed.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -16,38 +16,38 @@ use uuid::Uuid;
 use super::connection::{Connection, Purpose};
 use super::limits::{Limits, ROOM_PER_BLOB};
 use super::tree::Blob;
-/// Of a stream, at once.
+/// The size of a stream's messages.
 const CHUNK: usize = 1 << 20;
-/// Digests that are asked for in one call.
+/// The most digests in one query.
 const QUESTIONS: usize = 10_000;
-/// Larger blobs than any object are taken for nonsense.
+/// Larger blobs are refused: no object is that large.
 const MAX_READ: u64 = 2 << 30;
 
-/// What is known of the service's store.
+/// What is known about the service's store.
 #[derive(Default)]
 pub(crate) struct Blobs {
-    /// The usual ones until the server states its own.
+    /// The usual limits until the server states its own.
     limits: OnceLock<Limits>,
-    /// What was found or put there in this run.
+    /// Blobs that were found or uploaded in this run.
     present: Mutex<HashSet<Digest>>,
-    /// Held while what many actions share is sent: else each would send it.
+    /// Locked while shared blobs are sent, so that only one action sends them.
     sending: tokio::sync::Mutex<()>,
 }
 
 impl Blobs {
-    /// Keeps to these from now on.
+    /// Sets the limits to use.
     pub(crate) fn limit(&self, limits: Limits) {
         self.limits.set(limits).ok();
     }
 
-    /// Bytes of blobs in one call.
+    /// The most bytes of blobs in one call.
     fn batch(&self) -> u64 {
         self.limits
             .get_or_init(|| Limits::from_capabilities(&api::CacheCapabilities::default()))
             .batch
     }
 
-    /// Forgets that blobs are there: the server says that they are not.
+    /// Forgets that blobs are present, since the server reports them missing.
     pub(crate) fn forget<'a>(&self, blobs: impl Iterator<Item = &'a Blob>) {
         let mut present = self.present.lock().expect("no panic inside");
         blobs.for_each(|blob| {
@@ -60,7 +60,7 @@ impl Blobs {
         blobs.iter().filter(|blob| !present.contains(&blob.digest)).collect()
     }
 
-    /// Sends whatever of these the service lacks.
+    /// Sends those of these blobs that the service lacks.
     pub(crate) async fn send(
         &self,
         connection: &Connection,
@@ -91,7 +91,7 @@ impl Blobs {
         Ok(())
     }
 
-    /// Parts blobs of which each fits into one call.
+    /// Splits blobs into groups, each of which fits into one call.
     fn batches<T>(&self, blobs: Vec<T>, size: impl Fn(&T) -> u64) -> Vec<Vec<T>> {
         let mut batches: Vec<Vec<T>> = Vec::new();
         let mut room = 0;
@@ -109,7 +109,7 @@ impl Blobs {
         batches
     }
 
-    /// Sends small blobs in one call, without asking whether they are there.
+    /// Sends small blobs in one call, without a query before.
     pub(crate) async fn send_batch(
         &self,
         connection: &Connection,
@@ -143,8 +143,8 @@ impl Blobs {
             .await
     }
 
-    /// Blobs by their names, each as it should be. One that is gone is
-    /// [`Code::NotFound`], one that is damaged [`Code::DataLoss`].
+    /// Fetches blobs and checks them. A missing blob is [`Code::NotFound`], a damaged one
+    /// [`Code::DataLoss`].
     pub(crate) async fn fetch(
         &self,
         connection: &Connection,
@@ -172,7 +172,7 @@ impl Blobs {
     }
 }
 
-/// Whether the bytes are those that the digest names.
+/// Whether the bytes have the digest and size.
 pub(crate) fn is_whole(digest: &api::Digest, bytes: &[u8]) -> bool {
     bytes.len() as i64 == digest.size_bytes && Digest::of(bytes).to_string() == digest.hash
 }
@@ -185,7 +185,7 @@ fn unreadable(error: io::Error) -> Status {
     Status::failed_precondition(format!("an input can't be read: {error}"))
 }
 
-/// A status within an answer.
+/// The status in an answer.
 fn status(status: bazel_remote_apis::google::rpc::Status) -> Result<(), Status> {
     match Code::from(status.code) {
         Code::Ok => Ok(()),
@@ -293,9 +293,9 @@ async fn send_stream(
     }
 }
 
-/// A blob as the messages of a stream.
+/// The messages of a blob's stream.
 struct Chunks {
-    /// Goes with the first message.
+    /// Sent with the first message.
     name: String,
     reader: Box<dyn Read + Send + Sync>,
     sent: u64,
@@ -311,8 +311,7 @@ impl Iterator for Chunks {
         }
         let mut data = Vec::new();
         let part = CHUNK as u64;
-        // A file that became shorter ends the stream early, which the server
-        // takes for what it is.
+        // If a file has become shorter, the stream ends early, and the server reports this.
         self.reader.by_ref().take(part.min(self.size - self.sent)).read_to_end(&mut data).ok()?;
         if data.is_empty() && self.sent < self.size {
             return None;
@@ -338,7 +337,7 @@ mod tests {
     use crate::execution::limits::{ROOM, USUAL_BATCH};
 
     #[test]
-    fn streams_are_parted_and_finished() {
+    fn streams_are_split_and_finished() {
         for size in [0, 1, CHUNK, CHUNK + 1, 3 * CHUNK] {
             let bytes: Vec<u8> = (0..size).map(|at| at as u8).collect();
             let reader = Box::new(io::Cursor::new(bytes.clone()));

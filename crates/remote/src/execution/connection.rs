@@ -1,5 +1,5 @@
-//! The connection to a service: one HTTP/2 connection for everything, what is
-//! sent with every call, and what the server says it can do.
+//! The connection to a service: one HTTP/2 connection for everything, the metadata of every call,
+//! and the server's capabilities.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,34 +22,33 @@ use super::limits::Limits;
 use super::options::{RemoteOptions, Tls};
 use super::retry::Retry;
 
-/// How long it may take until a server accepts a connection.
+/// How long connecting may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(20);
-/// How long a server that was never reached is tried: longer would hide a
-/// wrong address.
+/// How long a server that was never reached is tried: more would hide a wrong address.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
-/// How often a silent connection is asked whether it lives, and how long that
-/// may take: a server whose machine was switched off says nothing.
+/// How often a silent connection is checked, and how long the check may take. A machine that was
+/// switched off sends nothing.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const KEEP_ALIVE_LIMIT: Duration = Duration::from_secs(20);
 /// How long a call with a short answer may take.
 const CALL_LIMIT: Duration = Duration::from_secs(120);
-/// Bytes in flight before the receiver must answer.
+/// Bytes that may be sent before the receiver must acknowledge them.
 const WINDOW: u32 = 8 << 20;
-/// Larger messages are taken for nonsense.
+/// Larger messages are refused.
 const MAX_MESSAGE: usize = 128 << 20;
 const METADATA: &str = "build.bazel.remote.execution.v2.requestmetadata-bin";
 
-/// A connection, made when it is first needed and again when it was lost.
+/// A connection, made when it is first needed and again when it is lost.
 pub(crate) struct Connection {
     pub(crate) address: Address,
     channel: Channel,
     headers: Vec<(AsciiMetadataKey, AsciiMetadataValue)>,
-    /// Of this run, for whoever looks at the server's records.
+    /// Identifies this run in the server's logs.
     invocation: String,
     pub(crate) retry: Retry,
 }
 
-/// For whom a call is made: an action's digest, a kernel's name, a target.
+/// What a call is for: an action's digest, a kernel's name, a target.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Purpose {
     pub(crate) action: String,
@@ -59,7 +58,7 @@ pub(crate) struct Purpose {
 
 impl Connection {
     /// # Errors
-    /// [`RemoteError::Service`] where a header or a certificate is no such thing.
+    /// [`RemoteError::Service`] if a header or a certificate is invalid.
     pub(crate) fn new(options: &RemoteOptions) -> Result<Self, RemoteError> {
         let address = options.address.clone();
         let headers = options
@@ -93,10 +92,10 @@ impl Connection {
         })
     }
 
-    /// Asks what the server can do.
+    /// Queries the server's capabilities.
     ///
     /// # Errors
-    /// [`RemoteError::Service`] where it can't be reached, or can't do it.
+    /// [`RemoteError::Service`] if the server can't be reached, or lacks a capability.
     pub(crate) async fn learn(&self, cache_only: bool) -> Result<Limits, RemoteError> {
         let request = api::GetCapabilitiesRequest { instance_name: self.address.instance.clone() };
         let purpose = Purpose::default();
@@ -130,7 +129,7 @@ impl Connection {
         Ok(Limits::from_capabilities(&cache))
     }
 
-    /// The error of a call that failed for good.
+    /// The error for a call that finally failed.
     pub(crate) fn failed(&self, status: &tonic::Status) -> RemoteError {
         use tonic::Code;
         let hint = match status.code() {
@@ -147,14 +146,14 @@ impl Connection {
         self.address.unusable(told(status), hint)
     }
 
-    /// A call with all that goes with it.
+    /// A call with its metadata and a time limit.
     pub(crate) fn request<T>(&self, message: T, purpose: &Purpose) -> tonic::Request<T> {
         let mut request = self.open_ended(message, purpose);
         request.set_timeout(CALL_LIMIT);
         request
     }
 
-    /// The same for a call that takes as long as it takes.
+    /// The same for a call without a time limit.
     pub(crate) fn open_ended<T>(&self, message: T, purpose: &Purpose) -> tonic::Request<T> {
         let mut request = tonic::Request::new(message);
         let metadata = api::RequestMetadata {
@@ -226,7 +225,7 @@ fn tls(address: &Address, tls: &Tls) -> Result<ClientTlsConfig, RemoteError> {
     Ok(config)
 }
 
-/// A failed call in words.
+/// A failed call as text.
 pub(crate) fn told(status: &tonic::Status) -> String {
     with_causes(format!("{:?}: {}", status.code(), status.message()), status)
 }

@@ -1,5 +1,5 @@
-//! A client of the Remote Execution API, version 2: the action cache first,
-//! then inputs, then execution, and every byte that comes back checked.
+//! A client of the Remote Execution API, version 2: it queries the action cache, sends inputs,
+//! executes the action, and checks every byte that it receives.
 //!
 //! Source: bazelbuild/remote-apis,
 //! build/bazel/remote/execution/v2/remote_execution.proto.
@@ -31,12 +31,12 @@ use self::service::Service;
 pub use self::address::Address;
 pub use self::options::{RemoteOptions, Tls};
 
-/// How often a waiting job looks whether someone asked to stop.
+/// How often a waiting job checks whether the build was cancelled.
 const TICK: Duration = Duration::from_millis(50);
-/// Threads that move bytes; those that wait for jobs are the caller's.
+/// Threads that transfer data; waiting for jobs is done by the caller's threads.
 const THREADS: usize = 2;
 
-/// A service that runs actions; connected to when the first is to run.
+/// A service that runs actions. The first action connects to it.
 pub struct RemoteExecution {
     service: Arc<Service>,
     runtime: Option<Runtime>,
@@ -45,16 +45,16 @@ pub struct RemoteExecution {
 impl fmt::Debug for RemoteExecution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { service, .. } = self;
-        // Headers are nobody's business: they say who we are.
+        // Headers are left out, since they contain credentials.
         f.debug_struct("RemoteExecution").field("address", &service.options.address).finish()
     }
 }
 
 impl RemoteExecution {
-    /// Ready to connect.
+    /// A client that is not connected yet.
     ///
     /// # Errors
-    /// [`RemoteError::Service`] where headers or certificates are none.
+    /// [`RemoteError::Service`] if headers or certificates are invalid.
     pub fn new(options: RemoteOptions) -> Result<Self, RemoteError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
@@ -105,7 +105,7 @@ impl RemoteWorkers for RemoteExecution {
 
 impl Drop for RemoteExecution {
     fn drop(&mut self) {
-        // What still runs is given up: nobody waits for its answer.
+        // Running calls are dropped, since no job waits for their answers.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -124,7 +124,7 @@ impl Service {
     }
 }
 
-/// Ends once someone asks to stop.
+/// Ends when the build is cancelled.
 async fn cancelled(cancel: &Cancel) {
     while !cancel.is_cancelled() {
         tokio::time::sleep(TICK).await;

@@ -1,4 +1,4 @@
-//! How a service is used.
+//! Options of a service.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,33 +7,32 @@ use gfxpack_compile::ToolchainSource;
 
 use super::address::Address;
 
-/// How a service is used.
+/// Options of a service.
 #[derive(Debug, Clone)]
 pub struct RemoteOptions {
-    /// Where it is.
+    /// The address.
     pub address: Address,
-    /// How many actions are asked for at once, at least 1.
+    /// The number of parallel actions, at least 1.
     pub jobs: usize,
-    /// Sent with every call: authorization and the like.
+    /// Headers of every call: authorization and the like.
     pub headers: Vec<(String, String)>,
-    /// What it takes to trust the server, and to be trusted.
+    /// Certificates and keys.
     pub tls: Tls,
-    /// What workers must have.
+    /// Properties that workers must have.
     pub platform: Vec<(String, String)>,
     /// Where the compiler comes from.
     pub toolchain: ToolchainSource,
-    /// Whether only what the action cache has is taken, and nothing run.
+    /// Whether to take only results of the action cache, and run nothing.
     pub cache_only: bool,
-    /// How long a server that does not answer is waited for.
+    /// How long to wait for a server that does not answer.
     pub wait_limit: Duration,
 }
 
-/// What it takes to trust the server, and to be trusted by it.
+/// Certificates and keys of both sides.
 #[derive(Debug, Clone, Default)]
 pub struct Tls {
-    /// Certificates, in PEM, of those who vouch for the server, in place of
-    /// the system's.
+    /// Certificate authorities for the server, in PEM, instead of the system's.
     pub ca: Option<PathBuf>,
-    /// Our certificate and its key, in PEM.
+    /// The client's certificate and its key, in PEM.
     pub identity: Option<(PathBuf, PathBuf)>,
 }

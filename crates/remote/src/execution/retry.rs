@@ -1,4 +1,4 @@
-//! Which calls are made again, when, and for how long.
+//! Decides which calls are repeated, when, and for how long.
 
 use std::future::Future;
 use std::sync::Mutex;
@@ -7,30 +7,30 @@ use std::time::{Duration, Instant};
 use tonic::{Code, Status};
 use uuid::Uuid;
 
-/// Between the first call and the second; each further pause is twice as long.
+/// The pause after the first failure; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How often a server that answers may fail at one thing.
+/// How often an operation may fail if the server answers.
 pub(crate) const ATTEMPTS: u32 = 5;
 
-/// How often it may look absent at one thing while it answers others: proxies
-/// and restarts cut streams, but not without end.
+/// How often an operation may fail as if the server were absent while it answers others: proxies
+/// and restarts cut streams, but not endlessly.
 const MOST_ABSENCES: u32 = 20;
 
-/// Whether a call that ended so may succeed the next time.
+/// Whether a call with this error may succeed the next time.
 pub(crate) fn is_passing(code: Code) -> bool {
     is_absence(code)
         || matches!(code, Code::ResourceExhausted | Code::Aborted | Code::Internal | Code::DataLoss)
 }
 
-/// Whether a call ended so because there is no server, or none any more.
+/// Whether this error means that there is no server, or no longer one.
 pub(crate) fn is_absence(code: Code) -> bool {
     matches!(code, Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded)
 }
 
-/// Makes calls again. An absent server is waited for as long as the limit
-/// lasts, counted from when it last answered anybody; one that answers gets
-/// so many attempts, whatever it calls its failures.
+/// Repeats calls. An absent server is waited for up to the limit, counted from its last answer to
+/// any call. If the server answers, an operation has a fixed number of attempts, whatever the
+/// errors are.
 pub(crate) struct Retry {
     wait_limit: Duration,
     answered: Mutex<Instant>,
@@ -41,12 +41,12 @@ impl Retry {
         Self { wait_limit, answered: Mutex::new(Instant::now()) }
     }
 
-    /// How long an absent server is waited for.
+    /// How long to wait for an absent server.
     pub(crate) fn wait_limit(&self) -> Duration {
         self.wait_limit
     }
 
-    /// Makes a call until it succeeds, or fails for good.
+    /// Makes a call until it succeeds, or finally fails.
     pub(crate) async fn call<T, F>(&self, mut call: impl FnMut() -> F) -> Result<T, Status>
     where
         F: Future<Output = Result<T, Status>>,
@@ -63,42 +63,40 @@ impl Retry {
         }
     }
 
-    /// The attempts at one thing.
+    /// The attempts of one operation.
     pub(crate) fn attempts(&self) -> Attempts<'_> {
         let begun = Instant::now();
         Attempts { retry: self, failures: 0, present: 0, begun, last: begun }
     }
 
-    /// The server answered.
+    /// Records that the server answered.
     pub(crate) fn note_answer(&self) {
         *self.answered.lock().expect("no panic inside") = Instant::now();
     }
 }
 
-/// The attempts at one thing.
+/// The attempts of one operation.
 pub(crate) struct Attempts<'a> {
     retry: &'a Retry,
     failures: u32,
-    /// Failures between which the server answered somebody.
+    /// Failures between which the server answered another call.
     present: u32,
     begun: Instant,
     last: Instant,
 }
 
 impl Attempts<'_> {
-    /// Whether it is the server that is absent, rather than one thing that it
-    /// can't do.
+    /// Whether the server is absent, rather than unable to do this operation.
     pub(crate) fn is_absence(&self, status: &Status) -> bool {
         is_absence(status.code()) && self.present < MOST_ABSENCES
     }
 
-    /// Waits before the next attempt, or gives the status back if there
-    /// should be none.
+    /// Waits before the next attempt. Returns the error if there should be none.
     pub(crate) async fn failed(&mut self, status: Status) -> Result<(), Status> {
         self.failures += 1;
         let code = status.code();
         let answered = *self.retry.answered.lock().expect("no panic inside");
-        // Whoever slept through an absence gives the server its time too.
+        // If the client was suspended, the absence counts only from the beginning of the operation.
         let absent = self.begun.max(answered).elapsed();
         self.present += u32::from(answered > self.last);
         self.last = Instant::now();
@@ -116,8 +114,8 @@ impl Attempts<'_> {
     }
 }
 
-/// How long to wait after so many failures: a random part of what doubles
-/// each time, so that many who failed together do not come back together.
+/// The pause after this many failures: a random part of a time that doubles, so that clients that
+/// failed together do not return together.
 fn pause(failures: u32) -> Duration {
     let whole = FIRST_PAUSE * 2_u32.saturating_pow(failures.saturating_sub(1).min(16));
     let part = 0.5 + f64::from(Uuid::new_v4().as_bytes()[0]) / 512.0;
@@ -154,7 +152,7 @@ mod tests {
     /// An action may make a server fail in a way that looks like absence, as
     /// an exception in one written in Python does.
     #[test]
-    fn a_server_that_answers_others_is_not_absent_for_ever() {
+    fn a_server_that_answers_other_calls_is_not_waited_for_endlessly() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)

@@ -1,4 +1,4 @@
-//! One action from the question whether its result is known to its outcome.
+//! Runs one action: queries the cache, sends inputs, executes it, and fetches the outcome.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::retry::{is_absence, is_passing};
 use super::service::Service;
 use super::tree::Tree;
 
-/// How long a server may take to hear that nobody waits any more.
+/// How long the server has to accept a cancellation.
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
 
-/// The operation that runs an action, if one does.
+/// The operation that executes an action, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     name: Mutex<String>,
@@ -33,7 +33,7 @@ impl Running {
         self.name.lock().expect("no panic inside").clone()
     }
 
-    /// Asks the server to stop it, if it listens.
+    /// Asks the server to cancel the operation, if it supports this.
     pub(crate) async fn cancel(&self, connection: &Connection) {
         let name = self.name();
         if !name.is_empty() {
@@ -47,8 +47,8 @@ impl Running {
 
 /// Runs an action to its end.
 ///
-/// A result that is a failure, or whose files are gone or damaged, is taken
-/// for none: servers cache failures too, which may have been the worker's.
+/// A cached result that is a failure, or whose files are missing or damaged, is ignored: servers
+/// cache failures too, which may have been the worker's.
 pub(crate) async fn run(
     service: &Service,
     action: &Action,
@@ -81,7 +81,7 @@ pub(crate) async fn run(
                 let outcome =
                     actions::outcome(service, action, *result, cached, &ask.purpose).await;
                 match outcome {
-                    // It was not asked for, but some servers look all the same.
+                    // Some servers use the cache although they were asked not to.
                     Ok(outcome) if outcome.exit_code != 0 && cached && !skip_cache => {
                         skip_cache = true;
                         continue;
@@ -100,7 +100,7 @@ pub(crate) async fn run(
         running.set("");
         let status = worth_another_try(service, action, &tree, failed)?;
         if let Err(status) = attempts.failed(status).await {
-            // An absent server is everybody's trouble, any other this action's.
+            // An absent server is an error of the service, any other one an error of this action.
             return Err(if attempts.is_absence(&status) {
                 service.connection.failed(&status)
             } else {
@@ -110,7 +110,7 @@ pub(crate) async fn run(
     }
 }
 
-/// The failure of an execution if another may go better; the error if not.
+/// Returns the error if the execution should not be repeated.
 fn worth_another_try(
     service: &Service,
     action: &Action,
@@ -118,8 +118,7 @@ fn worth_another_try(
     failed: Status,
 ) -> Result<Status, RemoteError> {
     match failed.code() {
-        // That inputs are missing is said with each of these; whatever it
-        // was, asking anew what is missing can't hurt.
+        // Each of these codes may mean that inputs are missing; querying them again does no harm.
         Code::FailedPrecondition | Code::NotFound | Code::Internal => {
             service.blobs.forget(tree.blobs.iter());
             Ok(Status::internal(failed.message()))
@@ -136,7 +135,7 @@ fn lost(action: &Action, status: &Status) -> RemoteError {
     RemoteError::Lost { name: action.name.clone(), reason: told(status) }
 }
 
-/// What the action cache has. [`Code::NotFound`] where that is nothing.
+/// The cached result of an action; [`Code::NotFound`] if there is none.
 async fn known(service: &Service, action: &Action, ask: &Ask) -> Result<ActionOutcome, Status> {
     let connection = &service.connection;
     let request = api::GetActionResultRequest {
@@ -158,13 +157,13 @@ async fn known(service: &Service, action: &Action, ask: &Ask) -> Result<ActionOu
         .into_inner();
     let outcome = actions::outcome(service, action, result, true, &ask.purpose).await;
     outcome.map_err(|status| match status.code() {
-        // A result without its files is not the same as none.
+        // A result without its files is another error than no result.
         Code::NotFound => Status::data_loss(status.message()),
         _ => status,
     })
 }
 
-/// Sends what is missing, and has the action run.
+/// Sends missing inputs, and executes the action.
 async fn attempt(
     service: &Service,
     ask: &Ask,
@@ -192,7 +191,7 @@ async fn attempt(
         Ok(end) => return Ok(end),
         Err(status) => status,
     };
-    // The connection broke, which says nothing of the execution.
+    // If the connection breaks, the execution may still be running.
     loop {
         let name = running.name();
         if name.is_empty() || !is_absence(lost.code()) {
@@ -210,7 +209,7 @@ async fn attempt(
         };
         lost = match waited {
             Ok(end) => return Ok(end),
-            // A server that was started anew knows nothing of it.
+            // A server that was restarted does not know the execution.
             Err(status) if !is_absence(status.code()) => {
                 return Err(Status::aborted(format!("the execution was lost: {}", told(&status))));
             }

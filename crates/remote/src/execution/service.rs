@@ -1,4 +1,4 @@
-//! What all actions on a service share.
+//! The state that all actions on a service share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,18 +12,18 @@ use super::connection::Connection;
 use super::options::RemoteOptions;
 use super::tree::Tree;
 
-/// What all actions share.
+/// The state that all actions share.
 pub(super) struct Service {
     pub(super) options: RemoteOptions,
     pub(super) connection: Connection,
-    /// Set once the server said what it can do.
+    /// Set once the server's capabilities are known.
     pub(super) learnt: OnceCell<()>,
     pub(super) blobs: Blobs,
     pub(super) trees: Mutex<HashMap<Digest, Arc<Tree>>>,
 }
 
 impl Service {
-    /// The tree of an input root, made once.
+    /// The tree of an input root, built once.
     pub(super) fn tree(&self, action: &Action) -> Arc<Tree> {
         let known = self.trees.lock().expect("no panic inside").get(&action.root.digest).cloned();
         known.unwrap_or_else(|| {

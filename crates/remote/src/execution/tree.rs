@@ -1,5 +1,4 @@
-//! An input root as the service wants it: a message for each directory, named
-//! by its digest, the root's over all.
+//! An input root in the service's form: one message per directory, named by its digest.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +7,7 @@ use gfxpack_compile::{Content, InputFile, InputRoot};
 use gfxpack_model::Digest;
 use prost::Message;
 
-/// A blob with where its bytes are.
+/// A blob and where its content is.
 #[derive(Debug, Clone)]
 pub(crate) struct Blob {
     pub(crate) digest: Digest,
@@ -26,7 +25,7 @@ impl Blob {
         Self { digest, size, content: Content::Bytes(bytes.into()) }
     }
 
-    /// Its name in messages.
+    /// Its digest in messages.
     pub(crate) fn api(&self) -> api::Digest {
         api::Digest { hash: self.digest.to_string(), size_bytes: self.size as i64 }
     }
@@ -52,8 +51,8 @@ impl<'a> Directory<'a> {
             .fold(self, |directory, part| directory.directories.entry(part).or_default())
     }
 
-    /// Its message, after those of all below it. Entries are in the order of
-    /// their names, as the interface demands.
+    /// Adds the directory's message, after those of everything below it. Entries are sorted by
+    /// name, as the protocol requires.
     fn collect(&self, blobs: &mut BTreeMap<Digest, Blob>) -> api::Digest {
         let files = self.files.iter().map(|(name, file)| {
             let content = file.content.clone();
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_refer_to_what_lies_in_them() {
+    fn directories_refer_to_their_entries() {
         let files = vec![file("src/k.cl", "k"), file("bin/clang", "c"), file("src/a/k.cl", "k")];
         let tree = Tree::from_root(&InputRoot::new(files, vec!["src/out".into()]));
         // Two contents, and the directories root, bin, src, src/a, src/out.

@@ -23,22 +23,22 @@ use tonic::{Request, Response, Status, Streaming};
 type Answer<T> = Result<Response<T>, Status>;
 type Reply<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// What goes wrong, once, at the next call that it fits.
+/// A fault that happens once, at the next call that it applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// An execution ends with this status in its answer.
     Ends(i32),
     /// An execution's stream breaks after its first message.
     Breaks,
-    /// A question after an execution finds nothing of it.
+    /// A query about an execution finds nothing.
     Forgets,
     /// An execution never ends.
     Hangs,
-    /// What was uploaded is gone when an execution starts.
+    /// Uploaded blobs are missing when an execution starts.
     LosesInputs,
-    /// A blob comes back with other bytes.
+    /// A blob is returned with other bytes.
     Corrupts,
-    /// A command fails that would not.
+    /// A command fails that would otherwise succeed.
     Refuses,
     /// A call of this name ends with this code.
     Call(&'static str, i32),
@@ -53,10 +53,10 @@ pub(crate) struct State {
     pub(crate) calls: BTreeMap<&'static str, usize>,
     /// Largest batch of blobs, in bytes.
     pub(crate) largest_batch: usize,
-    /// What every call must carry.
+    /// The header that every call must have.
     pub(crate) token: Option<&'static str>,
     pub(crate) instance: String,
-    /// Commands that were run, the last one's salt and platform.
+    /// Commands that were run, and the last one's salt and platform.
     pub(crate) runs: Vec<Command>,
     pub(crate) salt: Vec<u8>,
     pub(crate) no_sha256: bool,
@@ -67,10 +67,10 @@ pub(crate) struct State {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stand(Arc<Mutex<State>>);
 
-/// The largest batch that it takes.
+/// The largest batch that the service accepts.
 pub(crate) const MAX_BATCH: i64 = 100_000;
 
-/// A running stand-in; ends with this value.
+/// A running service; ends when it is dropped.
 pub(crate) struct Running {
     pub(crate) stand: Stand,
     pub(crate) port: u16,
@@ -108,7 +108,7 @@ impl Stand {
         self.lock().calls.get(name).copied().unwrap_or(0)
     }
 
-    /// Notes a call, which fails if it should or lacks what it must carry.
+    /// Counts a call, which fails if a fault is set or its header is missing.
     fn called<T>(
         &self,
         name: &'static str,
@@ -166,7 +166,7 @@ impl State {
         T::decode(&self.blobs.get(&digest?.hash)?[..]).ok()
     }
 
-    /// Whether a whole tree is there.
+    /// Whether a whole tree is stored.
     fn has(&self, root: Option<&api::Digest>) -> bool {
         self.message::<Directory>(root).is_some_and(|directory| {
             let file =
@@ -205,7 +205,7 @@ impl State {
             let whole = self.has(action.input_root_digest.as_ref());
             self.message::<Command>(action.command_digest.as_ref()).filter(|_| whole)
         });
-        // As buildbox-casd says that inputs are missing.
+        // buildbox-casd reports missing inputs in this way.
         let (Some(action), Some(command)) = (action, command) else { return failed(13) };
         let refuses =
             self.fails(&Fault::Refuses) || command.arguments.iter().any(|word| word == "refuse");
@@ -226,7 +226,7 @@ impl State {
     }
 }
 
-/// What its compiler makes; large where the last argument is a number.
+/// The object of its compiler; large if the last argument is a number.
 pub(crate) fn object(arguments: &[String]) -> Vec<u8> {
     let size = arguments.last().and_then(|word| word.parse().ok()).unwrap_or(0_usize);
     let mut bytes = format!("object of {arguments:?}").into_bytes();
