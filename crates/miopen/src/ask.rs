@@ -1,4 +1,4 @@
-//! Asking a libMIOpen which kernels it would compile for a list of problems.
+//! Finds out which kernels a libMIOpen would compile for a list of problems.
 
 mod collect;
 mod options;
@@ -17,15 +17,15 @@ pub use collect::{Answers, AskedKey, ProblemFailure, Wanted};
 pub(crate) use collect::{Failures, failures_of, uses_of};
 pub use options::{AskEvent, AskOptions, Uses, UsesError};
 
-/// Asks a libMIOpen for the kernels that it wants for these problems on that
-/// target: with each directory of databases, and without any.
+/// Asks a libMIOpen for the kernels of these problems on that target: with each directory of
+/// databases, and without any.
 ///
-/// What comes out depends on library, databases, problems, target and uses
-/// only: neither on the order of problems nor on the number of workers.
+/// The result depends only on library, databases, problems, target and uses: neither on the order
+/// of problems nor on the number of workers.
 ///
 /// # Errors
-/// [`AskError`] where the library can't be asked at all; what goes wrong with
-/// a problem is in [`Answers::failures`].
+/// [`AskError`] if the library can't be asked at all; errors of single problems are in
+/// [`Answers::failures`].
 pub fn ask(
     library: &Library,
     problems: &[Problem],
@@ -49,11 +49,11 @@ pub fn ask(
     Ok(collected.finish(session.done()))
 }
 
-/// The phases of asking: without databases, with each directory that has some, and behind primers.
+/// The phases of asking: without databases, with each directory that has some, and after primers.
 fn phases(session: &Session<'_>) -> Vec<Phase> {
     let uses = session.options.uses;
     let mut phases = Vec::new();
-    // A record of a find database is found in one only.
+    // A record of a find database is in one directory only.
     if uses.search || uses.immediate || session.staged.iter().all(Option::is_none) {
         phases.push(Phase::exhaustive(None, uses, false));
     }

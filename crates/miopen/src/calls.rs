@@ -1,4 +1,4 @@
-//! Calls of MIOpen that models are made of, and their lines.
+//! The calls of MIOpen that models consist of, and their command lines.
 
 use crate::problem::{Convolution, DataType, Directions, Layout, Problem, ProblemError};
 
@@ -41,13 +41,13 @@ pub(crate) struct Pool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PoolKind {
     Max,
-    /// Of the elements that are there.
+    /// The average of the elements inside of the image.
     #[cfg_attr(
         not(feature = "onnx"),
         expect(dead_code, reason = "models have it, the networks of the tables do not")
     )]
     Average,
-    /// Of those and of the padding.
+    /// The average including the padding.
     AverageWithPadding,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Activation {
     Relu,
     /// Cut off at 6.
     Relu6,
-    /// That part of what is negative.
+    /// Negative values are multiplied by this.
     Leaky(f32),
     Sigmoid,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Shape {
     pub(crate) size: [u64; 2],
 }
 
-/// One way of running them.
+/// One way of running calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     pub(crate) batch: u64,
@@ -80,7 +80,7 @@ pub(crate) struct Run {
 }
 
 impl Call {
-    /// MIOpenDriver's name of it, without type.
+    /// MIOpenDriver's name of the call, without type.
     pub(crate) fn operation(&self) -> &'static str {
         match self {
             Self::Convolution(_) => "conv",
@@ -96,7 +96,7 @@ impl Run {
     /// The problems of a call.
     ///
     /// # Errors
-    /// [`ProblemError`] where a convolution has sizes that MIOpen does not take.
+    /// [`ProblemError`] if a convolution has sizes that MIOpen does not support.
     pub(crate) fn problems(self, call: &Call) -> Result<Vec<Problem>, ProblemError> {
         match call {
             Call::Convolution(filter) => {
@@ -133,8 +133,8 @@ impl Run {
         }
     }
 
-    /// Lines of anything but convolutions, as far as MIOpen computes it: for
-    /// tensors of fp32 and fp16 that are NCHW.
+    /// The lines of calls other than convolutions, if MIOpen computes them: for fp32 and fp16
+    /// tensors in NCHW.
     fn lines(self, call: &Call) -> Vec<String> {
         let suffix = match (self.data_type, self.layout) {
             (DataType::Fp32, Layout::ChannelsFirst) => "",
@@ -144,7 +144,7 @@ impl Run {
         let sizes = |Shape { channels, size: [height, width] }: Shape| {
             format!("-n {} -c {channels} -H {height} -W {width}", self.batch)
         };
-        // Of most operations 0 is both directions, 1 forward and 2 backward.
+        // For most operations 0 is both directions, 1 forward and 2 backward.
         let Directions { forward, backward_data, backward_weights } = self.directions;
         let backward = backward_data || backward_weights;
         let way = match (forward, backward) {
@@ -187,7 +187,7 @@ impl Run {
         let Pool { input: Shape { channels, size: [height, width] }, .. } = pool;
         let mode = match pool.kind {
             PoolKind::Max => "max",
-            // Without padding both are the same.
+            // Without padding, both are the same.
             PoolKind::AverageWithPadding if pool.pad != [0, 0] => "avg_in",
             PoolKind::Average | PoolKind::AverageWithPadding => "avg",
         };
@@ -201,7 +201,7 @@ impl Run {
 }
 
 impl Filter {
-    /// Height and width of the output; none where the filter does not fit.
+    /// Height and width of the output; `None` if the filter does not fit.
     pub(crate) fn output(&self) -> Option<[u64; 2]> {
         let mut output = [0; 2];
         for (axis, output) in output.iter_mut().enumerate() {

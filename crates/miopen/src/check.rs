@@ -1,5 +1,5 @@
-//! The round trip: the library and the real SQLite look kernels up in kernel
-//! databases, with compilers disabled.
+//! The round trip: the library looks kernels up in kernel databases with the real SQLite, with
+//! compilers disabled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,35 +16,35 @@ use crate::problem::Problem;
 use crate::stage::DatabaseFile;
 use gfxpack_stock_library::{Library, sha256};
 
-/// What a library finds in kernel databases.
+/// The kernels that a library finds in kernel databases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// The library's version, as it tells it.
+    /// The library's version, as it reports it.
     pub version: String,
     /// The problems, sorted, each once; others refer to them by number.
     pub problems: Vec<Problem>,
-    /// What became of each problem, in the same order.
+    /// The outcome of each problem, in the same order.
     pub outcomes: Vec<Outcome>,
-    /// What went wrong beside that, sorted by problem.
+    /// Other failures, sorted by problem.
     pub failures: Vec<ProblemFailure>,
     /// The kernel databases that the library could read.
     pub kernels: Vec<DatabaseFile>,
     /// The other databases that were used, sorted.
     pub databases: Vec<DatabaseFile>,
-    /// Directories of databases that have nothing for the target.
+    /// Directories of databases that contain nothing for the target.
     pub unused_databases: Vec<PathBuf>,
 }
 
-/// What became of a problem.
+/// The outcome of a problem.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {
     /// Kernels that were found.
     pub found: BTreeSet<KernelKey>,
-    /// Kernels that no database has.
+    /// Kernels that no database contains.
     pub missed: BTreeSet<KernelKey>,
-    /// Functions that objects don't have, by kernel.
+    /// Functions that objects lack, by kernel.
     pub lacking: BTreeMap<KernelKey, BTreeSet<String>>,
     /// Compilers that were started.
     pub compiles: BTreeSet<String>,
@@ -66,13 +66,12 @@ impl CheckReport {
     }
 }
 
-/// Runs a library on kernel databases: all that [`ask`](fn@crate::ask) does, and
-/// what programs do in each find mode and without a search, with each
-/// directory of databases and without any. Kernels of uses that are not asked
-/// for may be missing.
+/// Runs a library on kernel databases: everything that [`ask`](fn@crate::ask) does, and what
+/// programs do in each find mode and without a search, with each directory of databases and without
+/// any. Kernels for other uses than the given ones may be missing.
 ///
 /// # Errors
-/// [`AskError`] where the library can't be run at all.
+/// [`AskError`] if the library can't be run.
 pub fn check(
     library: &Library,
     problems: &[Problem],
@@ -105,7 +104,7 @@ pub fn check(
     Ok(checked.finish(session.done(), kernels, &options.databases))
 }
 
-/// What is run, and whether it goes on after a kernel that is missing.
+/// The phases, each with whether it goes on after a missing kernel.
 fn phases(session: &Session<'_>) -> Vec<(Phase, bool)> {
     let uses = session.options.uses;
     let databases = session.staged.iter().enumerate().filter_map(|(number, staged)| {
@@ -114,7 +113,7 @@ fn phases(session: &Session<'_>) -> Vec<(Phase, bool)> {
     let mut phases = Vec::new();
     for (database, has_find_db) in [(None, false)].into_iter().chain(databases) {
         phases.push((Phase::exhaustive(database, uses, has_find_db), true));
-        // What programs do by themselves is several uses, one after the other.
+        // Programs combine several uses.
         if uses.search && uses.immediate {
             phases.push((Phase::natural(database), false));
         }
@@ -124,7 +123,7 @@ fn phases(session: &Session<'_>) -> Vec<(Phase, bool)> {
     phases
 }
 
-/// Kernel databases that a library reads on such a device.
+/// The kernel databases that a library reads on such a device.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `GetDb` in binary_cache.cpp.
 fn readable(kernels: &[PathBuf], target: &Target) -> Result<Vec<PathBuf>, AskError> {
@@ -139,7 +138,7 @@ fn readable(kernels: &[PathBuf], target: &Target) -> Result<Vec<PathBuf>, AskErr
     Ok(readable)
 }
 
-/// Outcomes, as answers come in.
+/// The outcomes so far.
 struct Checked<'a> {
     work: &'a Work,
     uses: Uses,
@@ -160,9 +159,9 @@ impl<'a> Checked<'a> {
     fn add(&mut self, phase: &Phase, problem: u32, answer: Answer) {
         let missing = answer.keys.values().any(|noted| !noted.missed.is_empty());
         let mut failures = failures_of(phase, &answer);
-        // What is missing has its own place, and a search fails for it: with
-        // releases that compile in threads, all of the program does. By
-        // itself, a program may well need no kernel, but rocBLAS.
+        // Missing kernels are recorded elsewhere. A search fails because of them, and with releases
+        // that compile in threads, the whole program. A program may need no kernel itself, if it
+        // uses rocBLAS.
         failures.retain(|failure| match failure {
             Failure::Compiled(_) => false,
             Failure::NothingAsked => !phase.is_natural(),

@@ -1,5 +1,4 @@
-//! Problems of other primitives: MIOpenDriver computes them, with the
-//! stand-ins preloaded.
+//! Problems of other primitives, which MIOpenDriver computes with the stand-ins preloaded.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -21,16 +20,16 @@ use crate::setup::{Setup, check_needs};
 
 /// The library to preload, beside the probe.
 const PRELOAD: &str = "libgfxpack_miopen_preload.so";
-/// What is appended to each line: nothing is verified, and once is enough.
+/// Appended to each line: no verification, and one iteration.
 const ONCE: [&str; 4] = ["-V", "0", "-i", "1"];
-/// How long a line may take: a few fill gigabytes of the host's memory.
+/// How long a line may take: a few fill gigabytes of host memory.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
-/// How often it is looked whether a run that says no more has ended.
+/// How often a run that has closed its output is checked for its end.
 const TICK: Duration = Duration::from_millis(5);
-/// How much of what a run says is looked through.
+/// How much of a run's output is searched.
 const MAX_OUTPUT: usize = 64 << 10;
 
-/// MIOpenDriver, and what to start it with.
+/// MIOpenDriver, and the setup to start it with.
 #[derive(Debug)]
 pub(crate) struct Driver<'a> {
     setup: Setup<'a>,
@@ -41,7 +40,7 @@ pub(crate) struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    /// None where the library comes without MIOpenDriver.
+    /// `None` if the library comes without MIOpenDriver.
     ///
     /// # Errors
     /// [`AskError`].
@@ -59,8 +58,8 @@ impl<'a> Driver<'a> {
     /// Computes one problem, in a process of its own.
     ///
     /// # Errors
-    /// [`AskError::Cancelled`] where `cancelled` says so meanwhile,
-    /// [`AskError::Probe`] where files can't be written.
+    /// [`AskError::Cancelled`] if `cancelled` returns true meanwhile, [`AskError::Probe`] if files
+    /// can't be written.
     pub(crate) fn run(&self, line: &str, cancelled: &dyn Fn() -> bool) -> Result<Answer, AskError> {
         let answer = self.run_once(line, cancelled)?;
         let Some((other, mark)) = other_name(line).filter(|_| answer.keys.is_empty()) else {
@@ -87,7 +86,7 @@ impl<'a> Driver<'a> {
             Err(error) => Some(Failure::Probe(format!("MIOpenDriver did not run: {error}"))),
         };
         let mut answer = match File::open(place.join("notes")) {
-            // Notes have no end of their own.
+            // Notes end without a marker.
             Ok(notes) => {
                 Answer::read(&mut BufReader::new(notes)).map_err(AskError::scratch(&place))?
             }
@@ -115,11 +114,10 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// What the driver of some releases calls a batch normalization of 16-bit
-/// tensors with 32-bit scales, and the define that all of its kernels have.
-/// MIOpen logs `bnormfp16fp32`; from 3.4 on, the scales of that are half as
-/// wide in MIOpenDriver, which no solver takes, and those of `bnormfp16` are
-/// 32 bits wide.
+/// MIOpenDriver's other name for a batch normalization of 16-bit tensors with 32-bit scales in some
+/// releases, and the define of all its kernels. MIOpen logs `bnormfp16fp32`. Since 3.4,
+/// MIOpenDriver uses 16-bit scales for that, which no solver supports, and 32-bit scales for
+/// `bnormfp16`.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `BnDataType` in src/driver_arguments.cpp;
 /// what MIOpenDriver 3.4.0 and 3.5.1 of Debian do.
@@ -133,7 +131,7 @@ fn other_name(line: &str) -> Option<(String, &'static str)> {
     })
 }
 
-/// How the program ended, none where that took too long, and what it said.
+/// How the program ended, `None` if it took too long, and its output.
 fn run(
     mut command: Command,
     limit: Duration,
@@ -143,14 +141,14 @@ fn run(
     let (ours, theirs) = UnixStream::pair()?;
     command.stdout(OwnedFd::from(theirs.try_clone()?)).stderr(OwnedFd::from(theirs));
     let mut child = OwnedProcess::spawn(&mut command)?;
-    // The command holds the other end of the socket.
+    // The command keeps the other end of the socket open.
     drop(command);
     let mut output = Vec::new();
     match read(&mut DeadlineReader::new(&ours, deadline, cancelled)?, &mut output) {
         Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok((None, output)),
         read => read?,
     }
-    // It has closed its output, and so is as good as gone.
+    // It has closed its output, so it is about to end.
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok((Some(status), output));
@@ -165,7 +163,7 @@ fn run(
     }
 }
 
-/// Reads to the end, and keeps the first of it.
+/// Reads to the end, and keeps the beginning.
 fn read(from: &mut impl Read, output: &mut Vec<u8>) -> io::Result<()> {
     let mut buffer = [0; 4096];
     loop {
@@ -178,8 +176,8 @@ fn read(from: &mut impl Read, output: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// MIOpenDriver also ends with 0 where MIOpen fails, or an option is unknown
-/// to it.
+/// Why a run failed. MIOpenDriver also exits with 0 if MIOpen fails, or if it does not know an
+/// option.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, driver/main.cpp and `InputFlags::Parse` in
 /// driver/InputFlags.cpp.
@@ -191,7 +189,7 @@ fn early_end(status: ExitStatus, output: &[u8]) -> Option<Failure> {
     let complains = |line: &&str| {
         line.contains("MIOpen Error") || line.contains("Not Found !") || line.contains(" FAILED")
     };
-    // What the dynamic loader says comes alone.
+    // The dynamic loader writes a single line.
     let last = || output.lines().last().filter(|_| status.code() != Some(0));
     match (output.lines().find(complains).or_else(last), status.code()) {
         (Some(line), _) => Some(Failure::Probe(format!("MIOpenDriver said: {}", line.trim()))),
@@ -205,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_ends_well_and_complains_has_failed() {
+    fn a_run_that_exits_with_0_and_prints_an_error_has_failed() {
         let check = |status: i32, output: &str, expected: Option<Failure>| {
             assert_eq!(
                 early_end(ExitStatus::from_raw(status), output.as_bytes()),
@@ -239,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_told_by_its_end_and_its_words() {
+    fn a_run_is_judged_by_its_end_and_its_output() {
         let (status, output) = shell("echo one; echo two >&2; exit 3", TIME_LIMIT).unwrap();
         assert_eq!(status.unwrap().code(), Some(3));
         assert_eq!(output, b"one\ntwo\n");

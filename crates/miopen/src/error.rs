@@ -11,16 +11,16 @@ use gfxpack_stock_library::{ElfError, ProbeError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// Kernels depend on the number of compute units, and it is not given.
+    /// Kernels depend on the number of compute units, which is not given.
     #[error("failed to ask for `{0}`: it has no compute-unit count")]
     ComputeUnits(Target),
-    /// Libraries that libMIOpen needs are not there.
+    /// Libraries that libMIOpen needs are missing.
     #[error("failed to find what libMIOpen needs: {}", .sonames.join(", "))]
     MissingLibraries {
         /// Their sonames.
         sonames: Vec<String>,
     },
-    /// The library wants functions that no stand-in has.
+    /// The library needs functions that no stand-in has.
     #[error("this libMIOpen needs functions that gfxpack can't replace: {}", .symbols.join(", "))]
     MissingSymbols {
         /// Their names.
@@ -29,21 +29,21 @@ pub enum AskError {
     /// The library can't be read or loaded.
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    /// What is preloaded into MIOpenDriver is not beside the probe.
+    /// The library to preload into MIOpenDriver is not beside the probe.
     #[error("failed to find `{path}`, which MIOpenDriver is run with")]
     NoPreload {
         /// Where it should be.
         path: PathBuf,
     },
-    /// The probe died again and again without a problem to blame.
+    /// The probe ended again and again, not because of a problem.
     #[error("the probe ended by itself {0} times")]
     Unstable(usize),
-    /// The library loads, but does not ask for what every version asks for.
+    /// The library loads, but does not ask for a kernel that every version needs.
     #[error("libMIOpen did not ask for `{expected}` in a first, small problem: {reason}")]
     SelfTest {
         /// The kernel that it should have asked for.
         expected: &'static str,
-        /// What it did instead.
+        /// What happened instead.
         reason: String,
     },
     /// A database can't be read.
@@ -54,7 +54,7 @@ pub enum AskError {
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A kernel database for the target is not among those given.
+    /// None of the given kernel databases is for the target.
     #[error("failed to find a kernel database that `{target}` reads among those given")]
     NoKernelDatabase {
         /// The target.

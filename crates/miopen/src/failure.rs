@@ -1,12 +1,12 @@
-//! What MIOpen failed on.
+//! Failures of MIOpen.
 
 use std::fmt;
 
-/// What can go wrong with a problem.
+/// A failure of a problem.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Failure {
-    /// MIOpen could not compute it.
+    /// MIOpen can't compute it.
     Invalid(String),
     /// MIOpen refused a call.
     Refused {
@@ -17,23 +17,23 @@ pub enum Failure {
         /// Its `miopenStatus_t`.
         status: String,
     },
-    /// Its process was killed by a signal.
+    /// A signal killed its process.
     Killed(i32),
-    /// Its process ended early, with that status.
+    /// Its process exited early with this status.
     Exited(i32),
     /// It took longer than the time limit.
     Overdue,
-    /// The process that worked on it is gone.
+    /// The process that worked on it has ended.
     Lost,
-    /// It asks for more than there is room to note.
+    /// It needs more kernels than can be recorded.
     TooMuch,
-    /// The probe could not work on it.
+    /// The probe could not compute it.
     Probe(String),
-    /// A compiler was started, though the kernel was there.
+    /// A compiler was started although the kernel exists.
     Compiled(String),
-    /// It asked for no kernel.
+    /// It needed no kernel.
     NothingAsked,
-    /// MIOpenDriver computes it, and is not there.
+    /// MIOpenDriver computes it, and is missing.
     NoDriver,
 }
 

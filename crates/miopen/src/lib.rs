@@ -1,5 +1,4 @@
-//! Asks the stock libMIOpen which kernels it would compile for a GPU that is
-//! not there.
+//! Asks the stock libMIOpen which kernels it would compile for a GPU that is not present.
 //!
 //! ```
 //! let names = gfxpack_miopen::network_names();

@@ -1,11 +1,11 @@
-//! What tells libMIOpen from other libraries of ROCm, and its version.
+//! Recognises libMIOpen and its version.
 
 use std::fs;
 use std::path::Path;
 
 use gfxpack_stock_library::{ElfFile, Product, installed_file};
 
-/// What MIOpen prints before its version.
+/// The text before MIOpen's version.
 ///
 /// Source: MIOpen 3.3 (2d1fd997a), src/execution_context.cpp,
 /// `ExecutionContext::ExecutionContext` (`LogRange` of the library's versions).
@@ -27,10 +27,9 @@ pub static MIOPEN: Product = Product {
     version_of_tree: |roots| roots.iter().find_map(|root| header_version(root)),
 };
 
-/// The directory below `~/.cache/miopen` in which the library that is
-/// installed keeps kernels, as `3.4.0.`; `None` where there is none, or its
-/// version can't be told. Does not read the whole library, as
-/// [`Library::installed`](gfxpack_stock_library::Library::installed) does.
+/// The directory below `~/.cache/miopen` in which the installed library stores kernels: `3.4.0.`.
+/// `None` if no library is installed, or its version can't be found. Does not read the whole
+/// library, as [`Library::installed`](gfxpack_stock_library::Library::installed) does.
 ///
 /// Source: MIOpen 3.3 (2d1fd997a), `ComputeUserCachePath` in binary_cache.cpp.
 #[must_use]
@@ -62,11 +61,11 @@ fn version(constants: &[u8]) -> Option<String> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
     let text = std::str::from_utf8(&text[..digits]).ok()?;
     let numbers: Vec<&str> = text.split('.').filter(|number| !number.is_empty()).collect();
-    // The fourth is the commit, of which digits may be left here.
+    // The fourth part is the commit, which may begin with digits.
     (numbers.len() >= 3).then(|| numbers[..3].join("."))
 }
 
-/// MIOpen's version as its header has it.
+/// MIOpen's version in its header.
 ///
 /// Source: MIOpen 3.3 (2d1fd997a), include/miopen/version.h.in.
 pub(crate) fn header_version(root: &Path) -> Option<String> {

@@ -1,6 +1,5 @@
-//! Well-known networks, and the problems that they are made of. Their tables
-//! are files beside the sources, in crates/miopen/networks, which the program
-//! carries.
+//! Well-known networks and their problems. Their tables are files beside the sources, in
+//! crates/miopen/networks, and are compiled into the program.
 
 mod blocks;
 mod emit;
@@ -31,7 +30,7 @@ const FILES: [&str; 12] = [
     include_str!("../networks/yolo.toml"),
 ];
 
-/// The tables, which a test reads too.
+/// The tables; a test reads them too.
 fn tables() -> impl Iterator<Item = Tables> {
     FILES.iter().map(|text| toml::from_str(text).expect("a table of networks"))
 }
@@ -52,8 +51,7 @@ pub fn network_names() -> Vec<NetworkName> {
     names
 }
 
-/// The problems of a network, each once. Case, `-` and `_` of the name do not
-/// matter.
+/// The problems of a network, each once. Case, `-` and `_` in the name do not matter.
 ///
 /// # Errors
 /// [`NetworkError`].
@@ -79,7 +77,7 @@ pub fn network_problems(
     Err(NetworkError::Unknown { name: name.to_owned(), nearest })
 }
 
-/// A name without what people write differently.
+/// A name without case and punctuation.
 fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_ascii_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
 }

@@ -1,5 +1,5 @@
-//! The problems of a model in ONNX: shapes are inferred by tract, what it
-//! leaves open is filled in from what the model says of itself.
+//! The problems of a model in ONNX: tract infers shapes, and sizes that it leaves open are filled
+//! in from the shapes stated in the model.
 
 mod answer;
 mod axes;
@@ -18,11 +18,11 @@ use model::Model;
 
 pub use self::answer::{OnnxError, OnnxOptions, UnresolvedLayer};
 
-/// What a model is made of.
+/// The problems of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OnnxProblems {
-    /// Each problem once.
+    /// The problems, each once.
     pub problems: BTreeSet<Problem>,
     /// Layers whose problems are not known, in the model's order.
     pub unresolved: Vec<UnresolvedLayer>,
@@ -30,11 +30,11 @@ pub struct OnnxProblems {
     pub convolutions: usize,
 }
 
-/// The problems of a model's layers: convolutions and what goes with them.
-/// Weights are not read, so those in files of their own need not be there.
+/// The problems of a model's layers: convolutions and the operations around them. Weights are not
+/// read, so external weight files may be missing.
 ///
-/// A model that was made to can have shape inference take any amount of memory
-/// and time: the caller sets limits to the process.
+/// Shape inference of a malicious model may take any amount of memory and time, so the caller must
+/// limit the process.
 ///
 /// # Errors
 /// [`OnnxError`].

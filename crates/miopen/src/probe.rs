@@ -1,5 +1,5 @@
-//! The probe: started through the library's loader, in an environment of its
-//! own, and asked over sockets.
+//! The probe: started through the library's loader in a clean environment, and controlled over
+//! sockets.
 
 mod answer;
 mod protocol;
@@ -27,30 +27,29 @@ use crate::setup::Setup;
 
 /// Longer than any library takes to load and read its databases.
 const START_LIMIT: Duration = Duration::from_secs(600);
-/// The probe ends what takes too long itself; this much later it is taken for
-/// gone.
+/// The probe itself ends problems that take too long; after this additional time it is assumed to
+/// be dead.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// What a probe is started for.
+/// The settings of a probe.
 #[derive(Debug, Clone)]
 pub(crate) struct ProbeSettings<'a> {
     pub(crate) setup: Setup<'a>,
     /// The find database of the step `hit`.
     pub(crate) find_db: Option<PathBuf>,
     pub(crate) solvers: Solvers,
-    /// Convolutions that processes have worked on, from which others are
-    /// forked.
+    /// Convolutions that processes compute first; other processes are forked from these.
     pub(crate) stems: &'a [String],
 }
 
-/// What a search tries.
+/// The solvers that a search tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Solvers {
-    /// Every applicable one.
+    /// Every applicable solver.
     All,
-    /// Those that the library itself would try.
+    /// The solvers that the library itself would try.
     Natural,
-    /// The one of that name.
+    /// The solver with that name.
     Only(&'static str),
 }
 
@@ -58,7 +57,7 @@ pub(crate) enum Solvers {
 #[derive(Debug)]
 pub(crate) struct Probe {
     process: ProbeProcess,
-    /// The library's version, as it tells it.
+    /// The library's version, as it reports it.
     pub(crate) version: String,
     time_limit: Duration,
 }
@@ -70,15 +69,15 @@ pub(crate) struct Worker {
     time_limit: Duration,
 }
 
-/// What is asked of a worker.
+/// A request to a worker.
 #[derive(Debug, Clone)]
 pub(crate) struct Request<'a> {
     /// The process to fork from: 0, or the number of a stem.
     pub(crate) stem: usize,
-    /// Whether a kernel that no database has is answered all the same.
+    /// Whether the stand-in finds kernels that no database contains.
     pub(crate) go_on: bool,
     pub(crate) steps: &'a [Step],
-    /// As [`worded`] gives it.
+    /// The problem in the form of [`worded`].
     pub(crate) problem: &'a str,
 }
 
@@ -86,7 +85,7 @@ impl Probe {
     /// Starts a probe, which loads the library.
     ///
     /// # Errors
-    /// [`AskError`]; [`AskError::Cancelled`] where `cancelled` says so meanwhile.
+    /// [`AskError`]; [`AskError::Cancelled`] if `cancelled` returns true meanwhile.
     pub(crate) fn start(
         settings: &ProbeSettings<'_>,
         cancelled: &dyn Fn() -> bool,
@@ -107,7 +106,7 @@ impl Probe {
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 Err(process.load_error("it takes too long").into())
             }
-            // Where the probe is gone, so is what it would have said.
+            // If the probe has ended, there is no message.
             hello => {
                 let Some(version) = process.version(&hello.unwrap_or_default())? else {
                     let status = process.wait()?;
@@ -121,7 +120,7 @@ impl Probe {
     /// A new worker.
     ///
     /// # Errors
-    /// The system's, where the probe is gone.
+    /// The system's error, if the probe has ended.
     pub(crate) fn worker(&self) -> io::Result<Worker> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -132,18 +131,18 @@ impl Probe {
         Ok(Worker { socket: ours, time_limit: self.time_limit })
     }
 
-    /// Whether the process is still there.
+    /// Whether the process is still running.
     pub(crate) fn is_running(&mut self) -> bool {
         self.process.is_running()
     }
 }
 
 impl Worker {
-    /// Asks, and waits for the whole answer. After [`Failure::Lost`],
-    /// [`Failure::Overdue`] and [`Failure::Probe`] the worker is of no more use.
+    /// Sends a request, and waits for the whole answer. After [`Failure::Lost`],
+    /// [`Failure::Overdue`] and [`Failure::Probe`] the worker can't be used any more.
     ///
     /// # Errors
-    /// [`AskError::Cancelled`] where `cancelled` says so meanwhile.
+    /// [`AskError::Cancelled`] if `cancelled` returns true meanwhile.
     pub(crate) fn ask(
         &mut self,
         request: &Request<'_>,
@@ -175,16 +174,16 @@ impl Worker {
             &steps.join(","),
             request.problem,
         ]))?;
-        // A stem works on its own problem before the first.
+        // A stem computes its own problem before the first one.
         let deadline = Instant::now() + self.time_limit * 2 + GRACE;
         let patient = DeadlineReader::new(&self.socket, deadline, cancelled)?;
-        // Nothing is said after the end, so that nothing stays in the buffer.
+        // Nothing follows the end of an answer, so nothing stays in the buffer.
         Answer::read(&mut BufReader::with_capacity(1 << 16, patient))
     }
 }
 
 impl ProbeSettings<'_> {
-    /// Tells the probe what to load, and what to do then.
+    /// Tells the probe which library to load, and what to do then.
     fn send(&self, probe: &ProbeProcess) -> io::Result<()> {
         let setup = &self.setup;
         let mut lines = line(&["kernels", if setup.real_kernels { "real" } else { "answered" }]);

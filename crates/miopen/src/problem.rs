@@ -1,5 +1,4 @@
-//! What a program asks MIOpen to compute: one convolution, or a call of
-//! another primitive.
+//! Problems that programs ask MIOpen to compute: one convolution, or a call of another primitive.
 
 mod check;
 mod driver;

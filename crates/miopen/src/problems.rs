@@ -1,5 +1,5 @@
-//! Problems out of files: MIOpenDriver's lines in logs and lists, performance
-//! and find databases in text and in SQLite.
+//! Reads problems from files: MIOpenDriver's lines in logs and lists, performance and find
+//! databases in text and in SQLite.
 
 mod error;
 mod keys;
@@ -19,36 +19,35 @@ use text::Taken;
 pub use self::problem_file::ProblemFile;
 pub use error::{BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemsError};
 
-/// What was read of some files.
+/// The problems of some files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problems {
-    /// Each problem once, sorted: the same for files in any order.
+    /// The problems, sorted, each once; the order of the files does not matter.
     pub problems: BTreeSet<Problem>,
     /// The files, in the order in which they were given.
     pub files: Vec<ProblemFile>,
 }
 
-/// How files are read.
+/// Options of reading files.
 #[derive(Clone, Copy, Default)]
 pub struct ReadOptions<'a> {
-    /// Called with bytes that were read.
+    /// Called with the number of bytes that were read.
     pub read: Option<&'a (dyn Fn(u64) + Sync)>,
-    /// Asked often; reading ends where it says yes.
+    /// Called often; reading ends if it returns true.
     pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
-/// Reads problems, `-` being the standard input, files packed by gzip, zstd
-/// and xz too; of a directory all files below it. Memory is that of the
-/// problems, each of which is held once.
+/// Reads problems from files, which may be packed by gzip, zstd or xz; `-` is the standard input,
+/// and a directory means all files below it. Memory is used only for the problems, each of which is
+/// stored once.
 ///
-/// Records of databases that are of no convolution, or of one that cannot be
-/// computed, are passed over and counted: MIOpen never asks for those either.
+/// Records of databases that are for no convolution, or for one that can't be computed, are skipped
+/// and counted: MIOpen never looks these up.
 ///
 /// # Errors
-/// [`ProblemsError`]: a file that cannot be read, a line that should be a
-/// problem and is none, a file without problems, or more than
-/// [`MAX_PROBLEMS`].
+/// [`ProblemsError`]: a file that can't be read, a line that should be a problem but is none, a
+/// file without problems, or more than [`MAX_PROBLEMS`].
 pub fn read_problems(
     paths: &[PathBuf],
     options: ReadOptions<'_>,
@@ -79,7 +78,7 @@ fn read(
     let mut taken = Taken::new(input.name(), problems);
     let mut lines = Lines::all();
     let mut each = |number, line: &[u8], cut| taken.line(number, line, cut);
-    // A failure of what is taken is told once the stream ends: it takes no more.
+    // An error in a problem is reported when the stream ends; no more problems are added.
     if read_text(input, &streams, |piece| lines.push(piece, &mut each))? {
         let lines = lines.finish(&mut each);
         return taken.finish(Some(lines));

@@ -1,6 +1,5 @@
-//! What the probe and MIOpenDriver are started with: a directory of their own,
-//! empty libraries in place of those of the GPU's side, and an environment that
-//! has nothing else.
+//! The setup of the probe and of MIOpenDriver: a directory of their own, empty libraries in place
+//! of those of the GPU, and a clean environment.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,26 +11,26 @@ use gfxpack_stock_library::{
 
 use crate::error::AskError;
 
-/// How the library is set up.
+/// The setup of the library.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup<'a> {
     pub(crate) library: &'a Library,
     /// The probe's executable.
     pub(crate) probe: &'a Path,
-    /// Where temporary files go where none can lie in memory.
+    /// The directory for temporary files if they can't be in memory.
     pub(crate) scratch: &'a Path,
-    /// The device, in HIP's words.
+    /// The device, in HIP's form.
     pub(crate) architecture: String,
     pub(crate) compute_units: u32,
     /// The directory of system databases.
     pub(crate) databases: Option<PathBuf>,
-    /// Whether lookups of kernels go to the real SQLite.
+    /// Whether kernels are looked up by the real SQLite.
     pub(crate) real_kernels: bool,
     pub(crate) time_limit: Duration,
 }
 
 impl Setup<'_> {
-    /// A directory for the probe, or for a program that needs libraries of its own.
+    /// Creates a directory for the probe, or for a program that needs libraries of its own.
     ///
     /// # Errors
     /// [`ProbeError::Elf`] or [`ProbeError::Scratch`].
@@ -44,15 +43,14 @@ impl Setup<'_> {
         Ok(directory)
     }
 
-    /// A program's command line and all of its environment: nothing else
-    /// reaches the library.
+    /// A program's command line and complete environment. The library gets no other variables.
     pub(crate) fn command(
         &self,
         directory: &ProbeDirectory,
         program: &Path,
         preload: Option<&Path>,
     ) -> Command {
-        // The current directory is that of each process: what the library keeps of a user lies there.
+        // The current directory differs for each process, and so do the library's user files.
         let user = "/proc/self/cwd";
         let no_databases = || directory.path().join("no-databases");
         let mut command = directory.command(self.library, program, preload);
@@ -61,17 +59,17 @@ impl Setup<'_> {
             .env("MIOPEN_USER_DB_PATH", user)
             .env("MIOPEN_CUSTOM_CACHE_DIR", user)
             .env("MIOPEN_LOG_LEVEL", "1")
-            // Threads would cost more than they save, where a compile takes no time.
+            // Threads would cost more than they save, since compiling takes no time.
             .env("MIOPEN_COMPILE_PARALLEL_LEVEL", "1")
-            // Some builds find no assembler, and then no solver in assembly applicable. The file
-            // is only looked for.
+            // Some builds find no assembler, and then consider no solver in assembly applicable.
+            // The file must only exist.
             .env("MIOPEN_EXPERIMENTAL_GCN_ASM_PATH", preload.unwrap_or(program));
         command
     }
 }
 
-/// Compares what a library or program needs with what is there, and with what
-/// `stand_ins`, a program or library, defines.
+/// Checks that all libraries and functions that a library or program needs exist, or are defined by
+/// `stand_ins`, a program or library.
 ///
 /// # Errors
 /// [`AskError`]: something is missing, or can't be read.
@@ -93,7 +91,7 @@ pub(crate) fn check_needs(
         }
         Err(error) => return Err(error.into()),
     };
-    // SQLite's functions are stood in for, whether there is a real one or not.
+    // The stand-in also has SQLite's functions, whether or not there is a real one.
     let undefined = ElfFile::open(file)?.shared_object()?.undefined;
     let sqlite = undefined.into_iter().map(|symbol| symbol.name);
     let sqlite = sqlite.filter(|name| name.starts_with("sqlite3_"));

@@ -1,5 +1,4 @@
-//! The kernel sources that a libMIOpen carries, with the names that its keys
-//! call them by.
+//! The kernel sources in a libMIOpen, with the names that its keys use.
 //!
 //! Source: MIOpen 3.3 (2d1fd997a), src/CMakeLists.txt, `add_kernels`;
 //! src/kernels/kernel.cpp.in and kernel_includes.cpp.in. The texts are data
@@ -16,46 +15,45 @@ use gfxpack_stock_library::{ElfError, ElfFile, Library};
 const PREFIX: &str = "MIOPEN_KERNEL_";
 const INCLUDE: &str = "_INCLUDE";
 const SIZE: &str = "_SIZE";
-/// What a library calls that compiles by hipRTC.
+/// A function that a library calls if it compiles with hipRTC.
 const HIPRTC: &str = "hiprtcCompileProgram";
-/// What hipRTC puts before a text; lines are counted from behind it.
+/// Text that hipRTC puts before a source; line numbers start after it.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, comgr.cpp, where hipRTC is told
 /// `-DMIOPEN_DONT_USE_HIP_RUNTIME_HEADERS`, so that no text includes it.
 const RUNTIME_HEADER: &[u8] = b"#include <hip/hip_runtime.h>\n#line 1\n";
 
-/// What kernels are written in.
+/// File extensions of kernels.
 const KERNEL_ENDINGS: &[&str] = &["cl", "cpp", "s"];
-/// What they include.
+/// File extensions of included files.
 const INCLUDE_ENDINGS: &[&str] = &["h", "hpp", "inc"];
 
-/// Texts of at most this depth of includes are compared.
+/// Includes are expanded up to this depth.
 const DEPTH_MAX: usize = 32;
 
 /// Kernel sources of one version of MIOpen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sources {
-    /// Kernels by file name, `naive_conv.cpp`. What a `.cl` or `.s` includes
-    /// stands in it; a `.cpp` needs `includes`.
+    /// Kernels by file name: `naive_conv.cpp`. In `.cl` and `.s` files, includes are already
+    /// expanded; a `.cpp` needs `includes`.
     pub kernels: BTreeMap<String, Vec<u8>>,
-    /// Files that kernels include, by the name that they do it by.
+    /// Included files, by the name in the include.
     pub includes: BTreeMap<String, Vec<u8>>,
-    /// Symbols of texts whose file name the library does not tell, or tells
-    /// in more than one way.
+    /// Symbols of texts for which the library contains no file name, or several.
     pub unnamed: Vec<String>,
-    /// Whether the library has hipRTC compile the kernels in HIP.
+    /// Whether the library compiles HIP kernels with hipRTC.
     pub by_hiprtc: bool,
 }
 
-/// Why there are no sources.
+/// Why sources can't be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourcesError {
     /// The library cannot be read.
     #[error(transparent)]
     Elf(#[from] ElfError),
-    /// A text is shorter than the library says.
+    /// A text is shorter than its symbol says.
     #[error("failed to read the text `{symbol}` out of `{file}`")]
     Text {
         /// The library.
@@ -66,7 +64,7 @@ pub enum SourcesError {
     /// A file or directory cannot be written.
     #[error("failed to write `{path}`")]
     Write {
-        /// Where to.
+        /// The path.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -77,8 +75,8 @@ fn replace(path: &Path, text: &[u8]) -> Result<(), SourcesError> {
     fs::write(path, text).map_err(|source| SourcesError::Write { path: path.to_owned(), source })
 }
 
-/// Whether Debian leaves a source out of its package of MIOpen: assembly,
-/// and what assembly includes, is not in the form that its authors change.
+/// Whether Debian leaves a source out of its package of MIOpen: assembly, and files that it
+/// includes, are not in the form that its authors edit.
 ///
 /// Source: Debian, miopen 6.4.3+dfsg-1, debian/copyright, `Files-Excluded`.
 #[must_use]
@@ -87,11 +85,10 @@ pub fn is_left_out_by_debian(name: &str) -> bool {
 }
 
 impl Sources {
-    /// The sources that a library carries. None at all where its symbols
-    /// were removed.
+    /// The sources in a library; empty if its symbols were stripped.
     ///
     /// # Errors
-    /// [`SourcesError`], for a library that cannot be read or is damaged.
+    /// [`SourcesError`] for a library that can't be read or is damaged.
     pub fn in_library(library: &Library) -> Result<Self, SourcesError> {
         let open = ElfFile::open(&library.file)?;
         let symbols: BTreeMap<String, Vec<u8>> = open.data_symbols(PREFIX)?.into_iter().collect();
@@ -118,7 +115,7 @@ impl Sources {
         }
         let included = sources.included();
         for (stem, names, text) in unsettled {
-            // The name that other texts include it by is the one that works.
+            // The name by which other texts include it is the right one.
             let mut used = names.into_iter().filter(|name| included.contains(name));
             match (used.next(), used.next()) {
                 (Some(name), None) => sources.add(name, text),
@@ -134,8 +131,8 @@ impl Sources {
         self.kernels.is_empty()
     }
 
-    /// Writes all files into one directory, as MIOpen itself lays them out to
-    /// compile. The directory is made where it is missing.
+    /// Writes all files into one directory, as MIOpen itself does to compile. Creates the directory
+    /// if it is missing.
     ///
     /// # Errors
     /// [`SourcesError::Write`].
@@ -148,9 +145,9 @@ impl Sources {
         Ok(())
     }
 
-    /// As [`Self::write`], for a compiler that is started with a file. hipRTC
-    /// puts HIP's runtime header before a text by itself, so the texts of a
-    /// library that has it compile their kernels need not include it.
+    /// As [`Self::write`], for a compiler that is started with a file. hipRTC adds HIP's runtime
+    /// header before a text, so the texts of a library that uses it need not include the header;
+    /// here it is added.
     ///
     /// # Errors
     /// [`SourcesError::Write`].
@@ -163,9 +160,9 @@ impl Sources {
         Ok(())
     }
 
-    /// The files that are otherwise in another tree, whose file of a name
-    /// `other` reads. Empty lines do not count, and includes of `.cl` and `.s`
-    /// are put in their place, as they are in a library.
+    /// The files that differ from those of another tree, whose files `other` reads by name. Empty
+    /// lines are ignored, and includes in `.cl` and `.s` files are expanded, as they are in a
+    /// library.
     pub fn differing(&self, other: impl Fn(&str) -> Option<Vec<u8>>) -> Vec<String> {
         let files = self.kernels.iter().chain(&self.includes);
         let differing = files.filter(|(name, text)| {
@@ -196,11 +193,11 @@ impl Sources {
     }
 }
 
-/// Strings of a library that could be names of its sources.
+/// Strings in a library that could be names of its sources.
 struct FileNames(BTreeSet<String>);
 
 impl FileNames {
-    /// All that end like a source, up to what no file name holds.
+    /// All strings that end like a source, back to a character that no file name contains.
     fn among(constants: &[u8]) -> Self {
         let mut names = BTreeSet::new();
         for text in constants.split(|byte| *byte == 0) {
@@ -222,8 +219,8 @@ impl FileNames {
             .unwrap_or_else(|| self.matching(stem, KERNEL_ENDINGS))
     }
 
-    /// Whole strings count before ends of longer ones: a linker keeps
-    /// `naive_conv.cpp` only as the end of `fp8_naive_conv.cpp`.
+    /// Whole strings count before ends of longer ones, since a linker stores `naive_conv.cpp` only
+    /// as the end of `fp8_naive_conv.cpp`.
     fn matching(&self, stem: &str, endings: &[&str]) -> Vec<String> {
         let (mut whole, mut ends) = (BTreeSet::new(), BTreeSet::new());
         for name in self.0.iter().filter(|name| endings.contains(&ending(name))) {
@@ -248,7 +245,7 @@ fn ending(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, ending)| ending)
 }
 
-/// The file that a line includes, in quotes.
+/// The file that a line includes in quotes.
 fn included(line: &[u8]) -> Option<&str> {
     let line = std::str::from_utf8(line).ok()?.trim();
     let rest = match line.strip_prefix('#') {
@@ -258,7 +255,7 @@ fn included(line: &[u8]) -> Option<&str> {
     rest.trim_start().strip_prefix('"')?.split_once('"').map(|(name, _)| name)
 }
 
-/// A text with what it includes in place of the line that does it.
+/// A text with its includes expanded.
 ///
 /// Source: what MIOpen 3.4.0 carries, compared with the tree of 3.3: 34 of 51
 /// `.cl` come out alike, the others were changed.
@@ -277,7 +274,7 @@ fn expanded(text: &[u8], read: &impl Fn(&str) -> Option<Vec<u8>>, depth: usize) 
     out
 }
 
-/// The lines that say something.
+/// The lines that are not empty.
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty())
 }
@@ -287,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hiprtc_adds_is_put_before_what_it_compiles() {
+    fn the_header_that_hiprtc_adds_is_put_before_kernels() {
         let text = |name: &str| (name.to_owned(), name.as_bytes().to_vec());
         let kernels: BTreeMap<_, _> = [text("a.cpp"), text("b.cl")].into();
         let includes: BTreeMap<_, _> = [text("c.hpp")].into();
@@ -309,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_from_the_strings_of_the_library() {
+    fn names_are_found_among_the_strings_of_the_library() {
         let constants = b"\0fp8_naive_conv.cpp\0src/solver/conv_direct.cpp\0math.hpp\0math.h\0\
             static_kernel_Config.hpp\0config.hpp\0Gemm.cl\0x: gemm.s\0no.txt\0#include \"a.hpp\"\0";
         let names = FileNames::among(constants);
@@ -330,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cl_includes_stands_in_it() {
+    fn includes_of_a_cl_file_are_expanded() {
         let tree = BTreeMap::from([
             ("a.cl", "\n#include \"types.h\"\n#include <math.h>\nkernel void a();\n"),
             ("types.h", "#include \"half.h\"\ntypedef int t;\n"),

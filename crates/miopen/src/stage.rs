@@ -1,5 +1,5 @@
-//! Databases as the library reads them: a directory of links to those for one
-//! target, and of copies in the form that it takes.
+//! Stages databases for the library: a directory of links to those for one target, and of copies in
+//! the form that it reads.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
@@ -22,24 +22,24 @@ pub struct DatabaseFile {
     pub sha256: Digest,
 }
 
-/// What a directory of databases has for a target.
+/// The databases of a directory for a target.
 #[derive(Debug)]
 pub(crate) struct Staged {
-    /// Where the library looks, while it searches.
+    /// The library's directory while it searches.
     pub(crate) directory: PathBuf,
-    /// As the first, with the find database.
+    /// The same with the find database.
     pub(crate) complete: PathBuf,
     pub(crate) find_db: Option<PathBuf>,
-    /// What was used, sorted.
+    /// The files that were used, sorted.
     pub(crate) files: Vec<DatabaseFile>,
     /// Whether there are heuristic models, which some versions can't read.
     pub(crate) has_models: bool,
 }
 
-/// A file of the directory that is for the target.
+/// A file of the directory for the target.
 struct Candidate {
     path: PathBuf,
-    /// Without the extension of a compressed one.
+    /// Without the extension of a compressed file.
     name: String,
     what: What,
 }
@@ -51,13 +51,11 @@ enum What {
 }
 
 impl Staged {
-    /// Lays out what `from` has for the target, below `to`; none where it has
-    /// nothing.
+    /// Stages the databases of `from` for the target, below `to`; `None` if there are none.
     ///
-    /// Databases for exactly the target's count of compute units are taken. A
-    /// performance database in SQLite is also given as text, for builds that
-    /// read that, and there the one with the nearest count will do, which
-    /// builds that read SQLite look for.
+    /// Only databases for exactly the target's compute units are used. A performance database in
+    /// SQLite is also converted to text, for builds that read that; for these, the one with the
+    /// nearest number of compute units is used, as builds that read SQLite do.
     ///
     /// # Errors
     /// [`AskError::Database`] or [`AskError::Probe`].
@@ -97,7 +95,7 @@ impl Staged {
         Ok(Some(staged))
     }
 
-    /// Puts a file into the directories; where it lies, decompressed.
+    /// Adds a file to the directories. Returns its path, decompressed.
     fn take(&mut self, candidate: &Candidate) -> Result<PathBuf, AskError> {
         let path = &candidate.path;
         let unreadable =
@@ -114,7 +112,7 @@ impl Staged {
         }
         let is_find = matches!(&candidate.what, What::Database(name) if name.kind == Kind::Find);
         if is_find {
-            // The step `hit` looks single problems up; a library would read it all.
+            // The step `hit` looks single problems up; a library would read the whole file.
             self.find_db = Some(complete.clone());
         } else {
             let searching = self.directory.join(&candidate.name);
@@ -125,7 +123,7 @@ impl Staged {
         Ok(complete)
     }
 
-    /// Writes a performance database in SQLite as text.
+    /// Converts a performance database in SQLite to text.
     fn convert(&self, sqlite: &Path, name: &str) -> Result<(), AskError> {
         let path = self.complete.join(name);
         let mut output = BufWriter::new(File::create(&path).map_err(AskError::scratch(&path))?);
@@ -142,7 +140,7 @@ impl Staged {
     }
 }
 
-/// Makes a directory of links to all files of another one, and to these.
+/// Creates a directory with links to all files of another one, and to these.
 ///
 /// # Errors
 /// [`AskError::Probe`] or [`AskError::Database`].
@@ -168,7 +166,7 @@ pub(crate) fn link_together(
     Ok(())
 }
 
-/// What of the directory is for the target, by name.
+/// The files of the directory for the target, by name.
 fn candidates(from: &Path, target: &Target, models: bool) -> io::Result<Vec<Candidate>> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for entry in fs::read_dir(from)? {
@@ -182,7 +180,7 @@ fn candidates(from: &Path, target: &Target, models: bool) -> io::Result<Vec<Cand
         };
         candidates.push(Candidate { path, name, what });
     }
-    // A decompressed file comes before the one that it was made from.
+    // A decompressed file comes before the compressed one.
     candidates.sort_by(|a, b| (&a.name, &a.path).cmp(&(&b.name, &b.path)));
     candidates.dedup_by(|later, first| later.name == first.name);
     Ok(candidates)
@@ -203,7 +201,7 @@ fn is_read(database: &DatabaseName, target: &Target) -> bool {
         && (exact || (database.storage == Storage::Sqlite && database.prefix.is_empty()))
 }
 
-/// Whether the file is a heuristic model for the device, or for all.
+/// Whether the file is a heuristic model for the device, or for all devices.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `src/conv/heuristics/ai_heuristics.cpp`.
 fn is_model(name: &str, target: &Target) -> bool {
@@ -212,8 +210,7 @@ fn is_model(name: &str, target: &Target) -> bool {
     !device.starts_with("gfx") || device == target.id().processor()
 }
 
-/// The performance database of convolutions in SQLite with the nearest count
-/// of compute units.
+/// The performance database of convolutions in SQLite with the nearest number of compute units.
 fn nearest<'a>(candidates: &'a [Candidate], target: &Target) -> Option<&'a String> {
     let wanted = target.compute_units()?;
     let counts = candidates.iter().filter_map(|candidate| match &candidate.what {
@@ -244,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_given_what_it_reads_on_the_device() {
+    fn the_library_gets_the_databases_that_it_reads_for_the_device() {
         let from = tempfile::tempdir().unwrap();
         for name in [
             "gfx90a68.db.txt",

@@ -1,4 +1,4 @@
-//! What comes out of asking: keys, who wants them, and what went wrong.
+//! Collects the answers: keys, the problems that need them, and failures.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -17,25 +17,25 @@ use crate::stage::DatabaseFile;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answers {
-    /// The library's version, as it tells it: `3.4.0`.
+    /// The library's version, as it reports it: `3.4.0`.
     pub version: String,
     /// The problems, sorted, each once; others refer to them by number.
     pub problems: Vec<Problem>,
     /// The kernels, sorted by name and arguments.
     pub keys: Vec<AskedKey>,
-    /// What went wrong, sorted by problem.
+    /// Failures, sorted by problem.
     pub failures: Vec<ProblemFailure>,
     /// The databases that were used, sorted.
     pub databases: Vec<DatabaseFile>,
-    /// Directories of databases that have nothing for the target.
+    /// Directories of databases that contain nothing for the target.
     pub unused_databases: Vec<PathBuf>,
-    /// Whether the directories have heuristic models that this version of the
-    /// library can't read: they were left out.
+    /// Whether heuristic models of the directories were left out because this version of the
+    /// library can't read them.
     pub models_left_out: bool,
-    /// Problems that no find database has in all of their directions; empty
-    /// where they were not looked up.
+    /// Problems that no find database contains in all of their directions; empty if they were not
+    /// looked up.
     pub unrecorded: Vec<u32>,
-    /// What the library asked its surroundings, and got no answer to.
+    /// Requests of the library that the stand-ins could not answer.
     pub unanswered: Vec<String>,
 }
 
@@ -43,35 +43,35 @@ pub struct Answers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AskedKey {
-    /// What it is looked up by.
+    /// The key by which it is looked up.
     pub key: KernelKey,
-    /// The functions that its object must have.
+    /// The functions that its object must contain.
     pub functions: BTreeSet<String>,
-    /// Who wants it, sorted by problem.
+    /// The problems that need it, sorted.
     pub wanted: Vec<Wanted>,
 }
 
-/// A problem that a kernel is wanted for.
+/// A problem that needs a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wanted {
     /// Its number in [`Answers::problems`].
     pub problem: u32,
-    /// The uses that want the kernel.
+    /// The uses in which the kernel is needed.
     pub uses: Uses,
 }
 
-/// Something that went wrong with a problem.
+/// A failure of a problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProblemFailure {
     /// The problem's number.
     pub problem: u32,
-    /// The directory of databases that it was asked with.
+    /// The directory of databases that was in use.
     pub database: Option<PathBuf>,
-    /// What it was.
+    /// The failure.
     pub failure: Failure,
 }
 
-/// Answers, as they come in.
+/// The answers collected so far.
 #[derive(Debug)]
 pub(crate) struct Collected<'a> {
     work: &'a Work,
@@ -79,9 +79,9 @@ pub(crate) struct Collected<'a> {
     uses: Uses,
     keys: HashMap<KernelKey, WantedKey>,
     failures: Failures,
-    /// Names of kernels that a find database's record wants, by problem.
+    /// Names of kernels in a find database's record, by problem.
     hits: HashMap<u32, BTreeSet<String>>,
-    /// Directions that some find database has, by problem.
+    /// Directions that some find database contains, by problem.
     recorded: HashMap<u32, BTreeSet<String>>,
     looked_up: bool,
     unanswered: BTreeSet<String>,
@@ -108,7 +108,7 @@ impl<'a> Collected<'a> {
         }
     }
 
-    /// Takes the answer to a task.
+    /// Adds the answer to a task.
     pub(crate) fn add(&mut self, phase: &Phase, task: Task, answer: Answer) {
         let problem = task.problem;
         self.failures.add(phase, problem, failures_of(phase, &answer));
@@ -118,7 +118,7 @@ impl<'a> Collected<'a> {
             if uses.hit {
                 self.hits.entry(problem).or_default().insert(key.kernel_name.clone());
             }
-            // Where the record names the solver, it may ask for any form of its kernels.
+            // If the record names the solver, the library may ask for any form of its kernels.
             let is_hit = |names: &BTreeSet<String>| names.contains(&key.kernel_name);
             if phase.is_primed() && uses.immediate && self.hits.get(&problem).is_some_and(is_hit) {
                 uses.hit = true;
@@ -144,7 +144,7 @@ impl<'a> Collected<'a> {
         }
     }
 
-    /// Everything, in order.
+    /// All answers, sorted.
     pub(crate) fn finish(self, done: Done) -> Answers {
         let mut keys: Vec<AskedKey> = self
             .keys
@@ -174,8 +174,7 @@ impl<'a> Collected<'a> {
     }
 }
 
-/// What went wrong: the number of the problem and of the directory of
-/// databases, and what it was.
+/// Failures: the number of the problem, that of the directory of databases, and the failure.
 #[derive(Debug)]
 pub(crate) struct Failures(BTreeSet<(u32, Option<usize>, Failure)>);
 
@@ -188,7 +187,7 @@ impl Failures {
         self.0.extend(failures.into_iter().map(|failure| (problem, phase.database, failure)));
     }
 
-    /// All of them, sorted by problem.
+    /// All failures, sorted by problem.
     pub(crate) fn finish(self, directories: &[PathBuf]) -> Vec<ProblemFailure> {
         let failures = self.0.into_iter().map(|(problem, database, failure)| {
             let database = database.map(|number| directories[number].clone());
@@ -198,11 +197,11 @@ impl Failures {
     }
 }
 
-/// What went wrong in an answer.
+/// The failures in an answer.
 pub(crate) fn failures_of(phase: &Phase, answer: &Answer) -> BTreeSet<Failure> {
     let mut failures = BTreeSet::from_iter(answer.early_end.clone());
     failures.extend(answer.compiles.iter().cloned().map(Failure::Compiled));
-    // Many problems are none for the one solver that is asked behind primers.
+    // The one solver that is asked after primers can't compute many of the problems.
     if !phase.is_primed() {
         failures.extend(answer.refused.iter().cloned());
         if answer.keys.is_empty() && failures.is_empty() {
@@ -223,13 +222,13 @@ fn directions(problem: &Problem) -> BTreeSet<String> {
         .collect()
 }
 
-/// The uses that a step of the probe stands for.
+/// The uses that a step of the probe belongs to.
 pub(crate) fn uses_of(step: &str) -> Uses {
     match step {
         "search" => Uses { search: true, ..Uses::NONE },
         "immediate" => Uses { immediate: true, ..Uses::NONE },
         "hit" => Uses { hit: true, ..Uses::NONE },
-        // What is asked for whatever a program does.
+        // Kernels that are needed whatever a program does.
         _ => Uses::ALL,
     }
 }

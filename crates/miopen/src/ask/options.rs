@@ -1,4 +1,4 @@
-//! What is asked, how, and what happens meanwhile.
+//! Options and events of asking.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,28 +7,27 @@ use std::time::Duration;
 
 use gfxpack_model::Target;
 
-/// How a library is asked.
+/// How to ask a library.
 #[derive(Debug, Clone)]
 pub struct AskOptions {
-    /// The device to claim, with its compute units.
+    /// The device to simulate, with its compute units.
     pub target: Target,
-    /// Directories of databases. Each problem is asked with each of them, and
-    /// without any.
+    /// Directories of databases. Each problem is asked with each of them, and without any.
     pub databases: Vec<PathBuf>,
-    /// Which programs the kernels are for.
+    /// The uses to find kernels for.
     pub uses: Uses,
-    /// Problems that are worked on at a time.
+    /// The number of problems in parallel.
     pub workers: usize,
     /// How long a problem may take.
     pub time_limit: Duration,
-    /// A directory for temporary files that have no place in memory.
+    /// A directory for temporary files that can't be in memory.
     pub scratch: PathBuf,
     /// The executable `gfxpack-miopen-probe`.
     pub probe: PathBuf,
 }
 
 impl AskOptions {
-    /// How long a problem may take, where nothing else is said.
+    /// The default time limit of a problem.
     pub const TIME_LIMIT: Duration = Duration::from_secs(300);
 
     /// Asks for all uses, without databases, with one worker.
@@ -46,20 +45,20 @@ impl AskOptions {
     }
 }
 
-/// Ways in which programs come to a kernel; a set of them.
+/// A set of ways in which programs choose kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Uses {
     /// Searching (`miopenFindConvolution…`): the kernels of every applicable
     /// solver.
     pub search: bool,
-    /// Finding the problem in a find database: the kernels of the solver that
-    /// it records as the fastest.
+    /// Looking a problem up in a find database: the kernels of the solver that it records as the
+    /// fastest.
     pub hit: bool,
-    /// Immediate mode, in which kernels have arguments of another form.
+    /// Immediate mode, in which kernels have other arguments.
     pub immediate: bool,
 }
 
-/// A text names no use.
+/// Text that is no list of uses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no list of uses")]
 pub struct UsesError(String);
@@ -73,12 +72,12 @@ impl UsesError {
 }
 
 impl Uses {
-    /// All of them.
+    /// All uses.
     pub const ALL: Self = Self { search: true, hit: true, immediate: true };
-    /// None of them.
+    /// No uses.
     pub const NONE: Self = Self { search: false, hit: false, immediate: false };
 
-    /// Uses in this set and in the other.
+    /// The uses in both sets.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -88,7 +87,7 @@ impl Uses {
         }
     }
 
-    /// Uses in this set or in the other.
+    /// The uses in either set.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -125,20 +124,20 @@ impl FromStr for Uses {
     }
 }
 
-/// What happens while a library is asked.
+/// An event while a library is asked.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum AskEvent<'a> {
-    /// The library is loaded, with that directory of databases.
+    /// The library was loaded, with this directory of databases.
     Loading {
         /// The directory, or none.
         database: Option<&'a Path>,
     },
-    /// So much is done, of so much.
+    /// Progress of the work.
     Progress {
-        /// Problems that were asked, counted once for each way of asking.
+        /// Problems that were asked, each counted once per way of asking.
         done: usize,
-        /// All of them.
+        /// The total.
         total: usize,
     },
 }
@@ -148,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uses_are_named() {
+    fn uses_are_parsed_and_printed() {
         for text in ["search", "hit", "immediate", "search,immediate", "search,hit,immediate"] {
             assert_eq!(text.parse::<Uses>().unwrap().to_string(), text);
         }

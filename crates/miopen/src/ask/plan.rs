@@ -1,5 +1,5 @@
-//! What is asked of the probe, decided before it is started: phases, one for
-//! each way in which the library is set up, and their tasks.
+//! The requests to the probe, planned before it is started: phases, one for each setup of the
+//! library, and their tasks.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use crate::failure::Failure;
 use crate::probe::{Solvers, Step, worded};
 use crate::problem::{Convolution, Problem};
 
-/// The solver whose kernels depend on the first problem of a process, in which
-/// it computes weights: how many elements it reads at a time is decided once.
+/// A solver whose kernels depend on the first problem of a process in which it computes weights: it
+/// then decides how many elements it reads at a time.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `ConvOclBwdWrW53::GetSolution`: `read_unit`
 /// is a static variable of the function.
 pub(crate) const PRIMED_SOLVER: &str = "ConvOclBwdWrW53";
 
-/// First problems for all that it may come to: widths that can be divided by
-/// four, three, two, and one only.
+/// First problems for each possible decision: widths that are divisible by four, by three, by two,
+/// and only by one.
 const PRIMERS: [&str; 4] = [
     "conv -n 4 -c 8 -H 12 -W 12 -k 8 -y 3 -x 3 -p 1 -q 1 -F 4",
     "conv -n 4 -c 8 -H 9 -W 9 -k 8 -y 3 -x 3 -p 1 -q 1 -F 4",
@@ -24,18 +24,17 @@ const PRIMERS: [&str; 4] = [
     "conv -n 4 -c 8 -H 7 -W 7 -k 8 -y 3 -x 3 -p 1 -q 1 -F 4",
 ];
 
-/// Find modes: normal, fast, hybrid and dynamic hybrid; releases after 3.5 add
-/// two that verify what they trust. Those that a release does not know are
-/// passed over.
+/// Find modes: normal, fast, hybrid and dynamic hybrid; releases after 3.5 add two that verify
+/// records. A mode that a release does not know is skipped.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `FindMode::Values`.
 const FIND_MODES: [u8; 6] = [1, 2, 3, 5, 6, 7];
 
-/// Problems in an order of their own, each once.
+/// Problems in a fixed order, each once.
 #[derive(Debug)]
 pub(crate) struct Work {
     pub(crate) problems: Vec<Problem>,
-    /// What the probe is told of each convolution.
+    /// The text of each convolution for the probe.
     wording: Vec<Wording>,
 }
 
@@ -43,31 +42,31 @@ pub(crate) struct Work {
 enum Wording {
     Convolution {
         whole: String,
-        /// Where weights are computed, the same with no other direction.
+        /// The same with the gradient of the weights as the only direction, if that is computed.
         weights: Option<String>,
     },
     Driver,
     Invalid(Failure),
 }
 
-/// How a problem is worked on.
+/// How a problem is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Means<'a> {
-    /// By the probe, which is told this.
+    /// By the probe, with this request.
     Probe(&'a str),
     /// By MIOpenDriver, with these arguments.
     Driver(&'a str),
 }
 
-/// One way in which the library is set up.
+/// One setup of the library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Phase {
-    /// The number of the directory of databases, or none.
+    /// The number of the directory of databases, if any.
     pub(crate) database: Option<usize>,
     pub(crate) solvers: Solvers,
-    /// Each of these lists of steps is done in a process of its own.
+    /// Lists of steps, each run in a process of its own.
     pub(crate) runs: Vec<Vec<Step>>,
-    /// Each problem is worked on behind each of these.
+    /// Each problem is computed after each of these.
     pub(crate) stems: Vec<String>,
 }
 
@@ -90,7 +89,7 @@ impl Work {
         Self { problems, wording }
     }
 
-    /// Problems that can't be asked at all, and why.
+    /// Problems that can't be asked, with the reason.
     pub(crate) fn invalid(&self) -> impl Iterator<Item = (u32, &Failure)> {
         (0..).zip(&self.wording).filter_map(|(number, wording)| match wording {
             Wording::Invalid(failure) => Some((number, failure)),
@@ -98,7 +97,7 @@ impl Work {
         })
     }
 
-    /// What is done with a task's problem in a phase, if anything is.
+    /// How a task's problem is computed in a phase, if at all.
     pub(crate) fn means(&self, phase: &Phase, task: Task) -> Option<Means<'_>> {
         let number = task.problem as usize;
         match (&self.wording[number], &self.problems[number]) {
@@ -151,9 +150,9 @@ impl Wording {
 }
 
 impl Phase {
-    /// Asking for all kernels with those databases, or without any.
+    /// Asks for all kernels with this directory of databases, or without any.
     pub(crate) fn exhaustive(database: Option<usize>, uses: Uses, has_find_db: bool) -> Self {
-        // Without a search, there are no solutions for the others.
+        // The other steps use the solutions of the search.
         let mut steps = vec![Step::Search];
         if uses.immediate {
             steps.push(Step::Immediate);
@@ -164,8 +163,7 @@ impl Phase {
         Self { database, solvers: Solvers::All, runs: vec![steps], stems: Vec::new() }
     }
 
-    /// Doing what programs do: searching in each find mode, and using what is
-    /// there without a search.
+    /// Does what programs do: searches in each find mode, and uses stored results without a search.
     pub(crate) fn natural(database: Option<usize>) -> Self {
         let modes = FIND_MODES.into_iter().map(|mode| vec![Step::Mode(mode)]);
         Self {
@@ -176,8 +174,8 @@ impl Phase {
         }
     }
 
-    /// Asking one solver behind all first problems that change what it does.
-    /// It takes nothing from databases.
+    /// Asks one solver after each first problem that changes its behaviour. It does not use
+    /// databases.
     pub(crate) fn primed() -> Self {
         let stems = PRIMERS.iter().map(|line| {
             let Ok(Problem::Convolution(primer)) = line.parse() else {
@@ -193,8 +191,8 @@ impl Phase {
         }
     }
 
-    /// Adding biases, where there are some. That is no convolution's solver's work, and a search
-    /// among all of these is one among no others.
+    /// Adds biases, if there are any. No solver of convolutions does this, so the step needs no
+    /// particular setup of solvers.
     pub(crate) fn bias() -> Self {
         let runs = vec![vec![Step::Bias]];
         Self { database: None, solvers: Solvers::Natural, runs, stems: Vec::new() }
@@ -235,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_asked_for_again_behind_each_primer() {
+    fn weights_are_asked_for_again_after_each_primer() {
         let lines = ["conv -c 8 -k 8 -F 1", "conv -c 4 -k 8", "bnorm -n 3 -c 4"];
         let work = Work::new(&problems(&lines));
         let all = Phase::exhaustive(None, Uses::ALL, false);
@@ -253,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn biases_are_added_where_there_are_some() {
+    fn biases_are_added_if_there_are_any() {
         let lines = ["conv -c 8 -k 8 -b 1 -F 1", "conv -c 4 -k 8 -b 1 -F 2", "conv -c 2 -k 8"];
         let work = Work::new(&problems(&lines));
         let tasks = work.tasks(&Phase::bias());
@@ -273,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_comes_before_all_else() {
+    fn a_search_comes_first() {
         let steps = |uses: &str, find_db| {
             Phase::exhaustive(None, uses.parse().unwrap(), find_db).runs.remove(0)
         };

@@ -1,5 +1,4 @@
-//! Workers that share tasks: a probe's, each a thread here and a process
-//! there.
+//! Workers that share tasks: each is a thread here and a process of the probe.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -10,18 +9,18 @@ use crate::error::AskError;
 use crate::failure::Failure;
 use crate::probe::{Answer, Probe, ProbeSettings, Request, Worker};
 
-/// How often a probe may end by itself before it is not started again.
+/// How often a probe is started again after it has ended by itself.
 const MAX_STARTS: usize = 20;
 /// How often the caller is asked whether to go on.
 const TICK: Duration = Duration::from_millis(50);
-/// Answers that may wait to be taken.
+/// The most answers that wait to be handled.
 const WAITING: usize = 64;
 
-/// Does `count` things with that many threads, each with a state of its own,
-/// and hands the results over in the order in which they come.
+/// Runs `count` tasks with that many threads, each with a state of its own, and handles the results
+/// in the order in which they come.
 ///
 /// # Errors
-/// The first of `act`; [`AskError::Cancelled`] where `cancel` says so.
+/// The first error of `act`; [`AskError::Cancelled`] if `cancel` returns true.
 pub(crate) fn in_parallel<S, T: Send>(
     count: usize,
     workers: usize,
@@ -72,7 +71,7 @@ pub(crate) fn in_parallel<S, T: Send>(
         let mut result = if cancelled { Err(AskError::Cancelled) } else { Ok(()) };
         for thread in threads {
             let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            // One that stopped because another failed has nothing to say.
+            // A thread that stopped because another one failed has no result.
             if result.is_ok() || matches!(result, Err(AskError::Cancelled) if !cancelled) {
                 result = ended;
             }
@@ -81,7 +80,7 @@ pub(crate) fn in_parallel<S, T: Send>(
     })
 }
 
-/// A probe, and what to start it with when it is gone.
+/// A probe, and the settings to start it again.
 #[derive(Debug)]
 pub(crate) struct Pool<'a> {
     settings: ProbeSettings<'a>,
@@ -99,7 +98,7 @@ pub(crate) struct Connection {
 
 impl<'a> Pool<'a> {
     /// # Errors
-    /// [`AskError`], where the probe can't be started.
+    /// [`AskError`] if the probe can't be started.
     pub(crate) fn start(
         settings: ProbeSettings<'a>,
         cancel: &dyn Fn() -> bool,
@@ -108,7 +107,7 @@ impl<'a> Pool<'a> {
         Ok(Self { settings, probe, starts: AtomicUsize::new(1) })
     }
 
-    /// The library's version, as it tells it.
+    /// The library's version, as it reports it.
     pub(crate) fn version(&self) -> String {
         self.lock().version.clone()
     }
@@ -117,11 +116,11 @@ impl<'a> Pool<'a> {
         self.probe.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks over the connection, which is made where there is none. A process
-    /// that is gone costs the problem that it worked on, and nothing else.
+    /// Asks over the connection, which is made if there is none. If the process has ended, only the
+    /// problem that it worked on is lost.
     ///
     /// # Errors
-    /// [`AskError`], where the probe can't be started again.
+    /// [`AskError`] if the probe can't be started again.
     pub(crate) fn ask(
         &self,
         connection: &mut Connection,
@@ -142,7 +141,7 @@ impl<'a> Pool<'a> {
             if !usable {
                 connection.worker = None;
             }
-            // One that never answered was gone before it was asked: not the problem's fault.
+            // A process that never answered had ended before the request: not the problem's fault.
             if answer.early_end != Some(Failure::Lost) || proven {
                 return Ok(answer);
             }

@@ -1,5 +1,5 @@
-//! A library that is being asked: checked, set up in one way after the other,
-//! and given its tasks.
+//! A session with a library: checks it, starts it with one setup after the other, and runs the
+//! tasks.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,16 +18,15 @@ use crate::setup::{Setup, check_needs};
 use crate::stage::{self, DatabaseFile, Staged};
 use gfxpack_stock_library::Library;
 
-/// The kernel that every version asks for in a search, whatever the device.
+/// The kernel that every version needs in a search, on any device.
 const ALWAYS_ASKED: &str = "naive_conv.cpp.o";
 /// A problem that every version computes.
 const SMALL: &str = "conv -n 1 -c 16 -H 8 -W 8 -k 16 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -F 1";
 
-/// A problem for which every version asks its heuristic models, if it has any
-/// for the device.
+/// A problem for which every version uses its heuristic models, if it has any for the device.
 const PREDICTED: &str = "convfp16 -n 32 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 -F 1";
 
-/// What stays the same from phase to phase.
+/// The state that phases share.
 pub(crate) struct Session<'a> {
     library: &'a Library,
     pub(crate) options: &'a AskOptions,
@@ -35,9 +34,9 @@ pub(crate) struct Session<'a> {
     compute_units: u32,
     /// The databases of each directory, in order.
     pub(crate) staged: Vec<Option<Staged>>,
-    /// Whether the library can't read their heuristic models.
+    /// Whether the library can't read the databases' heuristic models.
     models_left_out: bool,
-    /// The library's version, as it tells it, once it is loaded.
+    /// The library's version, as it reports it, once it is loaded.
     version: String,
     scratch: TempDir,
 }
@@ -45,19 +44,19 @@ pub(crate) struct Session<'a> {
 /// How kernels are looked up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lookup<'a> {
-    /// The stand-in has every kernel.
+    /// The stand-in finds every kernel.
     Answered,
-    /// These kernel databases are asked, by the real SQLite.
+    /// These kernel databases are searched, by the real SQLite.
     Real {
         /// The files.
         kernels: &'a [PathBuf],
-        /// Whether the stand-in answers for what they don't have.
+        /// Whether the stand-in finds kernels that they lack.
         go_on: bool,
     },
 }
 
 impl<'a> Session<'a> {
-    /// Checks that the library can be loaded, and lays databases out.
+    /// Checks that the library can be loaded, and stages databases.
     ///
     /// # Errors
     /// [`AskError`].
@@ -92,15 +91,14 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// Leaves a directory's heuristic models out where the library can't read
-    /// them: programs that search nothing would fail, and so would those that
-    /// search in most modes.
+    /// Leaves a directory's heuristic models out if the library can't read them: programs that do
+    /// not search would fail, and also those that search in most modes.
     fn leave_out_unreadable_models(&mut self, number: usize) -> Result<(), AskError> {
         let Some(staged) = self.staged[number].as_ref().filter(|staged| staged.has_models) else {
             return Ok(());
         };
         let phase = Phase::natural(Some(number));
-        // Without the find database, which would have models asked for less.
+        // With the find database, models would be used less.
         let databases = Some(staged.directory.clone());
         let pool = self.start(&phase, self.setup(databases, false))?;
         for problem in [SMALL, PREDICTED] {
@@ -120,10 +118,10 @@ impl<'a> Session<'a> {
         Staged::lay_out(&self.options.databases[number], &self.options.target, models, &to)
     }
 
-    /// Where the library finds databases in a phase.
+    /// The databases directory of the library in a phase.
     fn databases(&self, phase: &Phase, lookup: Lookup<'_>) -> Result<Option<PathBuf>, AskError> {
         let staged = phase.database.and_then(|number| self.staged[number].as_ref());
-        // A search reads no find database, and problems are looked up in it one by one.
+        // A search does not read the find database; problems are looked up in it one by one.
         let databases = staged.map(|staged| match phase.solvers {
             Solvers::Natural => staged.complete.clone(),
             Solvers::All | Solvers::Only(_) => staged.directory.clone(),
@@ -135,7 +133,7 @@ impl<'a> Session<'a> {
         Ok(Some(to))
     }
 
-    /// How the library is set up with these databases.
+    /// The setup of the library with these databases.
     fn setup(&self, databases: Option<PathBuf>, real_kernels: bool) -> Setup<'a> {
         let options = self.options;
         Setup {
@@ -162,7 +160,7 @@ impl<'a> Session<'a> {
         Pool::start(settings, self.cancel)
     }
 
-    /// What is known when all is done.
+    /// The facts that are known at the end.
     pub(crate) fn done(&self) -> Done {
         let mut done = Done {
             version: self.version.clone(),
@@ -181,7 +179,7 @@ impl<'a> Session<'a> {
         done
     }
 
-    /// What the library answers to a problem in a pool that has just started.
+    /// The library's answer for a problem in a pool that has just started.
     fn try_out(&self, pool: &Pool<'_>, line: &str, steps: &[Step]) -> Result<Answer, AskError> {
         let Ok(Problem::Convolution(problem)) = line.parse() else { unreachable!("a convolution") };
         let problem = &worded(&problem).expect("it has an output");
@@ -189,7 +187,7 @@ impl<'a> Session<'a> {
         pool.ask(&mut Connection::default(), &request, self.cancel)
     }
 
-    /// Tries out, with a small problem, a library that finds every kernel.
+    /// Tests a library that finds every kernel with a small problem.
     fn self_test(&self, pool: &Pool<'_>) -> Result<(), AskError> {
         let steps = [Step::Search, Step::Immediate, Step::Unprepared];
         let answer = self.try_out(pool, SMALL, &steps)?;
@@ -207,7 +205,7 @@ impl<'a> Session<'a> {
         Err(AskError::SelfTest { expected: ALWAYS_ASKED, reason })
     }
 
-    /// Does all tasks of a phase.
+    /// Runs all tasks of a phase.
     ///
     /// # Errors
     /// [`AskError`].
@@ -256,18 +254,18 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What is known of library and databases when all is done.
+/// The facts about library and databases that are known at the end.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) version: String,
     /// The databases that were used, sorted.
     pub(crate) databases: Vec<DatabaseFile>,
-    /// Directories that have none for the target.
+    /// Directories that contain nothing for the target.
     pub(crate) unused_databases: Vec<PathBuf>,
     pub(crate) models_left_out: bool,
 }
 
-/// Tells of what is done, phase by phase.
+/// Reports progress, phase by phase.
 pub(crate) struct Progress<'e> {
     on_event: &'e mut dyn FnMut(AskEvent<'_>),
     done: usize,

@@ -1,12 +1,11 @@
-//! Blocks that papers name, each a few layers whose widths follow from its
-//! own.
+//! Blocks from papers, each of a few layers whose widths follow from its own.
 
 use super::layer::Layer;
 use super::walk::Walker;
 use crate::calls::Shape;
 
 impl Walker<'_> {
-    /// A block of that name.
+    /// Adds a block with that name.
     pub(super) fn block(&mut self, layer: &Layer<'_>) -> Result<(), String> {
         for at in 0..layer.repeat {
             let stride = if at == 0 { layer.stride } else { [1, 1] };
@@ -24,15 +23,14 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// One layer, written as in a table.
+    /// Adds one layer, written as in a table.
     fn layer(&mut self, line: &str) -> Result<(), String> {
         let layer = Layer::read(line, self.shape.channels)?;
         if layer.name == "conv" { self.conv(&layer) } else { self.pool(&layer) }
     }
 
-    /// Two 3x3 convolutions, or one between two of 1x1 of which the last is
-    /// four times as wide; and a 1x1 convolution beside them where the shapes
-    /// differ.
+    /// Two 3x3 convolutions, or a 3x3 one between two 1x1 ones, the last of which is four times as
+    /// wide; and a 1x1 convolution beside them if the shapes differ.
     ///
     /// Source: arXiv:1512.03385, figures 2 and 5, and section 3.3 (B);
     /// torchvision's resnet.py on where the stride is.
@@ -145,7 +143,7 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// What MIOpen does not compute, for the sum of parameters.
+    /// A layer that MIOpen does not compute, for the sum of parameters.
     fn counted(&mut self, name: &str, layer: &Layer<'_>) -> Result<(), String> {
         let width = self.shape.channels;
         let square = width * width;

@@ -1,4 +1,4 @@
-//! The lines of a network's steps.
+//! The problems of a network's steps.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::walk::Step;
 use crate::calls::Run;
 use crate::problem::{Directions, Problem};
 
-/// The problems of all steps, in every way that was selected.
+/// The problems of all steps, in every selected way.
 pub(super) fn problems(
     network: &str,
     steps: &[Step],

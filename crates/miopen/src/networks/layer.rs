@@ -1,7 +1,6 @@
 //! A layer's line: `conv 64 7x7 /2 same bn relu`.
 
-/// A line taken apart: the layer's name, and in any order
-///
+/// The parts of a line: the layer's name, and in any order
 /// - `64` or `*`: channels of the output, `*` those of the input
 /// - `7x7`: height and width of the filter
 /// - `/2`, `/1x2`: strides
@@ -20,9 +19,9 @@ pub(super) struct Layer<'a> {
     flags: Vec<&'a str>,
 }
 
-/// Layer that a number follows.
+/// Words that are followed by a number.
 const WITH_NUMBER: [&str; 5] = ["dilation", "expand", "end", "time", "context"];
-/// Layer alone.
+/// Words without a number.
 const FLAGS: [&str; 15] = [
     "same",
     "bn",
@@ -42,7 +41,7 @@ const FLAGS: [&str; 15] = [
 ];
 
 impl<'a> Layer<'a> {
-    /// `channels` are those of the input.
+    /// `channels` is the number of input channels.
     pub(super) fn read(line: &'a str, channels: u64) -> Result<Self, String> {
         let mut words = line.split_ascii_whitespace();
         let mut read = Self {
@@ -94,7 +93,7 @@ impl<'a> Layer<'a> {
         self.size.ok_or_else(|| "its size is missing".to_owned())
     }
 
-    /// Zeros on each side.
+    /// Padding on each side.
     pub(super) fn pad(&self) -> Result<[u64; 2], String> {
         if self.has("same") {
             let dilation = self.number("dilation").unwrap_or(1);
@@ -104,7 +103,7 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// `7`, `1x7`.
+/// One or two numbers: `7`, `1x7`.
 fn pair(text: &str) -> Result<[u64; 2], String> {
     match text.split_once('x') {
         Some((height, width)) => Ok([number(height)?, number(width)?]),

@@ -1,4 +1,4 @@
-//! Which network is taken, and why that fails.
+//! The choice of a network and how to run it, and errors.
 
 use crate::problem::{DataType, Directions, Layout};
 
@@ -8,9 +8,9 @@ use crate::problem::{DataType, Directions, Layout};
 pub struct NetworkName {
     /// Its name: `resnet50`.
     pub name: String,
-    /// Its name for people: `ResNet-50 v1.5`.
+    /// Its title: `ResNet-50 v1.5`.
     pub title: String,
-    /// Where its layers are taken from.
+    /// The source of its layers.
     pub source: String,
     /// Channels, height and width of an input.
     pub input: [u64; 3],
@@ -19,19 +19,19 @@ pub struct NetworkName {
 /// How a network is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// Images at a time; each value for itself.
+    /// Batch sizes, each run separately.
     pub batches: Vec<u64>,
-    /// Types of its numbers.
+    /// Element types.
     pub data_types: Vec<DataType>,
     /// Layouts of its tensors.
     pub layouts: Vec<Layout>,
-    /// Directions. Batch normalization is that of training where these are
-    /// more than [`Directions::FORWARD`].
+    /// Directions. Batch normalization is in training mode if these are more than
+    /// [`Directions::FORWARD`].
     pub directions: Directions,
-    /// Operations without type, `conv`, `bnorm`, `pool`, `activ` and
-    /// `softmax`, that are wanted; none for all.
+    /// Operations to include, without type: `conv`, `bnorm`, `pool`, `activ` and `softmax`; all if
+    /// empty.
     pub operations: Vec<String>,
-    /// Height and width of the input, where they are not those of the table.
+    /// Height and width of the input, if different from the table's.
     pub size: Option<[u64; 2]>,
 }
 
@@ -39,12 +39,12 @@ pub struct Selection {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// No table has it.
+    /// No table contains it.
     #[error("failed to find the network `{name}`")]
     Unknown {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// The name nearest to it.
+        /// The most similar name.
         nearest: Option<String>,
     },
     /// The input is too small for the network's layers, or a table is wrong.
@@ -52,9 +52,9 @@ pub enum NetworkError {
     Layer {
         /// The network.
         network: String,
-        /// The layer as its table has it.
+        /// The layer as written in its table.
         layer: String,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
 }

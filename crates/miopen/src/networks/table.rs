@@ -9,14 +9,14 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub(super) struct Tables {
     pub(super) source: String,
-    /// Words that every convolution has, but for those that are `plain`.
+    /// Words of every convolution except for `plain` ones.
     #[serde(default)]
     pub(super) convolutions: String,
-    /// Where the sums are from that tests compare with.
+    /// The source of the sums that tests compare with.
     #[serde(default)]
     #[cfg_attr(not(test), expect(dead_code, reason = "it is for readers and tests"))]
     pub(super) published: String,
-    /// Layers under a name of their own.
+    /// Named sequences of layers.
     #[serde(default)]
     pub(super) blocks: BTreeMap<String, Vec<Item>>,
     #[serde(rename = "network")]
@@ -32,33 +32,33 @@ pub(super) struct Network {
     /// Channels, height, width.
     pub(super) input: [u64; 3],
     pub(super) layers: Vec<Item>,
-    /// What others counted.
+    /// Published sums.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests compare with it"))]
     pub(super) sums: Published,
 }
 
-/// What was published of a network.
+/// Published sums of a network.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Published {
     /// Weights, biases, scales of normalization.
     pub(super) parameters: Option<u64>,
-    /// The same in millions, with whatever others count.
+    /// The same in millions, as others count them.
     pub(super) million_parameters: Option<u64>,
     /// Parameters and running statistics of batch normalization.
     pub(super) values: Option<u64>,
     /// Billions of multiply-adds of convolutions and fully connected layers,
     /// to three digits after the point.
     pub(super) gmacs: Option<f64>,
-    /// Digits after the point, where there are others.
+    /// Digits after the point, if not three.
     pub(super) gmacs_digits: Option<i32>,
-    /// Channels, height and width at the end.
+    /// Channels, height and width of the output.
     pub(super) output: Option<[u64; 3]>,
     /// Layers with a convolution, transposed ones included.
     pub(super) convolution_layers: Option<usize>,
 }
 
-/// What stands in a list of layers.
+/// An item in a list of layers.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Item {
@@ -66,28 +66,28 @@ pub(super) enum Item {
     Line(String),
     /// Branches of the same input, whose outputs are concatenated.
     Branches(Vec<Vec<Item>>),
-    /// Layers with something about all of them.
+    /// Layers with common properties.
     Group(Group),
 }
 
-/// Layers with something about all of them.
+/// Layers with common properties.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Group {
     pub(super) layers: Vec<Item>,
-    /// How often they follow each other.
+    /// How often they are repeated.
     #[serde(default = "once")]
     pub(super) repeat: u64,
-    /// Whether what follows has the same input as these have.
+    /// Whether the layers after them have the same input.
     #[serde(default)]
     pub(super) aside: bool,
-    /// Whether they are there in training only; aside, then.
+    /// Whether they exist only in training; they are then `aside`, too.
     #[serde(default)]
     pub(super) training: bool,
-    /// Whether their parameters are those of layers before.
+    /// Whether they share the parameters of earlier layers.
     #[serde(default)]
     pub(super) shared: bool,
-    /// Whether they are counted only; aside, then.
+    /// Whether they are only counted; they are then `aside`, too.
     #[serde(default)]
     pub(super) unasked: bool,
 }

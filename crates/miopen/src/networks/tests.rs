@@ -1,4 +1,4 @@
-//! Tables against what was published of the networks.
+//! Compares the tables with published numbers.
 
 use super::table::{Network, Published};
 use super::walk::Walked;
@@ -19,7 +19,7 @@ fn each(mut check: impl FnMut(&Tables, &Network, &Walked)) {
 /// Parameters are exact. Multiply-adds are those of convolutions and fully
 /// connected layers, and have to round to the published digits.
 #[test]
-fn sums_are_those_that_were_published() {
+fn sums_equal_the_published_ones() {
     let mut compared = 0;
     each(|tables, network, Walked { sums, output, .. }| {
         let Published {
@@ -103,7 +103,7 @@ fn resnet50_has_its_23_convolutions_in_every_way_that_is_selected() {
 }
 
 #[test]
-fn what_goes_with_convolutions_is_there_as_its_driver_takes_it() {
+fn other_operations_are_lines_of_miopendriver() {
     let mut selection = Selection { batches: vec![2], ..selection() };
     let other = |selection: &Selection| -> Vec<String> {
         let lines = lines("resnet18", selection);
@@ -149,7 +149,7 @@ fn what_goes_with_convolutions_is_there_as_its_driver_takes_it() {
 }
 
 #[test]
-fn what_training_alone_computes_is_no_part_of_inference() {
+fn layers_for_training_are_not_part_of_inference() {
     let auxiliary = |line: &String| line.contains(" -k 768 -y 5 -x 5 ");
     let mut selection = selection();
     assert!(!lines("inception-v3", &selection).iter().any(auxiliary));
@@ -158,7 +158,7 @@ fn what_training_alone_computes_is_no_part_of_inference() {
 }
 
 #[test]
-fn shapes_that_papers_draw_are_there() {
+fn networks_have_the_shapes_of_their_papers() {
     let check = |name: &str, part: &str| {
         let lines = lines(name, &selection());
         assert!(lines.iter().any(|line| line.contains(part)), "{name}: {part}\n{lines:#?}");
@@ -166,7 +166,7 @@ fn shapes_that_papers_draw_are_there() {
     check("whisper-base", "-c 80 -H 1 -W 3000 -k 512 -y 1 -x 3 -p 0 -q 1 -u 1 -v 1");
     check("whisper-base", "-c 512 -H 1 -W 3000 -k 512 -y 1 -x 3 -p 0 -q 1 -u 1 -v 2");
     check("whisper-large-v3", "-c 128 -H 1 -W 3000 -k 1280");
-    // A pixel is added below and at the right.
+    // Padding adds a pixel below and at the right.
     check("stable-diffusion-vae", "-c 128 -H 513 -W 513 -k 128 -y 3 -x 3 -p 0 -q 0 -u 2 -v 2");
     check("stable-diffusion-unet", "-c 2560 -H 8 -W 8 -k 1280 -y 3 -x 3 -p 1 -q 1");
     check("unet", "-c 1024 -H 28 -W 28 -k 512 -y 2 -x 2 -p 0 -q 0 -u 2 -v 2 -l 1 -j 1 -m trans");
@@ -202,7 +202,7 @@ fn unknown_names_come_with_the_nearest() {
 }
 
 #[test]
-fn names_are_sorted_and_differ_in_more_than_signs() {
+fn names_are_sorted_and_differ_in_letters_or_digits() {
     let names: Vec<String> = network_names().into_iter().map(|one| one.name).collect();
     assert!(names.is_sorted());
     let plain: BTreeSet<String> = names.iter().map(|name| super::plain(name)).collect();

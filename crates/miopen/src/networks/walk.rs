@@ -1,4 +1,4 @@
-//! Follows a network from layer to layer: shapes, steps, and sums.
+//! Follows a network from layer to layer, and computes shapes, steps and sums.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use super::selection::NetworkError;
 use super::table::{Group, Item, Network, Tables};
 use crate::calls::{Activation, Call, Filter, Pool, PoolKind, Shape};
 
-/// What is computed in one call.
+/// One call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
     pub(super) call: Call,
-    /// Whether it is there in training only.
+    /// Whether it happens only in training.
     pub(super) training: bool,
 }
 
-/// What a walk came to.
+/// The result of a walk.
 #[derive(Debug)]
 pub(super) struct Walked {
     pub(super) steps: Vec<Step>,
@@ -25,14 +25,14 @@ pub(super) struct Walked {
     pub(super) output: Shape,
 }
 
-/// What is counted.
+/// Sums over a network.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) parameters: u64,
     /// Running means and variances of batch normalization.
     pub(super) statistics: u64,
-    /// Multiply-adds of convolutions and fully connected layers, without what
-    /// is there in training only.
+    /// Multiply-adds of convolutions and fully connected layers, without those that happen only in
+    /// training.
     pub(super) macs: u64,
     /// Layers with a convolution.
     pub(super) convolutions: usize,
@@ -60,7 +60,7 @@ pub(super) fn walk(
     Ok(Walked { steps: walker.steps, sums: walker.sums, output: walker.shape })
 }
 
-/// Where a walk is.
+/// The state of a walk.
 pub(super) struct Walker<'a> {
     tables: &'a Tables,
     network: &'a str,
@@ -142,7 +142,7 @@ impl<'a> Walker<'a> {
         let layer = Layer::read(line, self.shape.channels)?;
         match layer.name {
             "push" => self.stack.push(self.shape),
-            // What is larger is cropped.
+            // The larger image is cropped.
             "pop" => self.shape.channels += self.stack.pop().ok_or("nothing was pushed")?.channels,
             "channels" => self.shape.channels = layer.out()?,
             "input" => self.shape = Shape { channels: layer.out()?, size: layer.size()? },
@@ -188,7 +188,7 @@ impl<'a> Walker<'a> {
 
     /// A convolution and what follows it: bias, normalization, activation.
     pub(super) fn conv(&mut self, layer: &Layer<'_>) -> Result<(), String> {
-        // Zeros at the end of both axes alone are put there before.
+        // Padding at only the end of both axes is added before.
         self.shape.size = self.shape.size.map(|size| size + layer.number("end").unwrap_or(0));
         let out_channels = layer.out()?;
         let filter = Filter {
@@ -238,7 +238,7 @@ impl<'a> Walker<'a> {
     }
 
     pub(super) fn pool(&mut self, layer: &Layer<'_>) -> Result<(), String> {
-        // In frameworks' averages padding counts, unless it is said.
+        // By default, frameworks' averages include padding.
         let average = layer.name == "avgpool";
         let kind = if average { PoolKind::AverageWithPadding } else { PoolKind::Max };
         if layer.has("global") {
@@ -253,7 +253,7 @@ impl<'a> Walker<'a> {
         let [down, up] = [false, true].map(|up| pool.output(up));
         let (down, up) = down.zip(up).ok_or("the input is smaller than the window")?;
         self.shape.size = if layer.has("ceil") { up } else { down };
-        // MIOpen rounds down; what is rounded up is computed otherwise.
+        // MIOpen rounds down; frameworks compute a rounded-up pooling in another way.
         if self.shape.size == down {
             self.step(Call::Pool(pool));
         }

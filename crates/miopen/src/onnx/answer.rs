@@ -1,4 +1,4 @@
-//! What is asked of a model, and what can be wrong with it.
+//! Options and errors of reading models.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,18 +11,18 @@ use crate::problem::{DataType, Directions, Layout};
 /// How a model is run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnnxOptions {
-    /// What the symbols of the first axis of the model's inputs stand for,
-    /// each value for itself; none for 1.
+    /// Values for the symbols in the first axis of the model's inputs, each run separately; 1 if
+    /// empty.
     pub batches: Vec<u64>,
-    /// What other symbols stand for.
+    /// Values of other symbols.
     pub symbols: BTreeMap<String, u64>,
-    /// Types of its numbers; none for the model's own.
+    /// Element types; the model's own if empty.
     pub data_types: Vec<DataType>,
     /// Layouts of its tensors.
     pub layouts: Vec<Layout>,
     /// Directions, as for networks.
     pub directions: Directions,
-    /// Operations that are wanted, as for networks; none for all.
+    /// Operations to include, as for networks; all if empty.
     pub operations: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ pub struct UnresolvedLayer {
     pub name: String,
     /// Its operation: `Conv`.
     pub operation: String,
-    /// Why: a clause that follows its name.
+    /// The reason, as a clause that follows its name.
     pub reason: String,
     /// What the user can do about it.
     pub hint: String,
@@ -49,7 +49,7 @@ pub enum OnnxError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The file is no model.
@@ -57,28 +57,28 @@ pub enum OnnxError {
     NoModel {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
-    /// The model has none of the layers that are wanted.
+    /// The model has none of the wanted layers.
     #[error("failed to find a {what} in `{path}`")]
     NoLayer {
         /// The file.
         path: PathBuf,
-        /// What was looked for.
+        /// The kind of layer.
         what: &'static str,
     },
-    /// None of the model's inputs has such a symbol.
+    /// None of the model's inputs has this symbol.
     #[error("failed to bind `{symbol}`: the inputs of `{path}` have no such symbol")]
     Symbol {
         /// The file.
         path: PathBuf,
         /// The symbol.
         symbol: String,
-        /// Those that they have.
+        /// The symbols that they have.
         known: BTreeSet<String>,
     },
-    /// A batch was given, and the inputs have another one, which is fixed.
+    /// A batch was given, but that of the inputs is fixed.
     #[error("failed to choose a batch of {batch}: the inputs of `{path}` have a fixed one")]
     FixedBatch {
         /// The file.
@@ -115,7 +115,7 @@ impl OnnxError {
     }
 }
 
-/// Why a layer's problem is not known, and what helps.
+/// Why a layer's problem is not known, and a hint.
 #[derive(Debug)]
 pub(super) struct Reason {
     pub(super) why: String,
@@ -123,7 +123,7 @@ pub(super) struct Reason {
 }
 
 impl Reason {
-    /// The model contradicts itself or what MIOpen can do.
+    /// The model contradicts itself or MIOpen's limits.
     pub(super) fn wrong(why: String) -> Self {
         Self { why, hint: "check the model with onnx.checker, or export it again".to_owned() }
     }

@@ -1,4 +1,4 @@
-//! A layer's attributes, and what they say of each axis of an image.
+//! A layer's attributes and their values for each axis of an image.
 
 use tract_onnx::pb::AttributeProto;
 
@@ -17,12 +17,12 @@ pub(super) struct Axes {
     pub(super) filter: Vec<u64>,
     pub(super) strides: Vec<u64>,
     pub(super) dilations: Vec<u64>,
-    /// At the begin and at the end.
+    /// Padding at the beginning and at the end.
     pub(super) pads: Vec<[u64; 2]>,
 }
 
 impl Axes {
-    /// Elements of the input that one of the output depends on.
+    /// The number of input elements along the axis that an output element depends on.
     pub(super) fn covered(&self, axis: usize) -> u64 {
         self.dilations[axis] * (self.filter[axis] - 1) + 1
     }
@@ -41,12 +41,12 @@ impl Attributes<'_> {
         self.find(name).map(|attribute| attribute.f)
     }
 
-    /// As many numbers as there are axes, if they are given.
+    /// An attribute with as many numbers as there are axes, if it is given.
     pub(super) fn optional(&self, name: &str, axes: usize) -> Result<Option<Vec<u64>>, Reason> {
         let Some(attribute) = self.find(name).filter(|one| !one.ints.is_empty()) else {
             return Ok(None);
         };
-        // Old models give the output's batch and channels too.
+        // Old models also state the output's batch and channels.
         let extra = if name == "output_shape" { 2 } else { 0 };
         let given = attribute.ints.len();
         if given != axes && given != axes + extra {
@@ -67,7 +67,7 @@ impl Attributes<'_> {
         self.find("auto_pad").map_or(b"", |attribute| attribute.s.as_slice())
     }
 
-    /// The axes of a convolution or pooling of an image with that filter.
+    /// The axes of a convolution or pooling of an image with this filter.
     pub(super) fn axes(&self, image: &[u64], filter: &[u64]) -> Result<Axes, Reason> {
         let count = image.len();
         let strides = self.numbers("strides", count, 1)?;
@@ -98,11 +98,11 @@ impl Attributes<'_> {
         Ok(axes)
     }
 
-    /// Sets the padding of a transposed convolution, which is what is cut off
-    /// its output; gives what is added to the output's end.
+    /// Sets the padding of a transposed convolution, which is cut off its output. Returns the
+    /// elements to add to the output's end.
     ///
-    /// MIOpen cuts off both sides alike. What one side has more is cut off the
-    /// output afterwards, as frameworks do.
+    /// MIOpen cuts off the same on both sides. The difference between the sides is cut off
+    /// afterwards, as frameworks do.
     pub(super) fn transposed(&self, axes: &mut Axes) -> Result<Vec<u64>, Reason> {
         let count = axes.input.len();
         let added = self.numbers("output_padding", count, 0)?;

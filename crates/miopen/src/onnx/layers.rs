@@ -16,7 +16,7 @@ use crate::calls::Run;
 use crate::problem::{Convolution, DataType, Directions, Layout, Problem};
 use calls::call;
 
-/// What is gathered from a model.
+/// The layers found in a model.
 pub(super) struct Layers<'a> {
     options: &'a OnnxOptions,
     pub(super) problems: BTreeSet<Problem>,
@@ -24,8 +24,8 @@ pub(super) struct Layers<'a> {
     pub(super) convolutions: usize,
 }
 
-/// Whether a model has a layer of the wanted operations, or a convolution
-/// where all are wanted.
+/// Whether a model has a layer of the wanted operations; if all are wanted, whether it has a
+/// convolution.
 pub(super) fn has_any(model: &ModelProto, wanted: &[String]) -> bool {
     let conv = ["conv".to_owned()];
     let wanted = if wanted.is_empty() { &conv } else { wanted };
@@ -58,7 +58,7 @@ impl<'a> Layers<'a> {
         Self { options, problems: BTreeSet::new(), unresolved: Vec::new(), convolutions: 0 }
     }
 
-    /// Goes through all layers, and those of the graphs inside of them.
+    /// Visits all layers, also in inner graphs.
     pub(super) fn of_model(&mut self, model: &Model, shapes: &Shapes) {
         let place = Place { model, shapes, producers: Producers::new(model.graph()) };
         for node in &model.graph().node {
@@ -82,7 +82,7 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// Layers whose shapes are another one for each call.
+    /// Layers of a function, whose shapes differ for each call.
     fn of_function(&mut self, nodes: &[NodeProto], function: &str) {
         for node in nodes {
             if self.is_wanted(node) {
@@ -111,7 +111,7 @@ impl<'a> Layers<'a> {
         let read = Attributes(&node.attribute);
         if operation(node) != Some("conv") {
             let sizes = place.sizes(node, 0, "input")?;
-            // What has other axes is not computed by MIOpen.
+            // MIOpen does not compute layers with other axes.
             return match call(node, &read, sizes, place.shapes) {
                 Some(call) => self.calls(place, node, sizes[0], &call),
                 None => Ok(Vec::new()),
@@ -202,22 +202,21 @@ impl<'a> Layers<'a> {
         Ok(problems)
     }
 
-    /// Types to ask for: the model's own, unless others are wanted.
+    /// The element types: the model's own, unless others are wanted.
     fn data_types(&self, place: &Place<'_>, node: &NodeProto) -> Result<Vec<DataType>, Reason> {
         if !self.options.data_types.is_empty() {
             return Ok(self.options.data_types.clone());
         }
         if matches!(node.op_type.as_str(), "ConvInteger" | "QLinearConv") {
-            // MIOpen has one type of 8 bits; whoever has unsigned ones takes
-            // 128 off them first.
+            // MIOpen has one 8-bit type. Frameworks subtract 128 from unsigned values first.
             return Ok(vec![DataType::Int8]);
         }
-        // Weights first: they have a type of their own in most models.
+        // Weights first, since most models state their type.
         let names = node.input.iter().skip(1).chain(&node.input).chain(&node.output);
         let stated = names.clone().find_map(|name| place.model.types.get(name).copied());
         let element = stated.or_else(|| names.clone().find_map(|name| place.shapes.element(name)));
         match element.map(Element::try_from) {
-            // Few models state no types, and those are of fp32.
+            // The few models that state no types have fp32.
             None | Some(Ok(Element::Float)) => Ok(vec![DataType::Fp32]),
             Some(Ok(Element::Float16)) => Ok(vec![DataType::Fp16]),
             Some(Ok(Element::Bfloat16)) => Ok(vec![DataType::Bf16]),
@@ -229,14 +228,14 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// Where a layer is.
+/// The model around a layer.
 struct Place<'a> {
     model: &'a Model,
     shapes: &'a Shapes,
     producers: Producers<'a>,
 }
 
-/// What tensors come from.
+/// The layers or inputs that tensors come from.
 struct Producers<'a> {
     nodes: HashMap<&'a str, &'a NodeProto>,
     inputs: HashMap<&'a str, &'a ValueInfoProto>,
@@ -265,10 +264,10 @@ impl<'a> Place<'a> {
         Err(Reason { why: format!("the shape of its {what} `{name}` is not known{origin}"), hint })
     }
 
-    /// What leaves the shape of a tensor open, and what helps.
+    /// The reason why the shape of a tensor is not known, and a hint.
     fn origin(&self, name: &str) -> (String, String) {
         let mut at = name;
-        // Some models go round in circles.
+        // Some models contain cycles.
         for _ in 0..=self.producers.nodes.len() {
             if let Some(input) = self.producers.inputs.get(at) {
                 let free = free_symbols(input);
@@ -301,14 +300,14 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A layer's name, or its output's.
+/// A layer's name, or that of its output.
 fn name(node: &NodeProto) -> &str {
     let unnamed = || node.output.first().map(String::as_str).unwrap_or_default();
     if node.name.is_empty() { unnamed() } else { &node.name }
 }
 
-/// MIOpen pads both sides alike. What one side has more is added to the input
-/// before, as frameworks do.
+/// MIOpen pads both sides equally. The difference between the sides is added to the input before,
+/// as frameworks do.
 fn pad_before(axes: &mut Axes) {
     for (size, pads) in axes.input.iter_mut().zip(&mut axes.pads) {
         let common = pads[0].min(pads[1]);
@@ -317,7 +316,7 @@ fn pad_before(axes: &mut Axes) {
     }
 }
 
-/// A convolution of fp32 that is to be run in some way.
+/// A convolution in fp32, of which other forms are made.
 fn convolution(axes: &Axes, batch: u64, channels: [u64; 2]) -> Convolution {
     let pads: Vec<u64> = axes.pads.iter().map(|[begin, _]| *begin).collect();
     let [in_channels, out_channels] = channels;
@@ -344,8 +343,7 @@ fn convolution(axes: &Axes, batch: u64, channels: [u64; 2]) -> Convolution {
     }
 }
 
-/// Sizes of all three axes. Convolutions along one axis are given to MIOpen
-/// with a height of 1, as frameworks do.
+/// Sizes of three axes. Convolutions along one axis get a height of 1, as in frameworks.
 fn three(values: &[u64], missing: u64) -> [u64; 3] {
     match values {
         [width] => [missing, missing, *width],

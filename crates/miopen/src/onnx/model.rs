@@ -20,21 +20,20 @@ use super::answer::OnnxError;
 use super::shape_table::Shapes;
 use super::thin::{ThinError, thin};
 
-/// Elements of a constant whose values shapes may depend on.
+/// The largest constant, in elements, whose values shapes may depend on.
 const MAX_ELEMENTS: i64 = 1024;
 
 /// A model, or a graph inside of one, without its weights.
 #[derive(Debug, Clone)]
 pub(super) struct Model {
     pub(super) proto: ModelProto,
-    /// Element types as the model has them, by name of the tensor: numbers of
-    /// `TensorProto.DataType`.
+    /// Stated element types, by name of the tensor: numbers of `TensorProto.DataType`.
     pub(super) types: HashMap<String, i32>,
-    /// Sizes that the model states of tensors between its layers.
+    /// Stated sizes of tensors between layers.
     stated: HashMap<String, Vec<Dimension>>,
-    /// Inputs whose values are the model's own: constants and weights.
+    /// Inputs with values from the model: constants and weights.
     constants: HashSet<String>,
-    /// What its symbols stand for.
+    /// The values of its symbols.
     values: BTreeMap<String, u64>,
 }
 
@@ -59,7 +58,7 @@ impl Model {
         }
     }
 
-    /// A model of that graph, with all else out of `proto`.
+    /// A model of the graph, with everything else from `proto`.
     fn new(proto: ModelProto, graph: GraphProto) -> Self {
         let mut model = Self {
             proto,
@@ -72,8 +71,8 @@ impl Model {
         model
     }
 
-    /// Notes what the graph says of its tensors, and makes all that is large
-    /// or of a type that tract has not an input without value.
+    /// Records the shapes stated in the graph, and replaces everything that is large, or has a type
+    /// that tract lacks, by an input without value.
     fn lighten(&mut self, mut graph: GraphProto) -> GraphProto {
         for info in graph.value_info.drain(..).chain(graph.output.iter().cloned()) {
             if let Some(tensor) = tensor_type(&info) {
@@ -121,7 +120,7 @@ impl Model {
         let names: HashSet<String> = weights.iter().map(|input| input.name.clone()).collect();
         graph.input.retain(|input| !names.contains(&input.name));
         graph.input.append(&mut weights);
-        // An output that nothing computes.
+        // Some models list outputs that no layer computes.
         let made: HashSet<&str> = made(&graph).collect();
         let outputs = graph.output.iter().filter(|output| made.contains(output.name.as_str()));
         let outputs = outputs.cloned().collect();
@@ -133,16 +132,14 @@ impl Model {
         self.proto.graph.as_ref().expect("a model that was read has a graph")
     }
 
-    /// The symbols of its inputs. A size without name is called by its place:
-    /// `image[2]`.
+    /// The symbols of its inputs. A size without name gets one by its position: `image[2]`.
     pub(super) fn symbols(&self) -> BTreeSet<String> {
         let inputs = self.graph().input.iter().filter(|one| !self.constants.contains(&one.name));
         inputs.flat_map(free_symbols).collect()
     }
 
-    /// The model with numbers for its symbols: the batch for those of the first
-    /// axis of its inputs, unless they are given too. Says also whether the
-    /// inputs take that batch.
+    /// Replaces symbols by numbers: those in the first axis of its inputs by the batch, unless they
+    /// are given too. Also returns whether the inputs accept that batch.
     pub(super) fn bind(&self, batch: u64, given: &BTreeMap<String, u64>) -> (Self, bool) {
         let mut bound = self.clone();
         bound.values = given.clone();
@@ -174,8 +171,7 @@ impl Model {
         }
     }
 
-    /// A graph inside of a layer as a model: what it takes from around it are
-    /// its constants and inputs.
+    /// A graph inside of a layer as a model. Tensors from outside become its constants and inputs.
     pub(super) fn inner(&self, graph: &GraphProto, shapes: &Shapes) -> Self {
         let mut graph = graph.clone();
         let mut used = BTreeSet::new();
@@ -213,21 +209,21 @@ impl Model {
         self.stated.keys()
     }
 
-    /// The sizes that the model states of a tensor, if all are numbers.
+    /// The stated sizes of a tensor, if all are numbers.
     pub(super) fn stated(&self, name: &str) -> Option<Vec<u64>> {
         let size = |size: &Dimension| u64::try_from(number(size)).ok().filter(|size| *size > 0);
         self.stated.get(name)?.iter().map(size).collect()
     }
 }
 
-/// The symbols of an input that stand for no number.
+/// The symbols of an input that have no value.
 pub(super) fn free_symbols(input: &ValueInfoProto) -> Vec<String> {
     let shape = tensor_type(input).and_then(|tensor| tensor.shape.as_ref());
     let sizes = shape.into_iter().flat_map(|shape| &shape.dim);
     sizes.filter_map(symbol).map(str::to_owned).collect()
 }
 
-/// The tensors that a graph has of itself.
+/// The tensors that a graph defines.
 fn made(graph: &GraphProto) -> impl Iterator<Item = &str> {
     let outputs = graph.node.iter().flat_map(|node| &node.output).map(String::as_str);
     outputs
@@ -235,7 +231,7 @@ fn made(graph: &GraphProto) -> impl Iterator<Item = &str> {
         .chain(graph.initializer.iter().map(|tensor| tensor.name.as_str()))
 }
 
-/// What a graph and those inside of it use.
+/// Collects the tensors that a graph and its inner graphs use.
 fn collect_used<'a>(graph: &'a GraphProto, used: &mut BTreeSet<&'a str>) {
     used.extend(graph.output.iter().map(|output| output.name.as_str()));
     for node in &graph.node {
@@ -251,15 +247,14 @@ pub(super) fn graphs(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
     node.attribute.iter().flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))
 }
 
-/// A constant layer's value, under the name that the layer gives it.
+/// A constant layer's value, under the name of its output.
 fn constant(node: &NodeProto) -> Option<TensorProto> {
     let value = node.attribute.iter().find_map(|attribute| attribute.t.clone())?;
     let name = node.output.first().filter(|_| node.op_type == "Constant")?.clone();
     Some(TensorProto { name, ..value })
 }
 
-/// Whether a constant's values are kept: shapes may depend on them, and tract
-/// can read them.
+/// Whether to keep a constant's values: shapes may depend on them, and tract can read them.
 fn decides_shapes(tensor: &TensorProto) -> bool {
     let elements = tensor.dims.iter().try_fold(1_i64, |all, size| all.checked_mul(*size));
     let inside = tensor.data_location != Some(DataLocation::External as i32)
@@ -275,8 +270,7 @@ fn decides_shapes(tensor: &TensorProto) -> bool {
         .unwrap_or(false)
 }
 
-/// The type that tract is given for one: bf16 and what is smaller become fp32,
-/// which has the same shapes.
+/// The type that tract gets: bf16 and smaller types become fp32, which gives the same shapes.
 fn known(data_type: i32) -> i32 {
     match DataType::try_from(data_type) {
         Ok(
@@ -321,8 +315,8 @@ fn input(name: &str, data_type: i32, sizes: Option<&[i64]>) -> ValueInfoProto {
     }
 }
 
-/// Gives an input a type that tract has, and its sizes names; sequences become
-/// tensors of which nothing is known.
+/// Gives an input a type that tract supports, and names its sizes; sequences become tensors of
+/// unknown shape.
 fn make_known(info: &mut ValueInfoProto) {
     let value = info.r#type.as_mut().and_then(|kind| kind.value.as_mut());
     let Some(type_proto::Value::TensorType(tensor)) = value else {
@@ -337,9 +331,9 @@ fn make_known(info: &mut ValueInfoProto) {
     }
 }
 
-/// Gives a layer the form that tract knows it in.
+/// Replaces a layer by a form that tract supports.
 fn make_plain(node: &mut NodeProto) {
-    // A convolution and what follows it; its shapes are the convolution's.
+    // A convolution with following operations; its shapes are the convolution's.
     if node.op_type == "FusedConv" {
         node.op_type = "Conv".to_owned();
         node.input.truncate(3);
@@ -358,7 +352,7 @@ fn symbol(size: &Dimension) -> Option<&str> {
     }
 }
 
-/// A size, 0 where it is none.
+/// A size; 0 if it is no number.
 fn number(size: &Dimension) -> i64 {
     match size.value {
         Some(Size::DimValue(value)) => value,

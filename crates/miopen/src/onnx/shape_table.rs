@@ -1,27 +1,27 @@
-//! The shapes that are known.
+//! The known shapes.
 
 use std::collections::HashMap;
 
 use tract_onnx::pb::tensor_proto::DataType as Element;
 use tract_onnx::prelude::DatumType;
 
-/// What is known of tensors.
+/// The known properties of tensors.
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
     pub(super) sizes: HashMap<String, Vec<u64>>,
     pub(super) types: HashMap<String, DatumType>,
-    /// Values of those with one element.
+    /// Values of tensors with one element.
     pub(super) scalars: HashMap<String, f32>,
 }
 
 impl Shapes {
-    /// All sizes of a tensor.
+    /// The sizes of a tensor, if all are known.
     pub(super) fn sizes(&self, name: &str) -> Option<&[u64]> {
         self.sizes.get(name).map(Vec::as_slice)
     }
 
-    /// The type that a tensor was inferred to have: a number of
-    /// `TensorProto.DataType`; none for those that MIOpen does not compute.
+    /// The inferred type of a tensor: a number of `TensorProto.DataType`; `None` for types that
+    /// MIOpen does not compute.
     pub(super) fn element(&self, name: &str) -> Option<i32> {
         let element = match self.types.get(name)? {
             DatumType::F32 => Element::Float,

@@ -14,13 +14,11 @@ use tract_onnx::tract_hir::internal::OutletId;
 use super::model::Model;
 use super::shape_table::Shapes;
 
-/// Infers shapes. What tract does not know is filled in from what the model
-/// states, and what follows from that is inferred too.
+/// Infers shapes. Where tract fails, stated shapes are used, and inference goes on from these.
 pub(super) fn infer(model: &Model) -> Shapes {
     let mut shapes = Shapes::default();
     let proto = prepared(model);
-    // tract has assertions about what models look like. One that fails leaves
-    // what was inferred before it.
+    // tract has assertions about models. If one fails, the shapes inferred before are kept.
     let parsed = catch_unwind(AssertUnwindSafe(|| tract_onnx::onnx().parse(&proto, None)));
     if let Ok(Ok(ParseResult { model: mut graph, outlets_by_name, .. })) = parsed {
         analyse(&mut graph);
@@ -50,8 +48,7 @@ pub(super) fn infer(model: &Model) -> Shapes {
 }
 
 fn analyse(graph: &mut InferenceModel) {
-    // It goes on after errors of single layers; which those are is seen from
-    // what stays unknown.
+    // Inference goes on after errors of single layers, whose shapes stay unknown.
     let _ = catch_unwind(AssertUnwindSafe(|| graph.analyse(true).ok()));
 }
 
@@ -75,8 +72,8 @@ fn concrete(fact: &InferenceFact) -> Option<Vec<u64>> {
     Some(sizes.iter().map(|size| *size as u64).collect())
 }
 
-/// The model as tract can read it: sizes that are open have no names, and
-/// layers that it cannot read are of an operation that it does not know.
+/// The model in a form that tract can read: open sizes have no names, and layers that it can't read
+/// get an operation that it does not know.
 fn prepared(model: &Model) -> ModelProto {
     let mut proto = model.proto.clone();
     let Some(graph) = proto.graph.as_mut() else { return proto };
@@ -89,7 +86,7 @@ fn prepared(model: &Model) -> ModelProto {
             }
         }
     }
-    // Outputs do not hold back what is inferred.
+    // Stated outputs would stop inference.
     graph.output.iter_mut().for_each(|output| output.r#type = None);
     let framework = tract_onnx::onnx();
     let unreadable: Vec<usize> = unreadable(&framework, &proto);
@@ -101,7 +98,7 @@ fn prepared(model: &Model) -> ModelProto {
     proto
 }
 
-/// Which of the layers tract cannot read.
+/// The layers that tract can't read.
 fn unreadable(framework: &Onnx, proto: &ModelProto) -> Vec<usize> {
     let Some(graph) = &proto.graph else { return Vec::new() };
     let versions = proto.opset_import.iter();

@@ -1,16 +1,13 @@
-//! A model's file without the values of its weights: what the file holds is
-//! passed over where it is large, so that a model of gigabytes takes no more
-//! memory than its layers.
+//! Reads a model's file without the values of its weights. Large fields are skipped, so that a
+//! model of gigabytes takes no more memory than its layers.
 
 use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 
-/// Longest value that is kept: no name, no attribute and no constant that
-/// shapes depend on is longer.
+/// The longest field that is kept: no name, attribute, or constant that shapes depend on is longer.
 const MAX_VALUE: u64 = 1 << 16;
-/// Most bytes that are kept: layers and names of the largest models take a
-/// tenth.
+/// The most bytes that are kept: layers and names of the largest models take a tenth.
 const MAX_KEPT: usize = 1 << 28;
-/// Messages inside of each other that a reader of Protocol Buffers takes.
+/// The deepest nesting of messages, as in readers of Protocol Buffers.
 const MAX_DEPTH: usize = 100;
 
 /// Why a file is no model.
@@ -31,7 +28,7 @@ impl From<io::Error> for ThinError {
     }
 }
 
-/// Messages that are looked into.
+/// Messages whose fields are read.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Model,
@@ -60,7 +57,7 @@ impl Kind {
     }
 }
 
-/// Reads a model of that many bytes.
+/// Reads a model with this many bytes.
 pub(super) fn thin<R: BufRead + Seek>(reader: R, length: u64) -> Result<Vec<u8>, ThinError> {
     let mut thin = Thin { reader, kept: 0 };
     let mut out = Vec::new();
@@ -165,7 +162,7 @@ impl<R: BufRead + Seek> Thin<R> {
     }
 }
 
-/// Takes bytes off what a message has left.
+/// Subtracts bytes from the rest of a message.
 fn take(left: &mut u64, bytes: u64) -> Result<(), ThinError> {
     *left = left.checked_sub(bytes).ok_or_else(|| {
         ThinError::NoModel("it is cut off, or no model: a value is longer than the rest".to_owned())

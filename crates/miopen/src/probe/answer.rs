@@ -1,4 +1,4 @@
-//! What the probe answers of one problem.
+//! The probe's answer for one problem.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
@@ -7,25 +7,25 @@ use gfxpack_model::{KernelKey, probe_line};
 
 use crate::failure::Failure;
 
-/// What is done with a problem.
+/// A step of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Step {
     /// A search through all applicable solvers.
     Search,
     /// Each of its solutions in immediate mode.
     Immediate,
-    /// What the find database records.
+    /// The record of the find database.
     Hit,
-    /// What a program does that searches in that find mode.
+    /// Like a program that searches in that find mode.
     Mode(u8),
-    /// What a program does that searches nothing.
+    /// Like a program that does not search.
     Unprepared,
     /// Adding the bias.
     Bias,
 }
 
 impl Step {
-    /// As the probe calls it.
+    /// The probe's name for it.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Search => "search".to_owned(),
@@ -38,30 +38,30 @@ impl Step {
     }
 }
 
-/// What is known of a key in an answer.
+/// The parts of an answer about one key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Noted {
-    /// Steps that asked for it, by their names; the stand-in answered.
+    /// Names of steps that asked for it and got it from the stand-in.
     pub(crate) asked: BTreeSet<String>,
-    /// Steps in which a database held it.
+    /// Steps in which a database contained it.
     pub(crate) found: BTreeSet<String>,
-    /// Steps in which no database held it.
+    /// Steps in which no database contained it.
     pub(crate) missed: BTreeSet<String>,
     pub(crate) functions: BTreeSet<String>,
-    /// Functions that its object does not have.
+    /// Functions that its object lacks.
     pub(crate) lacks: BTreeSet<String>,
 }
 
-/// All of an answer.
+/// A whole answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) keys: BTreeMap<KernelKey, Noted>,
     /// Calls that the library refused.
     pub(crate) refused: BTreeSet<Failure>,
-    /// What compilers were asked for.
+    /// The inputs of compilers.
     pub(crate) compiles: BTreeSet<String>,
     pub(crate) unanswered: BTreeSet<String>,
-    /// Directions that the find database does not have.
+    /// Directions that the find database lacks.
     pub(crate) unrecorded: BTreeSet<String>,
     /// How the work ended early, if it did.
     pub(crate) early_end: Option<Failure>,
@@ -73,11 +73,10 @@ impl Answer {
         Self { early_end: Some(early_end), ..Self::default() }
     }
 
-    /// Reads an answer to its end. What was noted before the other side is
-    /// gone is kept.
+    /// Reads an answer to its end. If the connection breaks, the notes so far are kept.
     ///
     /// # Errors
-    /// The system's; [`io::ErrorKind::InvalidData`] for what no probe says.
+    /// The system's error; [`io::ErrorKind::InvalidData`] for a line that no probe writes.
     pub(crate) fn read(from: &mut impl BufRead) -> io::Result<Self> {
         let mut reading = Reading {
             answer: Self::default(),
@@ -107,7 +106,7 @@ impl Answer {
     }
 }
 
-/// How the work ended early, if it did; none for what no probe says.
+/// How the work ended early, if it did; `None` for a line that no probe writes.
 fn end(how: &[&str]) -> Option<Option<Failure>> {
     Some(Some(match how {
         ["done"] => return Some(None),
@@ -120,10 +119,10 @@ fn end(how: &[&str]) -> Option<Option<Failure>> {
     }))
 }
 
-/// An answer that is being read.
+/// An answer being read.
 struct Reading {
     answer: Answer,
-    /// By the numbers that the probe gives them.
+    /// By the probe's numbers.
     keys: Vec<(KernelKey, Noted)>,
     step: String,
     direction: String,
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_told_with_the_steps_that_asked() {
+    fn keys_are_read_with_the_steps_that_asked() {
         let answer = read(
             "step\tsearch\tF\nkey\t0\ta.cl.o\t -DA=\\\\1 \nasked\t0\nfunction\t0\tf\n\
              step\timmediate\tF\nasked\t0\nkey\t1\tb.s.o\t x\nasked\t1\nlacks\t1\tg\n\
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_probe_says_is_an_error() {
+    fn unknown_lines_of_a_probe_are_errors() {
         for text in
             ["hello\n", "asked\t0\n", "key\t1\ta\tb\n", "end\tsomehow\n", "end\tkilled\tx\n"]
         {

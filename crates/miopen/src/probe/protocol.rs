@@ -1,9 +1,9 @@
-//! What the probe is told of problems. Its own `protocol` module describes all
-//! that is said to it and that it answers.
+//! The requests to the probe about problems. The `protocol` module of the probe describes all
+//! messages.
 
 use crate::problem::{Convolution, DataType, Layout};
 
-/// What the probe is told of a convolution; none where it has no output.
+/// The request for a convolution; `None` if it has no output.
 pub(crate) fn worded(convolution: &Convolution) -> Option<String> {
     let axes = usize::from(convolution.spatial_dims);
     let directions = convolution.directions;
@@ -64,7 +64,7 @@ mod tests {
     use crate::problem::Problem;
 
     #[test]
-    fn a_convolution_is_worded_in_numbers() {
+    fn a_convolution_is_sent_to_the_probe_as_numbers() {
         let check = |line: &str, expected: &str| {
             let Problem::Convolution(convolution) = line.parse().unwrap() else { panic!("{line}") };
             assert_eq!(worded(&convolution).as_deref(), Some(expected), "{line}");

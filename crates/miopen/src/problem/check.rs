@@ -1,4 +1,4 @@
-//! Sizes that MIOpen can compute: it faults on some others.
+//! Checks sizes: MIOpen crashes on some.
 
 use super::ProblemError;
 use super::values::{Convolution, Directions};
@@ -7,9 +7,9 @@ use super::values::{Convolution, Directions};
 pub const MAX_SIZE: u64 = i32::MAX as u64;
 
 impl Convolution {
-    /// Depth, height and width of the output; none where one is out of range.
-    /// A filter that does not fit the padded input gives one element, as in
-    /// MIOpen, whose databases have such convolutions.
+    /// Depth, height and width of the output; `None` if one is out of range. A filter that does not
+    /// fit the padded input gives one element, as in MIOpen, whose databases contain such
+    /// convolutions.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `GetForwardOutputTensorWithLayout` in
     /// convolution.cpp.

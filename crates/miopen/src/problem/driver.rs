@@ -1,10 +1,9 @@
-//! MIOpenDriver's operations other than convolutions, whose options are its
-//! own business.
+//! MIOpenDriver's operations other than convolutions, whose options are not checked.
 
 use super::ProblemError;
 use super::values::Problem;
 
-/// Operations by name without type, with what the types add to it.
+/// Operations without type, with the suffixes for types.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `ParseBaseArg` in driver/driver.hpp and
 /// driver/dm_*.cpp. `bnormbfp16` is what MIOpen itself logs, in

@@ -1,23 +1,23 @@
-//! Why a line is no problem for MIOpen.
+//! Errors of problems.
 
 /// What is wrong with a problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProblemError {
-    /// Words that are none of MIOpenDriver's, or that are not described here.
+    /// Words that MIOpenDriver does not know, or that are not supported here.
     #[error("failed to read {words}: {what}")]
     Words {
         /// The words.
         words: String,
-        /// What is wrong with them: a clause.
+        /// The problem, as a clause.
         what: String,
         /// What the user can do about it.
         hint: &'static str,
     },
-    /// What MIOpen could not compute.
+    /// A problem that MIOpen could not compute.
     #[error("failed to accept the problem: {what}")]
     Sizes {
-        /// What is wrong with it: a clause.
+        /// The problem, as a clause.
         what: String,
         /// What the user can do about it.
         hint: &'static str,
@@ -31,25 +31,25 @@ pub enum ProblemError {
         in_channels: u64,
         /// Of the output.
         out_channels: u64,
-        /// How many groups.
+        /// The number of groups.
         groups: u64,
     },
 }
 
 impl ProblemError {
-    /// Of a word where an operation should stand.
+    /// An error about a word in place of an operation.
     pub(super) fn operation(words: &str, what: &str) -> Self {
         let hint = "a line looks like `MIOpenDriver conv -n 1 -c 64 -H 56 -W 56 -k 64 …`";
         Self::Words { words: words.to_owned(), what: what.to_owned(), hint }
     }
 
-    /// Of a word where an option should stand.
+    /// An error about a word in place of an option.
     pub(super) fn option(option: &str, what: &str) -> Self {
         let hint = "`MIOpenDriver conv --help` lists the options; each has a value";
         Self::Words { words: format!("`{option}`"), what: what.to_owned(), hint }
     }
 
-    /// Of what MIOpen itself would not write.
+    /// An error about text that MIOpen itself would not write.
     pub(super) fn text(words: &str, what: String) -> Self {
         let hint = "see whether the line is as MIOpen wrote it";
         Self::Words { words: format!("`{words}`"), what, hint }

@@ -1,4 +1,4 @@
-//! Reads MIOpenDriver's arguments.
+//! Parses MIOpenDriver's arguments.
 
 use std::str::FromStr;
 
@@ -22,10 +22,10 @@ impl FromStr for Problem {
     }
 }
 
-/// Reads a line, whatever its sizes.
+/// Parses a line without checking sizes.
 ///
 /// # Errors
-/// [`ProblemError`] where it is no line of MIOpenDriver.
+/// [`ProblemError`] if it is no line of MIOpenDriver.
 pub(crate) fn read_unchecked(line: &str) -> Result<Problem, ProblemError> {
     let mut words: Vec<&str> = line.split_ascii_whitespace().collect();
     let program = |word: &str| word.rsplit(['/', '\\']).next() == Some(DRIVER);
@@ -58,15 +58,14 @@ impl Problem {
     }
 }
 
-/// The element type of a convolution's name.
+/// The element type of a convolution, from its name.
 fn data_type(operation: &str) -> Option<DataType> {
     let suffix = operation.strip_prefix("conv")?;
     DataType::ALL.into_iter().find(|data_type| data_type.driver_suffix() == suffix)
 }
 
-/// Options that decide what is computed: the long name and the short one.
-/// Those whose short name is a sign that shells take for theirs are written
-/// long everywhere.
+/// Options that affect what is computed: the long name and the short one. If the short name is
+/// special in shells, the long one is used everywhere.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `AddCmdLineArgs` in driver/conv_driver.hpp.
 const OPTIONS: [(&str, Option<char>); 35] = [
@@ -107,8 +106,7 @@ const OPTIONS: [(&str, Option<char>); 35] = [
     ("wei_cast_type", Some('R')),
 ];
 
-/// Options that say how a convolution is measured, verified and filled: they
-/// change no kernel.
+/// Options about measuring, verifying and filling, which do not affect kernels.
 ///
 /// Source: as above.
 const OTHERS: [(&str, char); 15] = [
@@ -125,14 +123,13 @@ const OTHERS: [(&str, char); 15] = [
     ("in_bias", 'a'),
     ("dout_data", 'D'),
     ("gpualloc", 'G'),
-    // The value of padding, which MIOpen has no use for.
+    // The value of padding, which MIOpen does not use.
     ("pad_val", 'r'),
-    // Which solution a program took: all are asked for.
+    // The solution that a program chose: all are asked for.
     ("solution", 'S'),
 ];
 
-/// The long name of an option that decides what is computed; an empty one for
-/// the others.
+/// The long name of an option that affects what is computed; empty for other options.
 fn long_name(option: &str) -> Result<&'static str, ProblemError> {
     let unknown =
         || ProblemError::option(option, "MIOpenDriver's convolutions have no such option");
@@ -144,15 +141,14 @@ fn long_name(option: &str) -> Result<&'static str, ProblemError> {
     let Some(short) = option.strip_prefix('-') else {
         return Err(ProblemError::option(option, "it is no option"));
     };
-    // MIOpenDriver looks at the first character only.
+    // MIOpenDriver uses only the first character.
     let short = short.chars().next().ok_or_else(unknown)?;
     let found = OPTIONS.iter().find(|(_, name)| *name == Some(short)).map(|(name, _)| *name);
     let other = OTHERS.iter().any(|(_, name)| *name == short);
     found.or(other.then_some("")).ok_or_else(unknown)
 }
 
-/// Options as they were given, the last of each. Values that are not given
-/// are MIOpenDriver's.
+/// The given options, the last of each. Missing ones have MIOpenDriver's defaults.
 struct Given<'a>(Vec<(&'static str, &'a str, &'a str)>);
 
 impl<'a> Given<'a> {
@@ -184,7 +180,7 @@ impl<'a> Given<'a> {
         Ok([number(depth)?, number(height)?, number(width)?])
     }
 
-    /// One of the words given.
+    /// The value of an option that takes one of these words.
     fn word<T: Copy>(
         &self,
         name: &str,
@@ -214,7 +210,7 @@ fn bad(option: &str, value: &str, expected: &str) -> ProblemError {
     ProblemError::text(&format!("{option} {value}"), format!("{expected} expected"))
 }
 
-/// How MIOpenDriver pads (`-z`).
+/// MIOpenDriver's padding mode (`-z`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PadMode {
     Given,
@@ -279,7 +275,7 @@ const PAD_MODES: [(&str, PadMode); 3] =
     [("default", PadMode::Given), ("same", PadMode::Same), ("valid", PadMode::Valid)];
 
 impl Convolution {
-    /// Makes the depth that of a two-dimensional convolution.
+    /// Sets the depth to that of a two-dimensional convolution.
     pub(crate) fn flatten(&mut self) {
         self.input[0] = 1;
         self.filter[0] = 1;
@@ -304,7 +300,7 @@ impl Convolution {
                 _ if mode == PadMode::Valid => 0,
                 Some(0) => self.filter[axis].saturating_sub(stride) / 2,
                 Some(over) => self.filter[axis].saturating_sub(over) / 2,
-                // Refused later.
+                // This is refused later.
                 None => 0,
             };
         }

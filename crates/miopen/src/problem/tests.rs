@@ -1,4 +1,4 @@
-//! Lines as MIOpenDriver takes them.
+//! Lines in MIOpenDriver's syntax.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn refused(line: &str, message: &str) {
 }
 
 #[test]
-fn a_line_of_miopens_log_is_its_own_text() {
+fn a_logged_line_is_the_canonical_text() {
     let line = "conv -n 128 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1 \
                 --in_layout NHWC --fil_layout NHWC --out_layout NHWC -m conv -g 1 -F 1";
     check(line, line);
@@ -32,7 +32,7 @@ fn a_line_of_miopens_log_is_its_own_text() {
 }
 
 #[test]
-fn what_is_not_given_is_what_the_driver_takes() {
+fn missing_options_have_the_drivers_defaults() {
     check(
         "conv",
         "conv -n 100 -c 3 -H 32 -W 32 -k 32 -y 3 -x 3 -p 0 -q 0 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 0",
@@ -64,7 +64,7 @@ fn transposed_convolutions_keep_their_output_padding() {
     let Ok(Problem::Convolution(convolution)) = line.parse() else { panic!("a convolution") };
     assert_eq!(convolution.filter_lengths(), [8, 3, 3, 3]);
     assert_eq!(convolution.output_lengths(), Some(vec![1, 6, 14, 14]));
-    // The same option says nothing about other convolutions.
+    // The option does not affect other convolutions.
     check("conv -X 9 -Y 9", &"conv".parse::<Problem>().expect("defaults").to_string());
 }
 
@@ -77,13 +77,13 @@ fn padding_modes_are_those_of_the_driver() {
     assert_eq!(pad("conv -p 5 -q 5 -z valid"), [0, 0, 0]);
     assert_eq!(pad("conv -z same -y 7 -x 5"), [0, 3, 2]);
     assert_eq!(pad("conv -z same -H 224 -W 225 -y 7 -x 7 -u 2 -v 2"), [0, 2, 3]);
-    // Not for dilated ones, nor for transposed ones.
+    // The mode applies neither to dilated nor to transposed convolutions.
     assert_eq!(pad("conv -z same -p 1 -q 1 -l 2 -j 2"), [0, 1, 1]);
     assert_eq!(pad("conv -z valid -p 1 -q 1 -m trans"), [0, 1, 1]);
 }
 
 #[test]
-fn output_sizes_are_miopens() {
+fn output_sizes_are_those_of_miopen() {
     let output = |line: &str| {
         let Ok(Problem::Convolution(convolution)) = line.parse() else { panic!("{line}") };
         convolution.output_lengths().expect("it was checked")
@@ -95,13 +95,13 @@ fn output_sizes_are_miopens() {
     assert_eq!(output("conv -n 1 -H 9 -W 9 -k 5 -l 4 -j 2"), [1, 5, 1, 5]);
     assert_eq!(output("conv -n 1 --spatial_dim 3 --in_d 3 -k 1"), [1, 1, 1, 30, 30]);
     assert_eq!(output("conv -n 1 -H 4 -W 4 -k 1 -y 2 -x 2 -u 2 -v 2 -m trans"), [1, 1, 8, 8]);
-    // Nothing is empty.
+    // No output is empty.
     assert_eq!(output("conv -n 1 -H 2 -W 9 -k 1 -u 2"), [1, 1, 1, 7]);
     assert_eq!(output("conv -n 1 -H 1 -W 1 -k 1 -y 1 -x 1 -p 1 -q 1 -m trans"), [1, 1, 1, 1]);
 }
 
 #[test]
-fn what_miopen_would_fault_on_is_refused() {
+fn problems_that_crash_miopen_are_refused() {
     refused("conv -n 0", "failed to accept the problem: batchsize is 0");
     refused("conv -n -1", "failed to read `-n -1`: a number expected");
     refused("conv -H 0", "failed to accept the problem: in_h is 0");
@@ -135,7 +135,7 @@ fn a_problem_without_direction_is_refused() {
 }
 
 #[test]
-fn what_the_driver_does_not_know_is_refused() {
+fn unknown_options_are_refused() {
     refused("", "failed to read the problem: it is empty");
     refused("MIOpenDriver", "failed to read the problem: it is empty");
     refused("convfp61", "failed to read `convfp61`: MIOpenDriver has no such operation");

@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 
 /// One call of a primitive, with the sizes that decide its kernels.
 ///
-/// Its text is the canonical one of MIOpenDriver's arguments: `conv -n 32 -c
-/// 64 …`, with every size written out. [`str::parse`] takes any of
-/// MIOpenDriver's spellings, with the program's name or without, and refuses
-/// what MIOpen could not compute.
+/// Its text is the canonical form of MIOpenDriver's arguments: `conv -n 32 -c 64 …`, with every
+/// size written out. [`str::parse`] accepts all of MIOpenDriver's spellings, with the program's
+/// name or without, and refuses problems that MIOpen could not compute.
 ///
 /// ```
 /// use gfxpack_miopen::Problem;
@@ -62,15 +61,15 @@ pub struct Convolution {
     /// Elements added to the end of each axis of a transposed convolution's
     /// output; 0 for others.
     pub output_pad: [u64; 3],
-    /// How the input lies in memory.
+    /// The memory layout of the input.
     pub in_layout: Layout,
-    /// How the filter lies in memory.
+    /// The memory layout of the filter.
     pub filter_layout: Layout,
-    /// How the output lies in memory.
+    /// The memory layout of the output.
     pub out_layout: Layout,
     /// Whether a bias is added (`-b 1`).
     pub bias: bool,
-    /// Which directions are computed.
+    /// The directions to compute.
     pub directions: Directions,
 }
 
@@ -89,7 +88,7 @@ pub enum DataType {
     Fp8,
 }
 
-/// How a tensor lies in memory.
+/// The memory layout of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Layout {
     /// Channels before the axes: NCHW, NCDHW.
@@ -110,7 +109,7 @@ pub struct Directions {
 }
 
 impl Convolution {
-    /// Lengths of the input: batch, channels, and the axes that it has.
+    /// Lengths of the input: batch, channels, and its axes.
     #[must_use]
     pub fn input_lengths(&self) -> Vec<u64> {
         self.with_axes(self.batch, self.in_channels, self.input)
@@ -131,8 +130,7 @@ impl Convolution {
         self.with_axes(first, second / self.groups.max(1), self.filter)
     }
 
-    /// Lengths of the output: batch, channels, and the axes that it has; none
-    /// where a size is out of range.
+    /// Lengths of the output: batch, channels, and its axes; `None` if a size is out of range.
     #[must_use]
     pub fn output_lengths(&self) -> Option<Vec<u64>> {
         Some(self.with_axes(self.batch, self.out_channels, self.output()?))
@@ -145,11 +143,10 @@ impl Convolution {
 }
 
 impl DataType {
-    /// All of them.
+    /// All types.
     pub const ALL: [Self; 5] = [Self::Fp32, Self::Fp16, Self::Bf16, Self::Int8, Self::Fp8];
 
-    /// What MIOpenDriver adds to an operation's name: nothing, `fp16`,
-    /// `bfp16`, `int8`, `fp8`.
+    /// The suffix of an operation's name in MIOpenDriver: nothing, `fp16`, `bfp16`, `int8`, `fp8`.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, driver/dm_conv*.cpp.
     #[must_use]
@@ -184,7 +181,7 @@ impl DataType {
 }
 
 impl Layout {
-    /// Its name for that number of axes: `NCHW`, `NDHWC`.
+    /// Its name for this number of axes: `NCHW`, `NDHWC`.
     #[must_use]
     pub fn name(self, spatial_dims: u8) -> &'static str {
         match (self, spatial_dims) {
@@ -219,7 +216,7 @@ impl Directions {
         }
     }
 
-    /// The directions of a value of `-F`; none for values above 7.
+    /// The directions for a value of `-F`; `None` for values above 7.
     #[must_use]
     pub fn from_bits(bits: u64) -> Option<Self> {
         match bits {

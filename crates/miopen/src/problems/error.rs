@@ -1,4 +1,4 @@
-//! Why files give no problems.
+//! Errors of reading problems.
 
 use gfxpack_harvest::HarvestError;
 use gfxpack_harvest::log::LogError;
@@ -6,8 +6,7 @@ use gfxpack_tuning::ReadError;
 
 use crate::problem::ProblemError;
 
-/// Most problems that are taken, each once: MIOpen's databases of all devices
-/// together have about 700,000.
+/// The most distinct problems: MIOpen's databases of all devices together have about 700,000.
 pub const MAX_PROBLEMS: usize = 1 << 21;
 
 /// Why problems cannot be read.
@@ -20,17 +19,17 @@ pub enum ProblemsError {
     /// A database that cannot be read.
     #[error(transparent)]
     Database(#[from] ReadError),
-    /// Lines that should be problems and are none.
+    /// Lines that should be problems but are none.
     #[error(
         "failed to read `{}:{}`{}",
         .first.name, .first.line, and_more(*.more)
     )]
     Lines {
-        /// The first of them.
+        /// The first such line.
         first: BadLine,
-        /// How many further ones the file has.
+        /// The number of further ones in the file.
         more: u64,
-        /// What is wrong with the first.
+        /// The error of the first.
         source: LineError,
     },
     /// A file without problems.
@@ -44,12 +43,12 @@ pub enum ProblemsError {
     /// More than [`MAX_PROBLEMS`].
     #[error("failed to take all problems of `{name}`: there are more than {}", MAX_PROBLEMS)]
     TooMany {
-        /// The file with which they became too many.
+        /// The file with which there were too many.
         name: String,
     },
 }
 
-/// Where a line is.
+/// The position of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadLine {
     /// The file as the user named it.
@@ -62,7 +61,7 @@ pub struct BadLine {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineError {
-    /// The command cannot be told from the line.
+    /// The command can't be found in the line.
     #[error(transparent)]
     Log(LogError),
     /// The command is no problem.
@@ -81,7 +80,7 @@ pub enum KeyError {
     /// fusion's, or one of another version of MIOpen.
     #[error("failed to read the key: it is no convolution's")]
     Form,
-    /// Tensors that are not described here: other types, or vectors.
+    /// Tensors that are not supported: other types, or vectors.
     #[error("failed to read the key: tensors of `{0}` are not supported")]
     Unsupported(String),
     /// No convolution has these sizes.
@@ -90,7 +89,7 @@ pub enum KeyError {
     /// The sizes of input and output contradict each other.
     #[error("failed to accept the key: no convolution has both its input and its output")]
     Contradiction,
-    /// The record of a performance database leaves too many inputs open.
+    /// A key of a performance database allows too many inputs.
     #[error("failed to accept the key: its stride leaves {0} inputs possible")]
     TooManyInputs(u64),
 }

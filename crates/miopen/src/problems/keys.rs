@@ -3,22 +3,19 @@
 use super::error::KeyError;
 use crate::problem::{Convolution, DataType, Directions, Layout};
 
-/// Inputs of a record of a performance database that are tried at most:
-/// strides of 64 in both axes.
+/// The most inputs that are tried for a key of a performance database: strides of 64 in both axes.
 const MAX_INPUTS: u64 = 4096;
 
-/// A key taken apart.
+/// The parts of a key.
 struct Key {
-    /// As the key has it, which calls dy the input and x the output where
-    /// gradients are computed.
+    /// As written in the key, which calls dy the input and x the output of gradients.
     convolution: Convolution,
-    /// Sizes of "out"; performance databases do not have them.
+    /// Sizes of "out"; keys of performance databases lack them.
     output: Option<[u64; 3]>,
 }
 
-/// The convolutions that have this key. A find database's has one; a
-/// performance database's lacks the size of x, so that with a stride the
-/// gradients of several inputs have the same key.
+/// The convolutions with this key. A key of a find database has one. A key of a performance
+/// database lacks the size of x, so with a stride, gradients of several inputs have the same key.
 ///
 /// # Errors
 /// [`KeyError`].
@@ -26,7 +23,7 @@ pub(super) fn convolutions(key: &str) -> Result<Vec<Convolution>, KeyError> {
     let key = if key.contains('-') { find_key(key) } else { perf_key(key) }?;
     let Key { mut convolution, output } = key;
     if convolution.spatial_dims == 2 {
-        // Keys of two dimensions have any depth.
+        // Keys for two dimensions may have any depth.
         convolution.flatten();
     }
     let input = convolution.input;
@@ -52,9 +49,9 @@ pub(super) fn convolutions(key: &str) -> Result<Vec<Convolution>, KeyError> {
     }
 }
 
-/// The sizes of x that give that y and that the filter fits.
+/// The sizes of x that give this y and that the filter fits.
 fn inputs(convolution: &Convolution, y: [u64; 3]) -> Result<Vec<[u64; 3]>, KeyError> {
-    // Refused by the check of sizes wherever one is 0 or far too large.
+    // Sizes that are 0 or far too large are refused later.
     let small = |values: [u64; 3]| values.iter().all(|value| (1..1 << 31).contains(value));
     let Convolution { filter, pad, stride, dilation, .. } = convolution;
     if !small(y) || !small(*filter) || !small(*stride) || !small(*dilation) {
@@ -79,7 +76,7 @@ fn inputs(convolution: &Convolution, y: [u64; 3]) -> Result<Vec<[u64; 3]>, KeyEr
     if all.is_empty() { Err(KeyError::Contradiction) } else { Ok(all) }
 }
 
-/// `2x64x56x56x1x1x1x1x256x32x0x0x0x1x1x0x1x1x0x0x1xNCHWxFP32xF`.
+/// A key such as `2x64x56x56x1x1x1x1x256x32x0x0x0x1x1x0x1x1x0x0x1xNCHWxFP32xF`.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `Visit` in conv/problem_description.hpp.
 fn perf_key(key: &str) -> Result<Key, KeyError> {
@@ -121,9 +118,8 @@ fn perf_key(key: &str) -> Result<Key, KeyError> {
     Ok(Key { convolution, output: None })
 }
 
-/// `576-4-4-1x1-192-4-4-8-1x1-2x2-3x3-0-NCHW-FP32-F`, with three layouts where
-/// not all are NCHW, depth before height and width where there is one, and
-/// `_g2` at the end.
+/// A key such as `576-4-4-1x1-192-4-4-8-1x1-2x2-3x3-0-NCHW-FP32-F`. It has three layouts if not all
+/// are NCHW, depth before height and width if there is one, and may end with `_g2`.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `ProblemDescription::Serialize` in
 /// conv/problem_description.cpp.
@@ -132,7 +128,7 @@ fn find_key(key: &str) -> Result<Key, KeyError> {
     let mut field = || fields.next().ok_or(KeyError::Form);
     let number = |text: &str| text.parse::<u64>().map_err(|_| KeyError::Form);
     let in_channels = number(field()?)?;
-    // Sizes of the input up to the filter, which has an `x`.
+    // Sizes of the input up to the filter, which contains an `x`.
     let mut sizes = Vec::new();
     let filter = loop {
         let text = field()?;
@@ -190,18 +186,18 @@ fn find_key(key: &str) -> Result<Key, KeyError> {
     Ok(Key { convolution, output: Some(three(&outputs, dims, 1)?) })
 }
 
-/// The number of groups, out of `g2` among what may stand at a key's end.
+/// The number of groups, from `g2` in the optional end of a key.
 fn groups(optional: &str) -> Result<u64, KeyError> {
     let mut groups = 1;
     for text in optional.split('_').filter(|text| !text.is_empty()) {
-        // The others are types that tensors are cast to.
+        // Other fields are types that tensors are cast to.
         let count = text.strip_prefix('g').ok_or_else(|| KeyError::Unsupported(text.to_owned()))?;
         groups = count.parse().map_err(|_| KeyError::Form)?;
     }
     Ok(groups)
 }
 
-/// Sizes of three axes, of which the key may have two.
+/// Sizes of three axes; the key may have two.
 fn three(values: &[u64], dims: usize, depth: u64) -> Result<[u64; 3], KeyError> {
     match (values, dims) {
         ([height, width], 2) => Ok([depth, *height, *width]),
@@ -219,7 +215,7 @@ fn direction(text: &str) -> Result<Directions, KeyError> {
     }
 }
 
-/// Layouts by the order of their axes: old keys call those of three NCHW too.
+/// Layouts by the order of their axes; old keys use NCHW also for three.
 fn layout(text: &str) -> Result<Layout, KeyError> {
     match text {
         "NCHW" | "NCDHW" => Ok(Layout::ChannelsFirst),
@@ -228,7 +224,7 @@ fn layout(text: &str) -> Result<Layout, KeyError> {
     }
 }
 
-/// Types of input, filter and output, in one word where they are the same.
+/// The types of input, filter and output, written once if they are the same.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `EncodeDataTypesForKey` in
 /// conv/problem_description.cpp.

@@ -1,8 +1,8 @@
-//! A file with problems, and what was read of it.
+//! A file with problems, and statistics of reading it.
 
 use super::error::KeyError;
 
-/// What was read of one file.
+/// Statistics of reading one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProblemFile {
@@ -10,12 +10,12 @@ pub struct ProblemFile {
     pub name: String,
     /// Lines of a text, rows of an SQLite database.
     pub lines: u64,
-    /// Lines or rows that told of a problem.
+    /// Lines or rows with a problem.
     pub told: u64,
-    /// Problems that no file before had.
+    /// Problems that no earlier file contained.
     pub added: u64,
-    /// Records of a database that no problem can be told from.
+    /// Records of a database without a problem.
     pub passed_over: u64,
-    /// The first of those, and why.
+    /// The first skipped record, and why.
     pub first_passed_over: Option<(u64, KeyError)>,
 }

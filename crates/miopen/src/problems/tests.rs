@@ -1,4 +1,4 @@
-//! Files as MIOpen, its users and gfxpack write them.
+//! Files in the forms that MIOpen, its users and gfxpack write.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn texts(name: &str, text: &str) -> Vec<String> {
     read.problems.iter().map(ToString::to_string).collect()
 }
 
-/// The error of one file, its cause and its hint, without the directory.
+/// The error of one file, with its cause and its hint, without the directory.
 fn refusal(name: &str, text: &str) -> [String; 3] {
     let dir = Dir::new();
     let error = read_files(&[&dir.write(name, text)]).expect_err("refused");
@@ -75,7 +75,7 @@ fn lists_and_logs_give_the_same_sorted_problems() {
 }
 
 #[test]
-fn lines_that_should_be_problems_are_told_with_their_number() {
+fn invalid_lines_are_reported_with_their_number() {
     let [message, source, hint] = refusal("list", &format!("{A}\nconv -n 0\n{B}\nconv -x\n"));
     assert_eq!(message, "failed to read `list:2` and 1 further line");
     assert_eq!(source, "failed to accept the problem: batchsize is 0");
@@ -122,7 +122,7 @@ fn the_output_channels_of_a_logged_group_are_those_of_all_groups() {
 }
 
 #[test]
-fn a_find_database_has_each_problem_whole() {
+fn a_key_of_a_find_database_is_one_problem() {
     let check = |key: &str, expected: &str| {
         let record = format!("{key}=S:0.5,0,miopenConvolutionFwdAlgoDirect\n");
         assert_eq!(texts("gfx906_60.HIP.fdb.txt", &record), [expected], "{key}");
@@ -165,14 +165,14 @@ fn inputs(key: &str, expected: &[(u64, u64)]) {
 }
 
 #[test]
-fn a_performance_database_has_every_input_that_a_stride_leaves_open() {
+fn a_key_of_a_performance_database_gives_every_possible_input() {
     assert_eq!(
         texts("x.db.txt", "2x64x56x55x1x1x3x1x256x32x0x2x0x1x2x0x1x1x0x0x1xNCHWxFP32xF=A:1"),
         [
             "conv -n 32 -c 64 -H 56 -W 55 -k 256 -y 1 -x 3 -p 0 -q 2 -u 1 -v 2 -l 1 -j 1 -m conv -g 1 -F 1"
         ]
     );
-    // Without a stride x is known.
+    // Without a stride, x is known.
     inputs("2x64x56x56x1x3x3x1x256x32x1x1x0x1x1x0x1x1x0x0x1xNCHWxFP32xB", &[(56, 56)]);
     let all = [(55, 55), (55, 56), (56, 55), (56, 56)];
     inputs("2x64x28x28x1x3x3x1x256x32x1x1x0x2x2x0x1x1x0x0x1xNCHWxFP32xB", &all);
@@ -196,7 +196,7 @@ fn every_input_of_a_key_has_the_output_of_the_key() {
 }
 
 #[test]
-fn records_that_are_of_no_convolution_are_passed_over_and_counted() {
+fn records_of_other_primitives_are_skipped_and_counted() {
     let good = "2x64x56x56x1x1x1x1x256x32x0x0x0x1x1x0x1x1x0x0x1xNCHWxFP32xF";
     let check = |key: &str, error: KeyError| {
         let dir = Dir::new();

@@ -1,4 +1,4 @@
-//! A text that comes in pieces: a log, a list of commands, or a database.
+//! Text that is read in pieces: a log, a list of commands, or a database.
 
 use std::collections::BTreeSet;
 
@@ -10,20 +10,20 @@ use super::keys;
 use super::problem_file::ProblemFile;
 use crate::problem::{Convolution, Problem, ProblemError, read_unchecked};
 
-/// How MIOpen begins a message of its log, after what may stand before it.
+/// The beginning of a message in MIOpen's log, which other text may precede.
 const MESSAGE: &[u8] = b"MIOpen(";
 
-/// What is taken from one text, line by line, or from one database.
+/// The problems read so far from one text, line by line, or from one database.
 pub(super) struct Taken<'a> {
     file: ProblemFile,
     problems: &'a mut BTreeSet<Problem>,
-    /// Whether the file's name says so.
+    /// Whether the file's name is that of a database.
     is_database: bool,
-    /// Whether there is more in the text than problems.
+    /// Whether the text contains more than problems.
     is_log: bool,
     /// The first line that is no problem.
     first_other: Option<u64>,
-    /// The first line that should be a problem and is none.
+    /// The first line that should be a problem but is none.
     first_bad: Option<(u64, LineError)>,
     bad: u64,
     too_many: bool,
@@ -31,7 +31,7 @@ pub(super) struct Taken<'a> {
 
 impl<'a> Taken<'a> {
     pub(super) fn new(name: String, problems: &'a mut BTreeSet<Problem>) -> Self {
-        // Their records have keys of any form.
+        // Records of databases have keys of any form.
         let unpacked = [".gz", ".zst", ".xz"].iter().find_map(|end| name.strip_suffix(end));
         let unpacked = unpacked.unwrap_or(&name);
         let is_database = unpacked.ends_with(".db.txt") || unpacked.ends_with(".udb.txt");
@@ -47,7 +47,7 @@ impl<'a> Taken<'a> {
         }
     }
 
-    /// Takes a line of a text; `cut` says that it is longer than given.
+    /// Reads a line; `cut` means that it is longer than given.
     pub(super) fn line(&mut self, number: u64, line: &[u8], cut: bool) {
         let line = line.trim_ascii();
         if line.is_empty() || line.starts_with(b"#") || self.too_many {
@@ -74,14 +74,14 @@ impl<'a> Taken<'a> {
         }
     }
 
-    /// Takes a row of an SQLite database.
+    /// Reads a row of an SQLite database.
     pub(super) fn row(&mut self, key: &str) {
         self.file.lines += 1;
         self.key(self.file.lines, key);
     }
 
-    /// The key of a database's record: `2x64x…=…`, `64-56-…=…`. Convolutions'
-    /// begin with a number.
+    /// The key of a database's record: `2x64x…=…`, `64-56-…=…`. Keys of convolutions begin with a
+    /// number.
     fn record<'l>(&self, line: &'l [u8]) -> Option<&'l str> {
         let end = memchr::memchr(b'=', line)?;
         let key = str::from_utf8(&line[..end]).ok()?;
@@ -129,14 +129,14 @@ impl<'a> Taken<'a> {
         self.first_bad.get_or_insert((number, error));
     }
 
-    /// What was taken of a text with so many lines, or of a database.
+    /// The statistics of a text with this many lines, or of a database.
     pub(super) fn finish(mut self, lines: Option<u64>) -> Result<ProblemFile, ProblemsError> {
         self.file.lines = lines.unwrap_or(self.file.lines);
         let name = self.file.name.clone();
         if self.too_many {
             return Err(ProblemsError::TooMany { name });
         }
-        // A log has anything beside commands, a list has not.
+        // A log may contain anything besides commands, a list may not.
         if let Some(line) = self.first_other
             && !self.is_log
             && (self.file.told > 0 || self.bad > 0)
@@ -156,7 +156,7 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// A line without what follows ` #`.
+/// A line without a comment that begins with ` #`.
 fn without_comment(line: &[u8]) -> &[u8] {
     let end = memmem::find(line, b" #").unwrap_or(line.len());
     line[..end].trim_ascii_end()
@@ -166,7 +166,7 @@ fn without_comment(line: &[u8]) -> &[u8] {
 fn is_bare(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let operation = words.next().and_then(|word| str::from_utf8(word).ok());
-    // Tensors of `cat` have the options `-1` to `-8`.
+    // `cat` has the options `-1` to `-8` for tensors.
     let is_option = |word: &[u8]| match word {
         [b'-', b'-', rest @ ..] | [b'-', rest @ ..] => {
             rest.first().is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_')
@@ -176,9 +176,8 @@ fn is_bare(line: &[u8]) -> bool {
     operation.is_some_and(Problem::is_operation) && words.next().is_none_or(is_option)
 }
 
-/// The problems of a command. It is one, but for transposed convolutions with
-/// groups: MIOpen logs the output channels of one group there, and
-/// MIOpenDriver takes those of all.
+/// The problems of a command: one, except for transposed convolutions with groups. MIOpen logs the
+/// output channels of one group for these, while MIOpenDriver expects those of all.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `ConvArgsForMIOpenDriver` in
 /// driver_arguments.cpp; `GetWeightTensorLengthsFromCmdLine` in

@@ -6,7 +6,7 @@ use super::super::axes::Attributes;
 use super::super::shape_table::Shapes;
 use crate::calls::{Activation, Call, Pool, PoolKind, Shape};
 
-/// The call of a layer, where MIOpen has it: of images, or of rows.
+/// MIOpen's call for a layer, if there is one: of images, or of rows.
 pub(super) fn call(
     node: &NodeProto,
     read: &Attributes<'_>,
@@ -34,7 +34,7 @@ pub(super) fn call(
             Some(Call::Activation(shape, Activation::Leaky(slope)))
         }
         "Clip" => {
-            // Bounds were attributes first, and are inputs now.
+            // Bounds are attributes in old models and inputs in new ones.
             let bound = |name, index: usize| {
                 let input = node.input.get(index).and_then(|name| shapes.scalar(name));
                 input.or_else(|| read.float(name))
@@ -49,8 +49,7 @@ pub(super) fn call(
     }
 }
 
-/// A pooling, if its windows are as MIOpen has them: without gaps, and what
-/// both sides have of padding is the same.
+/// A pooling, if MIOpen supports its windows: without gaps, and with equal padding on both sides.
 fn pool(operation: &str, read: &Attributes<'_>, shape: Shape) -> Option<Pool> {
     let axes = read.axes(&shape.size, &read.optional("kernel_shape", 2).ok()??).ok()?;
     let pair = |values: &[u64]| [values[0], values[1]];
@@ -68,7 +67,7 @@ fn pool(operation: &str, read: &Attributes<'_>, shape: Shape) -> Option<Pool> {
     };
     let even = axes.pads.iter().all(|[begin, end]| begin == end) && axes.dilations == [1, 1];
     let rounded_up = read.int("ceil_mode").unwrap_or(0) != 0;
-    // MIOpen rounds down; what is rounded up is computed otherwise.
+    // MIOpen rounds down; frameworks compute a rounded-up pooling in another way.
     let fits =
         pool.output(false).is_some_and(|down| !rounded_up || pool.output(true) == Some(down));
     (even && fits).then_some(pool)
