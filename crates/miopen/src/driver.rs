@@ -211,12 +211,12 @@ mod tests {
                 "{output}"
             );
         };
-        let said = |line: &str| Some(Failure::Probe(format!("MIOpenDriver said: {line}")));
+        let complaint = |line: &str| Some(Failure::Probe(format!("MIOpenDriver said: {line}")));
         check(0, "MIOpenDriver bnorm\nForward\n", None);
-        check(0, "x\nMIOpen Error: a.cpp:1: no\ny\n", said("MIOpen Error: a.cpp:1: no"));
-        check(0, "Input Flag: t Not Found !", said("Input Flag: t Not Found !"));
-        check(0, "Long Name: forward Not Found !", said("Long Name: forward Not Found !"));
-        check(127 << 8, "MIOpenDriver: no symbol x\n", said("MIOpenDriver: no symbol x"));
+        check(0, "x\nMIOpen Error: a.cpp:1: no\ny\n", complaint("MIOpen Error: a.cpp:1: no"));
+        check(0, "Input Flag: t Not Found !", complaint("Input Flag: t Not Found !"));
+        check(0, "Long Name: forward Not Found !", complaint("Long Name: forward Not Found !"));
+        check(127 << 8, "MIOpenDriver: no symbol x\n", complaint("MIOpenDriver: no symbol x"));
         check(1 << 8, "", Some(Failure::Exited(1)));
         check(11, "MIOpen Error", Some(Failure::Killed(11)));
     }

@@ -32,7 +32,7 @@ pub enum AskError {
     /// The library to preload into MIOpenDriver is not beside the probe.
     #[error("failed to find `{path}`, which MIOpenDriver is run with")]
     NoPreload {
-        /// Where it should be.
+        /// The expected path.
         path: PathBuf,
     },
     /// The probe ended again and again, not because of a problem.

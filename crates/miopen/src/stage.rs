@@ -13,7 +13,7 @@ use gfxpack_tuning::{DatabaseName, Kind, Owner, Storage, sqlite_lines};
 
 use crate::error::AskError;
 
-/// A database that the library was given.
+/// A database that was passed to the library.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DatabaseFile {
     /// The file.

@@ -192,13 +192,13 @@ impl RemoteCache {
         match runtime.block_on(call) {
             Ok(answer) => Ok(Some(answer)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(told(&error)),
+            Err(error) => Err(one_line(&error)),
         }
     }
 }
 
 /// An error as one line.
-fn told(error: &opendal::Error) -> String {
+fn one_line(error: &opendal::Error) -> String {
     let words = error.to_string();
     let words = words.split(", context:").next().unwrap_or_default().trim();
     with_causes(words.to_owned(), error)

@@ -1,7 +1,7 @@
-//! A library out of Debian's archive: which packages it takes.
+//! Gets a library from Debian's archive: chooses its packages.
 //!
-//! A package's `Depends` names more than is needed: what libraries need says
-//! their `DT_NEEDED`, and what of that is stood in for is left out.
+//! A package's `Depends` names more than is needed. `DT_NEEDED` says what libraries need, and
+//! libraries with a stand-in are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::library::{Library, describe};
 use crate::product::Product;
 use crate::{needs, tree};
 
-/// Changes when other packages are chosen from the same lists.
+/// Must be changed if the same lists give other packages, since choices are stored by it.
 const RULES: &str = "gfxpack packages of a library 1";
 
-/// Chooses the packages. What is chosen from the same lists is kept.
+/// Chooses the packages. The choice for the same lists is stored.
 pub(crate) fn choose(
     product: &'static Product,
     archive: &Archive<'_>,
@@ -28,7 +28,7 @@ pub(crate) fn choose(
 ) -> Result<Lock, LibraryError> {
     let mut suites = vec![archive.suite(suite)?];
     if matches!(suite, "experimental" | "rc-buggy") {
-        // It holds only what differs from this one.
+        // This suite contains only packages that differ from sid.
         suites.push(archive.suite("sid")?);
     }
     let name = choice_name(product, &suites, archive.architecture()?, version);
@@ -64,8 +64,8 @@ fn choice_name(
         .finish()
 }
 
-/// The library that pinned packages hold, or the newest where the archive
-/// does not have them any more.
+/// The library in pinned packages, or in the newest ones if the archive does not have those any
+/// more.
 pub(crate) fn library(
     product: &'static Product,
     lock: &Lock,
@@ -88,7 +88,7 @@ pub(crate) fn library(
     assemble(product, &newest, &dirs)
 }
 
-/// The directory of each package.
+/// The directory of each unpacked package.
 fn unpacked(lock: &Lock, archive: &Archive<'_>) -> Result<Vec<PathBuf>, LibraryError> {
     let dirs = lock.packages.iter().map(|pin| archive.unpacked(&lock.suite, pin));
     Ok(dirs.collect::<Result<_, _>>()?)
@@ -114,17 +114,17 @@ fn assemble(
     describe(product, &file, places, dirs, Some(origin))
 }
 
-/// Packages while they are chosen.
+/// The state of choosing packages.
 struct Choice<'a, 'p> {
     product: &'static Product,
     archive: &'a Archive<'p>,
     suites: Vec<Suite>,
-    /// What the suites list, by name, with the index of the suite.
+    /// The packages listed by the suites, by name, with the index of the suite.
     listed: BTreeMap<String, Vec<(usize, Package)>>,
     taken: Vec<Taken>,
 }
 
-/// A package that is used.
+/// A package that was chosen.
 struct Taken {
     package: Package,
     dir: PathBuf,
@@ -132,7 +132,7 @@ struct Taken {
 }
 
 impl Choice<'_, '_> {
-    /// Takes the library's package, those that belong to it, and then what
+    /// Adds the library's package, those that belong to it, and then packages for everything that
     /// their files need.
     fn complete(&mut self, package: Package) -> Result<(), LibraryError> {
         let version = package.pin.version.clone();
@@ -164,8 +164,8 @@ impl Choice<'_, '_> {
         Ok(())
     }
 
-    /// The library of that soname, from a package that is there or one that
-    /// the package of `file` depends on.
+    /// Finds the library with that soname, in a chosen package or in one that the package of `file`
+    /// depends on.
     fn supply(
         &mut self,
         soname: &str,
@@ -211,7 +211,7 @@ impl Choice<'_, '_> {
         Ok(())
     }
 
-    /// Reads what the suites say of packages, all at once.
+    /// Reads the suites' entries for packages, all at once.
     fn list<'n>(&mut self, names: impl Iterator<Item = &'n str>) -> Result<(), LibraryError> {
         let new: BTreeSet<&str> = names.filter(|name| !self.listed.contains_key(*name)).collect();
         if new.is_empty() {
@@ -228,8 +228,8 @@ impl Choice<'_, '_> {
         Ok(())
     }
 
-    /// The package for a relation: of the suite that others depend on, where
-    /// that has one which will do.
+    /// The package for a relation; if several suites have one that satisfies it, from sid rather
+    /// than from experimental.
     fn best(&self, relation: &Relation) -> Option<(usize, Package)> {
         let listed = self.listed.get(&relation.name)?.iter();
         let fitting = listed.filter(|(_, package)| relation.allows(&package.pin.version));
@@ -237,12 +237,12 @@ impl Choice<'_, '_> {
     }
 }
 
-/// The names of all that a package depends on.
+/// The names of all dependencies of a package.
 fn names(package: &Package) -> impl Iterator<Item = &str> {
     package.depends.iter().flatten().map(|relation| relation.name.as_str())
 }
 
-/// The version without that of a mere rebuild.
+/// The version without the suffix of a rebuild.
 ///
 /// Source: Debian Developer's Reference 5.10.2.1, binary-only uploads.
 fn source(version: &str) -> &str {
@@ -252,8 +252,8 @@ fn source(version: &str) -> &str {
     }
 }
 
-/// What of a package's dependencies may hold a library: the one that is
-/// called after it first, then the C library's, then other libraries.
+/// The dependencies of a package that may contain a library: the one named after the library first,
+/// then the C library's, then other libraries.
 fn candidates<'a>(package: &'a Package, soname: &str) -> Vec<&'a Relation> {
     let called = package_name(soname);
     let rank = |relation: &&Relation| {
@@ -273,7 +273,7 @@ fn candidates<'a>(package: &'a Package, soname: &str) -> Vec<&'a Relation> {
     ranked.into_iter().map(|(_, relation)| relation).collect()
 }
 
-/// What a package with a library of this soname is called.
+/// The name of a package with a library of this soname.
 ///
 /// Source: Debian Policy 8.1.
 fn package_name(soname: &str) -> Option<String> {
@@ -283,10 +283,10 @@ fn package_name(soname: &str) -> Option<String> {
     Some(format!("{name}{dash}{version}"))
 }
 
-/// Whether a package has a library that is stood in for.
+/// Whether a package contains a library that has a stand-in.
 fn stood_in(package: &str) -> bool {
     let end = package.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    // The name may end in digits itself, with a dash behind them.
+    // The name may itself end in digits, followed by a dash.
     let soname = |name: &str| format!("{}.so", name.replace('-', "_"));
     let (name, dashed) = (soname(end), soname(end.trim_end_matches('-')));
     needs::STOOD_IN.iter().any(|known| {
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_are_called_after_their_libraries() {
+    fn packages_are_named_after_their_libraries() {
         let check = |soname: &str, expected: &str| {
             assert_eq!(package_name(soname).as_deref(), Some(expected), "{soname}");
         };

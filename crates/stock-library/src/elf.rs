@@ -1,4 +1,4 @@
-//! What a shared library says of itself: what it needs, defines and holds.
+//! Reads shared libraries: the libraries and symbols that they need and define, and their data.
 //!
 //! Source: System V ABI, "Dynamic Section"; LSB Core 5.0, "Symbol Versioning".
 
@@ -11,7 +11,7 @@ use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, Sym};
 use object::{Endianness, Object, ObjectSection, ReadCache, ReadRef};
 
-/// Bytes of constants that are looked through; libMIOpen has 6 MB of them.
+/// The most bytes of constants that are searched; libMIOpen has 6 MB of them.
 const CONSTANTS_MAX: u64 = 1 << 30;
 
 /// Why a shared library cannot be read.
@@ -34,7 +34,7 @@ pub enum ElfError {
         /// The cause.
         source: object::Error,
     },
-    /// The symbol table promises what the file does not hold.
+    /// The file does not contain all data of its symbol table.
     #[error("`{path}` does not hold all of its symbol `{symbol}`")]
     Symbol {
         /// The file.
@@ -44,7 +44,7 @@ pub enum ElfError {
     },
 }
 
-/// A symbol that a library takes from another.
+/// A symbol that a library imports.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Undefined {
     /// Its name.
@@ -64,13 +64,13 @@ pub struct SharedObject {
     pub needed: Vec<String>,
     /// `DT_RUNPATH` and `DT_RPATH`, `$ORIGIN` replaced.
     pub run_path: Vec<PathBuf>,
-    /// Symbols that others must define.
+    /// Symbols that other libraries must define.
     pub undefined: Vec<Undefined>,
     /// Names of the symbols that it defines.
     pub defined: BTreeSet<String>,
 }
 
-/// An ELF file, open.
+/// An open ELF file.
 pub struct ElfFile {
     path: PathBuf,
     cache: ReadCache<File>,
@@ -96,14 +96,14 @@ impl ElfFile {
             .map_err(|source| ElfError::Format { path: self.path.clone(), source })
     }
 
-    /// What the loader needs to know of it.
+    /// The properties that the loader needs.
     pub fn shared_object(&self) -> Result<SharedObject, ElfError> {
         let origin = self.path.parent().unwrap_or(Path::new("/"));
         self.with(|file| shared_object(&file, origin))
     }
 
-    /// The bytes of every data symbol whose name begins with `prefix`, each
-    /// with its name without that, in the order of the symbol table.
+    /// The bytes of every data symbol whose name begins with `prefix`, each with the rest of its
+    /// name, in the order of the symbol table.
     pub fn data_symbols(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, ElfError> {
         let places = self.with(|file| {
             let endian = file.endian();
@@ -134,14 +134,14 @@ impl ElfFile {
         found.collect()
     }
 
-    /// The bytes of the sections of constants, one after the other.
+    /// The bytes of the sections of constants, concatenated.
     pub fn constants(&self) -> Result<Vec<u8>, ElfError> {
         self.with(|file| {
             let mut constants = Vec::new();
             for section in file.sections() {
                 if section.name()?.starts_with(".rodata") && section.size() <= CONSTANTS_MAX {
                     constants.extend_from_slice(section.data()?);
-                    // No string goes on in the next one.
+                    // Strings must not continue in the next section.
                     constants.push(0);
                 }
             }
@@ -209,8 +209,8 @@ fn run_path<'a>(value: &'a str, origin: &'a Path) -> impl Iterator<Item = PathBu
         .map(move |dir| dir.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into())
 }
 
-/// Where in the file the bytes of an address lie. A segment may be larger
-/// than memory: device code lies in the same one.
+/// The position in the file of the bytes at an address. A segment may be larger than memory, since
+/// it also contains device code.
 fn offset<'a, R: ReadRef<'a>>(
     file: &ElfFile64<'a, Endianness, R>,
     address: u64,
@@ -229,8 +229,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }
 
-/// `e_machine` of this machine's own programs, where it is one that MIOpen
-/// is built for.
+/// `e_machine` of this machine's programs, if MIOpen is built for it.
 pub(crate) fn own_machine() -> Option<u16> {
     match std::env::consts::ARCH {
         "x86_64" => Some(elf::EM_X86_64),

@@ -1,4 +1,4 @@
-//! Why there is no library to ask.
+//! Errors of finding a library.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use gfxpack_debian::DebianError;
 use crate::elf::ElfError;
 use crate::product::Product;
 
-/// The text names no place of a library.
+/// Text that is no location of a library.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("failed to read `{0}` as the place of a library")]
 pub struct LibrarySourceError(pub(crate) String);
@@ -17,18 +17,18 @@ pub struct LibrarySourceError(pub(crate) String);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LibraryError {
-    /// Neither `/opt/rocm` nor the system's directories have one.
+    /// Neither `/opt/rocm` nor the system's directories contain one.
     #[error("found no installed {} in {}", .product.name, shown(.searched))]
     NotInstalled {
-        /// Which library.
+        /// The library.
         product: &'static Product,
-        /// Where it was looked for.
+        /// The searched directories.
         searched: Vec<PathBuf>,
     },
-    /// The given directory has none at any of the usual places.
+    /// The given directory contains none in the usual places.
     #[error("found no {} in `{dir}`", .product.name)]
     NotInDirectory {
-        /// Which library.
+        /// The library.
         product: &'static Product,
         /// The directory.
         dir: PathBuf,
@@ -44,28 +44,28 @@ pub enum LibraryError {
     /// The file is no shared library.
     #[error(transparent)]
     Elf(#[from] ElfError),
-    /// The file is a shared library of something else.
+    /// The file is another shared library.
     #[error("`{path}` is no {}: it does not define `{}`", .product.name, .product.function)]
     OtherLibrary {
-        /// Which library was expected.
+        /// The expected library.
         product: &'static Product,
         /// The file.
         path: PathBuf,
     },
-    /// Debian's archive does not give it.
+    /// Debian's archive can't provide it.
     #[error(transparent)]
     Debian(#[from] DebianError),
-    /// No package that MIOpen's depends on has a library that it needs.
+    /// None of the packages that MIOpen's depends on contains a library that it needs.
     #[error("found `{soname}`, which `{file}` needs, in no package that `{package}` depends on")]
     NoDependency {
-        /// The library that is missing.
+        /// The missing library.
         soname: String,
-        /// Who needs it.
+        /// The file that needs it.
         file: PathBuf,
-        /// The package of that.
+        /// The package of that file.
         package: String,
     },
-    /// The library is for another kind of processor.
+    /// The library is for another processor architecture.
     #[error("`{path}` is built for another processor than this machine's")]
     OtherMachine {
         /// The file.
@@ -74,7 +74,7 @@ pub enum LibraryError {
 }
 
 impl LibraryError {
-    /// What to do about it.
+    /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
         let text = match self {

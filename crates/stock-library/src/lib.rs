@@ -1,7 +1,6 @@
-//! A stock library of ROCm on this machine: found among what is installed,
-//! in a directory, or fetched from Debian's archive, with the libraries that it
-//! needs and its own dynamic loader; and empty libraries in place of those of
-//! the GPU's side, so that it can be started without a GPU.
+//! Finds a stock library of ROCm: installed, in a directory, or fetched from Debian's archive, with
+//! the libraries that it needs and its own dynamic loader. Also creates empty libraries in place of
+//! the GPU's libraries, so that it can be started without a GPU.
 //!
 //! ```
 //! assert!(gfxpack_stock_library::is_stood_in("libamdhip64.so.6"));

@@ -1,4 +1,4 @@
-//! A library on this machine, and what it takes to start it.
+//! A library on this machine, and everything needed to start it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,32 +13,32 @@ use crate::needs::{self, Needs};
 use crate::product::Product;
 use crate::tree;
 
-/// A library and what it takes to start it.
+/// A library and everything needed to start it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Library {
     /// The shared object itself, links resolved.
     pub file: PathBuf,
     /// SHA-256 of that file.
     pub sha256: Digest,
-    /// Its own version, `3.4.0`, where it can be told.
+    /// Its version, `3.4.0`, if it can be found.
     pub version: Option<String>,
-    /// Where it comes from, for people, with the package of its databases if
-    /// there is one: `Debian sid, libmiopen1 6.4.3+dfsg-1`.
+    /// Its origin as text, with the package of its databases if there is one: `Debian sid,
+    /// libmiopen1 6.4.3+dfsg-1`.
     pub origin: String,
-    /// Directories of the libraries that it needs, in the order of search;
-    /// empty where the system's own places do.
+    /// Directories of the libraries that it needs, in search order; empty if the system's
+    /// directories are enough.
     pub search_path: Vec<PathBuf>,
-    /// The dynamic loader to start it with, where this is not the system's.
+    /// The dynamic loader to start it with, if that is not the system's.
     pub loader: Option<PathBuf>,
-    /// The program that belongs to it, where it is there: MIOpenDriver.
+    /// The program that belongs to it, if it exists: MIOpenDriver.
     pub driver: Option<PathBuf>,
     /// Directories of the performance and find databases of its own packages.
     pub databases: Vec<PathBuf>,
 }
 
 impl Library {
-    /// Whether it lies in a multiarch directory, `usr/lib/<triplet>`, as Debian's
-    /// does. MIOpen looks for kdbs in `usr/lib/share/miopen/db` then.
+    /// Whether it is in a multiarch directory, `usr/lib/<triplet>`, as Debian's is. MIOpen then
+    /// looks for kdbs in `usr/lib/share/miopen/db`.
     #[must_use]
     pub fn is_multiarch(&self) -> bool {
         let directory = self.file.parent();
@@ -47,7 +47,7 @@ impl Library {
             && directory.and_then(Path::parent).is_some_and(|lib| lib.ends_with("usr/lib"))
     }
 
-    /// The library at `path`, in the tree below `root` where that is known.
+    /// The library at `path`, in the tree below `root` if that is known.
     pub(crate) fn at(
         product: &'static Product,
         path: &Path,
@@ -68,18 +68,17 @@ impl Library {
         describe(product, path, dirs, &[root], None)
     }
 
-    /// What the library needs from others, and what of it nobody here
-    /// supplies.
+    /// The libraries and symbols that it needs, and those that are missing.
     ///
     /// # Errors
-    /// [`ElfError`], for a library that cannot be read.
+    /// [`ElfError`] for a library that can't be read.
     pub fn needs(&self) -> Result<Needs, ElfError> {
         Needs::of_file(&self.file, &self.search_path)
     }
 }
 
-/// Looks at the library at `path`. `dirs` may have libraries that it needs,
-/// `roots` what belongs to it.
+/// Describes the library at `path`. `dirs` may contain libraries that it needs, `roots` files that
+/// belong to it.
 pub(crate) fn describe(
     product: &'static Product,
     path: &Path,
@@ -117,7 +116,7 @@ pub(crate) fn describe(
 /// The digest of a file.
 ///
 /// # Errors
-/// The system's.
+/// The error of the file system.
 pub fn sha256(file: &Path) -> io::Result<Digest> {
     let mut file = File::open(file)?;
     let mut sha256 = Sha256::new();

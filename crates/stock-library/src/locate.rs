@@ -12,16 +12,14 @@ use crate::source::LibrarySource;
 use crate::tree;
 
 impl Library {
-    /// Finds a library. `rocm` is the directory of an installed ROCm that
-    /// is looked into before the usual ones, as ROCM_PATH names it; `archive`
-    /// is only asked where the source is one of Debian's.
+    /// Finds a library. `rocm` is the directory of an installed ROCm to search before the usual
+    /// ones, as in ROCM_PATH; `archive` is used only if the source is one of Debian's.
     ///
-    /// In a tree that brings its own dynamic loader, loader and libraries are
-    /// that tree's; otherwise they are the system's, after those of the tree.
+    /// If a tree contains a dynamic loader, loader and libraries of that tree are used; otherwise
+    /// those of the system, after the libraries of the tree.
     ///
     /// # Errors
-    /// [`LibraryError`], where there is none, or where it is none for this
-    /// machine.
+    /// [`LibraryError`] if there is none, or if it is not for this machine.
     pub fn locate(
         product: &'static Product,
         source: &LibrarySource,
@@ -50,10 +48,10 @@ impl Library {
         }
     }
 
-    /// The library that is installed, as [`Self::locate`] finds it.
+    /// The installed library, as [`Self::locate`] finds it.
     ///
     /// # Errors
-    /// [`LibraryError`], as there.
+    /// As [`Self::locate`].
     pub fn installed(product: &'static Product, rocm: Option<&Path>) -> Result<Self, LibraryError> {
         let searched = tree::installed(rocm);
         let found = searched.iter().find_map(|dir| Some((tree::library(dir, product)?, dir)));
@@ -63,9 +61,8 @@ impl Library {
         Self::at(product, &file, Some(dir))
     }
 
-    /// The library that pinned packages hold. Where the archive has gone on
-    /// and does not have one of them any more, the suite's newest are taken,
-    /// and `archive` is warned of it.
+    /// The library in pinned packages. If the archive does not have one of them any more, the
+    /// suite's newest packages are used, and `archive` reports a warning.
     ///
     /// # Errors
     /// [`LibraryError`], as [`Self::locate`].
@@ -77,9 +74,8 @@ impl Library {
         debian::library(product, lock, archive)
     }
 
-    /// The packages of Debian's archive that make a library: its own, with
-    /// those of the same version that belong to it, and
-    /// those of the libraries that it needs and that are not stood in for.
+    /// The packages of Debian's archive for a library: its own, those of the same version that
+    /// belong to it, and those of the libraries that it needs and that have no stand-in.
     ///
     /// # Errors
     /// [`LibraryError`], as [`Self::locate`].

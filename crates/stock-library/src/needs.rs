@@ -1,12 +1,12 @@
-//! What a library needs from others, and what of it is stood in for.
+//! The libraries and symbols that a library needs, and those with a stand-in.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::elf::{ElfError, ElfFile, SharedObject};
 
-/// Libraries of the GPU's side, by the beginning of their sonames: the probe
-/// defines what libMIOpen calls of them.
+/// Libraries of the GPU with a stand-in, by the beginning of their sonames: the probe defines the
+/// functions that libMIOpen calls.
 pub(crate) const STOOD_IN: &[&str] = &[
     "libamd_comgr.so",
     "libamdhip64.so",
@@ -23,13 +23,13 @@ pub(crate) const STOOD_IN: &[&str] = &[
     "libroctx64.so",
 ];
 
-/// Where the loader of a system looks without being told.
+/// The directories in which the system's loader searches by default.
 ///
 /// Source: ld.so(8); `{}` is the triplet of Debian's multiarch directories.
 const SYSTEM_DIRS: [&str; 6] =
     ["/lib/{}", "/usr/lib/{}", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
-/// Whether a library, by its soname, is one that is stood in for.
+/// Whether the library with this soname has a stand-in.
 #[must_use]
 pub fn is_stood_in(soname: &str) -> bool {
     STOOD_IN.iter().any(|name| {
@@ -37,25 +37,25 @@ pub fn is_stood_in(soname: &str) -> bool {
     })
 }
 
-/// What a library needs.
+/// The needs of a library.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Needs {
-    /// Sonames of libraries that are stood in for, as it names them.
+    /// Sonames of libraries with a stand-in, as the library names them.
     pub stood_in: BTreeSet<String>,
-    /// Sonames of other libraries, its own and theirs, that are not found.
+    /// Sonames of other libraries, needed by it or by its libraries, that are not found.
     pub missing: BTreeSet<String>,
-    /// Symbols that none of the libraries that were found defines: what the
-    /// probe must define for it to be loaded at all.
+    /// Symbols that none of the found libraries defines. The probe must define them so that the
+    /// library can be loaded.
     pub symbols: BTreeSet<String>,
 }
 
 impl Needs {
-    /// What a file needs, a library or a program. `search_path` is looked into before
-    /// the system's directories.
+    /// The needs of a file, a library or a program. `search_path` is searched before the system's
+    /// directories.
     ///
     /// # Errors
-    /// [`ElfError`], for a file that cannot be read.
+    /// [`ElfError`] for a file that can't be read.
     pub fn of_file(file: &Path, search_path: &[PathBuf]) -> Result<Self, ElfError> {
         let mut needs = Self::default();
         let object = ElfFile::open(file)?.shared_object()?;
@@ -72,7 +72,7 @@ impl Needs {
         let wanted = object.undefined.iter().filter(|symbol| !symbol.weak);
         let wanted = wanted.filter(|symbol| match &symbol.from {
             Some(soname) if is_stood_in(soname) => true,
-            // The loader names a version that the library found does not have.
+            // The symbol names a library version that the found library does not have.
             Some(_) => false,
             None => !supplied(&symbol.name),
         });
@@ -81,7 +81,7 @@ impl Needs {
     }
 }
 
-/// The file that the loader would take for a library that `object` needs.
+/// The file that the loader would use for a library that `object` needs.
 pub(crate) fn file_of(
     object: &SharedObject,
     search_path: &[PathBuf],
@@ -91,7 +91,8 @@ pub(crate) fn file_of(
     dirs(object, search_path).into_iter().map(|dir| dir.join(soname)).find(|path| path.is_file())
 }
 
-/// Which of `dirs` the loader must be told, for files and what they need.
+/// The directories among `dirs` that the loader needs as a search path, for these files and their
+/// libraries.
 pub(crate) fn search_path(objects: &[SharedObject], dirs: &[PathBuf]) -> Vec<PathBuf> {
     let found = objects.iter().flat_map(|object| closure(object, |_| dirs.to_vec(), |_| ()));
     let found: Vec<_> = found.collect();
@@ -99,14 +100,14 @@ pub(crate) fn search_path(objects: &[SharedObject], dirs: &[PathBuf]) -> Vec<Pat
     dirs.iter().filter(|dir| used.contains(dir.as_path())).cloned().collect()
 }
 
-/// The directories in which the loader looks for what `object` needs.
+/// The directories in which the loader searches for the libraries of `object`.
 fn dirs(object: &SharedObject, search_path: &[PathBuf]) -> Vec<PathBuf> {
     let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
     let system = SYSTEM_DIRS.iter().map(|dir| PathBuf::from(dir.replace("{}", &triplet)));
     search_path.iter().chain(&object.run_path).cloned().chain(system).collect()
 }
 
-/// All libraries that are needed and not stood in for, from `dirs`.
+/// All libraries without a stand-in that are needed, directly or not, from `dirs`.
 fn closure(
     object: &SharedObject,
     dirs: impl Fn(&SharedObject) -> Vec<PathBuf>,
@@ -138,14 +139,13 @@ fn closure(
     }
 }
 
-/// Whether a soname is that of an SQLite, AMD's own build of it included.
+/// Whether a soname belongs to an SQLite; includes AMD's own build of it.
 #[must_use]
 pub fn is_sqlite(soname: &str) -> bool {
     soname.contains("sqlite3.so")
 }
 
-/// Libraries among these that a probe takes the place of: those of the GPU's
-/// side, and SQLite.
+/// The libraries among these that the probe replaces: those of the GPU, and SQLite.
 pub(crate) fn stood_in(needed: &[String]) -> BTreeSet<String> {
     let stands_in = |soname: &&String| is_stood_in(soname) || is_sqlite(soname);
     needed.iter().filter(stands_in).cloned().collect()
@@ -156,7 +156,7 @@ mod tests {
     use super::is_stood_in;
 
     #[test]
-    fn libraries_of_the_gpu_are_stood_in_for_in_any_version() {
+    fn libraries_of_the_gpu_have_stand_ins_in_any_version() {
         for name in ["libamdhip64.so.6", "libamdhip64.so.7", "librocblas.so.4", "libroctx64.so"] {
             assert!(is_stood_in(name), "{name}");
         }

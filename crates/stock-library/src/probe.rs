@@ -1,5 +1,5 @@
-//! What starting a probe takes: a program of gfxpack that loads the library
-//! behind stand-ins, by the library's own dynamic loader.
+//! Starts a probe: a program of gfxpack that loads the library behind stand-ins, by the library's
+//! own dynamic loader.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
@@ -19,11 +19,11 @@ use crate::needs::{file_of, is_sqlite, stood_in};
 use crate::product::Product;
 use crate::stubs::write_stubs;
 
-/// How often a wait is interrupted to see whether it is still wanted.
+/// How often a waiting thread checks for cancellation.
 const TICK: Duration = Duration::from_millis(100);
-/// Where files lie in memory.
+/// A file system in memory.
 const SHARED_MEMORY: &str = "/dev/shm";
-/// How much of what the loader or the library says is shown.
+/// How much output of the loader or the library is reported.
 const MAX_OUTPUT: u64 = 4096;
 
 /// Why a probe did not load its library.
@@ -57,7 +57,7 @@ pub enum ProbeError {
         /// Its version.
         version: String,
     },
-    /// The library does not have a function that is called.
+    /// The library lacks a function that the probe calls.
     #[error("failed to find `{function}` in {library}")]
     MissingFunction {
         /// The function's name.
@@ -70,7 +70,7 @@ pub enum ProbeError {
     Load {
         /// The library's name.
         library: &'static str,
-        /// What the dynamic loader or the library says.
+        /// The message of the dynamic loader or the library.
         reason: String,
     },
     /// The library can't be read.
@@ -85,19 +85,19 @@ impl ProbeError {
     }
 }
 
-/// A directory in which programs are started that load a library.
+/// The directory in which programs that load a library are started.
 #[derive(Debug)]
 pub struct ProbeDirectory {
     directory: TempDir,
-    /// Empty libraries with the names of those that are stood in for.
+    /// Empty libraries with the names of those that have a stand-in.
     pub stubs: Vec<PathBuf>,
     /// The real SQLite.
     pub sqlite: Option<PathBuf>,
 }
 
 impl ProbeDirectory {
-    /// For the probe, or for a program that needs libraries of its own. In memory where there is
-    /// room, otherwise below `scratch`.
+    /// For the probe, or for a program that needs libraries of its own. In memory if there is room,
+    /// otherwise below `scratch`.
     ///
     /// # Errors
     /// [`ProbeError::Elf`] or [`ProbeError::Scratch`].
@@ -121,13 +121,13 @@ impl ProbeDirectory {
         Ok(created)
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Makes a directory in it.
+    /// Creates a directory in it.
     ///
     /// # Errors
     /// [`ProbeError::Scratch`].
@@ -137,9 +137,9 @@ impl ProbeDirectory {
         Ok(path)
     }
 
-    /// Starts a program in this directory, in which `library` is found, with the
-    /// empty libraries before all others, and `preload` loaded before these. Its
-    /// environment has nothing else, and nothing of the user's.
+    /// A command that starts a program in this directory. `library` is found there, with the empty
+    /// libraries before all others, and `preload` loaded before these. The environment contains
+    /// nothing else, and nothing of the user's.
     #[must_use]
     pub fn command(&self, library: &Library, program: &Path, preload: Option<&Path>) -> Command {
         let mut search_path = self.path().join("stubs").into_os_string();
@@ -170,7 +170,7 @@ impl ProbeDirectory {
     }
 }
 
-/// A process that is killed when nobody waits for it any more.
+/// A process that is killed when this value is dropped.
 #[derive(Debug)]
 pub struct OwnedProcess(Child);
 
@@ -178,15 +178,15 @@ impl OwnedProcess {
     /// Starts a program.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         command.spawn().map(Self)
     }
 
-    /// How it ended; `None` while it runs.
+    /// The exit status; `None` while it runs.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.0.try_wait()
     }
@@ -203,16 +203,16 @@ impl Drop for OwnedProcess {
 #[derive(Debug)]
 pub struct ProbeProcess {
     child: OwnedProcess,
-    /// What is said to the probe and what it answers.
+    /// The connection to the probe.
     pub socket: UnixStream,
-    /// Held until the process is gone.
+    /// Kept until the process has ended.
     pub directory: ProbeDirectory,
     product: &'static Product,
     path: PathBuf,
 }
 
 impl ProbeProcess {
-    /// Starts the probe at `path` by `command`, which is one of `directory`'s.
+    /// Starts the probe at `path` by a `command` of `directory`.
     ///
     /// # Errors
     /// [`ProbeError::Scratch`] or [`ProbeError::Start`].
@@ -231,11 +231,10 @@ impl ProbeProcess {
         Ok(Self { child, socket, directory, product, path: path.to_owned() })
     }
 
-    /// Tells the probe to load the library for a device, with more lines of
-    /// settings.
+    /// Tells the probe to load the library for a device, with additional lines of settings.
     ///
     /// # Errors
-    /// The system's, where the probe is gone.
+    /// The system's error, if the probe has ended.
     pub fn load(
         &self,
         library: &Library,
@@ -260,7 +259,7 @@ impl ProbeProcess {
     /// other line.
     ///
     /// # Errors
-    /// [`ProbeError`], if the line says why there is no library to ask.
+    /// [`ProbeError`] if the line says why the library can't be used.
     pub fn version(&self, line: &[u8]) -> Result<Option<String>, ProbeError> {
         let fields = fields(line);
         let fields: Vec<_> = fields.iter().map(|field| String::from_utf8_lossy(field)).collect();
@@ -280,17 +279,17 @@ impl ProbeProcess {
         }
     }
 
-    /// Whether the process is still there.
+    /// Whether the process is still running.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Ends the process, if it is still there.
+    /// Kills the process if it is still running.
     pub fn kill(&mut self) {
         let _ = self.child.0.kill();
     }
 
-    /// Waits until the process has ended.
+    /// Waits for the end of the process.
     ///
     /// # Errors
     /// [`ProbeError::Start`].
@@ -298,18 +297,18 @@ impl ProbeProcess {
         self.child.0.wait().map_err(|source| self.start_error(source))
     }
 
-    /// The error for a probe that ended without a message: what the loader said, or
-    /// the library before it died, otherwise its status.
+    /// The error for a probe that ended without a message: the output of the loader, or of the
+    /// library before it died; without output, the exit status.
     #[must_use]
     pub fn early_end(&self, status: ExitStatus) -> ProbeError {
-        let mut said = String::new();
+        let mut output = String::new();
         let _ = File::open(self.directory.path().join("output"))
-            .and_then(|file| file.take(MAX_OUTPUT).read_to_string(&mut said));
-        let said = said.trim();
-        self.load_error(&if said.is_empty() { status.to_string() } else { said.to_owned() })
+            .and_then(|file| file.take(MAX_OUTPUT).read_to_string(&mut output));
+        let output = output.trim();
+        self.load_error(&if output.is_empty() { status.to_string() } else { output.to_owned() })
     }
 
-    /// The error if the probe can't be started or listened to.
+    /// The error if the probe can't be started or read from.
     #[must_use]
     pub fn start_error(&self, source: io::Error) -> ProbeError {
         ProbeError::Start { probe: self.path.clone(), source }
@@ -322,11 +321,10 @@ impl ProbeProcess {
     }
 }
 
-/// The error of a read that is not wanted any more; one that `BufRead` does
-/// not take for a reason to try again.
+/// The error of a read that was cancelled. `BufRead` does not retry it.
 pub const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
-/// Reads from a socket, until a time or until it is not wanted any more.
+/// Reads from a socket, until a deadline or cancellation.
 #[derive(Clone, Copy)]
 pub struct DeadlineReader<'a> {
     socket: &'a UnixStream,
@@ -335,10 +333,10 @@ pub struct DeadlineReader<'a> {
 }
 
 impl<'a> DeadlineReader<'a> {
-    /// Over a socket of this process.
+    /// For a socket of this process.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn new(
         socket: &'a UnixStream,
         deadline: Instant,
@@ -350,7 +348,7 @@ impl<'a> DeadlineReader<'a> {
 }
 
 impl DeadlineReader<'_> {
-    /// Waits until that time from now on.
+    /// Sets the deadline.
     pub fn wait_until(&mut self, deadline: Instant) {
         self.deadline = deadline;
     }
@@ -384,7 +382,7 @@ fn temporary_directory(scratch: &Path) -> io::Result<TempDir> {
     create(scratch)
 }
 
-/// Whether files there lie in memory, and there is room for those of a probe.
+/// Whether the path is in memory and has room for the files of a probe.
 fn is_in_memory(path: &Path) -> bool {
     const TMPFS_MAGIC: i64 = 0x0102_1994;
     const ENOUGH: u64 = 32 << 20;
@@ -424,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_says_by_its_first_line_whether_it_is_of_use() {
+    fn the_first_line_of_a_probe_is_its_version_or_an_error() {
         let probe = probe("exit 0");
         let version = |line: &[u8]| probe.version(line).map_err(|error| error.to_string());
         let own = env!("CARGO_PKG_VERSION");
@@ -438,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_ends_early_leaves_what_it_said_or_its_status() {
+    fn the_error_of_a_probe_that_ends_early_is_its_output_or_status() {
         let check = |script: &str, expected: &str| {
             let mut probe = probe(script);
             let status = probe.wait().unwrap();

@@ -1,32 +1,32 @@
-//! What tells one library of ROCm from another.
+//! The properties of the supported libraries of ROCm.
 
 use std::path::PathBuf;
 
 /// A library of ROCm that can be asked which kernels it would compile.
 #[derive(Debug)]
 pub struct Product {
-    /// What people call it: `libMIOpen`.
+    /// Its usual name: `libMIOpen`.
     pub name: &'static str,
-    /// What its file names begin with: `libMIOpen.so`.
+    /// The beginning of its file names: `libMIOpen.so`.
     pub file: &'static str,
-    /// What programs load it by: `libMIOpen.so.1`.
+    /// The name by which programs load it: `libMIOpen.so.1`.
     pub soname: &'static str,
     /// A function that no other library defines.
     pub function: &'static str,
-    /// The option of the command line that names one.
+    /// The command-line option for its location.
     pub option: &'static str,
     /// Debian's package.
     pub package: &'static str,
-    /// Debian's packages that belong to it, taken in the same version.
+    /// Debian's packages that belong to it, used in the same version.
     pub companions: &'static [&'static str],
-    /// The one of these with databases.
+    /// The package of these with databases.
     pub databases_package: Option<&'static str>,
     /// A program that belongs to it.
     pub driver: Option<&'static str>,
-    /// Where its databases lie, below a root.
+    /// The directories of its databases, below a root.
     pub databases: &'static [&'static str],
-    /// Its version, as its constants tell it.
+    /// Finds its version in its constants.
     pub version: fn(&[u8]) -> Option<String>,
-    /// Its version, as the trees tell it that it may lie in.
+    /// Finds its version in the trees that it may be in.
     pub version_of_tree: fn(&[PathBuf]) -> Option<String>,
 }

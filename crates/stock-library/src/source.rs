@@ -1,25 +1,25 @@
-//! Where to take a library from, as users write it.
+//! The location of a library, as users write it.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::error::LibrarySourceError;
 
-/// Where to take a library from.
+/// The location of a library.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LibrarySource {
-    /// The one that is installed on this machine.
+    /// The library installed on this machine.
     Installed,
     /// A shared object, or a directory with an installed or unpacked ROCm.
     Path(PathBuf),
-    /// Debian's package, fetched.
+    /// Debian's package, to be fetched.
     Debian {
         /// `sid`, `experimental`.
         suite: String,
-        /// The package's version; the newest where none is given.
+        /// The package's version; the newest if `None`.
         version: Option<String>,
     },
-    /// The packages of Debian's archive that a file pins by their digests.
+    /// The packages of Debian's archive with the digests in this file.
     Lock(PathBuf),
 }
 

@@ -1,5 +1,5 @@
-//! Empty shared libraries, which take the names of those that are stood in
-//! for: the loader is content, and finds their functions in the probe.
+//! Empty shared libraries with the names of those that have a stand-in. The loader finds the
+//! libraries, and their functions in the probe.
 //!
 //! Source: System V ABI, "Object Files" and "Program Loading and Dynamic
 //! Linking"; `elf.h` for the numbers.
@@ -19,13 +19,13 @@ const FILE_HEADER: u64 = 64;
 const PROGRAM_HEADER: u64 = 56;
 const SYMBOL: u64 = 24;
 const DYNAMIC: u64 = 16;
-/// As large as any machine's.
+/// At least as large as any machine's pages.
 const PAGE: u64 = 0x10000;
 
-/// Writes an empty library for each soname, and gives their paths.
+/// Writes an empty library for each soname, and returns their paths.
 ///
 /// # Errors
-/// The system's.
+/// The error of the file system.
 pub(crate) fn write_stubs(
     directory: &Path,
     machine: u16,
@@ -41,7 +41,7 @@ pub(crate) fn write_stubs(
         .collect()
 }
 
-/// A shared library of that name without any symbol.
+/// A shared library with that name and without symbols.
 fn empty_library(machine: u16, soname: &str) -> Vec<u8> {
     let strings: Vec<u8> = [b"\0", soname.as_bytes(), b"\0"].concat();
     let program_headers = [PT_LOAD, PT_DYNAMIC, PT_GNU_STACK];
@@ -49,7 +49,7 @@ fn empty_library(machine: u16, soname: &str) -> Vec<u8> {
     let entries = 7;
     let symbols_at = dynamic_at + DYNAMIC * entries;
     let hash_at = symbols_at + SYMBOL;
-    // One bucket and one symbol, which is none.
+    // One bucket and one symbol, the null symbol.
     let hash: [u32; 4] = [1, 1, 0, 0];
     let strings_at = hash_at + 4 * hash.len() as u64;
     let end = strings_at + strings.len() as u64;
@@ -70,7 +70,7 @@ fn empty_library(machine: u16, soname: &str) -> Vec<u8> {
     file.half(ET_DYN);
     file.half(machine);
     file.word(u32::from(EV_CURRENT));
-    // No entry point, then the headers of segments and no sections.
+    // No entry point, then the position of the program headers, and no sections.
     for value in [0, FILE_HEADER, 0] {
         file.long(value);
     }
@@ -85,8 +85,8 @@ fn empty_library(machine: u16, soname: &str) -> Vec<u8> {
             _ => (0, 0, 16),
         };
         file.word(kind);
-        // The loader writes addresses into the dynamic section. Without the third header it
-        // would take the stack for one that must be executable.
+        // The loader writes addresses into the dynamic section. Without the third header, it would
+        // require an executable stack.
         file.word(PF_R | PF_W);
         for value in [start, start, start, size, size, align] {
             file.long(value);
@@ -103,7 +103,7 @@ fn empty_library(machine: u16, soname: &str) -> Vec<u8> {
     file.0
 }
 
-/// A file, little end first.
+/// A file being written, in little-endian order.
 struct Bytes(Vec<u8>);
 
 impl Bytes {
@@ -126,7 +126,7 @@ mod tests {
     use crate::elf;
 
     #[test]
-    fn an_empty_library_has_its_name_and_nothing_else() {
+    fn an_empty_library_has_only_its_name() {
         let directory = tempfile::tempdir().unwrap();
         let machine = elf::own_machine().unwrap();
         let names = ["libamdhip64.so.7", "librocblas.so.5"].map(str::to_owned);
@@ -141,8 +141,7 @@ mod tests {
         }
     }
 
-    /// The loader is asked itself: it says nothing of what it takes, and tells
-    /// what it cannot load.
+    /// Asks the loader: it prints nothing for a valid library, and an error for a broken one.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a program is started with the library")]
     fn the_loader_takes_an_empty_library() {
@@ -150,16 +149,16 @@ mod tests {
         let name = "libamdhip64.so.7".to_owned();
         let machine = elf::own_machine().unwrap();
         let stub = write_stubs(directory.path(), machine, &[name].into()).unwrap().remove(0);
-        let told = |library: &Path| {
+        let output = |library: &Path| {
             let program = std::env::current_exe().unwrap();
             let mut program = std::process::Command::new(program);
             let output = program.arg("--list").env("LD_PRELOAD", library).output().unwrap();
             assert!(output.status.success());
             String::from_utf8(output.stderr).unwrap()
         };
-        assert_eq!(told(&stub), "");
+        assert_eq!(output(&stub), "");
         let broken = directory.path().join("broken.so.7");
         fs::write(&broken, "no library").unwrap();
-        assert!(told(&broken).contains("broken.so.7"));
+        assert!(output(&broken).contains("broken.so.7"));
     }
 }

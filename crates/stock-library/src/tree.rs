@@ -1,11 +1,11 @@
-//! Where the files of a library lie in an installed or unpacked tree.
+//! The paths of a library's files in an installed or unpacked tree.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::product::Product;
 
-/// Below a root: directories with libraries. `{}` is the machine's triplet.
+/// Directories with libraries, below a root. `{}` is the machine's triplet.
 const LIBRARY_DIRS: [&str; 9] = [
     "lib",
     "lib/{}",
@@ -18,11 +18,11 @@ const LIBRARY_DIRS: [&str; 9] = [
     "",
 ];
 
-/// Roots of the system itself, whose libraries the loader finds.
+/// Roots of the system, whose libraries the loader finds.
 const SYSTEM: [&str; 3] = ["/", "/usr", "/usr/local"];
 
-/// The directories of an installed library: ROCm's own, newest first, then
-/// the system's.
+/// The directories in which a library may be installed: ROCm's own, newest first, then the
+/// system's.
 pub(crate) fn installed(rocm: Option<&Path>) -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> = rocm.map(Path::to_owned).into_iter().collect();
     dirs.push("/opt/rocm".into());
@@ -39,8 +39,8 @@ pub(crate) fn installed(rocm: Option<&Path>) -> Vec<PathBuf> {
     dirs
 }
 
-/// The library of a tree: by the name that programs load it by, otherwise
-/// the one of the highest name.
+/// The library of a tree: the file with the name by which programs load it, else the file with the
+/// highest version.
 pub(crate) fn library(root: &Path, product: &Product) -> Option<PathBuf> {
     for dir in dirs(root) {
         let mut found: Vec<PathBuf> = entries(&dir)
@@ -70,7 +70,7 @@ fn is_library(name: &str, file: &str) -> bool {
     })
 }
 
-/// The tree that a library lies in: the directory above `lib`, or its own.
+/// The tree of a library: the directory above `lib`, or its own.
 pub(crate) fn root(file: &Path) -> &Path {
     let dir = file.parent().unwrap_or(Path::new("/"));
     let above = |dir: &'_ Path, name: &str| dir.file_name().is_some_and(|found| found == name);
@@ -88,12 +88,12 @@ pub(crate) fn root(file: &Path) -> &Path {
     }
 }
 
-/// Whether the loader of the system looks into the tree by itself.
+/// Whether the system's loader searches the tree by default.
 pub(crate) fn is_system(root: &Path) -> bool {
     SYSTEM.iter().any(|system| root == Path::new(system))
 }
 
-/// The directories with libraries of a tree, each once.
+/// The library directories of a tree, each once.
 pub(crate) fn library_dirs(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for dir in dirs(root) {
@@ -105,7 +105,7 @@ pub(crate) fn library_dirs(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The dynamic loader among libraries, where it comes with its C library.
+/// The dynamic loader among libraries, if it is there together with the C library.
 pub(crate) fn loader(dirs: &[PathBuf]) -> Option<PathBuf> {
     dirs.iter().find(|dir| dir.join("libc.so.6").is_file())?;
     let names = dirs.iter().flat_map(|dir| entries(dir));
@@ -116,7 +116,7 @@ pub(crate) fn loader(dirs: &[PathBuf]) -> Option<PathBuf> {
     loaders.next()
 }
 
-/// A program of a library, in the first of these trees that has it.
+/// The program of a library, from the first of these trees that contains it.
 pub(crate) fn driver(roots: &[impl AsRef<Path>], name: &str) -> Option<PathBuf> {
     roots.iter().find_map(|root| {
         let root = root.as_ref();
@@ -127,13 +127,13 @@ pub(crate) fn driver(roots: &[impl AsRef<Path>], name: &str) -> Option<PathBuf> 
     })
 }
 
-/// Directories with databases, of these below the roots.
+/// The existing database directories below the roots.
 pub(crate) fn databases(roots: &[PathBuf], dirs: &[&str]) -> Vec<PathBuf> {
     let places = roots.iter().flat_map(|root| dirs.iter().map(|dir| root.join(dir)));
     places.filter(|dir| !entries(dir).is_empty()).collect()
 }
 
-/// The file of the installed library, and the tree that it lies in.
+/// The file of the installed library, and its tree.
 #[must_use]
 pub fn installed_file(product: &Product, rocm: Option<&Path>) -> Option<(PathBuf, PathBuf)> {
     installed(rocm).into_iter().find_map(|dir| Some((library(&dir, product)?, dir)))
@@ -150,7 +150,7 @@ fn triplet() -> String {
     format!("{}-linux-gnu", std::env::consts::ARCH)
 }
 
-/// Paths in a directory, sorted; none where it cannot be read.
+/// Paths in a directory, sorted; none if it can't be read.
 fn entries(dir: &Path) -> Vec<PathBuf> {
     let read = fs::read_dir(dir).into_iter().flatten();
     let mut paths: Vec<PathBuf> = read.filter_map(|entry| Some(entry.ok()?.path())).collect();

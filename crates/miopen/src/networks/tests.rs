@@ -55,8 +55,8 @@ fn sums_equal_the_published_ones() {
         if let Some(layers) = convolution_layers {
             assert_eq!(sums.convolutions, *layers, "{name}");
         }
-        let said = [parameters.is_some(), values.is_some(), gmacs.is_some(), end.is_some()];
-        assert!(said.contains(&true), "{name}: nothing is compared");
+        let published = [parameters.is_some(), values.is_some(), gmacs.is_some(), end.is_some()];
+        assert!(published.contains(&true), "{name}: nothing is compared");
         compared += 1;
     });
     assert_eq!(compared, network_names().len());
