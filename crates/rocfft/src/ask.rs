@@ -1,9 +1,8 @@
-//! Asks the stock librocfft which kernels it would compile for plans, on a GPU
-//! that is not there.
+//! Asks the stock librocfft which kernels it would compile for plans, on a GPU that is not present.
 //!
-//! The library runs behind stand-ins of HIP and hipRTC, whose objects hold
-//! nothing but a number. It keeps each in its cache under the kernel's key: so
-//! the library itself says which text is compiled for which key.
+//! The library runs behind stand-ins of HIP and hipRTC, whose objects contain nothing but a number.
+//! It stores each object in its cache under the kernel's key, so the cache shows which source is
+//! compiled for which key.
 
 mod error;
 mod options;
@@ -20,28 +19,28 @@ use self::probe::{Ended, Probe};
 use crate::file::read::Reader;
 use crate::plan::FftPlan;
 
-/// What every program is compiled for, among its options.
+/// The option for the target of each program.
 const ARCHITECTURE: &str = "--gpu-architecture=";
 
-/// What the stand-in's objects begin with; the program's number follows.
+/// The beginning of the stand-in's objects; the program's number follows.
 ///
 /// Source: crates/standin/src/code_object.rs, `stand_in`.
 const STAND_IN_MAGIC: &[u8] = b"gfxpack stand-in object\0";
 
-/// What a library finds and compiles.
+/// The kernels that a library finds and compiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checked {
-    /// Kernels that it had to compile, by name, as far as it tells.
+    /// Names of the kernels that it had to compile, if known.
     pub compiled: Vec<String>,
-    /// Programs that it gave to its compiler: at least one for each of these.
+    /// The number of programs that it compiled: at least one for each kernel.
     pub programs: usize,
-    /// Plans that it does not create, by their numbers.
+    /// Plans that it does not create, by number.
     pub failures: BTreeMap<usize, PlanFailure>,
 }
 
-/// Has a library create these plans with what is installed, and tells which
-/// kernels it does not find.
+/// Has a library create these plans with the installed kernels, and reports kernels that it does
+/// not find.
 ///
 /// # Errors
 /// As [`ask`].
@@ -61,7 +60,7 @@ pub fn check(
     Ok(Checked { compiled, programs: done.heard.programs.len(), failures })
 }
 
-/// What a library compiles.
+/// The result of asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answer {
@@ -71,27 +70,27 @@ pub struct Answer {
     pub hip_version: i64,
     /// SHA-256 of the sources of its generator.
     pub generator_sum: [u8; 32],
-    /// Plans that it does not create, by their numbers.
+    /// Plans that it does not create, by number.
     pub failures: BTreeMap<usize, PlanFailure>,
 }
 
 /// A kernel that the library compiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its name, which is that of its function too.
+    /// Its name, which is also that of its function.
     pub name: String,
-    /// What hipRTC is given.
+    /// The source that hipRTC gets.
     pub source: String,
     /// The options, without the processor.
     pub options: Vec<String>,
 }
 
-/// Asks for all kernels of these plans together, and hands each over once, by name. Their sources
-/// may be a gigabyte: only one is in memory at a time.
+/// Asks for all kernels of these plans together, and passes each to `each` once, sorted by name.
+/// Their sources may be a gigabyte, so only one is in memory at a time.
 ///
 /// # Errors
-/// [`AskError`], and what `each` fails with. A plan that the library refuses, or that ends its
-/// process, is no error but one of the [`Answer::failures`].
+/// [`AskError`], and the errors of `each`. A plan that the library refuses, or that ends its
+/// process, is no error but is in [`Answer::failures`].
 pub fn ask<E: From<AskError>>(
     plans: &[FftPlan],
     options: &AskOptions<'_>,
@@ -110,7 +109,7 @@ pub fn ask<E: From<AskError>>(
     Ok(answer)
 }
 
-/// Has the library create all plans that it creates.
+/// Has the library create all plans that it can.
 fn create(
     plans: &[FftPlan],
     installed: Installed<'_>,
@@ -128,13 +127,13 @@ fn create(
                 failures.extend(refused);
                 return Ok((done, failures));
             }
-            // What others had compiled is lost with it.
+            // The objects of the other plans are lost with the process.
             Ended::Died { plan, failure } => failures.insert(asked[plan], failure),
         };
     }
 }
 
-/// The kernels that were compiled, with the numbers of their programs, and what they have in common.
+/// The compiled kernels with the numbers of their programs, and their common properties.
 fn answer(
     done: &probe::Done,
     failures: BTreeMap<usize, PlanFailure>,
@@ -171,7 +170,7 @@ fn answer(
     Ok((kernels, Answer { version, hip_version, generator_sum, failures }))
 }
 
-/// The number of the program that the stand-in of hipRTC made an object of.
+/// The number of the program in an object of the hipRTC stand-in.
 fn number_in(object: &[u8]) -> Option<u64> {
     let number = object.strip_prefix(STAND_IN_MAGIC)?.get(..8)?;
     Some(u64::from_le_bytes(number.try_into().ok()?))

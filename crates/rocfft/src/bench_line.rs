@@ -9,23 +9,23 @@ use crate::plan::{
     Transform, number, size,
 };
 
-/// Options with a value that does not change which kernels are needed.
+/// Options with a value that do not affect which kernels are needed.
 const IGNORED: [&str; 8] =
     ["--device", "--verbose", "-N", "--ntrial", "-g", "--inputGen", "--isize", "--osize"];
-/// Options without a value that don't.
+/// The same without a value.
 const IGNORED_FLAGS: [&str; 2] = ["--ignore_runtime_failures", "--no-ignore_runtime_failures"];
-/// Options that ask for other kernels than those of a plan.
+/// Options that need other kernels than those of a plan.
 const UNSUPPORTED: [&str; 2] = ["--scalefactor", "--token"];
 
 /// Array types that rocFFT numbers from 0.
 const ARRAY_TYPES: u8 = 5;
 
-/// Whether a line that begins with this word is one of rocfft-bench.
+/// Whether a line that begins with this word is in rocfft-bench's syntax.
 pub(crate) fn begins(word: &str) -> bool {
     word.starts_with('-') || word.rsplit('/').next() == Some("rocfft-bench")
 }
 
-/// What the options say; of arrays first the input.
+/// The values of the options; arrays have the input first.
 #[derive(Default)]
 struct Options {
     kind: Option<(Transform, Direction)>,
@@ -36,7 +36,7 @@ struct Options {
     arrays: [GivenLayout; 2],
 }
 
-/// Reads the words of a line that [`begins`] so.
+/// Parses the words of a line for which [`begins`] is true.
 pub(crate) fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<FftPlan, PlanError> {
     let mut words = words.skip_while(|word| !word.starts_with('-')).peekable();
     let mut options = Options::default();
@@ -66,7 +66,7 @@ fn is_flag(word: &str) -> bool {
 }
 
 impl Options {
-    /// Takes an option; whether there is such a one, and it was not there before.
+    /// Handles an option. Returns whether it exists and was not given before.
     fn take(&mut self, option: &str, values: &[&str]) -> Result<bool, PlanError> {
         let value = |expected| values.first().copied().ok_or(PlanError::End(expected));
         let sizes = || {
@@ -135,7 +135,7 @@ impl Options {
     }
 }
 
-/// A plan with a layout of its own, as rocFFT's log has it.
+/// Writes a plan with a layout of its own in the form of rocFFT's log.
 pub(crate) fn write(
     plan: &FftPlan,
     layout: &DataLayout,
@@ -166,8 +166,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Which array an option is of and what it says: of `--itype` 0, the input, and
-/// `type`; of `--otype` 1, the output.
+/// The array and the property of an option: `--itype` gives 0, the input, and `type`; `--otype`
+/// gives 1, the output.
 fn array_option(option: &str) -> Option<(usize, &str)> {
     let (side, what) = option.strip_prefix("--")?.split_at_checked(1)?;
     Some((["i", "o"].iter().position(|name| *name == side)?, what))

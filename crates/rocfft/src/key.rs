@@ -1,4 +1,4 @@
-//! What rocFFT looks a kernel up by.
+//! The key by which rocFFT looks a kernel up.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use std::fmt;
 /// Source: rocFFT 1.0.32, `rtc_cache.cpp`, `RTCCache::get_code_object`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CacheKey {
-    /// The kernel's name, which spells all of its parameters:
+    /// The kernel's name, which contains all of its parameters:
     /// `fft_rtc_fwd_len64_factors_4_4_4_wgs_64_tpt_16_sp_ip_CI_unitstride_sbrr_dirReg`.
     pub kernel_name: String,
     /// The processor without features: `gfx90a`.
@@ -29,8 +29,8 @@ impl CacheKey {
 }
 
 impl fmt::Display for CacheKey {
-    /// Name, processor, version, and the first eight digits of the sum, which
-    /// tell generators apart for people.
+    /// Name, processor, version, and the first eight digits of the sum, enough for people to
+    /// distinguish generators.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kernel_name, arch, hip_version, generator_sum: [a, b, c, d, ..] } = self;
         write!(f, "{kernel_name} for {arch}, HIP {hip_version}, ")?;

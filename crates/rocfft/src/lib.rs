@@ -1,10 +1,8 @@
-//! Kernel caches of rocFFT: the SQLite file in which it looks for a kernel
-//! before it compiles it.
+//! Kernel caches of rocFFT: the SQLite files in which it looks kernels up before it compiles them.
 //!
-//! The bytes are described in `docs/rocfft-format.md`. This crate knows the
-//! file, the lines that describe plans, the log that rocFFT writes, and how to
-//! ask the stock library which kernels it compiles; it knows no compiler, no
-//! package, and no environment.
+//! The format is described in `docs/rocfft-format.md`. This crate knows the file, the lines that
+//! describe plans, rocFFT's log, and how to ask the stock library which kernels it compiles. It
+//! knows nothing of compilers, packages, and the environment.
 //!
 //! ```
 //! let list = "c2c sp ip 1024x1024 batch 8\nr2c dp op 336\n";

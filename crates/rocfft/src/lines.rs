@@ -1,16 +1,15 @@
-//! Lists of plans and logs, line by line.
+//! Reads lists of plans, and logs, line by line.
 
 use std::io::{self, BufRead, Read as _};
 
 use crate::plan::PlanError;
 
-/// Longest line, in bytes.
+/// The longest line, in bytes.
 const MAX_LINE: u64 = 1 << 16;
-/// Most plans or kernels that are taken of one file, each once.
+/// The most distinct plans or kernels in one file.
 pub(crate) const MAX_ENTRIES: usize = 1 << 20;
 
-/// Why a list of plans, or a log, can't be read. `name` is the file, as the user
-/// named it.
+/// Why a list of plans, or a log, can't be read. `name` is the file, as given by the user.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListError {
@@ -19,7 +18,7 @@ pub enum ListError {
     Io {
         /// The file.
         name: String,
-        /// What the file system says.
+        /// The error of the file system.
         source: io::Error,
     },
     /// A line is neither a plan nor a comment nor empty.
@@ -29,10 +28,10 @@ pub enum ListError {
         name: String,
         /// From 1.
         line: u64,
-        /// What is wrong with it.
+        /// The problem.
         source: PlanError,
     },
-    /// A line that is too long, or no text.
+    /// A line is too long, or no text.
     #[error("failed to read `{name}:{line}`: it is no text, or has more than {MAX_LINE} bytes")]
     NoText {
         /// The file.
@@ -40,13 +39,13 @@ pub enum ListError {
         /// From 1.
         line: u64,
     },
-    /// There is no plan in it.
+    /// The file contains no plan.
     #[error("failed to find a plan in `{name}`")]
     Nothing {
         /// The file.
         name: String,
     },
-    /// More than any program has.
+    /// More plans or kernels than any program has.
     #[error("failed to take all of `{name}`: it has more than {MAX_ENTRIES} plans or kernels")]
     TooMany {
         /// The file.
@@ -69,8 +68,8 @@ impl ListError {
     }
 }
 
-/// Hands on each line with its number, from 1, and without its end; `None` in
-/// place of one that is too long or no text.
+/// Calls a function with each line and its number, from 1, without the line break; with `None` for
+/// a line that is too long or no text.
 pub(crate) fn for_each_line(
     name: &str,
     mut from: impl BufRead,

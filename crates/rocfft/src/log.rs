@@ -1,4 +1,4 @@
-//! What rocFFT's log of compiled kernels says.
+//! Reads rocFFT's log of compiled kernels.
 
 use std::collections::BTreeSet;
 use std::io::BufRead;
@@ -8,20 +8,19 @@ use crate::lines::{ListError, MAX_ENTRIES, for_each_line};
 const BEGIN: &str = "// ROCFFT_RTC_BEGIN ";
 const HIT: &str = "// cache hit for ";
 
-/// The kernels of a program's run.
+/// The kernels that a program used.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LoggedKernels {
-    /// Those that were in a cache.
+    /// Kernels that were found in a cache.
     pub found: BTreeSet<String>,
-    /// Those that were in none, and were compiled.
+    /// Kernels that were compiled.
     pub compiled: BTreeSet<String>,
 }
 
-/// Reads a log of compiled kernels, as `ROCFFT_LAYER=32` and
-/// `ROCFFT_LOG_RTC_PATH=FILE` have rocFFT write one. Their sources are there
-/// too, and are not taken: the log does not say of which GPU and version.
-/// `name` is what errors call the log.
+/// Reads a log of compiled kernels, which rocFFT writes with `ROCFFT_LAYER=32` and
+/// `ROCFFT_LOG_RTC_PATH=FILE`. Its kernel sources are ignored, since the log does not name GPU and
+/// version. `name` is the log's name in errors.
 ///
 /// Source: rocFFT 1.0.32, `rtc_cache.cpp`, `cached_compile_impl`.
 ///

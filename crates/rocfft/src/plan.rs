@@ -1,7 +1,7 @@
-//! What is to be transformed: a plan of rocFFT.
+//! A plan of rocFFT: a description of transforms.
 
-/// Most values in all of a plan's transforms together: with 16 bytes each,
-/// their buffer can still have an address.
+/// The most values in all transforms of a plan together: with 16 bytes each, their buffer is still
+/// addressable.
 const MAX_VALUES: u64 = 1 << 58;
 
 /// `rocfft_array_type`.
@@ -9,51 +9,49 @@ const COMPLEX: u8 = 0;
 const REAL: u8 = 2;
 const HALF: u8 = 3;
 
-/// Plans of rocFFT that differ in direction at most. The text is described in
-/// `docs/rocfft-format.md`: `c2c sp ip 1024x1024 batch 8`.
+/// Plans of rocFFT that differ at most in direction. `docs/rocfft-format.md` describes the text:
+/// `c2c sp ip 1024x1024 batch 8`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FftPlan {
-    /// What is transformed into what.
+    /// The type of transform.
     pub transform: Transform,
-    /// Which ways; of real numbers there is one.
+    /// The direction; for real numbers there is only one.
     pub direction: Direction,
-    /// The size of numbers.
+    /// The precision of numbers.
     pub precision: Precision,
-    /// Where the result goes.
+    /// The destination of the result.
     pub placement: Placement,
-    /// One to three lengths, as programs and rocfft-bench have them: the
-    /// values of the last dimension lie next to each other. `rocfft_plan_create`
-    /// takes them in the opposite order.
+    /// One to three lengths, in the order of programs and rocfft-bench: values of the last
+    /// dimension are adjacent. `rocfft_plan_create` expects the opposite order.
     pub lengths: Vec<u64>,
-    /// How many transforms; at least 1.
+    /// The number of transforms; at least 1.
     pub batch: u64,
-    /// How the values lie, where this is not rocFFT's own choice.
+    /// The layout of the values, if it is not rocFFT's default.
     pub layout: Option<DataLayout>,
 }
 
-/// How the values of a plan lie in memory.
+/// The layout of a plan's values in memory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataLayout {
-    /// Of what is transformed.
+    /// The layout of the input.
     pub input: ArrayLayout,
-    /// Of the result.
+    /// The layout of the result.
     pub output: ArrayLayout,
 }
 
-/// How the values of one array lie in memory. All counts are in values.
+/// The layout of one array's values in memory. All counts are in values.
 ///
 /// Source: rocFFT 1.0.32, `rocfft.h`, `rocfft_plan_description_set_data_layout`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArrayLayout {
-    /// `rocfft_array_type`: 0 and 1 complex, interleaved and planar; 2 real;
-    /// 3 and 4 the half of the complex ones, likewise.
+    /// `rocfft_array_type`: 0 and 1 complex, interleaved and planar; 2 real; 3 and 4 half-complex,
+    /// interleaved and planar.
     pub array_type: u8,
-    /// Where the first value is; the second number is for planar arrays.
+    /// The position of the first value; the second number is for planar arrays.
     pub offsets: [u64; 2],
-    /// From one value to the next along each dimension, in the order of the
-    /// plan's lengths.
+    /// The distance of values along each dimension, in the order of the plan's lengths.
     pub strides: Vec<u64>,
-    /// From one transform to the next; 0 where rocFFT chooses it.
+    /// The distance of transforms; 0 if rocFFT chooses it.
     pub distance: u64,
 }
 
@@ -81,31 +79,31 @@ macro_rules! words {
 }
 
 words! {
-    /// What is transformed into what.
+    /// The type of transform.
     Transform, "`c2c`, `r2c` or `c2r`" {
-        /// Complex numbers into complex ones.
+        /// Complex to complex.
         C2c = "c2c",
-        /// Real numbers into the half of the complex ones that says all, forward.
+        /// Real to half-complex, forward.
         R2c = "r2c",
-        /// The inverse of that.
+        /// Half-complex to real, inverse.
         C2r = "c2r",
     }
 }
 
 words! {
-    /// Which way a transform goes.
+    /// The direction of a transform.
     Direction, "`fwd`, `inv` or `both`" {
         /// Forward.
         Forward = "fwd",
         /// Inverse.
         Inverse = "inv",
-        /// A plan for each.
+        /// One plan for each direction.
         Both = "both",
     }
 }
 
 words! {
-    /// The size of numbers.
+    /// The precision of numbers.
     Precision, "`half`, `sp` or `dp`" {
         /// 16 bits.
         Half = "half",
@@ -117,11 +115,11 @@ words! {
 }
 
 words! {
-    /// Where the result goes.
+    /// The destination of the result.
     Placement, "`ip` or `op`" {
-        /// Into the buffer of the input.
+        /// The input buffer.
         InPlace = "ip",
-        /// Into another one.
+        /// Another buffer.
         OutOfPlace = "op",
     }
 }
@@ -130,24 +128,24 @@ words! {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A word that does not belong at its place.
+    /// An unexpected word.
     #[error("failed to read `{word}`: {expected} expected")]
     Word {
         /// The word.
         word: String,
-        /// What it should be.
+        /// The expected words.
         expected: &'static str,
     },
     /// The line ends too early.
     #[error("failed to read the plan: {0} expected at its end")]
     End(&'static str),
-    /// rocfft-bench has no such option, or it can't be given twice.
+    /// rocfft-bench has no such option, or it was given twice.
     #[error("failed to read `{0}`: rocfft-bench has no such option, or it is there twice")]
     Option(String),
-    /// What these plans can't have.
+    /// A property that these plans can't have.
     #[error("failed to accept `{0}`: plans with that are not supported")]
     Unsupported(String),
-    /// More values than there are addresses for.
+    /// More values than can be addressed.
     #[error("failed to accept the plan: its transforms have too many values")]
     TooLarge,
 }
@@ -173,8 +171,7 @@ impl PlanError {
 }
 
 impl FftPlan {
-    /// The plans as `rocfft_transform_type` numbers them: one, or two if both
-    /// directions are wanted.
+    /// The plans as values of `rocfft_transform_type`: one, or two for both directions.
     ///
     /// Source: rocFFT 1.0.32, `rocfft.h`.
     #[must_use]
@@ -188,7 +185,7 @@ impl FftPlan {
         }
     }
 
-    /// How rocFFT lays the values out where [`FftPlan::layout`] says nothing.
+    /// rocFFT's layout if [`FftPlan::layout`] is `None`.
     ///
     /// Source: rocFFT 1.0.32, `plan.cpp`, `rocfft_plan_description_t::init_defaults`.
     #[must_use]
@@ -220,8 +217,8 @@ impl FftPlan {
         DataLayout { input: array(input), output: array(output) }
     }
 
-    /// Makes sure that sizes can be had, and leaves a layout out that rocFFT
-    /// chooses by itself. `given` says of input and output what is known.
+    /// Checks sizes, and drops a layout that is rocFFT's default. `given` is the known part of the
+    /// layouts of input and output.
     pub(crate) fn checked(mut self, given: [GivenLayout; 2]) -> Result<Self, PlanError> {
         let values = self.lengths.iter().try_fold(self.batch, |n, length| n.checked_mul(*length));
         if values.is_none_or(|values| values > MAX_VALUES) {
@@ -247,7 +244,7 @@ impl FftPlan {
     }
 }
 
-/// What is said of an array's layout.
+/// The given part of an array's layout.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GivenLayout {
     pub(crate) array_type: Option<u8>,
@@ -257,8 +254,7 @@ pub(crate) struct GivenLayout {
 }
 
 impl GivenLayout {
-    /// With rocFFT's own where nothing is said. It computes a distance from
-    /// strides that it is given.
+    /// Completes the layout with rocFFT's default. rocFFT computes a distance from given strides.
     fn over(self, default: &ArrayLayout) -> ArrayLayout {
         let strides = self.strides.unwrap_or_else(|| default.strides.clone());
         let own_distance = if strides == default.strides { default.distance } else { 0 };
@@ -275,7 +271,7 @@ impl GivenLayout {
     }
 }
 
-/// A whole number from 1.
+/// A whole number of at least 1.
 pub(crate) fn size(word: &str) -> Result<u64, PlanError> {
     let number = number(word).filter(|number| *number > 0);
     number.ok_or_else(|| PlanError::word(word, "a number from 1"))
@@ -283,7 +279,7 @@ pub(crate) fn size(word: &str) -> Result<u64, PlanError> {
 
 /// A whole number.
 pub(crate) fn number(word: &str) -> Option<u64> {
-    // `parse` takes a plus sign, too.
+    // `parse` also accepts a plus sign.
     let digits = word.bytes().all(|byte| byte.is_ascii_digit());
     word.parse().ok().filter(|_| digits)
 }

@@ -9,8 +9,8 @@ use crate::plan::{Direction, FftPlan, Placement, PlanError, Precision, Transform
 impl FromStr for FftPlan {
     type Err = PlanError;
 
-    /// A line of four words with `batch N` and a direction after them, or
-    /// rocfft-bench's options with or without the program's name.
+    /// Parses a line of four words, optionally followed by `batch N` and a direction, or options of
+    /// rocfft-bench with or without the program's name.
     fn from_str(line: &str) -> Result<Self, PlanError> {
         let mut words = line.split_whitespace().peekable();
         if words.peek().is_some_and(|word| bench_line::begins(word)) {
@@ -51,7 +51,7 @@ impl FromStr for FftPlan {
 }
 
 impl fmt::Display for FftPlan {
-    /// The canonical line, which is read back as the same plan.
+    /// The canonical line, which is parsed as the same plan.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(layout) = &self.layout {
             return bench_line::write(self, layout, f);

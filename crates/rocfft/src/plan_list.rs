@@ -6,11 +6,11 @@ use std::io::BufRead;
 use crate::lines::{ListError, MAX_ENTRIES, for_each_line};
 use crate::plan::FftPlan;
 
-/// The plans of a list, each once, in the order of their first lines. `name` is
-/// what errors call the file.
+/// The plans of a list, each once, in the order of their first lines. `name` is the file's name in
+/// errors.
 ///
 /// # Errors
-/// [`ListError`], for the first line that is wrong.
+/// [`ListError`] for the first invalid line.
 pub fn read_plans(name: &str, from: impl BufRead) -> Result<Vec<FftPlan>, ListError> {
     let own = || name.to_owned();
     let (mut seen, mut plans) = (HashSet::new(), Vec::new());

@@ -1,8 +1,8 @@
-//! Plans out of rocFFT's own log of the calls of a program, as `ROCFFT_LAYER=1`
-//! and `ROCFFT_LOG_TRACE_PATH=FILE` have it write one.
+//! Reads plans from rocFFT's log of a program's calls, which it writes with `ROCFFT_LAYER=1` and
+//! `ROCFFT_LOG_TRACE_PATH=FILE`.
 //!
-//! Its log of rocfft-bench's command lines (`ROCFFT_LAYER=2`) is of no use
-//! here: of plans from complex to real numbers it has the length of the input.
+//! Its log of rocfft-bench's command lines (`ROCFFT_LAYER=2`) can't be used: for plans from complex
+//! to real numbers it has the length of the input.
 //!
 //! Source: rocFFT 1.0.32, `plan.cpp`, the calls of `log_trace`.
 
@@ -18,29 +18,28 @@ use crate::plan::{
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LoggedPlans {
-    /// Each once, in the order of the log.
+    /// The plans, each once, in the order of the log.
     pub plans: Vec<FftPlan>,
-    /// Lines about plans that a list of plans can't have: with a factor, or
-    /// for several GPUs.
+    /// Lines about plans that a list of plans can't express: with a factor, or for several GPUs.
     pub unsupported: u64,
-    /// Lines about plans that are cut short, or that another thread wrote into.
+    /// Lines about plans that are cut off, or mixed with those of another thread.
     pub damaged: u64,
 }
 
-/// What a program has said of a plan before it creates the plan.
+/// The properties that a program sets before it creates a plan.
 #[derive(Default)]
 struct Description {
     layout: [GivenLayout; 2],
     is_unsupported: bool,
 }
 
-/// Reads the plans of a log. `name` is what errors call it.
+/// Reads the plans of a log. `name` is the log's name in errors.
 ///
 /// # Errors
 /// [`ListError`].
 pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, ListError> {
     let (mut found, mut seen) = (LoggedPlans::default(), HashSet::new());
-    // By the address, which is used again after the description is destroyed.
+    // By address, which is reused after a description is destroyed.
     let mut descriptions: HashMap<String, Description> = HashMap::new();
     for_each_line(name, from, |_, line| {
         let Some((function, arguments)) = line.and_then(|line| line.split_once(',')) else {
@@ -86,7 +85,7 @@ pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, ListErr
     Ok(found)
 }
 
-/// Whether a function, after `rocfft_plan_`, says which plan is created.
+/// Whether a function, after `rocfft_plan_`, affects which plan is created.
 fn is_about_plans(function: &str) -> bool {
     let is_getter = function.starts_with("get_") || function == "destroy";
     let of_description = function.starts_with("description_");
@@ -124,15 +123,14 @@ impl<'a> Arguments<'a> {
         self.get(name).and_then(number)
     }
 
-    /// Numbers in brackets.
+    /// A list of numbers in brackets.
     fn numbers(&self, name: &str) -> Option<Vec<u64>> {
         let list = self.get(name)?.strip_prefix('[')?.strip_suffix(']')?;
         list.split(',').filter(|word| !word.is_empty()).map(number).collect()
     }
 }
 
-/// What a call sets for input and output; nothing in place of a call that can't
-/// be read.
+/// The layouts that a call sets for input and output; `None` if the call can't be read.
 fn layout(arguments: &Arguments<'_>) -> Option<[GivenLayout; 2]> {
     let array = |type_: &str, offsets: &str, strides: &str, distance: &str| {
         let array_type = match arguments.get(type_)? {
@@ -145,7 +143,7 @@ fn layout(arguments: &Arguments<'_>) -> Option<[GivenLayout; 2]> {
             "unset" => None,
             _ => return None,
         };
-        // rocFFT has the fastest dimension first.
+        // In rocFFT, the fastest dimension comes first.
         let strides: Vec<u64> = arguments.numbers(strides)?.into_iter().rev().collect();
         Some(GivenLayout {
             array_type,
@@ -160,7 +158,7 @@ fn layout(arguments: &Arguments<'_>) -> Option<[GivenLayout; 2]> {
     ])
 }
 
-/// The plan that a call creates; none if a list can't have it.
+/// The plan that a call creates; `None` if a list can't express it.
 fn plan(
     arguments: &Arguments<'_>,
     descriptions: &HashMap<String, Description>,

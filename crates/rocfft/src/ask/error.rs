@@ -1,4 +1,4 @@
-//! What can go wrong with asking.
+//! Errors of asking.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ use crate::file::error::ReadError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// A file of the probe's can't be read.
+    /// A file of the probe can't be read.
     #[error("failed to use `{path}`")]
     Scratch {
         /// The file.
@@ -23,8 +23,7 @@ pub enum AskError {
     /// The library can't be read or loaded.
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    /// It asks for something of the GPU that is not known without one, or
-    /// contradicts itself.
+    /// It uses a property of the GPU that is not known without one, or contradicts itself.
     #[error("{0}")]
     Library(String),
     /// It has compiled nothing.
@@ -33,7 +32,7 @@ pub enum AskError {
     /// The cache that it has written can't be read.
     #[error(transparent)]
     Cache(#[from] ReadError),
-    /// The answer is not wanted any more.
+    /// The request was cancelled.
     #[error("interrupted")]
     Cancelled,
 }
@@ -68,22 +67,22 @@ impl AskError {
     }
 }
 
-/// Why there is no plan.
+/// Why a plan was not created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlanFailure {
-    /// The library refuses it, with this `rocfft_status`.
+    /// The library refuses it with this `rocfft_status`.
     Refused(i32),
-    /// It takes longer than any that has a use.
+    /// It takes longer than any useful plan.
     Overdue,
-    /// The library ends its process, by this signal.
+    /// A signal ended the library's process.
     Killed(i32),
-    /// The library ends its process, with this status.
+    /// The library's process exited with this status.
     Exited(i32),
 }
 
 impl fmt::Display for PlanFailure {
-    /// As a clause of which the plan is the subject.
+    /// A clause with the plan as its subject.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(status) => write!(f, "is refused with status {status}"),

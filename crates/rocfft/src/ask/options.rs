@@ -1,4 +1,4 @@
-//! Whom to ask, and with what installed.
+//! Options of asking.
 
 use std::path::Path;
 
@@ -16,25 +16,25 @@ pub static ROCFFT: Product = Product {
     databases_package: None,
     driver: None,
     databases: &[],
-    // It tells the version when it is asked.
+    // The version is known only after it was started.
     version: |_| None,
     version_of_tree: |_| None,
 };
 
-/// Whom to ask for which device.
+/// Options of asking.
 #[derive(Clone, Copy)]
 pub struct AskOptions<'a> {
     /// The library.
     pub library: &'a Library,
     /// The program that loads it, which comes with gfxpack.
     pub probe: &'a Path,
-    /// Where temporary files go if none can lie in memory.
+    /// The directory for temporary files if they can't be in memory.
     pub scratch: &'a Path,
     /// The processor without features: `gfx90a`.
     pub arch: &'a str,
-    /// Its compute units. Kernels do not depend on them, only how they are started.
+    /// Its compute units. Kernels do not depend on them, only how they are launched.
     pub compute_units: u32,
-    /// Asked again and again whether the answer is still wanted.
+    /// Called again and again; asking ends if it returns true.
     pub cancelled: &'a dyn Fn() -> bool,
 }
 
@@ -45,6 +45,6 @@ pub enum Installed<'a> {
     Nothing,
     /// In this file.
     File(&'a Path),
-    /// Where it looks by itself, in its own directory.
+    /// In its own directory, as by default.
     Own,
 }

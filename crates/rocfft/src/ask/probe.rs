@@ -1,5 +1,5 @@
-//! The probe: started through the library's loader, told the plans, and
-//! listened to until it ends. Its own module `rocfft` describes what is said.
+//! The probe: started through the library's loader, with a list of plans, and read until it ends.
+//! Its own module `rocfft` describes the messages.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader};
@@ -15,19 +15,19 @@ use super::error::{AskError, PlanFailure};
 use super::options::{AskOptions, Installed, ROCFFT};
 use crate::plan::{FftPlan, Placement, Precision};
 
-/// Longer than any plan takes whose transform has a use.
+/// Longer than any useful plan takes.
 const PLAN_LIMIT: Duration = Duration::from_secs(300);
 
 /// A running probe.
 pub(super) struct Probe {
     process: ProbeProcess,
-    /// Which plan each line that was told is of.
+    /// The number of the plan for each request.
     plans: Vec<usize>,
 }
 
 /// How a probe ended.
 pub(super) enum Ended {
-    /// It has created all plans that the library creates.
+    /// It has created all plans that the library can create.
     Done(Done),
     /// It died while it created this plan.
     Died {
@@ -38,7 +38,7 @@ pub(super) enum Ended {
     },
 }
 
-/// What a probe leaves.
+/// The results of a probe.
 pub(super) struct Done {
     pub(super) heard: ProbeOutput,
     directory: ProbeDirectory,
@@ -50,14 +50,14 @@ impl Done {
         self.directory.path().join("cache.db")
     }
 
-    /// The text of a program.
+    /// The source of a program.
     pub(super) fn source(&self, number: u64) -> PathBuf {
         self.directory.path().join("sources").join(number.to_string())
     }
 }
 
 impl Probe {
-    /// Starts a probe and tells it all plans.
+    /// Starts a probe and sends it all plans.
     pub(super) fn start<'p>(
         plans: impl Iterator<Item = &'p FftPlan>,
         installed: Installed<'_>,
@@ -70,31 +70,31 @@ impl Probe {
         let cache = match installed {
             Installed::Nothing => Some(inside("none.db")),
             Installed::File(file) => Some(file.to_owned()),
-            // With variables set, nobody would know what it finds by itself.
+            // Variables would change where it looks.
             Installed::Own => None,
         };
         if let Some(cache) = cache {
             command
                 .env("ROCFFT_RTC_SYS_CACHE_PATH", cache)
                 .env("ROCFFT_RTC_CACHE_PATH", inside("cache.db"))
-                // No other process compiles.
+                // The library compiles in its own process.
                 .env("ROCFFT_RTC_PROCESS", "0");
         }
         let mut lines = line(&[b"rocfft", sources.as_os_str().as_bytes()]);
-        let mut told = Vec::new();
+        let mut asked = Vec::new();
         for (number, plan) in plans.enumerate() {
             for transform in plan.transform_types() {
                 lines.extend(line(&["plan", &worded(plan, *transform)]));
-                told.push(number);
+                asked.push(number);
             }
         }
         let process = ProbeProcess::start(&ROCFFT, options.probe, command, directory)?;
-        // Where the probe is gone, so is what it would have said.
+        // If the probe has ended, its message is read later.
         let _ = process.load(options.library, options.arch, options.compute_units, &lines);
-        Ok(Self { process, plans: told })
+        Ok(Self { process, plans: asked })
     }
 
-    /// Listens until the probe has ended.
+    /// Reads until the probe has ended.
     pub(super) fn run(mut self, cancelled: &dyn Fn() -> bool) -> Result<Ended, AskError> {
         let patient =
             DeadlineReader::new(&self.process.socket, Instant::now() + PLAN_LIMIT, cancelled)
@@ -133,22 +133,22 @@ impl Probe {
     }
 }
 
-/// What a probe has said.
+/// The messages of a probe.
 #[derive(Default)]
 pub(super) struct ProbeOutput {
-    /// The library's; empty before it is set up.
+    /// The library's version; empty before it is set up.
     pub(super) version: String,
     /// The options of each program that was compiled, by its number.
     pub(super) programs: BTreeMap<u64, Vec<String>>,
     /// Plans that the library refuses.
     pub(super) failures: BTreeMap<usize, PlanFailure>,
-    /// Plans that are done, well or not.
+    /// The number of plans that are done, created or refused.
     created: usize,
 }
 
 impl ProbeOutput {
-    /// Takes a line; whether it is the last one. `plans` says which plan each
-    /// that was told is of.
+    /// Handles a line. Returns whether it is the last one. `plans` has the number of the plan for
+    /// each request.
     fn line(
         &mut self,
         line: &[u8],
@@ -175,7 +175,7 @@ impl ProbeOutput {
                 self.created += 1;
             }
             ["end"] => return Ok(true),
-            // What it compiles then may be something else than with a GPU.
+            // The library could then compile other kernels than with a GPU.
             ["unanswered", question] => {
                 let what = "which has no answer without a GPU";
                 return Err(AskError::Library(format!("librocfft asks for `{question}`, {what}")));
@@ -186,12 +186,12 @@ impl ProbeOutput {
     }
 }
 
-/// `1.0.32` of `1.0.32.7b43d4a-dirty`.
+/// The first three numbers of a version: `1.0.32` for `1.0.32.7b43d4a-dirty`.
 fn short_version(text: &str) -> String {
     text.split('.').take(3).collect::<Vec<_>>().join(".")
 }
 
-/// A plan in the probe's numbers.
+/// A plan as the numbers of a request.
 ///
 /// Source: rocFFT 1.0.32, `rocfft.h`.
 fn worded(plan: &FftPlan, transform: u32) -> String {
@@ -224,16 +224,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plans_are_told_with_the_fastest_length_first() {
+    fn plans_are_sent_with_the_fastest_length_first() {
         let plan: FftPlan = "c2c dp op 64x32 batch 8".parse().unwrap();
-        let told: Vec<String> =
+        let texts: Vec<String> =
             plan.transform_types().iter().map(|transform| worded(&plan, *transform)).collect();
-        assert_eq!(told, ["1 0 1 8 2 32 64", "1 1 1 8 2 32 64"]);
+        assert_eq!(texts, ["1 0 1 8 2 32 64", "1 1 1 8 2 32 64"]);
         let plan: FftPlan = "c2r half ip 7".parse().unwrap();
         assert_eq!(worded(&plan, plan.transform_types()[0]), "0 3 2 1 1 7");
         let plan: FftPlan = "--length 4 6 -b 3 --istride 8 1 --idist 40".parse().unwrap();
-        let told = worded(&plan, plan.transform_types()[0]);
-        assert_eq!(told, "0 0 0 3 2 6 4 0 0 0 40 1 8 0 0 0 24 1 6");
+        let text = worded(&plan, plan.transform_types()[0]);
+        assert_eq!(text, "0 0 0 3 2 6 4 0 0 0 40 1 8 0 0 0 24 1 6");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What reading, writing and merging files can fail with.
+//! Errors of reading, writing and merging files.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,41 +10,40 @@ use crate::key::CacheKey;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The file system refuses: absent, no permission, a failing disk.
+    /// An error of the file system: missing, no permission, a failing disk.
     #[error("failed to read `{path}`")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the file system says.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// No SQLite file, one in another journal mode, or one that is half written.
+    /// Not an SQLite file, one in another journal mode, or a partly written one.
     #[error("failed to read `{path}`: {reason}")]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// The problem.
         reason: &'static str,
     },
-    /// The schema is neither rocFFT's nor that of the dense layout. Others are
-    /// not read: a view could compute rows without an end.
+    /// The schema is neither rocFFT's nor that of the dense layout. Other schemas are refused,
+    /// since a view could compute rows endlessly.
     #[error("failed to read `{path}`: its schema is not that of a kernel cache: `{found}`")]
     Schema {
         /// The file.
         path: PathBuf,
-        /// The beginning of the first statement that does not belong, or
-        /// `no cache_v1`.
+        /// The beginning of the first unexpected statement, or `no cache_v1`.
         found: String,
     },
-    /// SQLite refuses: a damaged or hostile file.
+    /// An error of SQLite: a damaged or malicious file.
     #[error("failed to read `{path}`")]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
-    /// Rows without end, or far more in them than a file of that size can hold.
+    /// Rows without end, or with far more data than a file of that size can contain.
     #[error("failed to read `{path}`: its rows have no end, or hold far more than it does")]
     Runaway {
         /// The file.
@@ -57,7 +56,7 @@ pub enum ReadError {
         path: PathBuf,
         /// The row, counted from 1 in key order; 0 in a lookup.
         row: u64,
-        /// What is wrong with it.
+        /// The problem.
         source: RowError,
     },
 }
@@ -83,20 +82,19 @@ impl ReadError {
     }
 }
 
-/// Why a file was not written, or files were not merged. The destination is then
-/// as it was.
+/// Why a file was not written, or files were not merged. The destination is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// A key that does not come after the one before it.
     #[error("failed to write kernel `{0}`: its key is not above the one before it")]
     Order(Box<CacheKey>),
-    /// The caller could not deliver a code object.
+    /// The caller could not provide a code object.
     #[error("failed to read the code object of kernel `{key}`")]
     Code {
         /// The key.
         key: Box<CacheKey>,
-        /// What the caller said.
+        /// The caller's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A row that would make rocFFT fail.
@@ -104,18 +102,18 @@ pub enum WriteError {
     Row {
         /// The key.
         key: Box<CacheKey>,
-        /// What is wrong with it.
+        /// The problem.
         source: RowError,
     },
-    /// The file system refuses.
+    /// An error of the file system.
     #[error("failed to write `{path}`")]
     Io {
         /// The destination.
         path: PathBuf,
-        /// What the file system says.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// A file that is to be merged can't be read.
+    /// A file to merge can't be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Two files have different code objects for one key.
@@ -123,17 +121,17 @@ pub enum WriteError {
     Conflict {
         /// The key.
         key: Box<CacheKey>,
-        /// The file that was named first.
+        /// The file that was given first.
         first: PathBuf,
-        /// The other one.
+        /// The other file.
         second: PathBuf,
     },
-    /// SQLite refuses: most likely the disk is full.
+    /// An error of SQLite: most likely the disk is full.
     #[error("failed to write `{path}`")]
     Sqlite {
         /// The destination.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }

@@ -1,20 +1,19 @@
-//! The two layouts of a file, in the words of SQL.
+//! The two layouts of a file, in SQL.
 
-/// How the rows of a file are laid out. rocFFT reads both: it selects `code`
-/// from `cache_v1` by the four columns of the key.
+/// The layout of a file's rows. rocFFT reads both: it selects `code` from `cache_v1` by the four
+/// columns of the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Layout {
-    /// One table with everything, as rocFFT itself makes it.
+    /// One table with everything, as rocFFT itself creates it.
     #[default]
     Plain,
-    /// Code objects once, however many keys share them; each key's text once,
-    /// where the plain table's index repeats it; small pages. `cache_v1` is a
-    /// view.
+    /// Each code object is stored once, however many keys share it, and each key's text once, while
+    /// the plain table's index repeats it; pages are small. `cache_v1` is a view.
     Dense,
 }
 
-/// rocFFT's table. SQLite keeps the text, so its blanks are part of the format.
+/// rocFFT's table. SQLite stores the statement's text, so its blanks are part of the format.
 ///
 /// Source: rocFFT 1.0.32, `rtc_cache.cpp`, `RTCCache::connect_db`.
 const CREATE_TABLE: &str = "CREATE TABLE cache_v1 (  \
@@ -37,13 +36,13 @@ const CREATE_KEYS: &str = "CREATE TABLE rocfft_keys (\
     object INTEGER NOT NULL, \
     PRIMARY KEY (kernel_name, arch, hip_version, generator_sum)) WITHOUT ROWID";
 
-/// What rocFFT asks.
+/// The view that rocFFT reads.
 const CREATE_VIEW: &str = "CREATE VIEW cache_v1 AS SELECT \
     kernel_name, arch, hip_version, generator_sum, code, 0 AS timestamp \
     FROM rocfft_keys JOIN rocfft_objects ON id = object";
 
 impl Layout {
-    /// The layout's word on the command line.
+    /// The layout's name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,7 +51,7 @@ impl Layout {
         }
     }
 
-    /// What makes an empty file of this layout; its whole schema.
+    /// The statements that create an empty file of this layout; its whole schema.
     pub(crate) fn statements(self) -> &'static [&'static str] {
         match self {
             Self::Plain => &[CREATE_TABLE],
@@ -60,8 +59,8 @@ impl Layout {
         }
     }
 
-    /// Pages in bytes. Plain files have SQLite's default, as rocFFT's own; in
-    /// the dense layout less of each goes unused.
+    /// The page size in bytes. Plain files have SQLite's default, like rocFFT's own; in the dense
+    /// layout, small pages waste less space.
     pub(crate) fn page_size(self) -> u32 {
         match self {
             Self::Plain => 4096,
@@ -69,7 +68,7 @@ impl Layout {
         }
     }
 
-    /// All keys in order, from the index alone.
+    /// Selects all keys in order, from the index only.
     pub(crate) fn select_keys(self) -> &'static str {
         match self {
             Self::Plain => {
@@ -84,8 +83,8 @@ impl Layout {
         }
     }
 
-    /// One row by its key. The key is read back from the row itself, not from
-    /// the index that led to it, since one with a flipped bit leads elsewhere.
+    /// Selects one row by its key. The key is read from the row itself, not from the index, which
+    /// may lead to another row if a bit is flipped.
     pub(crate) fn select_one(self) -> &'static str {
         match self {
             Self::Plain => {

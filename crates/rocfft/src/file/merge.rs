@@ -8,13 +8,12 @@ use crate::file::read::Reader;
 use crate::file::write::write;
 use crate::key::CacheKey;
 
-/// Writes the rows of all `inputs` to `out`, equal ones once. All keys are held
-/// in memory, and one or two code objects at a time. The result does not depend
-/// on the order of the inputs.
+/// Writes the rows of all `inputs` to `out`, equal ones once. All keys are in memory, and one or
+/// two code objects at a time. The result does not depend on the order of the inputs.
 ///
 /// # Errors
-/// [`WriteError`], also where files have different code objects for one key;
-/// the destination is then as it was.
+/// [`WriteError`], also if files have different code objects for one key; the destination is then
+/// unchanged.
 pub fn merge(inputs: &[PathBuf], out: &Path, layout: Layout) -> Result<(), WriteError> {
     let readers: Vec<_> = inputs.iter().map(Reader::open).collect::<Result<_, _>>()?;
     let mut rows: Vec<(CacheKey, usize)> = Vec::new();

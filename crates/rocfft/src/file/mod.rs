@@ -1,4 +1,4 @@
-//! The file: read, written, merged and verified.
+//! Reading, writing, merging and verifying kernel-cache files.
 
 pub(crate) mod error;
 pub(crate) mod layout;

@@ -1,5 +1,4 @@
-//! Opening a file of unknown origin: what is checked before SQLite sees it,
-//! and what SQLite may not do with it.
+//! Opens a file of unknown origin: checks it before SQLite reads it, and restricts SQLite.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -12,16 +11,16 @@ use rusqlite::Connection;
 use crate::file::error::ReadError;
 use crate::file::layout::Layout;
 
-/// The smallest page, so the smallest file.
+/// The smallest page, and thus the smallest file.
 const MIN_BYTES: u64 = 512;
-/// Bytes that a key may have beside its code object.
+/// The most bytes of a key besides its code object.
 const KEY_BYTES: u64 = 1 << 16;
 
-/// A connection that can only read, creates nothing beside the file and trusts
-/// nothing in it; its budget, and the file's size.
+/// A read-only connection that creates no files and trusts nothing in the file, its budget, and the
+/// file's size.
 ///
 /// # Errors
-/// [`ReadError`], but for those of schema and rows.
+/// [`ReadError`], except for those of schema and rows.
 pub(crate) fn connect(path: &Path) -> Result<(Connection, StepBudget, u64), ReadError> {
     let bytes = check_header(path)?;
     let absolute = std::path::absolute(path).map_err(|source| io_error(path, source))?;
@@ -35,7 +34,7 @@ pub(crate) fn connect(path: &Path) -> Result<(Connection, StepBudget, u64), Read
     open().map_err(|source| sqlite_error(path, source))
 }
 
-/// SQLite's error, told apart where our own budget ended the query.
+/// The error for SQLite's; different if our own budget ended the query.
 pub(crate) fn sqlite_error(path: &Path, source: rusqlite::Error) -> ReadError {
     let path = path.to_owned();
     if StepBudget::is_over(&source) {
@@ -49,12 +48,12 @@ fn io_error(path: &Path, source: io::Error) -> ReadError {
     ReadError::Io { path: path.to_owned(), source }
 }
 
-/// The file's size, once its first bytes are an SQLite file's that is at rest.
+/// Checks that a file begins like an SQLite file that is not being written. Returns its size.
 ///
 /// Source: SQLite, "Database File Format", section 1.3.
 fn check_header(path: &Path) -> Result<u64, ReadError> {
     let unusable = |reason| Err(ReadError::Unusable { path: path.to_owned(), reason });
-    // Asked before opening: a pipe without writer would block.
+    // Done before opening, since opening a pipe without a writer would block.
     let metadata = fs::metadata(path).map_err(|source| io_error(path, source))?;
     if !metadata.is_file() {
         return unusable("it is no regular file");
@@ -76,12 +75,12 @@ fn check_header(path: &Path) -> Result<u64, ReadError> {
     Ok(metadata.len())
 }
 
-/// The layout by the schema, which must be exactly that of one of them. Blanks
-/// are not compared: who copies the statement may lay it out differently.
+/// The layout, from the schema, which must be exactly one of the two. Blanks are ignored, since a
+/// copied statement may be formatted differently.
 pub(crate) fn layout(path: &Path, connection: &Connection) -> Result<Layout, ReadError> {
     let sqlite = |source| sqlite_error(path, source);
     let bare = |text: &str| text.split_whitespace().collect::<String>();
-    // The index of a table's primary key has no text.
+    // The index of a primary key has no text.
     let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL LIMIT 4";
     let mut statement = connection.prepare(sql).map_err(sqlite)?;
     let rows = statement.query_map((), |row| row.get::<_, String>(0)).map_err(sqlite)?;

@@ -1,4 +1,4 @@
-//! Reading: one kernel by its key, or all of them one after another.
+//! Reads one kernel by its key, or all of them in order.
 
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,15 @@ use crate::file::open::{self, sqlite_error};
 use crate::file::row::{RowError, code_of, key_of};
 use crate::key::CacheKey;
 
-/// Bytes of code that rows may give in all for each byte of their file, in the
-/// dense layout by sharing objects.
+/// The most bytes of code for each byte of the file; in the dense layout, rows share objects.
 const MAX_RATIO: u64 = 256;
 
-/// A kernel cache open for reading. Nothing is ever created or changed beside
-/// the file, which must not change while it is open.
+/// An open kernel cache. No files are created or changed; the file must not change while it is
+/// open.
 ///
 /// No value is read that is larger than the file or than
-/// [`MAX_BYTES`](gfxpack_model::code_object::MAX_BYTES), and going through the
-/// rows gives no more than 256 times the file's bytes.
+/// [`MAX_BYTES`](gfxpack_model::code_object::MAX_BYTES), and reading all rows returns at most 256
+/// times the file's size.
 pub struct Reader {
     pub(crate) path: PathBuf,
     pub(crate) connection: Connection,
@@ -30,10 +29,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens a file, and makes sure that its schema is a kernel cache's.
+    /// Opens a file, and checks that its schema is a kernel cache's.
     ///
     /// # Errors
-    /// [`ReadError`], but for those of rows.
+    /// [`ReadError`], except for those of rows.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
         let path = path.as_ref().to_owned();
         let (connection, budget, bytes) = open::connect(&path)?;
@@ -41,20 +40,20 @@ impl Reader {
         Ok(Self { path, connection, layout, bytes, budget })
     }
 
-    /// The file's path, as it was opened.
+    /// The path with which the file was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How the rows are laid out.
+    /// The layout of the rows.
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// The code object of one key as it is stored; `None` if the file does not
-    /// have the key. [`check_row`](crate::check_row) says whether it is one.
+    /// The stored code object of a key; `None` if the file does not contain the key. Use
+    /// [`check_row`](crate::check_row) to check the object.
     ///
     /// # Errors
     /// [`ReadError::Row`] for a damaged row, [`ReadError::Sqlite`] for a damaged
@@ -74,10 +73,10 @@ impl Reader {
         code.map(Some).map_err(|source| self.row(0, source))
     }
 
-    /// Every key in order. Code objects are not read.
+    /// Calls `each` with every key in order. Code objects are not read.
     ///
     /// # Errors
-    /// The first of a damaged row, a damaged file, or `each`.
+    /// The first error: a damaged row, a damaged file, or one of `each`.
     pub fn for_each_key<E: From<ReadError>>(
         &self,
         mut each: impl FnMut(CacheKey) -> Result<(), E>,
@@ -94,12 +93,11 @@ impl Reader {
         })
     }
 
-    /// Every row in key order, its code object as it is stored. One is held at
-    /// a time.
+    /// Calls `each` with every row in key order, with its stored code object. One is in memory at a
+    /// time.
     ///
     /// # Errors
-    /// As [`Self::for_each_key`]; [`ReadError::Runaway`] where they have far
-    /// more bytes than the file.
+    /// As [`Self::for_each_key`]; [`ReadError::Runaway`] if they have far more bytes than the file.
     pub fn for_each_row<E: From<ReadError>>(
         &self,
         mut each: impl FnMut(CacheKey, Vec<u8>) -> Result<(), E>,
@@ -113,7 +111,7 @@ impl Reader {
         })
     }
 
-    /// Counts the bytes of one more row.
+    /// Adds the size of a row to the total, and checks the limit.
     pub(crate) fn add_up(&self, total: &mut u64, bytes: usize) -> Result<(), ReadError> {
         *total += bytes as u64;
         if *total > self.bytes.saturating_mul(MAX_RATIO) {
@@ -122,7 +120,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Every key, or what is wrong with it, numbered from 1.
+    /// Calls `each` with every key, or the error of its row, numbered from 1.
     pub(crate) fn walk<E: From<ReadError>>(
         &self,
         mut each: impl FnMut(u64, Result<CacheKey, RowError>) -> Result<(), E>,
@@ -133,7 +131,7 @@ impl Reader {
             connection.prepare(self.layout().select_keys()).map_err(|e| self.sqlite(e))?;
         let mut rows = statement.query(()).map_err(|source| self.sqlite(source))?;
         let mut number = 0;
-        // No row takes less than 16 bytes of the file.
+        // Each row takes at least 16 bytes of the file.
         while number <= self.bytes / 16 {
             self.budget.renew();
             let Some(row) = rows.next().map_err(|source| self.sqlite(source))? else {

@@ -1,4 +1,4 @@
-//! One row: what it must have, and that the driver can load it.
+//! The checks of a row: its columns, and whether the driver can load its object.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use rusqlite::types::ValueRef;
 
 use crate::key::CacheKey;
 
-/// What is wrong with a row.
+/// An error of a row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RowError {
-    /// A column of another type, or text that is not UTF-8.
+    /// A column has another type, or its text is not UTF-8.
     #[error("column `{0}` holds something else than it should")]
     Column(&'static str),
     /// The row does not come after the one before it.
@@ -22,18 +22,18 @@ pub enum RowError {
     /// The index leads to a row with another key, or to none.
     #[error("the index of keys leads to another row")]
     OtherKey,
-    /// More bytes than any kernel has.
+    /// The object is larger than any kernel.
     #[error("the code object has {0} bytes, the limit is {limit}", limit = code_object::MAX_BYTES)]
     TooLarge(u64),
     /// The bytes are no code object.
     #[error(transparent)]
     CodeObject(#[from] CodeObjectError),
-    /// The code is for other devices than the key says, or for some of them only.
+    /// The object is for other devices than the key, or for only some of them.
     #[error("the code object is for {found}, not {arch}")]
     OtherTarget {
-        /// What the code is for.
+        /// The target of the object.
         found: String,
-        /// What the key says.
+        /// The processor in the key.
         arch: String,
     },
     /// The kernel is not in the code object.
@@ -42,7 +42,7 @@ pub enum RowError {
 }
 
 impl RowError {
-    /// The class of such a finding of a verification.
+    /// The class of this error in a verification.
     pub(crate) fn class(&self) -> &'static str {
         match self {
             Self::Column(_) => "column",
@@ -54,19 +54,18 @@ impl RowError {
     }
 }
 
-/// Checks that the driver can load the kernel of a row: that the bytes are an
-/// ELF code object, or a bundle with one, for exactly the key's processor, and
-/// that it defines the kernel. rocFFT does not go back to its compiler if the
-/// driver refuses what its cache gives.
+/// Checks that the driver can load the kernel of a row: that the bytes are an ELF code object, or a
+/// bundle with one, for exactly the key's processor, and that it defines the kernel. If the driver
+/// refuses a cached object, rocFFT does not compile the kernel.
 ///
 /// # Errors
-/// [`RowError`], where it can't.
+/// [`RowError`] if it can't.
 pub fn check_row(key: &CacheKey, code: &[u8]) -> Result<(), RowError> {
     if code.len() as u64 > code_object::MAX_BYTES {
         return Err(RowError::TooLarge(code.len() as u64));
     }
     let files = code_object::elf_files(code)?;
-    // rocFFT strips features off, so the code must do with and without them.
+    // rocFFT ignores features, so the code must work with any.
     let Some((_, elf)) = files.iter().find(|(target, _)| target.to_string() == key.arch) else {
         let found: Vec<_> = files.into_iter().map(|(target, _)| target).collect();
         return Err(RowError::OtherTarget {
@@ -75,13 +74,13 @@ pub fn check_row(key: &CacheKey, code: &[u8]) -> Result<(), RowError> {
         });
     };
     let symbol = key.symbol();
-    // Inside a bundle it may lie where it can't be parsed.
+    // In a bundle, it may not be aligned for parsing.
     let aligned =
         if elf.as_ptr().align_offset(8) == 0 { Cow::from(*elf) } else { elf.to_vec().into() };
     if defines(&aligned, &symbol) { Ok(()) } else { Err(RowError::NoSymbol(symbol)) }
 }
 
-/// Whether an ELF file defines a symbol for others.
+/// Whether an ELF file exports a symbol.
 fn defines(elf: &[u8], name: &str) -> bool {
     ElfFile64::<LittleEndian>::parse(elf).is_ok_and(|file| {
         file.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok(name))

@@ -1,5 +1,4 @@
-//! Goes through everything that a file can have wrong, and does not stop at
-//! the first.
+//! Checks everything in a file, and does not stop at the first error.
 
 use std::fmt;
 use std::path::Path;
@@ -12,19 +11,19 @@ use crate::file::read::Reader;
 use crate::file::row::{RowError, check_row};
 use crate::key::CacheKey;
 
-/// Findings that a [`Report`] lists; those beyond are only counted.
+/// The most findings that a [`Report`] lists; further ones are only counted.
 const MAX_FINDINGS: usize = 1000;
 
-/// One thing that is wrong.
+/// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What kind of thing: `not-sqlite`, `schema`, `integrity`, `unreadable`,
-    /// `column`, `code-object`, `target` or `symbol`.
+    /// The class: `not-sqlite`, `schema`, `integrity`, `unreadable`, `column`, `code-object`,
+    /// `target` or `symbol`.
     pub class: &'static str,
-    /// The row's key, if it is of a row whose key can be read.
+    /// The row's key, if the finding is about a row whose key can be read.
     pub key: Option<CacheKey>,
-    /// What it is, for people.
+    /// A description.
     pub detail: String,
 }
 
@@ -35,21 +34,20 @@ impl fmt::Display for Finding {
     }
 }
 
-/// All that a verification found.
+/// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Report {
-    /// Rows looked at.
+    /// The number of rows checked.
     pub rows: u64,
-    /// What is wrong: the file first, then the rows in order; no more than 1000
-    /// things.
+    /// The findings: first about the file, then about the rows in order; at most 1000.
     pub findings: Vec<Finding>,
-    /// How many things are wrong.
+    /// The number of all findings.
     pub total_findings: u64,
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Whether there are no findings.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.total_findings == 0
@@ -63,18 +61,16 @@ impl Report {
     }
 }
 
-/// Verifies a file: SQLite's integrity check, the schema, and every row by
-/// [`check_row`]. Every row must be for `arch`; without one, for that of the
-/// file's name if that says one.
+/// Verifies a file: SQLite's integrity check, the schema, and every row by [`check_row`]. Every row
+/// must be for `arch`; without `arch`, for the processor in the file's name, if there is one.
 ///
 /// # Errors
-/// [`ReadError::Io`]: there is nothing to verify. All else that is wrong is in
-/// the report.
+/// [`ReadError::Io`] if the file can't be read at all. All other errors are in the report.
 pub fn verify(path: &Path, arch: Option<&str>) -> Result<Report, ReadError> {
     let mut report = Report::default();
     let arch = arch.or_else(|| KernelFileFormat::RocfftCache.target_part(path));
     let done = Reader::open(path).and_then(|reader| {
-        // Damage that ends this check may leave the rows readable.
+        // If damage ends this check, the rows may still be readable.
         if let Err(error) = integrity(&reader, &mut report) {
             report.add("integrity", None, error.to_string());
         }

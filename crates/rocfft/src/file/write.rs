@@ -1,4 +1,4 @@
-//! Building a file: every row in canonical order, whole or not at all.
+//! Writes a file: every row in canonical order, completely or not at all.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,17 +12,14 @@ use crate::file::layout::Layout;
 use crate::file::row::check_row;
 use crate::key::CacheKey;
 
-/// Writes a file of `keys`, which must be in strictly ascending order. `code`
-/// delivers the code object of each by its index, in order; every one is
-/// checked by [`check_row`] before it is written.
+/// Writes a file of `keys`, which must be in strictly ascending order. `code` returns the code
+/// object of each by its index, in order; each is checked by [`check_row`] before it is written.
 ///
-/// Equal keys and code objects give equal bytes; timestamps are 0. The file
-/// appears under `path` only when it is whole and on disk; an older one is
-/// replaced, and leaves its rights.
+/// Equal keys and code objects give equal bytes; timestamps are 0. The file appears under `path`
+/// only when it is complete and on disk. It replaces an older one and keeps its permissions.
 ///
 /// # Errors
-/// [`WriteError`]; the destination is then as it was, with nothing left beside
-/// it.
+/// [`WriteError`]; the destination is then unchanged, and no temporary file remains.
 pub fn write<E>(
     path: &Path,
     keys: &[CacheKey],

@@ -5,8 +5,8 @@ use gfxpack_rocfft::{CacheKey, Layout, ReadError, Reader, verify};
 
 use crate::support::{code, key, rows, write_all};
 
-/// Goes through a file of any content. What it gives must be what was in the
-/// whole one, but for code objects, which have no check of their own.
+/// Reads a file with any content. Everything that is returned must be in the undamaged file, except
+/// for code objects, which have no checksum.
 fn go_through(path: &Path, keys: &[CacheKey]) {
     let bytes = fs::read(path).unwrap();
     if let Ok(reader) = Reader::open(path) {
@@ -44,7 +44,7 @@ fn no_flipped_byte_makes_a_reader_panic() {
 }
 
 #[test]
-fn a_file_that_is_cut_short_is_an_error_or_a_miss() {
+fn a_truncated_file_is_an_error_or_a_miss() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rocfft_kernel_cache.db");
     let rows = rows();
@@ -59,7 +59,7 @@ fn a_file_that_is_cut_short_is_an_error_or_a_miss() {
 }
 
 #[test]
-fn what_is_no_kernel_cache_is_refused_with_a_reason() {
+fn other_files_are_refused_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.db");
     let check = |class: &str, expected: &str| {
@@ -98,8 +98,8 @@ fn what_is_no_kernel_cache_is_refused_with_a_reason() {
     assert!(matches!(verify(&path, None), Err(ReadError::Io { .. })));
 }
 
-/// Rows of the dense layout that share one object cost their reader no more
-/// than the file's size allows.
+/// Rows of the dense layout that share one object cost their reader no more than the file's size
+/// allows.
 #[test]
 fn rows_that_share_an_object_are_bounded() {
     let dir = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@ use std::io::{BufReader, Read, repeat};
 use gfxpack_rocfft::{ListError, LoggedPlans, read_rtc_log, read_trace};
 
 #[test]
-fn a_log_of_kernels_says_which_were_compiled_and_which_were_found() {
+fn found_and_compiled_kernels_are_read_from_a_log() {
     let log = "rocfft_version 1.0.32\n\
         // ROCFFT_RTC_BEGIN fft_a\nvoid fft_a() {}\n// cache hit is a comment\n\
         // ROCFFT_RTC_END fft_a\n// fft_a compile duration: 7 ms\n\n\
@@ -21,7 +21,7 @@ fn trace(log: &str) -> (Vec<String>, [u64; 2]) {
     (plans.iter().map(ToString::to_string).collect(), [unsupported, damaged])
 }
 
-/// A line as rocFFT 1.0.32 wrote it, with these words in it.
+/// A line as rocFFT 1.0.32 wrote it, with these values.
 fn create(words: [&str; 4], lengths: &str, batch: u32, description: &str) -> String {
     let [placement, transform, precision, dimensions] = words;
     format!(
@@ -31,7 +31,7 @@ fn create(words: [&str; 4], lengths: &str, batch: u32, description: &str) -> Str
     )
 }
 
-/// Likewise.
+/// The same for a layout.
 fn layout(arrays: [&str; 2], strides: [&str; 2], distances: [u32; 2]) -> String {
     format!(
         "rocfft_plan_description_set_data_layout,description,0xd,in_array_type,{},\
@@ -44,7 +44,7 @@ fn layout(arrays: [&str; 2], strides: [&str; 2], distances: [u32; 2]) -> String 
 const COMPLEX: [&str; 2] = ["complex_interleaved"; 2];
 
 #[test]
-fn a_log_of_calls_names_the_plans() {
+fn plans_are_read_from_a_log_of_calls() {
     let log = [
         "rocfft_setup,1.0.32.7b43d4a-dirty\n",
         &create(["inplace", "complex_forward", "single", "1"], "64", 1, "0"),
@@ -67,7 +67,7 @@ fn layouts_belong_to_the_plans_that_are_created_with_them() {
                    --istride 32 1 --idist 400 --ioffset 0 0 --otype 0 --ostride 20 1 --odist 240 \
                    --ooffset 0 0";
     for (setup, expected) in [
-        // What rocFFT chooses by itself, said or left out.
+        // rocFFT's default layout, written out or not.
         (layout(COMPLEX, ["1,20", "1,20"], [240, 240]), "c2c sp op 12x20 batch 3 fwd"),
         (layout(COMPLEX, ["", ""], [0, 0]), "c2c sp op 12x20 batch 3 fwd"),
         (layout(["unset"; 2], ["1,20", ""], [0, 240]), "c2c sp op 12x20 batch 3 fwd"),
@@ -79,7 +79,7 @@ fn layouts_belong_to_the_plans_that_are_created_with_them() {
         );
         assert_eq!(trace(&log), (vec![expected.to_owned()], [0, 0]), "{setup}");
     }
-    // The address is used again, for a description of which nothing is said.
+    // The address is reused for a description without properties.
     let log = [
         &layout(COMPLEX, ["1,32", ""], [400, 0])[..],
         "rocfft_plan_description_destroy,description,0xd\n",
@@ -90,7 +90,7 @@ fn layouts_belong_to_the_plans_that_are_created_with_them() {
 }
 
 #[test]
-fn what_is_no_plan_of_a_list_is_counted() {
+fn plans_that_a_list_cannot_express_are_counted() {
     let plan = create(["inplace", "complex_forward", "single", "1"], "64", 1, "0xd");
     let scale = "rocfft_plan_description_set_scale_factor,description,0xd,scale,0.5\n";
     let field = "rocfft_plan_description_add_infield,description,0xd,field,0xf\n";
@@ -120,7 +120,7 @@ fn what_is_no_plan_of_a_list_is_counted() {
 }
 
 #[test]
-fn endless_lines_and_unreadable_files_end() {
+fn endless_lines_and_unreadable_files_are_errors() {
     let mut endless = BufReader::new(repeat(b'a').take(10 << 20));
     assert_eq!(read_trace("log", &mut endless).unwrap(), LoggedPlans::default());
     let directory = BufReader::new(std::fs::File::open("/").unwrap());

@@ -1,5 +1,5 @@
-//! The file from outside: written, read, verified and merged; damaged in every
-//! byte and made by others. Plans and logs as text.
+//! Tests of the public interface: writing, reading, verifying and merging files; files with any
+//! damaged byte, and files by other programs; plans and logs as text.
 
 mod damage;
 mod logs;

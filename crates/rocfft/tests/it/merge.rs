@@ -18,7 +18,7 @@ fn the_union_does_not_depend_on_order_or_layout_of_its_parts() {
         merge(&parts.map(at), &at("union.db"), Layout::Plain).unwrap();
         assert!(fs::read(at("union.db")).unwrap() == expected);
     }
-    // Onto one of its own parts.
+    // The destination is one of the inputs.
     merge(&["a.db", "b.db", "c.db"].map(at), &at("a.db"), Layout::Dense).unwrap();
     assert_eq!(Reader::open(at("a.db")).unwrap().layout(), Layout::Dense);
     assert_eq!(verify(&at("a.db"), Some("gfx90a")).unwrap().rows, 40);
@@ -39,7 +39,7 @@ fn one_key_with_two_code_objects_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_row_that_no_driver_takes_is_not_merged() {
+fn a_row_that_no_driver_loads_is_not_merged() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rocfft_kernel_cache.db");
     let key = key(64);

@@ -3,7 +3,7 @@ use std::path::Path;
 use gfxpack_rocfft::Places;
 
 #[test]
-fn the_library_s_directory_is_searched_unless_a_variable_names_a_file() {
+fn the_librarys_directory_is_searched_unless_a_variable_names_a_file() {
     let dir = Path::new("/usr/lib/x86_64-linux-gnu");
     let places = Places::new(dir, "shared.db", None, Some(Path::new("")));
     let expected = ["shared.db", "rocfft/shared.db"];

@@ -32,9 +32,9 @@ fn the_options_of_rocfft_bench_are_plans() {
     check("--length 8 --ignore_runtime_failures -g 1", Ok("c2c sp ip 8 fwd"));
 }
 
-/// As the library logs them, read off its own log.
+/// As in the library's own log.
 #[test]
-fn a_layout_that_rocfft_chooses_by_itself_is_none() {
+fn rocffts_default_layout_is_dropped() {
     check(
         "rocfft-bench --length 16 32 24 -b 2 -t 1 --precision single --itype 0 --otype 0 \
          --istride 768 24 1 --ostride 768 24 1 --idist 12288 --odist 12288 --ioffset 0 0 \
@@ -59,7 +59,7 @@ fn a_layout_that_rocfft_chooses_by_itself_is_none() {
 }
 
 #[test]
-fn any_other_layout_stays() {
+fn other_layouts_are_kept() {
     check(
         "--length 4 6 -b 3 --istride 8 1 --idist 40",
         Ok("rocfft-bench --length 4 6 -b 3 -t 0 --precision single --itype 0 --istride 8 1 \
@@ -73,7 +73,7 @@ fn any_other_layout_stays() {
 }
 
 #[test]
-fn what_is_no_plan_is_told_with_the_word() {
+fn invalid_plans_are_reported_with_the_word() {
     let huge = "failed to accept the plan: its transforms have too many values";
     for (line, expected) in [
         ("c2x sp ip 8", "failed to read `c2x`: `c2c`, `r2c` or `c2r` expected"),
@@ -136,7 +136,7 @@ fn what_is_no_plan_is_told_with_the_word() {
 }
 
 #[test]
-fn a_list_has_each_plan_once_and_errors_name_their_line() {
+fn a_list_gives_each_plan_once_and_errors_have_their_line() {
     let list =
         "# from a program\nc2c sp ip 8\n\n--length 8 # the same, forward\r\nc2c sp ip 8 both\n";
     let plans = read_plans("plans", list.as_bytes()).unwrap();

@@ -21,7 +21,7 @@ fn read(path: &Path) -> Vec<(CacheKey, Vec<u8>)> {
 }
 
 #[test]
-fn what_was_written_is_read_and_sound() {
+fn a_written_file_is_read_back_and_verified() {
     let dir = tempfile::tempdir().unwrap();
     let rows = rows();
     for layout in LAYOUTS {
@@ -71,7 +71,7 @@ fn equal_rows_give_equal_bytes_and_one_stored_object() {
 }
 
 #[test]
-fn a_new_file_has_the_rights_of_the_one_that_it_replaces() {
+fn a_new_file_keeps_the_permissions_of_the_replaced_one() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rocfft_kernel_cache.db");
     for rights in [0o600, 0o444] {
@@ -84,7 +84,7 @@ fn a_new_file_has_the_rights_of_the_one_that_it_replaces() {
 }
 
 #[test]
-fn what_a_killed_writer_left_is_removed() {
+fn leftovers_of_a_killed_writer_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rocfft_kernel_cache.db");
     fs::write(dir.path().join(".rocfft_kernel_cache.db.killed.tmp"), "half").unwrap();
@@ -103,7 +103,7 @@ fn a_row_that_the_driver_refuses_is_not_written() {
     let other_arch = CacheKey { arch: "gfx906".into(), ..key.clone() };
     let undefined = {
         let mut bytes = good.clone();
-        // The symbol's section: none.
+        // The symbol has no section.
         bytes[64 + 24 + 6] = 0;
         bytes
     };
@@ -111,7 +111,7 @@ fn a_row_that_the_driver_refuses_is_not_written() {
         (b"", "failed to recognise a code object: 0 bytes, neither ELF nor an offload bundle"),
         (&good[..40], "failed to read the ELF header: it is cut short"),
         (&code(&other_arch, 0), "the code object is for gfx906, not gfx90a"),
-        // It has XNACK on: devices with it off refuse it.
+        // It is for XNACK on, so devices with XNACK off refuse it.
         (&elf(0x73f, &key.symbol(), 0), "the code object is for gfx90a:xnack+, not gfx90a"),
         (&elf(0x53f, &key.kernel_name, 0), "the code object does not define `NAME.kd`"),
         (&undefined, "the code object does not define `NAME.kd`"),
@@ -133,7 +133,7 @@ fn a_row_that_the_driver_refuses_is_not_written() {
 }
 
 #[test]
-fn a_file_of_rocfft_s_own_is_read_and_its_bad_rows_are_named() {
+fn a_file_written_by_rocfft_is_read_and_its_bad_rows_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rocfft_kernel_cache_gfx90a.db");
     let connection = rusqlite::Connection::open(&path).unwrap();
@@ -174,7 +174,7 @@ fn a_file_of_rocfft_s_own_is_read_and_its_bad_rows_are_named() {
     let expected = [
         ("code-object", Some(&empty)),
         ("symbol", Some(&named)),
-        // The name of the file says gfx90a.
+        // The file's name is for gfx90a.
         ("target", Some(&other)),
         ("column", None),
     ];

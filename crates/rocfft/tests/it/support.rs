@@ -15,8 +15,8 @@ pub(crate) fn key(len: u32) -> CacheKey {
     }
 }
 
-/// Bytes that the driver would take for the kernel of a key: an ELF file for
-/// its processor with one symbol, and as many more bytes as `padding` says.
+/// Bytes that the driver would accept for the kernel of a key: an ELF file for its processor with
+/// one symbol, and `padding` more bytes.
 pub(crate) fn code(key: &CacheKey, padding: usize) -> Vec<u8> {
     let mach: u32 = match &*key.arch {
         "gfx906" => 0x52f,
@@ -27,7 +27,7 @@ pub(crate) fn code(key: &CacheKey, padding: usize) -> Vec<u8> {
     elf(mach, &key.symbol(), padding)
 }
 
-/// An ELF file of AMDGPU with these flags and one symbol that it defines.
+/// An ELF file of AMDGPU with these flags that defines one symbol.
 pub(crate) fn elf(flags: u32, symbol: &str, padding: usize) -> Vec<u8> {
     let names = [b"\0", symbol.as_bytes(), b"\0"].concat();
     let symbols_at = 64;
