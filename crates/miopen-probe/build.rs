@@ -1,5 +1,4 @@
-//! Exports the stand-ins from the program, so that libraries which it loads
-//! find them.
+//! Exports the stand-ins from the program, so that libraries that it loads find them.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,5 +1,4 @@
-//! Memory that a process shares with those it forks: what a child has noted
-//! is there when it has died.
+//! Memory that a process shares with its forks, so that a child's notes survive its death.
 
 use std::ptr;
 use std::slice;
@@ -7,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::notes::Paper;
 
-/// Room for the notes on one problem; only what is written takes memory.
+/// Room for the notes on one problem; only written pages take memory.
 const BYTES: usize = 256 << 20;
-/// The length of the notes stands in front of them.
+/// The length of the notes is stored before them.
 const HEADER: usize = 64;
 
 /// Notes, appended by one process at a time.
@@ -25,7 +24,7 @@ unsafe impl Send for Arena {}
 
 impl Arena {
     /// # Errors
-    /// The system's, where it grants no memory.
+    /// The system's error, if it grants no memory.
     pub(crate) fn new() -> std::io::Result<Self> {
         // SAFETY: a new mapping at an address of the kernel's choice touches no other.
         let start = unsafe {
@@ -45,19 +44,19 @@ impl Arena {
     }
 
     fn length(&self) -> &AtomicUsize {
-        // SAFETY: the header is aligned and zero at first, and used as this only.
+        // SAFETY: the header is aligned, zero at first, and used only for this.
         unsafe { &*self.start.cast::<AtomicUsize>() }
     }
 
-    /// Forgets everything.
+    /// Removes all notes.
     pub(crate) fn clear(&self) {
         self.length().store(0, Ordering::Release);
     }
 
-    /// What was appended.
+    /// The notes so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         let length = self.length().load(Ordering::Acquire).min(BYTES - HEADER);
-        // SAFETY: so many bytes were written, and are not written again before `clear`.
+        // SAFETY: this many bytes were written, and they are not written again before `clear`.
         unsafe { slice::from_raw_parts(self.start.add(HEADER), length) }
     }
 }
@@ -70,7 +69,7 @@ impl Paper for Arena {
         if end > BYTES - HEADER {
             return false;
         }
-        // SAFETY: the range lies in the mapping, and nobody reads past the length.
+        // SAFETY: the range lies in the mapping, and no reader goes beyond the length.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(HEADER + length), bytes.len());
         }
@@ -81,7 +80,7 @@ impl Paper for Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this one's.
+        // SAFETY: the mapping belongs to this value.
         unsafe { libc::munmap(self.start.cast(), BYTES) };
     }
 }

@@ -1,4 +1,4 @@
-//! A process for each problem: whatever happens to it, the others go on.
+//! A process for each problem, so that its crash does not affect others.
 
 use std::env;
 use std::fs;
@@ -18,20 +18,19 @@ use crate::steps;
 /// The directory that the library takes for the user's.
 const DIRECTORY: &str = "problem";
 
-/// What to do with a problem.
+/// A problem and how to compute it.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) steps: Vec<Step>,
     pub(crate) problem: Convolution,
-    /// Whether kernels that no database has are answered all the same.
+    /// Whether the stand-in answers for kernels that no database contains.
     pub(crate) go_on: bool,
 }
 
-/// Works on a problem in a process of its own, which leaves its notes in the
-/// arena.
+/// Computes a problem in a process of its own, which leaves its notes in the arena.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub(crate) fn run(
     loaded: &Loaded,
     arena: &'static Arena,

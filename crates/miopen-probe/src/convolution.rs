@@ -1,11 +1,10 @@
-//! A convolution as gfxpack words it, which has checked its sizes.
+//! A convolution in the form in which gfxpack sends it; its sizes are already checked.
 //!
-//! Numbers separated by blanks: the types of inputs and filter and of the
-//! output (`miopenDataType_t`), axes (2 or 3), groups, whether it is
-//! transposed, and directions (the sum of 1 forward, 2 backward data, 4
-//! backward weights); then padding, stride, dilation and the output's padding,
-//! each a number for each axis; then the lengths and strides of input, filter
-//! and output, in elements, each two numbers and one for each axis.
+//! Numbers separated by blanks: the types of input and filter and of the output
+//! (`miopenDataType_t`), the number of axes (2 or 3), groups, whether it is transposed, and
+//! directions (the sum of 1 forward, 2 backward data, 4 backward weights); then padding, stride,
+//! dilation and the output's padding, each with one number per axis; then the lengths and strides
+//! of input, filter and output, in elements, each two numbers and one per axis.
 
 use crate::protocol::number;
 
@@ -18,7 +17,7 @@ pub(crate) struct Convolution {
     pub(crate) groups: i32,
     pub(crate) transposed: bool,
     pub(crate) directions: Vec<Direction>,
-    /// Each of these has a number for each axis.
+    /// Each of these has one number per axis.
     pub(crate) pad: Vec<i32>,
     pub(crate) stride: Vec<i32>,
     pub(crate) dilation: Vec<i32>,
@@ -35,7 +34,7 @@ pub(crate) struct Tensor {
     pub(crate) strides: Vec<usize>,
 }
 
-/// What is computed.
+/// A direction of a convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Forward,
@@ -57,7 +56,7 @@ impl Direction {
 }
 
 impl Convolution {
-    /// The convolution of that wording.
+    /// Parses a convolution.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let numbers: Vec<usize> =
             text.split(|&byte| byte == b' ').map(number).collect::<Option<_>>()?;
@@ -97,7 +96,7 @@ impl Convolution {
     }
 }
 
-/// Takes numbers off the beginning.
+/// Splits the first `count` numbers off.
 fn take<'a>(rest: &mut &'a [usize], count: usize) -> Option<&'a [usize]> {
     let (taken, after) = rest.split_at_checked(count)?;
     *rest = after;
@@ -112,7 +111,7 @@ mod tests {
     const TENSORS: &str = "32 4 9 8 288 72 8 1 64 2 7 7 98 49 7 1 32 64 5 4 1280 20 4 1";
 
     #[test]
-    fn numbers_stand_in_their_order() {
+    fn numbers_are_read_in_order() {
         let conv = Convolution::parse(format!("{HEAD} {TENSORS}").as_bytes()).unwrap();
         assert_eq!((conv.input_type, conv.output_type), (0, 0));
         assert_eq!((conv.groups, conv.transposed), (2, false));

@@ -1,5 +1,5 @@
-//! A find database that is looked into for single problems: the file stays
-//! where it is, and only where its lines begin is kept.
+//! A find database in which single problems are looked up. The file is not read into memory; only
+//! the positions of its lines are stored.
 
 use std::fs::File;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
@@ -11,18 +11,18 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct FindDb {
     file: File,
-    /// Hash of the key, and where its line begins; sorted.
+    /// Hash of the key, and position of its line; sorted.
     lines: Vec<(u64, u64)>,
 }
 
 fn hash(key: &[u8]) -> u64 {
-    // The same in every process, since its keys are constant.
+    // The hash is the same in every process, since its keys are constant.
     BuildHasherDefault::<DefaultHasher>::default().hash_one(key)
 }
 
 impl FindDb {
     /// # Errors
-    /// The system's, where the file can't be read.
+    /// The system's error, if the file can't be read.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let mut reader = BufReader::with_capacity(1 << 20, File::open(path)?);
         let (mut lines, mut line, mut at) = (Vec::new(), Vec::new(), 0);
@@ -37,7 +37,7 @@ impl FindDb {
             }
             at += bytes as u64;
         }
-        // The first line of a key is the one that counts, as in MIOpen.
+        // As in MIOpen, the first line of a key counts.
         lines.sort_unstable();
         Ok(Self { file: reader.into_inner(), lines })
     }
@@ -45,7 +45,7 @@ impl FindDb {
     /// The line of a problem, with its end of line.
     ///
     /// # Errors
-    /// The system's, where the file can't be read.
+    /// The system's error, if the file can't be read.
     pub(crate) fn line(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
         let wanted = hash(key);
         let first = self.lines.partition_point(|(hash, _)| *hash < wanted);
@@ -65,7 +65,7 @@ impl FindDb {
         let mut line = Vec::new();
         let mut part = [0; 4096];
         loop {
-            // Processes share the file's position, so none is used.
+            // Processes share the file's position, so it is not used.
             let bytes = self.file.read_at(&mut part, at)?;
             let end = part[..bytes].iter().position(|&byte| byte == b'\n');
             line.extend_from_slice(&part[..end.unwrap_or(bytes)]);

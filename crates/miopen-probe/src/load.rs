@@ -1,4 +1,4 @@
-//! Loading the library behind the stand-ins, and warming it up.
+//! Loads the library behind the stand-ins, and warms it up.
 
 use core::ffi::{CStr, c_int, c_void};
 use std::env;
@@ -19,12 +19,11 @@ use crate::settings::{Settings, Solvers};
 use crate::step::Step;
 use crate::steps;
 
-/// After so many numbers in a row that are no solver's there are no more; each
-/// costs an exception.
+/// After this many numbers in a row that belong to no solver, there are no more; each costs an
+/// exception.
 const UNUSED_SOLVER_IDS: u64 = 100;
 
-/// What the library is warmed up with: a filter of one element, which every
-/// version computes.
+/// The problem for warming up: a filter of one element, which every version can compute.
 const WARM_UP: &[u8] = b"1 1 2 1 0 1 0 0 1 1 1 1 0 0 1 16 8 8 1024 64 8 1 16 16 1 1 16 1 1 1 \
     1 16 8 8 1024 64 8 1";
 
@@ -35,7 +34,7 @@ fn failed(text: &str) -> Answer {
 }
 
 impl Loaded {
-    /// Loads the library, and lets it read what it reads once.
+    /// Loads the library, and lets it read the files that it reads once.
     ///
     /// # Errors
     /// The answer that says what is missing.
@@ -64,15 +63,15 @@ impl Loaded {
             made: Vec::new(),
         };
         loaded.warm_up(&settings.solvers).map_err(|error| failed(&error.to_string()))?;
-        // What was warmed up may come from the stand-in; what is asked for later does not.
+        // Kernels for warming up may come from the stand-in; those of requests may not.
         if loaded.real_kernels {
             gfxpack_standin::kernel_databases(KernelDatabases::Real);
         }
         Ok(loaded)
     }
 
-    /// Does with a small problem what will be done with others, so that what is
-    /// read or made once is there before processes are forked.
+    /// Runs the steps of requests with a small problem, so that files that are read or created once
+    /// exist before processes are forked.
     fn warm_up(&mut self, solvers: &Solvers) -> io::Result<()> {
         let problem = Convolution::parse(WARM_UP).expect("a convolution");
         let steps: &[Step] = if *solvers == Solvers::Natural {
@@ -88,7 +87,7 @@ impl Loaded {
         })?;
         self.made = made?;
         for handle in self.handles.drain(..) {
-            // SAFETY: the handle is one that the library created, and not used any more.
+            // SAFETY: the library created the handle, and it is not used any more.
             unsafe { (self.api.destroy)(handle) };
         }
         self.make_handles();
@@ -96,7 +95,7 @@ impl Loaded {
     }
 }
 
-/// Directories in the current one.
+/// Directories in the current directory.
 fn directories() -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(".")? {
@@ -108,8 +107,7 @@ fn directories() -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Lets a search try the solvers that are wanted. The library reads this when
-/// it searches first.
+/// Makes searches try the wanted solvers. The library reads this at its first search.
 fn choose(solvers: &Solvers, api: &MiOpen) {
     let list = match solvers {
         Solvers::Natural => return,
@@ -118,7 +116,7 @@ fn choose(solvers: &Solvers, api: &MiOpen) {
             let (mut ids, mut id, mut last) = (Vec::new(), 1, 0);
             while id - last <= UNUSED_SOLVER_IDS {
                 let mut algorithm: c_int = 0;
-                // SAFETY: the number is written to where it belongs.
+                // SAFETY: the number is written to a valid place.
                 if unsafe { (api.algorithm_of_solver)(id, &raw mut algorithm) } == 0 {
                     ids.push(id.to_string());
                     last = id;
@@ -133,10 +131,10 @@ fn choose(solvers: &Solvers, api: &MiOpen) {
     unsafe { env::set_var("MIOPEN_DEBUG_FIND_ONLY_SOLVER", list) };
 }
 
-/// Loads the library, behind the empty ones and the real SQLite.
+/// Loads the library, after the empty libraries and the real SQLite.
 ///
 /// # Errors
-/// The loader's words.
+/// The loader's message.
 pub(crate) fn load_all(settings: &Settings) -> Result<*mut c_void, String> {
     for stub in &settings.stubs {
         load(stub)?;
@@ -148,9 +146,9 @@ pub(crate) fn load_all(settings: &Settings) -> Result<*mut c_void, String> {
     load(&path.map_err(|error| error.to_string())?)
 }
 
-/// Loads a library for all that come after.
+/// Loads a library so that later ones use its symbols.
 fn load(name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: what runs is the library's own start, with the stand-ins already there.
+    // SAFETY: only the library's own initialisation runs, after the stand-ins are set up.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
     if !handle.is_null() {
         return Ok(handle);

@@ -1,8 +1,7 @@
-//! Loads libMIOpen behind stand-ins and reports the kernels it asks for, or
-//! librocfft ([`rocfft`]).
+//! Loads libMIOpen, or librocfft ([`rocfft`]), behind stand-ins and reports the kernels that it
+//! asks for.
 //!
-//! gfxpack starts this program with a socket as standard input; see
-//! [`protocol`] for what is said over it.
+//! gfxpack starts this program with a socket as standard input; see [`protocol`] for the messages.
 #![expect(unsafe_code, reason = "calls libMIOpen's C functions, and forks")]
 
 mod arena;
@@ -43,7 +42,7 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(2);
     }
-    // SAFETY: standard input is open, and nobody else reads it.
+    // SAFETY: standard input is open, and nothing else reads it.
     let mut control = UnixStream::from(unsafe { OwnedFd::from_raw_fd(0) });
     match start(&control) {
         Ok(None) => ExitCode::SUCCESS,
@@ -66,8 +65,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads the settings, loads the library and warms it up; on failure, the
-/// answer that says why. Nothing is left to do where it is librocfft.
+/// Reads the settings, loads the library and warms it up. On failure, returns the answer with the
+/// reason. If the library is librocfft, everything is done then, and there is no result.
 fn start(control: &UnixStream) -> Result<Option<Loaded>, Vec<Vec<u8>>> {
     let failed = |text: String| vec![b"failed".to_vec(), text.into_bytes()];
     let mut lines = Vec::new();
@@ -92,15 +91,15 @@ fn start(control: &UnixStream) -> Result<Option<Loaded>, Vec<Vec<u8>>> {
         return rocfft::run(control, &own, &settings).map(|()| None);
     }
     let loaded = Loaded::load(settings)?;
-    // What the library says of single problems is in its answers.
+    // The library's errors for single problems are in the answers.
     silence(2).map_err(|error| failed(error.to_string()))?;
     Ok(Some(loaded))
 }
 
-/// What libraries write there, nobody reads.
+/// Redirects a descriptor to /dev/null, since the libraries' output is not read.
 fn silence(fd: i32) -> std::io::Result<()> {
     let null = File::options().write(true).open("/dev/null")?;
-    // SAFETY: both are open; what is replaced is nobody's but this program's.
+    // SAFETY: both are open; only this program uses the replaced one.
     if unsafe { libc::dup2(null.as_raw_fd(), fd) } < 0 {
         return Err(std::io::Error::last_os_error());
     }

@@ -33,8 +33,8 @@ pub(crate) struct ConvAlgoPerf {
 interface! {
     /// The functions of one direction: `Forward`, `BackwardData` or `BackwardWeights`.
     DirectionApi {
-        // Handle, three tensors (each a descriptor and an address) around the convolution, wanted,
-        // found, results, workspace and its size, exhaustive search.
+        // Handle, three tensors (each a descriptor and an address) around the convolution, number
+        // wanted, number found, results, workspace and its size, exhaustive search.
         find: "miopenFindConvolution*Algorithm" = fn(
             Object, Object, *const c_void, Object, *const c_void, Object, Object, *mut c_void,
             c_int, *mut c_int, *mut ConvAlgoPerf, *mut c_void, usize, bool

@@ -1,4 +1,4 @@
-//! Notes of what the library asks for, in the words of the module `protocol`.
+//! Notes of the library's requests, in the form of the module `protocol`.
 
 use std::collections::{HashMap, HashSet};
 use std::process;
@@ -7,27 +7,27 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use gfxpack_model::probe_line::line;
 use gfxpack_standin::{Event, Key, Recorder};
 
-/// How a process ends that has more to note than there is room for.
+/// The exit status of a process that has more notes than there is room for.
 pub(crate) const FULL: i32 = 99;
 
-/// Where notes go: whole lines, one after the other.
+/// The destination of notes: whole lines, one after the other.
 pub(crate) trait Paper: Sync {
-    /// Appends a line; `false` where there is no room.
+    /// Appends a line; `false` if there is no room.
     fn append(&self, line: &[u8]) -> bool;
 }
 
-/// Who takes the notes: nobody, until [`begin`].
+/// Writes notes, after [`begin`] was called.
 #[derive(Default)]
 pub(crate) struct Notebook {
     open: OnceLock<&'static dyn Paper>,
     noted: Mutex<Noted>,
 }
 
-/// What this process has noted already.
+/// The notes that this process has already written.
 #[derive(Debug, Default)]
 struct Noted {
     numbers: HashMap<Key, usize>,
-    /// Functions noted in the current step.
+    /// Functions recorded in the current step.
     functions: HashSet<(Option<usize>, Vec<u8>)>,
 }
 
@@ -39,13 +39,13 @@ pub(crate) fn recorder() -> &'static Notebook {
     NOTEBOOK.get_or_init(Notebook::default)
 }
 
-/// Takes notes from now on, in this process.
+/// Starts writing notes, in this process.
 pub(crate) fn begin(paper: &'static dyn Paper) {
     let first = recorder().open.set(paper).is_ok();
     assert!(first, "a process works on one problem");
 }
 
-/// Notes a line.
+/// Writes a line.
 pub(crate) fn note(fields: &[&[u8]]) {
     let notebook = recorder();
     let noted = notebook.noted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +53,7 @@ pub(crate) fn note(fields: &[&[u8]]) {
     drop(noted);
 }
 
-/// Notes the beginning of a step.
+/// Writes the beginning of a step.
 pub(crate) fn step(name: &str, direction: char) {
     let mut noted = recorder().noted.lock().unwrap_or_else(PoisonError::into_inner);
     noted.functions.clear();
@@ -61,7 +61,7 @@ pub(crate) fn step(name: &str, direction: char) {
 }
 
 impl Notebook {
-    /// The caller holds the lock on `noted`.
+    /// The caller must hold the lock on `noted`.
     fn write(&self, fields: &[&[u8]]) {
         let Some(paper) = self.open.get() else { return };
         if !paper.append(&line(fields)) {
@@ -69,7 +69,7 @@ impl Notebook {
         }
     }
 
-    /// The number of a key, which is noted when it is seen first.
+    /// The number of a key, which is written when the key is seen first.
     fn number(&self, noted: &mut Noted, key: &Key) -> usize {
         if let Some(number) = noted.numbers.get(key) {
             return *number;
@@ -107,7 +107,7 @@ impl Recorder for Notebook {
                 }
             }
             Event::Compile(what) => self.write(&[b"compile", what]),
-            // Programs are compiled for other libraries only.
+            // Programs are compiled only for other libraries.
             Event::Compiled { .. } => {}
             Event::Unanswered(what) => self.write(&[b"unanswered", what.as_bytes()]),
         }

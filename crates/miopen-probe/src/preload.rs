@@ -1,7 +1,7 @@
-//! The stand-ins as a library that is preloaded into an unmodified program,
-//! which is linked to libMIOpen: MIOpenDriver.
+//! The stand-ins as a library that is preloaded into MIOpenDriver, an unmodified program that is
+//! linked to libMIOpen.
 //!
-//! The environment tells what to do:
+//! Environment variables control it:
 //!
 //! | variable | meaning |
 //! | --- | --- |
@@ -24,7 +24,7 @@ use gfxpack_standin::{Claim, KernelDatabases};
 
 use crate::notes::Paper;
 
-/// The file that notes go to.
+/// The file for notes.
 struct Notes(File);
 
 impl Paper for Notes {
@@ -35,12 +35,12 @@ impl Paper for Notes {
 
 /// Run by the dynamic loader.
 #[used]
-// SAFETY: the section holds functions without parameters that are run before `main`.
+// SAFETY: the section contains functions without parameters that run before `main`.
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
 
-/// A program that the library was preloaded into by mistake runs without a
-/// device, and nobody is told of anything.
+/// If the library is preloaded into a program by mistake, the program runs without a device, and
+/// nothing is recorded.
 extern "C" fn start() {
     static NOTES: OnceLock<Notes> = OnceLock::new();
     let Some(claim) = variable("GFXPACK_PRELOAD_DEVICE").and_then(|device| claim(&device)) else {
@@ -48,7 +48,7 @@ extern "C" fn start() {
     };
     let Some(path) = variable("GFXPACK_PRELOAD_NOTES") else { return };
     let Ok(file) = File::options().append(true).create(true).open(path) else { return };
-    // SAFETY: asks for a signal when the thread ends that waits for this program.
+    // SAFETY: requests a signal for the end of the thread that waits for this program.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     gfxpack_standin::set_claim(claim);
     gfxpack_standin::set_recorder(notes::recorder());

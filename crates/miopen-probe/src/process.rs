@@ -1,4 +1,4 @@
-//! Forking, waiting, and sockets that are sent over sockets.
+//! Forking, waiting, and receiving sockets over sockets.
 
 use std::io;
 use std::mem::{self, MaybeUninit};
@@ -13,7 +13,7 @@ pub(crate) enum End {
     Exited(i32),
     Killed(i32),
     Overdue,
-    /// Whoever asked is gone.
+    /// The client is gone.
     Unwanted,
 }
 
@@ -21,32 +21,31 @@ pub(crate) enum End {
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: libc::pid_t,
-    /// Closed when the child is gone.
+    /// Closed when the child ends.
     alive: OwnedFd,
 }
 
-/// Forks; in the child, runs `act` and never returns. The child is killed when
-/// this process dies.
+/// Forks. The child runs `act` and never returns; it is killed when this process dies.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub(crate) fn fork(act: impl FnOnce()) -> io::Result<Child> {
     let (alive, held) = pipe()?;
     let parent = std::process::id();
-    // SAFETY: this process has one thread: libraries end theirs before they return.
+    // SAFETY: this process has one thread, since libraries end theirs before they return.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            // Held open until this process is gone.
+            // Kept open until this process ends.
             mem::forget(held);
             drop(alive);
-            // SAFETY: asks for a signal; where the parent was gone before, it is given at once.
+            // SAFETY: requests a signal; if the parent has already ended, it is sent at once.
             unsafe {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 if libc::getppid().cast_unsigned() == parent {
                     act();
                 }
-                // Without the libraries' own ends, which were not written for a fork.
+                // The libraries' exit handlers are not made for forks, so they are skipped.
                 libc::_exit(0);
             }
         }
@@ -55,8 +54,8 @@ pub(crate) fn fork(act: impl FnOnce()) -> io::Result<Child> {
 }
 
 impl Child {
-    /// Waits until the child ends, the time is over, or `asker` is closed from
-    /// the other side; in the last two, the child is killed.
+    /// Waits until the child ends, the time limit is over, or the other end of `asker` is closed.
+    /// In the last two cases, the child is killed.
     pub(crate) fn wait(self, limit: Duration, asker: RawFd) -> io::Result<End> {
         let forced = match wait_for(self.alive.as_raw_fd(), asker, Some(limit))? {
             Ready::Fd => None,
@@ -64,7 +63,7 @@ impl Child {
             Ready::Overdue => Some(End::Overdue),
         };
         if forced.is_some() {
-            // SAFETY: the child has not been waited for, so the number is still its.
+            // SAFETY: the child has not been waited for, so the number is still its own.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
         }
         let mut status = 0;
@@ -85,18 +84,18 @@ impl Child {
     }
 }
 
-/// What was waited for.
+/// The reason why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ready {
-    /// There is something to read, or the end.
+    /// There is data to read, or the end.
     Fd,
-    /// `asker` is closed from the other side.
+    /// The other end of `asker` is closed.
     Asker,
-    /// The time is over.
+    /// The time limit is over.
     Overdue,
 }
 
-/// Waits for one of these, where there is a limit that long.
+/// Waits for one of these, at most up to the limit.
 pub(crate) fn wait_for(fd: RawFd, asker: RawFd, limit: Option<Duration>) -> io::Result<Ready> {
     let overdue = limit.map(|limit| Instant::now() + limit);
     loop {
@@ -129,27 +128,27 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: both are new, and nobody else's.
+    // SAFETY: both are new and not owned elsewhere.
     Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
 }
 
-/// Closes, in a child, what belongs to its parent.
+/// Closes, in a child, a descriptor that belongs to its parent.
 pub(crate) fn close(fd: RawFd) {
-    // SAFETY: a child that never returns to the owner of the descriptor uses it no more.
+    // SAFETY: a child that never returns to the owner of the descriptor does not use it any more.
     unsafe { libc::close(fd) };
 }
 
-/// Lets children that nobody waits for disappear when they end.
+/// Makes children that are not waited for disappear when they end.
 pub(crate) fn ignore_children(ignore: bool) {
     let action = if ignore { libc::SIG_IGN } else { libc::SIG_DFL };
     // SAFETY: no handler is installed.
     unsafe { libc::signal(libc::SIGCHLD, action) };
 }
 
-/// A socket that was sent over this one; `None` when the other side is closed.
+/// A socket received over this one; `None` if the other end is closed.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub(crate) fn receive_socket(control: &UnixStream) -> io::Result<Option<UnixStream>> {
     #[repr(C, align(8))]
     struct Room([u8; 64]);
@@ -163,7 +162,7 @@ pub(crate) fn receive_socket(control: &UnixStream) -> io::Result<Option<UnixStre
     message.msg_control = room.0.as_mut_ptr().cast();
     message.msg_controllen = room.0.len() as _;
     loop {
-        // SAFETY: all buffers live, and have the sizes that are told.
+        // SAFETY: all buffers live, and have the given sizes.
         let bytes =
             unsafe { libc::recvmsg(control.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
         match bytes {
@@ -177,8 +176,8 @@ pub(crate) fn receive_socket(control: &UnixStream) -> io::Result<Option<UnixStre
             }
         }
     }
-    // SAFETY: the kernel has filled the header in; a message of the right kind holds a descriptor
-    // that is new.
+    // SAFETY: the kernel has filled the header in; a message of the right kind contains a new
+    // descriptor.
     unsafe {
         let header = libc::CMSG_FIRSTHDR(&raw const message);
         if header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {

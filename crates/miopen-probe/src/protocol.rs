@@ -1,8 +1,7 @@
-//! What gfxpack and this program say to each other, in lines of
-//! [`gfxpack_model::probe_line`].
+//! The messages between gfxpack and this program, as lines of [`gfxpack_model::probe_line`].
 //!
-//! First come the settings ([`crate::settings`]), over the socket that is
-//! standard input. The answer is one line:
+//! First, gfxpack sends the settings ([`crate::settings`]) over the socket that is standard input.
+//! The answer is one line:
 //!
 //! | line | meaning |
 //! | --- | --- |
@@ -10,13 +9,11 @@
 //! | `missing SYMBOL` | the library does not have this function |
 //! | `failed REASON` | anything else |
 //!
-//! Then gfxpack sends sockets over the first, and a worker serves each.
-//! A request is `ask STEM MISSES STEPS PROBLEM`: the process to fork from (0
-//! is the warm one, others are those of the settings' `stem` lines), what
-//! follows on a kernel that no real database has (`stop`: the library goes on
-//! without; `go-on`: the stand-in answers), what to do ([`crate::steps`]),
-//! separated by commas, and a convolution ([`crate::convolution`]). The answer
-//! has any number of notes:
+//! Then gfxpack sends sockets over the first one, and a worker serves each. A request is `ask STEM
+//! MISSES STEPS PROBLEM`: the process to fork from (0 is the warm one, others are those of the
+//! settings' `stem` lines), what happens if no real database contains a kernel (`stop`: the library
+//! goes on without; `go-on`: the stand-in answers), the steps ([`crate::steps`]), separated by
+//! commas, and a convolution ([`crate::convolution`]). The answer has any number of notes:
 //!
 //! | note | meaning |
 //! | --- | --- |
@@ -31,10 +28,9 @@
 //! | `refused CALL STATUS` | a call of the library failed |
 //! | `unrecorded DIRECTION` | the find database does not have the problem |
 //!
-//! (`function` and `lacks` have `-` where the key is not known) and ends with
-//! one of `end done`, `end exited STATUS`, `end killed SIGNAL`,
-//! `end overdue`, `end full` (more notes than there is room for) and
-//! `end failed REASON`.
+//! (`function` and `lacks` have `-` if the key is not known) and ends with one of `end done`, `end
+//! exited STATUS`, `end killed SIGNAL`, `end overdue`, `end full` (more notes than there is room
+//! for) and `end failed REASON`.
 
 /// A decimal number.
 pub(crate) fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {

@@ -1,5 +1,5 @@
-//! librocfft behind the stand-ins: creates plans, and reports what it gives
-//! hipRTC to compile for them.
+//! Runs librocfft behind the stand-ins: creates plans, and reports the programs that it compiles
+//! with hipRTC for them.
 //!
 //! The settings are those of [`crate::settings`], and:
 //!
@@ -8,7 +8,7 @@
 //! | `rocfft DIRECTORY` | the library is librocfft; where the programs' texts go, each into a file called after its number |
 //! | `plan NUMBERS` | a plan, its numbers separated by blanks: placement, transform and precision as in `rocfft.h`, batch, how many lengths, and these, the fastest first; for a layout that rocFFT does not choose by itself, of the input and then of the output: type as in `rocfft.h`, two offsets, distance, strides |
 //!
-//! What is answered over the same socket:
+//! The answers over the same socket:
 //!
 //! | line | meaning |
 //! | --- | --- |
@@ -35,18 +35,18 @@ use crate::protocol::number;
 use crate::settings::Settings;
 use crate::symbols::interface;
 
-/// Plans of the library, as `rocfft_plan_create` takes them.
+/// A plan, as `rocfft_plan_create` takes it.
 struct Plan {
     placement: c_int,
     transform: c_int,
     precision: c_int,
     batch: usize,
     lengths: Vec<usize>,
-    /// Of input and output, where rocFFT does not choose it.
+    /// The layouts of input and output, if they are not rocFFT's defaults.
     layout: Option<[Array; 2]>,
 }
 
-/// How the values of an array lie.
+/// The layout of an array's values.
 #[derive(Debug, PartialEq)]
 struct Array {
     kind: c_int,
@@ -55,7 +55,7 @@ struct Array {
     strides: Vec<usize>,
 }
 
-/// Lengths that a plan may have.
+/// The most lengths of a plan.
 const DIMENSIONS: usize = 3;
 
 interface! {
@@ -77,7 +77,7 @@ interface! {
     }
 }
 
-/// Who is told.
+/// The connection to gfxpack.
 struct Connection {
     socket: Mutex<UnixStream>,
     sources: PathBuf,
@@ -88,8 +88,7 @@ static CONNECTION: OnceLock<Connection> = OnceLock::new();
 /// The fields of a setting.
 type Line = Vec<Vec<u8>>;
 
-/// The lines of settings that are for this module, if the library is
-/// librocfft, and the others.
+/// Splits settings into the lines for this module, if the library is librocfft, and the others.
 pub(crate) fn split(lines: Vec<Line>) -> (Option<Vec<Line>>, Vec<Line>) {
     let is_own = |line: &Line| matches!(line[0].as_slice(), b"rocfft" | b"plan");
     let (own, others): (Vec<_>, Vec<_>) = lines.into_iter().partition(is_own);
@@ -99,8 +98,7 @@ pub(crate) fn split(lines: Vec<Line>) -> (Option<Vec<Line>>, Vec<Line>) {
 /// Creates all plans, and reports over the socket.
 ///
 /// # Errors
-/// The answer that says why the library can't be used, or the end of the
-/// socket.
+/// The answer that says why the library can't be used, or the end of the socket.
 pub(crate) fn run(
     socket: &UnixStream,
     own: &[Line],
@@ -126,31 +124,35 @@ pub(crate) fn run(
     });
     gfxpack_standin::compile_to_stand_ins();
     let socket = Mutex::new(socket.try_clone().map_err(io)?);
-    let told = CONNECTION.get_or_init(|| Connection { socket, sources });
-    gfxpack_standin::set_recorder(told);
+    let connection = CONNECTION.get_or_init(|| Connection { socket, sources });
+    gfxpack_standin::set_recorder(connection);
     let loaded = load::load_all(settings).map_err(failed)?;
     let api =
         RocFft::find(loaded, "").map_err(|symbol| vec![b"missing".to_vec(), symbol.into()])?;
-    // SAFETY: rocFFT declares these so. Nothing else uses the library.
+    // SAFETY: rocFFT declares the functions with these types. Nothing else uses the library.
     unsafe {
         match (api.setup)() {
             0 => {}
             status => return Err(failed(format!("rocfft_setup failed with status {status}"))),
         }
-        told.say(&[b"ready", env!("CARGO_PKG_VERSION").as_bytes(), &api.version_text()]);
+        connection.send(&[b"ready", env!("CARGO_PKG_VERSION").as_bytes(), &api.version_text()]);
         for (index, plan) in plans.iter().enumerate() {
             let status = plan.create(&api);
-            told.say(&[b"plan", index.to_string().as_bytes(), status.to_string().as_bytes()]);
+            connection.send(&[
+                b"plan",
+                index.to_string().as_bytes(),
+                status.to_string().as_bytes(),
+            ]);
         }
         (api.cleanup)();
     }
-    told.say(&[b"end"]);
+    connection.send(&[b"end"]);
     Ok(())
 }
 
 impl Connection {
-    /// Who reads is gone where this fails, and ends this process.
-    fn say(&self, fields: &[&[u8]]) {
+    /// Sends a line. If this fails, the client is gone, and this process ends.
+    fn send(&self, fields: &[&[u8]]) {
         let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
         if socket.write_all(&line(fields)).and_then(|()| socket.flush()).is_err() {
             std::process::exit(1);
@@ -164,14 +166,14 @@ impl Recorder for Connection {
             Event::Compiled { number, source, options } => {
                 let path = self.sources.join(number.to_string());
                 if let Err(error) = fs::write(path, source) {
-                    self.say(&[b"failed", error.to_string().as_bytes()]);
+                    self.send(&[b"failed", error.to_string().as_bytes()]);
                     std::process::exit(1);
                 }
                 let number = number.to_string();
                 let fields = [&[b"program", number.as_bytes()], options].concat();
-                self.say(&fields);
+                self.send(&fields);
             }
-            Event::Unanswered(what) => self.say(&[b"unanswered", what.as_bytes()]),
+            Event::Unanswered(what) => self.send(&[b"unanswered", what.as_bytes()]),
             _ => {}
         }
     }
@@ -208,8 +210,8 @@ impl Plan {
     /// The library must be set up.
     unsafe fn create(&self, api: &RocFft) -> c_int {
         let (mut plan, mut description) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: the lengths and strides are as many as is said, and plan and description are
-        // written to where they belong.
+        // SAFETY: the lengths and strides have the given numbers of elements, and plan and
+        // description are written to valid places.
         unsafe {
             let mut status = 0;
             if let Some([input, output]) = &self.layout {
@@ -269,7 +271,7 @@ impl Array {
 impl RocFft {
     fn version_text(&self) -> Vec<u8> {
         let mut text: [u8; 256] = [0; 256];
-        // SAFETY: the text is as long as is said, and its last byte stays zero.
+        // SAFETY: the text has the given length, and its last byte stays zero.
         unsafe { (self.version)(text.as_mut_ptr().cast(), text.len() - 1) };
         text.iter().copied().take_while(|byte| *byte != 0).collect()
     }
@@ -280,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plans_are_numbers() {
+    fn plans_are_parsed_from_numbers() {
         let plan = Plan::parse(b"1 0 1 8 2 64 32").unwrap();
         assert_eq!((plan.placement, plan.transform, plan.precision), (1, 0, 1));
         assert_eq!((plan.batch, plan.lengths, plan.layout), (8, vec![64, 32], None));

@@ -1,4 +1,4 @@
-//! What gfxpack sets before anything is loaded.
+//! The settings that gfxpack sends before anything is loaded.
 //!
 //! | line | meaning |
 //! | --- | --- |
@@ -36,20 +36,20 @@ pub(crate) struct Settings {
     pub(crate) stems: Vec<(Vec<Step>, Convolution)>,
 }
 
-/// What a search tries.
+/// The solvers that a search tries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Solvers {
-    /// Every solver that is applicable.
+    /// Every applicable solver.
     All,
-    /// Those that the library itself would try.
+    /// The solvers that the library itself would try.
     Natural,
-    /// One, by its name.
+    /// One solver, by name.
     Only(CString),
 }
 
 impl Settings {
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of the error.
     pub(crate) fn parse(lines: &[Vec<Vec<u8>>]) -> Result<Self, String> {
         let mut settings = Self {
             library: PathBuf::new(),

@@ -1,23 +1,23 @@
-//! What the probe is told to do.
+//! The steps of the probe.
 
 use core::ffi::c_int;
 
 use crate::protocol::number;
 
-/// One thing to do with a problem, in each of its directions.
+/// A step for a problem, in each of its directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// `search`: a search through all applicable solvers.
     Search,
     /// `immediate`: after a search, each of its solutions in immediate mode.
     Immediate,
-    /// `hit`: after a search, what the find database records instead.
+    /// `hit`: after a search, the record of the find database instead of the search's.
     Hit,
-    /// `mode-N`: what a program that searches in find mode N does, twice.
+    /// `mode-N`: like a program that searches in find mode N, twice.
     Mode(c_int),
-    /// `unprepared`: what a program that searches nothing does.
+    /// `unprepared`: like a program that does not search.
     Unprepared,
-    /// `bias`: adding the bias, for which no solver of convolutions will do.
+    /// `bias`: adding the bias, which no solver of convolutions does.
     Bias,
 }
 

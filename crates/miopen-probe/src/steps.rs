@@ -1,5 +1,5 @@
-//! What is done with a problem: searching, immediate mode, what a find
-//! database records, and what the library does by itself.
+//! Runs the steps for a problem: searching, immediate mode, records of a find database, and the
+//! library's own choice.
 
 use core::ffi::{c_int, c_void};
 use std::fs;
@@ -13,18 +13,18 @@ use crate::miopen::{ConvAlgoPerf, DirectionApi, MiOpen, Object, Solution, Status
 use crate::notes::{note, step};
 use crate::step::Step;
 
-/// Bytes of workspace that are offered: more than any solver asks for.
+/// The size of the workspace in bytes: more than any solver needs.
 const WORKSPACE: usize = 64 << 30;
-/// Results that a search is asked for.
+/// The most results of a search.
 const WANTED: usize = 10;
 
-/// `miopenConvolutionFindModeNormal` and its kind.
+/// `miopenConvolutionFindModeNormal`, and the hybrid mode.
 const MODE_NORMAL: c_int = 1;
 const MODE_HYBRID: c_int = 3;
 /// `miopenStatusBadParm`.
 const BAD_PARAMETER: Status = 3;
 
-/// A problem in MIOpen's terms.
+/// A problem as objects of MIOpen.
 struct Problem<'a> {
     loaded: &'a Loaded,
     convolution: &'a Convolution,
@@ -42,10 +42,10 @@ struct Buffer {
     address: *mut c_void,
 }
 
-/// A call that failed; noted, and the end of what it belongs to.
+/// A call failed, was noted, and ended its step.
 struct Refused;
 
-/// Notes a call that failed.
+/// Notes a call if it failed.
 fn check(call: &str, status: Status) -> Result<(), Refused> {
     if status == 0 {
         return Ok(());
@@ -54,11 +54,11 @@ fn check(call: &str, status: Status) -> Result<(), Refused> {
     Err(Refused)
 }
 
-/// Does the steps, in this process, which is changed by it. The current
-/// directory is the library's for what it keeps of a user.
+/// Runs the steps in this process, which changes it. The current directory is the library's user
+/// directory.
 pub(crate) fn run(loaded: &Loaded, convolution: &Convolution, steps: &[Step]) {
     step("prepare", '-');
-    // A call that failed is noted.
+    // The failed call has been noted.
     let Ok(problem) = Problem::new(loaded, convolution) else { return };
     for step in steps {
         match step {
@@ -84,8 +84,7 @@ impl<'a> Problem<'a> {
         let api = &loaded.api;
         let axes = c_int::try_from(convolution.pad.len()).expect("2 or 3");
         let mut descriptor = ptr::null_mut();
-        // SAFETY: the descriptor is written to where it belongs; the arrays have as many numbers as
-        // there are axes.
+        // SAFETY: the descriptor is written to a valid place; the arrays have one number per axis.
         unsafe {
             check(
                 "miopenCreateConvolutionDescriptor",
@@ -124,7 +123,7 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// Does something in each direction; what is refused in one is done in others.
+    /// Calls `act` for each direction; if one is refused, the others are still run.
     fn each(&self, name: &str, mut act: impl FnMut(Direction) -> Result<(), Refused>) {
         for &direction in &self.convolution.directions {
             step(name, direction.letter());
@@ -136,7 +135,7 @@ impl<'a> Problem<'a> {
         &self.loaded.directions[direction as usize]
     }
 
-    /// The tensors in the order of a search, and of a run.
+    /// The tensors in the order of searching and running.
     fn tensors(&self, direction: Direction) -> [Buffer; 3] {
         match direction {
             Direction::Forward => [self.input, self.filter, self.output],
@@ -151,13 +150,13 @@ impl<'a> Problem<'a> {
         if direction == Direction::Forward { [b, a, c] } else { [a, b, c] }
     }
 
-    /// Searches in that find mode; the algorithm that was best.
+    /// Searches in that find mode; returns the best algorithm.
     fn find(&self, handle: Object, direction: Direction, mode: c_int) -> Result<c_int, Refused> {
         let [a, b, c] = self.tensors(direction);
         let mut found = [ConvAlgoPerf::default(); WANTED];
         let mut count = 0;
-        // SAFETY: all objects are the library's own, the buffers of the device have the sizes that
-        // their descriptors tell, and the results have room for as many as are asked for.
+        // SAFETY: all objects are the library's own, the device buffers have the sizes in their
+        // descriptors, and the results have room for the requested number.
         unsafe {
             check(
                 "miopenSetConvolutionFindMode",
@@ -190,7 +189,7 @@ impl<'a> Problem<'a> {
     fn run(&self, handle: Object, direction: Direction, algorithm: c_int) -> Result<(), Refused> {
         let [a, b, c] = self.tensors(direction);
         let (one, zero) = (1.0_f32, 0.0_f32);
-        // SAFETY: as for a search; the factors are floating-point numbers of the host.
+        // SAFETY: as for a search; the factors are floating-point numbers in host memory.
         check("miopenConvolution", unsafe {
             (self.functions(direction).run)(
                 handle,
@@ -221,7 +220,7 @@ impl<'a> Problem<'a> {
             (functions.count)(handle, a.descriptor, b.descriptor, conv, c.descriptor, count)
         })?;
         let mut solutions = vec![Solution::default(); count.min(most)];
-        // SAFETY: as before; the array has room for as many as are asked for.
+        // SAFETY: as before; the array has room for the requested number.
         check("miopenConvolutionGetSolution", unsafe {
             (functions.get)(
                 handle,
@@ -237,7 +236,7 @@ impl<'a> Problem<'a> {
         solutions.truncate(count);
         let mut result = Ok(());
         for solution in solutions {
-            // SAFETY: as before; the solution is one that the library gave.
+            // SAFETY: as before; the library returned the solution.
             let compiled = check("miopenConvolutionCompileSolution", unsafe {
                 let compile = functions.compile;
                 compile(handle, a.descriptor, b.descriptor, conv, c.descriptor, solution.id)
@@ -260,19 +259,19 @@ impl<'a> Problem<'a> {
                     )
                 })
             });
-            // One that is refused does not keep the others from being asked for.
+            // If one is refused, the others are still run.
             result = result.and(run);
         }
         result
     }
 
-    /// What a program does that searches in this mode, runs what is found, and
-    /// comes again, when the library has recorded it.
+    /// Does what a program does that searches in this mode, runs the result, and is started again
+    /// after the library has recorded it.
     fn mode(&self, mode: c_int) {
         // SAFETY: the descriptor is the library's own.
         let status = unsafe { (self.loaded.api.set_find_mode)(self.descriptor, mode) };
         if status == BAD_PARAMETER {
-            // This release does not have it, so no program searches in it.
+            // This release lacks the mode, so no program searches in it.
             return;
         }
         for name in [format!("mode-{mode}"), format!("mode-{mode}-again")] {
@@ -285,7 +284,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// What programs do that find the problem in the find database.
+    /// Does what programs do that find the problem in the find database.
     fn hit(&self) {
         let recorded = match self.record() {
             Ok(recorded) => recorded,
@@ -306,9 +305,8 @@ impl<'a> Problem<'a> {
         });
     }
 
-    /// Puts the find database's records of the problem into the user's, in
-    /// place of what the search before has recorded; the directions that the
-    /// database has.
+    /// Writes the find database's records of the problem into the user's, in place of those of the
+    /// search before. Returns the directions that the database contains.
     fn record(&self) -> std::io::Result<Vec<char>> {
         let Some(database) = &self.loaded.find_db else { return Ok(Vec::new()) };
         let (mut recorded, mut lines) = (Vec::new(), Vec::new());
@@ -316,14 +314,14 @@ impl<'a> Problem<'a> {
         for line in fs::read(&file)?.split(|&byte| byte == b'\n') {
             let key = line.split(|&byte| byte == b'=').next().unwrap_or_default();
             if let Some(line) = database.line(key)? {
-                // A key ends in its direction, or in its direction and groups.
+                // A key ends with its direction, or with its direction and groups.
                 let direction = key.rsplit(|&byte| byte == b'-').next().unwrap_or_default();
                 recorded.extend(direction.first().map(|&letter| char::from(letter)));
                 lines.extend(line);
             }
         }
         fs::write(&file, &lines)?;
-        // The library keeps what it has read while this time is not later than that of reading.
+        // The library reads the file again only if this time is later than that of its last read.
         let mut time = file.into_os_string();
         time.push(".time");
         fs::write(PathBuf::from(time), i64::MAX.to_string())?;
@@ -346,7 +344,8 @@ impl<'a> Problem<'a> {
         let (output, bias) = (self.output, bias);
         let directions = &self.convolution.directions;
         if directions.contains(&Direction::Forward) {
-            // SAFETY: all objects are the library's own, and the factors numbers of the host.
+            // SAFETY: all objects are the library's own, and the factors are numbers in host
+            // memory.
             let status = unsafe {
                 let (to, from) =
                     ((output.descriptor, output.address), (bias.descriptor, bias.address));
@@ -366,7 +365,7 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// The user's find database in that directory, which the library names.
+/// The user's find database in that directory; the library chooses its name.
 fn user_find_db(directory: &Path) -> std::io::Result<Option<PathBuf>> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -387,8 +386,8 @@ fn allocate(bytes: usize) -> Result<*mut c_void, Refused> {
 impl Buffer {
     fn new(api: &MiOpen, tensor: &Tensor, data_type: c_int) -> Result<Self, Refused> {
         let (mut descriptor, mut bytes) = (ptr::null_mut(), 0);
-        // SAFETY: the descriptor is written to where it belongs; both arrays have as many numbers
-        // as there are dimensions.
+        // SAFETY: the descriptor is written to a valid place; both arrays have one number per
+        // dimension.
         unsafe {
             check("miopenCreateTensorDescriptor", (api.create_tensor)(&raw mut descriptor))?;
             check(

@@ -1,16 +1,16 @@
-//! A library's functions, by the names that it exports.
+//! Finds a library's functions by their exported names.
 
 use core::ffi::c_void;
 use std::ffi::CString;
 use std::mem;
 
-/// The function of that name in a loaded library, with `part` for `*` in the name.
+/// The function with that name in a loaded library, with `part` in place of `*`.
 ///
 /// # Errors
-/// The name, where the library has no such function.
+/// The name, if the library has no such function.
 ///
 /// # Safety
-/// `T` must be the type of a function pointer, and the function's.
+/// `T` must be the function-pointer type of the function.
 pub(crate) unsafe fn function<T>(
     library: *mut c_void,
     name: &str,
@@ -18,7 +18,7 @@ pub(crate) unsafe fn function<T>(
 ) -> Result<T, String> {
     assert_eq!(size_of::<T>(), size_of::<*mut c_void>(), "a function's address");
     let name = CString::new(name.replace('*', part)).expect("no zero");
-    // SAFETY: the handle is that of a loaded library.
+    // SAFETY: the handle belongs to a loaded library.
     let address = unsafe { libc::dlsym(library, name.as_ptr()) };
     if address.is_null() {
         return Err(name.to_string_lossy().into_owned());
@@ -27,8 +27,8 @@ pub(crate) unsafe fn function<T>(
     Ok(unsafe { mem::transmute_copy(&address) })
 }
 
-/// Defines a struct of functions that a library's header declares so. For `*`
-/// in their names something is put where they are looked up.
+/// Defines a struct of functions as a library's header declares them. `*` in their names is
+/// replaced when they are looked up.
 macro_rules! interface {
     ($(#[$attribute:meta])* $name:ident {
         $($field:ident: $symbol:literal = fn($($parameter:ty),*);)*
@@ -40,10 +40,10 @@ macro_rules! interface {
         }
 
         impl $name {
-            /// The functions with `part` for `*` in their names.
+            /// Looks the functions up, with `part` in place of `*` in their names.
             ///
             /// # Errors
-            /// The first function that the loaded library does not have.
+            /// The first function that the loaded library lacks.
             pub(crate) fn find(
                 library: *mut core::ffi::c_void,
                 part: &str,

@@ -21,7 +21,7 @@ use crate::steps;
 
 /// Forks a worker for each socket that is sent over this one, until it is closed.
 ///
-/// Workers go on when this process dies; each ends when its socket is closed.
+/// Workers outlive this process; each ends when its socket is closed.
 pub(crate) fn serve_workers(control: &UnixStream, loaded: &Loaded) {
     ignore_children(true);
     let directory = env::current_dir();
@@ -36,30 +36,30 @@ pub(crate) fn serve_workers(control: &UnixStream, loaded: &Loaded) {
                 let _ = work(&format!("worker-{number}"), &socket, loaded, loaded.stems.len());
                 exit_now();
             }
-            // The other side sees the socket closed.
+            // The client sees that the socket is closed.
             _ => drop(socket),
         }
     }
-    // Where gfxpack was killed, nobody else removes it.
+    // If gfxpack was killed, nothing else removes it.
     if let Ok(directory) = directory {
         let _ = fs::remove_dir_all(directory);
     }
 }
 
-/// Ends without the libraries' own ends, which were not written for a fork.
+/// Ends without the libraries' exit handlers, which are not made for forks.
 fn exit_now() -> ! {
     // SAFETY: ends this process.
     unsafe { libc::_exit(0) }
 }
 
-/// A process to fork from that has worked on a problem before.
+/// A process to fork from that has already computed a problem.
 #[derive(Debug)]
 struct Stem {
     socket: BufReader<UnixStream>,
     process: Child,
 }
 
-/// A request, read.
+/// A parsed request.
 #[derive(Debug)]
 struct Request {
     stem: usize,
@@ -114,7 +114,7 @@ fn fail(mut socket: &UnixStream, reason: &str) -> io::Result<()> {
     socket.write_all(&probe_line::line(&["end", "failed", reason]))
 }
 
-/// Works on a problem, and answers with its notes and its end.
+/// Computes a problem, and sends its notes and its end.
 fn answer(
     loaded: &Loaded,
     arena: &'static Arena,
@@ -135,7 +135,7 @@ fn answer(
     writeln!(socket, "end\t{how}")
 }
 
-/// Lets a stem answer, which is begun where it is not there.
+/// Passes a request to a stem, which is started if it does not run.
 fn pass_on(
     place: &mut Option<Stem>,
     number: usize,
@@ -147,7 +147,7 @@ fn pass_on(
         *place = Some(Stem::begin(number, asker.as_raw_fd(), loaded)?);
     }
     let Some(stem) = place else { return Ok(()) };
-    // Where the stem is gone, reading tells.
+    // If the stem has ended, reading reports it.
     let _ = stem.socket.get_mut().write_all(&probe_line::line(fields));
     let mut line = Vec::new();
     loop {
@@ -178,7 +178,7 @@ impl Stem {
             close(asker);
             close(our_fd);
             let (steps, problem) = &loaded.stems[number - 1];
-            // Nobody is told of what happens before the first request.
+            // Errors before the first request are not reported.
             let _ = loaded
                 .in_directory(&format!("priming-{number}"), || steps::run(loaded, problem, steps))
                 .and_then(|()| work(&format!("stem-{number}"), &theirs, loaded, 0));

@@ -1,12 +1,12 @@
-//! The program exports what libMIOpen imports of others.
+//! The program exports the functions that libMIOpen imports from other libraries.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use object::{Object as _, ObjectSymbol as _};
 
-/// What libMIOpen 3.4.0 and 3.5.1 and their MIOpenDriver import from GPU
-/// libraries and from SQLite.
+/// The functions that libMIOpen 3.4.0 and 3.5.1 and their MIOpenDriver import from GPU libraries
+/// and from SQLite.
 const IMPORTED: &str = "
     hipDeviceGetAttribute hipDeviceSynchronize hipDeviceTotalMem hipEventCreate
     hipEventCreateWithFlags hipEventDestroy hipEventElapsedTime hipEventRecord hipEventSynchronize

@@ -1,25 +1,24 @@
-//! The device that is claimed to be there.
+//! The device that the stand-ins claim to have.
 
 use std::ffi::CString;
 use std::sync::OnceLock;
 
-/// A GPU that is not there.
+/// A GPU that is not present.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Processor and features, as HIP reports them in `gcnArchName`:
-    /// `gfx90a:sramecc+:xnack-`, or the processor alone.
+    /// Processor and features, as in HIP's `gcnArchName`: `gfx90a:sramecc+:xnack-`, or the
+    /// processor alone.
     pub architecture: CString,
-    /// What HIP reports as `multiProcessorCount`: compute units, or work
-    /// group processors from gfx10 on.
+    /// HIP's `multiProcessorCount`: compute units, or work group processors from gfx10 on.
     pub compute_units: u32,
 }
 
 static CLAIM: OnceLock<Claim> = OnceLock::new();
 
-/// Claims a device, once for the process. Until then none is there.
+/// Claims a device, once for the process. Before that, there is none.
 ///
 /// # Panics
-/// Where one was claimed already.
+/// If a device was already claimed.
 pub fn set_claim(claim: Claim) {
     assert!(CLAIM.set(claim).is_ok(), "a device was claimed already");
 }
@@ -29,7 +28,7 @@ pub(crate) fn claim() -> Option<&'static Claim> {
 }
 
 impl Claim {
-    /// Lanes of a wavefront: 32 from gfx10 on, 64 before.
+    /// The number of lanes of a wavefront: 32 from gfx10 on, 64 before.
     ///
     /// Source: ROCm documentation, "GPU hardware specifications".
     #[must_use]
@@ -42,7 +41,7 @@ impl Claim {
         }
     }
 
-    /// Bytes of the local data share of a compute unit.
+    /// The size in bytes of a compute unit's local data share.
     ///
     /// Source: ROCm documentation, "GPU hardware specifications".
     #[must_use]

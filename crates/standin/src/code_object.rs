@@ -1,5 +1,5 @@
-//! What stands in memory where a code object is to be loaded from: the
-//! stand-in's own bytes, an ELF file, or a clang offload bundle.
+//! Recognises the object at an address: the stand-in's own bytes, an ELF file, or a clang offload
+//! bundle.
 
 use std::collections::BTreeSet;
 use std::slice;
@@ -8,24 +8,23 @@ use object::{Object as _, ObjectSymbol as _};
 
 use crate::claim::claim;
 
-/// Bytes of an object of the stand-in.
+/// The size of the stand-in's objects.
 pub(crate) const STAND_IN_BYTES: usize = 64;
-/// What such an object begins with; the number of its key follows.
+/// The beginning of such an object; the number of its key follows.
 const STAND_IN_MAGIC: &[u8; 24] = b"gfxpack stand-in object\0";
 
-/// First bytes of an offload bundle.
+/// The beginning of an offload bundle.
 ///
 /// Source: LLVM, clang "Clang Offload Bundler", bundled code object layout.
 const BUNDLE_MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
-/// More entries or bytes than any compiler writes: a bound on what a bad
-/// header can ask.
+/// More entries or bytes than any compiler writes: limits for invalid headers.
 const MAX_ENTRIES: u64 = 4096;
 const MAX_BYTES: u64 = 1 << 30;
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Image {
-    /// One of the stand-in's, by number.
+    /// One of the stand-in's, with its number.
     StandIn(u64),
     /// A real one, with the names of its dynamic symbols.
     Real(BTreeSet<Vec<u8>>),
@@ -33,7 +32,7 @@ pub(crate) enum Image {
     Unknown,
 }
 
-/// The stand-in's object of that number.
+/// The stand-in's object with that number.
 pub(crate) fn stand_in(id: u64) -> [u8; STAND_IN_BYTES] {
     let mut bytes = [0; STAND_IN_BYTES];
     bytes[..STAND_IN_MAGIC.len()].copy_from_slice(STAND_IN_MAGIC);
@@ -41,29 +40,29 @@ pub(crate) fn stand_in(id: u64) -> [u8; STAND_IN_BYTES] {
     bytes
 }
 
-/// Reads an object whose size only its own headers tell.
+/// Reads an object whose size is only in its own headers.
 ///
 /// # Safety
 /// `start` must point to a whole object of a kind above, or to bytes that
 /// differ from the magic numbers of all of them.
 pub(crate) unsafe fn read(start: *const u8) -> Image {
-    // SAFETY: each byte is looked at only where those before are the magic number's.
+    // SAFETY: each byte is read only if those before equal the magic number's.
     let byte = |at: usize| unsafe { start.add(at).read() };
     let begins = |magic: &[u8]| magic.iter().enumerate().all(|(at, &wanted)| byte(at) == wanted);
     if begins(STAND_IN_MAGIC) {
-        // SAFETY: the stand-in's objects have that many bytes.
+        // SAFETY: the stand-in's objects have that size.
         let bytes = unsafe { slice::from_raw_parts(start, STAND_IN_BYTES) };
         return Image::StandIn(u64_at(bytes, STAND_IN_MAGIC.len()));
     }
     let elf = if begins(object::elf::ELFMAG.as_slice()) {
         Some(start)
     } else if begins(BUNDLE_MAGIC) {
-        // SAFETY: the bundle is whole by contract.
+        // SAFETY: the bundle is complete by contract.
         unsafe { bundled(start) }
     } else {
         None
     };
-    // SAFETY: the file is whole by contract.
+    // SAFETY: the file is complete by contract.
     elf.and_then(|start| unsafe { functions(start) }).map_or(Image::Unknown, Image::Real)
 }
 
@@ -79,7 +78,7 @@ unsafe fn bundled(start: *const u8) -> Option<*const u8> {
     let processor = claim()?.architecture.to_str().ok()?.split(':').next()?.to_owned();
     let mut at = BUNDLE_MAGIC.len();
     let mut next = |bytes: usize| {
-        // SAFETY: the header is whole by contract, and `at` stays in it.
+        // SAFETY: the header is complete by contract, and `at` stays in it.
         let slice = unsafe { slice::from_raw_parts(start.add(at), bytes) };
         at += bytes;
         slice
@@ -107,15 +106,15 @@ unsafe fn bundled(start: *const u8) -> Option<*const u8> {
 /// `start` must point to a whole 64-bit ELF file.
 unsafe fn functions(start: *const u8) -> Option<BTreeSet<Vec<u8>>> {
     const HEADER_BYTES: usize = 64;
-    // SAFETY: the header is whole by contract.
+    // SAFETY: the header is complete by contract.
     let header = unsafe { slice::from_raw_parts(start, HEADER_BYTES) };
     let number = |at: usize| u64::from(u16::from_le_bytes([header[at], header[at + 1]]));
-    // The section headers stand last: e_shoff, e_shentsize and e_shnum tell where the file ends.
+    // The section headers come last: e_shoff, e_shentsize and e_shnum give the end of the file.
     let end = u64_at(header, 0x28).checked_add(number(0x3a) * number(0x3c))?;
     if !(HEADER_BYTES as u64..MAX_BYTES).contains(&end) {
         return None;
     }
-    // SAFETY: the file is whole by contract, and reaches to the end of its section headers.
+    // SAFETY: the file is complete by contract, and ends after its section headers.
     let bytes = unsafe { slice::from_raw_parts(start, usize::try_from(end).ok()?) };
     let file = object::File::parse(bytes).ok()?;
     let defined = file.dynamic_symbols().filter(|symbol| !symbol.is_undefined());
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_told_from_one() {
+    fn unknown_bytes_are_no_object() {
         for bytes in [&b"x"[..], b"gfxpack stand-in", b"\x7fEL", b"__CLANG_"] {
             let bytes = [bytes, b"!"].concat();
             // SAFETY: the last byte differs from every magic number.

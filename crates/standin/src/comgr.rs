@@ -29,7 +29,7 @@ give! {
 }
 
 /// `amd_comgr_do_action(kind, info, input, result)`.
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 extern "C" fn amd_comgr_do_action(kind: c_int, _info: u64, _input: u64, _result: u64) -> c_int {
     refuse(format!("comgr action {kind}").as_bytes());

@@ -1,4 +1,4 @@
-//! hipRTC: a compiler that refuses, or one whose objects are the stand-in's.
+//! hipRTC: a compiler that refuses, or one that makes the stand-in's objects.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::{ptr, slice};
@@ -14,20 +14,20 @@ const ERROR_COMPILATION: c_int = 6;
 /// A release that supports every option in use.
 const VERSION: (c_int, c_int) = (9, 0);
 
-/// The number of the next program, with [`REFUSING`] where there is none.
+/// The number of the next program, or [`REFUSING`] if compiling is refused.
 static NEXT: AtomicU64 = AtomicU64::new(REFUSING);
 const REFUSING: u64 = u64::MAX;
 
-/// Has every program compiled from now on: to an object that holds nothing but
-/// the program's number, from 0 on, by which [`Event::Compiled`] names it.
+/// Makes every program compile from now on. Its object contains only the program's number, from 0
+/// on, which is also in [`Event::Compiled`].
 pub fn compile_to_stand_ins() {
     NEXT.store(0, Ordering::Relaxed);
 }
 
-/// What is to be compiled.
+/// A program to compile.
 struct Program {
     name: CString,
-    /// Empty where compiling is refused.
+    /// Empty if compiling is refused.
     source: CString,
     number: u64,
 }
@@ -48,7 +48,7 @@ give! {
     hiprtcGetProgramLogSize(_program: *mut c_void, size: *mut usize) { *size = 0 }
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hiprtcCreateProgram(
     program: *mut *mut c_void,
@@ -60,24 +60,24 @@ unsafe extern "C" fn hiprtcCreateProgram(
 ) -> c_int {
     let is_refused = NEXT.load(Ordering::Relaxed) == REFUSING;
     let number = if is_refused { REFUSING } else { NEXT.fetch_add(1, Ordering::Relaxed) };
-    // SAFETY: the caller passes C strings, or nothing.
+    // SAFETY: the caller passes C strings, or null.
     let (name, source) =
         unsafe { (owned(name), owned(if is_refused { ptr::null() } else { source })) };
     let created = Box::into_raw(Box::new(Program { name, source, number }));
-    // SAFETY: the caller passes where to put the program.
+    // SAFETY: the caller passes a place for the program.
     unsafe { program.write(created.cast()) };
     0
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hiprtcDestroyProgram(program: *mut *mut c_void) -> c_int {
-    // SAFETY: the caller passes a program that was created above, once.
+    // SAFETY: the caller passes a program that was created above, and only once.
     drop(unsafe { Box::from_raw((*program).cast::<Program>()) });
     0
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hiprtcCompileProgram(
     program: *mut c_void,
@@ -91,7 +91,7 @@ unsafe extern "C" fn hiprtcCompileProgram(
         return ERROR_COMPILATION;
     }
     let options = match usize::try_from(count) {
-        // SAFETY: the caller passes so many options.
+        // SAFETY: the caller passes this many options.
         Ok(count) if count > 0 => unsafe { slice::from_raw_parts(options, count) },
         _ => &[],
     };
@@ -105,23 +105,23 @@ unsafe extern "C" fn hiprtcCompileProgram(
     0
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hiprtcGetCodeSize(program: *mut c_void, size: *mut usize) -> c_int {
     // SAFETY: the caller passes a program that was created above.
     let is_refused = unsafe { &*program.cast::<Program>() }.number == REFUSING;
-    // SAFETY: the caller passes where to put the size.
+    // SAFETY: the caller passes a place for the size.
     unsafe { size.write(if is_refused { 0 } else { STAND_IN_BYTES }) };
     0
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hiprtcGetCode(program: *mut c_void, code: *mut c_char) -> c_int {
     // SAFETY: the caller passes a program that was created above.
     let number = unsafe { &*program.cast::<Program>() }.number;
     if number != REFUSING {
-        // SAFETY: the caller has room for as many bytes as it was told.
+        // SAFETY: the caller has room for the returned size.
         unsafe { code.cast::<[u8; STAND_IN_BYTES]>().write(stand_in(number)) };
     }
     0
@@ -132,7 +132,7 @@ succeed! {
     hiprtcGetProgramLog
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 extern "C" fn hiprtcGetErrorString(_result: c_int) -> *const c_char {
     c"refused by gfxpack's stand-in of hipRTC".as_ptr()

@@ -1,19 +1,18 @@
-//! `popen` and `pclose` of the C library, through which ROCm libraries start
-//! their compilers: these tell their version, and refuse all else.
+//! `popen` and `pclose` of the C library, with which ROCm libraries start compilers. Compilers
+//! report their version, and refuse everything else.
 
 use core::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
 use crate::record::refuse;
 
-/// What every compiler answers when asked for its version: recent enough that
-/// nothing is switched off for its age.
+/// The version that every compiler reports: recent enough that no feature is disabled.
 const VERSION: &CStr = c"clang version 21.1.8\nTarget: amdgcn-amd-amdhsa\n";
 
 /// Starts no program.
 ///
 /// Source: POSIX, `popen`.
-// SAFETY: the name is that of a function which this crate takes the place of.
+// SAFETY: the name belongs to a function that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn popen(command: *const c_char, _mode: *const c_char) -> *mut libc::FILE {
     // SAFETY: the caller passes a C string.
@@ -24,18 +23,18 @@ unsafe extern "C" fn popen(command: *const c_char, _mode: *const c_char) -> *mut
         refuse(command.to_bytes());
         return ptr::null_mut();
     }
-    // SAFETY: a stream for reading does not write to the text, which lives for ever.
+    // SAFETY: a stream for reading does not write to the text, which is static.
     unsafe {
         libc::fmemopen(VERSION.as_ptr().cast_mut().cast(), VERSION.count_bytes(), c"r".as_ptr())
     }
 }
 
 /// Source: POSIX, `pclose`.
-// SAFETY: the name is that of a function which this crate takes the place of.
+// SAFETY: the name belongs to a function that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pclose(stream: *mut libc::FILE) -> c_int {
     if !stream.is_null() {
-        // SAFETY: the stream is one that `popen` above opened.
+        // SAFETY: the stream was opened by `popen` above.
         unsafe { libc::fclose(stream) };
     }
     0

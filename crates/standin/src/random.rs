@@ -1,7 +1,6 @@
-//! `std::random_device` of the C++ library, which libraries make anew for
-//! every wait and every temporary name. The real one asks the processor for
-//! its features each time, which takes a virtual machine a quarter of all the
-//! time that a library takes to answer. This one counts.
+//! `std::random_device` of the C++ library, which libraries construct for every wait and every
+//! temporary name. The real one queries the processor's features each time, which takes a quarter
+//! of a library's time on a virtual machine. This one counts.
 
 use core::ffi::{c_uint, c_void};
 use std::process;
@@ -18,11 +17,10 @@ succeed! {
     _ZNSt13random_device7_M_finiEv
 }
 
-/// `_M_getval()`: a number that no other process, and no earlier call, is
-/// likely to have.
+/// `_M_getval()`: a number that other processes, and earlier calls, are unlikely to have.
 ///
 /// Source: libstdc++, `<random>`; the mixing is that of SplitMix64.
-// SAFETY: the name is that of a function which this crate takes the place of.
+// SAFETY: the name belongs to a function that this crate replaces.
 #[unsafe(no_mangle)]
 extern "C" fn _ZNSt13random_device9_M_getvalEv(_device: *mut c_void) -> c_uint {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

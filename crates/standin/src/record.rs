@@ -1,8 +1,8 @@
-//! What a library asked for, handed to whoever listens.
+//! The requests of a library, passed to a recorder.
 
 use std::sync::OnceLock;
 
-/// What a kernel database is asked for, byte for byte.
+/// The key in a lookup of a kernel database, byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// The column `kernel_name`.
@@ -11,54 +11,51 @@ pub struct Key {
     pub arguments: Vec<u8>,
 }
 
-/// Something that a library asked for.
+/// A request of a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A kernel that the stand-in's database answered.
+    /// A kernel for which the stand-in's database answered.
     Asked(&'a Key),
-    /// A kernel that a real database holds.
+    /// A kernel that a real database contains.
     Found(&'a Key),
-    /// A kernel that no real database holds.
+    /// A kernel that no real database contains.
     Missed(&'a Key),
-    /// A function of a loaded object; its key is known where a database
-    /// answered with the object.
+    /// A function of a loaded object; its key is known if the object came from a database.
     Function {
-        /// The key that the object was found by.
+        /// The key of the object.
         key: Option<&'a Key>,
         /// The function's name.
         name: &'a [u8],
-        /// Whether the object has it, or may have it: the stand-in's objects
-        /// have every function.
+        /// Whether the object has it, or may have it: the stand-in's objects have every function.
         found: bool,
     },
-    /// A compiler that was started, and refused: what it was asked.
+    /// A compiler that was started and refused, with its input.
     Compile(&'a [u8]),
-    /// A program that hipRTC was given, and that was compiled to an object of
-    /// the stand-in.
+    /// A program that hipRTC compiled to an object of the stand-in.
     Compiled {
-        /// Its number, which the object holds.
+        /// Its number, which the object contains.
         number: u64,
-        /// Its text.
+        /// Its source.
         source: &'a [u8],
         /// The options.
         options: &'a [&'a [u8]],
     },
-    /// A question that no stand-in has an answer to.
+    /// A query that no stand-in can answer.
     Unanswered(&'a str),
 }
 
-/// Who listens. May be called from several threads at once.
+/// Receives events. May be called from several threads at once.
 pub trait Recorder: Sync {
-    /// Takes note of an event.
+    /// Records an event.
     fn record(&self, event: Event<'_>);
 }
 
 static RECORDER: OnceLock<&'static dyn Recorder> = OnceLock::new();
 
-/// Sends all events there from now on, once for the process.
+/// Sends all future events to a recorder; once for the process.
 ///
 /// # Panics
-/// Where a recorder was set already.
+/// If a recorder was already set.
 pub fn set_recorder(recorder: &'static dyn Recorder) {
     assert!(RECORDER.set(recorder).is_ok(), "a recorder was set already");
 }
@@ -69,7 +66,7 @@ pub(crate) fn record(event: Event<'_>) {
     }
 }
 
-/// Notes that a compiler was asked for something, and makes nothing.
+/// Records the input of a compiler, which makes nothing.
 pub(crate) fn refuse(what: &[u8]) {
     record(Event::Compile(what));
 }

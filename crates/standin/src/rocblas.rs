@@ -1,5 +1,5 @@
-//! rocBLAS: matrix products that succeed without computing. One that failed
-//! would hide the kernels that a library runs after it.
+//! rocBLAS: matrix products succeed without computing. A failure would hide the kernels that a
+//! library runs after it.
 
 use core::ffi::{c_int, c_void};
 

@@ -1,4 +1,4 @@
-//! rocRAND: generators that leave memory as it is.
+//! rocRAND: generators that do not write to memory.
 
 use core::ffi::{c_int, c_void};
 

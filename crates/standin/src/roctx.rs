@@ -1,4 +1,4 @@
-//! rocTX: marks for profilers, which go nowhere.
+//! rocTX: markers for profilers, which are dropped.
 
 use crate::succeed;
 

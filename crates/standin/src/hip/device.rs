@@ -1,4 +1,4 @@
-//! What the device is: the claim, in HIP's words.
+//! The device's properties: the claim, in HIP's form.
 
 use core::ffi::{c_int, c_uint, c_void};
 use std::ptr;
@@ -8,7 +8,7 @@ use crate::claim::claim;
 use crate::record::{Event, record};
 use crate::{give, succeed};
 
-/// Bytes of `hipDeviceProp_tR0600` and where its fields lie.
+/// The size of `hipDeviceProp_tR0600` and the positions of its fields.
 const PROPERTIES_BYTES: usize = 1472;
 const SHARED_MEMORY_PER_BLOCK_AT: usize = 296;
 const WARP_SIZE_AT: usize = 308;
@@ -27,15 +27,15 @@ const ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: c_int = 74;
 const ATTRIBUTE_WARP_SIZE: c_int = 87;
 const ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: c_int = 10002;
 
-/// Bytes of the local data share that a work group may use.
+/// The local data share in bytes that a work group may use.
 const SHARED_MEMORY: c_int = 64 << 10;
-/// Work items of a work group.
+/// The most work items of a work group.
 const MAX_THREADS: c_int = 1024;
-/// Work groups in each dimension.
+/// The most work groups in each dimension.
 const MAX_GROUPS: [c_int; 3] = [c_int::MAX, 65_536, 65_536];
-/// More memory makes more ways of computing applicable; nothing is touched.
+/// With more memory, more solvers are applicable; it is never accessed.
 const MEMORY: usize = 256 << 30;
-/// Of the runtime.
+/// The version of the runtime.
 const VERSION: c_int = 70_000_000;
 
 succeed! {
@@ -53,7 +53,7 @@ give! {
     hipRuntimeGetVersion(version: *mut c_int) { *version = VERSION }
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipGetDevicePropertiesR0600(properties: *mut u8, _device: c_int) -> HipResult {
     let Some(claim) = claim() else { return ERROR_NO_DEVICE };
@@ -61,8 +61,8 @@ unsafe extern "C" fn hipGetDevicePropertiesR0600(properties: *mut u8, _device: c
     if name.len() >= GCN_ARCH_NAME_BYTES {
         return ERROR_INVALID_VALUE;
     }
-    // SAFETY: the caller passes a `hipDeviceProp_tR0600`, which has that many bytes; the name is
-    // shorter than its field, and the zeros before end it.
+    // SAFETY: the caller passes a `hipDeviceProp_tR0600`, which has that size; the name is shorter
+    // than its field, and the zeros written before end it.
     unsafe {
         properties.write_bytes(0, PROPERTIES_BYTES);
         properties
@@ -79,7 +79,7 @@ unsafe extern "C" fn hipGetDevicePropertiesR0600(properties: *mut u8, _device: c
     SUCCESS
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipDeviceGetAttribute(
     value: *mut c_int,
@@ -101,12 +101,12 @@ unsafe extern "C" fn hipDeviceGetAttribute(
             return ERROR_INVALID_VALUE;
         }
     };
-    // SAFETY: the caller passes where to put the value.
+    // SAFETY: the caller passes a place for the value.
     unsafe { value.write(answer) };
     SUCCESS
 }
 
-// What the compiler puts into libraries that hold kernels of their own: they are never launched.
+// Calls that the compiler adds to libraries with kernels of their own, which are never launched.
 succeed! {
     __hipRegisterFunction
     __hipRegisterManagedVar
@@ -117,9 +117,9 @@ succeed! {
     hipLaunchKernel
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 extern "C" fn __hipRegisterFatBinary(_data: *const c_void) -> *mut c_void {
-    // Nobody but the functions above is given it.
+    // Only the functions above get it.
     ptr::dangling_mut()
 }

@@ -13,7 +13,7 @@ pub(crate) const ERROR_INVALID_IMAGE: HipResult = 200;
 pub(crate) const ERROR_FILE_NOT_FOUND: HipResult = 301;
 pub(crate) const ERROR_NOT_FOUND: HipResult = 500;
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 extern "C" fn hipGetErrorString(result: HipResult) -> *const c_char {
     let text = match result {
@@ -29,7 +29,7 @@ extern "C" fn hipGetErrorString(result: HipResult) -> *const c_char {
     text.as_ptr()
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 extern "C" fn hipGetErrorName(result: HipResult) -> *const c_char {
     hipGetErrorString(result)

@@ -1,5 +1,4 @@
-//! Streams and events: everything has happened already, in a time that is
-//! made up.
+//! Streams and events: everything has already happened, with made-up times.
 
 use core::ffi::{c_int, c_uint, c_void};
 use std::ptr;
@@ -7,38 +6,38 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::{give, succeed};
 
-/// What is measured.
+/// The measured times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Times {
     /// Every launch takes a microsecond.
     Constant,
-    /// The first launch after functions were loaded takes hours, though less
-    /// than any before; all others take a microsecond.
+    /// The first launch after functions were loaded takes hours, though less than any before; all
+    /// others take a microsecond.
     ///
-    /// A library that compares ways of computing by their times then tries
-    /// each once, and finds each better than those before: none is dropped.
+    /// A library that compares solvers by their times then tries each once, and finds each better
+    /// than those before, so that none is skipped.
     EachBetter,
 }
 
-/// Milliseconds of the slowest launch: whole numbers of this size are exact in
-/// 32-bit floating point.
+/// The time of the slowest launch in milliseconds: whole numbers of this size are exact in 32-bit
+/// floating point.
 const SLOWEST: u32 = 16_000_000;
-/// Between two launches: sums of a few stay apart, too.
+/// The difference between launches; sums of a few launches also differ.
 const STEP: u32 = 4;
-/// Milliseconds of all other launches; zero would be taken for an error.
+/// The time of all other launches in milliseconds; zero would be taken for an error.
 const USUAL: f32 = 0.001;
 
 static EACH_BETTER: AtomicBool = AtomicBool::new(false);
 static LOADED: AtomicBool = AtomicBool::new(false);
 static NEXT: AtomicU32 = AtomicU32::new(SLOWEST);
 
-/// Chooses what is measured from now on.
+/// Sets the times of future launches.
 pub fn set_times(times: Times) {
     EACH_BETTER.store(times == Times::EachBetter, Ordering::Relaxed);
     NEXT.store(SLOWEST, Ordering::Relaxed);
 }
 
-/// Notes that a function was loaded.
+/// Records that a function was loaded.
 pub(super) fn function_loaded() {
     LOADED.store(true, Ordering::Relaxed);
 }
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_way_of_computing_is_better_than_those_before() {
+    fn each_solver_is_faster_than_those_before() {
         set_times(Times::EachBetter);
         let mut last = f32::MAX;
         for _ in 0..1000 {

@@ -1,5 +1,4 @@
-//! Launches: nothing runs. They are answered all the same, since libraries
-//! load further kernels between two launches.
+//! Launches. Nothing runs, but they succeed, since libraries load further kernels between launches.
 
 use core::ffi::{c_int, c_void};
 
@@ -11,7 +10,7 @@ succeed! {
     hipModuleLaunchKernel
 }
 
-// One work group fits, whatever it takes.
+// One work group fits, whatever it needs.
 give! {
     hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
         groups: *mut c_int,

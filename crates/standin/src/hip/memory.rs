@@ -1,5 +1,5 @@
-//! Device memory: addresses that nothing lies behind. A mistaken access
-//! faults, and buffers of any size cost nothing.
+//! Device memory: addresses without memory. An access by mistake crashes, and buffers of any size
+//! cost nothing.
 
 use core::ffi::{c_int, c_uint, c_void};
 use std::ptr;
@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::error::{ERROR_INVALID_VALUE, ERROR_OUT_OF_MEMORY, HipResult, SUCCESS};
 use crate::{give, succeed};
 
-/// Address space that buffers are taken from.
+/// The address space for buffers.
 const RESERVED: usize = 16 << 40;
-/// Where the kernel grants no such range, as in some containers, less will do.
+/// If the kernel does not grant that range, as in some containers, a smaller one is used.
 const RESERVED_AT_LEAST: usize = 1 << 40;
 const ALIGNMENT: usize = 4096;
 
@@ -51,8 +51,7 @@ fn reserve() -> Option<Range> {
     None
 }
 
-/// The address of a new buffer on the device, or `None` where the address
-/// space is used up.
+/// The address of a new buffer on the device; `None` if the address space is used up.
 pub fn allocate(bytes: usize) -> Option<*mut c_void> {
     let range = range()?;
     let step = bytes.max(1).checked_next_multiple_of(ALIGNMENT)?;
@@ -62,23 +61,23 @@ pub fn allocate(bytes: usize) -> Option<*mut c_void> {
     taken.ok().map(|offset| ptr::without_provenance_mut(range.start + offset))
 }
 
-/// Whether the address is one of the device's.
+/// Whether the address belongs to the device.
 #[must_use]
 pub fn is_device(address: *const c_void) -> bool {
     range().is_some_and(|range| (range.start..range.start + range.bytes).contains(&address.addr()))
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipMalloc(address: *mut *mut c_void, bytes: usize) -> HipResult {
     let Some(buffer) = allocate(bytes) else { return ERROR_OUT_OF_MEMORY };
-    // SAFETY: the caller passes where to put the address.
+    // SAFETY: the caller passes a place for the address.
     unsafe { address.write(buffer) };
     SUCCESS
 }
 
-/// Memory that host and device share is the device's here: it is never read.
-// SAFETY: the name is that of a library which this crate takes the place of.
+/// Memory shared by host and device belongs to the device here, since it is never read.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipMallocManaged(
     address: *mut *mut c_void,
@@ -89,19 +88,19 @@ unsafe extern "C" fn hipMallocManaged(
     unsafe { hipMalloc(address, bytes) }
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipFree(address: *mut c_void) -> HipResult {
-    // Addresses of the device are not used again.
+    // Device addresses are not reused.
     if !is_device(address) {
-        // SAFETY: what is not the device's was allocated by `hipHostMalloc`, or is null.
+        // SAFETY: other addresses were allocated by `hipHostMalloc`, or are null.
         unsafe { libc::free(address) };
     }
     SUCCESS
 }
 
-/// Memory of the host is real.
-// SAFETY: the name is that of a library which this crate takes the place of.
+/// Host memory is real.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipHostMalloc(
     address: *mut *mut c_void,
@@ -113,22 +112,22 @@ unsafe extern "C" fn hipHostMalloc(
     if buffer.is_null() {
         return ERROR_OUT_OF_MEMORY;
     }
-    // SAFETY: the caller passes where to put the address.
+    // SAFETY: the caller passes a place for the address.
     unsafe { address.write(buffer) };
     SUCCESS
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipHostFree(address: *mut c_void) -> HipResult {
-    // SAFETY: the caller passes what it has from `hipHostMalloc`.
+    // SAFETY: the caller passes memory from `hipHostMalloc`.
     unsafe { hipFree(address) }
 }
 
-/// Into the device's memory nothing is written, out of it come zeros.
+/// Copies to device memory do nothing; copies from it give zeros.
 ///
 /// # Safety
-/// What is not the device's must be valid for `bytes` bytes.
+/// An address of the host must be valid for `bytes` bytes.
 unsafe fn copy(to: *mut c_void, from: *const c_void, bytes: usize) -> HipResult {
     if bytes == 0 || is_device(to) {
         return SUCCESS;
@@ -137,16 +136,16 @@ unsafe fn copy(to: *mut c_void, from: *const c_void, bytes: usize) -> HipResult 
         return ERROR_INVALID_VALUE;
     }
     if is_device(from) {
-        // SAFETY: the destination is the host's, and valid by contract.
+        // SAFETY: the destination is in host memory, and valid by contract.
         unsafe { ptr::write_bytes(to.cast::<u8>(), 0, bytes) };
     } else {
-        // SAFETY: both are the host's, and valid by contract; they may overlap.
+        // SAFETY: both are in host memory, and valid by contract; they may overlap.
         unsafe { ptr::copy(from.cast::<u8>(), to.cast::<u8>(), bytes) };
     }
     SUCCESS
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipMemcpy(
     to: *mut c_void,
@@ -158,10 +157,10 @@ unsafe extern "C" fn hipMemcpy(
     unsafe { copy(to, from, bytes) }
 }
 
-/// Defines copies that a stream takes part in, behind the same parameters.
+/// Defines copies with a stream as an additional last parameter.
 macro_rules! copies {
     ($($name:ident)*) => {$(
-        // SAFETY: the name is that of a library which this crate takes the place of.
+        // SAFETY: the name belongs to a library that this crate replaces.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(
             to: *mut c_void,
@@ -176,8 +175,8 @@ macro_rules! copies {
     )*};
 }
 
-/// Symbols of kernels that a library holds are zero, as all that was never computed.
-// SAFETY: the name is that of a library which this crate takes the place of.
+/// Symbols of kernels in a library are zero, like everything that was never computed.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipMemcpyFromSymbol(
     to: *mut c_void,
@@ -198,14 +197,14 @@ copies! {
     hipMemcpyWithStream
 }
 
-// Only memory of the device is ever set, or copied from one device to another.
+// Only device memory is set, or copied between devices.
 succeed! {
     hipMemcpyPeerAsync
     hipMemset
     hipMemsetAsync
 }
 
-// It is only logged.
+// The size is only logged.
 give! {
     hipMemPtrGetInfo(_address: *mut c_void, bytes: *mut usize) { *bytes = 0 }
 }
@@ -215,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_of_any_size_have_addresses_of_their_own() {
+    fn buffers_of_any_size_have_distinct_addresses() {
         let small = allocate(1).unwrap();
         let large = allocate(64 << 30).unwrap();
         let after = allocate(0).unwrap();
@@ -227,11 +226,11 @@ mod tests {
     }
 
     #[test]
-    fn copies_leave_the_device_alone() {
+    fn copies_do_not_access_device_memory() {
         let device = allocate(8).unwrap();
         let mut host = [7_u8; 8];
         let other = [1_u8; 8];
-        // SAFETY: the buffers of the host have eight bytes.
+        // SAFETY: the host buffers have eight bytes.
         unsafe {
             assert_eq!(hipMemcpy(device, host.as_ptr().cast(), 8, 1), SUCCESS);
             assert_eq!(hipMemcpy(host.as_mut_ptr().cast(), other.as_ptr().cast(), 8, 0), SUCCESS);

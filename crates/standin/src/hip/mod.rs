@@ -1,8 +1,7 @@
-//! The HIP runtime: a device that is claimed, memory that is only addresses,
-//! modules that answer for their functions, and launches that do nothing.
+//! The HIP runtime: a claimed device, memory without content, modules that have the requested
+//! functions, and launches that do nothing.
 //!
-//! Source: HIP, `hip_runtime_api.h`; which of its functions a library wants is
-//! told by the library.
+//! Source: HIP, `hip_runtime_api.h`; the libraries determine which of its functions are needed.
 
 mod device;
 mod error;

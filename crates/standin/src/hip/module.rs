@@ -1,5 +1,5 @@
-//! Modules and their functions: the stand-in's objects have every function,
-//! real ones those of their symbol table.
+//! Modules and their functions: the stand-in's objects have every function, real ones those of
+//! their symbol table.
 
 use core::ffi::{CStr, c_char, c_void};
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use crate::sqlite;
 #[derive(Debug)]
 struct Module {
     key: Option<Arc<Key>>,
-    /// `None` where it has every function.
+    /// `None` if it has every function.
     functions: Option<BTreeSet<Vec<u8>>>,
 }
 
@@ -30,42 +30,42 @@ impl Module {
     }
 }
 
-/// Loads what a kernel database answered with, or a real object.
-// SAFETY: the name is that of a library which this crate takes the place of.
+/// Loads an object from a kernel database, the stand-in's or a real one.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipModuleLoadData(
     module: *mut *mut c_void,
     image: *const c_void,
 ) -> HipResult {
-    // SAFETY: the caller passes a whole object, the stand-in's or a real one.
+    // SAFETY: the caller passes a complete object, the stand-in's or a real one.
     let loaded = match unsafe { code_object::read(image.cast()) } {
         Image::StandIn(id) => Module { key: sqlite::answered(id), functions: None },
         Image::Real(functions) => Module { key: sqlite::last_found(), functions: Some(functions) },
         Image::Unknown => return ERROR_INVALID_IMAGE,
     };
-    // SAFETY: the caller passes where to put the module.
+    // SAFETY: the caller passes a place for the module.
     unsafe { module.write(Box::into_raw(Box::new(loaded)).cast()) };
     SUCCESS
 }
 
-/// No compiler writes a file that could be loaded.
-// SAFETY: the name is that of a library which this crate takes the place of.
+/// No file could be loaded, since compilers write none.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 extern "C" fn hipModuleLoad(_module: *mut *mut c_void, _path: *const c_char) -> HipResult {
     ERROR_FILE_NOT_FOUND
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipModuleUnload(module: *mut c_void) -> HipResult {
     if !module.is_null() {
-        // SAFETY: the caller passes a module that was loaded above, once.
+        // SAFETY: the caller passes a module that was loaded above, and only once.
         drop(unsafe { Box::from_raw(module.cast::<Module>()) });
     }
     SUCCESS
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipModuleGetFunction(
     function: *mut *mut c_void,
@@ -76,12 +76,12 @@ unsafe extern "C" fn hipModuleGetFunction(
     let (name, module) = unsafe { (CStr::from_ptr(name), &*module.cast::<Module>()) };
     let found = module.has(name.to_bytes());
     record(Event::Function { key: module.key.as_deref(), name: name.to_bytes(), found });
-    // Where the stand-in answers for what is missing, that is for functions, too.
+    // If the stand-in answers for missing kernels, it also does for missing functions.
     if !found && !sqlite::answers_missing() {
         return ERROR_NOT_FOUND;
     }
     function_loaded();
-    // SAFETY: the caller passes where to put the function, which nobody looks into.
+    // SAFETY: the caller passes a place for the function, which is never dereferenced.
     unsafe { function.write(ptr::dangling_mut()) };
     SUCCESS
 }

@@ -23,30 +23,29 @@ unsafe fn connection<'a>(db: *mut c_void) -> &'a Connection {
 }
 
 /// # Safety
-/// `statement` must be one of `sqlite3_prepare_v2` that is not finalized, and
-/// in nobody else's use.
+/// `statement` must be one of `sqlite3_prepare_v2` that is not finalized, and not used elsewhere.
 unsafe fn statement<'a>(statement: *mut c_void) -> &'a mut Statement {
     // SAFETY: by contract.
     unsafe { &mut *statement.cast::<Statement>() }
 }
 
-/// The real library and a real handle, where there is one behind the stand-in's.
+/// The real library and a real handle, if the stand-in's object has one.
 fn real(handle: *mut c_void) -> Option<(&'static Real, *mut c_void)> {
     REAL.get().filter(|_| !handle.is_null()).map(|real| (real, handle))
 }
 
-/// Defines functions that the real library answers for the handle behind a
-/// connection or statement of ours, where there is one.
+/// Defines functions that the real library answers for the real handle of a connection or
+/// statement, if there is one.
 macro_rules! pass_on {
     ($(
         $name:ident($object:ident: $kind:ident $(, $parameter:ident: $type:ty)*) -> $result:ty
             { $function:ident or $otherwise:expr }
     )*) => {$(
-        // SAFETY: the name is that of a library which this crate takes the place of.
+        // SAFETY: the name belongs to a library that this crate replaces.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($object: *mut c_void $(, $parameter: $type)*) -> $result {
-            // SAFETY: the caller passes an object of ours, behind which the handle is the real
-            // library's; all else is the caller's.
+            // SAFETY: the caller passes one of our objects, whose real handle belongs to the real
+            // library; all other arguments are the caller's.
             unsafe {
                 real($kind($object).real).map_or($otherwise, |(real, handle)| {
                     (real.$function)(handle $(, $parameter)*)
@@ -56,7 +55,7 @@ macro_rules! pass_on {
     )*};
 }
 
-// Databases of the stand-in have no bytes.
+// Databases of the stand-in contain no data.
 pass_on! {
     sqlite3_busy_timeout(db: connection, milliseconds: c_int) -> c_int { busy_timeout or OK }
     sqlite3_changes(db: connection) -> c_int { changes or 0 }
@@ -76,7 +75,7 @@ pass_on! {
     }
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_open_v2(
     path: *const c_char,
@@ -99,39 +98,39 @@ unsafe extern "C" fn sqlite3_open_v2(
             result = CANTOPEN;
         }
     }
-    // SAFETY: the caller passes where to put the connection; it closes one that failed to open, too.
+    // SAFETY: the caller passes a place for the connection; it also closes one that failed to open.
     unsafe { db.write(into_raw(opened)) };
     result
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_close(db: *mut c_void) -> c_int {
     if db.is_null() {
         return OK;
     }
-    // SAFETY: the caller passes a connection of ours.
+    // SAFETY: the caller passes one of our connections.
     if let Some((real, handle)) = real(unsafe { connection(db) }.real) {
-        // SAFETY: the handle is the real library's.
+        // SAFETY: the handle belongs to the real library.
         let result = unsafe { (real.close)(handle) };
         if result != OK {
             // It stays open, and is closed again later.
             return result;
         }
     }
-    // SAFETY: the caller gives the connection up.
+    // SAFETY: the caller gives up the connection.
     drop(unsafe { Box::from_raw(db.cast::<Connection>()) });
     OK
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_db_filename(db: *mut c_void, _name: *const c_char) -> *const c_char {
-    // SAFETY: the caller passes a connection of ours.
+    // SAFETY: the caller passes one of our connections.
     unsafe { connection(db) }.path.as_ptr()
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_exec(
     db: *mut c_void,
@@ -140,10 +139,10 @@ unsafe extern "C" fn sqlite3_exec(
     argument: *mut c_void,
     message: *mut *mut c_char,
 ) -> c_int {
-    // SAFETY: the caller passes a connection of ours and a C string.
+    // SAFETY: the caller passes one of our connections and a C string.
     let (connection, sql_text) = unsafe { (connection(db), CStr::from_ptr(sql).to_bytes()) };
     if let Some((real, handle)) = real(connection.real) {
-        // SAFETY: the handle is the real library's, all else the caller's.
+        // SAFETY: the handle belongs to the real library, all other arguments are the caller's.
         return unsafe { (real.exec)(handle, sql, callback, argument, message) };
     }
     let Some(callback) = callback else { return OK };
@@ -163,7 +162,7 @@ unsafe extern "C" fn sqlite3_exec(
     };
     for (column, value) in rows {
         let (mut value, mut column) = (value.as_ptr().cast_mut(), column.as_ptr().cast_mut());
-        // SAFETY: the callback is the caller's; it reads one value and one column's name.
+        // SAFETY: the callback is the caller's; it reads one value and one column name.
         if unsafe { callback(argument, 1, &raw mut value, &raw mut column) } != 0 {
             return ABORT;
         }
@@ -171,7 +170,7 @@ unsafe extern "C" fn sqlite3_exec(
     OK
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_prepare_v2(
     db: *mut c_void,
@@ -180,10 +179,10 @@ unsafe extern "C" fn sqlite3_prepare_v2(
     prepared: *mut *mut c_void,
     tail: *mut *const c_char,
 ) -> c_int {
-    // SAFETY: the caller passes a connection of ours.
+    // SAFETY: the caller passes one of our connections.
     let connection = unsafe { connection(db) };
     let text = match usize::try_from(bytes) {
-        // SAFETY: the caller passes so many bytes, in which a zero ends the text.
+        // SAFETY: the caller passes this many bytes, in which a zero ends the text.
         Ok(bytes) => unsafe { slice::from_raw_parts(sql.cast::<u8>(), bytes) },
         // SAFETY: the caller passes a C string.
         Err(_) => unsafe { CStr::from_ptr(sql) }.to_bytes(),
@@ -192,115 +191,115 @@ unsafe extern "C" fn sqlite3_prepare_v2(
     let mut handle = NONE;
     let mut result = OK;
     if let Some((real, db)) = real(connection.real) {
-        // SAFETY: the handle is the real library's, all else the caller's.
+        // SAFETY: the handle belongs to the real library, all other arguments are the caller's.
         result = unsafe { (real.prepare_v2)(db, sql, bytes, &raw mut handle, tail) };
     }
     let statement =
         if result == OK { into_raw(Statement::new(connection, text, handle)) } else { NONE };
-    // SAFETY: the caller passes where to put the statement.
+    // SAFETY: the caller passes a place for the statement.
     unsafe { prepared.write(statement) };
     result
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_step(prepared: *mut c_void) -> c_int {
     if prepared.is_null() {
         return DONE;
     }
-    // SAFETY: the caller passes a statement of ours.
+    // SAFETY: the caller passes one of our statements.
     unsafe { statement(prepared) }.step()
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_finalize(prepared: *mut c_void) -> c_int {
     if prepared.is_null() {
         return OK;
     }
-    // SAFETY: the caller gives the statement up.
+    // SAFETY: the caller gives up the statement.
     let statement = unsafe { Box::from_raw(prepared.cast::<Statement>()) };
-    // SAFETY: the handle is the real library's, and goes with ours.
+    // SAFETY: the handle belongs to the real library, and is finalized with our statement.
     real(statement.real).map_or(OK, |(real, handle)| unsafe { (real.finalize)(handle) })
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_reset(prepared: *mut c_void) -> c_int {
     if prepared.is_null() {
         return OK;
     }
-    // SAFETY: the caller passes a statement of ours.
+    // SAFETY: the caller passes one of our statements.
     let statement = unsafe { statement(prepared) };
     statement.reset();
-    // SAFETY: the handle is the real library's.
+    // SAFETY: the handle belongs to the real library.
     real(statement.real).map_or(OK, |(real, handle)| unsafe { (real.reset)(handle) })
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_free(memory: *mut c_void) {
     if let Some((real, memory)) = real(memory) {
-        // SAFETY: only the real library allocates what a caller frees here.
+        // SAFETY: only the real library allocates memory that callers free here.
         unsafe { (real.free)(memory) };
     }
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_column_blob(prepared: *mut c_void, column: c_int) -> *const c_void {
-    // SAFETY: the caller passes a statement of ours.
+    // SAFETY: the caller passes one of our statements.
     let statement = unsafe { statement(prepared) };
     match (statement.column(column), real(statement.real)) {
         (Some((row, Column::Blob)), _) => row.blob.as_ptr().cast(),
-        // SAFETY: the handle is the real library's.
+        // SAFETY: the handle belongs to the real library.
         (None, Some((real, handle))) => unsafe { (real.column_blob)(handle, column) },
         _ => ptr::null(),
     }
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_column_text(prepared: *mut c_void, column: c_int) -> *const c_char {
-    // SAFETY: the caller passes a statement of ours.
+    // SAFETY: the caller passes one of our statements.
     let statement = unsafe { statement(prepared) };
     match (statement.column(column), real(statement.real)) {
         (Some((row, Column::Hash)), _) => row.hash.as_ptr(),
-        // SAFETY: the handle is the real library's.
+        // SAFETY: the handle belongs to the real library.
         (None, Some((real, handle))) => unsafe { (real.column_text)(handle, column) },
         _ => ptr::null(),
     }
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_column_bytes(prepared: *mut c_void, column: c_int) -> c_int {
-    // SAFETY: the caller passes a statement of ours.
+    // SAFETY: the caller passes one of our statements.
     let statement = unsafe { statement(prepared) };
     let bytes = match (statement.column(column), real(statement.real)) {
         (Some((row, Column::Blob)), _) => row.blob.len(),
         (Some((row, Column::Hash)), _) => row.hash.count_bytes(),
-        // SAFETY: the handle is the real library's.
+        // SAFETY: the handle belongs to the real library.
         (None, Some((real, handle))) => return unsafe { (real.column_bytes)(handle, column) },
         _ => 0,
     };
     c_int::try_from(bytes).expect("rows of the stand-in are short")
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_column_int64(prepared: *mut c_void, column: c_int) -> i64 {
-    // SAFETY: the caller passes a statement of ours.
+    // SAFETY: the caller passes one of our statements.
     let statement = unsafe { statement(prepared) };
     match (statement.column(column), real(statement.real)) {
-        // SAFETY: the handle is the real library's.
+        // SAFETY: the handle belongs to the real library.
         (None, Some((real, handle))) => unsafe { (real.column_int64)(handle, column) },
-        // The size of what is not compressed.
+        // The uncompressed size of an object that is not compressed.
         _ => 0,
     }
 }
 
-// SAFETY: the name is that of a library which this crate takes the place of.
+// SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sqlite3_bind_text(
     prepared: *mut c_void,
@@ -309,11 +308,11 @@ unsafe extern "C" fn sqlite3_bind_text(
     bytes: c_int,
     destructor: *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller passes a statement of ours.
+    // SAFETY: the caller passes one of our statements.
     let statement = unsafe { statement(prepared) };
     if let Some(lookup) = &mut statement.lookup {
         let value = match usize::try_from(bytes) {
-            // SAFETY: the caller passes so many bytes.
+            // SAFETY: the caller passes this many bytes.
             Ok(bytes) => unsafe { slice::from_raw_parts(text.cast::<u8>(), bytes) },
             // SAFETY: the caller passes a C string.
             Err(_) => unsafe { CStr::from_ptr(text) }.to_bytes(),
@@ -321,7 +320,7 @@ unsafe extern "C" fn sqlite3_bind_text(
         lookup.bind(parameter, value);
     }
     real(statement.real).map_or(OK, |(real, handle)| {
-        // SAFETY: the handle is the real library's, all else the caller's.
+        // SAFETY: the handle belongs to the real library, all other arguments are the caller's.
         unsafe { (real.bind_text)(handle, parameter, text, bytes, destructor) }
     })
 }

@@ -1,5 +1,5 @@
-//! SQLite: kernel databases are answered here, or asked of the real library;
-//! all other databases are the real library's.
+//! SQLite: lookups in kernel databases are answered here or by the real library; all other
+//! databases belong to the real library.
 
 mod functions;
 mod query;
@@ -16,21 +16,21 @@ use real::Real;
 pub use self::state::KernelDatabases;
 pub(crate) use self::state::{answered, last_found};
 
-/// Chooses who answers, for connections that are opened from now on.
+/// Sets how lookups are answered, for connections opened from now on.
 pub fn kernel_databases(mode: KernelDatabases) {
     MODE.store(mode as u8, Ordering::Relaxed);
 }
 
-/// Loads the real SQLite, whose own calls do not come back to the stand-in.
+/// Loads the real SQLite, whose own calls do not reach the stand-in.
 ///
 /// # Errors
-/// The dynamic loader's words, where the library can't be loaded.
+/// The dynamic loader's message, if the library can't be loaded.
 pub fn load_sqlite(library: &Path) -> Result<(), String> {
     let real = Real::load(library)?;
     REAL.set(real).map_err(|_| "SQLite was loaded already".to_owned())
 }
 
-/// Whether the stand-in answers for what real databases don't have.
+/// Whether the stand-in answers for kernels that real databases lack.
 pub(crate) fn answers_missing() -> bool {
     mode() == KernelDatabases::RealThenAnswered
 }

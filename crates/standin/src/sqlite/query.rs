@@ -1,4 +1,4 @@
-//! What a statement asks of a kernel database.
+//! Parses statements that look kernels up.
 
 use crate::record::Key;
 
@@ -8,11 +8,11 @@ use crate::record::Key;
 /// `KernDb::FindRecordUnsafe`; later releases bind the two values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lookup {
-    /// The columns asked for, in order.
+    /// The selected columns, in order.
     pub(super) columns: Vec<Column>,
-    /// The key, or what is bound so far.
+    /// The key; with parameters, the values bound so far.
     pub(super) key: Key,
-    /// Numbers of the parameters for name and arguments, where they are bound.
+    /// The numbers of the parameters for name and arguments, if they are bound.
     pub(super) parameters: Option<(i32, i32)>,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Column {
 }
 
 impl Lookup {
-    /// The lookup that the statement is, if it is one.
+    /// Parses a statement; `None` if it is no lookup.
     pub(super) fn parse(sql: &[u8]) -> Option<Self> {
         let after = sql.strip_prefix(b"SELECT ")?;
         let (columns, after) = split(after, b" FROM kern_db WHERE ")?;
@@ -43,7 +43,7 @@ impl Lookup {
         bound.then_some(Self { columns, key, parameters: Some(parameters) })
     }
 
-    /// Takes the value of a parameter.
+    /// Sets the value of a parameter.
     pub(super) fn bind(&mut self, parameter: i32, value: &[u8]) {
         match self.parameters {
             Some((name, _)) if name == parameter => self.key.name = value.to_vec(),
@@ -64,8 +64,8 @@ impl Column {
     }
 }
 
-/// Name and arguments of a condition that has them as unescaped text: the
-/// last quote ends the arguments.
+/// Name and arguments in a condition that contains them as unescaped text: the last quote ends the
+/// arguments.
 fn spliced(condition: &[u8]) -> Option<(&[u8], &[u8])> {
     let values = condition.strip_prefix(b"(kernel_name = '")?;
     let (name, rest) = split(values, b"') AND (kernel_args = '")?;
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn other_statements_are_no_lookups() {
+    fn other_statements_are_not_lookups() {
         for sql in [
             "PRAGMA table_info(kern_db);",
             "SELECT params FROM perf_db WHERE (config = 1);",

@@ -1,4 +1,4 @@
-//! The real SQLite, loaded beside the stand-in that has its name.
+//! The real SQLite, loaded beside the stand-in with the same names.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ffi::CString;
@@ -24,14 +24,15 @@ macro_rules! interface {
 
         impl Real {
             /// # Errors
-            /// The loader's words, where the library or one of its functions is not there.
+            /// The loader's message, if the library or one of its functions is missing.
             pub(super) fn load(library: &Path) -> Result<Self, String> {
                 let handle = open(library)?;
                 $(
                     let $field = {
                         type Function = unsafe extern "C" fn($($parameter),*) $(-> $result)?;
                         let address = symbol(handle, $symbol)?;
-                        // SAFETY: SQLite declares the function so, and promises to keep it.
+                        // SAFETY: SQLite declares the function with this type, and promises to keep
+                        // it.
                         unsafe { mem::transmute::<*mut c_void, Function>(address) }
                     };
                 )*
@@ -70,23 +71,23 @@ interface! {
         = fn(Stmt, c_int, *const c_char, c_int, *mut c_void) -> c_int;
 }
 
-/// Loads the library so that it finds its own functions before those that
-/// this program has of the same names.
+/// Loads the library so that it finds its own functions before this program's functions with the
+/// same names.
 fn open(library: &Path) -> Result<*mut c_void, String> {
     let path = CString::new(library.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
     let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
-    // SAFETY: loading SQLite runs nothing but its own start.
+    // SAFETY: loading SQLite runs only its own initialisation.
     let handle = unsafe { libc::dlopen(path.as_ptr(), flags) };
     if handle.is_null() { Err(error()) } else { Ok(handle) }
 }
 
 fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: the handle is that of a loaded library.
+    // SAFETY: the handle belongs to a loaded library.
     let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
     if address.is_null() { Err(error()) } else { Ok(address) }
 }
 
-/// What the loader says about its last failure.
+/// The loader's message about its last failure.
 fn error() -> String {
     // SAFETY: the text is valid until the next call of the loader.
     unsafe {

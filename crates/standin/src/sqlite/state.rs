@@ -1,4 +1,4 @@
-//! What the stand-in knows.
+//! The global state of the stand-in.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -8,21 +8,21 @@ use super::real::Real;
 use crate::record::Key;
 
 thread_local! {
-    /// The key of the real object that this thread was given last: libraries
-    /// load an object where they have looked it up.
+    /// The key of the last real object that this thread got: libraries load an object in the thread
+    /// that looked it up.
     static LAST_FOUND: RefCell<Option<Arc<Key>>> = const { RefCell::new(None) };
 }
 
-/// Who answers what kernel databases are asked.
+/// How lookups in kernel databases are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum KernelDatabases {
-    /// The stand-in: every kernel is there.
+    /// By the stand-in, which has every kernel.
     Answered,
-    /// The real library, from the files.
+    /// By the real library, from the files.
     Real,
-    /// The real library, and the stand-in for what no file holds, so that
-    /// what is asked after a miss is seen, too.
+    /// By the real library, and by the stand-in for kernels that no file contains, so that requests
+    /// after a miss are seen, too.
     RealThenAnswered,
 }
 
@@ -43,14 +43,14 @@ pub(super) fn mode() -> KernelDatabases {
     }
 }
 
-/// Numbers an object of the stand-in.
+/// Returns the number of a new object for a key.
 pub(super) fn answer(key: &Arc<Key>) -> u64 {
     let mut keys = ANSWERED.lock().unwrap_or_else(PoisonError::into_inner);
     keys.push(Arc::clone(key));
     keys.len() as u64 - 1
 }
 
-/// The key of the stand-in's object of that number.
+/// The key of the stand-in's object with that number.
 pub(crate) fn answered(id: u64) -> Option<Arc<Key>> {
     let keys = ANSWERED.lock().unwrap_or_else(PoisonError::into_inner);
     usize::try_from(id).ok().and_then(|id| keys.get(id)).map(Arc::clone)
@@ -60,7 +60,7 @@ pub(super) fn set_last_found(key: Option<Arc<Key>>) {
     LAST_FOUND.set(key);
 }
 
-/// The key of the real object that this thread was given last.
+/// The key of the last real object that this thread got.
 pub(crate) fn last_found() -> Option<Arc<Key>> {
     LAST_FOUND.with_borrow(Clone::clone)
 }

@@ -1,5 +1,4 @@
-//! Connections and statements as the stand-in keeps them, and what a lookup
-//! of a kernel answers.
+//! The stand-in's connections and statements, and the answer to a lookup.
 
 use core::ffi::c_int;
 use std::ffi::CString;
@@ -19,26 +18,26 @@ pub(super) const OK: c_int = 0;
 pub(super) const ROW: c_int = 100;
 pub(super) const DONE: c_int = 101;
 
-/// What a connection stands for: `sqlite3`.
+/// A connection: `sqlite3`.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) path: CString,
     pub(super) kernels: Option<Owner>,
-    /// Null where the stand-in answers alone.
+    /// Null if only the stand-in answers.
     pub(super) real: Db,
 }
 
-/// Whose kernel database it is.
+/// The owner of a kernel database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// The user's, which is asked first.
+    /// The user's, which is searched first.
     User,
     /// The installed one.
     System,
 }
 
 impl Owner {
-    /// Told by the file's name.
+    /// From the file's name.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `GetDb` in `binary_cache.cpp`.
     pub(super) fn of_file(path: &[u8]) -> Option<Self> {
@@ -57,14 +56,14 @@ impl Owner {
 pub(super) struct Statement {
     owner: Option<Owner>,
     pub(super) lookup: Option<Lookup>,
-    /// Null where the stand-in answers alone.
+    /// Null if only the stand-in answers.
     pub(super) real: Stmt,
     stepped: bool,
-    /// The row of the stand-in, where it has answered.
+    /// The stand-in's row, if it has answered.
     pub(super) row: Option<Row>,
 }
 
-/// A row that the stand-in answers a lookup with.
+/// The stand-in's row for a lookup.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) columns: Vec<Column>,
@@ -89,7 +88,7 @@ impl Statement {
             return ROW;
         }
         let Some(real) = REAL.get() else { return DONE };
-        // SAFETY: the statement is one that the real library has prepared.
+        // SAFETY: the real library has prepared the statement.
         let result = unsafe { (real.step)(self.real) };
         let Some(lookup) = self.lookup.as_ref().filter(|_| first) else { return result };
         if result == ROW {
@@ -106,13 +105,13 @@ impl Statement {
         result
     }
 
-    /// Makes ready for another `sqlite3_step`.
+    /// Prepares for another `sqlite3_step`.
     pub(super) fn reset(&mut self) {
         self.stepped = false;
         self.row = None;
     }
 
-    /// The stand-in's column of that number.
+    /// The stand-in's column with that number.
     pub(super) fn column(&self, number: c_int) -> Option<(&Row, Column)> {
         let row = self.row.as_ref()?;
         let column = usize::try_from(number).ok().and_then(|number| row.columns.get(number));
@@ -132,10 +131,10 @@ impl Row {
     }
 }
 
-/// Turns a connection into what the caller keeps.
+/// Turns a value into a pointer for the caller.
 pub(super) fn into_raw<T>(value: T) -> *mut core::ffi::c_void {
     Box::into_raw(Box::new(value)).cast()
 }
 
-/// A statement or connection without a real one behind it.
+/// A null handle, for a statement or connection without a real one.
 pub(super) const NONE: *mut core::ffi::c_void = ptr::null_mut();
