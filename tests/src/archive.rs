@@ -1,5 +1,5 @@
-//! An archive like Debian's, small and signed with a key of its own, and a
-//! web server for it that breaks off where it is told to.
+//! A small archive like Debian's, signed with a key of its own, and a web server for it that can
+//! interrupt connections.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,10 +14,10 @@ use tempfile::TempDir;
 
 use crate::project::command;
 
-/// Whoever signs the archive.
+/// The signer of the archive.
 const SIGNER: &str = "archive@example.org";
 
-/// The archive and what it takes to make it.
+/// The archive, with its keys.
 #[derive(Debug)]
 pub struct Archive {
     dir: TempDir,
@@ -33,10 +33,10 @@ impl Default for Archive {
 }
 
 impl Archive {
-    /// An archive without packages, and its key.
+    /// An archive without packages, with a new key.
     ///
     /// # Panics
-    /// Where gpg can't make a key.
+    /// If gpg can't make a key.
     #[must_use]
     pub fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("gfxpack").tempdir().expect("made");
@@ -49,26 +49,26 @@ impl Archive {
         archive
     }
 
-    /// A path below the directory of everything.
+    /// A path below the temporary directory.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// What a mirror serves.
+    /// The directory that a mirror serves.
     #[must_use]
     pub fn root(&self) -> PathBuf {
         self.path("archive")
     }
 
-    /// Makes a key that may sign, at the given time where one is given.
+    /// Makes a signing key, at the given time if there is one.
     pub fn make_key(&self, name: &str, expires: &str, at: Option<&str>) {
         let mut gpg = self.gpg(at);
         gpg.args(["--passphrase", "", "--quick-gen-key", name, "rsa2048", "sign", expires]);
         ok(gpg);
     }
 
-    /// The public keys of these names, as `gpg --export` writes them.
+    /// The public keys with these names, as `gpg --export` writes them.
     #[must_use]
     pub fn keys(&self, names: &[&str]) -> Vec<u8> {
         let mut gpg = self.gpg(None);
@@ -82,7 +82,7 @@ impl Archive {
         self.keys(&[SIGNER])
     }
 
-    /// gpg with the keys at hand.
+    /// gpg with these keys, at the given time if there is one.
     #[must_use]
     pub fn gpg(&self, at: Option<&str>) -> Command {
         let mut gpg = command("gpg");
@@ -96,7 +96,7 @@ impl Archive {
     /// Adds a package for amd64 to sid.
     ///
     /// # Panics
-    /// Where dpkg-deb can't make it.
+    /// If dpkg-deb can't make it.
     pub fn add(&self, name: &str, version: &str, depends: &str, files: &[File<'_>]) -> PathBuf {
         self.add_to("sid", name, version, depends, files)
     }
@@ -104,7 +104,7 @@ impl Archive {
     /// Adds a package for amd64 to a suite.
     ///
     /// # Panics
-    /// Where dpkg-deb can't make it.
+    /// If dpkg-deb can't make it.
     pub fn add_to(
         &self,
         suite: &str,
@@ -138,11 +138,11 @@ impl Archive {
         file
     }
 
-    /// Lists all packages of a suite and signs the list. `more` are lines of
-    /// the list, as `Valid-Until: …`.
+    /// Lists all packages of a suite and signs the list. `more` are additional lines of the list,
+    /// such as `Valid-Until: …`.
     ///
     /// # Panics
-    /// Where the list can't be made.
+    /// If the list can't be made.
     pub fn publish(&self, suite: &str, more: &str) {
         self.list(suite, more);
         self.sign(suite, &["--local-user", SIGNER], None);
@@ -151,7 +151,7 @@ impl Archive {
     /// Lists all packages of a suite.
     ///
     /// # Panics
-    /// Where the list can't be made.
+    /// If the list can't be made.
     pub fn list(&self, suite: &str, more: &str) {
         let dists = self.root().join("dists").join(suite);
         let dir = dists.join("main/binary-amd64");
@@ -176,7 +176,7 @@ impl Archive {
         fs::write(dists.join("Release"), format!("{head}{more}{listed}")).expect("written");
     }
 
-    /// Signs the list of a suite with the keys that the arguments name.
+    /// Signs the list of a suite with the given keys.
     pub fn sign(&self, suite: &str, keys: &[&str], at: Option<&str>) {
         let dists = self.root().join("dists").join(suite);
         let mut gpg = self.gpg(at);
@@ -201,12 +201,12 @@ fn ok(mut command: Command) -> Vec<u8> {
     output.stdout
 }
 
-/// How a server misbehaves.
+/// The faults of a server.
 #[derive(Debug, Default, Clone)]
 pub struct Faults {
-    /// Bytes of a body after which a connection ends, and how often it does.
+    /// Bytes of a body after which a connection is cut, and how often this happens.
     pub cut: Option<(usize, u32)>,
-    /// Whether it sends everything, whatever part was asked for.
+    /// Whether it ignores ranges and sends everything.
     pub no_ranges: bool,
     /// Whether it answers that it is too busy.
     pub busy: bool,
@@ -230,7 +230,7 @@ impl Server {
     /// Serves a directory until the test ends.
     ///
     /// # Panics
-    /// Where there is no network of this machine's own.
+    /// If there is no local network.
     #[must_use]
     pub fn start(root: &Path, faults: Faults) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
@@ -241,7 +241,7 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let serving = serving.clone();
-                // A client that goes away is no fault of the server's.
+                // A client that disconnects is no error of the server.
                 thread::spawn(move || drop(serving.answer(stream)));
             }
         });
@@ -254,18 +254,18 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// Changes how it misbehaves.
+    /// Changes the faults.
     ///
     /// # Panics
-    /// Where it panicked itself.
+    /// If the server panicked.
     pub fn misbehave(&self, faults: Faults) {
         *self.shared.faults.lock().expect("not poisoned") = faults;
     }
 
-    /// Paths that were asked for, each with its range, in order.
+    /// The requested paths, each with its range, in order.
     ///
     /// # Panics
-    /// Where it panicked itself.
+    /// If the server panicked.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
         self.shared.requests.lock().expect("not poisoned").clone()
@@ -326,7 +326,7 @@ impl Shared {
         }
         stream.write_all(&part[..end])?;
         stream.shutdown(std::net::Shutdown::Write)?;
-        // Ended only when the other side has read it all.
+        // Ends only when the client has read everything.
         stream.read_to_end(&mut Vec::new()).map(drop)
     }
 }

@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 
 use crate::project::{command, workspace};
 
-/// A service that ends with this value.
+/// A service that ends when it is dropped.
 #[derive(Debug)]
 pub struct Casd {
     child: Child,
@@ -18,10 +18,10 @@ pub struct Casd {
     options: Vec<String>,
 }
 
-/// A port that nobody has right now.
+/// A port that is free now.
 ///
 /// # Panics
-/// Where there is none.
+/// If there is none.
 #[must_use]
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -29,23 +29,23 @@ pub fn free_port() -> u16 {
 }
 
 impl Casd {
-    /// Starts one that keeps what it has in a directory.
+    /// Starts a service that stores its data in a directory.
     ///
     /// # Panics
-    /// Where it is not installed or does not start.
+    /// If it is not installed or does not start.
     #[must_use]
     pub fn start(dir: &Path) -> Self {
         Self::start_with(dir, &[])
     }
 
-    /// The same with more options of its.
+    /// The same with additional options.
     ///
     /// # Panics
-    /// As above.
+    /// If it is not installed or does not start.
     #[must_use]
     pub fn start_with(dir: &Path, options: &[&str]) -> Self {
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-        // Somebody else may take a port between its choice and its use.
+        // Another process may take a port between its choice and its use.
         for _ in 0..5 {
             let port = free_port();
             if let Some(child) = spawn(dir, port, &options) {
@@ -62,28 +62,28 @@ impl Casd {
         format!("grpc://127.0.0.1:{}", self.port)
     }
 
-    /// Its store of blobs.
+    /// The directory of its blobs.
     #[must_use]
     pub fn objects(&self) -> PathBuf {
         self.dir.join("store/cas/objects")
     }
 
-    /// Kills it with everything that it runs.
+    /// Kills it with all its processes.
     ///
     /// # Panics
-    /// Where it can't be waited for.
+    /// If it can't be waited for.
     pub fn kill(&mut self) {
         let group = format!("-{}", self.child.id());
         command("kill").args(["-KILL", "--", &group]).status().expect("kill runs");
         self.child.wait().expect("it ends");
     }
 
-    /// Kills a worker that runs a job right now, as when its machine is lost;
-    /// whether there was one.
+    /// Kills a worker that is running a job, as if its machine were lost. Returns whether there was
+    /// one.
     #[must_use]
     pub fn kill_a_worker(&self) -> bool {
         let ours = format!("PPid:\t{}", self.child.id());
-        // The service names it too in its own command line.
+        // The service has the name in its own command line, too.
         let is_worker = |process: &Path| {
             let read = |file: &str| fs::read_to_string(process.join(file)).unwrap_or_default();
             let program = read("cmdline").split('\0').next().map(str::to_owned);
@@ -96,7 +96,7 @@ impl Casd {
         };
         let number = worker.file_name().expect("a process has a number");
         let killed = command("kill").arg("-KILL").arg(number).stderr(Stdio::null()).status();
-        // One that is dying is not another one.
+        // Waits for the end of the worker, so that it is not found again.
         while is_worker(&worker) {
             std::thread::yield_now();
         }
@@ -106,7 +106,7 @@ impl Casd {
     /// Starts it again at the same address.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If it does not start.
     pub fn restart(&mut self) {
         self.child = spawn(&self.dir, self.port, &self.options).expect("its port is free");
     }
@@ -120,7 +120,7 @@ impl Drop for Casd {
     }
 }
 
-/// Starts it and waits until it answers; `None` where it ended instead.
+/// Starts it and waits until it answers; `None` if it ended instead.
 fn spawn(dir: &Path, port: u16, options: &[String]) -> Option<Child> {
     let tools = workspace().join("target/tools/buildbox");
     let program = tools.join("buildbox-casd");
@@ -135,7 +135,7 @@ fn spawn(dir: &Path, port: u16, options: &[String]) -> Option<Child> {
     casd.arg(format!("--bind=127.0.0.1:{port}"))
         .arg(format!("--buildbox-run={}", tools.join("buildbox-run").display()))
         .args(["--runner-arg=--staging-mode=copy-or-link", "--jobs=2"])
-        // A shell has to come from somewhere; the compiler comes from us.
+        // The shell comes from this machine, the compiler from gfxpack.
         .args(
             ["/usr", "/lib", "/lib64", "/bin", "/dev"]
                 .map(|dir| format!("--runner-arg=--bind-mount={dir}:{dir}")),
@@ -144,7 +144,7 @@ fn spawn(dir: &Path, port: u16, options: &[String]) -> Option<Child> {
         .arg(dir.join("store"))
         .stdout(Stdio::null())
         .stderr(log)
-        // A group of its own, which is killed as a whole.
+        // In a process group of its own, which is killed as a whole.
         .process_group(0);
     let mut path = vec![tools];
     #[expect(clippy::disallowed_methods, reason = "a test starts a tool that looks for its own")]

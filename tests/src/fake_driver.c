@@ -1,5 +1,4 @@
-/* Stands in for MIOpenDriver in tests of how it is run: what it does depends
- * on the operation. */
+/* A stand-in for MIOpenDriver, for tests of running it. The operation decides what it does. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Stands in for libMIOpen in tests of how it is asked: what it does depends on
- * the number of images of a problem. */
+/* A stand-in for libMIOpen, for tests of asking it. The number of images of a problem decides what it
+ * does. */
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ int hipModuleUnload(void *);
 int WANTS(void);
 #endif
 
-/* Asks for a kernel as MIOpen does; 0 where it is there. */
+/* Looks a kernel up as MIOpen does; returns 0 if it is found. */
 int fake_load(const char *name, const char *arguments) {
   char sql[1024];
   void *db, *statement, *module, *function;
@@ -47,8 +47,7 @@ int fake_load(const char *name, const char *arguments) {
   return !found;
 }
 
-/* Asks for a kernel that has the names of the environment's variables for
- * arguments. */
+/* Looks a kernel up whose arguments are the names of the environment's variables. */
 int fake_load_environment(void) {
   extern char **environ;
   char names[900] = "";
@@ -60,7 +59,7 @@ int fake_load_environment(void) {
   return fake_load("environment.cpp.o", names);
 }
 
-/* The process that is the parent of that one. */
+/* The parent of a process. */
 static int parent_of(int process) {
   char path[64];
   int parent = -1;

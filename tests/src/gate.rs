@@ -1,6 +1,5 @@
-//! A pipe at which a stand-in for a compiler waits until a test opens it. A
-//! stand-in may write only where any compiler may, so it can't leave a file to
-//! say where it is.
+//! A pipe at which a stand-in for a compiler waits until a test opens it. The stand-in may write only
+//! where any compiler may, so it can't create a file to report its progress.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -15,8 +14,8 @@ use crate::project::tool;
 /// Source: Linux, include/uapi/asm-generic/fcntl.h, `O_NONBLOCK`.
 const O_NONBLOCK: i32 = 0o4000;
 
-/// A pipe whose first reader waits until an action is done, and then reads
-/// the end of the file. After that the pipe is removed.
+/// A pipe whose first reader waits until an action has run, and then reads the end of the file.
+/// After that, the pipe is removed.
 #[derive(Debug)]
 pub struct Gate {
     path: PathBuf,
@@ -25,10 +24,10 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Makes the pipe. `action` is done while its first reader waits.
+    /// Makes the pipe. `action` runs while its first reader waits.
     ///
     /// # Panics
-    /// Where it can't be made.
+    /// If it can't be made.
     #[must_use]
     pub fn new(path: &Path, action: impl FnOnce() + Send + 'static) -> Self {
         let text = path.to_str().expect("a plain path");
@@ -46,15 +45,15 @@ impl Gate {
         Self { path: path.to_owned(), reached, thread }
     }
 
-    /// Makes one whose reader waits until the sender is dropped.
+    /// Makes a pipe whose reader waits until the sender is dropped.
     ///
     /// # Panics
-    /// As above.
+    /// If it can't be made.
     #[must_use]
     pub fn closed(path: &Path) -> (Self, Sender<()>) {
         let (key, lock) = mpsc::channel();
         let gate = Self::new(path, move || match lock.recv() {
-            // The other end is gone.
+            // The sender was dropped.
             Ok(()) | Err(RecvError) => {}
         });
         (gate, key)
@@ -75,7 +74,7 @@ impl Gate {
     /// Waits until a reader has come and the pipe is removed.
     ///
     /// # Panics
-    /// Where its action did.
+    /// If its action panicked.
     pub fn wait_until_gone(self) {
         self.thread.join().expect("its action is done");
     }

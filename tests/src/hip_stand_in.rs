@@ -1,11 +1,11 @@
-//! A HIP runtime library over devices that do not exist, compiled for a test.
+//! A HIP runtime library for devices that do not exist, compiled for a test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::project::{command, workspace};
 
-/// What the stand-in is to be.
+/// Properties of the stand-in.
 #[derive(Debug, Clone)]
 pub struct HipStandIn {
     release: u32,
@@ -13,7 +13,7 @@ pub struct HipStandIn {
 }
 
 impl HipStandIn {
-    /// HIP of that major release, 5 to 7, with devices of that name.
+    /// HIP of this major release, 5 to 7, with such devices.
     #[must_use]
     pub fn new(release: u32, arch: &str, compute_units: u32) -> Self {
         let defines = vec![
@@ -42,19 +42,19 @@ impl HipStandIn {
         Self::gfx906().with("DEVICES=0")
     }
 
-    /// The same with one more definition for the C source, which lists them.
+    /// The same with an additional definition for the C source, which lists them.
     #[must_use]
     pub fn with(mut self, define: &str) -> Self {
         self.defines.push(define.to_owned());
         self
     }
 
-    /// Compiles it into `directory`, for LD_LIBRARY_PATH, under the name that
-    /// the loader is asked for. Files that are no libraries stand under the
-    /// names of the other releases, so that none that is installed is found.
+    /// Compiles it into `directory`, for LD_LIBRARY_PATH, under the name that the loader looks for.
+    /// The names of other releases get files that are no libraries, so that no installed one is
+    /// found.
     ///
     /// # Panics
-    /// Where there is no C compiler, or it fails.
+    /// If there is no C compiler, or it fails.
     pub fn build(&self, directory: &Path) -> PathBuf {
         fs::create_dir_all(directory).expect("a directory for the library");
         for release in [5, 6, 7] {
@@ -71,11 +71,10 @@ impl HipStandIn {
     }
 }
 
-/// Holds the stand-in's structs and numbers against the HIP headers that are
-/// installed.
+/// Compares the stand-in's structs and numbers with the installed HIP headers.
 ///
 /// # Panics
-/// Where they differ, or there are no such headers.
+/// If they differ, or there are no such headers.
 pub fn check_layout() {
     compile(&["-fsyntax-only", "-D__HIP_PLATFORM_AMD__", "-DCHECK_LAYOUT"].map(str::to_owned));
 }
@@ -84,10 +83,10 @@ fn compile(arguments: &[String]) {
     let source = workspace().join("tests/stand-in/hip.c");
     let output = command("cc").args(["-std=gnu11", "-w"]).args(arguments).arg(source).output();
     let output = output.expect("cc starts (`cargo xtask test --setup` installs it)");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let diagnostics = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success(),
-        "cc {arguments:?}: {}\n{said}\n`cargo xtask test --setup` installs the HIP headers",
+        "cc {arguments:?}: {}\n{diagnostics}\n`cargo xtask test --setup` installs the HIP headers",
         output.status
     );
 }

@@ -1,8 +1,7 @@
-//! What an application does with a kernel that it was given as bytes: load it
-//! on PoCL's device, run it, read the result.
+//! Uses a kernel like an application that got it as bytes: loads it on PoCL's device, runs it, and
+//! reads the result.
 //!
-//! Each application here is a process of its own, with a PoCL that has
-//! compiled nothing before.
+//! Each application is a process of its own, with a PoCL that has compiled nothing before.
 
 #![expect(unsafe_code, reason = "OpenCL is a C interface")]
 
@@ -22,11 +21,11 @@ use opencl3::types::CL_BLOCKING;
 
 use crate::project::workspace;
 
-/// The gfx target under whose name PoCL's code goes into a kdb: a CPU has
-/// none, and none of what is tested here depends on which one it is.
+/// The gfx target under whose name PoCL's code is stored in a kdb: a CPU has none, and the tests do
+/// not depend on it.
 pub const STAND_IN: &str = "gfx906_60";
 
-/// What PoCL's compiler is told besides the key's own options.
+/// Options of PoCL's compiler besides the key's own.
 const OPTIONS: &str = "-cl-kernel-arg-info -cl-denorms-are-zero";
 
 /// A kernel of the built-in library, by its source and options.
@@ -39,7 +38,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The source's only variant whose options hold all these words.
+    /// The source's only variant whose options contain all these words.
     ///
     /// # Errors
     /// The manifest has none, or several.
@@ -71,7 +70,7 @@ impl Source {
     }
 }
 
-/// PoCL's device, opened as an application opens it.
+/// PoCL's device, opened like an application does.
 pub struct App {
     context: Context,
     queue: CommandQueue,
@@ -80,9 +79,9 @@ pub struct App {
 /// An argument of a kernel.
 #[derive(Debug, Clone, Copy)]
 pub enum Argument<'a> {
-    /// Numbers that it reads.
+    /// Numbers for the kernel to read.
     Input(&'a [f32]),
-    /// So many numbers that it writes; all of them NaN before. One a launch.
+    /// This many numbers for the kernel to write; all NaN before. One per launch.
     Output(usize),
     /// A 32-bit number.
     U32(u32),
@@ -100,7 +99,7 @@ impl App {
     /// Opens the device.
     ///
     /// # Errors
-    /// No OpenCL loader, no PoCL; says how to install them.
+    /// There is no OpenCL loader or no PoCL; the error says how to install them.
     pub fn open() -> Result<Self> {
         let setup = "`cargo xtask test --setup` installs PoCL and an OpenCL loader";
         let platform = get_platforms()
@@ -123,7 +122,7 @@ impl App {
     /// Compiles a source, by `clBuildProgram`.
     ///
     /// # Errors
-    /// The compiler's own words.
+    /// The compiler's output.
     pub fn build(&self, source: &Source) -> Result<Program> {
         let text = std::fs::read_to_string(&source.path)
             .with_context(|| format!("failed to read `{}`", source.path.display()))?;
@@ -133,20 +132,20 @@ impl App {
             .map_err(|log| anyhow!("failed to build `{}`: {log}", source.path.display()))
     }
 
-    /// Loads what [`binary`] gave, by `clCreateProgramWithBinary`.
+    /// Loads the result of [`binary`] by `clCreateProgramWithBinary`.
     ///
     /// # Errors
-    /// PoCL does not know it for its own.
+    /// PoCL does not accept it.
     pub fn load(&self, binary: &[u8]) -> Result<Program> {
         Program::create_and_build_from_binary(&self.context, &[binary], "")
             .map_err(failed("load the binary"))
     }
 
-    /// Runs a kernel over that many work-groups of the size that it requires,
-    /// and gives its output.
+    /// Runs a kernel with this many work-groups of the size that it requires, and returns its
+    /// output.
     ///
     /// # Errors
-    /// What OpenCL refuses.
+    /// An error of OpenCL.
     pub fn run(
         &self,
         program: &Program,
@@ -187,8 +186,8 @@ impl App {
             .map_err(failed("give an argument to"))?;
         }
         let global: Vec<usize> = groups.iter().zip(&local).map(|(n, size)| n * size).collect();
-        // SAFETY: sizes point to three numbers each and all arguments are set; what the kernel
-        // itself does with its memory is tested elsewhere, between guards.
+        // SAFETY: sizes point to three numbers each and all arguments are set; the kernel's memory
+        // accesses are tested elsewhere, between guards.
         unsafe {
             let (global, local) = (global.as_ptr(), local.as_ptr());
             self.queue.enqueue_nd_range_kernel(
@@ -226,7 +225,7 @@ impl App {
     }
 }
 
-/// The code that was compiled for the device, by `clGetProgramInfo`.
+/// The code compiled for the device, by `clGetProgramInfo`.
 ///
 /// # Errors
 /// PoCL has none.

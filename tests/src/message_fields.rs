@@ -1,4 +1,4 @@
-//! What docs/messages.md says of the fields of messages, to hold them against what tests see.
+//! The fields of messages that docs/messages.md describes, to compare with those of tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -6,28 +6,27 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 const PAGE: &str = include_str!("../../docs/messages.md");
-/// What every message has.
+/// Fields of every message.
 const ALWAYS: [&str; 2] = ["format", "type"];
-/// What rows say instead of names that several of them would repeat: the paragraph or the section
-/// that has them.
+/// Phrases in rows that refer to names elsewhere, with the paragraph or section that has them.
 const ELSEWHERE: [(&str, &str); 4] = [
     ("the job,", "\nThe job: "),
     ("where and when", "\nWhere and when: "),
     ("what it used", "\nWhat it used: "),
     ("](#the-report)", "\n## The report\n"),
 ];
-/// A row that names another page, where tests of that page look.
+/// A row that refers to another page, which other tests check.
 const OTHER_PAGE: &str = "those of a line in [harvest.md]";
-/// A row with what another message has too.
+/// A row with the fields of another message.
 const LIKE: &str = "as `caches-entry`";
 
-/// Names by type of message; none for a type whose fields another page has.
+/// Names by type of message; `None` for a type whose fields are on another page.
 static DESCRIBED: LazyLock<BTreeMap<&str, Option<BTreeSet<&str>>>> = LazyLock::new(described);
 
-/// Makes sure that a message has no field that the page does not describe.
+/// Checks that a message has no field that the page does not describe.
 ///
 /// # Panics
-/// Where it has.
+/// If it has one.
 #[track_caller]
 pub(crate) fn assert_described(message: &Value) {
     let kind = message["type"].as_str().expect("a type");
@@ -57,10 +56,10 @@ fn described() -> BTreeMap<&'static str, Option<BTreeSet<&'static str>>> {
     described
 }
 
-/// The names in a cell, and those that stand elsewhere.
+/// The names in a cell, and those that it refers to.
 fn all_names(fields: &'static str) -> Vec<&'static str> {
     let mut all = names(fields);
-    for (_, place) in ELSEWHERE.iter().filter(|(said, _)| fields.contains(said)) {
+    for (_, place) in ELSEWHERE.iter().filter(|(phrase, _)| fields.contains(phrase)) {
         let (_, text) = PAGE.split_once(place).expect("the page has it");
         let end = if place.contains('#') { "\n## " } else { "\n" };
         all.extend(names(text.split(end).next().unwrap_or_default()));
@@ -72,7 +71,7 @@ fn all_names(fields: &'static str) -> Vec<&'static str> {
     all
 }
 
-/// What stands in backticks.
+/// The texts in backticks.
 fn names(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }

@@ -1,4 +1,4 @@
-//! libMIOpens to ask, and the probe that asks them.
+//! libMIOpens for tests, and the probe that asks them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,17 @@ use tempfile::TempDir;
 
 use crate::project::{binary, command};
 
-/// The probe, built as these tests were.
+/// The probe, built with the same profile as these tests.
 #[must_use]
 pub fn probe() -> PathBuf {
     binary().with_file_name("gfxpack-miopen-probe")
 }
 
-/// A library that behaves as `fake_miopen.c` says, compiled with that
-/// definition, the directory that holds it, and a MIOpenDriver as in
-/// `fake_driver.c`.
+/// A library that behaves as described in `fake_miopen.c`, compiled with this definition, the
+/// directory that contains it, and a MIOpenDriver as in `fake_driver.c`.
 ///
 /// # Panics
-/// Where there is no C compiler.
+/// If there is no C compiler.
 #[must_use]
 pub fn fake_library(definition: Option<&str>) -> (TempDir, Library) {
     let directory = tempfile::tempdir().expect("a directory");
@@ -45,20 +44,20 @@ pub fn fake_library(definition: Option<&str>) -> (TempDir, Library) {
     (directory, library)
 }
 
-/// Debian's library of that suite, fetched into the cache; none where Debian's
-/// archive can't be reached.
+/// Debian's library from this suite, fetched into the cache; `None` if Debian's archive can't be
+/// reached.
 ///
 /// # Panics
-/// Where the archive is reached, and has none for this machine.
+/// If the archive is reached, but has none for this machine.
 #[must_use]
 pub fn debian_library(suite: &str, cache: &Path) -> Option<Library> {
     debian(&MIOPEN, suite, cache)
 }
 
-/// Debian's librocfft, likewise.
+/// Debian's librocfft, in the same way.
 ///
 /// # Panics
-/// Likewise.
+/// If the archive is reached, but has none for this machine.
 #[must_use]
 pub fn debian_rocfft(suite: &str, cache: &Path) -> Option<Library> {
     debian(&ROCFFT, suite, cache)
@@ -81,7 +80,7 @@ fn debian(product: &'static Product, suite: &str, cache: &Path) -> Option<Librar
     }
 }
 
-/// Nobody is told of how fetching goes.
+/// Ignores the progress of fetching.
 struct Quiet;
 
 impl Progress for Quiet {
@@ -91,7 +90,7 @@ impl Progress for Quiet {
 /// Finds a library.
 ///
 /// # Errors
-/// Where there is none.
+/// If there is none.
 ///
 /// # Panics
 /// Never: the keyring is shipped.
@@ -110,7 +109,7 @@ pub fn locate(
     Library::locate(product, source, None, &Archive::new(cache, options, &Quiet))
 }
 
-/// A convolution of so many images.
+/// A convolution of this many images.
 ///
 /// # Panics
 /// Never: the line is one.
@@ -120,10 +119,10 @@ pub fn convolution(images: u32, directions: u8) -> Problem {
     format!("conv -n {images} {sizes} -F {directions}").parse().expect("a convolution")
 }
 
-/// What is left in a directory.
+/// The entries of a directory.
 ///
 /// # Panics
-/// Where it can't be read.
+/// If it can't be read.
 #[must_use]
 pub fn entries(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).expect("a directory");

@@ -1,9 +1,7 @@
-//! OpenCL kernels run on the CPU, through PoCL: programs, guarded memory,
-//! launches.
+//! Runs OpenCL kernels on the CPU by PoCL: programs, guarded memory, launches.
 //!
-//! Kernels are trusted with raw memory, so a wrong one shows itself in two
-//! ways here: every allocation lies between guards that are checked
-//! after each launch, and inputs must come out as they went in.
+//! Kernels access raw memory, so wrong accesses are found in two ways: every allocation lies
+//! between guards that are checked after each launch, and inputs must be unchanged.
 
 #![expect(unsafe_code, reason = "OpenCL is a C interface")]
 
@@ -23,21 +21,20 @@ use opencl3::platform::get_platforms;
 use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, cl_mem};
 
-/// Bytes of guard before and behind every allocation; a multiple of the
-/// alignment that PoCL wants of a sub-buffer.
+/// The size of the guards before and after every allocation in bytes; a multiple of PoCL's
+/// alignment of sub-buffers.
 const GUARD: usize = 1024;
-/// What outputs hold before a launch, and what inputs are guarded by: NaN as
-/// a float of any width, so that it shows in what is made of it.
+/// The content of outputs before a launch, and of inputs' guards: NaN as a float of any width, so
+/// that results computed from it are NaN.
 const NAN_BYTE: u8 = 0xff;
-/// What memory that is written to is guarded by: nothing that a kernel makes
-/// of NaN, and of no use to one that reads it.
+/// The guards of memory that is written: no result of NaN, and of no use for a kernel that reads
+/// them.
 const GUARD_BYTE: u8 = 0x7f;
 
 const SETUP: &str = "PoCL and an OpenCL loader are needed; `cargo xtask test --setup` installs \
                      them (packages pocl-opencl-icd and ocl-icd-libopencl1)";
 
-/// PoCL's CPU device with a context of its own, so that devices of several
-/// threads compile side by side.
+/// PoCL's CPU device with a context of its own, so that several threads can compile in parallel.
 pub struct Gpu {
     context: Context,
     queue: CommandQueue,
@@ -56,11 +53,11 @@ pub struct Memory {
     inner: Buffer<u8>,
     len: usize,
     guard: u8,
-    /// What an input has to hold still after every launch.
+    /// The content that an input must still have after every launch.
     unchanged: Option<Vec<u8>>,
 }
 
-/// A kernel that is being given its arguments.
+/// A kernel whose arguments are being set.
 pub struct Launch<'a> {
     built: &'a Built<'a>,
     name: String,
@@ -69,7 +66,7 @@ pub struct Launch<'a> {
     given: u32,
 }
 
-/// Types that a kernel can be given by value: plain old data without padding.
+/// Types that can be passed to a kernel by value: plain data without padding.
 pub trait Plain: Copy {}
 impl Plain for u32 {}
 impl Plain for i32 {}
@@ -99,11 +96,10 @@ impl Gpu {
     /// Opens PoCL's device.
     ///
     /// # Errors
-    /// No OpenCL loader, no PoCL, or PoCL without a device; says how to
-    /// install them.
+    /// There is no OpenCL loader, no PoCL, or PoCL has no device; the error says how to install
+    /// them.
     pub fn open() -> Result<Self> {
-        // Looked for once: two threads that do so at the same time, and one
-        // of them finds PoCL half set up.
+        // Initialised once: if two threads do it at the same time, one may find PoCL partly set up.
         static DEVICE: OnceLock<Result<Device, String>> = OnceLock::new();
         let device = DEVICE.get_or_init(|| find_device().map_err(|error| format!("{error:#}")));
         let device = device.as_ref().map_err(|error| anyhow!("{error}"))?;
@@ -118,28 +114,28 @@ impl Gpu {
     /// Builds OpenCL C.
     ///
     /// # Errors
-    /// The compiler's own words.
+    /// The compiler's output.
     pub fn build(&self, source: &str, options: &str) -> Result<Built<'_>> {
         let program = Program::create_and_build_from_source(&self.context, source, options)
             .map_err(|log| anyhow!("failed to build with `{options}`: {log}"))?;
         Ok(Built { gpu: self, program, launched: RefCell::default() })
     }
 
-    /// Memory that a kernel reads only; a launch that changes it fails.
+    /// Memory that a kernel only reads; a launch that changes it fails.
     ///
     /// # Errors
-    /// What OpenCL refuses.
+    /// An error of OpenCL.
     pub fn input(&self, bytes: &[u8]) -> Result<Memory> {
         let mut memory = self.guarded(bytes, NAN_BYTE)?;
         memory.unchanged = Some(bytes.to_vec());
         Ok(memory)
     }
 
-    /// Memory that a kernel writes, filled with NaN bytes: what it reads
-    /// there, or leaves out, shows.
+    /// Memory that a kernel writes, filled with NaN, so that elements that it reads or leaves out
+    /// are found.
     ///
     /// # Errors
-    /// What OpenCL refuses.
+    /// An error of OpenCL.
     pub fn output(&self, len: usize) -> Result<Memory> {
         self.memory(&vec![NAN_BYTE; len])
     }
@@ -147,7 +143,7 @@ impl Gpu {
     /// Memory that a kernel reads and writes.
     ///
     /// # Errors
-    /// What OpenCL refuses.
+    /// An error of OpenCL.
     pub fn memory(&self, bytes: &[u8]) -> Result<Memory> {
         self.guarded(bytes, GUARD_BYTE)
     }
@@ -173,10 +169,10 @@ impl Gpu {
         Ok(Memory { whole, inner, len, guard, unchanged: None })
     }
 
-    /// What a memory holds.
+    /// The content of a memory.
     ///
     /// # Errors
-    /// What OpenCL refuses.
+    /// An error of OpenCL.
     pub fn read(&self, memory: &Memory) -> Result<Vec<u8>> {
         let mut content = self.read_whole(memory)?;
         content.truncate(GUARD + memory.len);
@@ -209,7 +205,7 @@ impl Gpu {
 }
 
 impl Built<'_> {
-    /// The kernels of the program that no launch has run yet.
+    /// The kernels of the program that were not launched yet.
     #[must_use]
     pub fn never_launched(&self) -> Vec<String> {
         let launched = self.launched.borrow();
@@ -217,10 +213,10 @@ impl Built<'_> {
         names.filter(|name| !name.is_empty() && !launched.contains(name)).collect()
     }
 
-    /// Starts to give a kernel its arguments, in their order.
+    /// Begins to set a kernel's arguments, in their order.
     ///
     /// # Errors
-    /// No kernel of that name.
+    /// There is no kernel with that name.
     pub fn kernel(&self, name: &str) -> Result<Launch<'_>> {
         CString::new(name).context("failed to name a kernel")?;
         let kernel = Kernel::create(&self.program, name)
@@ -233,7 +229,7 @@ impl<'a> Launch<'a> {
     /// The next argument: memory.
     ///
     /// # Errors
-    /// OpenCL's, for an argument that is no pointer.
+    /// OpenCL's error, for an argument that is no pointer.
     pub fn memory(mut self, memory: &'a Memory) -> Result<Self> {
         let handle: cl_mem = memory.inner.get();
         self.set(&handle)?;
@@ -244,7 +240,7 @@ impl<'a> Launch<'a> {
     /// The next argument: a value.
     ///
     /// # Errors
-    /// OpenCL's, for a value of another size than the argument's.
+    /// OpenCL's error, for a value of another size than the argument's.
     pub fn value<T: Plain>(mut self, value: T) -> Result<Self> {
         self.set(&value)?;
         Ok(self)
@@ -259,12 +255,11 @@ impl<'a> Launch<'a> {
         Ok(())
     }
 
-    /// Runs that many work-groups of the size that the kernel requires, and
-    /// waits for them.
+    /// Runs this many work-groups of the size that the kernel requires, and waits for them.
     ///
     /// # Errors
-    /// A wrong number of arguments, a kernel without required size, memory
-    /// written where it must not be, and what OpenCL refuses.
+    /// A wrong number of arguments, a kernel without required size, changed guards or inputs, and
+    /// errors of OpenCL.
     pub fn run(self, groups: [usize; 3]) -> Result<()> {
         let queue = &self.built.gpu.queue;
         let wanted = self.kernel.num_args().map_err(failed("count arguments"))?;
@@ -285,8 +280,8 @@ impl<'a> Launch<'a> {
             self.name
         );
         let global: Vec<usize> = groups.iter().zip(&local).map(|(n, size)| n * size).collect();
-        // SAFETY: sizes point to three numbers each and all arguments are set; what the kernel
-        // itself does with its memory is what is being tested.
+        // SAFETY: sizes point to three numbers each and all arguments are set; the kernel's memory
+        // accesses are what is tested.
         unsafe {
             queue.enqueue_nd_range_kernel(
                 self.kernel.get(),

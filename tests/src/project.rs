@@ -1,4 +1,4 @@
-//! A directory with kernels, and the real gfxpack binary run on them.
+//! A directory with kernels, in which the real gfxpack binary runs.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -28,36 +28,36 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// What is off by default and tested here.
+/// Optional features that are tested here.
 const FEATURES: &str = "gfxpack/onnx,gfxpack/remote,gfxpack/remote-cache";
 
-/// The gfxpack binary, built as these tests were.
+/// The gfxpack binary, built with the same profile as these tests.
 ///
 /// # Panics
-/// Where it can't be built.
+/// If it can't be built.
 #[must_use]
 pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         let profile_dir = std::env::current_exe().expect("a test binary has a path");
         let profile_dir = profile_dir.ancestors().nth(2).expect("<profile>/deps/<test>");
-        // The tests of gfxpack and of the program that loads libMIOpen bring
-        // the programs with them. As a part of all tests, as `cargo xtask test`
-        // builds them, nothing is compiled twice with other features.
+        // The tests of gfxpack and of the program that loads libMIOpen build these programs. Built
+        // together with all tests, as `cargo xtask test` does, nothing is compiled twice with other
+        // features.
         let tests = ["--test", "command_line", "--test", "exports", "--features", FEATURES];
         cargo(profile_dir, "test", &[&["--no-run", "--workspace"], &tests[..]].concat());
-        // What is preloaded into MIOpenDriver comes with no test.
+        // No test builds the library that is preloaded into MIOpenDriver.
         cargo(profile_dir, "build", &["--package", "gfxpack-miopen-probe", "--lib"]);
         profile_dir.join("gfxpack")
     })
 }
 
-/// Builds something as these tests were.
+/// Builds something with the same profile as these tests.
 fn cargo(profile_dir: &Path, action: &str, arguments: &[&str]) {
     let mut cargo = command(env!("CARGO"));
     cargo.args([action, "--quiet"]).args(arguments);
-    // Of these, build scripts of foreign crates make themselves dependent:
-    // what the tests' own build made would be made again.
+    // Build scripts of other crates depend on these variables; with them, crates would be compiled
+    // again.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_"]
@@ -75,22 +75,22 @@ fn cargo(profile_dir: &Path, action: &str, arguments: &[&str]) {
     assert!(status.expect("cargo starts").success(), "gfxpack could not be built");
 }
 
-/// How a run of gfxpack ended.
+/// The result of running gfxpack.
 #[derive(Debug)]
 pub struct Run {
     /// The exit code; `None` for a signal.
     pub code: Option<i32>,
-    /// What it wrote to stdout.
+    /// Its standard output.
     pub stdout: String,
-    /// What it wrote to stderr.
+    /// Its standard error.
     pub stderr: String,
 }
 
 impl Run {
-    /// The run, if it exited with that code.
+    /// Checks the exit code.
     ///
     /// # Panics
-    /// Where it did not, with everything it said.
+    /// If it is another one, with all output.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
@@ -100,7 +100,7 @@ impl Run {
     /// The JSON messages on stdout.
     ///
     /// # Panics
-    /// Where a line is no message of format 1, or has a field that its page does not describe.
+    /// If a line is no message of format 1, or has a field that its page does not describe.
     #[track_caller]
     #[must_use]
     pub fn messages(&self) -> Vec<Value> {
@@ -139,16 +139,16 @@ const BREAKABLE_SOURCE: &str = "#include <hip/hip_runtime.h>\n\
     extern \"C\" __global__ void k(float* x) { x[threadIdx.x] *= N; }\n";
 
 impl Project {
-    /// An empty one.
+    /// An empty project.
     ///
     /// # Panics
-    /// Where no temporary directory can be made.
+    /// If no temporary directory can be made.
     #[must_use]
     pub fn new() -> Self {
         Self { dir: tempfile::tempdir().expect("a temporary directory") }
     }
 
-    /// One with [`small library`](SMALL_MANIFEST): every language, five keys.
+    /// A project with the [`small library`](SMALL_MANIFEST): every language, five keys.
     #[must_use]
     pub fn small() -> Self {
         let project = Self::new();
@@ -160,8 +160,8 @@ impl Project {
         project
     }
 
-    /// The small library with HIP kernels more: two in whose objects paths
-    /// show, and one for each of these options.
+    /// The small library with additional HIP kernels: two whose objects contain paths, and one for
+    /// each of these options.
     #[must_use]
     pub fn telling_paths(options: &[&str]) -> Self {
         let project = Self::small();
@@ -178,21 +178,20 @@ impl Project {
         project
     }
 
-    /// Puts a stand-in for hipcc into bin.
+    /// Writes a stand-in for hipcc into bin.
     ///
     /// # Panics
-    /// Where it can't be written.
+    /// If it can't be written.
     pub fn add_compiler(&self, stand_in: &str) {
         let stand_in = self.write("bin/hipcc", stand_in);
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&stand_in, executable).expect("one's own file");
     }
 
-    /// Puts a copy of a clang that reads configuration files (`clang.cfg` beside
-    /// it) into newer/bin.
+    /// Copies a clang that reads configuration files (`clang.cfg` beside it) into newer/bin.
     ///
     /// # Panics
-    /// Where there is none, or it can't be copied.
+    /// If there is none, or it can't be copied.
     pub fn add_newer_clang(&self) {
         let find = "command -v clang-19 || command -v clang-20 || command -v clang-21";
         let clang = fs::canonicalize(tool("sh", &["-c", find], Path::new("/")).trim());
@@ -206,11 +205,11 @@ impl Project {
         std::os::unix::fs::symlink(from.join("../lib"), at("lib")).expect("a link");
     }
 
-    /// One with a stand-in for hipcc in bin, and a HIP kernel for each of
-    /// these texts of defines, which `-DBROKEN` breaks.
+    /// A project with a stand-in for hipcc in bin, and a HIP kernel for each of these texts of
+    /// defines, which `-DBROKEN` breaks.
     ///
     /// # Panics
-    /// Where it can't be written.
+    /// If it can't be written.
     #[must_use]
     pub fn with_compiler(stand_in: &str, defines: &[&str]) -> Self {
         let project = Self::new();
@@ -222,7 +221,7 @@ impl Project {
         project
     }
 
-    /// Writes a manifest of one source with these options, a kernel for each.
+    /// Writes a manifest with one source and a kernel for each of these options.
     pub fn write_manifest(&self, source: &str, options: impl Iterator<Item = String>) {
         let options: Vec<String> = options.map(|text| format!("\"{text}\"")).collect();
         self.write(
@@ -241,10 +240,10 @@ impl Project {
         self.dir.path()
     }
 
-    /// Writes a file, making its directory.
+    /// Writes a file, and creates its directory.
     ///
     /// # Panics
-    /// Where it can't be written.
+    /// If it can't be written.
     pub fn write(&self, path: &str, text: &str) -> PathBuf {
         let path = self.path().join(path);
         fs::create_dir_all(path.parent().expect("a file lies in a directory")).expect("made");
@@ -255,14 +254,13 @@ impl Project {
     /// Reads a file.
     ///
     /// # Panics
-    /// Where it can't be read as text.
+    /// If it can't be read as text.
     #[must_use]
     pub fn text(&self, path: &str) -> String {
         fs::read_to_string(self.path().join(path)).expect("readable")
     }
 
-    /// gfxpack in this directory, with a cache of its own and none of the
-    /// user's settings.
+    /// gfxpack in this directory, with a cache of its own and without the user's settings.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = command(binary());
@@ -286,16 +284,16 @@ impl Project {
     /// Runs gfxpack in this directory.
     ///
     /// # Panics
-    /// Where it can't be started.
+    /// If it can't be started.
     #[must_use]
     pub fn run(&self, arguments: &[&str]) -> Run {
         finish(self.command(arguments))
     }
 
-    /// Starts gfxpack in this directory, its output thrown away.
+    /// Starts gfxpack in this directory, without its output.
     ///
     /// # Panics
-    /// Where it can't be started.
+    /// If it can't be started.
     #[must_use]
     pub fn start(&self, arguments: &[&str]) -> Child {
         let mut command = self.command(arguments);
@@ -305,7 +303,7 @@ impl Project {
     /// The files below a directory, relative to it, with their bytes.
     ///
     /// # Panics
-    /// Where it can't be read.
+    /// If it can't be read.
     #[must_use]
     pub fn tree(&self, dir: &str) -> Vec<(String, Vec<u8>)> {
         let root = self.path().join(dir);
@@ -326,7 +324,7 @@ impl Project {
         found
     }
 
-    /// Objects in this project's cache.
+    /// The number of objects in this project's cache.
     #[must_use]
     pub fn objects(&self) -> usize {
         let temporary = |name: &str| name.rsplit('/').next().is_some_and(|n| n.starts_with('.'));
@@ -337,7 +335,7 @@ impl Project {
 /// Runs a command to its end.
 ///
 /// # Panics
-/// Where it can't be started.
+/// If it can't be started.
 #[must_use]
 pub fn finish(mut command: Command) -> Run {
     let output = command.output().expect("gfxpack starts");
@@ -348,11 +346,10 @@ pub fn finish(mut command: Command) -> Run {
     }
 }
 
-/// A command of gfxpack with strace in front of it, which writes these calls of
-/// all processes into a file.
+/// A command of gfxpack under strace, which writes these calls of all processes into a file.
 ///
 /// # Panics
-/// Where the command has no directory.
+/// If the command has no directory.
 #[must_use]
 pub fn strace(traced: &Command, calls: &str, log: &Path) -> Command {
     let mut strace = command("strace");
@@ -369,10 +366,10 @@ pub fn strace(traced: &Command, calls: &str, log: &Path) -> Command {
     strace
 }
 
-/// Runs a foreign tool that has to say yes, and gives what it printed.
+/// Runs an external tool that must succeed, and returns its output.
 ///
 /// # Panics
-/// Where it is missing or says no.
+/// If it is missing or fails.
 #[track_caller]
 pub fn tool(program: &str, arguments: &[&str], dir: &Path) -> String {
     let output =
@@ -390,11 +387,10 @@ pub fn tool(program: &str, arguments: &[&str], dir: &Path) -> String {
     text(&output.stdout)
 }
 
-/// Holds a kdb against an independent reader: Python's sqlite3, bz2 and
-/// hashlib. Gives the keys, one `name<TAB>args` a line.
+/// Reads a kdb with an independent reader: Python's sqlite3, bz2 and hashlib. Returns the keys.
 ///
 /// # Panics
-/// Where a row does not decode, hash, or hold code for `processor`.
+/// If a row does not decode, has another hash, or contains code for another processor.
 #[track_caller]
 pub fn python_reads(kdb: &Path, processor_number: u32) -> Vec<(String, String)> {
     let number = processor_number.to_string();
@@ -479,7 +475,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void scale(__global 
 }
 "#;
 
-/// A kernel that does nothing, in the form every generation takes.
+/// A kernel that does nothing, in a form that every generation accepts.
 const ASSEMBLY_SOURCE: &str = r#"
 .ifndef VALUE
 .error "VALUE must be defined"

@@ -1,10 +1,10 @@
-//! A terminal for programs that behave otherwise without one.
+//! A terminal, for programs that behave differently without one.
 
 use std::process::Command;
 
 use crate::project::command;
 
-/// Python's pty is the terminal; what it shows is copied to stdout.
+/// Python's pty is the terminal; its output is copied to stdout.
 const SCRIPT: &str = r#"
 import fcntl, os, pty, struct, sys, termios
 pid, fd = pty.fork()
@@ -24,11 +24,11 @@ sys.stdout.flush()
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 "#;
 
-/// A command that runs this one on a terminal of so many columns. What the
-/// terminal shows comes on stdout.
+/// A command that runs another one on a terminal with this many columns. The terminal's output is
+/// on stdout.
 ///
 /// # Panics
-/// Where the command has no directory.
+/// If the command has no directory.
 #[must_use]
 pub fn on_a_terminal(shown: &Command, columns: usize) -> Command {
     let mut python = command("python3");

@@ -1,5 +1,5 @@
-//! Keys without a GPU: Debian's libMIOpen is fetched, asked which kernels it
-//! wants, its own sources are compiled, and it finds what was built.
+//! Keys without a GPU: fetches Debian's libMIOpen, asks it for its kernels, compiles its own
+//! sources, and checks that it finds them.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ fn keys(project: &Project, file: &str) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn the_order_of_problems_and_the_number_of_workers_do_not_show() {
+fn the_keys_do_not_depend_on_the_order_of_problems_and_the_number_of_workers() {
     let project = Project::new();
     project.write("a.txt", &format!("{FORWARD}\n{HALF}\n"));
     project.write("b.txt", &format!("# another order\n{HALF}\n{FORWARD}\n{FORWARD}\n"));
@@ -62,7 +62,7 @@ fn the_order_of_problems_and_the_number_of_workers_do_not_show() {
 }
 
 #[test]
-fn the_library_finds_what_was_built_from_its_own_sources() {
+fn the_library_finds_kernels_built_from_its_own_sources() {
     let project = Project::new();
     project.write("list.txt", &format!("{FORWARD}\n"));
     let dist = ["dist", "--check", "--problems", "list.txt", "--target", "gfx906_60", "--out", "o"];
@@ -98,7 +98,7 @@ fn the_library_finds_what_was_built_from_its_own_sources() {
 }
 
 #[test]
-fn a_line_that_is_no_problem_is_named() {
+fn an_invalid_problem_is_reported_with_its_line() {
     let project = Project::new();
     project.write("list.txt", &format!("{FORWARD}\nconv -n 0\n"));
     let run = project.run(&["ask", "--problems", "list.txt", "--target", "gfx906_60"]);

@@ -1,5 +1,5 @@
-//! The built-in kernel library, whole, with the real hipcc: what a user gets
-//! from the main job, judged by foreign readers and package managers.
+//! The whole built-in kernel library, with the real hipcc: the main use, checked by independent
+//! readers and package managers.
 
 use std::collections::BTreeSet;
 use std::fs;

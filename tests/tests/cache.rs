@@ -1,5 +1,5 @@
-//! The cache: its commands and limits, and that nothing wrong ever gets out of
-//! it, whatever happens to it.
+//! The cache: its commands and limits, and that it never returns a wrong object, whatever happens
+//! to it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -120,7 +120,7 @@ fn the_cache_is_counted_limited_and_checked() {
 }
 
 #[test]
-fn builds_that_are_killed_leave_a_store_to_go_on_with() {
+fn a_killed_build_leaves_a_usable_store() {
     let project = Project::small();
     // Wherever the kill strikes, before the probe or after the last object.
     for tenths in [2, 6, 11, 17, 24] {
@@ -143,7 +143,7 @@ fn builds_that_are_killed_leave_a_store_to_go_on_with() {
 }
 
 #[test]
-fn builds_at_once_on_one_store_do_not_disturb_each_other() {
+fn concurrent_builds_share_a_store() {
     let project = Project::small();
     let expected = undisturbed();
     // The second round finds everything, and evicts it under the others.
@@ -165,7 +165,7 @@ fn builds_at_once_on_one_store_do_not_disturb_each_other() {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that was not run says so")]
-fn a_store_that_cannot_be_written_is_read() {
+fn a_read_only_store_is_read() {
     let project = Project::small();
     build(&project, &[]).expect_code(0);
     let expected = project.tree("o/kdb");
@@ -205,7 +205,7 @@ fn a_store_that_cannot_be_written_is_read() {
 }
 
 #[test]
-fn no_flipped_bit_gets_into_a_kdb() {
+fn a_flipped_bit_never_gets_into_a_kdb() {
     let project = Project::small();
     build(&project, &[]).expect_code(0);
     let expected = project.tree("o/kdb");
@@ -233,7 +233,7 @@ fn no_flipped_bit_gets_into_a_kdb() {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that was not run says so")]
-fn what_is_built_where_files_are_short_or_proc_has_other_numbers_is_kept() {
+fn objects_are_cached_with_a_file_size_limit_and_in_a_pid_namespace() {
     let short_files = "ulimit -f 10000; exec \"$@\"";
     let other_numbers = "exec unshare --map-root-user --pid --fork \"$@\"";
     for script in [short_files, other_numbers] {
@@ -260,7 +260,7 @@ fn what_is_built_where_files_are_short_or_proc_has_other_numbers_is_kept() {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that was not run says so")]
-fn what_may_not_be_read_is_not_served_though_another_user_read_it() {
+fn a_digest_of_an_unreadable_file_is_not_reused_from_another_user() {
     let (project, outside) = (Project::new(), Project::new());
     let header = outside.write("x.h", "#define X 1\n");
     let include = format!("#include \"{}\"\n", header.display());
@@ -286,7 +286,7 @@ fn what_may_not_be_read_is_not_served_though_another_user_read_it() {
 }
 
 #[test]
-fn kernels_of_a_driver_in_python_are_kept() {
+fn objects_of_a_driver_in_python_are_cached() {
     let project = Project::new();
     project.write("k.cpp", "extern \"C\" __attribute__((global)) void k(int *x) { *x = 1; }\n");
     project.write_manifest("k.cpp", std::iter::empty());
@@ -305,7 +305,7 @@ fn kernels_of_a_driver_in_python_are_kept() {
 }
 
 #[test]
-fn what_is_built_without_room_for_the_heap_of_compilers_is_not_kept() {
+fn objects_made_without_room_for_the_preloaded_heap_are_not_cached() {
     let project = Project::new();
     project.write("k.cl", "__kernel void k(__global int *x) { *x = 1; }\n");
     project.write_manifest("k.cl", ["-DX=1".to_owned()].into_iter());
@@ -347,7 +347,7 @@ const CLOCK_OPTIONS: [&str; 6] = [
 const CLOCK_TRIGRAPH: &str = "-DOWN=??/ -std=c++14";
 
 #[test]
-fn kernels_that_ask_for_the_time_are_told_source_date_epoch() {
+fn kernels_that_use_the_time_get_source_date_epoch() {
     let project = Project::new();
     let header = project.write("elsewhere/when.h", "#define WHEN __TIME__\n");
     let first = format!(

@@ -1,6 +1,5 @@
-//! `gfxpack caches` on real caches: PyOpenCL, loopy and PoCL run a kernel, and
-//! what they wrote is found, measured, switched off and cleared, and nothing
-//! else.
+//! `gfxpack caches` on real caches: PyOpenCL, loopy and PoCL run a kernel, and only their files are
+//! found, measured, disabled and cleared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -149,7 +148,7 @@ fn told(entries: &[Value], all: &BTreeMap<PathBuf, u64>) -> BTreeSet<PathBuf> {
 }
 
 #[test]
-fn what_they_write_is_found_measured_and_cleared_and_nothing_else() {
+fn only_cache_files_are_found_measured_and_cleared() {
     let user = User::new();
     for sentinel in [
         "home/.cache/pytools/pdict-v5-of-another-place.sqlite",
@@ -194,7 +193,7 @@ fn what_they_write_is_found_measured_and_cleared_and_nothing_else() {
 }
 
 #[test]
-fn switched_off_they_keep_nothing() {
+fn disabled_caches_store_nothing() {
     let user = User::new();
     let exports = user.gfxpack(&["env"]).expect_code(0).stdout;
     for name in ["LOOPY_NO_CACHE=1", "PYOPENCL_NO_CACHE=1", "POCL_KERNEL_CACHE=0"] {
@@ -223,7 +222,7 @@ fn switched_off_they_keep_nothing() {
 }
 
 #[test]
-fn what_a_program_has_open_stays_until_it_ends() {
+fn open_files_are_not_removed() {
     let user = User::new();
     let mut program = user.python("", &["stay"]);
     program.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -255,7 +254,7 @@ fn nothing_to_clear_is_no_error() {
 }
 
 #[test]
-fn a_cache_that_is_switched_off_says_by_what() {
+fn a_disabled_cache_is_listed_with_the_variable() {
     let user = User::new();
     let state = |variable: &str, cache: &str| {
         let mut listed = command("env");
@@ -274,7 +273,7 @@ fn a_cache_that_is_switched_off_says_by_what() {
 }
 
 #[test]
-fn moved_they_write_nowhere_else() {
+fn moved_caches_write_only_to_the_new_directory() {
     let user = User::new();
     let to = user.at("elsewhere is it");
     let to = to.to_str().expect("UTF-8");
@@ -296,7 +295,7 @@ fn moved_they_write_nowhere_else() {
 }
 
 #[test]
-fn a_version_is_cleared_in_miopen_s_cache_alone() {
+fn a_version_is_cleared_only_in_miopens_cache() {
     let user = User::new();
     user.write("home/.cache/miopen/3.3.0./gfx906_60.ukdb");
     user.write("home/.cache/miopen/3.4.0./gfx906_60.ukdb");

@@ -45,7 +45,7 @@ fn bash_completes_commands_targets_and_files() {
 }
 
 #[test]
-fn targets_that_are_not_offered_are_right_too() {
+fn targets_that_are_not_offered_are_accepted_too() {
     let project = Project::small();
     let plan = ["plan", "--manifest", "kernels.toml", "--target"];
     for target in ["gfx906_60", "MI210", "gfx90a:xnack+@104"] {

@@ -1,4 +1,4 @@
-//! Packages out of an archive like Debian's: verified, unpacked, and kept.
+//! Packages from an archive like Debian's: verified, unpacked, and stored.
 
 use std::cell::RefCell;
 use std::fs;
@@ -114,7 +114,7 @@ fn a_package_is_unpacked_and_kept() {
 }
 
 #[test]
-fn what_is_pinned_needs_no_list() {
+fn pinned_packages_need_no_list() {
     let place = Place::with_package();
     let package = place.open(&place.root()).suite("sid").unwrap().package("hello", None).unwrap();
     let names: Vec<Vec<&str>> = package
@@ -145,7 +145,7 @@ fn what_is_pinned_needs_no_list() {
 }
 
 #[test]
-fn only_a_key_of_the_ring_counts() {
+fn only_keys_of_the_keyring_are_accepted() {
     let place = Place::with_package();
     let (signer, other, past) = ("archive@example.org", "other@example.org", "past@example.org");
     place.archive.make_key(other, "never", None);
@@ -197,7 +197,7 @@ fn only_a_key_of_the_ring_counts() {
 }
 
 #[test]
-fn keys_of_all_kinds_that_archives_use_are_understood() {
+fn all_kinds_of_keys_that_archives_use_are_accepted() {
     let place = Place::with_package();
     for (kind, usage) in [("ed25519", "sign"), ("rsa4096", "cert"), ("rsa3072", "sign")] {
         let name = format!("{kind}@example.org");
@@ -233,7 +233,7 @@ fn keys_of_all_kinds_that_archives_use_are_understood() {
 }
 
 #[test]
-fn nothing_in_a_signed_list_can_be_changed() {
+fn a_changed_signed_list_is_refused() {
     let place = Place::with_package();
     let list = place.archive.root().join("dists/sid/InRelease");
     let good = fs::read_to_string(&list).unwrap();
@@ -268,7 +268,7 @@ fn nothing_in_a_signed_list_can_be_changed() {
 }
 
 #[test]
-fn every_byte_of_a_signature_counts_or_says_nothing() {
+fn a_changed_signature_is_refused_unless_its_meaning_is_the_same() {
     let place = Place::with_package();
     let list = place.archive.root().join("dists/sid/InRelease");
     let good = fs::read(&list).unwrap();
@@ -286,7 +286,7 @@ fn every_byte_of_a_signature_counts_or_says_nothing() {
 }
 
 #[test]
-fn what_lists_promise_is_what_comes() {
+fn packages_that_differ_from_their_list_are_refused() {
     let place = Place::with_package();
     let root = place.archive.root();
     let deb = root.join("pool/sid/hello_1.0-1_amd64.deb");
@@ -321,7 +321,7 @@ fn what_lists_promise_is_what_comes() {
 }
 
 #[test]
-fn lists_are_fetched_by_their_digest_where_they_can_be() {
+fn lists_are_fetched_by_digest_if_possible() {
     let place = Place::with_package();
     let dir = place.archive.root().join("dists/sid/main/binary-amd64");
     place.archive.publish("sid", "Acquire-By-Hash: yes\n");
@@ -336,7 +336,7 @@ fn lists_are_fetched_by_their_digest_where_they_can_be() {
 }
 
 #[test]
-fn an_old_list_is_taken_and_told() {
+fn an_expired_list_is_used_with_a_warning() {
     let place = Place::with_package();
     place.archive.publish("sid", "Valid-Until: Fri, 06 Nov 2020 08:08:01 UTC\n");
     expect_hello(&fetch(&place.open(&place.root()), "hello").unwrap());
@@ -348,7 +348,7 @@ fn an_old_list_is_taken_and_told() {
 }
 
 #[test]
-fn a_broken_connection_is_taken_up_where_it_broke() {
+fn an_interrupted_download_is_resumed() {
     let place = Place::new();
     // Random bytes, or else there would be nothing to break off.
     let mut state = 1_u64;
@@ -408,7 +408,7 @@ impl Fetch for Archive<'_> {
 }
 
 #[test]
-fn the_mirror_is_the_one_that_apt_uses() {
+fn the_default_mirror_is_the_one_of_apt() {
     let place = Place::with_package();
     let error = place.open("").suite("sid").unwrap_err();
     assert!(matches!(&error, DebianError::NoMirror { tried } if tried.is_empty()), "{error}");
@@ -435,7 +435,7 @@ fn the_mirror_is_the_one_that_apt_uses() {
 }
 
 #[test]
-fn the_newest_or_the_wanted_version_is_taken() {
+fn the_newest_or_the_given_version_is_used() {
     let place = Place::with_package();
     place.archive.add("hello", "1.10-1", "", &[("usr/share/hello", b"new\n", 0o644)]);
     place.archive.add("hello", "1.9-1", "", &[("usr/share/hello", b"newer\n", 0o644)]);

@@ -97,7 +97,7 @@ fn check_manifest(out: &Path) {
 }
 
 #[test]
-fn equal_input_gives_equal_bytes_wherever_and_however_it_is_built() {
+fn equal_input_gives_equal_bytes_in_any_directory_and_by_any_route() {
     let (first, second) = (Project::small(), Project::small());
     let arguments = |jobs| {
         [
@@ -189,7 +189,7 @@ fn only_what_changed_is_compiled_again() {
 }
 
 #[test]
-fn what_lies_there_as_it_would_be_made_is_left_alone() {
+fn up_to_date_output_files_are_not_rewritten() {
     let project = Project::small();
     let arguments = ["--target", "gfx906_60", "--out", "o"];
     let again = |more: &[&str]| {
@@ -236,7 +236,7 @@ fn what_lies_there_as_it_would_be_made_is_left_alone() {
 }
 
 #[test]
-fn a_file_that_changed_behind_its_times_is_found_by_reading_it() {
+fn a_change_that_file_times_hide_is_found_by_reading_the_file() {
     let project = Project::small();
     let arguments = ["--target", "gfx906_60", "--out", "o", "--format", "tar.gz"];
     dist(&project, &arguments).expect_code(0);
@@ -290,7 +290,7 @@ fn a_file_that_changed_behind_its_times_is_found_by_reading_it() {
 }
 
 #[test]
-fn compute_units_share_what_is_compiled() {
+fn targets_that_differ_in_compute_units_share_objects() {
     let project = Project::small();
     let run = dist(
         &project,
@@ -303,7 +303,7 @@ fn compute_units_share_what_is_compiled() {
 }
 
 #[test]
-fn xnack_is_compiled_for_and_named() {
+fn xnack_is_part_of_the_compilers_target_and_of_names() {
     let project = Project::small();
     dist(&project, &["--target", "gfx90a:xnack+@104", "--out", "o"]).expect_code(0);
     let kdb = project.path().join("o/kdb/gfx90a_xnack68.kdb");
@@ -420,7 +420,7 @@ fn targets_built_one_after_the_other_are_listed_together() {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_no_build_and_is_told() {
+fn a_closed_output_pipe_stops_no_build_and_is_reported() {
     let project = Project::small();
     let shell = |script: &str| {
         let mut shell = gfxpack_tests::project::command("bash");

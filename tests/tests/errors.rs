@@ -1,4 +1,4 @@
-//! Wrong input: one clear error, a hint, the exit code, and nothing written.
+//! Wrong input: one clear error, a hint, the exit code, and no output files.
 
 use gfxpack_tests::project::Project;
 
@@ -20,7 +20,7 @@ fn dist<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn invalid_targets_are_errors_that_say_what_to_write() {
+fn invalid_targets_are_errors_with_the_allowed_form() {
     let project = Project::small();
     check(
         &project,
@@ -40,7 +40,7 @@ fn invalid_targets_are_errors_that_say_what_to_write() {
 }
 
 #[test]
-fn a_target_that_the_compiler_does_not_know_names_compiler_and_remedy() {
+fn an_unknown_target_is_an_error_with_compiler_and_remedy() {
     let project = Project::small();
     // A processor that is not out yet, so that no compiler knows it.
     check(
@@ -52,7 +52,7 @@ fn a_target_that_the_compiler_does_not_know_names_compiler_and_remedy() {
 }
 
 #[test]
-fn manifests_that_are_wrong_are_told_with_file_and_line() {
+fn errors_in_manifests_have_file_and_line() {
     let project = Project::small();
     let good = std::fs::read_to_string(project.path().join("kernels.toml")).unwrap();
     let with = |from: &str, to: &str, says: &[&str]| {
@@ -137,7 +137,7 @@ fn toolchains_that_do_not_exist_are_errors_that_name_them() {
 }
 
 #[test]
-fn faults_in_key_lists_are_errors_that_say_where() {
+fn errors_in_key_lists_have_file_and_line() {
     let project = Project::small();
     let keys = |text: &str, more: &[&str], says: &[&str]| {
         project.write("keys.jsonl", text);
@@ -219,7 +219,7 @@ fn options_of_packages_are_checked_before_anything_is_compiled() {
 }
 
 #[test]
-fn counts_that_no_device_has_are_suspicious() {
+fn compute_units_that_no_device_has_are_warned_of() {
     let project = Project::small();
     // Whoever means 104 compute units writes gfx90a68 or gfx90a@104.
     let plan = ["plan", "--manifest", "kernels.toml", "--target", "gfx90a104"];
@@ -230,7 +230,7 @@ fn counts_that_no_device_has_are_suspicious() {
 }
 
 #[test]
-fn options_that_would_not_count_are_refused() {
+fn options_without_effect_are_refused() {
     let project = Project::small();
     let target = ["--target", "gfx906"];
     let shard = ["build", "--manifest", "kernels.toml", "--out", "o", "--shard", "1/2"];
@@ -256,7 +256,7 @@ fn options_that_would_not_count_are_refused() {
 }
 
 #[test]
-fn check_is_an_error_where_no_library_is_asked() {
+fn check_is_an_error_if_no_library_is_asked() {
     let project = Project::small();
     let says = ["failed to use --check", "--problems FILE or --plans FILE", "gfxpack kdb check"];
     check(&project, &dist(&["--target", "gfx906", "--check"]), 2, &says);

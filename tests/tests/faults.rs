@@ -1,5 +1,5 @@
-//! What can go wrong while compiling, with a stand-in for a hipcc that
-//! misbehaves on request and is the real one otherwise.
+//! Faults while compiling, with a stand-in for hipcc that misbehaves on request and otherwise runs the
+//! real one.
 
 use std::fs;
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ fn packages(project: &Project) -> usize {
 }
 
 #[test]
-fn a_failing_kernel_is_named_with_the_compilers_words_and_the_others_are_built() {
+fn a_failing_kernel_is_reported_with_the_compilers_output_and_others_are_built() {
     let faults = [
         "",
         "-DBROKEN",
@@ -136,7 +136,7 @@ fn a_partial_package_says_so() {
 }
 
 #[test]
-fn a_killed_build_goes_on_where_it_stopped() {
+fn a_killed_build_resumes_when_run_again() {
     let defines: Vec<&str> = ["", "", "", "-DFAULT=wait", "", ""].into();
     let whole = project(&defines);
     dist(&whole, &[]).expect_code(0);
@@ -230,7 +230,7 @@ fn on_a_terminal(project: &Project, term: &str, how: &str, arguments: &[&str]) -
 }
 
 #[test]
-fn where_no_bar_can_be_drawn_lines_tell_how_far_it_is() {
+fn without_progress_bars_progress_is_printed_as_lines() {
     let project = project(&[""]);
     let dumb = on_a_terminal(&project, "dumb", "wait", DIST).expect_code(0).stdout;
     assert!(dumb.contains("1 kernel to compile, 0 in the cache"), "{dumb}");
@@ -240,7 +240,7 @@ fn where_no_bar_can_be_drawn_lines_tell_how_far_it_is() {
 }
 
 #[test]
-fn an_interrupt_is_answered_above_the_bars() {
+fn an_interrupt_is_acknowledged_above_the_bars() {
     let project = project(&["-DFAULT=wait", ""]);
     let (_door, _key) = Gate::closed(&project.path().join("bin/wait"));
     let arguments = [DIST, &["--jobs", "2"]].concat();
@@ -316,7 +316,7 @@ fn a_full_cache_is_one_clear_error() {
 }
 
 #[test]
-fn a_disk_that_the_compiler_finds_full_is_no_word_on_the_kernel() {
+fn a_disk_that_is_full_for_the_compiler_is_not_the_kernels_fault() {
     let project = project(&["", "-DX"]);
     let big = "__constant__ const int big[1 << 18] = {1, 2, 3};\n";
     project.write(

@@ -1,5 +1,4 @@
-//! `gfxpack harvest` and `tune`: keys and commands of logs, from ten million
-//! lines to a package.
+//! `gfxpack harvest` and `tune`: keys and commands from logs, from ten million lines to a package.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -210,7 +209,7 @@ fn a_harvest_becomes_a_package_of_exactly_what_was_missing() {
 }
 
 #[test]
-fn where_nothing_was_missed_there_is_nothing_to_do() {
+fn without_missing_kernels_there_is_nothing_to_do() {
     let project = Project::new();
     project.write("app.log", r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#);
     let none = project.run(&["harvest", "app.log", "--missed", "-o", "keys"]).expect_code(0);
@@ -234,7 +233,7 @@ fn where_nothing_was_missed_there_is_nothing_to_do() {
 }
 
 #[test]
-fn what_is_wrong_is_told_once_and_leaves_what_was_there() {
+fn errors_are_reported_once_and_existing_files_are_kept() {
     let project = Project::new();
     let check = |words: &[&str], says: &[&str]| {
         project.write("out.jsonl", "as it was\n");
@@ -354,7 +353,7 @@ fn a_shell_tunes_with_any_program_and_stops() {
 }
 
 #[test]
-fn what_tuning_found_becomes_the_systems() {
+fn tuning_results_become_the_systems() {
     let project = Project::new();
     let problem =
         |channels: u32| format!("{channels}-56-56-1x1-64-56-56-16-0x0-1x1-1x1-0-NCHW-FP32-F");

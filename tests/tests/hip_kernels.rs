@@ -1,6 +1,5 @@
-//! Every variant of every HIP kernel in the built-in library, run on the CPU
-//! and compared with plain Rust; and every assembly kernel, assembled for
-//! real and executed instruction by instruction.
+//! Runs every variant of every HIP kernel in the built-in library on the CPU and compares it with
+//! plain Rust; also assembles every assembly kernel and executes it instruction by instruction.
 //!
 //! One test for each kernel key that the manifest expands to, named after it:
 //! `cargo test -p gfxpack-tests --test hip_kernels -- softmax_hip` runs those

@@ -1,5 +1,5 @@
-//! `gfxpack detect` and the runtime's HIP loader over stand-in HIP libraries:
-//! devices of several releases, none, no library, and libraries that lie.
+//! `gfxpack detect` and the runtime's HIP loader with stand-in HIP libraries: devices of several
+//! releases, no device, no library, and libraries that return wrong data.
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn with(library: &HipStandIn) -> Project {
 }
 
 #[test]
-fn the_stand_in_is_laid_out_as_hip_itself() {
+fn the_stand_in_has_the_layout_of_hip() {
     check_layout();
 }
 
@@ -73,7 +73,7 @@ fn a_gfx90a_with_104_compute_units() {
 }
 
 #[test]
-fn xnack_that_is_on_is_part_of_the_names() {
+fn xnack_is_part_of_the_names_if_it_is_on() {
     let project = with(&HipStandIn::new(6, "gfx90a:sramecc+:xnack+", 104));
     let packages = run(&project, &["--packages=both"], &[]).stdout;
     assert_eq!(packages, "miopen-hip-gfx90a-xnack-104kdb\nmiopen-hip-gfx90a-xnackkdb\n");
@@ -247,7 +247,7 @@ fn a_missing_kdb_is_named_after_the_device_to_the_letter() {
 }
 
 #[test]
-fn libraries_that_lie_are_notes_and_no_crash() {
+fn libraries_with_wrong_data_are_reported_without_a_crash() {
     let long = format!("ARCH=\"{}\"", "x".repeat(256));
     for (define, says) in [
         ("COUNT_CODE=3", "`hipGetDeviceCount`"),
@@ -277,7 +277,7 @@ fn libraries_that_lie_are_notes_and_no_crash() {
 }
 
 #[test]
-fn a_library_of_another_kind_is_a_note() {
+fn a_library_of_another_kind_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     for (text, says) in [("", "failed to load"), ("\u{7f}ELF", "failed to load")] {
         let path = directory.path().join("libamdhip64.so.6");
@@ -288,7 +288,7 @@ fn a_library_of_another_kind_is_a_note() {
 }
 
 #[test]
-fn a_module_is_loaded_asked_and_unloaded() {
+fn a_module_is_loaded_queried_and_unloaded() {
     let directory = tempfile::tempdir().unwrap();
     let hip = Hip::load(&HipStandIn::gfx906().build(directory.path())).unwrap();
     assert!(hip.describe().ends_with("(6.3.0)"));

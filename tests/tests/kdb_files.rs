@@ -1,5 +1,5 @@
-//! `gfxpack kdb` and the others on paths and files as users happen to have
-//! them: nothing is replaced that should not be, and nothing lost unsaid.
+//! `gfxpack kdb` and other commands on unusual paths and files: nothing is replaced by mistake, and
+//! every loss is reported.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};
@@ -32,7 +32,7 @@ fn kdb(path: &Path, count: u32) {
 }
 
 #[test]
-fn what_a_repair_could_not_save_is_said() {
+fn rows_that_a_repair_lost_are_reported() {
     let project = Project::new();
     let path = project.path().join("gfx906_60.kdb");
     kdb(&path, 60);
@@ -72,7 +72,7 @@ fn what_a_repair_could_not_save_is_said() {
 }
 
 #[test]
-fn devices_stay_and_links_are_followed() {
+fn devices_are_not_replaced_and_links_are_followed() {
     let project = Project::new();
     let path = |name: &str| project.path().join(name);
     kdb(&path("gfx906_60.kdb"), 3);
@@ -124,7 +124,7 @@ fn devices_stay_and_links_are_followed() {
 
 /// Every command that says a path, on paths that are no text.
 #[test]
-fn paths_need_not_be_text() {
+fn paths_need_not_be_utf8() {
     let project = Project::new();
     let name = |name: &[u8]| OsStr::from_bytes(name).to_owned();
     let (input, out) = (name(b"in\xff.kdb"), name(b"out\xff.kdb"));
@@ -203,7 +203,7 @@ print(run.wait(), run.stderr.read().decode())
 "#;
 
 #[test]
-fn a_signal_leaves_nothing_behind() {
+fn a_signal_leaves_no_files_behind() {
     let project = Project::new();
     kdb(&project.path().join("gfx906_60.kdb"), 200);
     let out = "parts".repeat(40);
@@ -224,7 +224,7 @@ fn a_signal_leaves_nothing_behind() {
 }
 
 #[test]
-fn more_files_are_merged_than_may_be_open_at_first() {
+fn more_files_are_merged_than_the_soft_limit_allows() {
     let project = Project::new();
     let files: Vec<String> = (0..90)
         .map(|n| {
@@ -251,7 +251,7 @@ fn more_files_are_merged_than_may_be_open_at_first() {
 
 /// Every command that reads kdbs, with a limit that no row keeps to.
 #[test]
-fn no_larger_object_is_taken_than_is_allowed() {
+fn objects_beyond_the_size_limit_are_refused() {
     const FILE: &str = "gfx906_60.kdb";
     const KEY: [&str; 2] = ["kernel0001.cl.o", " -mcpu=gfx906"];
     let project = Project::new();
@@ -291,7 +291,7 @@ fn no_larger_object_is_taken_than_is_allowed() {
 }
 
 #[test]
-fn a_database_of_performance_that_loses_rows_says_so() {
+fn lost_rows_of_a_performance_database_are_reported() {
     let project = Project::new();
     let sql = "CREATE TABLE config (id INTEGER PRIMARY KEY, in_h INT); \
          CREATE TABLE perf_db (id INTEGER PRIMARY KEY, config INT, solver TEXT, params TEXT); \

@@ -1,5 +1,4 @@
-//! `gfxpack kdb` on kdbs of real kernels: combined, converted, compared,
-//! repaired, and looked into.
+//! `gfxpack kdb` on kdbs of real kernels: merges, converts, compares, repairs and inspects them.
 
 use std::fs;
 use std::path::Path;
@@ -131,7 +130,7 @@ fn converting_there_and_back_gives_the_same_bytes() {
 }
 
 #[test]
-fn parts_merge_to_what_they_were_and_differences_show() {
+fn parts_merge_to_the_original_and_differences_are_listed() {
     let project = &*built();
     let out = scratch(project, "parts");
     let run = project.run(&["kdb", "split", PLAIN, "--by", "kernel", "-o", &out]).expect_code(0);
@@ -175,7 +174,7 @@ fn parts_merge_to_what_they_were_and_differences_show() {
 }
 
 #[test]
-fn a_damaged_file_is_repaired_and_the_lost_are_listed() {
+fn a_damaged_file_is_repaired_and_lost_rows_are_listed() {
     let project = &*built();
     let out = scratch(project, "repaired");
     let (damaged, saved) = (format!("{out}/damaged.kdb"), format!("{out}/gfx906_60.kdb"));
@@ -231,7 +230,7 @@ print(reader.text)
 "#;
 
 #[test]
-fn stats_say_what_the_bytes_are() {
+fn stats_account_for_all_bytes() {
     let project = &*built();
     let run = project.run(&["kdb", "stats", PLAIN]).expect_code(0);
     for word in ["objects", "keys", "add.cpp.o", "scale.cl.o", "fill.s.o"] {
@@ -271,7 +270,7 @@ fn stats_say_what_the_bytes_are() {
 }
 
 #[test]
-fn verify_says_what_helps_against_what_it_found() {
+fn verify_has_a_hint_for_its_findings() {
     let project = &*built();
     let out = scratch(project, "hints");
     let change = |name: &str, how: &str| {
@@ -328,7 +327,7 @@ fn symbols_and_disassembly_are_those_of_llvm() {
 }
 
 #[test]
-fn provenance_is_there_where_it_was_asked_for() {
+fn provenance_is_stored_on_request() {
     let project = &*built();
     let with = "origins/kdb/gfx906_60.kdb";
     project.run(&["kdb", "verify", with]).expect_code(0);
@@ -363,7 +362,7 @@ fn provenance_is_there_where_it_was_asked_for() {
 /// On a terminal every command that takes long shows how far it is, and
 /// leaves nothing of that behind; elsewhere it says only what it did.
 #[test]
-fn long_commands_show_how_far_they_are() {
+fn long_commands_show_progress() {
     let project = &*built();
     let out = scratch(project, "bars");
     let on_a_terminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";

@@ -1,5 +1,5 @@
-//! Keys as MIOpen writes them, with a source tree of MIOpen's shape: sources
-//! and includes in several directories, included by bare name.
+//! Keys as MIOpen writes them, with sources and includes in several directories, included by bare
+//! name, as in MIOpen's source tree.
 
 use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_model::KernelKey;
@@ -83,7 +83,7 @@ fn every_key_is_in_the_kdb_byte_for_byte() {
 }
 
 #[test]
-fn the_directory_given_makes_no_difference() {
+fn kdbs_do_not_depend_on_the_given_source_directory() {
     let project = project();
     project.write("keys.jsonl", &lines(&ARGUMENTS));
     project.run(&DIST).expect_code(0);
@@ -100,7 +100,7 @@ fn the_directory_given_makes_no_difference() {
 }
 
 #[test]
-fn what_is_refused_is_listed_and_the_rest_is_there() {
+fn refused_kernels_are_listed_and_others_built() {
     let project = project();
     let broken = ("ConvDirect.cl.o", " -DMLO_N=2 -mcpu=gfx906");
     let gone = ("Gone.cl.o", " -DX -mcpu=gfx906");
@@ -143,7 +143,7 @@ fn what_is_refused_is_listed_and_the_rest_is_there() {
 }
 
 #[test]
-fn keys_of_other_devices_are_left_out_and_said() {
+fn keys_of_other_devices_are_left_out_and_reported() {
     let project = project();
     let other = ("ConvDirect.cl.o", " -DMLO_N=2 -DMLO_GRP=64 -mcpu=gfx908");
     project.write("keys.jsonl", &lines(&[ARGUMENTS[0], other]));
@@ -153,7 +153,7 @@ fn keys_of_other_devices_are_left_out_and_said() {
 }
 
 #[test]
-fn keys_come_out_of_a_pipe_too() {
+fn keys_are_read_from_a_pipe_too() {
     let project = project();
     let keys = project.write("keys.jsonl", &lines(&ARGUMENTS));
     let plan = ["plan", "--source-dir", "MIOpen", "--target", "gfx906", "--keys"];
@@ -165,7 +165,7 @@ fn keys_come_out_of_a_pipe_too() {
 }
 
 #[test]
-fn packages_say_what_the_source_tree_says_of_version_and_licence() {
+fn packages_have_version_and_licence_of_the_source_tree() {
     let project = project();
     project.write(
         "MIOpen/CMakeLists.txt",
@@ -202,7 +202,7 @@ fn packages_say_what_the_source_tree_says_of_version_and_licence() {
 }
 
 #[test]
-fn what_packages_cannot_know_of_the_kernels_is_warned_of() {
+fn missing_package_metadata_is_warned_of() {
     let project = project();
     project.write("keys.jsonl", &lines(&ARGUMENTS[..1]));
     let dist =
@@ -252,7 +252,7 @@ fn a_kdb_that_would_hide_a_larger_one_is_warned_of() {
 }
 
 #[test]
-fn what_is_left_out_because_it_is_there_is_not_hidden_in_silence() {
+fn leaving_out_existing_keys_warns_about_a_hidden_kdb() {
     let project = Project::new();
     project.write("src/k.cl", "kernel void k(global float* x) { *x = N; }\n");
     kdb(&project, "gfx906.kdb", 0..3);

@@ -1,12 +1,10 @@
-//! Real launches: kernels compiled for PoCL's device at build time, packaged,
-//! installed, looked up, loaded and run; and the time until a first launch is
-//! done, with and without the package.
+//! Real launches: kernels compiled for PoCL's device at build time, packaged, installed, looked up,
+//! loaded and run; and the time until the first launch, with and without the package.
 //!
-//! An application is a process of its own, this binary started again, with
-//! PoCL's own cache empty: what it did not get from a kdb it had to compile.
-//! PoCL's code is no AMD code object, so the caches are opened without the
-//! check for the gfx target; its kdb goes by the name of a GPU, which is no
-//! more than a name here.
+//! An application is a process of its own, this binary started again, with PoCL's own cache empty,
+//! so it has to compile kernels that it does not get from a kdb. PoCL's code is no AMD code object,
+//! so the caches are opened without the check for the gfx target; its kdb has the name of a GPU,
+//! which has no meaning here.
 
 use std::convert::Infallible;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Where a libMIOpen is found, what comes with it, and what it carries.
+//! Finding a libMIOpen, the files around it, and the sources in it.
 
 use std::cell::RefCell;
 use std::fs;
@@ -112,7 +112,7 @@ fn locate(path: &Path) -> Result<Library, LibraryError> {
 }
 
 #[test]
-fn a_library_is_found_with_what_lies_around_it() {
+fn a_library_is_found_with_the_files_around_it() {
     let build = Libraries::new();
     let miopen = build.miopen("3.4.0");
     let bar = fs::read(build.build("libbar.so.2", "int bar(void) { return 0; }", &[])).unwrap();
@@ -154,7 +154,7 @@ fn a_library_is_found_with_what_lies_around_it() {
 }
 
 #[test]
-fn what_is_no_libmiopen_is_refused() {
+fn other_libraries_are_refused() {
     let build = Libraries::new();
     let other = build.bytes("libMIOpen.so.1", "int other(void) { return 0; }", &[]);
     let mut machine = build.miopen("3.4.0");
@@ -175,7 +175,7 @@ fn what_is_no_libmiopen_is_refused() {
 }
 
 #[test]
-fn sources_come_with_the_names_that_keys_use() {
+fn sources_have_the_names_that_keys_use() {
     let build = Libraries::new();
     let tree = tree(&[("lib/libMIOpen.so.1", &build.miopen("3.4.0"))]);
     let sources = Sources::in_library(&locate(tree.path()).unwrap()).unwrap();
@@ -232,7 +232,7 @@ fn packages(lock: &Lock) -> Vec<String> {
 }
 
 #[test]
-fn debians_packages_are_those_that_libraries_need() {
+fn only_packages_with_needed_libraries_are_chosen() {
     let build = Libraries::new();
     let (archive, heard) = (published(&build), Heard::default());
     let mirror = Some(archive.root().display().to_string());
@@ -270,7 +270,7 @@ fn debians_packages_are_those_that_libraries_need() {
 }
 
 #[test]
-fn where_the_archive_has_gone_on_the_newest_is_taken_and_told() {
+fn if_pinned_packages_are_gone_the_newest_are_used_with_a_warning() {
     let build = Libraries::new();
     let (archive, heard) = (published(&build), Heard::default());
     let open = |cache: &str| {
@@ -307,7 +307,7 @@ fn where_the_archive_has_gone_on_the_newest_is_taken_and_told() {
 }
 
 #[test]
-fn a_library_that_no_package_has_is_named() {
+fn a_library_without_package_is_named() {
     let build = Libraries::new();
     let (archive, heard) = (published(&build), Heard::default());
     fs::remove_file(archive.root().join("pool/sid/libbar2t64_2.0-1_amd64.deb")).unwrap();
@@ -357,7 +357,7 @@ fn debians_own_library_can_be_fetched() {
 }
 
 #[test]
-fn the_command_says_what_a_library_is_and_takes_its_sources_out() {
+fn the_command_describes_a_library_and_extracts_its_sources() {
     let build = Libraries::new();
     let tree = tree(&[("lib/libMIOpen.so.1", &build.miopen("3.4.0"))]);
     let dir = tree.path().to_str().unwrap();
@@ -377,7 +377,7 @@ fn the_command_says_what_a_library_is_and_takes_its_sources_out() {
 }
 
 #[test]
-fn a_library_that_is_not_to_be_had_is_told_with_what_helps() {
+fn an_unavailable_library_is_reported_with_a_hint() {
     let archive = published(&Libraries::new());
     let project = Project::new();
     let check = |arguments: &[&str], code: i32, says: &[&str]| {

@@ -1,5 +1,5 @@
-//! What goes wrong with one problem costs no other, and what a libMIOpen lacks
-//! is named: tried with one that is made for it.
+//! A fault of one problem affects no other, and functions that a libMIOpen lacks are named; tested
+//! with a stand-in for one.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +78,7 @@ fn a_probe_that_is_killed_is_started_again() {
 }
 
 #[test]
-fn neither_order_nor_workers_show() {
+fn answers_do_not_depend_on_order_or_workers() {
     let (_directory, library) = fake_library(None);
     let mut problems: Vec<_> = (1..=40).map(|images| convolution(images, 0)).collect();
     problems.push(convolution(600, 0));
@@ -198,7 +198,7 @@ fn no_network_is_needed_and_no_file_is_left() {
 const DROPOUT: &str = "dropout -d 64";
 
 #[test]
-fn other_primitives_are_run_one_by_one_and_told_apart() {
+fn other_primitives_are_run_one_by_one_and_reported_separately() {
     let (_directory, library) = fake_library(None);
     let lines =
         ["activ -n 2", "adam -d 1", "cat -d 1", "ctc -n 1", "gemm -m 1", "glu -D 1", "rope -X 1"];
@@ -245,7 +245,7 @@ fn a_library_without_its_driver_computes_convolutions() {
 }
 
 #[test]
-fn a_probe_that_was_copied_alone_says_what_is_missing() {
+fn a_probe_without_its_preload_library_names_the_missing_file() {
     let (_directory, library) = fake_library(None);
     let alone = tempfile::tempdir().unwrap();
     let scratch = tempfile::tempdir().unwrap();
@@ -260,7 +260,7 @@ fn a_probe_that_was_copied_alone_says_what_is_missing() {
 }
 
 #[test]
-fn functions_are_told_with_their_kernel() {
+fn functions_are_reported_with_their_kernel() {
     let (_directory, library) = fake_library(None);
     let answers = ask_all(&library, &[convolution(5, 1)], 1);
     assert!(answers.keys.iter().all(|asked| asked.functions == ["run".to_owned()].into()));
@@ -308,7 +308,7 @@ fn a_library_that_asks_for_nothing_is_refused() {
 }
 
 #[test]
-fn a_library_that_falls_over_when_loaded_is_refused() {
+fn a_library_that_crashes_when_loaded_is_refused() {
     let error = error("FALLS");
     let AskError::Probe(ProbeError::Load { reason, .. }) = &error else { panic!("{error}") };
     assert!(reason.contains("signal: 11"), "{reason}");

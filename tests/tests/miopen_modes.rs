@@ -1,6 +1,6 @@
-//! What a real libMIOpen asks for in its own find modes, in immediate mode and
-//! with a find database is in what asking it has told. Kernel databases for
-//! it hold every kernel that was told, and one object for all of them.
+//! All kernels that a real libMIOpen needs in its own find modes, in immediate mode and with a find
+//! database are among those reported before. Its kernel databases contain every reported kernel,
+//! with one object for all of them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -104,7 +104,7 @@ impl Asked {
 }
 
 #[test]
-fn every_mode_asks_for_nothing_else() {
+fn no_mode_needs_other_kernels() {
     let Some(library) = library() else { return };
     let asked = Asked::new(library, &[]);
     let report = asked.check(asked.kdb(None, None));
@@ -115,7 +115,7 @@ fn every_mode_asks_for_nothing_else() {
 }
 
 #[test]
-fn databases_decide_arguments_and_each_way_is_asked() {
+fn databases_affect_arguments_and_each_directory_is_asked() {
     let Some(library) = library() else { return };
     let without = Asked::new(library.clone(), &[]);
     // What a performance database says of one problem, and a find database of it.
@@ -145,7 +145,7 @@ fn databases_decide_arguments_and_each_way_is_asked() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_kernels_are_named() {
     let Some(library) = library() else { return };
     let asked = Asked::new(library, &[]);
     for missing in [&asked.answers.keys[0], &asked.answers.keys[asked.answers.keys.len() / 2]] {
@@ -172,7 +172,7 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn a_kernel_database_of_another_device_is_none() {
+fn a_kernel_database_of_another_device_is_not_used() {
     let Some(library) = library() else { return };
     let scratch = tempfile::tempdir().unwrap();
     let options = AskOptions::new("gfx1030@36".parse().unwrap(), probe(), scratch.path());
@@ -183,7 +183,7 @@ fn a_kernel_database_of_another_device_is_none() {
 }
 
 #[test]
-fn packages_for_debians_library_go_where_it_looks() {
+fn packages_for_debians_library_are_installed_where_it_looks() {
     if library().is_none() {
         return;
     }

@@ -1,5 +1,5 @@
-//! Every variant of every OpenCL C kernel in the built-in library, run on the
-//! CPU and compared with plain Rust.
+//! Runs every variant of every OpenCL C kernel in the built-in library on the CPU and compares it
+//! with plain Rust.
 //!
 //! One test for each kernel key that the manifest expands to, named after it:
 //! `cargo test -p gfxpack-tests --test opencl_kernels -- softmax.cl` runs

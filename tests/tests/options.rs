@@ -1,5 +1,5 @@
-//! Options of keys: what reaches for files, what no device could load, and
-//! what no program could be started with is a fault of that key alone.
+//! Options of keys: an option that accesses files, an object that no device could load, or a
+//! command line that is too long makes only that key fail.
 
 use std::fs;
 
@@ -61,7 +61,7 @@ fn unbuilt(run: &Run) -> Vec<(String, String)> {
 }
 
 #[test]
-fn an_option_that_reaches_for_files_is_refused_by_its_name_and_the_others_are_built() {
+fn an_option_that_accesses_files_is_refused_by_name_and_others_are_built() {
     let victim_dir = tempfile::tempdir().unwrap();
     let victim = victim_dir.path().join("victim");
     fs::write(&victim, "precious\n").unwrap();
@@ -100,7 +100,7 @@ fn an_option_that_reaches_for_files_is_refused_by_its_name_and_the_others_are_bu
 }
 
 #[test]
-fn what_no_device_could_load_fails_its_key_and_no_kdb() {
+fn an_object_that_no_device_loads_fails_only_its_key() {
     let project = project(&["-mcode-object-version=3".to_owned()]);
     for (via, out) in [("auto", "a"), ("direct", "d"), ("hipcc", "h")] {
         let more = ["--via", via, "--out", out, "--message-format", "json"];
@@ -121,7 +121,7 @@ fn what_no_device_could_load_fails_its_key_and_no_kdb() {
 }
 
 #[test]
-fn what_no_program_can_be_started_with_is_refused_by_every_route() {
+fn options_too_long_for_a_program_are_refused_by_every_route() {
     let define = |bytes: usize| format!("-DLONG={}", "x".repeat(bytes));
     let project =
         project(&[define(200_000), [define(120_000), "-ULONG".to_owned()].join(" ").repeat(6)]);
@@ -143,7 +143,7 @@ fn what_no_program_can_be_started_with_is_refused_by_every_route() {
 }
 
 #[test]
-fn what_this_system_gives_no_program_fails_its_key() {
+fn options_too_long_for_this_system_fail_only_their_key() {
     // As many bytes as a plan takes, and more than a small stack leaves room for.
     let define = format!("-DLONG={} -ULONG ", "x".repeat(100_000));
     let project = project(&[define.repeat(4)]);
@@ -172,7 +172,7 @@ fn what_this_system_gives_no_program_fails_its_key() {
 }
 
 #[test]
-fn what_lies_outside_of_the_sources_is_not_read_by_a_relative_path_either() {
+fn files_outside_of_the_sources_are_not_read_by_relative_paths() {
     let project = Project::new();
     let outside = project.write("elsewhere/secret.h", "#define N 2\n");
     let source = format!("#define HEADER \"../../elsewhere/secret.h\"\n#include HEADER\n{OPENCL}");
@@ -232,7 +232,7 @@ fn compiled_twice(compiler: &str) -> [(u64, Vec<String>); 2] {
 }
 
 #[test]
-fn what_a_compiler_makes_that_cant_be_watched_is_for_one_build_and_that_is_said_once() {
+fn objects_of_an_unwatched_compiler_are_for_one_build_with_one_warning() {
     for (compiled, warnings) in compiled_twice(UNWATCHED) {
         assert_eq!((compiled, warnings.len()), (2, 1), "{warnings:?}");
         let told = &warnings[0];
@@ -244,7 +244,7 @@ fn what_a_compiler_makes_that_cant_be_watched_is_for_one_build_and_that_is_said_
 }
 
 #[test]
-fn what_a_wrapper_makes_is_kept_though_it_says_otherwise_when_it_is_asked() {
+fn objects_of_a_wrapper_with_other_planned_commands_are_cached() {
     let [(first, warnings), (second, _)] = compiled_twice(SAYS_OTHERWISE);
     assert_eq!((first, second), (2, 0), "{warnings:?}");
 }

@@ -1,5 +1,4 @@
-//! `gfxpack perfdb`, and performance and find databases in packages, as dpkg,
-//! rpm and tar see them.
+//! `gfxpack perfdb`, and performance and find databases in packages, with dpkg, rpm and tar.
 
 use std::fs;
 use std::io;
@@ -66,7 +65,7 @@ fn databases_are_merged_as_miopen_reads_them() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn invalid_lines_of_databases_are_reported_with_their_number() {
     let project = Project::new();
     project.write(PERF, "k=ConvAsm1x1U:1\nnothing\nk=ConvAsm1x1U:2\n");
     let run = project.run(&["perfdb", "lint", PERF]).expect_code(101);
@@ -171,7 +170,7 @@ fn models_are_listed_and_checked_where_they_are_installed() {
 }
 
 #[test]
-fn what_must_not_be_shipped_is_refused() {
+fn files_that_must_not_be_shipped_are_refused() {
     let project = project();
     let refused = |path: &str, text: &str, says: &str| {
         project.write(path, text);

@@ -1,4 +1,4 @@
-//! `gfxpack problems`: lines out of networks, models, logs and databases.
+//! `gfxpack problems`: lines from networks, models, logs and databases.
 
 mod onnx;
 
@@ -10,7 +10,7 @@ const CONV: &str =
     "conv -n 1 -c 3 -H 8 -W 8 -k 4 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 1";
 
 #[test]
-fn what_is_printed_is_read_again_as_the_same() {
+fn printed_problems_are_read_back_unchanged() {
     let project = Project::new();
     let options = ["--batch", "1,4", "--type", "fp32,fp16", "--layout", "nchw,nhwc"];
     let arguments = ["problems", "resnet18", "mobilenet-v2", "--direction", "training"];
@@ -62,7 +62,7 @@ fn logs_databases_and_networks_make_one_list() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_its_place_and_what_to_do() {
+fn unreadable_problems_are_reported_with_position_and_hint() {
     let project = Project::new();
     project.write("list.txt", &format!("{CONV}\nconv -n 0\n"));
     let refused = |arguments: &[&str], message: &str, hint: &str| {

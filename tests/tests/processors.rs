@@ -1,5 +1,4 @@
-//! The processor table against the compilers installed: names, machine
-//! numbers, features.
+//! The processor table compared with installed compilers: names, machine numbers, features.
 
 use std::process::{Command, Output, Stdio};
 
@@ -55,7 +54,7 @@ fn assemble(compiler: &str, target: &str) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn the_table_says_what_the_compilers_say() {
+fn the_table_agrees_with_the_compilers() {
     let compilers: Vec<_> = COMPILERS
         .iter()
         .copied()
@@ -104,7 +103,7 @@ fn check_target_ids(compiler: &str, processor: &Processor) {
 }
 
 #[test]
-fn the_released_targets_are_ones_that_are_sold() {
+fn the_released_targets_are_real_products() {
     let matrix = concat!(env!("CARGO_MANIFEST_DIR"), "/../ci/matrix.json");
     let matrix = std::fs::read_to_string(matrix).expect("the matrix of release CI");
     let matrix: serde_json::Value = serde_json::from_str(&matrix).expect("JSON");

@@ -1,5 +1,5 @@
-//! What is compiled again when one thing changes, on copies of the
-//! toolchain's own files, and what `plan --explain` says of it.
+//! Which jobs run again after a change in a copy of the toolchain's files, and what `plan
+//! --explain` reports.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -127,7 +127,7 @@ const OPENCL: &str = "scale.cl.o";
 const ASSEMBLY: &str = "fill.s.o";
 
 #[test]
-fn one_byte_rebuilds_exactly_what_depends_on_it() {
+fn a_changed_byte_rebuilds_exactly_the_jobs_that_depend_on_it() {
     let project = project();
     let all = [HIP, HIP, ASSEMBLY, OPENCL, OPENCL];
     assert_eq!(explained(&project, "add.cpp")["state"], "new");
@@ -288,7 +288,7 @@ impl Edited {
 }
 
 #[test]
-fn edits_that_the_preprocessor_does_not_show_are_compiled() {
+fn edits_without_effect_on_preprocessed_text_are_compiled() {
     let project = Project::new();
     let kernels = EDITED
         .iter()
@@ -329,7 +329,7 @@ fn build_one(project: &Project) -> (u64, Kdbs) {
 }
 
 #[test]
-fn what_assembly_in_a_source_reads_is_an_input() {
+fn files_that_inline_assembly_reads_are_inputs() {
     let project = Project::new();
     let asm = "__kernel void k(__global int* x)\n{\n    __asm__ volatile(\".inc\" \"lude \\\"code.inc\\\"\");\n}\n";
     project.write("k.cl", asm);
@@ -367,7 +367,7 @@ fn assembly_that_reads_a_file_outside_of_the_sources_is_refused() {
 }
 
 #[test]
-fn what_a_wrapper_in_bash_compiles_is_kept() {
+fn objects_of_a_wrapper_in_bash_are_cached() {
     let project = Project::new();
     project.write("k.cl", "__kernel void k(__global int *x) { *x = 1; }\n");
     project.write_manifest("k.cl", ["-DX=1".to_owned()].into_iter());
@@ -385,7 +385,7 @@ const TELLS_NOTHING: &str =
     "#!ROOT/sh\ncase \" $* \" in *' -### '*gfxpack_slot*) exit 1 ;; esac\nexec hipcc \"$@\"\n";
 
 #[test]
-fn a_driver_that_tells_nothing_makes_objects_that_rest_on_its_interpreter() {
+fn objects_of_a_driver_without_planned_commands_depend_on_its_interpreter() {
     let project = Project::new();
     project.write("k.cpp", "extern \"C\" __global__ void k(int *x) { *x = X; }\n");
     project.write_manifest("k.cpp", ["-DX=1".to_owned()].into_iter());
@@ -434,7 +434,7 @@ fn no_kernel_reads_precompiled_headers() {
 }
 
 #[test]
-fn what_a_killed_build_asked_a_driver_in_is_swept_away() {
+fn the_scratch_directory_of_a_killed_builds_driver_is_removed() {
     let project = Project::small();
     let root = project.path().to_str().unwrap();
     let script = "#!/bin/sh\ncase \" $* \" in *' -### '*gfxpack_slot*)\n\
@@ -462,7 +462,7 @@ fn what_a_killed_build_asked_a_driver_in_is_swept_away() {
 }
 
 #[test]
-fn a_new_header_in_front_of_the_one_that_was_read_is_read() {
+fn a_new_header_that_hides_a_used_one_is_noticed() {
     let project = Project::new();
     let root = project.path().display().to_string();
     let first_and_second = format!("-isystem '{root}/first' -isystem '{root}/second'");
@@ -497,7 +497,7 @@ fn a_new_header_in_front_of_the_one_that_was_read_is_read() {
 }
 
 #[test]
-fn a_file_that_a_header_only_asks_for_is_noticed_when_it_comes() {
+fn a_new_file_that_has_include_looked_for_is_noticed() {
     let project = Project::new();
     let root = project.path().display().to_string();
     let first_and_second = format!("-isystem '{root}/first' -isystem '{root}/second'");
@@ -613,7 +613,7 @@ fn a_header_that_changes_while_it_is_read_is_read_again() {
 }
 
 #[test]
-fn a_toolchain_is_asked_again_when_something_that_it_says_may_have_changed() {
+fn a_toolchain_is_probed_again_when_its_answers_may_have_changed() {
     let project = Project::small();
     let log = project.path().join("log");
     let hipcc = project.path().join("rocm/bin/hipcc");
@@ -676,7 +676,7 @@ fn project_with_waiting_linker() -> Project {
 }
 
 #[test]
-fn what_was_made_while_the_toolchain_changed_is_not_kept() {
+fn objects_made_while_the_toolchain_changed_are_not_kept() {
     let project = project_with_waiting_linker();
     let at = |path: &str| project.path().join(path);
     // What is tried of a toolchain once, is tried here.
@@ -721,7 +721,7 @@ fn what_was_made_while_the_toolchain_changed_is_not_kept() {
 }
 
 #[test]
-fn what_was_made_while_the_toolchain_was_touched_is_made_again() {
+fn objects_made_while_the_toolchain_was_touched_are_made_again() {
     let project = project_with_waiting_linker();
     project.write("k.cpp", "extern \"C\" __global__ void k(int* x) { *x = X; }\n");
     // So many kernels have a precompiled header made, and tried.

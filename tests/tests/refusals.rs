@@ -1,5 +1,5 @@
-//! Kernels that a compiler refused are told again without asking it, as long
-//! as an object of theirs would be taken from the cache.
+//! Refused kernels are reported again without starting a compiler, as long as a cached object of
+//! theirs would be valid.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -75,7 +75,7 @@ fn sums(run: &Run) -> [u64; 5] {
 }
 
 #[test]
-fn a_second_run_tells_refusals_again_and_starts_no_compiler() {
+fn a_second_run_reports_refusals_again_without_starting_a_compiler() {
     for via in ["auto", "direct", "hipcc"] {
         let project = project();
         let via = ["--via", via];
@@ -104,7 +104,7 @@ fn a_second_run_tells_refusals_again_and_starts_no_compiler() {
 }
 
 #[test]
-fn people_hear_the_same_and_ask_again_if_they_want() {
+fn refusals_are_printed_the_same_and_retried_on_request() {
     let project = project();
     let run = |more: &[&str]| project.run(&[BUILD, &["--out", "o"], more].concat());
     let said = |run: &Run| -> Vec<String> {
@@ -153,7 +153,7 @@ fn people_hear_the_same_and_ask_again_if_they_want() {
 }
 
 #[test]
-fn a_mended_source_is_compiled() {
+fn a_corrected_source_is_compiled() {
     let project = project();
     build(&project, &["--out", "o"]).expect_code(100);
     project.write("a.s", &ASSEMBLY.replace(".error", ".print"));
@@ -242,7 +242,7 @@ fn a_refusal_is_out_of_date_when_a_header_that_it_depends_on_is() {
 }
 
 #[test]
-fn a_source_that_may_be_a_file_elsewhere_too_is_refused_from_a_stored_plan() {
+fn a_source_of_a_stored_plan_that_equals_a_file_elsewhere_is_refused() {
     let project = Project::new();
     let header = project.write("outside/a.h", "#pragma once\n#define A 1\n");
     let include = format!("#include \"a.h\"\n#include \"{}\"\n", header.display());
@@ -269,7 +269,7 @@ fn a_source_that_may_be_a_file_elsewhere_too_is_refused_from_a_stored_plan() {
 }
 
 #[test]
-fn an_include_directory_that_the_compiler_searches_anyway_is_refused_by_name() {
+fn an_include_directory_that_the_compiler_searches_by_default_is_refused_by_name() {
     let project = Project::new();
     let manifest = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
                     include-dirs = [\"/usr/include\"]\n[[kernel]]\nsource = \"k.cl\"\n";
@@ -281,7 +281,7 @@ fn an_include_directory_that_the_compiler_searches_anyway_is_refused_by_name() {
 }
 
 #[test]
-fn a_damaged_refusal_is_asked_again() {
+fn a_job_with_a_damaged_refusal_runs_again() {
     let project = project();
     build(&project, &["--out", "o"]).expect_code(100);
     let store = fs::read_dir(project.path().join("cache")).unwrap().flatten();
@@ -346,7 +346,7 @@ fn check_calls(faults: &[&str], more: &[&str], expected: usize) {
 }
 
 #[test]
-fn what_tells_of_the_machine_is_asked_again_every_time() {
+fn failures_caused_by_the_machine_are_retried_every_time() {
     let faults =
         ["crash", "killed", "silent", "crash-behind", "memory", "disk", "driver", "unlisted"];
     check_calls(&faults, &[], 2);
@@ -357,7 +357,7 @@ fn what_tells_of_the_machine_is_asked_again_every_time() {
 }
 
 #[test]
-fn shards_hand_refusals_on_and_ask_again_when_a_header_changed() {
+fn shards_pass_refusals_on_and_retry_when_a_header_changed() {
     let project = Project::new();
     with_header(&project, Some("#error not yet\n"));
     let run = |line: &str| project.run(&line.split(' ').collect::<Vec<_>>());

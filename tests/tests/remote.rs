@@ -1,5 +1,5 @@
-//! Builds on a real remote-execution service: the bytes of a local build,
-//! whatever happens to the service meanwhile.
+//! Builds on a real remote-execution service give the bytes of a local build, whatever happens to
+//! the service meanwhile.
 
 use std::fs;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ fn service(project: &Project) -> Casd {
 }
 
 #[test]
-fn a_remote_build_gives_the_bytes_of_a_local_one_and_is_known_then() {
+fn a_remote_build_gives_the_bytes_of_a_local_one_and_is_then_cached() {
     let project = project();
     build(&project, "local", &["--jobs", "1"]).expect_code(0);
     let casd = service(&project);
@@ -83,7 +83,7 @@ fn a_remote_build_gives_the_bytes_of_a_local_one_and_is_known_then() {
 }
 
 #[test]
-fn a_worker_s_name_for_the_sources_is_not_theirs() {
+fn sources_are_not_found_by_the_name_of_a_workers_directory() {
     let project = project();
     let source = project.text("src/scale.cl");
     let asks = "#if __has_include(\"../../src/src/scale.cl\")\n#error found\n#endif\n";
@@ -96,7 +96,7 @@ fn a_worker_s_name_for_the_sources_is_not_theirs() {
 }
 
 #[test]
-fn a_refused_kernel_comes_with_the_compilers_words_every_time() {
+fn a_refused_kernel_has_the_compilers_output_every_time() {
     let project = project();
     project.write("src/scale.cl", "#ifdef FACTOR\n#error this one is broken\n#endif\n");
     let casd = service(&project);
@@ -139,7 +139,7 @@ fn a_service_that_is_killed_and_started_again_loses_nothing() {
 }
 
 #[test]
-fn workers_that_are_lost_are_made_up_for() {
+fn jobs_of_lost_workers_are_run_again() {
     let project = project();
     build(&project, "local", &["--jobs", "1"]).expect_code(0);
     let casd = service(&project);
@@ -162,7 +162,7 @@ fn workers_that_are_lost_are_made_up_for() {
 }
 
 #[test]
-fn a_service_that_lost_or_changed_its_files_makes_them_again() {
+fn objects_that_a_service_lost_or_changed_are_made_again() {
     let project = project();
     let casd = service(&project);
     build(&project, "first", &["--remote", &casd.address()]).expect_code(0);
@@ -191,7 +191,7 @@ fn a_service_that_lost_or_changed_its_files_makes_them_again() {
 }
 
 #[test]
-fn a_service_that_is_not_there_is_named_with_what_to_do() {
+fn a_missing_service_is_named_with_a_hint() {
     let project = project();
     let port = gfxpack_tests::casd::free_port();
     let address = format!("grpc://127.0.0.1:{port}");

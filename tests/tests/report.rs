@@ -1,5 +1,5 @@
-//! What a build says of itself: messages, the report's facts, grouped
-//! failures; and what it learns for the next one.
+//! A build's reports: messages, the facts of the report, grouped failures; and the costs that it
+//! records for the next build.
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn sum(messages: &[Value], field: &str) -> u64 {
 }
 
 #[test]
-fn messages_and_report_tell_the_same_of_every_job() {
+fn messages_and_report_agree_on_every_job() {
     let project = Project::small();
     let json = ["--jobs", "2", "--report", "pages/r.html", "--message-format", "json"];
     let cold = dist(&project, &json).expect_code(0);
@@ -90,7 +90,7 @@ fn messages_and_report_tell_the_same_of_every_job() {
 }
 
 #[test]
-fn a_report_that_can_t_be_written_is_told() {
+fn a_report_that_cannot_be_written_is_an_error() {
     let project = Project::small();
     fs::create_dir(project.path().join("dir")).unwrap();
     let run = dist(&project, &["--report", "dir"]).expect_code(2);
@@ -116,7 +116,7 @@ fn failing(broken: usize) -> Project {
 }
 
 #[test]
-fn kernels_that_fail_for_one_reason_are_told_together() {
+fn kernels_that_fail_for_one_reason_are_reported_together() {
     let project = failing(20);
     let run = dist(&project, &["--jobs", "2"]).expect_code(100);
     let named = run.stderr.matches("failed to compile `k.s.o").count();
@@ -158,7 +158,7 @@ fn order(run: &Run) -> Vec<String> {
 }
 
 #[test]
-fn what_took_longest_last_time_is_started_first() {
+fn jobs_that_took_longest_last_time_start_first() {
     let project = light();
     let json = ["--jobs", "1", "--message-format", "json"];
     let first = dist(&project, &json).expect_code(0);
@@ -198,7 +198,7 @@ fn what_took_longest_last_time_is_started_first() {
 }
 
 #[test]
-fn without_jobs_there_are_as_many_as_processors_may_be_used() {
+fn the_default_number_of_jobs_is_the_number_of_usable_processors() {
     let project = light();
     let workers = |more: &[&str]| {
         fs::remove_dir_all(project.path().join("cache")).ok();

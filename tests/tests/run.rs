@@ -1,4 +1,4 @@
-//! `gfxpack run`: programs that write MIOpen's log, and programs that don't.
+//! `gfxpack run` with programs that write MIOpen's log, and others.
 
 use std::fs;
 use std::io;
@@ -71,7 +71,7 @@ fn run(project: &Project, arguments: &[&str]) -> Run {
 }
 
 #[test]
-fn kernels_are_told_and_the_log_is_not_shown() {
+fn kernels_are_reported_and_the_log_is_hidden() {
     let project = machine();
     let arguments = ["--json", "messages", "--", "sh", "app", "-x"];
     let run = run(&project, &arguments).expect_code(0);
@@ -121,7 +121,7 @@ fn a_kernel_that_miopen_does_not_store_is_not_called_compiled() {
 }
 
 #[test]
-fn the_commands_that_are_told_work() {
+fn the_suggested_commands_work() {
     let project = machine();
     project.write("kernels/conv.cl", "kernel void conv(global float* x) { *x = N; }\n");
     let run = run(&project, &["-o", "wanted.jsonl", "--", "sh", "app"]).expect_code(0);
@@ -141,7 +141,7 @@ fn the_commands_that_are_told_work() {
 }
 
 #[test]
-fn who_wants_the_log_gets_it() {
+fn the_log_is_shown_on_request() {
     let project = machine();
     let run = run_with(&project, &["--", "sh", "app"], &[("MIOPEN_LOG_LEVEL", "7")]).expect_code(0);
     assert!(run.stderr.contains("level 7"), "{}", run.stderr);
@@ -151,7 +151,7 @@ fn who_wants_the_log_gets_it() {
 }
 
 #[test]
-fn messages_have_standard_output_for_themselves() {
+fn only_messages_are_on_standard_output() {
     let project = machine();
     let run = run(&project, &["--message-format", "json", "--", "sh", "app"]).expect_code(0);
     assert_eq!(run.of_type("run")[0]["found"], 1);
@@ -185,7 +185,7 @@ fn a_program_without_miopen_leaves_no_list_of_keys() {
 }
 
 #[test]
-fn what_a_program_leaves_running_is_not_waited_for() {
+fn processes_that_a_program_leaves_running_are_not_waited_for() {
     let project = machine();
     let begun = Instant::now();
     // It has the program's stderr.
@@ -195,7 +195,7 @@ fn what_a_program_leaves_running_is_not_waited_for() {
 }
 
 #[test]
-fn signals_reach_the_program_and_the_summary_is_told() {
+fn signals_reach_the_program_and_the_summary_is_printed() {
     let project = machine();
     let script = "trap 'echo got it >&2; exit 5' TERM; . ./app; echo ready >&2; \
                   while :; do sleep 0.1; done";
@@ -228,7 +228,7 @@ echo '// cache hit for fft_c' >> "$ROCFFT_LOG_RTC_PATH"
 "#;
 
 #[test]
-fn plans_of_rocfft_are_told_and_make_a_list() {
+fn plans_of_rocfft_are_reported_and_written_to_a_list() {
     let project = machine();
     project.write("fft", FFT_PROGRAM);
     let arguments = ["--json", "messages", "--plans", "plans.txt", "--", "sh", "fft"];

@@ -1,5 +1,5 @@
-//! `gfxpack lookup`, `explain`, `doctor` and `env` over small kdbs: whole,
-//! damaged, misnamed, absent.
+//! `gfxpack lookup`, `explain`, `doctor` and `env` with small kdbs: intact, damaged, misnamed,
+//! missing.
 
 use std::fs;
 use std::io;
@@ -143,7 +143,7 @@ fn a_lookup_says_which_file_has_the_kernel() {
 
 /// MIOpen opens `gfx906.kdb` only where `gfx906_60.kdb` does not exist.
 #[test]
-fn what_miopen_does_not_open_it_does_not_find() {
+fn files_that_miopen_does_not_open_are_not_searched() {
     let machine = Machine::installed();
     let hidden = machine.lookup(NAME, WIDE).expect_code(3);
     let [miopen, runtime] = hidden.stdout.lines().collect::<Vec<_>>()[..] else { panic!() };
@@ -203,7 +203,7 @@ fn what_miopen_does_not_open_it_does_not_find() {
 }
 
 #[test]
-fn without_any_miopen_the_user_s_cache_has_no_name() {
+fn without_miopen_the_users_cache_is_not_known() {
     let machine = Machine::installed();
     let own = env!("CARGO_PKG_VERSION");
     for command in [&["env"][..], &["doctor", "--target", "gfx906", "--system-dir", "db"]] {
@@ -264,7 +264,7 @@ fn a_miss_has_a_code_of_its_own_and_a_reason_for_each_file() {
 }
 
 #[test]
-fn the_environment_and_the_user_s_cache_count() {
+fn the_environment_and_the_users_cache_count() {
     let machine = Machine::installed();
     machine.kdb("cache/gfx906_60.ukdb", GFX906, 3, &[(NAME, BOTH), (NAME, " -DU -mcpu=gfx906")]);
     // As a umask of 002 leaves them. All of these only look.
@@ -349,7 +349,7 @@ fn the_nearest_keys_are_shown_with_what_differs() {
 }
 
 #[test]
-fn a_long_key_is_told_once() {
+fn a_long_key_is_printed_once() {
     let machine = Machine::new();
     let long = |last: u32| -> String {
         let words: String = (0..44).map(|word| format!(" -DMLO_OPTION_{word}={word}")).collect();
@@ -372,7 +372,7 @@ fn a_long_key_is_told_once() {
 }
 
 #[test]
-fn a_key_that_lies_where_nobody_looks_is_told_of() {
+fn a_key_in_a_file_that_is_not_searched_is_reported() {
     let machine = Machine::installed();
     let args = " -DE=1 -mcpu=gfx906";
     machine.kdb("db/gfx906_64.kdb", GFX906, 1, &[(NAME, args)]);
@@ -406,7 +406,7 @@ fn a_key_that_lies_where_nobody_looks_is_told_of() {
 }
 
 #[test]
-fn the_newest_version_s_user_cache_is_asked_unless_another_is_named() {
+fn the_newest_versions_user_cache_is_searched_unless_another_is_given() {
     let machine = Machine::installed();
     let args = " -DE=1 -mcpu=gfx906";
     for (version, mark) in [("3.9.0.", 3), ("3.10.0.", 4)] {
@@ -479,7 +479,7 @@ fn a_custom_cache_has_versions_since_3_5() {
 }
 
 #[test]
-fn a_machine_in_order_has_no_problem() {
+fn a_correct_machine_has_no_problems() {
     let machine = Machine::installed();
     let all = [(NAME, BOTH), (NAME, WIDE), ("pool.cl.o", BOTH)];
     machine.kdb("db/gfx906_60.kdb", GFX906, 1, &all);
@@ -572,7 +572,7 @@ fn every_fault_of_a_kdb_is_found() {
 }
 
 #[test]
-fn deep_finds_what_a_glance_does_not() {
+fn deep_finds_more_problems() {
     let machine = Machine::installed();
     let script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); \
         c.execute('update kern_db set kernel_hash = upper(kernel_hash) where id = 2'); c.commit()";
@@ -586,7 +586,7 @@ fn deep_finds_what_a_glance_does_not() {
 }
 
 #[test]
-fn directories_and_variables_that_are_wrong_are_found() {
+fn wrong_directories_and_variables_are_found() {
     let machine = Machine::installed();
     machine.mode("db", 0o777);
     machine.finds("problem", "directory", "may be written to by every user");
@@ -609,7 +609,7 @@ fn directories_and_variables_that_are_wrong_are_found() {
 }
 
 #[test]
-fn variables_that_tuning_left_are_warned_of() {
+fn leftover_tuning_variables_are_warned_of() {
     let machine = Machine::installed();
     let warned = |name: &str, value: &str| {
         let (checks, code) = machine.doctor(&[], &[(name, value)]);
@@ -624,7 +624,7 @@ fn variables_that_tuning_left_are_warned_of() {
 }
 
 #[test]
-fn the_user_s_cache_is_looked_into() {
+fn the_users_cache_is_checked() {
     let machine = Machine::installed();
     machine.finds("note", "user cache", "no cache yet");
     let version = env!("CARGO_PKG_VERSION");
@@ -656,7 +656,7 @@ fn compiled(machine: &Machine) -> (Vec<u8>, &'static str) {
 }
 
 #[test]
-fn kernels_of_another_compiler_are_told_of() {
+fn kernels_of_another_compiler_are_reported() {
     let machine = Machine::installed();
     let (own, version) = compiled(&machine);
     let before = format!("clang version {version}");
@@ -683,7 +683,7 @@ fn kernels_of_another_compiler_are_told_of() {
 }
 
 #[test]
-fn no_gpu_is_what_a_doctor_is_asked_about() {
+fn doctor_reports_a_missing_gpu() {
     let machine = Machine::installed();
     fs::create_dir(machine.path("sys")).unwrap();
     let install = ["install", "--no-hip", "--sysfs", "sys", "--from", "db", "--dry-run"];
@@ -709,7 +709,7 @@ fn no_gpu_is_what_a_doctor_is_asked_about() {
 }
 
 #[test]
-fn env_tells_every_variable_and_what_it_does() {
+fn env_lists_every_variable_with_its_meaning() {
     let machine = Machine::new();
     let variables = [("MIOPEN_DISABLE_CACHE", "ON"), ("MIOPEN_SYSTEM_DB_PATH", "/kdbs")];
     let run = machine.run_with(&["env", "--message-format", "json"], &variables).expect_code(0);
@@ -730,7 +730,7 @@ fn env_tells_every_variable_and_what_it_does() {
 }
 
 #[test]
-fn the_places_of_all_databases_are_told_and_what_is_in_them() {
+fn all_databases_are_listed_with_path_and_content() {
     let machine = Machine::installed();
     machine.0.write("db/gfx906_60.db.txt", "k=ConvAsm1x1U:1\n");
     let user = "home/.config/miopen/gfx906_60.HIP.3_3_0_.ufdb.txt";

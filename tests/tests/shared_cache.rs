@@ -1,5 +1,5 @@
-//! Objects shared between machines: a second one compiles nothing, what is
-//! damaged is dropped, and a cache that is down ends no build.
+//! Objects shared between machines: a second machine compiles nothing, damaged objects are dropped,
+//! and a cache that is down stops no build.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -54,7 +54,7 @@ fn directory(project: &Project) -> String {
 }
 
 #[test]
-fn a_directory_is_shared_and_damage_in_it_is_dropped() {
+fn a_directory_is_shared_and_damaged_objects_are_dropped() {
     let project = Project::small();
     let url = directory(&project);
     is_shared(&project, &url);
@@ -82,7 +82,7 @@ fn a_directory_is_shared_and_damage_in_it_is_dropped() {
 }
 
 #[test]
-fn what_is_given_is_the_users_choice() {
+fn the_user_chooses_what_is_uploaded() {
     let project = Project::small();
     let url = directory(&project);
     let shared = || {
@@ -99,7 +99,7 @@ fn what_is_given_is_the_users_choice() {
 }
 
 #[test]
-fn a_cache_that_is_down_ends_no_build() {
+fn a_cache_that_is_down_stops_no_build() {
     let project = Project::small();
     let nobody = format!("webdav://{}/", own_address());
     let file = project.write("plain.txt", "no directory");
@@ -182,7 +182,7 @@ fn redis_is_shared() {
 }
 
 #[test]
-fn s3_is_shared_with_whoever_has_the_key() {
+fn s3_is_shared_with_everyone_who_has_the_key() {
     let project = Project::small();
     fs::create_dir_all(project.path().join("s3/bucket")).unwrap();
     let server = Server::start(|address| {

@@ -1,5 +1,5 @@
-//! Every shortcut gives the bytes that hipcc and clang's driver give, is
-//! really taken, and is left where it might not.
+//! Every shortcut gives the same bytes as hipcc and clang's driver, is really used, and is not used
+//! if it could change them.
 
 use gfxpack_tests::project::{Project, Run, tool, workspace};
 use serde_json::{Value, json};
@@ -90,7 +90,7 @@ fn sample(project: &Project) {
 }
 
 #[test]
-fn a_sample_of_the_built_in_library_is_what_hipcc_makes() {
+fn a_sample_of_the_built_in_library_equals_hipccs_objects() {
     let project = Project::new();
     sample(&project);
     let sources = workspace().join("packaging/kernels");
@@ -123,7 +123,7 @@ fn a_sample_of_the_built_in_library_is_what_hipcc_makes() {
 /// clang 15 weighs this kernel's instructions in the order of their addresses,
 /// and left alone makes one of two objects, as it happens.
 #[test]
-fn a_kernel_that_depends_on_where_the_heap_lies_is_the_same_every_time_and_way() {
+fn a_kernel_that_depends_on_heap_addresses_is_reproducible_by_every_route() {
     let project = Project::new();
     let key = json!({
         "kernel_name": "conv_naive.cl.o",
@@ -172,7 +172,7 @@ fn manifest(sources: &[&str], defines: &str) -> String {
 
 /// Sources and options that a precompiled header would be wrong for.
 #[test]
-fn what_the_headers_could_depend_on_is_compiled_as_it_stands() {
+fn macros_that_headers_could_use_disable_precompiled_headers() {
     let project = Project::new();
     let source = |name: &str, before: &str| {
         project.write(name, &format!("{before}\n#include <hip/hip_runtime.h>\n{KERNEL}"));
@@ -208,7 +208,7 @@ fn what_the_headers_could_depend_on_is_compiled_as_it_stands() {
 }
 
 #[test]
-fn a_header_beside_the_source_that_bears_a_systems_name_counts() {
+fn a_header_beside_the_source_with_a_system_headers_name_is_used() {
     let project = Project::new();
     project.write("k.cpp", &format!("#include <hip/hip_runtime.h>\n#include \"math.h\"\n{KERNEL}"));
     project.write(
@@ -221,7 +221,7 @@ fn a_header_beside_the_source_that_bears_a_systems_name_counts() {
 }
 
 #[test]
-fn refused_kernels_are_told_in_the_drivers_words() {
+fn refused_kernels_have_the_drivers_output() {
     let project = Project::new();
     project.write("k.cpp", &format!("#include <hip/hip_runtime.h>\n{KERNEL}"));
     project.write("bad.cl", "__kernel void k(__global int* x) { x[0] = unknown; }\n");
@@ -239,7 +239,7 @@ fn refused_kernels_are_told_in_the_drivers_words() {
 /// Macros whose names a source builds, and pragmas in which they stay as they
 /// are: neither its text nor the preprocessor's shows that they count.
 #[test]
-fn macros_that_only_the_compiler_sees_the_use_of_count() {
+fn macros_whose_use_only_the_compiler_sees_count() {
     let project = Project::new();
     let kernel = "{
             #define CAT_(a, b) a##b
@@ -278,7 +278,7 @@ fn weak_declarations_of_library_functions_are_resolved() {
 /// Macros and symbols that drivers and compilers take differently, each in
 /// jobs enough for a precompiled header.
 #[test]
-fn what_only_a_driver_understands_is_left_to_it() {
+fn arguments_that_only_a_driver_understands_are_left_to_it() {
     let project = Project::small();
     project.write(
         "k.cpp",
@@ -328,7 +328,7 @@ fn what_only_a_driver_understands_is_left_to_it() {
 
 /// No other build may use it meanwhile, nor try it again.
 #[test]
-fn a_precompiled_header_that_failed_its_trial_is_kept_as_one_that_is_not_to_be_used() {
+fn a_precompiled_header_that_failed_its_trial_is_recorded_and_not_used() {
     let project = Project::new();
     project.write("k.cpp", &format!("#include <hip/hip_runtime.h>\n{KERNEL}"));
     let keys = (2..5).map(|factor| {
@@ -377,7 +377,7 @@ fn kdbs_by_route(
 /// Wrappers that add a macro where they see another one: as a script, as a
 /// program, between hipcc and clang, and inside of hipcc.
 #[test]
-fn a_wrapper_that_looks_at_macros_is_obeyed() {
+fn a_wrapper_that_looks_at_macros_runs_every_command() {
     const VALUES: [&str; 4] = ["1", "2", "3", "4"];
     let project = Project::new();
     let bin = project.path().join("bin");
@@ -434,7 +434,7 @@ fn a_wrapper_that_looks_at_macros_is_obeyed() {
 }
 
 #[test]
-fn macros_that_hipcc_takes_for_options_make_what_hipcc_makes() {
+fn macros_that_hipcc_takes_for_options_give_hipccs_objects() {
     let project = Project::new();
     let values = ["1", "--genco", "a-c", "-1"];
     let [by_driver, directly, by_itself] = kdbs_by_route(&project, values, &[], &[]);

@@ -1,6 +1,5 @@
-//! Every gfx target in every language, from the packages that a distribution
-//! has: newer processors by a newer clang, with the constants supplied that
-//! its device libraries lack.
+//! Every gfx target in every language, with a distribution's packages: newer processors with a
+//! newer clang, and with constants that its device libraries lack.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -273,7 +272,7 @@ fn supplied_constants_give_the_bytes_of_the_installed_ones() {
 }
 
 #[test]
-fn the_first_that_can_builds_each_target() {
+fn each_target_is_built_by_the_first_toolchain_that_can() {
     let clang = newer_clang();
     let project = one_of_each();
     // hipcc knows gfx906 itself, and is named first.
@@ -297,7 +296,7 @@ fn the_first_that_can_builds_each_target() {
 }
 
 #[test]
-fn looking_leaves_no_trace() {
+fn listing_toolchains_leaves_no_files() {
     let project = one_of_each();
     let run = project.run(&[
         "plan",
@@ -314,7 +313,7 @@ fn looking_leaves_no_trace() {
 }
 
 #[test]
-fn toolchains_are_listed_with_what_each_builds() {
+fn toolchains_are_listed_with_their_targets() {
     let project = Project::new();
     let run = project.run(&["toolchains", "--message-format", "json"]).expect_code(0);
     let listed = run.of_type("toolchain");
@@ -341,7 +340,7 @@ fn toolchains_are_listed_with_what_each_builds() {
 }
 
 #[test]
-fn a_target_that_none_builds_is_told_with_the_package_that_does() {
+fn a_target_that_no_toolchain_builds_is_reported_with_a_package_that_does() {
     let project = one_of_each();
     let with = |target: &str, more: &[&str], says: &[&str]| {
         let run = build(&project, "o", target, more).expect_code(2);

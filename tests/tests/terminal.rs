@@ -1,4 +1,4 @@
-//! What a build shows at a terminal, and where it says that the rest is.
+//! A build's output on a terminal, and where it says that the rest is.
 
 use std::fs;
 
@@ -130,7 +130,7 @@ fn bars_fit_into_the_terminal() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_who_asks() {
+fn colours_are_used_on_terminals_and_on_request() {
     let project = project(&["-DTALK=little"]);
     let colored = |color: &[&str], env: Option<&str>| {
         let compiler = ["--via", "hipcc", "--hipcc", "bin/hipcc"];
@@ -175,7 +175,7 @@ fn drop_measurements(value: &mut Value) {
 }
 
 #[test]
-fn messages_go_to_a_file_while_people_read_text() {
+fn messages_go_to_a_file_while_text_is_printed() {
     let project = project(&["-DTALK=none", "-DTALK=little"]);
     build(&project, &[]).expect_code(100);
     let both = |arguments: &[&str], code: i32, says: &str| {

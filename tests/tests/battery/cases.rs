@@ -1,5 +1,4 @@
-//! The cases as they stand in the files beside this one, and how they are laid
-//! out.
+//! The cases, as in the files beside this one, and their directories.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,9 +1,9 @@
-//! What can decide an object does: after any change, a build with the same
-//! cache makes what a build with a new one makes, by every route, and what the
-//! compilers make that are started by hand in the directory of the sources.
+//! Everything that can affect an object does: after any change, a build with the same cache gives
+//! the same objects as a build with a new one, by every route, and the same as compilers started by
+//! hand in the directory of the sources.
 //!
-//! The cases are data, in the files beside this one: a source, the files that
-//! it may read, what changes, and what comes of it before and after.
+//! The cases are data, in the files beside this one: a source, the files that it may read, the
+//! changes, and the results before and after.
 
 mod cases;
 mod library;
@@ -21,7 +21,7 @@ const STORED: &str = "after, by a stored plan";
 type Rounds = BTreeMap<String, Outcome>;
 
 #[test]
-fn what_changed_decides_and_nothing_else_is_read_or_written() {
+fn only_files_that_matter_are_read_and_every_change_counts() {
     let library = default();
     let before = [("before".to_owned(), library.build(("auto", "2"), "cache").0)];
     library.change();
@@ -45,7 +45,7 @@ fn what_changed_decides_and_nothing_else_is_read_or_written() {
 }
 
 #[test]
-fn what_a_newer_clang_alone_reads_decides_too() {
+fn files_that_only_a_newer_clang_reads_count_too() {
     let newer = |kernel: &Kernel| kernel.case.clang == Some(19);
     let kernels: Vec<_> = cases::kernels().into_iter().filter(newer).collect();
     let library = Library::of_newer_clang(kernels);

@@ -1,4 +1,4 @@
-//! What strace says that a build and its compilers opened and wrote.
+//! The files that a build and its compilers opened and wrote, by strace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,5 +1,5 @@
-//! What can go wrong with shards: each ends right or says which, nothing is
-//! lost, and nothing is compiled twice that was already there.
+//! Faults of shards: each succeeds or reports the problem, nothing is lost, and nothing is compiled
+//! twice.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn some_object(project: &Project) -> (String, String) {
 }
 
 #[test]
-fn shards_that_do_not_belong_together_are_refused_by_name() {
+fn shards_of_different_plans_are_refused_by_name() {
     let project = three_shards();
     let refused = |dirs: &[&str], words: &[&str]| {
         let run = merge(&project, dirs, &[]).expect_code(2);
@@ -74,7 +74,7 @@ fn shards_that_do_not_belong_together_are_refused_by_name() {
 }
 
 #[test]
-fn a_damaged_object_names_its_shard_which_then_compiles_it_alone() {
+fn a_shard_with_a_damaged_object_is_named_and_recompiles_only_that() {
     let project = three_shards();
     merge(&project, &["s"], &[]).expect_code(0);
     let whole = project.tree("merged");
@@ -95,7 +95,7 @@ fn a_damaged_object_names_its_shard_which_then_compiles_it_alone() {
 }
 
 #[test]
-fn a_damaged_object_of_the_cache_is_made_again_and_what_was_refused_stays_told() {
+fn a_damaged_cached_object_is_recompiled_and_refusals_stay_reported() {
     let project = faulty(&["", "-DBROKEN", ""]);
     let run = |out: &str| {
         let report = format!("{out}.html");
@@ -122,7 +122,7 @@ fn a_damaged_object_of_the_cache_is_made_again_and_what_was_refused_stays_told()
 }
 
 #[test]
-fn what_was_made_of_other_sources_is_not_merged_although_the_plan_has_the_same_digest() {
+fn objects_of_other_sources_are_not_merged_even_if_the_plans_digests_are_equal() {
     let project = Project::new();
     project.write(
         "k.cl",
@@ -189,7 +189,7 @@ fn what_was_made_of_other_sources_is_not_merged_although_the_plan_has_the_same_d
 }
 
 #[test]
-fn a_refusal_is_kept_where_shards_go_into_the_cache() {
+fn a_refusal_is_kept_when_shards_use_the_cache() {
     let project = faulty(&["-DBROKEN"]);
     for turn in 0..2 {
         let arguments = shard_arguments("1/1", "s", "s");
@@ -201,7 +201,7 @@ fn a_refusal_is_kept_where_shards_go_into_the_cache() {
 }
 
 #[test]
-fn what_is_not_kept_is_not_merged_for_other_sources_either() {
+fn objects_for_one_build_are_not_merged_for_other_sources() {
     let project = Project::new();
     // It could become the compiler's own file, so the object is not kept.
     let resources = tool("clang-15", &["-print-resource-dir"], project.path());
@@ -225,7 +225,7 @@ fn what_is_not_kept_is_not_merged_for_other_sources_either() {
 }
 
 #[test]
-fn two_objects_of_one_job_are_both_shown() {
+fn two_different_objects_of_one_job_are_both_reported() {
     let project = three_shards();
     // A shard as another machine might have made it, of other headers.
     let of_shard = |number: u32| {
@@ -250,7 +250,7 @@ fn two_objects_of_one_job_are_both_shown() {
 }
 
 #[test]
-fn another_toolchain_is_refused_with_what_differs() {
+fn another_toolchain_is_refused_with_the_differences() {
     let project = faulty(&[""]);
     let stand_in = project.text("bin/hipcc");
     project.write("bin/hipcc", &stand_in.replace("exec hipcc", "# newer\nexec hipcc"));
@@ -263,7 +263,7 @@ fn another_toolchain_is_refused_with_what_differs() {
 }
 
 #[test]
-fn a_killed_shard_goes_on_where_it_stopped() {
+fn a_killed_shard_resumes_when_run_again() {
     let project = faulty(&["", "", "-DFAULT=wait", ""]);
     let (gate, key) = Gate::closed(&pipe(&project, "wait"));
     let arguments = shard_arguments("1/1", "s", "killed-cache");

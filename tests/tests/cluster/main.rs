@@ -1,6 +1,5 @@
-//! One stored plan on several machines: by shards, a real Slurm and a real
-//! ninja the bytes are those of one machine, and every fault is told or made
-//! good.
+//! One stored plan on several machines: with shards, a real Slurm and a real ninja, the bytes are
+//! those of one machine, and every fault is reported or repaired.
 
 mod faults;
 mod lab;

@@ -1,5 +1,5 @@
-//! Kernels that have no object: refused ones are never asked for again, those
-//! that the machine failed are, and what is merged without them says so.
+//! Kernels without objects: refused ones are not tried again, those that failed because of the
+//! machine are, and a merge without them says so.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ fn refused_kernels_are_not_tried_again_and_the_kdb_is_that_of_one_machine() {
 }
 
 #[test]
-fn ninja_stops_at_a_refused_kernel_or_goes_on_as_it_is_told() {
+fn ninja_stops_at_a_refused_kernel_unless_told_to_go_on() {
     let project = faulty(&["", "-DBROKEN", ""]);
     let export = "export ninja --plan plan --out n --hipcc bin/hipcc --message-format json";
     let export = project.run(&export.split(' ').collect::<Vec<_>>()).expect_code(0);
@@ -83,7 +83,7 @@ fn ninja_stops_at_a_refused_kernel_or_goes_on_as_it_is_told() {
 }
 
 #[test]
-fn what_the_machine_failed_is_tried_once_more_and_then_left_to_another_run() {
+fn jobs_that_failed_because_of_the_machine_are_retried_once() {
     let project = faulty(&["-DFAULT=kill-once", "-DFAULT=kill", ""]);
     let kill = project.write("bin/kill", "");
     let once = Gate::new(&pipe(&project, "kill-once"), || {});
@@ -116,7 +116,7 @@ fn what_the_machine_failed_is_tried_once_more_and_then_left_to_another_run() {
 }
 
 #[test]
-fn a_kernel_out_of_time_gets_twice_as_much_once() {
+fn a_kernel_out_of_time_is_retried_once_with_twice_the_limit() {
     let project = faulty(&["-DFAULT=hang-once"]);
     let once = Gate::new(&pipe(&project, "hang"), || {});
     let run = shard(&project, "1/1", "s", &["--timeout", "15"]).expect_code(0);

@@ -1,4 +1,4 @@
-//! One plan, every route to run it, the same objects and the same kdbs.
+//! One plan gives the same objects and kdbs by every route.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -59,7 +59,7 @@ fn ninja(project: &Project, dir: &str) -> Run {
 }
 
 #[test]
-fn ninja_and_slurm_let_compilers_read_what_they_are_told_to() {
+fn ninja_and_slurm_pass_allowed_directories_on() {
     let project = Project::new();
     let header = project.write("outside/x.h", "#define X 1\n");
     let include = format!("#include \"{}\"\n", header.display());
@@ -80,7 +80,7 @@ fn ninja_and_slurm_let_compilers_read_what_they_are_told_to() {
 }
 
 #[test]
-fn ninja_makes_what_the_plan_says_whatever_the_times_of_files() {
+fn ninja_follows_the_plan_whatever_the_times_of_files() {
     let project = Project::new();
     let manifest = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
                     [[kernel]]\nsource = \"k.cl\"\n";
@@ -171,7 +171,7 @@ fn six_routes_make_the_same_bytes() {
 }
 
 #[test]
-fn a_stored_plan_is_the_same_whatever_the_order_of_keys() {
+fn a_stored_plan_does_not_depend_on_the_order_of_keys() {
     let project = Project::small();
     let keys = |numbers: &[u32]| -> String {
         let line = |number: &u32| {
@@ -196,7 +196,7 @@ fn a_stored_plan_is_the_same_whatever_the_order_of_keys() {
 
 /// Files above a directory of headers, and above a source.
 #[test]
-fn plans_name_what_is_included_by_way_of_parent_directories() {
+fn plans_contain_files_included_through_parent_directories() {
     let project = Project::new();
     let manifest = "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
                     include-dirs = [\"deep/inc\"]\n[[kernel]]\nsource = \"sub/k.cl\"\n";

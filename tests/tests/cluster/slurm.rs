@@ -1,4 +1,4 @@
-//! Shards by a real Slurm, one of whose two nodes is lost in the middle.
+//! Shards with a real Slurm, one of whose two nodes is lost meanwhile.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! A Slurm of this test's own: two nodes on this machine, in a temporary
-//! directory and on free ports, stopped when the value goes.
+//! A Slurm for this test: two nodes on this machine, in a temporary directory and on free ports,
+//! stopped when the value is dropped.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,5 +1,5 @@
-//! The templates in ci/: their own providers' schemas take them, and every
-//! gfxpack command in them is one.
+//! The templates in ci/: their providers' schemas accept them, and every gfxpack command in them is
+//! valid.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn is_yaml(path: &Path) -> bool {
 }
 
 #[test]
-fn what_lints_the_providers_files_takes_the_templates() {
+fn the_providers_linters_accept_the_templates() {
     let mut seen = [0; 5];
     for file in templates() {
         let path = file.to_str().expect("a plain path");
@@ -107,7 +107,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_command_in_the_templates_is_understood() {
+fn every_command_in_the_templates_is_valid() {
     let project = Project::new();
     let mut commands = 0;
     for file in

@@ -146,7 +146,7 @@ fn versions_of_rocm_stand_side_by_side_and_go_without_a_trace() {
 }
 
 #[test]
-fn an_index_grows_with_the_directory_and_only_signed_ones_are_taken() {
+fn an_index_lists_new_packages_and_unsigned_ones_are_refused() {
     let lab = Lab::new();
     lab.dist("repository/a", &["--target", "gfx906"]);
     lab.repo("repository");

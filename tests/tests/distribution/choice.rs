@@ -1,4 +1,4 @@
-//! `gfxpack install`: what is chosen for the GPUs of a machine.
+//! `gfxpack install`: the packages chosen for the GPUs of a machine.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ const MI210: &str = "0x740f";
 pub(crate) const MI50: &str = "0x66a1";
 
 #[test]
-fn the_package_of_the_gpu_is_taken_from_a_directory() {
+fn the_package_of_the_gpu_is_chosen_from_a_directory() {
     let lab = Lab::new();
     let sysfs = sysfs(&lab, MI210);
     lab.dist("packages", &["--target", "gfx90a,gfx90a@104,gfx906"]);
@@ -77,7 +77,7 @@ fn one_package_is_installed_for_each_gpu() {
 const PACKAGES: &str = "br[1] {y}";
 
 #[test]
-fn a_directory_gives_the_newest_with_what_it_depends_on() {
+fn the_newest_package_of_a_directory_is_installed_with_its_dependencies() {
     let lab = Lab::new();
     let sysfs = sysfs(&lab, MI210);
     for version in ["1.9", "1.10"] {
@@ -114,7 +114,7 @@ fn a_directory_gives_the_newest_with_what_it_depends_on() {
 }
 
 #[test]
-fn a_machine_without_gpu_is_told_so() {
+fn on_a_machine_without_gpu_nothing_is_installed() {
     let lab = Lab::new();
     fs::create_dir_all(lab.path("empty/bus/pci/devices")).expect("made");
     let words = ["install", "--no-hip", "--sysfs", "empty", "--dry-run"];

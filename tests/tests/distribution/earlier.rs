@@ -1,5 +1,4 @@
-//! What becomes of packages that lie in a directory already, in directories
-//! of packages and in repositories.
+//! Packages that already exist in directories of packages and in repositories.
 
 use std::fs;
 use std::thread;
@@ -23,7 +22,7 @@ const DEB: &str = "miopen-hip-gfx906kdb_1.2.3-1_all.deb";
 const RPM: &str = "miopen-hip-gfx906kdb-1.2.3-1.noarch.rpm";
 
 #[test]
-fn packages_stay_while_their_kdb_is_the_same() {
+fn packages_are_kept_while_their_kdb_is_the_same() {
     let lab = Lab::new();
     lab.dist("out", &["--target", "gfx906", "--meta", "gfx9"]);
     // The kdb's manifest says the version, whatever packages are made of it.
@@ -66,7 +65,7 @@ fn packages_stay_while_their_kdb_is_the_same() {
 }
 
 #[test]
-fn other_targets_and_their_families_stay_as_far_as_they_lie_there() {
+fn packages_of_other_targets_and_families_are_kept_in_the_directory() {
     let lab = Lab::new();
     let dist = |target: &str, more: &[&str]| {
         let words = ["dist", "--manifest", "kernels.toml", "--out", "out", "--target", target];
@@ -138,7 +137,7 @@ fn billed(lab: &Lab, dir: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_bill_is_of_all_packages_that_lie_there() {
+fn the_sbom_covers_all_packages_in_the_directory() {
     let lab = Lab::new();
     let database = "gfx906_60.db.txt";
     lab.project.write(database, "k=ConvAsm1x1U:1\n");
@@ -186,7 +185,7 @@ fn a_bill_is_of_all_packages_that_lie_there() {
 }
 
 #[test]
-fn runs_at_once_in_one_directory_all_stay_listed() {
+fn packages_of_concurrent_runs_in_one_directory_are_all_listed() {
     let lab = Lab::new();
     let targets = ["gfx906", "gfx908", "gfx90a", "gfx1030"];
     let build = ["build", "--manifest", "kernels.toml", "--out", "built", "--target"];
@@ -219,7 +218,7 @@ fn two_packages_of_one_name_are_refused_before_anything_is_built() {
 }
 
 #[test]
-fn a_repository_lists_what_there_is_and_tells_what_is_none() {
+fn a_repository_lists_its_packages_and_reports_other_files() {
     let lab = Lab::new();
     lab.dist("packages", &["--target", "gfx906"]);
     for name in ["junk_1_all.deb", "junk-1-1.noarch.rpm"] {

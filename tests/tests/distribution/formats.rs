@@ -71,7 +71,7 @@ fn every_format_is_signed_listed_and_verified() {
 
 /// `object_file_postfix` and `DATABASE_INSTALL_DIR` of MIOpen on Windows.
 #[test]
-fn kernels_for_windows_have_its_names_and_places() {
+fn kernels_for_windows_have_its_file_names_and_directories() {
     let lab = Lab::new();
     let windows = ["--layout", "windows", "--format", "tar.gz"];
     lab.run(&[&DIST[..], &windows, &["--out", "out"]].concat()).expect_code(0);

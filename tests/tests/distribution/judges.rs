@@ -1,4 +1,4 @@
-//! lintian, rpmlint, appstreamcli, pyspdxtools, dpkg-deb and rpm.
+//! Checks by lintian, rpmlint, appstreamcli, pyspdxtools, dpkg-deb and rpm.
 
 use std::path::Path;
 

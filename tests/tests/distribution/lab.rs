@@ -1,5 +1,4 @@
-//! What the tests share: built kernels, a key, repositories, stand-ins for
-//! packages of others.
+//! Shared code: built kernels, a key, repositories, stand-ins for other packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `--dfsg` and `--license-allow`: what is left out, and that it is told.
+//! `--dfsg` and `--license-allow`: which sources are left out, and how this is reported.
 
 use std::fs;
 
@@ -34,7 +34,7 @@ fn left_out(project: &Project) -> Vec<(String, String)> {
 }
 
 #[test]
-fn only_free_sources_are_compiled_and_the_others_listed() {
+fn only_free_sources_are_compiled_and_others_are_listed() {
     let project = project();
     let run = dist(&project, &["--dfsg"]).expect_code(0);
     let kernels = project.run(&["kdb", "list", "o/kdb/gfx906.kdb"]).expect_code(0);
@@ -56,7 +56,7 @@ fn only_free_sources_are_compiled_and_the_others_listed() {
 }
 
 #[test]
-fn a_list_of_licences_decides_whichever_way_it_is_spelt() {
+fn a_list_of_licences_works_in_any_spelling() {
     let project = project();
     dist(&project, &["--licence-allow", "MIT,ISC"]).expect_code(0);
     let reason = "CC-BY-NC-4.0 is not allowed".to_owned();

@@ -1,6 +1,5 @@
-//! What distributions and their tools make of the packages: lintian, rpmlint,
-//! appstreamcli and an SPDX validator judge them; apt, dnf and zypper install
-//! them from signed repositories.
+//! The packages with distributions and their tools: lintian, rpmlint, appstreamcli and an SPDX
+//! validator check them; apt, dnf and zypper install them from signed repositories.
 
 mod apt;
 mod choice;

@@ -1,5 +1,4 @@
-//! `gfxpack verify`: keys that a repository offers, and packages of kernels
-//! that have none.
+//! `gfxpack verify`: keys that a repository offers, and packages of kernels without any.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! The examples of recipes for packages of kernels, as maintainers build them: by dpkg-buildpackage
-//! and rpmbuild, without a network.
+//! The examples of recipes for packages of kernels, built like a maintainer does: by
+//! dpkg-buildpackage and rpmbuild, without a network.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -58,7 +58,7 @@ fn words(list: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn dpkg_buildpackage_makes_a_package_that_says_what_ours_does() {
+fn dpkg_buildpackage_makes_a_package_with_the_same_declarations_as_ours() {
     let machine = Machine::new();
     let source = machine.path("source");
     let rules = fs::read_to_string(source.join("debian/rules")).unwrap();
@@ -122,7 +122,7 @@ fn assert_rpms_say_the_same(theirs: &Path, ours: &Path, clashes: usize) {
 }
 
 #[test]
-fn rpmbuild_makes_a_package_that_says_what_ours_does() {
+fn rpmbuild_makes_a_package_with_the_same_declarations_as_ours() {
     let machine = Machine::new();
     // rpm's own settings, and gfxpack's as its package installs them.
     let config = machine.path("config");
@@ -214,7 +214,7 @@ fn in_amds_directory_packages_conflict_with_amds() {
 
 /// Called too early, it does not leave packages that say nothing.
 #[test]
-fn without_kernels_the_recipe_is_told_what_is_missing() {
+fn without_kernels_the_recipe_fails_and_names_what_is_missing() {
     let machine = Machine::new();
     let mut recipe = command(binary());
     recipe.args(["recipe", "debhelper"]).current_dir(machine.path("source"));

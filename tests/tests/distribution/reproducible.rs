@@ -1,5 +1,4 @@
-//! Two builds of the same sources, with nothing else in common, held against
-//! each other by diffoscope.
+//! Two builds with nothing in common but the sources, compared by diffoscope.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +34,7 @@ fn differences(one: &Path, other: &Path) -> gfxpack_tests::project::Run {
 }
 
 #[test]
-fn another_day_user_umask_locale_time_zone_and_directory_show_nowhere() {
+fn bytes_do_not_depend_on_day_user_umask_locale_time_zone_and_directory() {
     let here = Project::small();
     let mut plain = here.command(&WORDS);
     plain.args(["--jobs", "2", "--out", "out"]).env("TZ", "UTC").env("LC_ALL", "C");

@@ -1,5 +1,5 @@
-//! What counts as signed: `gfxpack verify` takes what apt takes and no more,
-//! and what signs is one key that others will accept.
+//! Signatures: `gfxpack verify` accepts what apt accepts and no more, and packages are signed with
+//! one key that others will accept.
 
 use std::fs;
 
@@ -103,7 +103,7 @@ fn one_good_signature_of_several_is_enough() {
 }
 
 #[test]
-fn what_apt_would_read_is_what_must_be_signed() {
+fn everything_that_apt_reads_must_be_signed() {
     let lab = Lab::new();
     signed(&lab, "r", KEY);
     let keyring = lab.key_file().display().to_string();
@@ -178,7 +178,7 @@ fn what_apt_would_read_is_what_must_be_signed() {
 }
 
 #[test]
-fn keys_that_can_not_be_used_are_told_on_a_line() {
+fn unusable_keys_are_reported_on_one_line() {
     let lab = Lab::new();
     lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
     ok(command("mkfifo").arg(lab.path("fifo")));
@@ -207,7 +207,7 @@ fn keys_that_can_not_be_used_are_told_on_a_line() {
 }
 
 #[test]
-fn a_passphrase_that_nobody_can_be_asked_for_is_told() {
+fn a_missing_passphrase_is_reported() {
     let lab = Lab::new();
     lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
     let words = ["--batch", "--pinentry-mode", "loopback", "--passphrase", "secret"];
@@ -242,7 +242,7 @@ fn a_passphrase_that_nobody_can_be_asked_for_is_told() {
 }
 
 #[test]
-fn one_key_signs_and_only_that_is_published() {
+fn only_the_signing_key_is_published() {
     let lab = Lab::new();
     // Somebody's public key, by chance or not of the same address.
     let stranger = Lab::new();

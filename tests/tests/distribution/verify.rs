@@ -1,4 +1,4 @@
-//! `gfxpack verify`: what is whole passes, and damage anywhere is told.
+//! `gfxpack verify`: complete repositories pass, and any damage is reported.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -76,7 +76,7 @@ fn a_repository_is_checked_down_to_the_kernels() {
 }
 
 #[test]
-fn damage_within_a_package_is_told() {
+fn damage_within_a_package_is_reported() {
     let lab = Lab::new();
     lab.dist("o", &["--target", "gfx906_60"]);
     for (ending, at) in [(".deb", 0.9), (".deb", 0.2), (".rpm", 0.9), (".rpm", 0.5)] {
@@ -109,7 +109,7 @@ fn damage_within_a_package_is_told() {
 }
 
 #[test]
-fn a_package_that_no_list_tells_of_must_be_signed() {
+fn a_package_that_no_list_contains_must_be_signed() {
     let lab = Lab::new();
     lab.dist("s", &["--target", "gfx906_60"]);
     verify(&lab, "s").expect_code(0);
@@ -128,7 +128,7 @@ fn a_package_that_no_list_tells_of_must_be_signed() {
 }
 
 #[test]
-fn lists_name_files_of_their_directory_and_nothing_else() {
+fn lists_may_only_name_files_in_their_directory() {
     let lab = Lab::new();
     lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
     lab.run(&["repo", "r"]).expect_code(0);
@@ -160,7 +160,7 @@ fn lists_name_files_of_their_directory_and_nothing_else() {
 }
 
 #[test]
-fn what_links_lead_to_is_checked() {
+fn targets_of_links_are_checked() {
     let lab = Lab::new();
     lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
     fs::create_dir(lab.path("pool")).expect("made");
@@ -184,7 +184,7 @@ fn what_links_lead_to_is_checked() {
 }
 
 #[test]
-fn all_that_is_named_or_lies_below_is_looked_at() {
+fn all_given_files_and_directories_are_checked() {
     let lab = Lab::new();
     let format = Format::Tar { compression: Compression::Xz { level: 0 }, doc: Format::DOC };
     let spec = other("theirs", "1.0", "/opt/theirs", "theirs");
@@ -211,7 +211,7 @@ fn all_that_is_named_or_lies_below_is_looked_at() {
 }
 
 #[test]
-fn names_tell_the_terminal_nothing() {
+fn names_cannot_send_control_sequences_to_the_terminal() {
     let lab = Lab::new();
     let tree = lab.path("tree");
     fs::create_dir(&tree).expect("made");
@@ -227,7 +227,7 @@ fn names_tell_the_terminal_nothing() {
 }
 
 #[test]
-fn what_does_not_fit_where_it_is_unpacked_is_told_with_its_place() {
+fn files_too_large_to_unpack_are_reported() {
     let lab = Lab::new();
     lab.dist("o", &["--target", "gfx906_60"]);
     let deb = files(&lab.path("o"), ".deb")[0].clone();

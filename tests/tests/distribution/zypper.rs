@@ -1,4 +1,4 @@
-//! zypper's solver, which takes packages for the devices that are there.
+//! zypper's solver, which chooses packages for the devices of the machine.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn brought(lab: &Lab, sysfs: &Path) -> String {
 }
 
 #[test]
-fn miopen_brings_the_kernels_of_the_device_that_is_there() {
+fn installing_miopen_also_installs_the_kernels_of_the_device() {
     let lab = Lab::new();
     lab.dist("repository", &["--target", "gfx906,gfx90a", "--layout", "fhs"]);
     lab.stand_in("repository", &other("miopen-hip", "3.5", "/usr/share/miopen/x", "MIOpen"));

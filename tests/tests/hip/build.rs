@@ -1,5 +1,5 @@
-//! Turns a HIP source into a program for the host: the source, the stand-in
-//! for HIP's header, and the simulator that calls the kernels.
+//! Compiles a HIP source for the host: the source, a replacement for HIP's header, and the
+//! simulator that calls the kernels.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

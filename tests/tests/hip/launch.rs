@@ -1,5 +1,5 @@
-//! One launch of a kernel with its arguments and what it should leave, and
-//! how the simulator is asked to run it.
+//! One launch of a kernel with its arguments and the expected results, and the request to the
+//! simulator.
 
 use std::fs::File;
 use std::path::Path;

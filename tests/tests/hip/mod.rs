@@ -1,4 +1,4 @@
-//! Which keys there are, and which reference each HIP source has.
+//! The list of keys, and the reference of each HIP source.
 
 mod build;
 mod convolution;

@@ -1,4 +1,4 @@
-//! What a variant's options define.
+//! The definitions in a variant's options.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Reference for the conversion to bf16, which the kernels do bit by bit.
-//! That to fp16 is the compiler's own.
+//! Reference for the conversion to bf16, which the kernels implement bit by bit. The compiler
+//! converts to fp16.
 
 use anyhow::Result;
 use half::bf16;

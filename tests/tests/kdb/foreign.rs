@@ -1,5 +1,5 @@
-//! Python's sqlite3, bz2 and hashlib read what we write, and we read what
-//! Python writes to the letter of the format.
+//! Python's sqlite3, bz2 and hashlib read our files, and we read those that Python writes exactly
+//! as the format says.
 
 use std::fmt::Write as _;
 
@@ -119,7 +119,7 @@ for name, args, raw in [('z.cl.o', ' -DA -mcpu=gfx906', False), ('a.cpp.o', '  -
 "#;
 
 #[test]
-fn a_kdb_made_by_python_is_read_and_sound() {
+fn a_kdb_made_by_python_is_read_and_verified() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906_60.kdb");
     python(WRITE, &[&path]);

@@ -1,4 +1,4 @@
-//! Python's SQLite, bzip2 and MD5, which are not ours.
+//! Python's SQLite, bzip2 and MD5, which are independent of ours.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Files larger than the memory that may be used for them, and a million rows.
+//! Files larger than the memory limit, and a million rows.
 
 use std::io;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! Both layouts, and files with origins: the same answers to whoever asks as
-//! MIOpen does.
+//! Both layouts, and files with origins, give MIOpen's queries the same answers.
 
 use std::path::Path;
 
@@ -95,7 +94,7 @@ fn both_layouts_answer_miopen_the_same() {
 /// A file that says where its kernels come from has tables that MIOpen does not
 /// know.
 #[test]
-fn tables_of_origins_change_no_answer() {
+fn tables_of_origins_do_not_affect_lookups() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let kernels = shared();

@@ -1,5 +1,4 @@
-//! Kdbs as others see them, and kdbs that are large. What needs neither is with
-//! the crate.
+//! Kdbs read and written by other programs, and large kdbs. Other tests are in the crate.
 
 mod foreign;
 mod judges;

@@ -1,4 +1,4 @@
-//! Models in ONNX, written here, so that nothing but what they say decides.
+//! Models in ONNX, written by these tests, so that only their content matters.
 
 mod networks;
 mod writer;
@@ -31,7 +31,7 @@ fn one(x: &str, w: &str, operation: &str, attributes: &[&str], data_type: i64) -
 }
 
 #[test]
-fn networks_as_models_have_the_problems_of_their_tables() {
+fn models_of_networks_have_the_same_problems_as_the_tables() {
     let project = Project::new();
     let models = [
         ("resnet50", networks::resnet50()),
@@ -181,7 +181,7 @@ fn batches(x: &str, options: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_batch_stands_for_what_is_open_of_the_first_axis() {
+fn the_batch_replaces_open_sizes_of_the_first_axis() {
     assert_eq!(batches("batch,3,16,16", &[]), ["1"]);
     assert_eq!(batches("?,3,16,16", &[]), ["1"]);
     for open in ["batch,3,16,16", "?,3,16,16", "-1,3,16,16", "0,3,16,16"] {
@@ -203,7 +203,7 @@ fn the_batch_stands_for_what_is_open_of_the_first_axis() {
 }
 
 #[test]
-fn layers_that_stay_open_are_named_with_what_would_resolve_them() {
+fn unresolved_layers_are_named_with_a_hint() {
     let model = small("N,3,H,?").model();
     let open = run(&model, &["--operation", "conv"]).expect_code(100);
     assert_eq!(open.stdout, "");
@@ -225,7 +225,7 @@ fn layers_that_stay_open_are_named_with_what_would_resolve_them() {
 }
 
 #[test]
-fn what_the_model_states_fills_in_what_cannot_be_inferred() {
+fn stated_shapes_are_used_if_inference_fails() {
     let mut graph = Graph::new();
     graph.input("x:N,3,16,18").weights("w:8,3,3,3").weights("v:4,8,1,1").weights("u:4,3,1,1");
     graph.node("Conv x u -> z", &[]).node("SomebodysOwn x -> a", &[]);
@@ -297,7 +297,7 @@ fn files_that_are_no_models_are_refused_with_one_error() {
 }
 
 #[test]
-fn sizes_out_of_all_bounds_take_no_memory() {
+fn huge_sizes_take_no_memory() {
     // A tensor that would take terabytes if it were made.
     let mut graph = Graph::new();
     graph.input("x:1,3,8,8").weights("w:8,3,3,3").integers("huge", &[1 << 20, 1 << 22]);

@@ -1,5 +1,5 @@
-//! Networks as models, written layer by layer as their papers have them and
-//! frameworks export them for training.
+//! Networks as models, written layer by layer as in their papers, and as frameworks export them for
+//! training.
 
 use super::writer::Graph;
 

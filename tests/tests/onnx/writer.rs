@@ -1,4 +1,4 @@
-//! Models as ONNX stores them, as far as the tests need it.
+//! Writes models in ONNX's format, as far as the tests need it.
 
 /// Protocol Buffers.
 #[derive(Default, Clone)]

@@ -1,4 +1,4 @@
-//! Activation functions, as textbooks have them.
+//! Activation functions, as in textbooks.
 
 use anyhow::Result;
 

@@ -1,5 +1,4 @@
-//! One built variant with what its options say, and short ways to fill and
-//! read memory.
+//! One built variant with the values of its options, and helpers to fill and read memory.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Convolutions, all from one list of products.
+//! Convolutions, all computed from one list of products.
 
 use anyhow::Result;
 

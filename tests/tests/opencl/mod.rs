@@ -1,4 +1,4 @@
-//! Which keys there are, and which reference each source has.
+//! The list of keys, and the reference of each source.
 
 mod activation;
 mod batch_norm;

@@ -1,4 +1,4 @@
-//! Transpositions and layouts: bytes that only change places.
+//! Transpositions and layouts, which only move bytes.
 
 use anyhow::Result;
 

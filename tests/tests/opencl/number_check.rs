@@ -1,4 +1,4 @@
-//! Counting what is no ordinary number.
+//! Counting infinities, NaN and other special numbers.
 
 use std::num::FpCategory;
 

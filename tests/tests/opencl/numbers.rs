@@ -1,4 +1,4 @@
-//! Element types on the host, made-up values, and how near is near enough.
+//! Element types on the host, test values, and tolerances.
 
 use anyhow::{Result, bail, ensure};
 use half::{bf16, f16};

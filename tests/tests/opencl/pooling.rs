@@ -1,4 +1,4 @@
-//! Pooling: what every window holds, and whom it owes its gradient.
+//! Pooling: the values in every window, and the elements that get its gradient.
 
 use anyhow::{Result, bail};
 

@@ -1,4 +1,4 @@
-//! Element by element, through strides: combining, filling, scaling, casting.
+//! Element-wise operations with strides: combining, filling, scaling, casting.
 
 use anyhow::{Result, ensure};
 

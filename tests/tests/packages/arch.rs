@@ -1,4 +1,4 @@
-//! What pacman and bsdtar say about Arch Linux's packages.
+//! Arch Linux's packages with pacman and bsdtar.
 
 use std::fs;
 use std::path::Path;
@@ -101,7 +101,7 @@ fn bsdtar_unpacks_every_byte() {
 }
 
 #[test]
-fn what_is_not_as_listed_is_told() {
+fn files_that_differ_from_the_list_are_reported() {
     let dir = temp();
     let spec = plain_spec(vec![7; 3000]);
     let path = Format::Arch.write(&spec, dir.path(), 1, None).expect("written").path;

@@ -1,4 +1,4 @@
-//! What dpkg and lintian say about a .deb.
+//! .deb packages with dpkg and lintian.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Packages of others: what rpm and dpkg take is sound, and nothing else is.
+//! Packages by other programs: those that rpm and dpkg accept are sound, and no others.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -62,7 +62,7 @@ fn links_of_all_kinds_are_sound() {
 
 /// `git archive` begins so; dpkg takes no such entries.
 #[test]
-fn what_is_said_of_all_files_may_be_a_comment() {
+fn headers_about_all_files_may_be_comments() {
     let dir = temp();
     let comment = format!("52 comment={:040}\n", 1);
     for (records, sound) in [(&*comment, true), ("16 path=../../x\n", false)] {
@@ -84,7 +84,7 @@ fn takes(command: &mut Command) -> bool {
 }
 
 #[test]
-fn what_rpm_and_dpkg_do_not_take_is_told() {
+fn packages_that_rpm_and_dpkg_refuse_are_reported() {
     let dir = temp();
     let written = Format::RPM.write(&plain_spec(vec![7; 100]), dir.path(), 1, None);
     let whole = fs::read(written.expect("written").path).expect("read");
@@ -123,7 +123,7 @@ fn what_rpm_and_dpkg_do_not_take_is_told() {
 }
 
 #[test]
-fn rpm_and_dpkg_refuse_what_is_told_of_their_rules() {
+fn rpm_and_dpkg_refuse_exactly_the_reported_packages() {
     let dir = temp();
     for (ending, bytes, expected) in judged::rpms(dir.path()).into_iter().chain(judged::debs()) {
         let path = dir.path().join("judged").with_extension(ending);

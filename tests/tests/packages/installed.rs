@@ -1,4 +1,4 @@
-//! A system of its own that packages are installed into, as root.
+//! A root directory into which packages are installed, as root.
 
 use std::fs;
 use std::path::Path;

@@ -45,7 +45,7 @@ fn assert_unpacks_to(input: &std::path::Path, package: &std::path::Path, unpack:
 
 /// Just past what 32 bits count. Nothing here digests the file that need not.
 #[test]
-fn more_than_four_gibibytes_come_back_and_take_no_more_memory_than_less() {
+fn more_than_four_gibibytes_are_read_back_without_more_memory() {
     let dir = temp();
     let path = dir.path().join("input");
     let size: u64 = (4 << 30) + 12_288;

@@ -1,6 +1,5 @@
-//! Holds the packages against the programs that must take them: dpkg, lintian,
-//! rpm, tar, sha256sum, skopeo, umoci, pacman, bsdtar, and those of
-//! Python.
+//! Checks the packages with the programs that must accept them: dpkg, lintian, rpm, tar, sha256sum,
+//! skopeo, umoci, pacman, bsdtar, and Python's.
 
 mod arch;
 #[expect(dead_code, reason = "the rest is for the crate's own tests")]

@@ -1,4 +1,4 @@
-//! What skopeo and umoci say about images, and what is found in damaged ones.
+//! Images with skopeo and umoci, and damaged ones.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::installed::assert_installed;
 use crate::support::{NAME, awkward_spec, file_names, plain_spec, run, temp, tool, tree};
 
 #[test]
-fn skopeo_and_umoci_take_every_byte() {
+fn skopeo_and_umoci_read_every_byte() {
     let dir = temp();
     let spec = awkward_spec(dir.path());
     let written = Format::Oci.write(&spec, dir.path(), 2, None).expect("written");
@@ -69,7 +69,7 @@ fn members(path: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn what_is_wrong_with_an_image_is_told() {
+fn errors_in_an_image_are_reported() {
     let dir = temp();
     let spec = plain_spec(vec![7; 3000]);
     let path = Format::Oci.write(&spec, dir.path(), 1, None).expect("written").path;

@@ -1,4 +1,4 @@
-//! What rpm says about an .rpm.
+//! .rpm packages with rpm.
 
 use std::fs;
 use std::path::Path;
@@ -87,7 +87,7 @@ fn rpm_checks_the_digests() {
 }
 
 #[test]
-fn the_header_says_what_the_spec_says() {
+fn the_header_has_the_values_of_the_spec() {
     let dir = temp();
     let spec = awkward_spec(dir.path());
     let written = Format::RPM.write(&spec, dir.path(), 1, None).expect("written");
@@ -152,7 +152,7 @@ fn only_directories_of_its_own_belong_to_the_package() {
 }
 
 #[test]
-fn the_stamp_is_the_specs_even_in_the_future() {
+fn the_time_stamp_is_the_specs_even_in_the_future() {
     let dir = temp();
     let mut spec = plain_spec(vec![1]);
     spec.source_date_epoch = 4_000_000_000;

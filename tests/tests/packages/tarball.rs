@@ -1,4 +1,4 @@
-//! What GNU tar and sha256sum say about tarballs and checksums.
+//! Tarballs and checksums with GNU tar and sha256sum.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,6 +1,5 @@
-//! What Python's own tools say about wheels, and what torch's MIOpen finds once
-//! they are installed. A made-up torch stands in for the real one, which has
-//! gigabytes; pip and Python are real.
+//! Wheels with Python's own tools, and the files that torch's MIOpen finds once they are installed.
+//! A stand-in replaces the real torch, which has gigabytes; pip and Python are real.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -65,7 +64,7 @@ fn kernels(dir: &Path, target: &str) -> PathBuf {
 }
 
 #[test]
-fn pythons_tools_take_every_byte() {
+fn pythons_tools_read_every_byte() {
     let dir = temp();
     let spec = spec(dir.path(), "gfx90a@104");
     let written = Format::Wheel.write(&spec, dir.path(), 1, None).expect("written");

@@ -1,5 +1,4 @@
-//! Debian's librocfft, asked which kernels it compiles on GPUs that are not
-//! there.
+//! Asks Debian's librocfft which kernels it compiles, for GPUs that are not present.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +24,7 @@ const PLANS: [&str; 12] = [
 ];
 
 #[test]
-fn the_library_says_which_kernels_it_compiles() {
+fn the_kernels_that_the_library_compiles_are_listed() {
     let Some(library) = library() else { return };
     let (old, kernels) = asked(&library, &plans(&PLANS), "gfx90a");
     assert!(old.failures.is_empty(), "{:?}", old.failures);
@@ -65,7 +64,7 @@ fn the_library_says_which_kernels_it_compiles() {
 }
 
 #[test]
-fn what_it_compiles_is_compiled_by_the_driver() {
+fn kernels_of_the_library_are_compiled_by_the_driver() {
     let Some(library) = library() else { return };
     let (answer, kernels) = asked(&library, &plans(&["c2c sp ip 64 fwd"]), "gfx90a");
     let dir = tempfile::tempdir().unwrap();
@@ -88,7 +87,7 @@ fn what_it_compiles_is_compiled_by_the_driver() {
 }
 
 #[test]
-fn a_plan_that_is_refused_is_told_and_the_others_are_answered() {
+fn a_refused_plan_is_reported_and_others_are_answered() {
     let Some(library) = library() else { return };
     // More than any device has memory for.
     let lines = ["c2c sp ip 64", "c2c sp ip 1099511627776 batch 200000", "c2c sp ip 128"];

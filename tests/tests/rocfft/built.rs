@@ -1,6 +1,5 @@
-//! Kernel caches that `dist` makes for plans: the real librocfft finds every
-//! kernel in them, where their packages put them, and damaged ones cost it no
-//! plan that could be had without.
+//! Kernel caches that `dist` makes for plans: the real librocfft finds every kernel in them, in the
+//! paths of their packages, and damaged caches cost no plan that works without them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,7 +57,7 @@ pub(crate) fn root_with(library: &Library, dir: &Path, package: &Path) -> Librar
 }
 
 #[test]
-fn the_library_compiles_nothing_where_the_package_is_installed() {
+fn the_library_compiles_nothing_if_the_package_is_installed() {
     let Some(library) = library() else { return };
     let project = Project::new();
     project.write("plans.txt", &LINES.join("\n"));
@@ -168,7 +167,7 @@ fn equal_plans_give_equal_bytes_by_every_route() {
 /// The states of an installed file in which rocFFT compiles what it needs, and
 /// those in which plans fail: of the last, none can come from gfxpack.
 #[test]
-fn damaged_caches_cost_no_plan_and_rows_that_would_are_not_made() {
+fn damaged_caches_cost_no_plan_and_harmful_rows_are_not_written() {
     let Some(library) = library() else { return };
     let project = Project::new();
     project.write("plans.txt", &LINES.join("\n"));
@@ -231,7 +230,7 @@ fn damaged_caches_cost_no_plan_and_rows_that_would_are_not_made() {
 }
 
 #[test]
-fn what_is_wrong_with_plans_is_told() {
+fn errors_in_plans_are_reported() {
     let project = Project::new();
     let refused = |words: &[&str], expected: &str| {
         let run = project.run(words).expect_code(2);
@@ -264,7 +263,7 @@ fn locate_nothing(directory: &Path) -> String {
 /// The very way in which rocFFT starts a helper: the processor as argument, the
 /// source through stdin, the object through stdout.
 #[test]
-fn the_helper_compiles_once_what_rocfft_gives_it() {
+fn the_helper_compiles_each_source_of_rocfft_once() {
     let Some(library) = library() else { return };
     let project = Project::new();
     let (answer, kernels) = asked(&library, &plans(&["c2c sp ip 64 fwd"]), "gfx90a");
@@ -307,7 +306,7 @@ fn lookup(project: &Project, words: &[&str], variables: &[(&str, &Path)], code: 
 }
 
 #[test]
-fn lookup_explain_and_doctor_say_what_rocfft_finds() {
+fn lookup_explain_and_doctor_agree_with_rocfft() {
     let Some(library) = library() else { return };
     let project = Project::new();
     project.write("plans.txt", "c2c sp ip 64 fwd");

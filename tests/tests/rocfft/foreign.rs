@@ -1,5 +1,5 @@
-//! Python's SQLite, which is not ours, finds rows as rocFFT does, and we read
-//! what it writes.
+//! Python's SQLite, which is independent of ours, finds rows as rocFFT does, and we read files that
+//! it writes.
 
 use std::path::Path;
 
@@ -64,7 +64,7 @@ fn python_finds_every_kernel_the_way_rocfft_asks() {
 }
 
 #[test]
-fn what_python_writes_as_rocfft_does_is_read() {
+fn files_that_python_writes_as_rocfft_does_are_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("rocfft_kernel_cache_gfx90a.db");
     let object = directory.path().join("object");

@@ -1,5 +1,5 @@
-//! rocFFT's kernel cache as others see it, and the real librocfft: asked, and
-//! served with what was built.
+//! rocFFT's kernel cache with other programs, and with the real librocfft: asks it, and runs it
+//! with built kernels.
 
 mod asked;
 mod built;

@@ -1,6 +1,5 @@
-//! The claim of a package, over many plans and GPUs: with it, the real librocfft
-//! compiles nothing. Compiles some 6,000 kernels, for which two cores need a
-//! quarter of an hour, so it is run on purpose:
+//! Many plans and GPUs: with its package installed, the real librocfft compiles nothing. Compiles
+//! some 6,000 kernels, which takes a quarter of an hour on two cores, so it only runs on request:
 //! `cargo test -p gfxpack-tests --test rocfft -- --ignored many`.
 
 use gfxpack_rocfft::{FftPlan, Installed, check};
@@ -124,7 +123,7 @@ fn lines() -> Vec<String> {
 
 #[test]
 #[ignore = "run on purpose, since it takes a quarter of an hour on two cores"]
-fn many_plans_for_six_gpus_compile_nothing_where_their_packages_are_installed() {
+fn many_plans_for_six_gpus_compile_nothing_if_their_packages_are_installed() {
     let library = library().expect("Debian's archive");
     let project = Project::new();
     let lines = lines();

@@ -1,5 +1,5 @@
-//! Plans of many shapes, carried out on the CPU by the stock librocfft with
-//! the kernels that gfxpack compiles for it, against another library's FFT.
+//! Plans of many shapes, run on the CPU by the stock librocfft with the kernels that gfxpack
+//! compiles for it, compared with another library's FFT.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! A disk that fails for a while: what can't be read or locked is a miss, and
-//! nothing is taken for damaged.
+//! A disk that fails for a while: a read or lock that fails is a miss, and nothing is taken for
+//! damaged.
 
 use std::path::{Path, PathBuf};
 
@@ -92,7 +92,7 @@ fn child_process_with_one_failing_read() {
 }
 
 #[test]
-fn reads_that_fail_often_cost_nothing_but_kernels_compiled_again() {
+fn reads_that_fail_often_only_cause_recompilation() {
     run_with_faults(&Machine::new(0), "failing_reads::child_process_with_many_failing_reads", None);
 }
 

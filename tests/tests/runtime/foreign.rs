@@ -1,5 +1,5 @@
-//! Files that MIOpen writes are read, and MIOpen finds ours. Python's sqlite3
-//! stands in for MIOpen, with its statements to the letter.
+//! Reads files that MIOpen writes, and MIOpen finds ours. Python's sqlite3 stands in for MIOpen, with
+//! exactly its statements.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -76,7 +76,7 @@ fn miopen_finds(machine: &Machine, number: usize) {
 }
 
 #[test]
-fn an_installed_file_of_miopens_is_read() {
+fn an_installed_kdb_of_miopen_is_read() {
     let machine = Machine::new(0);
     miopen_stores(&machine, &machine.kdb(), "delete", &[0, 1]);
     let cache = machine.open();
@@ -88,7 +88,7 @@ fn an_installed_file_of_miopens_is_read() {
 }
 
 #[test]
-fn a_users_file_is_shared_with_miopen() {
+fn a_users_kdb_is_shared_with_miopen() {
     for mode in ["delete", "wal"] {
         let machine = Machine::new(1);
         std::fs::create_dir(&machine.user).unwrap();
@@ -111,7 +111,7 @@ fn a_users_file_is_shared_with_miopen() {
 }
 
 #[test]
-fn a_file_that_gfxpack_began_is_one_that_miopen_writes_to() {
+fn a_kdb_created_by_gfxpack_is_written_by_miopen() {
     let machine = Machine::new(1);
     let cache = machine.open();
     cache.kernel(5);
@@ -159,7 +159,7 @@ fn look_only(machine: &Machine) -> Cache {
 
 /// Nothing is checkpointed, rolled back, made, removed or given another mode.
 #[test]
-fn looking_changes_nothing_whatever_state_the_file_is_in() {
+fn a_read_only_lookup_changes_nothing_in_any_state_of_the_file() {
     let begun = |mode: &str| {
         let machine = Machine::new(1);
         std::fs::create_dir(&machine.user).unwrap();
@@ -193,7 +193,7 @@ fn looking_changes_nothing_whatever_state_the_file_is_in() {
 }
 
 #[test]
-fn looking_sees_what_a_running_program_stores_and_leaves_its_log_to_it() {
+fn a_read_only_lookup_sees_new_kernels_and_keeps_the_write_ahead_log() {
     let machine = Machine::new(1);
     std::fs::create_dir(&machine.user).unwrap();
     miopen_stores(&machine, &machine.ukdb(), "wal", &[10]);
@@ -220,7 +220,7 @@ print('closed', flush=True)";
 }
 
 #[test]
-fn looking_rolls_nothing_back() {
+fn a_read_only_lookup_rolls_nothing_back() {
     let machine = Machine::new(1);
     machine.open().kernel(10);
     let killed = "import os, sqlite3, sys

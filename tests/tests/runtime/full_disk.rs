@@ -1,4 +1,4 @@
-//! A disk that takes no more: a small one of its own, and a limit on files.
+//! A full disk: a small file system, and a limit on file sizes.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Python, whose SQLite, bzip2 and MD5 are not ours.
+//! Python, whose SQLite, bzip2 and MD5 are independent of ours.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The runtime beside MIOpen, as Python stands in for it, and on disks that fail
-//! or are full. What needs no foreign program is with the crate.
+//! The runtime together with MIOpen, for which Python stands in, and on disks that fail or are full. Other
+//! tests are in the crate.
 
 mod failing_reads;
 mod foreign;

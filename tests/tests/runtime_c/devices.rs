@@ -1,5 +1,5 @@
-//! From the HIP runtime library to the warning for its device, seen from C:
-//! a gfx906, a gfx90a, no device, and no library at all.
+//! From the HIP runtime library to the warning for its device, from C: a gfx906, a gfx90a, no
+//! device, and no library.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What files and directories can have wrong, seen from C: the kernel is
-//! compiled, one warning says why, and nothing else happens.
+//! Faults of files and directories, from C: the kernel is compiled, one warning names the reason,
+//! and nothing else happens.
 
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};

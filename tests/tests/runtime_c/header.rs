@@ -1,9 +1,9 @@
-//! C and C++ take the header, in each standard.
+//! C and C++ compilers accept the header, in each standard.
 
 use crate::support::{command, crate_dir, run};
 
 #[test]
-fn c_and_cpp_take_the_header() {
+fn c_and_cpp_compile_the_header() {
     let header = crate_dir().join("include/gfxpack_runtime.h");
     let warnings = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only"];
     for standard in ["c99", "c11", "c17", "c2x"] {

@@ -1,5 +1,4 @@
-//! The library as it is installed: its name, what it shows, and how others
-//! find it.
+//! The installed library: its name, its exported symbols, and how other projects find it.
 
 use std::path::PathBuf;
 
@@ -25,7 +24,7 @@ fn the_library_goes_by_its_soname() {
 
 /// Programs with an SQLite of their own must not meet ours.
 #[test]
-fn it_shows_the_headers_functions_and_nothing_else() {
+fn the_library_exports_only_the_headers_functions() {
     let machine = Machine::new();
     let library = machine.libdir().join("libgfxpack_runtime.so");
     let shown = text(run(command("nm").args(["-D", "--defined-only"]).arg(library)).stdout);
@@ -50,7 +49,7 @@ fn it_shows_the_headers_functions_and_nothing_else() {
 
 /// libabigail compares; the copy whose header differs shows that it can fail.
 #[test]
-fn the_interface_is_the_committed_one() {
+fn the_interface_equals_the_committed_one() {
     let directory = tempfile::tempdir().unwrap();
     let copy = directory.path();
     for name in ["interface.sh", "interface.xml", "gfxpack_runtime.map"] {

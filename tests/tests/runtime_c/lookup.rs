@@ -1,4 +1,4 @@
-//! Hits, misses, compilers and warnings, seen from C.
+//! Hits, misses, compilers and warnings, from C.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ fn a_hit_a_miss_and_a_compiled_kernel() {
 }
 
 #[test]
-fn the_files_that_are_asked_are_listed_in_order() {
+fn the_searched_files_are_listed_in_order() {
     let machine = Machine::new();
     let file = |layer: u8, path: &Path| format!("file layer={layer} {}\n", path.display());
     let system = file(SYSTEM, &machine.kdb()) + &file(SYSTEM, &wide(&machine));
@@ -48,7 +48,7 @@ fn the_files_that_are_asked_are_listed_in_order() {
 }
 
 #[test]
-fn the_users_kdb_is_asked_first_by_name() {
+fn the_users_kdb_is_searched_first() {
     let machine = Machine::with_kdb();
     std::fs::create_dir(machine.user()).unwrap();
     write_kdb(&machine.ukdb(), &[0]);
@@ -62,7 +62,7 @@ const MISSING: &str = "MIOpen(HIP): Warning [SQLiteBase] Missing system database
                        hint: install the package ";
 
 #[test]
-fn a_missing_kdb_is_said_once_to_the_letter() {
+fn a_missing_kdb_is_reported_once_with_the_exact_message() {
     let machine = Machine::new();
     let mut driver = machine.program("driver.c");
     let output = run(driver.args(["get", NAME, &args(0), "get", NAME, &args(1)]));
@@ -101,7 +101,7 @@ fn warnings_can_be_hidden() {
 }
 
 #[test]
-fn a_compiler_that_fails_is_the_callers() {
+fn an_error_of_the_callers_compiler_is_returned() {
     let machine = Machine::with_kdb();
     let (compiled, args_7) = (machine.object_file(7), args(7));
     let mut driver = machine.program("driver.c");
@@ -144,7 +144,7 @@ fn threads_compile_each_kernel_once() {
 /// In either journal mode: SQLite forbids a child even to close what it has
 /// from its parent.
 #[test]
-fn a_child_goes_on_with_the_parents_cache() {
+fn a_forked_child_can_use_the_parents_cache() {
     for mode in ["DELETE", "WAL"] {
         let machine = Machine::with_kdb();
         std::fs::create_dir(machine.user()).unwrap();
@@ -166,7 +166,7 @@ fn a_child_goes_on_with_the_parents_cache() {
 }
 
 #[test]
-fn a_child_of_busy_threads_goes_on_with_the_parents_cache() {
+fn a_child_forked_from_busy_threads_can_use_the_parents_cache() {
     let machine = Machine::with_kdb();
     std::fs::create_dir(machine.user()).unwrap();
     write_kdb(&machine.ukdb(), &[9]);

@@ -1,4 +1,4 @@
-//! The recipes of the packages hold what is installed.
+//! The recipes of the packages contain the installed files.
 
 use std::path::Path;
 

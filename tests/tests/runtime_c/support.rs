@@ -1,5 +1,4 @@
-//! The library installed as a user would, C programs compiled against it, and
-//! kdbs for them.
+//! The library, installed like a user does, C programs compiled with it, and kdbs for them.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;

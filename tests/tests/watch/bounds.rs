@@ -1,4 +1,4 @@
-//! What a run may not do fails before it happens.
+//! Forbidden operations of a run fail before they happen.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -43,7 +43,7 @@ fn two_places() -> (TempDir, PathBuf, PathBuf) {
 }
 
 #[test]
-fn what_is_written_elsewhere_fails_before_it_happens_and_is_told() {
+fn writes_elsewhere_fail_before_they_happen_and_are_recorded() {
     for class in ["-cc1", "a driver"] {
         let (dir, mine, other) = two_places();
         let forms = build(dir.path(), "forms.c", &[]);
@@ -70,7 +70,7 @@ fn what_is_written_elsewhere_fails_before_it_happens_and_is_told() {
 }
 
 #[test]
-fn scripts_write_where_they_may() {
+fn scripts_write_only_to_allowed_paths() {
     let (_dir, mine, other) = two_places();
     let writable = [mine.as_path()];
     let options = RecorderOptions { writable: Some(&writable), ..RecorderOptions::default() };
@@ -88,7 +88,7 @@ fn scripts_write_where_they_may() {
 /// What goes past the library: a program's own system calls, and those of one
 /// that loads no libraries.
 #[test]
-fn the_kernel_refuses_what_the_library_does_not_see() {
+fn landlock_refuses_writes_that_the_library_does_not_see() {
     use Landlock::{All, Compilers};
     let kernel = landlock_abi().is_some();
     let cases = [
@@ -128,7 +128,7 @@ fn the_kernel_refuses_what_the_library_does_not_see() {
 }
 
 #[test]
-fn a_copy_of_a_loaded_compiler_starts_no_program() {
+fn a_forked_job_starts_no_program() {
     let dir = place();
     let path = dir.path().canonicalize().unwrap();
     let forms = build(&path, "forms.c", &[]);
@@ -142,7 +142,7 @@ fn a_copy_of_a_loaded_compiler_starts_no_program() {
 }
 
 #[test]
-fn copies_of_a_loaded_compiler_are_held_one_by_one() {
+fn forked_jobs_are_confined_separately() {
     let (dir, mine, other) = two_places();
     let forms = build(dir.path(), "forms.c", &[]);
     let recorder = |dir: &Path| {
@@ -165,7 +165,7 @@ fn copies_of_a_loaded_compiler_are_held_one_by_one() {
 }
 
 #[test]
-fn directories_at_whose_names_the_loader_parts_a_list_are_watched() {
+fn directories_with_separators_of_the_loader_are_watched() {
     for name in ["a b", "a:b", "$LIB"] {
         let dir = tempfile::tempdir().unwrap();
         let mine = dir.path().join(name);
@@ -181,7 +181,7 @@ fn directories_at_whose_names_the_loader_parts_a_list_are_watched() {
 
 /// More processes deep than the kernel has layers of rules.
 #[test]
-fn more_processes_are_held_than_the_kernel_has_layers_of_rules() {
+fn more_nested_processes_are_confined_than_landlock_has_layers() {
     let dir = place();
     let path = dir.path().canonicalize().unwrap();
     let writable = [path.as_path()];

@@ -15,7 +15,7 @@ fn asks_of(record: &Record, class: Class) -> impl Iterator<Item = &Ask> {
 }
 
 #[test]
-fn compilers_assemblers_and_linkers_ask_for_what_strace_sees() {
+fn records_of_compilers_assemblers_and_linkers_agree_with_strace() {
     let dir = kernels();
     let path = dir.path().canonicalize().unwrap();
     for number in compilers().into_iter().chain([HIPCC]) {
@@ -39,7 +39,7 @@ fn compilers_assemblers_and_linkers_ask_for_what_strace_sees() {
 
 /// What a driver's answer depends on: all that it and its scripts ask.
 #[test]
-fn of_drivers_all_is_told_where_that_is_wished() {
+fn drivers_accesses_are_recorded_on_request() {
     let dir = kernels();
     let path = dir.path().canonicalize().unwrap();
     let clang = format!("clang-{}", compilers()[0]);
@@ -72,7 +72,7 @@ fn of_drivers_all_is_told_where_that_is_wished() {
 }
 
 #[test]
-fn copies_of_a_loaded_compiler_have_records_of_their_own() {
+fn forked_jobs_have_records_of_their_own() {
     let dir = kernels();
     let path = dir.path().canonicalize().unwrap();
     let number = compilers()[0];
@@ -102,7 +102,7 @@ fn copies_of_a_loaded_compiler_have_records_of_their_own() {
 }
 
 #[test]
-fn held_by_the_kernel_drivers_and_compilers_do_what_they_did() {
+fn confined_drivers_and_compilers_work_as_before() {
     let dir = kernels();
     let path = dir.path().canonicalize().unwrap();
     let writable = [path.as_path()];

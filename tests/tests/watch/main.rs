@@ -1,5 +1,5 @@
-//! Programs that are watched, compilers among them: what is recorded of them is
-//! what strace sees, they do what they do unwatched, and no more than they may.
+//! Watched programs, among them compilers: their records agree with strace, and they work as
+//! without a record, except that they can't do more than they may.
 
 mod bounds;
 mod compilers;

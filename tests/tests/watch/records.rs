@@ -1,5 +1,5 @@
-//! What is recorded is what was asked: held against strace, over the C
-//! library's functions in all their forms.
+//! Records contain all file accesses: compared with strace, for the C library's functions in all
+//! their forms.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::place;
 use crate::support::{assert_equal_to_strace, build, watched, watched_with};
 
 #[test]
-fn every_form_of_a_call_is_told() {
+fn every_form_of_a_call_is_recorded() {
     let dir = place();
     let path = dir.path().canonicalize().unwrap();
     let forms = build(&path, "forms.c", &[]);
@@ -28,7 +28,7 @@ fn every_form_of_a_call_is_told() {
 }
 
 #[test]
-fn paths_lead_to_where_they_were_asked_from() {
+fn paths_are_recorded_from_the_current_directory_of_the_call() {
     let dir = place();
     let path = dir.path().canonicalize().unwrap();
     let forms = build(&path, "forms.c", &[]);
@@ -59,7 +59,7 @@ fn paths_lead_to_where_they_were_asked_from() {
 }
 
 #[test]
-fn threads_lose_nothing() {
+fn concurrent_threads_lose_no_entries() {
     let dir = place();
     let forms = build(dir.path(), "forms.c", &[]);
     let record = watched(dir.path(), &[forms.to_str().unwrap(), "-cc1", "threads"]).unwrap();
@@ -67,7 +67,7 @@ fn threads_lose_nothing() {
 }
 
 #[test]
-fn what_cant_be_watched_is_said() {
+fn operations_that_cannot_be_recorded_are_reported() {
     let dir = place();
     let forms = build(dir.path(), "forms.c", &[]);
     let forms = forms.to_str().unwrap();
@@ -94,7 +94,7 @@ fn what_cant_be_watched_is_said() {
 }
 
 #[test]
-fn a_compiler_that_asks_for_more_than_a_record_holds_is_ended() {
+fn a_compiler_with_more_accesses_than_a_record_holds_is_ended() {
     let dir = place();
     let forms = build(dir.path(), "forms.c", &[]);
     let words = [forms.to_str().unwrap(), "-cc1", "full"];
@@ -104,7 +104,7 @@ fn a_compiler_that_asks_for_more_than_a_record_holds_is_ended() {
 }
 
 #[test]
-fn of_drivers_only_what_they_start_is_told() {
+fn of_drivers_only_started_programs_are_recorded() {
     let dir = place();
     let record = watched(dir.path(), &["sh", "-c", "test -e there; cat there"]).unwrap();
     assert!(record.asks.is_empty() && record.processes.iter().all(|p| p.class == Class::Other));
@@ -112,7 +112,7 @@ fn of_drivers_only_what_they_start_is_told() {
 }
 
 #[test]
-fn programs_are_told_with_the_files_that_their_names_may_mean() {
+fn programs_are_recorded_with_the_candidates_in_path() {
     let dir = place();
     let path = dir.path().canonicalize().unwrap();
     let forms = build(&path, "forms.c", &[]);
@@ -134,7 +134,7 @@ fn programs_are_told_with_the_files_that_their_names_may_mean() {
 }
 
 #[test]
-fn what_lists_directories_for_a_program_is_told() {
+fn functions_that_list_directories_are_recorded() {
     let dir = place();
     let path = dir.path().canonicalize().unwrap();
     let forms = build(&path, "forms.c", &[]);
@@ -149,7 +149,7 @@ fn what_lists_directories_for_a_program_is_told() {
 }
 
 #[test]
-fn libraries_that_come_and_go_are_told() {
+fn loaded_and_unloaded_libraries_are_recorded() {
     let dir = place();
     let forms = build(dir.path(), "forms.c", &["-ldl"]);
     let record = watched(dir.path(), &[forms.to_str().unwrap(), "-cc1", "load"]).unwrap();

@@ -1,4 +1,4 @@
-//! Programs run with a record, and what strace says of them.
+//! Runs programs with a record, and with strace.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,5 +1,4 @@
-//! What each instruction does: those that the library's kernels use, and an
-//! error for every other.
+//! The effect of each instruction that the library's kernels use; any other is an error.
 //!
 //! Source: AMD, "Vega" and "RDNA 2" Instruction Set Architecture reference
 //! guides, chapter "Instructions".

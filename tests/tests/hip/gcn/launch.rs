@@ -1,4 +1,4 @@
-//! One launch of an assembly kernel, and what it should leave.
+//! One launch of an assembly kernel, and the expected results.
 
 use anyhow::{Context as _, Result, ensure};
 

@@ -1,6 +1,5 @@
-//! The state of one wave: registers that know whether they hold anything yet,
-//! memory that knows its bounds, and the waits that the hardware leaves to
-//! whoever writes assembly.
+//! The state of one wave: registers that know whether they are initialised, memory with bounds, and
+//! the waits that the hardware leaves to assembly programmers.
 
 use anyhow::{Context as _, Result, bail, ensure};
 

@@ -1,6 +1,5 @@
-//! The assembly kernels: assembled by clang with the arguments that a build
-//! would use, their code objects inspected, and their instructions executed
-//! by an interpreter, since no machine that builds has a GPU.
+//! The assembly kernels: assembled by clang with the arguments of a build, their code objects
+//! inspected, and their instructions executed by an interpreter, since build machines have no GPU.
 
 mod execute;
 mod instruction;

@@ -1,5 +1,5 @@
-//! Assembling with clang, and what a code object says of its kernel: header,
-//! descriptor, metadata, instructions.
+//! Assembles with clang, and reads a code object's kernel: header, descriptor, metadata,
+//! instructions.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

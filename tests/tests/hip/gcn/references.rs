@@ -1,4 +1,4 @@
-//! What the assembly kernels should do.
+//! The expected results of the assembly kernels.
 
 use anyhow::Result;
 use half::f16;
