@@ -133,7 +133,7 @@ impl Default for Project {
     }
 }
 
-/// A HIP kernel that `-DBROKEN` breaks; `N` shows in its code.
+/// A HIP kernel that does not compile with `-DBROKEN`; its code contains `N`.
 const BREAKABLE_SOURCE: &str = "#include <hip/hip_runtime.h>\n\
     #ifdef BROKEN\n#error this kernel is broken\n#endif\n\
     extern \"C\" __global__ void k(float* x) { x[threadIdx.x] *= N; }\n";

@@ -1,8 +1,7 @@
 //! Makes objects for all jobs of a stored plan without compiling any, for
 //! `cargo xtask bench scale`.
 //!
-//! `stand_in PLAN OUT OBJECT`: each job's object is OBJECT with the job's
-//! digest behind it.
+//! `stand_in PLAN OUT OBJECT`: each job's object is OBJECT followed by the job's digest.
 
 use std::error::Error;
 use std::fs;

@@ -58,7 +58,7 @@ impl BuildContext<'_> {
         jobs.iter().map(|job| command_of(&self.plan[*job])).collect()
     }
 
-    /// Notes that a job's compiler could not be watched.
+    /// Records that a job's compiler could not be watched.
     pub(crate) fn unwatched(&self, job: &Job, reason: &str) {
         tracing::debug!(key = %job.key, reason, "what it read is not known");
         let mut unwatched = self.unwatched.lock().expect("no panic inside");

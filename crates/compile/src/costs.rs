@@ -64,7 +64,7 @@ impl CostFile {
         let lock = File::create(&self.lock)?;
         flock(&lock, FlockOperation::LockExclusive)?;
         let size = fs::metadata(&self.file).map_or(0, |meta| meta.len());
-        // A build that was killed, or had no room, may have left half a line.
+        // A build that was killed, or a full disk, may have left half a line.
         let mut bytes = if size == 0 { Vec::new() } else { vec![b'\n'] };
         for record in new {
             serde_json::to_writer(&mut bytes, record)?;
@@ -86,7 +86,7 @@ pub(crate) struct Expected {
     pub(crate) time: Duration,
     /// Peak resident memory in bytes, with a margin.
     pub(crate) memory: u64,
-    /// Whether this very job was measured in an earlier build.
+    /// Whether this job itself was measured in an earlier build.
     pub(crate) measured: bool,
 }
 
@@ -134,7 +134,7 @@ impl CostRecord {
     }
 }
 
-/// A message of a build about the time and memory that a job took.
+/// A build's message with the time and memory that a job took.
 #[derive(Deserialize)]
 struct FinishedMessage {
     #[serde(rename = "type")]
@@ -192,8 +192,8 @@ pub struct KnownCosts {
 }
 
 impl KnownCosts {
-    /// Reads what a build printed with `--message-format json`, or the
-    /// `costs.jsonl` of its cache; other lines are ignored.
+    /// Reads the messages of a build (`--message-format json`), or the `costs.jsonl` of its cache;
+    /// other lines are ignored.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Self {
         // The newest of each kernel counts.
@@ -210,7 +210,7 @@ impl KnownCosts {
             }
             kernels.insert(identity, Cost { milliseconds, kib });
         }
-        // The median, and what nine of ten stay below.
+        // The median time and the 90th percentile of memory.
         let typical = |(mut times, mut memories): (Vec<u64>, Vec<u64>)| {
             times.sort_unstable();
             memories.sort_unstable();

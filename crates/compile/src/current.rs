@@ -1,5 +1,5 @@
-//! Whether a stored object is still valid: the file system, the sources and the
-//! drivers, each asked once per build.
+//! Checks whether stored objects are still valid. The file system, the sources and the drivers are
+//! each queried once per build.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ pub(crate) fn name_of(dir: &Path) -> Digest {
     Digest::of(dir.as_os_str().as_bytes())
 }
 
-/// The file system, the sources and the drivers, as they are while a command
-/// runs: each file is looked at once, each driver asked once.
+/// The state of the file system, the sources and the drivers while a command runs: each file is
+/// looked at once, each driver asked once.
 #[derive(Debug)]
 pub struct Current<'a> {
     looks: &'a Looks<'a>,

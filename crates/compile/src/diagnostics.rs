@@ -1,11 +1,11 @@
-//! What a compiler's output says: that the kernel is wrong, or that something
-//! went wrong around it. Only a failure of the first kind may be kept.
+//! Judges a compiler's output: either the kernel is wrong, or something went wrong around it. Only
+//! a failure of the first kind may be kept.
 
 use gfxpack_process::was_cut;
 
 use crate::failure_kind::FailureKind;
 
-/// Compilers that find a source wrong exit with this.
+/// The exit code of compilers that find an error in a source.
 ///
 /// Source: LLVM, clang/tools/driver/cc1_main.cpp and cc1as_main.cpp,
 /// lld/ELF/Driver.cpp; hipcc.pl, which hands it on.

@@ -15,7 +15,7 @@ pub enum CompileError {
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// An object of the store was found damaged; it has been dropped.
+    /// A stored object was found damaged and has been removed.
     #[error("failed to use stored object `{0}`: its bytes are not those that were stored")]
     CorruptObject(gfxpack_model::Digest),
     /// The remote-execution service can't be used.

@@ -270,7 +270,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Has workers run the jobs, here and elsewhere.
+    /// Has workers run the jobs, on this machine and remotely.
     fn run_all(
         &self,
         pool: &ThreadPool,

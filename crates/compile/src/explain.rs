@@ -18,7 +18,7 @@ use crate::store::{ObjectInfo, ObjectPurpose, ObjectStore, ValidityCheck};
 /// At most this many earlier keys of the same kernel are compared to find the nearest.
 const CANDIDATES: usize = 1000;
 
-/// What a difference is about; in JSON, the name in kebab case.
+/// The kind of input that differs; in JSON, its name in kebab case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -126,7 +126,7 @@ pub enum State {
 pub struct Explanation {
     /// The toolchain's files.
     pub toolchain: Vec<(ChangedPart, String, Digest)>,
-    /// The system's files that the compiler read, if that is known.
+    /// The system's files that the compiler read, if they are known.
     pub system_files: Vec<(String, Digest)>,
     /// The state of the job in the store.
     pub state: State,

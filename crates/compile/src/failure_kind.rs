@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a job failed. Only one of these reasons is a refusal: the compiler ran to its
-/// end and said no. The object store keeps failures in this form.
+/// Why a job failed. Only one of these reasons is a refusal: the compiler ran to its end and
+/// reported an error. The object store keeps failures in this form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// The compiler said no, with this exit code.
+    /// The compiler reported an error, with this exit code.
     Refused(i32),
     /// The compiler was ended by this signal.
     Crashed(i32),
@@ -29,7 +29,7 @@ pub enum FailureKind {
     Reads(PathBuf),
     /// Its compiler also searches this include directory on its own account.
     Searches(PathBuf),
-    /// It looked for this path, which its stored plan does not describe completely.
+    /// It looked for this path, of which its stored plan has no complete description.
     NotInPlan(PathBuf),
     /// It wrote, or tried to write, to this path outside its own directory.
     Writes(PathBuf),

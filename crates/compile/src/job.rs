@@ -24,7 +24,7 @@ use crate::store::Dependencies;
 
 pub use crate::failure_kind::FailureKind;
 
-/// A job that made an object, as events report it.
+/// A job that made an object, as reported by events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
     /// Bytes of the object.
@@ -47,12 +47,12 @@ pub enum Site {
     Remote {
         /// The worker, as the service calls it.
         worker: String,
-        /// Whether the service had the object already.
+        /// Whether the service had the object in its cache.
         cached: bool,
     },
 }
 
-/// A job that made no object, and why, as events report it.
+/// A job that made no object, and why, as reported by events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// What happened.
@@ -82,7 +82,7 @@ impl Failure {
     }
 }
 
-/// A code object that is not stored yet, with what it depends on.
+/// A code object that is not stored yet, with its dependencies.
 pub(crate) struct Object {
     pub(crate) bytes: Vec<u8>,
     pub(crate) dependencies: Dependencies,
@@ -270,7 +270,7 @@ fn read_output(file: &Path) -> Result<Vec<u8>, FileError> {
     })
 }
 
-/// The bytes, if they are an object that a kdb of the job's target takes.
+/// The bytes, if they are a valid object for a kdb of the job's target.
 pub(crate) fn checked(job: &Job, bytes: Vec<u8>) -> Result<Vec<u8>, FailureKind> {
     if bytes.is_empty() {
         return Err(FailureKind::NoOutput);

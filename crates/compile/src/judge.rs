@@ -1,5 +1,5 @@
-//! Judges which files a job's compiler accessed: whether its object may be kept,
-//! and which files the object depends on.
+//! Judges a compiler's file accesses: whether its object may be kept, and which files the object
+//! depends on.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -31,7 +31,7 @@ pub(crate) type Fresh = BTreeSet<(PathBuf, Answer)>;
 
 /// The judgement of a run.
 pub(crate) enum Judged {
-    /// It has to be run again: files that it looked for are laid out now.
+    /// It has to be run again: files that it looked for have been laid out.
     Again,
     /// It has to be run again, as these files had just changed.
     AgainAfter(Fresh),

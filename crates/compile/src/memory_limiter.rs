@@ -213,7 +213,7 @@ mod tests {
             order.lock().unwrap().push(memory);
         };
         std::thread::scope(|scope| {
-            // So large that none runs beside it, which makes the order certain.
+            // Each is so large that none runs beside it, so the order is certain.
             scope.spawn(|| enter(1000));
             while taken.load(Ordering::SeqCst) < 1 {
                 std::thread::yield_now();

@@ -17,7 +17,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// Something to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// Precompiling headers for a group of jobs, by the group's number.
+    /// Precompiles headers for the group of jobs with this number.
     PrecompileHeaders(usize),
     /// A job of the plan.
     Job(JobId),
@@ -32,7 +32,7 @@ pub(crate) struct Schedule<'a> {
 
 #[derive(Default)]
 struct State {
-    /// Groups whose headers nobody has begun to precompile.
+    /// Groups whose headers no worker has begun to precompile.
     to_precompile: VecDeque<usize>,
     /// Jobs that wait for a group's headers, one queue per group, then those that wait for none;
     /// each job with its position among all.

@@ -32,7 +32,7 @@ pub struct SourceSet {
     files: HashMap<(PathBuf, Language), Arc<File>>,
     loaded: HashMap<Loaded, SourceId>,
     closures: Vec<Vec<(String, Arc<File>)>>,
-    /// Where the files of each closure come from.
+    /// The origin of the files of each closure.
     origins: Vec<ClosureOrigin>,
     sources: Vec<Source>,
 }
@@ -69,7 +69,7 @@ impl SourceSet {
     /// files on the machine where the plan was made.
     ///
     /// # Errors
-    /// [`CompileError::ForeignSource`] where the bytes do not have the digest, or a
+    /// [`CompileError::ForeignSource`] if the bytes do not have the digest, or a
     /// tree is invalid; and the errors of `content`.
     pub fn of_stored(
         sources: &[Source],
@@ -358,7 +358,7 @@ impl SourceSet {
     /// meanwhile can't get a wrong digest.
     ///
     /// # Errors
-    /// [`CompileError::File`] where they can't be written.
+    /// [`CompileError::File`] if they can't be written.
     pub(crate) fn stage(&self, source: SourceId, dir: &Path) -> Result<(), CompileError> {
         let planned = &self.sources[source.0];
         let same = planned.files.iter().map(|file| file.same_as.as_deref());

@@ -9,8 +9,8 @@ use gfxpack_plan::InputFault;
 use crate::error::CompileError;
 use gfxpack_process::FileError;
 
-/// All files below some directories, by name: where the sources of bare
-/// kernel names and their includes are looked up.
+/// All files below some directories, by name. Sources of bare kernel names and their includes are
+/// looked up here.
 #[derive(Debug, Default)]
 pub struct SourceDirs {
     by_name: HashMap<String, Vec<PathBuf>>,
@@ -20,7 +20,7 @@ impl SourceDirs {
     /// Lists every file below the directories, except in `.git`.
     ///
     /// # Errors
-    /// [`CompileError::File`] where a directory can't be read.
+    /// [`CompileError::File`] if a directory can't be read.
     pub fn list(dirs: &[PathBuf]) -> Result<Self, CompileError> {
         let mut by_name: HashMap<String, Vec<PathBuf>> = HashMap::new();
         for dir in dirs {

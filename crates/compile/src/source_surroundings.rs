@@ -16,7 +16,7 @@ use crate::error::CompileError;
 /// Device and inode; in a stored plan, 0 and a number.
 pub(crate) type FilePlace = (u64, u64);
 
-/// Where the files of a closure come from.
+/// The origin of the files of a closure.
 #[derive(Debug)]
 pub(crate) enum ClosureOrigin {
     /// From directories of this machine.

@@ -134,7 +134,7 @@ impl Stage {
     /// the compiler may read it: `..` must not lead out of the sources.
     ///
     /// # Errors
-    /// [`CompileError::File`] where it can't be read or written.
+    /// [`CompileError::File`] if it can't be read or written.
     pub(crate) fn add(&self, sources: &SourceSet, below: &Path) -> Result<bool, CompileError> {
         let origin = sources.origin(self.source);
         let Some(named) = sources.as_named(self.source, below) else { return Ok(true) };
@@ -250,7 +250,7 @@ impl Stage {
 /// Lays out a source in a directory, which is created if necessary, as its compiler finds it.
 ///
 /// # Errors
-/// [`CompileError::File`] where it can't be written.
+/// [`CompileError::File`] if it can't be written.
 pub fn lay_out(sources: &SourceSet, source: SourceId, dir: &Path) -> Result<(), CompileError> {
     Stage::lay_out(sources, source, dir.to_owned()).map(drop)
 }

@@ -170,6 +170,6 @@ impl WorkerPool<'_> {
 }
 
 fn report(sender: &Sender, event: Event, object: Option<ObjectInfo>) {
-    // Nobody receives once the build has ended.
+    // The receiver is gone once the build has ended.
     sender.send(Ok(Done { event, object })).ok();
 }

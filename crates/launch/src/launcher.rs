@@ -52,7 +52,7 @@ pub struct Command<'a> {
     pub language: Language,
     /// The target of the object.
     pub target: &'a TargetId,
-    /// The source's number, as [`SourceFiles`] knows it.
+    /// The source's number for [`SourceFiles`].
     pub source: SourceId,
     /// The driver's planned arguments, the path of the staged source last. The output path is not
     /// among them.
@@ -69,11 +69,11 @@ impl<'a> Command<'a> {
 /// The directories and files of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// The directory that holds the source's files; the command runs in it.
+    /// The directory with the source's files, in which the command runs.
     pub stage: &'a Path,
     /// A directory for this command alone, also for temporary files.
     pub scratch: &'a Path,
-    /// The file that the object goes to, in `scratch`.
+    /// The path of the object, in `scratch`.
     pub output: &'a Path,
     /// The dependency file, in `scratch`; the assembler writes none.
     pub deps_file: &'a Path,
@@ -97,11 +97,11 @@ pub struct Run {
     pub by_driver: bool,
 }
 
-/// What a command depends on besides what its own programs accessed: the files
-/// of the precompiled header that it used.
+/// The dependencies of a command besides its own programs' file accesses: the files of the
+/// precompiled header that it used.
 #[derive(Debug, Clone)]
 pub struct ReadBefore {
-    /// The precompiled header, and the source that it was made of.
+    /// The precompiled header, and its source.
     pub own: [PathBuf; 2],
     /// Every file that was read, as listed by the compiler.
     pub files: Arc<BTreeSet<PathBuf>>,

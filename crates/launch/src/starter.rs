@@ -1,5 +1,4 @@
-//! How compilers are started: by fork servers where they can be had, else as
-//! programs of their own.
+//! Starts compilers: by fork servers if possible, else as programs of their own.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -15,7 +14,7 @@ use gfxpack_toolchain::ToolchainError;
 use crate::fork_server::{ForkServer, Loaded};
 use crate::session::Session;
 
-/// A program whose servers break down so often is not loaded again.
+/// A program whose servers fail this often is not loaded again.
 const MAX_BREAKDOWNS: u32 = 5;
 
 /// A program that fork servers run.

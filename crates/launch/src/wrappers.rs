@@ -1,4 +1,4 @@
-//! Wrappers: scripts and programs in front of compilers.
+//! Recognises wrappers: scripts and programs in front of compilers.
 //!
 //! A driver is asked once for all commands that differ only in macros and source. The answer is
 //! valid for all of them if every program involved is a compiler, or is known to pass macros and

@@ -168,10 +168,9 @@ fn split(options: &str) -> Option<Args> {
 
 /// The target that a job of this language compiles for, in a kdb for `id`.
 ///
-/// Assembly states in its text whether it reserves registers for XNACK, and
-/// a kdb without `_xnack` in its name serves devices with XNACK off: so
-/// assembly without a stated setting is assembled for "off", as MIOpen does
-/// on such a device. Compiled languages stay at "any", which runs on both.
+/// Assembly states in its text whether it reserves registers for XNACK, and a kdb without `_xnack`
+/// in its name serves devices with XNACK off. So assembly without a stated setting is assembled for
+/// "off", as MIOpen does on such a device. Compiled languages use "any", which runs on both.
 #[must_use]
 pub fn compile_target(language: Language, id: &TargetId) -> TargetId {
     let has_xnack = processors::by_name(id.processor()).is_some_and(|processor| processor.xnack);

@@ -7,7 +7,7 @@ use gfxpack_model::Language;
 pub struct Include {
     /// The path between the quotes or angle brackets.
     pub path: String,
-    /// `"…"` rather than `<…>`: looked up beside the includer first.
+    /// `"…"` rather than `<…>`: searched beside the includer first.
     pub quoted: bool,
 }
 

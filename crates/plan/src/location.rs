@@ -21,7 +21,7 @@ impl Location {
         Self { file: file.into(), line }
     }
 
-    /// The place of a byte offset in the file's text.
+    /// The position of a byte offset in the file's text.
     #[must_use]
     pub fn of_offset(file: &str, text: &str, offset: usize) -> Self {
         let before = &text.as_bytes()[..offset.min(text.len())];

@@ -32,14 +32,14 @@ pub struct Manifest {
 pub struct Library {
     /// The library's name.
     pub name: String,
-    /// Its version, the packages' version unless one is given.
+    /// Its version, which is also the packages' version unless that is given.
     pub version: String,
     /// SPDX licence expression of every source without one of its own.
     pub license: String,
     /// Copyright holders, one line.
     #[serde(default)]
     pub copyright: Option<String>,
-    /// Who maintains the packages: `Name <mail>`.
+    /// The packages' maintainer: `Name <mail>`.
     #[serde(default)]
     pub maintainer: Option<String>,
     /// Home page.

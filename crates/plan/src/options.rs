@@ -95,7 +95,7 @@ const OPTIONS: &[Row] = &[
     row(&["-O"], Form::OneOf(&["", "0", "1", "2", "3", "s", "z", "g", "fast"])),
     row(&["-I"], Form::Directory),
     // Source: ROCm/MIOpen, hipoc_program.cpp, `GetCodeObjectVersionOptionImpl`.
-    // What comes of it is judged by the object.
+    // The object shows whether the version is acceptable.
     row(&["-mcode-object-version="], Form::Number),
     row(&["-mcode-object-v3", "-mno-code-object-v3", "-mnocode-object-v3"], Form::Alone),
     Row { after: &["-Xclang", "-target-feature", "-Xclang"], names: &[""], form: Form::Feature },

@@ -283,7 +283,7 @@ fn pairs<'a>(first: &'a [Option<PathBuf>], second: &'a [Option<PathBuf>]) -> Vec
     first.iter().flat_map(|one| second.iter().map(move |two| pair(one, two))).collect()
 }
 
-/// The numbers that a version begins with: 6.4.1 of `6.4.1-beta`.
+/// The numbers at the beginning of a version: 6.4.1 of `6.4.1-beta`.
 fn numbers(version: &str) -> Vec<u32> {
     let plain = version.split(|c: char| c != '.' && !c.is_ascii_digit()).next();
     plain.unwrap_or_default().split('.').map_while(|part| part.parse().ok()).collect()

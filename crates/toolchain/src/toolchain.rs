@@ -64,14 +64,14 @@ pub struct Toolchain {
     /// A digest of programs, shared libraries, device libraries, the headers of the compiler and
     /// HIP, and supplied constants.
     pub digest: Digest,
-    /// Digests of the parts that decide OpenCL C's and assembly's objects.
+    /// Digests of the parts that OpenCL C's and assembly's objects depend on.
     opencl_c: Digest,
     assembly: Digest,
     /// The digest without supplied constants.
     closure: Digest,
     /// The files of that digest.
     closure_files: Arc<[(String, Digest)]>,
-    /// Directories whose files the digest covers.
+    /// Directories covered by the digest.
     covered: Vec<PathBuf>,
     /// Processors that clang knows.
     pub(crate) processors: BTreeSet<String>,

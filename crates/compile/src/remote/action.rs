@@ -54,7 +54,7 @@ pub(super) const SYSTEM: &str = "../gfxpack-sent/sys";
 /// The library that every compiler is started with.
 const PRELOAD: &str = "gfxpack/gfxpack-sent/lib/gfxpack-preload.so";
 const PRELOAD_FROM_SOURCE: &str = "../gfxpack-sent/lib/gfxpack-preload.so";
-/// Headers that the compiler reads although nothing names them.
+/// Headers that the compiler reads although no file includes them.
 ///
 /// Source: llvm-project, clang/lib/Headers/opencl-c-base.h and
 /// clang/lib/Frontend/InitPreprocessor.cpp, `InitializeStandardPredefinedMacros`.

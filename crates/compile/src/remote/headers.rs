@@ -20,8 +20,8 @@ impl Headers {
     /// Every header that can be reached from `names` through the directories, spelled as the
     /// compiler spells it: a directory as given, a slash, the name as included.
     ///
-    /// Which of several files of one name is read depends on the order of the
-    /// directories, on `include_next` and on conditions: all of them count.
+    /// If several files have the same name, the order of the directories, `include_next` and
+    /// conditions decide which is read, so all of them count.
     pub(crate) fn reachable(&self, names: &[Include], dirs: &[&Path]) -> BTreeSet<PathBuf> {
         let mut found = BTreeSet::new();
         let mut asked: BTreeSet<(Option<PathBuf>, String)> = BTreeSet::new();

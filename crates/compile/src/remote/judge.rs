@@ -24,7 +24,7 @@ use crate::context::BuildContext;
 pub(crate) struct Elsewhere<'a> {
     pub(crate) context: &'a BuildContext<'a>,
     pub(crate) job: &'a Job,
-    /// What was sent.
+    /// The files that were sent.
     pub(crate) root: &'a InputRoot,
     pub(crate) toolchain: ToolchainSource,
     /// A time before any file was read to be sent.

@@ -11,10 +11,10 @@ use gfxpack_process::Cancel;
 
 use crate::remote_error::RemoteError;
 
-/// Where the compiler that runs elsewhere comes from.
+/// The source of the compiler that runs remotely.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolchainSource {
-    /// This machine's is sent along: programs, libraries, bitcode, headers.
+    /// This machine's compiler is sent: programs, libraries, bitcode, headers.
     #[default]
     Sent,
     /// The workers have the same one under the same paths. Its digest becomes part of the request,
@@ -24,10 +24,10 @@ pub enum ToolchainSource {
 
 /// Runs actions elsewhere, several at once.
 pub trait RemoteWorkers: fmt::Debug + Send + Sync {
-    /// How many actions may be asked for at once, at least 1.
+    /// The most actions in parallel, at least 1.
     fn count(&self) -> usize;
 
-    /// Where the compiler comes from.
+    /// The source of the compiler.
     fn toolchain(&self) -> ToolchainSource;
 
     /// Runs an action to its end.
@@ -37,15 +37,15 @@ pub trait RemoteWorkers: fmt::Debug + Send + Sync {
     fn run(&self, action: &Action, cancel: &Cancel) -> Result<ActionOutcome, RemoteError>;
 }
 
-/// A command with all that it reads and writes.
+/// A command with everything that it reads and writes.
 #[derive(Debug, Clone)]
 pub struct Action {
     /// The program and its arguments; paths are relative to `directory`.
     pub arguments: Vec<String>,
     /// The directory it runs in, below the root.
     pub directory: &'static str,
-    /// The files it writes, relative to `directory`: an object, and the record
-    /// of what the compilers asked of the file system, which may be missing.
+    /// The files that it writes, relative to `directory`: an object, and the record of the
+    /// compilers' file accesses, which may be missing.
     pub outputs: [&'static str; 2],
     /// Every file it may read.
     pub root: Arc<InputRoot>,

@@ -16,7 +16,7 @@ impl ObjectStore {
     /// have it, or has removed it because it was damaged.
     ///
     /// # Errors
-    /// [`CompileError::File`] where it can't be read or written.
+    /// [`CompileError::File`] if it can't be read or written.
     pub fn adopt(&self, from: &Self, job: Digest) -> Result<Option<ObjectInfo>, CompileError> {
         self.adopt_file(from, job, &object_path(job))
     }

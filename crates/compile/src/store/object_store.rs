@@ -77,7 +77,7 @@ impl ObjectStore {
     /// nothing is evicted.
     ///
     /// # Errors
-    /// [`CompileError::File`] where the directory can't be made or written.
+    /// [`CompileError::File`] if the directory can't be made or written.
     pub fn open(cache_dir: &Path) -> Result<Self, CompileError> {
         let mut store = Self::open_to_look(cache_dir);
         let temp = store.dir.join(TEMP);

@@ -28,7 +28,7 @@ impl ObjectStore {
     /// not the kernel's fault are not stored.
     ///
     /// # Errors
-    /// [`CompileError::File`] where it can't be written.
+    /// [`CompileError::File`] if it can't be written.
     pub(crate) fn insert_refusal(
         &self,
         job: Digest,
@@ -70,7 +70,7 @@ impl ObjectStore {
     /// Copies a job's kept refusal from another store. Returns whether there is one.
     ///
     /// # Errors
-    /// [`CompileError::File`] where it can't be read or written.
+    /// [`CompileError::File`] if it can't be read or written.
     pub fn adopt_refusal(&self, from: &Self, job: Digest) -> Result<bool, CompileError> {
         self.adopt_file(from, job, &refusal_path(job)).map(|info| info.is_some())
     }

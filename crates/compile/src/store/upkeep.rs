@@ -76,7 +76,7 @@ pub struct Damaged {
     pub key: Option<KernelKey>,
 }
 
-/// The store of an earlier version, which nothing reads any more.
+/// The store of an earlier version, which is not read any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OldStore {
     /// Its directory.
@@ -89,7 +89,7 @@ impl OldStore {
     /// Removes the store, unless a build of that version uses it. Returns whether it was removed.
     ///
     /// # Errors
-    /// [`CompileError::File`] where it can't be removed.
+    /// [`CompileError::File`] if it can't be removed.
     pub fn remove(&self) -> Result<bool, CompileError> {
         // Held until everything is removed.
         let lock = File::options().append(true).open(self.dir.join(LOCK));
@@ -133,7 +133,7 @@ impl ObjectStore {
     /// should not be used afterwards.
     ///
     /// # Errors
-    /// [`CompileError::File`] where the store can't be written.
+    /// [`CompileError::File`] if the store can't be written.
     pub fn evict(&self, limits: &Limits) -> Result<Option<Evicted>, CompileError> {
         let path = self.dir.join(LOCK);
         if !path.exists() {
@@ -183,7 +183,7 @@ impl ObjectStore {
     /// objects.
     ///
     /// # Errors
-    /// [`CompileError::File`] where one can't be read or removed,
+    /// [`CompileError::File`] if one can't be read or removed,
     /// [`CompileError::Interrupted`].
     pub fn verify(
         &self,

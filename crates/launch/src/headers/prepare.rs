@@ -61,7 +61,7 @@ extern \"C\" __global__ void gfxpack_probe(float* out, const float* in, int size
 }
 ";
 
-/// Commands that one precompiled header may serve.
+/// Commands that may use one precompiled header.
 struct Group {
     toolchain: ToolchainId,
     commands: Arc<DriverCommands>,
@@ -76,7 +76,7 @@ struct Member {
     defines: Vec<Define>,
 }
 
-/// A precompiled header as a command uses it.
+/// A precompiled header for a command.
 #[derive(Debug, Clone)]
 pub(crate) struct UsedHeader {
     pub(crate) header: Arc<PrecompiledHeader>,

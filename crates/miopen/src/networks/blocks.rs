@@ -119,9 +119,9 @@ impl Walker<'_> {
         self.layer("avgpool 2x2 /2")
     }
 
-    /// Two 3x3 convolutions after group normalization, with a fully connected
-    /// layer of the time between them where there is one, and a 1x1
-    /// convolution beside them where the channels differ.
+    /// Two 3x3 convolutions after group normalization, with a fully connected layer of the time
+    /// between them if there is one, and a 1x1 convolution beside them if the numbers of channels
+    /// differ.
     ///
     /// Source: CompVis/stable-diffusion, `ResBlock` in
     /// ldm/modules/diffusionmodules/openaimodel.py, `ResnetBlock` in model.py.

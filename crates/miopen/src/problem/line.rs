@@ -7,7 +7,7 @@ use gfxpack_harvest::log::DriverCommand;
 use super::values::{Convolution, DataType, Directions, Layout, Problem};
 use super::{ProblemError, driver};
 
-/// The program's name, in whichever directory it is.
+/// The program's name, in any directory.
 const DRIVER: &str = DriverCommand::PROGRAM;
 
 impl FromStr for Problem {

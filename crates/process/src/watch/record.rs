@@ -21,7 +21,7 @@ pub enum Unwatched {
     /// A path or a command line could not be recorded.
     #[error("a path could not be recorded")]
     Unnamed,
-    /// A call was under way when its process ended.
+    /// A process ended during a call.
     #[error("{0} calls were cut short")]
     CutShort(u32),
     /// It is not a record, or not a whole one.
@@ -90,7 +90,7 @@ pub struct Process {
     pub arguments: Vec<OsString>,
     /// Its working directory when it began.
     pub directory: PathBuf,
-    /// What it is.
+    /// Its class.
     pub class: Class,
     /// The libraries that it loaded, by the paths at which the loader found them; without the
     /// preload library.

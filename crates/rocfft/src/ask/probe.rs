@@ -70,7 +70,7 @@ impl Probe {
         let cache = match installed {
             Installed::Nothing => Some(inside("none.db")),
             Installed::File(file) => Some(file.to_owned()),
-            // Variables would change where it looks.
+            // Variables would change where the library looks.
             Installed::Own => None,
         };
         if let Some(cache) = cache {
