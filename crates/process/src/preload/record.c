@@ -53,7 +53,7 @@ long raw(long number, long a, long b, long c, long d, long e, long f) {
  * only their dependencies become unknown. */
 void lack(enum lack lack) {
     static const char message[] = "error: this asks for more files, or by longer names, than gfxpack "
-                               "can follow\n";
+                                  "can follow\n";
     if (record == NULL)
         return;
     atomic_fetch_or(&record->lacks, (uint32_t)lack);
