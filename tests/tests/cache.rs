@@ -294,8 +294,7 @@ fn objects_of_a_driver_in_python_are_cached() {
     // It loads a module of its own, starts another Python, and looks at what it is given.
     project.add_compiler(
         "#!/usr/bin/env python3\nimport os, subprocess, sys\n\
-         sys.path.insert(0, os.path.dirname(__file__))\nimport conf\n\
-         subprocess.run([sys.executable, '-c', 'import json'], check=True)\n\
+         import conf\nsubprocess.run([sys.executable, '-P', '-c', 'import json'], check=True)\n\
          os.execv('/usr/bin/hipcc', ['hipcc', *conf.FLAGS, *sys.argv[1:]])\n",
     );
     let build = || project.run(&[&BUILD[..], &["--hipcc", "bin/hipcc"]].concat()).expect_code(0);

@@ -104,9 +104,7 @@ impl Environment {
         // `__DATE__` and messages must not depend on the user.
         compiler.push(("SOURCE_DATE_EPOCH".into(), "0".into()));
         compiler.push(("LC_ALL".into(), "C.UTF-8".into()));
-        // Drivers in Python must neither list the directory that they are started
-        // in nor write beside their modules.
-        compiler.push(("PYTHONSAFEPATH".into(), "1".into()));
+        // Drivers in Python must not write beside their modules.
         compiler.push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
         Self {
             gfxpack_log: text("GFXPACK_LOG"),

@@ -1,6 +1,7 @@
 //! The scratch directory of one build: locked while the build runs, and removed by the next build
 //! if the build was killed.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,6 +12,9 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 
 const LOCK: &str = "lock";
+/// The directory in a cache that holds those of all builds.
+const PARENT: &str = "work";
+const PREFIX: &str = "build-";
 
 /// A directory below `<cache>/work`, which is removed when this value is dropped, or, if the
 /// process is killed, when the next build starts.
@@ -26,7 +30,7 @@ impl WorkDir {
     /// # Errors
     /// If `<cache>/work` can't be created or written.
     pub fn create(cache: &Path) -> io::Result<Self> {
-        let parent = cache.join("work");
+        let parent = cache.join(PARENT);
         fs::create_dir_all(&parent)?;
         // Compilers report paths without links.
         let parent = fs::canonicalize(&parent)?;
@@ -35,10 +39,19 @@ impl WorkDir {
         let gate = lock_file(&parent)?;
         lock(&gate, FlockOperation::LockExclusive)?;
         sweep(&parent);
-        let dir = tempfile::Builder::new().prefix("build-").tempdir_in(&parent)?;
+        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent)?;
         let held = lock_file(dir.path())?;
         lock(&held, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Self { dir, _lock: held })
+    }
+
+    /// The work directory in which a path lies, by its name.
+    pub(crate) fn of(path: &Path) -> Option<&Path> {
+        path.ancestors().find(|dir| {
+            let name = dir.file_name().map(OsStr::as_encoded_bytes);
+            name.is_some_and(|name| name.starts_with(PREFIX.as_bytes()))
+                && dir.parent().is_some_and(|parent| parent.ends_with(PARENT))
+        })
     }
 
     /// Its path, links resolved.

@@ -2,7 +2,7 @@
 //! so that other writers do not remove it, and removed unless it is moved to
 //! its destination.
 
-use std::fs::{File, Permissions};
+use std::fs::{File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,10 @@ const TEMP_SUFFIX: &str = ".tmp";
 
 /// Number of random letters and digits between prefix and suffix.
 const RANDOM_CHARACTERS: usize = 6;
+
+/// Errors of directories that can't be written to disk by themselves.
+const UNSYNCABLE: [io::ErrorKind; 2] =
+    [io::ErrorKind::InvalidInput, io::ErrorKind::PermissionDenied];
 
 /// Whether the name is that of a temporary file of a writer of the same file.
 fn is_temp(name: &[u8], prefix: &[u8]) -> bool {
@@ -37,8 +41,10 @@ fn sweep(directory: &Path, prefix: &std::ffi::OsStr) {
         // Checked before opening: opening a pipe without a writer would block.
         if is_temp(name, prefix)
             && entry.metadata().is_ok_and(|of| of.is_file() && of.uid() == own)
-            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
+            && let Ok(file) = File::open(entry.path())
+            && file.try_lock().is_ok()
         {
+            // Still locked, so that its writer does not take it for locked by itself.
             std::fs::remove_file(entry.path()).ok();
         }
     }
@@ -94,12 +100,14 @@ impl NewFile {
         sweep(&directory, &prefix);
         loop {
             let file = builder.tempfile_in(&directory).map_err(io)?;
-            // If locks are not supported, nothing is removed either.
-            let locked = file.as_file().try_lock().is_ok();
-            // Another writer may have removed the file between the two steps.
-            if !locked || file.path().exists() {
-                return Ok(Self { file, path: path.to_owned(), directory, syncing: None });
+            match file.as_file().try_lock() {
+                // Another writer is about to remove it, or did so before it was locked.
+                Err(TryLockError::WouldBlock) => continue,
+                Ok(()) if !file.path().exists() => continue,
+                // If locks are not supported, nothing is removed either.
+                Ok(()) | Err(TryLockError::Error(_)) => {}
             }
+            return Ok(Self { file, path: path.to_owned(), directory, syncing: None });
         }
     }
 
@@ -183,9 +191,9 @@ impl NewFile {
         let bytes = file.as_file().metadata().map_err(io("store"))?.len();
         file.persist(destination).map_err(|error| io("put in place")(error.error))?;
         // The name is on disk once its directory is. Some network file systems
-        // do not support this.
+        // do not support this, and a directory may be writable but not readable.
         match File::open(directory).and_then(|directory| directory.sync_all()) {
-            Err(source) if source.kind() != io::ErrorKind::InvalidInput => {
+            Err(source) if !UNSYNCABLE.contains(&source.kind()) => {
                 Err(io("store the name of")(source))
             }
             _ => Ok(bytes),

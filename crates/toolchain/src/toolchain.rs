@@ -265,7 +265,7 @@ impl Toolchain {
         let decides = |path: &Path| !is_covered(path) || self.covers(path, language);
         let deciding = || before.identities.iter().filter(|(path, _)| decides(path));
         let was_exchanged = |(path, then): &&(PathBuf, Option<Identity>)| {
-            identity(path).zip(*then).is_none_or(|(now, then)| now.was_exchanged(then))
+            own_identity(path).zip(*then).is_none_or(|(now, then)| now.was_exchanged(then))
         };
         let touched = || {
             let own = deciding().find(|(path, then)| identity(path) != *then);
@@ -280,9 +280,12 @@ impl Toolchain {
         }
         let mut last = self.snapshot.lock().expect("no panic inside");
         let mut now = Snapshot::take(&self.files, &self.covered);
-        // Not on a thread of rayon, which could start another job that waits for this lock.
+        // Not on a thread of rayon, which could start another job that waits for this lock, and not
+        // in the caller's pool, whose threads may all wait for it.
         let files = std::thread::scope(|scope| {
-            scope.spawn(|| closure(&self.files, &self.covered, digests)).join()
+            let closure = || closure(&self.files, &self.covered, digests);
+            let pool = rayon::ThreadPoolBuilder::new().build().expect("threads can be started");
+            scope.spawn(move || pool.install(closure)).join()
         });
         let files = files.expect("no panic inside").map_err(|error| match error {
             FileError::Io { path, .. } => changed(&path),
@@ -302,7 +305,8 @@ impl Toolchain {
             return Err(changed(&self.device_libs));
         }
         // Each change counts once, whichever thread notices it.
-        let is_other = (&last.identities, &last.above) != (&now.identities, &now.above);
+        let is_other =
+            last.identities != now.identities || last.above.iter().any(|it| was_exchanged(&it));
         now.times_touched = last.times_touched + u64::from(is_other);
         *last = Arc::new(now);
         Ok(first.or_else(touched))
@@ -454,15 +458,21 @@ impl Snapshot {
             let identity = identity(&path);
             (path, identity)
         };
-        let above = files.iter().chain(dirs).filter_map(|path| fs::canonicalize(path).ok());
-        let above =
-            above.flat_map(|path| path.ancestors().skip(1).map(Path::to_owned).collect::<Vec<_>>());
-        let above: BTreeSet<PathBuf> = above.collect();
+        let mut above = BTreeSet::new();
+        for path in files.iter().chain(dirs) {
+            add_links(path, &mut above);
+            let real = fs::canonicalize(path).ok();
+            above.extend(real.iter().flat_map(|real| real.ancestors().skip(1)).map(Path::to_owned));
+        }
         let leads = |path: &&PathBuf| dirs.contains(path) || path.is_symlink();
         let with_real_path = |path: &PathBuf| (path.clone(), fs::canonicalize(path).ok());
         let real_paths = paths.iter().filter(leads).map(with_real_path).collect();
         let identities = paths.into_iter().map(with_identity).collect();
-        let above = above.into_iter().map(with_identity).collect();
+        let with_own_identity = |path: PathBuf| {
+            let identity = own_identity(&path);
+            (path, identity)
+        };
+        let above = above.into_iter().map(with_own_identity).collect();
         Self { taken, identities, above, real_paths, times_touched: 0 }
     }
 }
@@ -485,6 +495,22 @@ pub fn different_names<'a>(
 /// `None` for a dangling link.
 fn identity(path: &Path) -> Option<Identity> {
     fs::metadata(path).ok().map(|meta| Identity::from_metadata(&meta))
+}
+
+/// The identity of a link itself.
+fn own_identity(path: &Path) -> Option<Identity> {
+    fs::symlink_metadata(path).ok().map(|meta| Identity::from_metadata(&meta))
+}
+
+/// Adds the links by which a path leads to its file.
+fn add_links(path: &Path, links: &mut BTreeSet<PathBuf>) {
+    for dir in path.ancestors() {
+        if let Ok(target) = fs::read_link(dir)
+            && links.insert(dir.to_owned())
+        {
+            add_links(&dir.parent().unwrap_or(Path::new("/")).join(target), links);
+        }
+    }
 }
 
 /// A directory and everything below it, links followed, ordered by name. A dangling link, or one to

@@ -43,7 +43,7 @@ impl Elsewhere<'_> {
         }
         let compiles = |it: &&Process| matches!(it.class, Class::Compiler | Class::Assembler);
         let mut compilers = record.processes.iter().filter(compiles);
-        let stage = &compilers.next().ok_or("no compiler told what it asked for")?.directory;
+        let stage = &compilers.next().ok_or("no compiler recorded its file accesses")?.directory;
         let places = self.places(stage, &record);
         let sent: HashMap<&str, Digest> =
             self.root.files.iter().map(|file| (file.path.as_str(), file.digest)).collect();

@@ -174,7 +174,12 @@ mod tests {
         let is_there = |path: &str, real| judge(path, What::Lstat, 0o040_755, real);
         let above = "/cache/work/build-1";
         assert_eq!(is_there(above, above), Judgement::Nothing);
-        for (path, real) in [("/cache/other", "/cache/other"), ("/link", above)] {
+        for (path, real) in [
+            ("/cache/other", "/cache/other"),
+            ("/cache/work", "/cache/work"),
+            ("/cache", "/cache"),
+            ("/link", above),
+        ] {
             assert_eq!(is_there(path, real), Judgement::Directory(path.into()));
         }
         let listed = judge(above, What::List, 0o040_755, above);

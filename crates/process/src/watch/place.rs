@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::looks::PROC;
 use super::{Ask, Looks, What};
+use crate::work::WorkDir;
 
 /// The directories of a run, absolute and without links. The innermost directory of a path decides.
 #[derive(Debug, Clone, Default)]
@@ -187,8 +188,8 @@ impl Places {
         };
         match place {
             Place::Scratch | Place::Covered => Judgement::Nothing,
-            // A directory above the run.
-            _ if is_dir && !listed && ask.path == real && self.stage.starts_with(real) => {
+            // The next run has another directory of this kind.
+            _ if is_dir && !listed && ask.path == real && self.is_of_this_run(real) => {
                 Judgement::Nothing
             }
             _ if ask.is_absent() => Judgement::Absent(path()),
@@ -202,6 +203,12 @@ impl Places {
             Place::Outside if is_dir && !listed => Judgement::Directory(path()),
             Place::Outside | Place::Passed => Judgement::Reads(path()),
         }
+    }
+
+    /// Whether a directory above the stage was made for this run alone.
+    fn is_of_this_run(&self, dir: &Path) -> bool {
+        let work_dir = WorkDir::of(&self.stage);
+        work_dir.is_some_and(|work_dir| dir.starts_with(work_dir)) && self.stage.starts_with(dir)
     }
 
     /// The path relative to the stage; `None` if it does not begin there.

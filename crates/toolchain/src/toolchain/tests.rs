@@ -140,6 +140,41 @@ fn an_operation_is_repeated_if_files_are_touched_meanwhile() {
     assert!(endless.unwrap_err().to_string().contains("a.h` changed meanwhile"));
 }
 
+/// A path that is absent is judged by its name, so nothing else shows where a link led meanwhile.
+#[test]
+fn a_link_to_the_toolchain_that_led_elsewhere_meanwhile_is_noticed() {
+    let dir = headers(&[("../rocm/include/a.h", "1"), ("../rocm/bin/clang", "c")]);
+    let at = |name: &str| dir.path().join(name);
+    // By way of another link.
+    symlink("rocm", at("by-name")).unwrap();
+    symlink("by-name", at("link")).unwrap();
+    for link in ["by-name", "link"] {
+        let toolchain = toolchain(&at("link"));
+        let lead_elsewhere = || {
+            fs::rename(at(link), at("away")).unwrap();
+            symlink("nowhere", at(link)).unwrap();
+            fs::remove_file(at(link)).unwrap();
+            // Put back as another link: a rename can leave all times of one as they were.
+            symlink(fs::read_link(at("away")).unwrap(), at(link)).unwrap();
+            fs::remove_file(at("away")).unwrap();
+        };
+        assert_eq!(times_made(&toolchain, &|| {}).unwrap(), 1);
+        assert_eq!(times_made(&toolchain, &lead_elsewhere).unwrap(), 2, "{link}");
+    }
+}
+
+#[test]
+fn all_threads_of_a_pool_may_notice_a_touched_toolchain_at_once() {
+    let dir = headers(&[("a.h", "1"), ("../bin/clang", "c")]);
+    let toolchain = toolchain(dir.path());
+    let digests = FileDigests::in_memory();
+    fs::write(dir.path().join("include/a.h"), "1").unwrap();
+    let threads = 2 * rayon::current_num_threads();
+    (0..threads).into_par_iter().for_each(|_| {
+        toolchain.while_unchanged(Language::Hip, &digests, || Ok::<_, ToolchainError>(())).unwrap();
+    });
+}
+
 #[test]
 fn the_file_that_changed_is_named() {
     let check = |name: &str, act: &dyn Fn(&Path)| {
