@@ -161,22 +161,21 @@ impl KernelKey {
         Self { kernel_name: self.kernel_name.clone(), kernel_args: args }
     }
 
-    /// Checks that MIOpen could find the key, and that it can be compiled.
+    /// Checks that MIOpen could find the key, and that it can be compiled. Returns
+    /// the language of its source.
     ///
     /// # Errors
     /// [`KeyError`] for a `'` or NUL in either part, a name that is not a
     /// source's, or arguments without a device.
-    pub fn check(&self) -> Result<(), KeyError> {
+    pub fn check(&self) -> Result<Language, KeyError> {
         self.check_text()?;
-        if self.source_name().and_then(Language::of_source).is_none()
-            || self.kernel_name.contains(['/', '\\'])
-        {
-            return Err(KeyError::Name(self.kernel_name.clone()));
-        }
+        let is_path = self.kernel_name.contains(['/', '\\']);
+        let language = self.source_name().filter(|_| !is_path).and_then(Language::of_source);
+        let language = language.ok_or_else(|| KeyError::Name(self.kernel_name.clone()))?;
         if self.split_device().is_none() {
             return Err(KeyError::Device(self.kernel_name.clone()));
         }
-        Ok(())
+        Ok(language)
     }
 
     /// The part of [`KernelKey::check`] that applies to every row of a kdb,
@@ -234,8 +233,8 @@ mod tests {
     #[test]
     fn keys_that_miopen_could_not_find_are_rejected() {
         let check = |name: &str, args: &str| key(name, args).check();
-        assert_eq!(check("a.cpp.o", " -DX=1 -mcpu=gfx906"), Ok(()));
-        assert_eq!(check("a.cpp.obj", " -DX=1 -mcpu=gfx906"), Ok(()));
+        assert_eq!(check("a.cpp.o", " -DX=1 -mcpu=gfx906"), Ok(Language::Hip));
+        assert_eq!(check("a.cpp.obj", " -DX=1 -mcpu=gfx906"), Ok(Language::Hip));
         assert!(matches!(check("a.cpp.o", " -DX='a' -mcpu=gfx906"), Err(KeyError::Quote(_))));
         assert!(matches!(check("a.cpp", " -mcpu=gfx906"), Err(KeyError::Name(_))));
         assert!(matches!(check("d/a.cpp.o", " -mcpu=gfx906"), Err(KeyError::Name(_))));

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::error::{self, Result};
-use crate::rocfft::open;
 use crate::text::counted;
+use crate::text_file::open;
 
 /// The enabled layers of rocFFT's log: calls and kernels.
 ///

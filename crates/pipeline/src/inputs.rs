@@ -4,7 +4,7 @@ mod collector;
 mod key_list;
 mod miopen;
 mod rocfft;
-mod text_file;
+mod source_search;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -32,10 +32,9 @@ use crate::options::InputOptions;
 use crate::refused_list::SkipList;
 use crate::source_tree;
 use crate::text::{counted, joined};
+use crate::text_file::read_text;
 use crate::unbuildable::{Reason, Unbuilt};
 use collector::{Excluded, InputCollector};
-use key_list::read_keys;
-use text_file::read_text;
 
 pub use collector::{Inputs, LeftOut, ReadInputs};
 
@@ -47,17 +46,19 @@ pub use collector::{Inputs, LeftOut, ReadInputs};
 /// If inputs contradict each other, can't be read, or have no kernel.
 pub fn read(inputs: &InputOptions, answer: &LibraryAnswer) -> Result<ReadInputs> {
     if let LibraryAnswer::Rocfft(answer) = answer {
-        let mut collector = InputCollector::new(inputs, true)?;
+        let mut collector = InputCollector::new(inputs)?;
         collector.rocfft(answer)?;
         return collector.finish(inputs);
     }
     let miopen = answer.miopen();
     check_combination(inputs, miopen.is_some())?;
-    let mut collector = InputCollector::new(inputs, miopen.is_some())?;
+    let mut collector = InputCollector::new(inputs)?;
     for file in &inputs.manifests {
         collector.manifest(file)?;
     }
     if !inputs.keys.is_empty() || miopen.is_some() {
+        // MIOpen looks for the manifests' kernels too.
+        collector.inputs.library.consumer = Consumer::Miopen;
         let dirs = SourceDirs::list(&inputs.source_dirs)
             .map_err(|error| error::usage(error::in_full(&error), error.hint()))?;
         for file in &inputs.keys {
@@ -166,7 +167,7 @@ pub fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
 impl InputCollector {
     /// A collector that knows only the targets and the keys that are not built
     /// again.
-    fn new(inputs: &InputOptions, is_asked: bool) -> Result<Self> {
+    fn new(inputs: &InputOptions) -> Result<Self> {
         let targets = distinct(&inputs.targets)?;
         let request = |target| TargetRequest {
             target,
@@ -190,25 +191,8 @@ impl InputCollector {
                 had: BTreeMap::new(),
                 skip_list: SkipList::read(&inputs.skip_refused)?,
             },
-            files: inputs.manifests.len() + inputs.keys.len(),
-            for_miopen: !inputs.keys.is_empty() || is_asked,
-            has_input: !inputs.manifests.is_empty() || is_asked,
             ..Self::default()
         })
-    }
-
-    /// Adds the keys of a list. An empty list is ignored if that is allowed.
-    fn key_list(&mut self, file: &Path, dirs: &SourceDirs, inputs: &InputOptions) -> Result<()> {
-        let name = match file.as_os_str() == "-" {
-            true => "standard input".to_owned(),
-            false => file.display().to_string(),
-        };
-        let list = read_keys(file, &name)?;
-        if !(list.is_empty() && inputs.allow_empty_keys) {
-            self.keys(&name, list.finish()?, dirs, inputs.dfsg)?;
-            self.has_input = true;
-        }
-        Ok(())
     }
 
     /// Adds the kernels of a manifest for all targets.
@@ -272,6 +256,7 @@ impl InputCollector {
             }
         }
         self.describe(&manifest);
+        self.has_input = true;
         Ok(())
     }
 
@@ -304,8 +289,7 @@ impl InputCollector {
             self.inputs.library.maintainer = library.maintainer.clone();
             self.inputs.library.description = library.description.clone();
             self.inputs.library.homepage = library.homepage.clone();
-            self.inputs.library.consumer =
-                if self.for_miopen { Consumer::Miopen } else { library.consumer };
+            self.inputs.library.consumer = library.consumer;
         } else if library.consumer == Consumer::Miopen {
             // Kernels for MIOpen must be where MIOpen looks for them.
             self.inputs.library.consumer = Consumer::Miopen;
@@ -325,30 +309,28 @@ impl InputCollector {
             }
         }
         let Some((source, reason)) = left_out.first_key_value() else { return Ok(()) };
-        if self.inputs.library.licenses.keys().all(|source| left_out.contains_key(source)) {
+        let mut sources = self.inputs.library.licenses.keys();
+        // If other sources were not found, that is the error to report.
+        let all_found = !self.inputs.key_errors.iter().any(|error| error.problem.no_source);
+        if all_found && sources.all(|source| left_out.contains_key(source)) {
             return Err(error::usage(
                 format!("failed to find a source that may be compiled: `{source}`: {reason}"),
                 "allow its licence with --license-allow, or say it with --license",
             ));
         }
         let sources = self.inputs.sources.sources();
-        let mut dropped: Vec<KernelKey> = Vec::new();
         for request in &mut self.requests {
             let of_them =
                 |(_, index): &mut (_, SourceId)| left_out.contains_key(&sources[index.0].name);
             let gone = request.keys.extract_if(.., of_them);
-            dropped.extend(gone.map(|(key, _)| KernelKey::clone(&key.key)));
+            self.without_source.extend(gone.map(|(key, _)| KernelKey::clone(&key.key)));
         }
         for keys in self.inputs.unbuildable.values_mut() {
             let of_them = |Unbuilt { key, .. }: &mut Unbuilt| {
                 key.source_name().is_some_and(|source| left_out.contains_key(source))
             };
-            dropped.extend(keys.extract_if(.., of_them).map(|unbuilt| unbuilt.key));
-        }
-        if let Some(facts) = &mut self.inputs.library.miopen {
-            facts.without_source.append(&mut dropped);
-            facts.without_source.sort();
-            facts.without_source.dedup();
+            let gone = keys.extract_if(.., of_them);
+            self.without_source.extend(gone.map(|unbuilt| unbuilt.key));
         }
         self.inputs.library.licenses.retain(|source, _| !left_out.contains_key(source));
         Ok(())
@@ -387,6 +369,15 @@ impl InputCollector {
         }
     }
 
+    /// Records the keys without a source for the packages.
+    fn describe_without_source(&mut self) {
+        if let Some(facts) = &mut self.inputs.library.miopen {
+            facts.without_source.append(&mut self.without_source);
+            facts.without_source.sort();
+            facts.without_source.dedup();
+        }
+    }
+
     fn finish(mut self, options: &InputOptions) -> Result<ReadInputs> {
         self.leave_out(options)?;
         if !self.wrong_paths.is_empty() && !options.allow_partial {
@@ -400,11 +391,13 @@ impl InputCollector {
         self.requests.iter_mut().for_each(|request| request.format = format);
         device_wide::add_to_exact(&mut self.requests);
         self.describe_skipped();
+        self.describe_without_source();
         self.inputs.shares = self.share();
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
             // Duplicates within one file were found when it was read.
-            let keys = if self.files > 1 { &request.keys[..] } else { &[] };
+            let several = options.manifests.len() + options.keys.len() > 1;
+            let keys = if several { &request.keys[..] } else { &[] };
             for (key, _) in keys {
                 if let Some(first) = seen.insert(&key.key, &key.location) {
                     return Err(key.location.error(InputFault::duplicate(&key.key, first)).into());

@@ -67,6 +67,7 @@ pub mod shards;
 pub mod source_tree;
 pub mod stock_library;
 pub mod text;
+mod text_file;
 pub mod toolchains;
 pub mod tune;
 mod tuning;

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::destination::replace;
 use crate::error::{self, Result};
 use crate::failures::told_reason;
+use crate::text_file::read_text;
 
 /// A line of a list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -46,12 +47,7 @@ impl SkipList {
     pub(crate) fn read(files: &[PathBuf]) -> Result<Self> {
         let mut keys = HashSet::new();
         for file in files {
-            let text = std::fs::read_to_string(file).map_err(|error| {
-                error::usage(
-                    format!("failed to read `{}`: {error}", file.display()),
-                    gfxpack_process::io_hint(&error),
-                )
-            })?;
+            let text = read_text(file)?;
             for (number, line) in (1..).zip(text.lines()) {
                 let line = line.trim();
                 if line.is_empty() || line.starts_with('#') {

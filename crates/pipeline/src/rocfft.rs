@@ -1,8 +1,7 @@
 //! Asks the stock librocfft which kernels plans want, for every target.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +21,7 @@ use crate::options::LibraryOptions;
 use crate::progress::Progress;
 use crate::stock_library;
 use crate::text::{counted, display};
+use crate::text_file::open;
 
 /// What hipRTC includes implicitly.
 const PREAMBLE: &str = "#include <hip/hip_runtime.h>\n";
@@ -221,14 +221,6 @@ fn check_target(target: &Target) -> Result<()> {
         format!("failed to ask rocFFT for {target}: it has kernels for {processor} as a whole"),
         format!("leave compute units and features out, as --target {processor}"),
     ))
-}
-
-/// Opens a file for reading; `-` is standard input.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(std::io::stdin().lock()));
-    }
-    Ok(Box::new(BufReader::new(File::open(path).map_err(error::io("read", path))?)))
 }
 
 /// All plans of the lists, without duplicates, sorted, and what manifests record

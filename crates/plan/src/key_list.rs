@@ -1,11 +1,11 @@
 //! Keys to build, and lists of them as MIOpen writes them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use gfxpack_model::key_record::KeyRecord;
-use gfxpack_model::{KernelKey, Language};
+use gfxpack_model::{KernelKey, KeyError, Language};
 
 use crate::location::{InputError, InputFault, Location};
 use crate::workers::{InTurn, Workers};
@@ -27,6 +27,16 @@ pub struct KeyRequest {
 }
 
 impl KeyRequest {
+    /// A key with the source and the language that its name says.
+    ///
+    /// # Errors
+    /// [`KeyError`] for a key that MIOpen could not find or that can't be compiled.
+    pub fn new(key: Arc<KernelKey>, location: Location) -> Result<Self, KeyError> {
+        let language = key.check()?;
+        let source = Path::new(key.source_name().unwrap_or_default()).into();
+        Ok(Self { key, language, source, location })
+    }
+
     /// The options in the key, without the device.
     #[must_use]
     pub fn options(&self) -> &str {
@@ -44,19 +54,9 @@ pub struct KeyList {
     pub unusable: Vec<(KernelKey, InputError)>,
 }
 
-/// The keys of a JSON Lines list: one object per line with `kernel_name` and `kernel_args`, taken
-/// byte for byte, and the other fields of [`KeyRecord`]; empty lines are skipped.
-///
-/// # Errors
-/// [`InputError`] with the line that is no such object or repeats a key, or if there is no key.
-pub fn parse_keys(file: &str, text: &str) -> Result<KeyList, InputError> {
-    let mut reader = KeyReader::new(file);
-    reader.add(text, &InTurn)?;
-    reader.finish()
-}
-
-/// Reads keys as [`parse_keys`] does, from text in parts: with very many keys, the text would take
-/// as much memory as they do.
+/// Reads the keys of a JSON Lines list: one object per line with `kernel_name` and `kernel_args`,
+/// taken byte for byte, and the other fields of [`KeyRecord`]; empty lines are skipped. The text
+/// comes in parts: with very many keys, it would take as much memory as they do.
 #[derive(Debug)]
 pub struct KeyReader {
     file: Arc<str>,
@@ -64,7 +64,8 @@ pub struct KeyReader {
     lines: usize,
     /// Each key with its line.
     seen: HashMap<Arc<KernelKey>, usize>,
-    sources: HashMap<String, Arc<Path>>,
+    /// Names of sources, each held once for all its keys.
+    sources: HashSet<Arc<Path>>,
     list: KeyList,
 }
 
@@ -76,7 +77,7 @@ impl KeyReader {
             file: file.into(),
             lines: 0,
             seen: HashMap::new(),
-            sources: HashMap::new(),
+            sources: HashSet::new(),
             list: KeyList { requests: Vec::new(), unusable: Vec::new() },
         }
     }
@@ -84,7 +85,7 @@ impl KeyReader {
     /// Reads whole lines.
     ///
     /// # Errors
-    /// As [`parse_keys`].
+    /// [`InputError`] with the line that is no such object or repeats a key.
     pub fn add(&mut self, text: &str, workers: &impl Workers) -> Result<(), InputError> {
         // Editors write a byte-order mark before UTF-8, which JSON does not allow.
         let text = if self.lines == 0 { text.trim_start_matches('\u{feff}') } else { text };
@@ -117,22 +118,18 @@ impl KeyReader {
             let first = Location { file: Arc::clone(&self.file), line };
             return Err(location.error(InputFault::duplicate(&key, &first)));
         }
-        if let Err(error) = key.check() {
-            self.list.unusable.push((KernelKey::clone(&key), location.error(error.into())));
-            return Ok(());
-        }
-        let source_name = key.source_name().unwrap_or_default();
-        let language = InputFault::language_of(source_name, source_name)
-            .map_err(|problem| location.error(problem))?;
-        let source = match self.sources.get(source_name) {
-            Some(source) => Arc::clone(source),
-            None => {
-                let source: Arc<Path> = Path::new(source_name).into();
-                self.sources.insert(source_name.to_owned(), Arc::clone(&source));
-                source
+        match KeyRequest::new(Arc::clone(&key), location.clone()) {
+            Ok(mut request) => {
+                match self.sources.get(&request.source) {
+                    Some(source) => request.source = Arc::clone(source),
+                    None => drop(self.sources.insert(Arc::clone(&request.source))),
+                }
+                self.list.requests.push(request);
             }
-        };
-        self.list.requests.push(KeyRequest { language, source, location, key });
+            Err(error) => {
+                self.list.unusable.push((KernelKey::clone(&key), location.error(error.into())));
+            }
+        }
         Ok(())
     }
 
@@ -155,6 +152,16 @@ impl KeyReader {
         }
         Ok(self.list)
     }
+}
+
+/// The keys of a list whose whole text is in memory.
+///
+/// # Errors
+/// As [`KeyReader::add`] and [`KeyReader::finish`].
+pub fn parse_keys(file: &str, text: &str) -> Result<KeyList, InputError> {
+    let mut reader = KeyReader::new(file);
+    reader.add(text, &InTurn)?;
+    reader.finish()
 }
 
 /// The message of the JSON parser about a line, which it counts as the first one.

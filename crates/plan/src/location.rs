@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use gfxpack_model::{KernelKey, KeyError, Language};
+use gfxpack_model::{KernelKey, KeyError};
 
 /// A file and a line, as in every message about input.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,19 +76,6 @@ impl InputFault {
     /// The problem that the right source was not found.
     pub fn no_source(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { no_source: true, ..Self::new(message, hint) }
-    }
-
-    /// The language of a source by its name.
-    ///
-    /// # Errors
-    /// If the name's extension is not known; `shown` is the source's name in messages.
-    pub fn language_of(name: &str, shown: impl fmt::Display) -> Result<Language, Self> {
-        Language::of_source(name).ok_or_else(|| {
-            Self::new(
-                format!("failed to tell the language of `{shown}`"),
-                "sources end in .cpp (HIP), .cl (OpenCL C) or .s (AMDGCN assembly)",
-            )
-        })
     }
 
     /// The problem that a key is repeated.

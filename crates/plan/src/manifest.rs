@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use crate::consumer::Consumer;
 use crate::license;
-use crate::location::{InputError, InputFault, Location};
+use crate::location::{InputError, Location};
 
 /// The manifest format that this version reads.
 pub const FORMAT: i64 = 1;
@@ -255,8 +255,12 @@ fn checked_kernel(kernel: Spanned<RawKernel>, at: &At<'_>) -> Result<Kernel, Inp
     let source = kernel.source.into_inner();
     let source_name =
         source.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-    let language = InputFault::language_of(&source_name, source.display())
-        .map_err(|problem| source_at.error(problem))?;
+    let language = Language::of_source(&source_name).ok_or_else(|| {
+        source_at.fault(
+            format!("failed to tell the language of `{}`", source.display()),
+            "sources end in .cpp (HIP), .cl (OpenCL C) or .s (AMDGCN assembly)",
+        )
+    })?;
     let variants = kernel
         .variant
         .into_iter()

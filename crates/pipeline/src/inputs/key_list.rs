@@ -1,22 +1,23 @@
 //! Lists of keys: read part by part, checked, and divided among the targets.
 
-use std::collections::{BTreeSet, HashMap};
-use std::io::{BufRead, BufReader};
+use std::collections::BTreeSet;
+use std::io::BufRead as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use gfxpack_compile::{SourceDirs, SourceSet};
-use gfxpack_model::{KernelKey, SourceId, processors};
+use gfxpack_compile::SourceDirs;
+use gfxpack_model::{KernelKey, processors};
 use gfxpack_plan::key_list::{KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::{InputError, InputFault, arguments};
 use rayon::prelude::*;
 
 use super::collector::InputCollector;
-use super::text_file::{as_text, cannot_read};
+use super::source_search::{FoundSource, SourceSearch};
 use crate::error::{self, Error, Result};
-use crate::licence_head::licence_of;
+use crate::options::InputOptions;
 use crate::rayon_workers::RayonWorkers;
 use crate::text::joined;
+use crate::text_file::{as_text, open};
 use crate::unbuildable::Reason;
 
 /// How many lines of a key list are in memory beside the keys.
@@ -36,14 +37,9 @@ fn no_key_list(begin: &[u8]) -> Option<(&'static str, &'static str)> {
 }
 
 /// Reads a key list in parts.
-pub(super) fn read_keys(path: &Path, name: &str) -> Result<KeyReader> {
-    let file: Box<dyn std::io::Read> = if path == Path::new("-") {
-        Box::new(std::io::stdin().lock())
-    } else {
-        Box::new(std::fs::File::open(path).map_err(|error| cannot_read(path, &error))?)
-    };
-    let mut file = BufReader::with_capacity(1 << 20, file);
-    let begin = file.fill_buf().map_err(|error| cannot_read(path, &error))?;
+fn read_keys(path: &Path, name: &str) -> Result<KeyReader> {
+    let mut file = open(path)?;
+    let begin = file.fill_buf().map_err(error::io("read", path))?;
     if let Some((what, hint)) = no_key_list(begin) {
         return Err(error::usage(
             format!("failed to read keys from `{}`: it is {what}", path.display()),
@@ -57,7 +53,7 @@ pub(super) fn read_keys(path: &Path, name: &str) -> Result<KeyReader> {
         let mut ended = false;
         for _ in 0..LINES_AT_ONCE {
             let read = file.read_until(b'\n', &mut part);
-            ended = read.map_err(|error| cannot_read(path, &error))? == 0;
+            ended = read.map_err(error::io("read", path))? == 0;
             if ended {
                 break;
             }
@@ -71,25 +67,22 @@ pub(super) fn read_keys(path: &Path, name: &str) -> Result<KeyReader> {
 }
 
 /// What is known about a list's keys while targets are processed.
-struct KeyChecks<'k> {
+struct KeyChecks<'a> {
     /// By key: what is wrong with its options.
     bad_options: Vec<Option<InputFault>>,
     /// By key: its source, if it was checked.
-    checked: Vec<Option<Result<SourceId, Reason>>>,
-    /// By name: the sources that were looked up.
-    sources: HashMap<&'k Path, Result<SourceId, Reason>>,
-    /// Whether only sources that Debian takes are compiled.
-    dfsg: bool,
+    checked: Vec<Option<FoundSource>>,
+    search: SourceSearch<'a>,
 }
 
-impl<'k> KeyChecks<'k> {
-    fn new(keys: &'k [Arc<KeyRequest>], dfsg: bool) -> Self {
+impl<'a> KeyChecks<'a> {
+    fn new(keys: &[Arc<KeyRequest>], search: SourceSearch<'a>) -> Self {
         // Many keys take as long here as reading them does.
         let bad_options = keys
             .par_iter()
             .map(|key| arguments::parse(key.language, key.options()).err())
             .collect();
-        Self { bad_options, checked: vec![None; keys.len()], sources: HashMap::new(), dfsg }
+        Self { bad_options, checked: vec![None; keys.len()], search }
     }
 }
 
@@ -115,28 +108,40 @@ fn no_key_for(processor: &str, name: &str, devices: &BTreeSet<&str>) -> Error {
 }
 
 impl InputCollector {
-    /// Adds the keys of a list for all targets. With `dfsg`, sources that Debian
-    /// leaves out are dropped later, together with those whose licences are not
-    /// allowed.
+    /// Adds the keys of a list. An empty list is ignored if that is allowed.
+    pub(super) fn key_list(
+        &mut self,
+        file: &Path,
+        dirs: &SourceDirs,
+        inputs: &InputOptions,
+    ) -> Result<()> {
+        let name = match file.as_os_str() == "-" {
+            true => "standard input".to_owned(),
+            false => file.display().to_string(),
+        };
+        let list = read_keys(file, &name)?;
+        if !(list.is_empty() && inputs.allow_empty_keys) {
+            let search = SourceSearch::new(vec![dirs], inputs.dfsg);
+            self.add_key_list(&name, list.finish()?, search)?;
+            self.has_input = true;
+        }
+        Ok(())
+    }
+
+    /// Adds the keys of a list for all targets.
     ///
     /// # Errors
     /// If the list has no key for a target.
-    pub(super) fn keys(
-        &mut self,
-        name: &str,
-        list: KeyList,
-        dirs: &SourceDirs,
-        dfsg: bool,
-    ) -> Result<()> {
+    fn add_key_list(&mut self, name: &str, list: KeyList, search: SourceSearch<'_>) -> Result<()> {
         let KeyList { requests, unusable } = list;
         let keys: Vec<Arc<KeyRequest>> = requests.into_iter().map(Arc::new).collect();
         let all = keys.iter().map(|key| &*key.key).chain(unusable.iter().map(|(key, _)| key));
         let devices: BTreeSet<&str> =
             all.filter_map(KernelKey::split_device).map(|(_, device)| device).collect();
-        let mut checks = KeyChecks::new(&keys, dfsg);
+        let mut checks = KeyChecks::new(&keys, search);
         let mut reported = vec![false; unusable.len()];
         for position in 0..self.requests.len() {
-            let found = self.keys_of_target(position, &keys, &mut checks, dirs)
+            let found = self.keys_of_target(position, &keys, &mut checks)
                 + self.unusable_keys_of_target(position, &unusable, &mut reported);
             if found == 0 {
                 let processor = self.requests[position].target.id().processor();
@@ -148,12 +153,11 @@ impl InputCollector {
     }
 
     /// Adds a list's keys for one target, and returns their number.
-    fn keys_of_target<'k>(
+    fn keys_of_target(
         &mut self,
         position: usize,
-        keys: &'k [Arc<KeyRequest>],
-        checks: &mut KeyChecks<'k>,
-        dirs: &SourceDirs,
+        keys: &[Arc<KeyRequest>],
+        checks: &mut KeyChecks<'_>,
     ) -> usize {
         let target = self.requests[position].target.clone();
         let processor = target.id().processor();
@@ -166,10 +170,8 @@ impl InputCollector {
             if self.excluded.has(&target, &key.key) {
                 continue;
             }
-            match self.check_key(number, key, checks, dirs) {
-                Ok(source) => self.requests[position].keys.push((Arc::clone(key), source)),
-                Err(reason) => self.add_unbuildable(&target, &key.key, reason),
-            }
+            let source = self.check_key(number, key, checks);
+            self.add_key(position, Arc::clone(key), source);
         }
         found
     }
@@ -212,57 +214,30 @@ impl InputCollector {
         }
     }
 
-    /// The source of a list's key, or why it can't be compiled. A key is checked
-    /// once for all targets.
-    fn check_key<'k>(
+    /// The source of a list's key. A key is checked once for all targets.
+    fn check_key(
         &mut self,
         number: usize,
-        key: &'k KeyRequest,
-        checks: &mut KeyChecks<'k>,
-        dirs: &SourceDirs,
-    ) -> Result<SourceId, Reason> {
+        key: &KeyRequest,
+        checks: &mut KeyChecks<'_>,
+    ) -> FoundSource {
         if let Some(checked) = &checks.checked[number] {
             return checked.clone();
         }
         let checked = match checks.bad_options[number].take() {
-            Some(fault) => Err(self.note_unusable(key, fault)),
-            None => self.key_source(key, dirs, checks),
+            Some(fault) => FoundSource::Unbuildable(self.note_unusable(key, fault)),
+            None => match self.find_source(key, &mut checks.search) {
+                FoundSource::Absent => {
+                    let fault = InputFault::no_source(
+                        format!("failed to find source `{}`", key.source.display()),
+                        "check the path, or give the directory that holds it (--source-dir)",
+                    );
+                    checks.search.give_up(key, self.note_unusable(key, fault))
+                }
+                found => found,
+            },
         };
         checks.checked[number] = Some(checked.clone());
         checked
-    }
-
-    /// The source of a key, or why it can't be compiled. An error is reported
-    /// once, at the first key that has it.
-    fn key_source<'k>(
-        &mut self,
-        key: &'k KeyRequest,
-        dirs: &SourceDirs,
-        checks: &mut KeyChecks<'k>,
-    ) -> Result<SourceId, Reason> {
-        if let Some(known) = checks.sources.get(&*key.source) {
-            return known.clone();
-        }
-        let name = key.source.display().to_string();
-        // Debian's source tree lacks these files, so a missing one is not an error.
-        let is_left_out = checks.dfsg && self.leave_out_by_debian(&name);
-        let licences = self.inputs.library.licenses.entry(name.clone()).or_default();
-        let mut load = |sources: &mut SourceSet| {
-            let real = dirs.find(&name)?.ok_or_else(|| {
-                InputFault::no_source(
-                    format!("failed to find source `{name}`"),
-                    "check the path, or give the directory that holds it (--source-dir)",
-                )
-            })?;
-            licences.extend(std::fs::read(real).ok().as_deref().and_then(licence_of));
-            sources.load(real, &name, key.language, &[], Some(dirs))
-        };
-        let loaded = load(&mut self.inputs.sources);
-        let loaded = loaded.map_err(|fault: InputFault| match is_left_out {
-            true => Reason::from(&fault),
-            false => self.note_unusable(key, fault),
-        });
-        checks.sources.insert(&key.source, loaded.clone());
-        loaded
     }
 }

@@ -1,46 +1,21 @@
 //! Keys that libMIOpen asks for, with sources that the library contains.
 
-use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use gfxpack_compile::{SourceDirs, SourceSet};
-use gfxpack_miopen::{Library, Sources, is_left_out_by_debian};
-use gfxpack_model::{KernelKey, SourceId};
+use gfxpack_compile::SourceDirs;
+use gfxpack_miopen::{Library, Sources};
+use gfxpack_model::KernelKey;
 use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::{InputFault, Location, arguments};
 use gfxpack_process::temporary_dir;
 
 use super::collector::InputCollector;
+use super::source_search::SourceSearch;
 use crate::ask::MiopenAnswer;
-use crate::error::{self, Result};
-use crate::licence_head::licence_of;
+use crate::error::Result;
 use crate::text::counted;
 use crate::unbuildable::Reason;
-
-/// The result of looking for a key's source.
-#[derive(Debug, Clone)]
-enum Place {
-    /// Found and loaded.
-    Loaded(SourceId),
-    /// Not found.
-    Absent,
-    /// Not to be compiled, since Debian leaves it out.
-    LeftOut,
-    /// It can't be compiled.
-    Unbuildable(Reason),
-}
-
-/// Looks sources up by name, and remembers the results.
-struct SourceSearch<'a> {
-    /// The library's sources, then the user's.
-    dirs: [&'a SourceDirs; 2],
-    /// Whether Debian's rules for free software apply.
-    dfsg: bool,
-    places: HashMap<String, Place>,
-    /// Keys whose source is not found or left out.
-    without_source: Vec<KernelKey>,
-}
 
 impl InputCollector {
     /// Adds the keys that libMIOpen asks for. Sources in the library take
@@ -56,12 +31,7 @@ impl InputCollector {
             Some(version) => format!("MIOpen {version}"),
             None => "libMIOpen".to_owned(),
         };
-        let mut search = SourceSearch {
-            dirs: [&own, user],
-            dfsg,
-            places: HashMap::new(),
-            without_source: Vec::new(),
-        };
+        let mut search = SourceSearch::new(vec![&own, user], dfsg);
         for position in 0..self.requests.len() {
             let target = self.requests[position].target.clone();
             let known: HashSet<Arc<KernelKey>> =
@@ -72,17 +42,14 @@ impl InputCollector {
                     continue;
                 }
                 let location = Location { file: library.as_str().into(), line };
-                self.add_asked(position, key, location, &mut search)?;
+                self.add_asked(position, key, location, &mut search);
             }
         }
-        let mut facts = answer.facts.clone();
-        facts.without_source.append(&mut search.without_source);
-        facts.without_source.sort();
-        facts.without_source.dedup();
         if self.inputs.library.version.is_none() {
             self.inputs.library.version = answer.library.version.clone();
         }
-        self.inputs.library.miopen = Some(facts);
+        self.inputs.library.miopen = Some(answer.facts.clone());
+        self.has_input = true;
         Ok(())
     }
 
@@ -105,7 +72,7 @@ impl InputCollector {
         Ok(own)
     }
 
-    /// Adds one key to the request at `position`, or to the keys that can't be
+    /// Adds one key to the request at `position`, or to the keys that are not
     /// built.
     fn add_asked(
         &mut self,
@@ -113,94 +80,25 @@ impl InputCollector {
         key: &KernelKey,
         location: Location,
         search: &mut SourceSearch<'_>,
-    ) -> Result<()> {
-        let target = self.requests[position].target.clone();
-        let request = match request(key, location.clone()) {
-            Ok(request) => request,
-            Err(problem) => {
-                let reason = Reason::from(&problem);
-                self.inputs.key_errors.push(location.error(problem));
+    ) {
+        match request(key, location.clone()) {
+            Ok(request) => {
+                let found = self.find_source(&request, search);
+                self.add_key(position, Arc::new(request), found);
+            }
+            Err(fault) => {
+                let reason = Reason::from(&fault);
+                self.inputs.key_errors.push(location.error(fault));
+                let target = self.requests[position].target.clone();
                 self.add_unbuildable(&target, key, reason);
-                return Ok(());
             }
-        };
-        let name = request.source.display().to_string();
-        let place = match search.places.get(&name) {
-            Some(place) => place.clone(),
-            None => {
-                let place = self.place(&request, &name, search)?;
-                search.places.insert(name, place.clone());
-                place
-            }
-        };
-        match place {
-            Place::Loaded(index) => {
-                self.requests[position].keys.push((Arc::new(request), index));
-            }
-            Place::Absent | Place::LeftOut => search.without_source.push(key.clone()),
-            Place::Unbuildable(reason) => self.add_unbuildable(&target, key, reason),
         }
-        Ok(())
     }
-
-    /// Records a source of MIOpen's that Debian leaves out; returns whether it is
-    /// one.
-    pub(super) fn leave_out_by_debian(&mut self, name: &str) -> bool {
-        let is_left_out = is_left_out_by_debian(name);
-        if is_left_out {
-            let reason = "Debian leaves it out: it is not what its authors edit".to_owned();
-            self.inputs.left_out.insert(name.to_owned(), reason);
-        }
-        is_left_out
-    }
-
-    /// Finds a source and loads it.
-    fn place(
-        &mut self,
-        request: &KeyRequest,
-        name: &str,
-        search: &SourceSearch<'_>,
-    ) -> Result<Place> {
-        let mut found = None;
-        for dirs in search.dirs {
-            match dirs.find(name) {
-                Ok(Some(path)) => {
-                    found = Some((path, dirs));
-                    break;
-                }
-                Ok(None) => {}
-                Err(problem) => {
-                    return Ok(Place::Unbuildable(self.note_unusable(request, problem)));
-                }
-            }
-        }
-        let Some((path, dirs)) = found else { return Ok(Place::Absent) };
-        if search.dfsg && self.leave_out_by_debian(name) {
-            return Ok(Place::LeftOut);
-        }
-        let licences = self.inputs.library.licenses.entry(name.to_owned()).or_default();
-        licences.extend(licence(path)?);
-        let load =
-            |sources: &mut SourceSet| sources.load(path, name, request.language, &[], Some(dirs));
-        Ok(match load(&mut self.inputs.sources) {
-            Ok(index) => Place::Loaded(index),
-            Err(problem) => Place::Unbuildable(self.note_unusable(request, problem)),
-        })
-    }
-}
-
-fn licence(path: &Path) -> Result<Option<gfxpack_plan::kernel_package::SourceLicense>> {
-    let text = std::fs::read(path).map_err(error::io("read", path))?;
-    Ok(licence_of(&text))
 }
 
 /// The request for a key, if its options are allowed.
 fn request(key: &KernelKey, location: Location) -> Result<KeyRequest, InputFault> {
-    key.check()?;
-    let name = key.source_name().unwrap_or_default();
-    let language = InputFault::language_of(name, name)?;
-    let source: Arc<Path> = Path::new(name).into();
-    let request = KeyRequest { language, source, location, key: Arc::new(key.clone()) };
+    let request = KeyRequest::new(Arc::new(key.clone()), location)?;
     arguments::parse(request.language, request.options())?;
     Ok(request)
 }

@@ -50,6 +50,7 @@ impl InputCollector {
         self.inputs.library.homepage = Some("https://github.com/ROCm/rocm-libraries".to_owned());
         self.inputs.library.version = Some(answer.facts.version.clone());
         self.inputs.library.rocfft = Some(answer.facts.clone());
+        self.has_input = true;
         Ok(())
     }
 }

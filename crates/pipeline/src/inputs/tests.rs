@@ -17,7 +17,7 @@ fn request(target: &str, options: &str) -> TargetRequest {
 }
 
 fn collector(requests: Vec<TargetRequest>) -> InputCollector {
-    InputCollector { requests, for_miopen: true, has_input: true, ..InputCollector::default() }
+    InputCollector { requests, has_input: true, ..InputCollector::default() }
 }
 
 /// What libMIOpen asks for depends on the compute units.
@@ -55,6 +55,7 @@ fn asked_keys_that_a_licence_forbids_are_reported_as_missing() {
     let license_allow = vec!["MIT".parse().unwrap()];
     let inputs = InputOptions { license_allow, ..InputOptions::default() };
     collector.leave_out(&inputs).unwrap();
+    collector.describe_without_source();
     assert_eq!(collector.inputs.left_out.keys().collect::<Vec<_>>(), ["other.cl"]);
     assert_eq!(collector.inputs.library.miopen.unwrap().without_source, [key("other.cl")]);
     let stay: Vec<&KernelKey> =

@@ -26,9 +26,7 @@ use crate::text::counted;
 
 /// Reads the costs by which jobs are divided among shards.
 pub fn read_costs(path: &Path) -> Result<KnownCosts> {
-    let bytes = fs::read(path).map_err(|error| {
-        error::usage(format!("failed to read `{}`: {error}", path.display()), "check the path")
-    })?;
+    let bytes = fs::read(path).map_err(error::io("read", path))?;
     let costs = KnownCosts::read(&bytes);
     if costs.count() == 0 {
         return Err(error::usage(

@@ -1,8 +1,11 @@
 //! What is read and checked before anything runs.
 
+use std::os::unix::fs::symlink;
+
 use gfxpack_pipeline::ask::LibraryAnswer;
 use gfxpack_pipeline::error::{Error, ErrorKind};
 use gfxpack_pipeline::inputs::read;
+use gfxpack_plan::kernel_package::SourceLicense;
 
 use crate::project::{Project, TARGET, key};
 
@@ -38,6 +41,44 @@ fn with_partial_results_allowed_the_others_go_on() {
     assert_eq!(read.requests[0].keys.len(), 1);
     let unbuilt = &read.inputs.unbuildable[&TARGET.parse().expect("a target")];
     assert_eq!(unbuilt.iter().map(|it| &it.key).collect::<Vec<_>>(), [&key("gone.s")]);
+}
+
+#[test]
+fn assembly_that_debian_leaves_out_is_no_fault_whether_it_is_here_or_not() {
+    let project = Project::with(&[("here.s", "s_endpgm\n"), ("conv.cl", "")]);
+    let mut inputs = project.inputs();
+    let (license, copyright) = ("MIT".to_owned(), String::new());
+    inputs.stated_license = Some(SourceLicense { license, copyright });
+    inputs.dfsg = true;
+    let line = |name: &&str| {
+        format!("{{\"kernel_name\":\"{name}.o\",\"kernel_args\":\" -mcpu=gfx906\"}}\n")
+    };
+    let read_keys = |names: &[&str]| {
+        project.write("keys.jsonl", &names.iter().map(line).collect::<String>());
+        read(&inputs, &LibraryAnswer::Nothing)
+    };
+    let found = read_keys(&["here.s", "gone.s", "conv.cl"]).expect("one source is left");
+    assert!(found.inputs.left_out.keys().eq(["gone.s", "here.s"]));
+    let sources = found.inputs.sources.sources();
+    assert!(sources.iter().map(|source| &source.name[..]).eq(["conv.cl"]), "{sources:?}");
+    assert!(found.inputs.key_errors.is_empty() && found.inputs.unbuildable.is_empty());
+    let none = read_keys(&["here.s"]).err().expect("no source is left");
+    assert!(none.to_string().contains("failed to find a source that may be compiled"), "{none}");
+    let gone = read_keys(&["here.s", "gone.cl"]).err().expect("no source is left");
+    let Error::Inputs(problems) = &gone else { panic!("{gone}") };
+    assert!(problems[0].to_string().contains("gone.cl"), "{}", problems[0]);
+}
+
+#[test]
+fn a_source_that_cant_be_read_is_the_fault_of_its_key_alone() {
+    let project = Project::with(&[("conv.s", "s_endpgm\n")]);
+    // It can be opened, and not be read.
+    symlink("/proc/self/mem", project.path("sources/bad.s")).expect("linked");
+    project.write_keys(["bad.s", "conv.s"].into_iter());
+    let read = read(&project.inputs(), &LibraryAnswer::Nothing).expect("one source is left");
+    assert_eq!(read.requests[0].keys.len(), 1);
+    let [fault] = &read.inputs.key_errors[..] else { panic!("{:?}", read.inputs.key_errors) };
+    assert!(fault.to_string().contains("bad.s"), "{fault}");
 }
 
 #[test]
