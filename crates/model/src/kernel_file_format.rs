@@ -19,59 +19,18 @@ pub enum KernelFileFormat {
     RocfftCache,
 }
 
-/// The names of a format's files.
-struct Names {
-    /// Name of the file with the kernels of a target.
-    of_target: fn(&Target) -> String,
-    /// The part of a file's name that names the target.
-    target: fn(&str) -> Option<&str>,
-    /// The one file for all GPUs that some versions of the library read
-    /// instead.
-    shared: Option<&'static str>,
-    /// Directory of such files within a build's output directory.
-    output_dir: &'static str,
-    /// The library that looks for these names, and examples of them.
-    expected: (&'static str, &'static str),
-}
-
-const KDB: Names = Names {
-    of_target: Target::kdb_file_name,
-    target: |name| name.strip_suffix(".kdb").filter(|target| !target.is_empty()),
-    shared: None,
-    output_dir: "kdb",
-    expected: ("MIOpen", "gfx906_60.kdb or gfx90a.kdb"),
-};
-
-/// Source: rocFFT 1.0.32, `rtc_cache.cpp`, `default_cache_filename`, for the shared file; and
-/// rocm-libraries' pull request 4892, in releases after ROCm 7.2, for the others.
-const ROCFFT_CACHE: Names = Names {
-    of_target: |target| format!("rocfft_kernel_cache_{}.db", target.id().processor()),
-    target: |name| {
-        let target = name.strip_prefix("rocfft_kernel_cache_")?.strip_suffix(".db")?;
-        target.starts_with("gfx").then_some(target)
-    },
-    shared: Some("rocfft_kernel_cache.db"),
-    output_dir: "rocfft",
-    expected: ("rocFFT", "rocfft_kernel_cache_gfx90a.db"),
-};
-
+/// Source of rocFFT's names: rocFFT 1.0.32, `rtc_cache.cpp`, `default_cache_filename`, for the
+/// shared file; and rocm-libraries' pull request 4892, in releases after ROCm 7.2, for the others.
 impl KernelFileFormat {
     /// All formats.
     pub const ALL: [Self; 2] = [Self::Kdb, Self::RocfftCache];
-
-    fn names(self) -> &'static Names {
-        match self {
-            Self::Kdb => &KDB,
-            Self::RocfftCache => &ROCFFT_CACHE,
-        }
-    }
 
     /// The format of a file by its name; `None` if it is not a file of kernels.
     #[must_use]
     pub fn of_file_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let has = |format: &Self| {
-            format.shared_file_name() == Some(name) || (format.names().target)(name).is_some()
+            format.shared_file_name() == Some(name) || format.target_part(path).is_some()
         };
         Self::ALL.into_iter().find(has)
     }
@@ -79,13 +38,21 @@ impl KernelFileFormat {
     /// The name of the file with the kernels of a target.
     #[must_use]
     pub fn file_name(self, target: &Target) -> String {
-        (self.names().of_target)(target)
+        match self {
+            Self::Kdb => target.kdb_file_name(),
+            Self::RocfftCache => {
+                format!("rocfft_kernel_cache_{}.db", target.id().processor())
+            }
+        }
     }
 
     /// The name of the one file for all GPUs, which some versions of the library read instead.
     #[must_use]
     pub fn shared_file_name(self) -> Option<&'static str> {
-        self.names().shared
+        match self {
+            Self::Kdb => None,
+            Self::RocfftCache => Some("rocfft_kernel_cache.db"),
+        }
     }
 
     /// The name of the file that a library reads for a target, depending on
@@ -100,7 +67,14 @@ impl KernelFileFormat {
     /// shared file.
     #[must_use]
     pub fn target_part(self, path: &Path) -> Option<&str> {
-        (self.names().target)(path.file_name()?.to_str()?)
+        let name = path.file_name()?.to_str()?;
+        match self {
+            Self::Kdb => name.strip_suffix(".kdb").filter(|target| !target.is_empty()),
+            Self::RocfftCache => {
+                let target = name.strip_prefix("rocfft_kernel_cache_")?.strip_suffix(".db")?;
+                target.starts_with("gfx").then_some(target)
+            }
+        }
     }
 
     /// The target in a file's name; `None` for a shared file.
@@ -114,14 +88,20 @@ impl KernelFileFormat {
     /// Directory of such files within a build's output directory.
     #[must_use]
     pub fn output_dir(self) -> &'static str {
-        self.names().output_dir
+        match self {
+            Self::Kdb => "kdb",
+            Self::RocfftCache => "rocfft",
+        }
     }
 
     /// The library that looks for such names, and examples of them, for
     /// display.
     #[must_use]
     pub fn expected(self) -> (&'static str, &'static str) {
-        self.names().expected
+        match self {
+            Self::Kdb => ("MIOpen", "gfx906_60.kdb or gfx90a.kdb"),
+            Self::RocfftCache => ("rocFFT", "rocfft_kernel_cache_gfx90a.db"),
+        }
     }
 }
 
