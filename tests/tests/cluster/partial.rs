@@ -83,6 +83,18 @@ fn ninja_stops_at_a_refused_kernel_unless_told_to_go_on() {
 }
 
 #[test]
+fn a_single_job_warns_of_a_cache_that_cannot_be_written() {
+    let project = faulty(&[""]);
+    let jobs = project.text("plan/jobs.jsonl");
+    let job = jobs.split('"').nth(1).expect("the first job's digest");
+    let exec = ["exec-job", job, "--plan", "plan", "--out", "n", "--hipcc", "bin/hipcc"];
+    // No user can make a file there.
+    let run = project.run(&[&exec[..], &["--cache-dir", "/sys"]].concat()).expect_code(0);
+    assert!(run.stderr.contains("the cache in `/sys` can't be written"), "{}", run.stderr);
+    assert_eq!(project.tree("n/v4/objects").len(), 1);
+}
+
+#[test]
 fn jobs_that_failed_because_of_the_machine_are_retried_once() {
     let project = faulty(&["-DFAULT=kill-once", "-DFAULT=kill", ""]);
     let kill = project.write("bin/kill", "");

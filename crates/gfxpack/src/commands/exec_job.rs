@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use gfxpack_compile::Cancel;
+use gfxpack_compile::{Cancel, Event as JobEvent};
 use gfxpack_pipeline::options::BuildOptions;
 use gfxpack_pipeline::progress::{Event, Progress};
 use gfxpack_pipeline::shards::build;
@@ -50,8 +50,12 @@ impl Progress for Notes<'_> {
     }
 
     fn event(&self, event: Event<'_>) {
-        if let Event::Note(text) = event {
-            self.0.output.say(text);
+        let output = &self.0.output;
+        match event {
+            Event::Note(text) => output.say(text),
+            Event::Warning(text) => output.warn(text),
+            Event::Job { event: JobEvent::Warning { message }, .. } => output.warn(message),
+            _ => {}
         }
     }
 }

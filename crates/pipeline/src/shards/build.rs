@@ -127,6 +127,7 @@ pub fn run_job(
 ) -> Result<(Vec<Ended>, Option<Note>)> {
     let cache = Cache::open_for(cache, Purpose::Build)?;
     let prepared = stored.prepare(&Jobs::One(job), cache, search, progress.cancel())?;
+    prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
     let outbox = Outbox::open(&build.out)?;
     let run = ShardRun {
         prepared: &prepared,
