@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, CompileError, Event as JobEvent, ExecutorOptions, History, Summary};
+use gfxpack_compile::{CompileError, Event as JobEvent, ExecutorOptions, History, Summary};
 use gfxpack_kdb::MAX_OBJECT_BYTES;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
@@ -192,11 +192,17 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Runs all jobs whose objects the cache does not have.
+    /// Runs all jobs whose objects the cache does not have, and records what they
+    /// were made from.
     fn run_all(&mut self) -> Result<Summary> {
         let Self { prepared, options, listeners, .. } = self;
+        let Prepared { plan, toolchains, cache, .. } = prepared;
         let cancel = listeners.progress.cancel();
-        compile(prepared, options, cancel, &mut |event| listeners.event(&event))
+        let executor = prepared.executor(&cache.store, None, options, cancel);
+        let summary = executor.run(&mut |event| listeners.event(&event))?;
+        cache.digests.save();
+        History::record(plan, toolchains, &cache.store, &summary);
+        Ok(summary)
     }
 
     /// Compiles objects again: those that other builds replaced, or, if there are
@@ -233,20 +239,6 @@ impl Runs<'_> {
         own_objects::update(summary, jobs, cached, again);
         Ok(())
     }
-}
-
-/// Runs the plan's jobs, and records what they were made from.
-fn compile(
-    prepared: &Prepared,
-    options: &ExecutorOptions,
-    cancel: &Cancel,
-    event: &mut dyn FnMut(JobEvent),
-) -> Result<Summary> {
-    let Prepared { plan, toolchains, cache, .. } = prepared;
-    let summary = prepared.executor(&cache.store, None, options, cancel).run(event)?;
-    cache.digests.save();
-    History::record(plan, toolchains, &cache.store, &summary);
-    Ok(summary)
 }
 
 /// Whether assembling found a damaged object, which the store has dropped.
@@ -351,7 +343,7 @@ impl Assembly<'_> {
             target,
             keys: &keys,
             form: self.form,
-            origin: Some(&origin_of),
+            origin: &origin_of,
             object: &object,
             progress: &report,
         };

@@ -52,7 +52,7 @@ pub(crate) trait FormatOperations: Sync {
     fn identity(&self, form: KdbForm) -> String;
 }
 
-/// Returns the origin of a row's object.
+/// Returns the origin of a row's object, if origins are to be recorded.
 pub(crate) type OriginOf<'a> = dyn Fn(usize) -> Option<Arc<gfxpack_kdb::ObjectOrigin>> + Sync + 'a;
 
 /// The rows of a new file, in canonical order.
@@ -61,8 +61,7 @@ pub(crate) struct Rows<'a> {
     /// Each key with the size of its object, if known.
     pub(crate) keys: &'a [(&'a KernelKey, u64)],
     pub(crate) form: KdbForm,
-    /// Returns the origin of a row's object, if origins are to be recorded.
-    pub(crate) origin: Option<&'a OriginOf<'a>>,
+    pub(crate) origin: &'a OriginOf<'a>,
     /// Returns the object of a row.
     pub(crate) object: &'a (dyn Fn(usize) -> Result<Vec<u8>, CompileError> + Sync),
     /// Called with the number of rows written and of all rows; the last call has

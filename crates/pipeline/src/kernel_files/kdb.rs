@@ -1,6 +1,5 @@
 //! kdbs, which MIOpen and gfxpack's runtime read.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -20,27 +19,24 @@ pub(super) struct Kdb;
 
 impl FormatOperations for Kdb {
     fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64> {
-        let names: Vec<Cow<'_, KernelKey>> = rows
-            .keys
-            .iter()
-            .map(|&(key, _)| match rows.form.windows_names {
-                true => Cow::Owned(key.for_windows()),
-                false => Cow::Borrowed(key),
-            })
-            .collect();
+        let windows_keys: Vec<KernelKey> = match rows.form.windows_names {
+            true => rows.keys.iter().map(|(key, _)| key.for_windows()).collect(),
+            false => Vec::new(),
+        };
+        let key = |row: usize| windows_keys.get(row).unwrap_or(rows.keys[row].0);
+        let mut order: Vec<usize> = (0..rows.keys.len()).collect();
         // Windows names may sort differently.
-        let mut order: Vec<usize> = (0..names.len()).collect();
-        order.sort_by(|one, other| names[*one].cmp(&names[*other]));
-        let sized = order.iter().map(|&row| Row { key: &names[row], size: rows.keys[row].1 });
+        order.sort_by_key(|row| key(*row));
+        let sized = order.iter().map(|&row| Row { key: key(row), size: rows.keys[row].1 });
         let sized: Vec<Row<'_>> = sized.collect();
         let object = |position: usize| (rows.object)(order[position]);
-        let origin = |position: usize| rows.origin?(order[position]);
+        let origin = |position: usize| (rows.origin)(order[position]);
         let report = |done: gfxpack_kdb::Progress| (rows.progress)(done.rows, done.total);
         let mut options = WriteOptions::default();
         options.progress = Some(&report);
         options.blob = rows.form.blob;
         options.layout = rows.form.layout;
-        options.origin = rows.origin.is_some().then_some(&origin);
+        options.origin = Some(&origin);
         let written = gfxpack_kdb::write(path, &sized, &options, object);
         Ok(written.map_err(object_error)?.rows)
     }
