@@ -59,6 +59,8 @@ pub struct FinishedDist {
     pub missing: usize,
     /// Whether no kernel is missing, or missing ones are allowed.
     is_allowed: bool,
+    /// Whether packages were asked for.
+    packages_wanted: bool,
 }
 
 impl<'a> Dist<'a> {
@@ -102,7 +104,7 @@ impl<'a> Dist<'a> {
         self.check_layout(options, &release, progress);
         let kdbs = &self.prepared.plan.kdbs;
         let targets: Vec<Target> = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
-        packages::check(&release, targets.iter(), options)?;
+        packages::check(&release, &targets, options)?;
         let shipped = Shipped::find(&options.tuning, &targets, progress)?;
         Ok(Some(PackageSettings { options, release, shipped }))
     }
@@ -143,7 +145,8 @@ impl<'a> Dist<'a> {
         let missing: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
         // An empty package would only replace one that has kernels.
         let empty = kdbs.iter().any(|kdb| kdb.kernels == 0 && !kdb.missing.is_empty());
-        let is_allowed = missing == 0 || (options.allow_partial && !(empty && settings.is_some()));
+        let packages_wanted = settings.is_some();
+        let is_allowed = missing == 0 || (options.allow_partial && !(empty && packages_wanted));
         let mut packages = MadePackages::default();
         if let Some(settings) = settings.filter(|_| is_allowed) {
             packages = self.package(&kdbs, &settings, signer.as_ref(), progress)?;
@@ -153,7 +156,7 @@ impl<'a> Dist<'a> {
         record::write(&options.out, &kdbs, &packages, signer.as_ref(), &outputs, progress)?;
         let coverage = self.coverage(&kdbs);
         prepared.cache.shrink(progress);
-        Ok(FinishedDist { kdbs, packages, summary, coverage, missing, is_allowed })
+        Ok(FinishedDist { kdbs, packages, summary, coverage, missing, is_allowed, packages_wanted })
     }
 
     fn report_toolchains(&self, progress: &dyn Progress) {
@@ -174,14 +177,15 @@ impl<'a> Dist<'a> {
         progress: &dyn Progress,
     ) -> Result<MadePackages> {
         let (prepared, out) = (&self.prepared, &self.options.build.out);
-        let releases = kdbs.iter().map(|kdb| {
-            let (release, options) = (&settings.release, settings.options);
-            (kdb, packages::of_target(release, options, &prepared.inputs.library, &kdb.target))
-        });
-        let releases: Vec<_> = releases.collect();
+        let library = &prepared.inputs.library;
+        let release_of = |kdb: &MadeKdb| {
+            packages::of_target(&settings.release, settings.options, library, &kdb.target)
+        };
+        let releases: Vec<Release> = kdbs.iter().map(release_of).collect();
+        let kdbs: Vec<(&MadeKdb, &Release)> = kdbs.iter().zip(&releases).collect();
         let inputs = &self.options.prepare.inputs;
-        hidden_kdbs::warn(&releases, &inputs.missing_from, inputs.max_object_bytes, progress);
-        let to_write = packages::to_write(&releases, &settings.shipped, settings.options)?;
+        hidden_kdbs::warn(&kdbs, &inputs.missing_from, inputs.max_object_bytes, progress);
+        let to_write = packages::to_write(&kdbs, &settings.shipped, settings.options)?;
         let outputs = prepared.cache.outputs(out)?;
         write_packages::write(&to_write, settings.options, signer, out, &outputs, progress)
     }
@@ -259,13 +263,13 @@ impl FinishedDist {
     ///
     /// # Errors
     /// An error of the kind `ErrorKind::Incomplete`.
-    pub fn outcome(&self, packages: bool) -> Result<()> {
+    pub fn outcome(&self) -> Result<()> {
         if self.is_allowed {
             return Ok(());
         }
         let kernels: u64 = self.kdbs.iter().map(|kdb| kdb.kernels).sum();
         let reasons = "see the reasons above";
         let total = kernels as usize + self.missing;
-        Err(error::incomplete(self.missing, total, reasons, packages))
+        Err(error::incomplete(self.missing, total, reasons, self.packages_wanted))
     }
 }

@@ -36,7 +36,7 @@ pub fn hidden(exact: &Path, wide: &Path, max_object_bytes: u64) -> Result<Hidden
 /// kernels of another: one of `known`, whose kernels were left out, or one
 /// installed on this machine.
 pub(crate) fn warn(
-    kdbs: &[(&MadeKdb, Release)],
+    kdbs: &[(&MadeKdb, &Release)],
     known: &[PathBuf],
     max_object_bytes: u64,
     progress: &dyn Progress,
@@ -52,6 +52,9 @@ pub(crate) fn warn(
             let real = file.canonicalize().unwrap_or_else(|_| file.clone());
             let replaced = is_called(file, &own) && *file != installed;
             let hides = own != wide && is_called(file, &wide);
+            if !(replaced || hides) || reported.contains(&real) {
+                continue;
+            }
             // A kdb that can't be read was reported before, or does not concern this
             // run.
             let Ok(Hidden { hidden: lacking @ 1.., of }) =
@@ -59,16 +62,13 @@ pub(crate) fn warn(
             else {
                 continue;
             };
-            if reported.contains(&real) {
-                continue;
-            }
             let file = file.display();
             if replaced {
                 progress.warning(&format!(
                     "`{own}` takes the place of `{file}` if it is installed there, and lacks \
                      {lacking} of its {of} kernels: package what `gfxpack kdb merge` makes of both"
                 ));
-            } else if hides {
+            } else {
                 progress.warning(&format!(
                     "`{own}` hides `{file}` if it is installed beside it, and lacks {lacking} of \
                      its {of} kernels, since MIOpen opens one kdb: build for {} instead, or package \

@@ -10,8 +10,7 @@ use gfxpack_process::temporary_dir;
 
 use crate::build::MadeKdb;
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::kernel_files;
-use crate::kernel_library::Licenses;
+use crate::kernel_files::{self, FormatOperations};
 use crate::options::{CacheOptions, LayoutChoice, PackageOptions};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::Progress;
@@ -52,7 +51,8 @@ impl PackageKdbs<'_> {
         let mut by_target: BTreeMap<Target, &Path> = BTreeMap::new();
         let mut kdbs: Vec<(MadeKdb, Release)> = Vec::new();
         for path in self.kdbs {
-            let target = packages::target_of(path)?;
+            let (format, target) = packages::format_and_target(path)?;
+            let files = kernel_files::of_format(format);
             if let Some(other) = by_target.insert(target.clone(), path) {
                 return Err(error::usage(
                     format!(
@@ -63,13 +63,14 @@ impl PackageKdbs<'_> {
                     "package them in two runs with different --out",
                 ));
             }
-            let kdb = self.checked(path, target, &records)?;
+            let kdb = self.checked(path, target, &*files, &records)?;
             if self.options.layout == LayoutChoice::Windows {
                 self.check_windows_names(path)?;
             }
             let mut library = kdb.inputs.library();
             if library.licenses.is_empty() {
-                library.licenses = self.sources_without_licence(path)?;
+                let names = files.source_names(path, self.max_object_bytes)?;
+                library.licenses = names.into_iter().map(|name| (name, BTreeSet::new())).collect();
             }
             let release = packages::release(self.options, &library, progress)?;
             let release = packages::of_target(&release, self.options, &library, &kdb.target);
@@ -77,14 +78,14 @@ impl PackageKdbs<'_> {
         }
         let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
         for (_, release) in &kdbs {
-            packages::check(release, targets.iter(), self.options)?;
+            packages::check(release, &targets, self.options)?;
         }
         let shipped = Shipped::find(&self.options.tuning, &targets, progress)?;
         std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
         let signer = packages::signer(self.options)?;
         let signer = signer.as_ref();
-        let of_kdbs: Vec<(&MadeKdb, Release)> =
-            kdbs.iter().map(|(kdb, release)| (kdb, release.clone())).collect();
+        let of_kdbs: Vec<(&MadeKdb, &Release)> =
+            kdbs.iter().map(|(kdb, release)| (kdb, release)).collect();
         crate::hidden_kdbs::warn(&of_kdbs, &[], self.max_object_bytes, progress);
         let to_write = packages::to_write(&of_kdbs, &shipped, self.options)?;
         let outputs = Outputs::in_dir(self.out, records).map_err(error::io("find", self.out))?;
@@ -96,12 +97,18 @@ impl PackageKdbs<'_> {
     }
 
     /// Verifies a kdb, and returns it with what is known about its inputs.
-    fn checked(&self, path: &Path, target: Target, records: &FileRecords<'_>) -> Result<MadeKdb> {
+    fn checked(
+        &self,
+        path: &Path,
+        target: Target,
+        files: &dyn FormatOperations,
+        records: &FileRecords<'_>,
+    ) -> Result<MadeKdb> {
         let max = self.max_object_bytes;
         let before = records.described(path).ok();
         let rows = match before.and_then(|file| records.verified_rows(&file, &target, max)) {
             Some(rows) => rows,
-            None => self.verify(path, &target)?,
+            None => self.verify(path, &target, files)?,
         };
         let file = records.described(path).map_err(error::io("read", path))?;
         records.note_verified(&file, &target, max, rows);
@@ -129,10 +136,8 @@ impl PackageKdbs<'_> {
     }
 
     /// Verifies a file, and returns its number of rows.
-    fn verify(&self, path: &Path, target: &Target) -> Result<u64> {
-        let (format, _) = packages::format_and_target(path)?;
-        let verified =
-            kernel_files::of_format(format).verify(path, Some(target), self.max_object_bytes)?;
+    fn verify(&self, path: &Path, target: &Target, files: &dyn FormatOperations) -> Result<u64> {
+        let verified = files.verify(path, Some(target), self.max_object_bytes)?;
         match verified.findings.first() {
             Some(finding) => Err(Error::new(
                 ErrorKind::Unsound,
@@ -161,11 +166,5 @@ impl PackageKdbs<'_> {
                 "MIOpen asks for names in .obj there: build the kdb with --windows-names",
             )),
         }
-    }
-
-    fn sources_without_licence(&self, path: &Path) -> Result<Licenses> {
-        let (format, _) = packages::format_and_target(path)?;
-        let names = kernel_files::of_format(format).source_names(path, self.max_object_bytes)?;
-        Ok(names.into_iter().map(|name| (name, BTreeSet::new())).collect())
     }
 }

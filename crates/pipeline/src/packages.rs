@@ -12,7 +12,7 @@ use gfxpack_process::temporary_dir;
 use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
 use crate::kernel_files;
-use crate::kernel_library::{KernelLibrary, RocfftFacts, miopen_in_words};
+use crate::kernel_library::{KernelLibrary, MiopenFacts, RocfftFacts, miopen_in_words};
 use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
 use crate::progress::Progress;
 use crate::text::{counted, if_any, joined};
@@ -127,7 +127,7 @@ pub(crate) fn release(
         .unwrap_or_else(|| library.consumer.default_name_template(&name));
     Ok(Release {
         library: name,
-        description: description(options, library),
+        description: description(options, library, library.miopen.as_ref()),
         homepage: options
             .homepage
             .as_ref()
@@ -163,15 +163,18 @@ pub(crate) fn of_target(
             counted(*skipped, "kernel")
         )
     });
-    let library = KernelLibrary { miopen, ..library.clone() };
-    let paragraphs = [Some(description(options, &library)), skipped].into_iter().flatten();
+    let paragraphs = [description(options, library, miopen.as_ref())].into_iter().chain(skipped);
     let paragraphs: Vec<String> = paragraphs.filter(|text| !text.is_empty()).collect();
     Release { description: paragraphs.join("\n\n"), ..release.clone() }
 }
 
 /// What the inputs say about the kernels, and which library asks for them.
-fn description(options: &PackageOptions, library: &KernelLibrary) -> String {
-    let miopen = library.miopen.as_ref().map(|facts| {
+fn description(
+    options: &PackageOptions,
+    library: &KernelLibrary,
+    miopen: Option<&MiopenFacts>,
+) -> String {
+    let miopen = miopen.map(|facts| {
         let databases = match facts.databases.len() {
             0 => "without performance databases".to_owned(),
             _ => {
@@ -232,7 +235,7 @@ fn core_version(options: &PackageOptions) -> Result<String> {
 /// and, if the layout has ROCm's version in it, another without it. Families get
 /// theirs too.
 pub(crate) fn to_write<'a>(
-    kdbs: &[(&'a MadeKdb, Release)],
+    kdbs: &[(&'a MadeKdb, &Release)],
     shipped: &Shipped,
     options: &PackageOptions,
 ) -> Result<Vec<PackageToWrite<'a>>> {
@@ -330,11 +333,7 @@ fn families(
 
 /// Checks that packages for these targets can be written, so that wrong names or
 /// versions are reported before hours of compiling.
-pub(crate) fn check<'a>(
-    release: &Release,
-    targets: impl Iterator<Item = &'a Target>,
-    options: &PackageOptions,
-) -> Result<()> {
+pub(crate) fn check(release: &Release, targets: &[Target], options: &PackageOptions) -> Result<()> {
     if options.formats.contains(&PackageFormat::Wheel)
         && !release.consumer.properties().supports_wheels_and_windows
     {
@@ -346,13 +345,12 @@ pub(crate) fn check<'a>(
     if release.layout == InstallLayout::Windows {
         check_windows(release, options)?;
     }
-    let targets: Vec<Target> = targets.cloned().collect();
-    let mut specs = families(release, &targets, options, &|_| Ok(PathBuf::new()))?;
+    let mut specs = families(release, targets, options, &|_| Ok(PathBuf::new()))?;
     let mut pythons = Vec::new();
     for target in targets {
-        specs.extend(kernel_package::unversioned(release, &target));
+        specs.extend(kernel_package::unversioned(release, target));
         let contents = Contents {
-            target,
+            target: target.clone(),
             kdb: PathBuf::new(),
             kernels: 0,
             missing: 0,

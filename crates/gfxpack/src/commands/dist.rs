@@ -74,7 +74,7 @@ pub(crate) fn run(
     }
     let finished = dist.run(package_settings, &reporter)?;
     summarise(&dist, &finished, args, begun, output);
-    finished.outcome(packaging.is_some())?;
+    finished.outcome()?;
     if check {
         let files: Vec<PathBuf> = finished.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
         let max_object = args.inputs.max_object;

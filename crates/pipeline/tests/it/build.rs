@@ -60,7 +60,7 @@ fn a_key_becomes_a_row() {
     assert_eq!((built.summary.compiled, built.missing), (1, 0));
     let object = Reader::open(project.kdb()).unwrap().get(&key("conv.s")).unwrap().unwrap();
     assert!(object.starts_with(b"\x7fELF"));
-    built.outcome(false).unwrap();
+    built.outcome().unwrap();
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_refused_kernel_is_missing_and_the_others_go_on() {
     let [missing] = &built.kdbs[0].missing[..] else { panic!("one is missing") };
     assert_eq!((&missing.key, built.missing), (&key("bad.s"), 1));
     assert!(!missing.reason.is_empty());
-    let error = built.outcome(false).unwrap_err();
+    let error = built.outcome().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Incomplete);
 }
 
@@ -156,5 +156,5 @@ fn with_partial_results_allowed_a_refused_kernel_is_no_failure() {
     options.build.allow_partial = true;
     let built = project.run(&options).unwrap();
     assert_eq!(built.missing, 1);
-    built.outcome(false).unwrap();
+    built.outcome().unwrap();
 }
