@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gfxpack_launch::{Command, Direct, Drivers, Launcher, ToolchainPlaces};
+use gfxpack_launch::{Command, Direct, DriverLauncher, Drivers, FastLauncher, ToolchainPlaces};
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::watch::Looks;
@@ -22,8 +22,10 @@ pub(crate) struct BuildContext<'a> {
     pub(crate) time_limit: Duration,
     /// The commands that each driver would run.
     pub(crate) drivers: &'a Drivers<'a>,
-    /// Tried in turn until one makes the object. If all fail, the last one's failure is reported.
-    pub(crate) launchers: [&'a dyn Launcher; 2],
+    /// Tried first.
+    pub(crate) fast: &'a FastLauncher<'a>,
+    /// Tried if no shortcut makes the object. Its failure is the one that is reported.
+    pub(crate) driver: &'a DriverLauncher<'a>,
     /// The file system, each file looked at once.
     pub(crate) looks: &'a Looks<'a>,
     /// The directories of each toolchain, in the plan's order.
@@ -42,16 +44,13 @@ impl BuildContext<'_> {
 
     /// Groups of these jobs for which headers are precompiled together, the largest group first.
     pub(crate) fn header_groups(&self, jobs: &[JobId]) -> Vec<Vec<JobId>> {
-        let commands = self.commands(jobs);
-        let groups = self.launchers.iter().flat_map(|launcher| launcher.groups(&commands));
+        let groups = self.fast.groups(&self.commands(jobs)).into_iter();
         groups.map(|group| group.into_iter().map(|place| jobs[place]).collect()).collect()
     }
 
     /// Precompiles the headers that jobs share, and returns the resources used.
     pub(crate) fn precompile_headers(&self, jobs: &[JobId]) -> Result<Usage, ToolchainError> {
-        let commands = self.commands(jobs);
-        let mut used = self.launchers.iter().map(|launcher| launcher.prepare(&commands));
-        used.try_fold(Usage::default(), |sum, usage| Ok(sum.then(usage?)))
+        self.fast.prepare(&self.commands(jobs))
     }
 
     fn commands(&self, jobs: &[JobId]) -> Vec<Command<'_>> {

@@ -254,10 +254,8 @@ impl Executor<'_> {
             cancel,
             time_limit: options.time_limit,
             drivers: current.drivers(),
-            launchers: [
-                &FastLauncher::new(&session, options.shortcuts, headers),
-                &DriverLauncher::new(&session),
-            ],
+            fast: &FastLauncher::new(&session, options.shortcuts, headers),
+            driver: &DriverLauncher::new(&session),
             looks,
             places: &places,
             admitted: &options.admitted,

@@ -1,8 +1,7 @@
 //! One job: starts a compiler and checks its result.
 //!
-//! A job ends with an `Outcome`: an `Object` or a `Failure`, each with its dependencies, for the
-//! worker that stores it. Events report [`Compiled`] or [`Failure`] instead, with the time and
-//! resources that the job took.
+//! A job ends with an `Outcome`, for the worker that stores the object. Events report
+//! [`Compiled`] or [`Failure`] instead.
 
 use std::fs;
 use std::io;
@@ -82,29 +81,21 @@ impl Failure {
     }
 }
 
-/// A code object that is not stored yet, with its dependencies.
-pub(crate) struct Object {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) dependencies: Dependencies,
+/// How a job ended, with the time and resources that it took.
+pub(crate) struct Outcome {
+    pub(crate) made: Made,
     pub(crate) duration: Duration,
     pub(crate) usage: Usage,
     pub(crate) site: Site,
 }
 
-/// How a job ended.
-pub(crate) enum Outcome {
-    /// With an object that is not stored yet.
-    Object(Object),
-    /// With a failure and its dependencies; `None` if the failure is not to be kept, since the next
-    /// run might end otherwise.
-    Failed(Failure, Option<Dependencies>),
-}
-
-impl From<Failure> for Outcome {
-    /// A failure that is not to be kept.
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure, None)
-    }
+/// What a compiler made.
+pub(crate) enum Made {
+    /// A code object that is not stored yet, with its dependencies.
+    Object(Vec<u8>, Dependencies),
+    /// No object: the reason, the compiler's output, and the dependencies of this failure. `None`
+    /// if the failure is not to be kept, since the next run might end otherwise.
+    Nothing(FailureKind, String, Option<Dependencies>),
 }
 
 /// How often a compiler is started again because it looked for files among the sources that were
@@ -120,38 +111,40 @@ pub(crate) fn run(
     scratch: &Path,
 ) -> Result<Outcome, CompileError> {
     let started = Instant::now();
-    let mut spent = Usage::default();
-    for (at, launcher) in context.launchers.into_iter().enumerate() {
-        let mut fresh = Fresh::new();
-        let mut rounds = 0..ROUNDS;
-        let done = loop {
-            let place = (stage, scratch);
-            match attempt(context, launcher, job, place, &mut fresh, &mut spent)? {
-                Attempt::Again if rounds.next().is_some() => {}
-                Attempt::Again | Attempt::NotThisWay => break None,
-                Attempt::Done(done) => break Some(*done),
-            }
-        };
-        match done {
-            None => {}
-            Some(Outcome::Object(mut object)) => {
-                (object.duration, object.usage) = (started.elapsed(), spent);
-                return Ok(Outcome::Object(object));
-            }
-            Some(Outcome::Failed(mut failure, dependencies)) => {
-                (failure.duration, failure.usage) = (started.elapsed(), spent);
-                let is_last = at + 1 == context.launchers.len();
-                if is_last || matches!(failure.kind, FailureKind::TimedOut(_)) {
-                    return Ok(Outcome::Failed(failure, dependencies));
-                }
-                // A failure of a shortcut is not reported; the driver runs next.
-                let Failure { kind, output, .. } = &failure;
+    let mut usage = Usage::default();
+    let mut repeated = |launcher| repeated(context, launcher, job, (stage, scratch), &mut usage);
+    let made = match repeated(context.fast)? {
+        Some(made @ (Made::Object(..) | Made::Nothing(FailureKind::TimedOut(_), ..))) => made,
+        by_shortcut => {
+            // A failure of a shortcut is not reported; the driver runs next.
+            if let Some(Made::Nothing(kind, output, _)) = by_shortcut {
                 tracing::debug!(%kind, output, "a shortcut failed");
             }
+            let endless = || Made::Nothing(FailureKind::Endless(ROUNDS), String::new(), None);
+            repeated(context.driver)?.unwrap_or_else(endless)
+        }
+    };
+    Ok(Outcome { made, duration: started.elapsed(), usage, site: Site::Here })
+}
+
+/// Starts a job's compiler again until it does not have to run again, and adds up the resources
+/// used. `None` if the launcher can't run this job, or if the compiler has to run again each time.
+fn repeated(
+    context: &BuildContext<'_>,
+    launcher: &dyn Launcher,
+    job: &Job,
+    place: (&Stage, &Path),
+    usage: &mut Usage,
+) -> Result<Option<Made>, CompileError> {
+    let mut fresh = Fresh::new();
+    for _ in 0..=ROUNDS {
+        match attempt(context, launcher, job, place, &mut fresh, usage)? {
+            Attempt::Again => {}
+            Attempt::NotThisWay => return Ok(None),
+            Attempt::Done(made) => return Ok(Some(*made)),
         }
     }
-    let endless = Failure::new(FailureKind::Endless(ROUNDS), String::new());
-    Ok(Failure { duration: started.elapsed(), usage: spent, ..endless }.into())
+    Ok(None)
 }
 
 /// The result of starting a job's compiler once.
@@ -162,7 +155,7 @@ enum Attempt {
     /// changed.
     Again,
     /// The compiler ran to its end.
-    Done(Box<Outcome>),
+    Done(Box<Made>),
 }
 
 fn attempt(
@@ -171,7 +164,7 @@ fn attempt(
     job: &Job,
     (stage, scratch): (&Stage, &Path),
     fresh: &mut Fresh,
-    spent: &mut Usage,
+    usage: &mut Usage,
 ) -> Result<Attempt, CompileError> {
     let (output, deps_file) = (&scratch.join("o"), &scratch.join("d"));
     for file in [output, deps_file] {
@@ -191,39 +184,34 @@ fn attempt(
         Err(ToolchainError::Start { source, .. })
             if source.kind() == io::ErrorKind::ArgumentListTooLong =>
         {
-            let failure = Failure::new(FailureKind::TooLong, String::new());
-            return Ok(Attempt::Done(Box::new(failure.into())));
+            let too_long = Made::Nothing(FailureKind::TooLong, String::new(), None);
+            return Ok(Attempt::Done(Box::new(too_long)));
         }
         Err(error) => return Err(error.into()),
     };
-    *spent = spent.then(run.usage);
-    let mut unknown = None;
-    let dependencies = match judge::judge(context, job, stage, &place, &run, since, fresh)? {
+    *usage = usage.then(run.usage);
+    let (dependencies, unknown) = match judge::judge(
+        context, job, stage, &place, &run, since, fresh,
+    )? {
         Judged::Again => return Ok(Attempt::Again),
         Judged::AgainAfter(changed) => {
             tracing::debug!(key = %job.key, ?changed, "compiled again, as files had just changed");
             *fresh = changed;
             return Ok(Attempt::Again);
         }
-        Judged::Reads(path) if path.is_relative() && context.sources.is_stored(job.source) => {
-            Err(FailureKind::NotInPlan(path))
-        }
-        Judged::Reads(path) => Err(FailureKind::Reads(path)),
-        Judged::Searches(dir) => Err(FailureKind::Searches(dir)),
-        Judged::Writes(path) => Err(FailureKind::Writes(path)),
-        Judged::Dependencies(dependencies) => Ok(dependencies),
+        Judged::Failed(kind) => (Err(kind), None),
+        Judged::Known(dependencies) => (Ok(dependencies), None),
         Judged::Unknown(reason, sources) => {
-            unknown = Some(reason);
-            Ok(Dependencies::for_one_build(sources))
+            (Ok(Dependencies::for_one_build(sources)), Some(reason))
         }
     };
-    let mut done = ended(context, job, run, dependencies, &place)?;
-    match (&mut done, unknown) {
-        (Outcome::Object(_), Some(reason)) => context.unwatched(job, &reason),
-        (Outcome::Failed(_, dependencies), Some(_)) => *dependencies = None,
+    let mut made = ended(context, job, run, dependencies, &place)?;
+    match (&mut made, unknown) {
+        (Made::Object(..), Some(reason)) => context.unwatched(job, &reason),
+        (Made::Nothing(.., dependencies), Some(_)) => *dependencies = None,
         (_, None) => {}
     }
-    Ok(Attempt::Done(Box::new(done)))
+    Ok(Attempt::Done(Box::new(made)))
 }
 
 /// The outcome of a run, from how it ended and the dependencies that it was judged to have.
@@ -233,15 +221,12 @@ fn ended(
     run: Run,
     dependencies: Result<Dependencies, FailureKind>,
     place: &Place<'_>,
-) -> Result<Outcome, CompileError> {
-    let (duration, usage, site) = (Duration::ZERO, run.usage, Site::Here);
+) -> Result<Made, CompileError> {
     let (kind, dependencies) = match (run.end, dependencies) {
         (End::Cancelled, _) => return Err(CompileError::Interrupted),
         (_, Err(kind)) => (kind, None),
         (End::Exited(0), Ok(dependencies)) => match checked(job, read_output(place.output)?) {
-            Ok(bytes) => {
-                return Ok(Outcome::Object(Object { bytes, dependencies, duration, usage, site }));
-            }
+            Ok(bytes) => return Ok(Made::Object(bytes, dependencies)),
             Err(kind) => (kind, Some(dependencies)),
         },
         (End::Exited(_), _) if diagnostics::lacks_room(&run.output) => {
@@ -256,10 +241,9 @@ fn ended(
         (End::Killed(signal), _) => (FailureKind::Crashed(signal), None),
         (End::TimedOut, _) => (FailureKind::TimedOut(context.time_limit), None),
     };
-    let failure = Failure::new(kind, run.output);
     // Only the driver's own failure is reported, so no other one is kept.
-    let keep = run.by_driver && failure.is_kernels_fault();
-    Ok(Outcome::Failed(failure, dependencies.filter(|_| keep)))
+    let keep = run.by_driver && diagnostics::is_kernels_fault(&kind, &run.output);
+    Ok(Made::Nothing(kind, run.output, dependencies.filter(|_| keep)))
 }
 
 /// The file that a compiler wrote; empty if there is none.

@@ -22,6 +22,7 @@ use gfxpack_toolchain::Toolchain;
 use crate::context::{BuildContext, command_of};
 use crate::current::name_of;
 use crate::error::CompileError;
+use crate::failure_kind::FailureKind;
 use crate::source_surroundings::place_of;
 use crate::stage::Stage;
 use crate::store::Dependencies;
@@ -35,15 +36,10 @@ pub(crate) enum Judged {
     Again,
     /// It has to be run again, as these files had just changed.
     AgainAfter(Fresh),
-    /// It read a file that is not among the sources.
-    Reads(PathBuf),
-    /// It searches this directory both by default and as an include directory of the source. For a
-    /// user's compiler they are one directory; in the staged source they are two.
-    Searches(PathBuf),
-    /// It wrote, or tried to write, to a path that it may not write to.
-    Writes(PathBuf),
+    /// It accessed a path that it may not, so its object can't be used.
+    Failed(FailureKind),
     /// All dependencies of the object are known.
-    Dependencies(Dependencies),
+    Known(Dependencies),
     /// The dependencies of the object are not known, for this reason; with the known part of those
     /// on its sources.
     Unknown(String, Answers),
@@ -67,8 +63,10 @@ pub(crate) fn judge(
     let own_place = |dir: &Path| context.sources.place(job.source, dir);
     let twice = records.iter().find_map(|record| searched_twice(record, stage.dir(), own_place));
     if let Some(dir) = twice {
-        return Ok(Judged::Searches(dir));
+        // For a user's compiler they are one directory; in the staged source they are two.
+        return Ok(Judged::Failed(FailureKind::Searches(dir)));
     }
+    let is_stored = context.sources.is_stored(job.source);
     let direct = context.direct(job);
     let places = places(context, job, stage, place, run, &records);
     let driver = driver_places(stage.dir().to_owned(), &context.looks.real(place.scratch));
@@ -86,17 +84,16 @@ pub(crate) fn judge(
         }
         asked.take(context, stage, settled, before)?;
     }
-    if let Some(judged) = asked.without_object() {
+    if let Some(judged) = asked.without_object(is_stored) {
         return Ok(judged);
     }
     let same = same_elsewhere(context, stage, &asked.sources, run, &records);
     if let Some((below, path)) = &same {
         // A stored plan does not record which files of this machine its sources are.
         let is_admitted = |dir: &PathBuf| is_below(context, path, dir);
-        let may_be_one =
-            context.sources.is_stored(job.source) && context.admitted.iter().any(is_admitted);
+        let may_be_one = is_stored && context.admitted.iter().any(is_admitted);
         if may_be_one || own_place(below) == place_of(path) {
-            return Ok(Judged::Reads(path.clone()));
+            return Ok(Judged::Failed(FailureKind::Reads(path.clone())));
         }
     }
     let unknown = unknown_program(context, toolchain, direct.as_ref(), &records)
@@ -126,7 +123,7 @@ pub(crate) fn judge(
     let commands = Some(context.drivers.name(&command_of(job)));
     let admitted = admitted(context, &asked.system);
     let system = Answers::new(asked.system, context.looks);
-    Ok(Judged::Dependencies(Dependencies { commands, system, sources, shared, admitted }))
+    Ok(Judged::Known(Dependencies { commands, system, sources, shared, admitted }))
 }
 
 /// Names of the directories that the user admitted and from which the compiler read files or names.
@@ -161,14 +158,18 @@ struct FileAccesses {
 }
 
 impl FileAccesses {
-    /// The judgement of a run whose object can't be kept.
-    fn without_object(&mut self) -> Option<Judged> {
+    /// The judgement of a run without a usable object. `is_stored` says whether the sources come
+    /// from a stored plan.
+    fn without_object(&mut self, is_stored: bool) -> Option<Judged> {
         let fresh = std::mem::take(&mut self.fresh);
-        self.again
-            .then_some(Judged::Again)
-            .or_else(|| self.writes.take().map(Judged::Writes))
-            .or_else(|| self.reads.take().map(Judged::Reads))
-            .or_else(|| (!fresh.is_empty()).then_some(Judged::AgainAfter(fresh)))
+        let reads = |path: PathBuf| match path.is_relative() && is_stored {
+            true => FailureKind::NotInPlan(path),
+            false => FailureKind::Reads(path),
+        };
+        let failed = self.writes.take().map(FailureKind::Writes);
+        let failed = failed.or_else(|| self.reads.take().map(reads)).map(Judged::Failed);
+        let again = self.again.then_some(Judged::Again).or(failed);
+        again.or_else(|| (!fresh.is_empty()).then_some(Judged::AgainAfter(fresh)))
     }
 
     fn take(

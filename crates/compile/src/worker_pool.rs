@@ -11,7 +11,7 @@ use crate::context::BuildContext;
 use crate::costs::usual_memory;
 use crate::error::CompileError;
 use crate::event::{Event, JobRun};
-use crate::job::{self, Compiled, Object, Outcome, Site};
+use crate::job::{self, Compiled, Failure, Made, Outcome, Site};
 use crate::memory_limiter::{MemoryLimiter, Permit};
 use crate::remote::{RemoteContext, RemoteOutcome};
 use crate::schedule::{Schedule, Task};
@@ -149,8 +149,9 @@ impl WorkerPool<'_> {
         let run_job = || self.run(worker, index, sender);
         let outcome = toolchain.while_unchanged(job.language, digests, run_job)?;
         let about = ObjectPurpose::from_job(job);
-        match outcome {
-            Outcome::Object(Object { bytes, dependencies, duration, usage, site }) => {
+        let Outcome { made, duration, usage, site } = outcome;
+        match made {
+            Made::Object(bytes, dependencies) => {
                 let info = self.store.insert(job.digest, &bytes, &about, &dependencies)?;
                 if site == Site::Here {
                     self.schedule.used(index, usage.peak_memory);
@@ -158,7 +159,8 @@ impl WorkerPool<'_> {
                 let compiled = Compiled { size: info.size, duration, usage, site };
                 report(sender, Event::Finished { job: index, run, compiled }, Some(info));
             }
-            Outcome::Failed(failure, dependencies) => {
+            Made::Nothing(kind, output, dependencies) => {
+                let failure = Failure { kind, output, duration, usage, site };
                 if let Some(dependencies) = dependencies {
                     self.store.insert_refusal(job.digest, &failure, &about, &dependencies)?;
                 }

@@ -51,21 +51,30 @@ impl<'a> FastLauncher<'a> {
         }
         self.session.drivers.direct(command)
     }
-}
 
-impl Launcher for FastLauncher<'_> {
-    fn groups(&self, commands: &[Command<'_>]) -> Vec<Vec<usize>> {
+    /// Groups of commands, as indices into the list, for which [`FastLauncher::prepare`] should be
+    /// called before they run; the largest first. No command is in two groups, and most may be in
+    /// none.
+    #[must_use]
+    pub fn groups(&self, commands: &[Command<'_>]) -> Vec<Vec<usize>> {
         if self.shortcuts.precompiled_header { groups(commands) } else { Vec::new() }
     }
 
-    fn prepare(&self, commands: &[Command<'_>]) -> Result<Usage, ToolchainError> {
+    /// Makes what the commands of a group share, and returns the resources used.
+    ///
+    /// # Errors
+    /// [`ToolchainError`] if the disk is full or the build was cancelled. If it
+    /// can't be made for another reason, commands run without it.
+    pub fn prepare(&self, commands: &[Command<'_>]) -> Result<Usage, ToolchainError> {
         let direct = commands.iter().filter_map(|command| Some((*command, self.direct(command)?)));
         let headers = Headers::new(self.session, &self.starter, &self.headers);
         let (made, usage) = headers.make(direct)?;
         self.made.write().expect("no panic inside").extend(made);
         Ok(usage)
     }
+}
 
+impl Launcher for FastLauncher<'_> {
     fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, ToolchainError> {
         let Some((defines, commands)) = self.direct(command) else { return Ok(None) };
         let used = self.made.read().expect("no panic inside").get(&command.job).cloned();

@@ -14,22 +14,6 @@ use gfxpack_toolchain::ToolchainError;
 
 /// Runs compiler commands, several at once.
 pub trait Launcher: Sync {
-    /// Groups of commands, as indices into the list, for which [`Launcher::prepare`] should be
-    /// called before they run; the largest first. No command is in two groups, and most may be in
-    /// none.
-    fn groups(&self, _commands: &[Command<'_>]) -> Vec<Vec<usize>> {
-        Vec::new()
-    }
-
-    /// Makes what the commands of a group share, and returns the resources used.
-    ///
-    /// # Errors
-    /// [`ToolchainError`] if the disk is full or the build was cancelled. If it
-    /// can't be made for another reason, commands run without it.
-    fn prepare(&self, _commands: &[Command<'_>]) -> Result<Usage, ToolchainError> {
-        Ok(Usage::default())
-    }
-
     /// Runs a command to its end, its time limit or cancellation. `None` if this launcher can't run
     /// it.
     ///

@@ -15,7 +15,7 @@ use super::judge::Elsewhere;
 use super::workers::RemoteWorkers;
 use crate::context::BuildContext;
 use crate::error::CompileError;
-use crate::job::{self, Failure, FailureKind, Object, Outcome, Site};
+use crate::job::{self, FailureKind, Made, Outcome, Site};
 use crate::remote_error::RemoteError;
 use crate::store::Dependencies;
 
@@ -115,14 +115,13 @@ impl<'a> RemoteContext<'a> {
             sources,
             ..Dependencies::default()
         };
-        let object = Object {
-            bytes,
-            dependencies,
+        let outcome = Outcome {
+            made: Made::Object(bytes, dependencies),
             duration: outcome.duration.unwrap_or_else(|| started.elapsed()),
             usage: Usage::default(),
             site: Site::Remote { worker: outcome.worker, cached: outcome.cached },
         };
-        Ok(RemoteOutcome::Done(Box::new(Outcome::Object(object))))
+        Ok(RemoteOutcome::Done(Box::new(outcome)))
     }
 }
 
@@ -136,12 +135,13 @@ fn without_answer(
         RemoteError::Interrupted => Err(CompileError::Interrupted),
         RemoteError::NotCached(_) => Ok(RemoteOutcome::Here(None)),
         RemoteError::TimedOut(_) => {
-            let failure = Failure {
+            let outcome = Outcome {
+                made: Made::Nothing(FailureKind::TimedOut(time_limit), String::new(), None),
                 duration: started.elapsed(),
+                usage: Usage::default(),
                 site: Site::Remote { worker: String::new(), cached: false },
-                ..Failure::new(FailureKind::TimedOut(time_limit), String::new())
             };
-            Ok(RemoteOutcome::Done(Box::new(failure.into())))
+            Ok(RemoteOutcome::Done(Box::new(outcome)))
         }
         RemoteError::Lost { .. } => {
             Ok(RemoteOutcome::Here(Some(format!("{error}; it is compiled here"))))
