@@ -24,8 +24,8 @@ struct KeptRefusal {
 }
 
 impl ObjectStore {
-    /// Stores a job's failure, with its dependencies besides the job's digest. Failures that are
-    /// not the kernel's fault are not stored.
+    /// Stores a job's failure, which is the kernel's own fault, with its dependencies besides the
+    /// job's digest.
     ///
     /// # Errors
     /// [`CompileError::File`] if it can't be written.
@@ -36,9 +36,6 @@ impl ObjectStore {
         about: &ObjectPurpose,
         dependencies: &Dependencies,
     ) -> Result<(), CompileError> {
-        if !failure.is_kernels_fault() {
-            return Ok(());
-        }
         let Failure { kind, output, .. } = failure.clone();
         let refusal = KeptRefusal { judge: JUDGE.to_owned(), reason: kind, output };
         let bytes = serde_json::to_vec(&refusal).expect("plain data");
@@ -127,21 +124,6 @@ mod tests {
             assert_eq!(f.kept(), Some(failure(kind)));
             assert_eq!(f.store.info(f.job), None, "no object");
             f.store.remove(f.job);
-            assert_eq!(f.kept(), None);
-        }
-    }
-
-    #[test]
-    fn failures_caused_by_the_machine_are_not_kept() {
-        let f = fixture();
-        for kind in [
-            FailureKind::Crashed(11),
-            FailureKind::TimedOut(std::time::Duration::from_secs(1)),
-            FailureKind::TooLong,
-            FailureKind::NoOutput,
-            FailureKind::NoCodeObject("x".to_owned()),
-        ] {
-            f.insert(kind, &Dependencies::default());
             assert_eq!(f.kept(), None);
         }
     }
