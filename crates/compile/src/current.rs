@@ -58,9 +58,8 @@ impl<'a> Current<'a> {
     /// The validity check for one job of the plan.
     #[must_use]
     pub fn for_job<'j>(&'j self, job: &'j Job) -> ValidityCheck<'j> {
-        let source = Some((self.sources, job.source));
-        let driver = Some((&self.drivers, command_of(job)));
-        ValidityCheck { looks: self.looks, source, driver, admitted: Some(&self.admitted) }
+        let Self { looks, sources, drivers, admitted } = self;
+        ValidityCheck { looks, sources, drivers, command: command_of(job), admitted }
     }
 
     pub(crate) fn looks(&self) -> &'a Looks<'a> {

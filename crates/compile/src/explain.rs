@@ -194,9 +194,10 @@ pub fn explain(
 
 /// The difference between a path now and what a compiler found there.
 fn change(path: &Path, then: &Answer, asked: ValidityCheck<'_>) -> Option<Change> {
-    let now = match (asked.source, path.is_relative()) {
-        (Some((sources, source)), true) => sources.answer(source, path, asked.looks.digests()),
-        _ => asked.looks.answer(path, then.query()).unwrap_or(Answer::Other),
+    let now = if path.is_relative() {
+        asked.sources.answer(asked.command.source, path, asked.looks.digests())
+    } else {
+        asked.looks.answer(path, then.query()).unwrap_or(Answer::Other)
     };
     let how = match (then, now) {
         (then, now) if *then == now => return None,

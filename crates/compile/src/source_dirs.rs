@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_plan::InputFault;
+use gfxpack_process::FileError;
 
 use crate::error::CompileError;
-use gfxpack_process::FileError;
 
 /// All files below some directories, by name. Sources of bare kernel names and their includes are
 /// looked up here.

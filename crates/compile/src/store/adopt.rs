@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use gfxpack_model::Digest;
+use gfxpack_process::FileError;
 
 use super::entry::{Entry, ObjectInfo};
 use super::object_store::ObjectStore;
 use super::places::{is_gone, object_path};
 use crate::error::CompileError;
-use gfxpack_process::FileError;
 
 impl ObjectStore {
     /// Copies a job's object from another store, with the sets of answers that it depends on, if
@@ -52,12 +52,9 @@ impl ObjectStore {
 mod tests {
     use std::fs;
 
-    use gfxpack_model::KernelKey;
-    use gfxpack_process::FileDigests;
-    use gfxpack_process::watch::{Answer, Answers, Looks};
-
+    use super::super::test_support::{about_it, as_another_build, depends_on};
     use super::*;
-    use crate::store::{Dependencies, ObjectPurpose, VERSION, ValidityCheck};
+    use crate::store::{Dependencies, VERSION};
 
     #[test]
     fn an_object_is_adopted_with_its_dependencies_or_not_at_all() {
@@ -65,35 +62,25 @@ mod tests {
         let [from, to] = [&dirs[0], &dirs[1]].map(|dir| ObjectStore::open(dir.path()).unwrap());
         let header = dirs[0].path().join("x.h");
         fs::write(&header, "1").unwrap();
-        let about = ObjectPurpose {
-            key: KernelKey { kernel_name: "a.cl.o".into(), kernel_args: " -mcpu=gfx906".into() },
-            target_id: "gfx906".parse().unwrap(),
-            arguments: ["-O3"].into_iter().collect(),
-        };
-        let dependencies = |text: &[u8]| {
-            let file = Answer::File { digest: Digest::of(text), real: None };
-            let system = Answers::of_separate([(header.clone(), file)].into());
-            Dependencies { system, ..Dependencies::default() }
-        };
-        let digests = FileDigests::in_memory();
-        let looks = Looks::new(&digests);
-        let now = ValidityCheck::of_files(&looks);
+        let about = about_it();
+        let dependencies = |text| depends_on([(&header, Some(text))]);
         let (job, other) = (Digest::of(b"job"), Digest::of(b"other"));
-        let info = from.insert(job, b"object", &about, &dependencies(b"1")).unwrap();
+        let info = from.insert(job, b"object", &about, &dependencies("1")).unwrap();
         assert_eq!(to.adopt(&from, other).unwrap(), None);
         assert_eq!(to.adopt(&from, job).unwrap(), Some(info.clone()));
-        assert_eq!(to.lookup(job, now), Some(info));
+        assert_eq!(as_another_build(|now| to.lookup(job, now)), Some(info));
         assert_eq!(to.read(job).unwrap(), b"object");
         assert_eq!(to.about(job), Some(about.clone()));
         fs::remove_dir_all(dirs[1].path().join(VERSION).join("answers")).unwrap();
-        let found = || ObjectStore::open_to_look(dirs[1].path()).lookup(job, now);
+        let store = || ObjectStore::open_to_look(dirs[1].path());
+        let found = || as_another_build(|now| store().lookup(job, now));
         assert_eq!(found(), None);
         assert_eq!(to.adopt(&from, job).unwrap(), found());
         assert!(found().is_some());
 
         // Another system header, and the object that was made with it.
         fs::write(&header, "2").unwrap();
-        let fresh = from.insert(job, b"another", &about, &dependencies(b"2")).unwrap();
+        let fresh = from.insert(job, b"another", &about, &dependencies("2")).unwrap();
         assert_eq!(to.adopt(&from, job).unwrap(), Some(fresh));
         assert_eq!(to.read(job).unwrap(), b"another");
 

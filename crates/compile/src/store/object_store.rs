@@ -43,32 +43,27 @@ pub struct ObjectStore {
 #[derive(Debug, Clone, Copy)]
 pub struct ValidityCheck<'a> {
     /// The file system.
-    pub looks: &'a Looks<'a>,
-    /// The plan's sources, and the id of the job's.
-    pub source: Option<(&'a SourceSet, SourceId)>,
-    /// The drivers and the job's command, whose name is compared, if they are known.
-    pub(crate) driver: Option<(&'a Drivers<'a>, Command<'a>)>,
-    /// Names of the directories besides the sources that compilers may read; `None` if not known.
-    pub(crate) admitted: Option<&'a [Digest]>,
+    pub(crate) looks: &'a Looks<'a>,
+    /// The plan's sources, of which the command names one.
+    pub(crate) sources: &'a SourceSet,
+    /// The commands that each driver would run.
+    pub(crate) drivers: &'a Drivers<'a>,
+    /// The job's command.
+    pub(crate) command: Command<'a>,
+    /// Names of the directories besides the sources that compilers may read.
+    pub(crate) admitted: &'a [Digest],
 }
 
-impl<'a> ValidityCheck<'a> {
-    /// Without sources and drivers.
-    #[cfg(test)]
-    pub(crate) fn of_files(looks: &'a Looks<'a>) -> Self {
-        Self { looks, source: None, driver: None, admitted: None }
-    }
-
+impl ValidityCheck<'_> {
     /// Whether compilers may read the directory with that name.
     pub(crate) fn admits(&self, dir: &Digest) -> bool {
-        self.admitted.is_none_or(|admitted| admitted.contains(dir))
+        self.admitted.contains(dir)
     }
 
-    /// Whether the job's driver would run the commands with this name; true without a name, false
-    /// without drivers. May run the driver.
+    /// Whether the job's driver would run the commands with this name; true without a name. May run
+    /// the driver.
     pub(crate) fn runs(&self, commands: Option<Digest>) -> bool {
-        let name = self.driver.map(|(drivers, command)| drivers.name(&command));
-        commands.is_none_or(|commands| name == Some(commands))
+        commands.is_none_or(|commands| self.drivers.name(&self.command) == commands)
     }
 }
 
@@ -302,21 +297,19 @@ impl ObjectStore {
     pub(super) fn holds(&self, name: Digest, now: ValidityCheck<'_>) -> bool {
         // Locked while files are hashed, so that not every worker hashes them.
         let mut known = self.hold.lock().expect("no panic inside");
-        let source = now.source.map(|(_, source)| source);
+        let source = now.command.source;
         let of = |source| known.get(&(name, source)).copied();
-        if let Some(holds) = of(None).or_else(|| of(source)) {
+        if let Some(holds) = of(None).or_else(|| of(Some(source))) {
             return holds;
         }
         let Some(answers) = self.read_answers(name) else { return false };
         let is_of_sources = answers.are_relative();
-        let holds = match (is_of_sources, now.source) {
-            (true, Some((sources, source))) => {
-                sources.first_change(source, &answers, now.looks.digests()).is_none()
-            }
-            (true, None) => false,
-            (false, _) => answers.hold(now.looks),
+        let holds = if is_of_sources {
+            now.sources.first_change(source, &answers, now.looks.digests()).is_none()
+        } else {
+            answers.hold(now.looks)
         };
-        known.insert((name, source.filter(|_| is_of_sources)), holds);
+        known.insert((name, is_of_sources.then_some(source)), holds);
         holds
     }
 
@@ -338,16 +331,12 @@ fn info_of(file: &File, job: Digest) -> Option<ObjectInfo> {
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_process::FileDigests;
-    use gfxpack_process::watch::Answer;
-
-    use super::super::fixture::{about_it, fixture};
+    use super::super::test_support::{about_it, as_another_build, depends_on, fixture};
     use super::*;
 
     /// The object that another build finds.
     fn found(store: &ObjectStore, job: Digest) -> Option<ObjectInfo> {
-        let digests = FileDigests::in_memory();
-        store.lookup(job, ValidityCheck::of_files(&Looks::new(&digests)))
+        as_another_build(|now| store.lookup(job, now))
     }
 
     #[test]
@@ -450,10 +439,7 @@ mod tests {
         let f = fixture();
         let (header, later) = (f.dir.path().join("limits"), f.dir.path().join("later.h"));
         fs::write(&header, "1").unwrap();
-        let file = Answer::File { digest: Digest::of(b"1"), real: None };
-        let system = [(header.clone(), file), (later.clone(), Answer::Absent)].into();
-        let dependencies =
-            Dependencies { system: Answers::of_separate(system), ..Dependencies::default() };
+        let dependencies = depends_on([(&header, Some("1")), (&later, None)]);
         f.store.insert(f.job, b"object", &about_it(), &dependencies).unwrap();
         let is_there = || found(&ObjectStore::open(f.dir.path()).unwrap(), f.job).is_some();
         assert!(is_there());

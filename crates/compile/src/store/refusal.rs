@@ -76,25 +76,15 @@ impl ObjectStore {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
 
-    use gfxpack_process::FileDigests;
-    use gfxpack_process::watch::{Answer, Answers, Looks};
-
-    use std::path::{Path, PathBuf};
-
-    use super::super::fixture::{Fixture, about_it, fixture};
+    use super::super::test_support::{Fixture, about_it, as_another_build, depends_on, fixture};
     use super::*;
     use crate::store::VERSION;
 
     fn failure(kind: FailureKind) -> Failure {
         let output = "a.cl:1:1: error: no\n  \"\u{e4}\"\0\n".to_owned();
         Failure::new(kind, output)
-    }
-
-    fn depends_on_file(path: &Path, text: &[u8]) -> Dependencies {
-        let file = Answer::File { digest: Digest::of(text), real: None };
-        let system = Answers::of_separate([(path.to_owned(), file)].into());
-        Dependencies { system, ..Dependencies::default() }
     }
 
     impl Fixture {
@@ -105,8 +95,7 @@ mod tests {
         /// The refusal as another build sees it.
         fn kept(&self) -> Option<Failure> {
             let store = ObjectStore::open(self.dir.path()).unwrap();
-            let digests = FileDigests::in_memory();
-            store.refusal(self.job, ValidityCheck::of_files(&Looks::new(&digests)))
+            as_another_build(|now| store.refusal(self.job, now))
         }
 
         fn file(&self) -> PathBuf {
@@ -134,11 +123,7 @@ mod tests {
         let header = f.dir.path().join("limits");
         fs::write(&header, "1").unwrap();
         let absent = f.dir.path().join("not-there");
-        let absence = (absent.clone(), Answer::Absent);
-        let file = Answer::File { digest: Digest::of(b"1"), real: None };
-        let system = Answers::of_separate([(header.clone(), file), absence].into());
-        let dependencies = Dependencies { system, ..Dependencies::default() };
-        f.insert(FailureKind::Refused(1), &dependencies);
+        f.insert(FailureKind::Refused(1), &depends_on([(&header, Some("1")), (&absent, None)]));
         assert!(f.kept().is_some());
         fs::write(&header, "2").unwrap();
         assert_eq!(f.kept(), None, "another header");
@@ -191,7 +176,7 @@ mod tests {
         let header = f.dir.path().join("limits");
         fs::write(&header, "1").unwrap();
         assert!(!other.store.adopt_refusal(&f.store, f.job).unwrap());
-        f.insert(FailureKind::Refused(1), &depends_on_file(&header, b"1"));
+        f.insert(FailureKind::Refused(1), &depends_on([(&header, Some("1"))]));
         assert!(other.store.adopt_refusal(&f.store, f.job).unwrap());
         assert_eq!(other.kept(), f.kept());
         assert!(other.kept().is_some());

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use gfxpack_model::KernelKey;
+use gfxpack_process::FileError;
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
@@ -12,7 +13,6 @@ use super::entry::{Entry, read_entry};
 use super::object_store::ObjectStore;
 use super::places::{EVICTABLE_DIRS, JOB_DIRS, LOCK, TEMP, VERSION, is_gone, sweep};
 use crate::error::CompileError;
-use gfxpack_process::FileError;
 
 /// Directories beside the store whose files may be evicted too: probe answers, and records of
 /// written files.
@@ -272,19 +272,15 @@ fn files(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_model::Digest;
-    use gfxpack_process::FileDigests;
     use std::fs::FileTimes;
 
-    use gfxpack_process::watch::Looks;
+    use gfxpack_model::Digest;
 
-    use super::super::fixture::about_it;
+    use super::super::Dependencies;
     use super::super::places::{object_path, refusal_path};
-    use super::super::{Dependencies, ValidityCheck};
+    use super::super::test_support::{about_it, as_another_build};
     use super::*;
-    use crate::job::Site;
     use crate::job::{Failure, FailureKind};
-    use gfxpack_process::Usage;
 
     const HOUR: Duration = Duration::from_secs(3600);
 
@@ -318,8 +314,7 @@ mod tests {
         let opened = ObjectStore::open(dir.path()).unwrap();
         // Reading an object marks it as used, and so does a lookup.
         opened.read(jobs[1]).unwrap();
-        let digests = FileDigests::in_memory();
-        assert!(opened.lookup(jobs[4], ValidityCheck::of_files(&Looks::new(&digests))).is_some());
+        assert!(as_another_build(|now| opened.lookup(jobs[4], now)).is_some());
         let total = opened.stats().bytes();
         let limits = |size| Limits { size: Some(size), ..Limits::default() };
         let dry = Limits { dry_run: true, ..limits(0) };
@@ -404,17 +399,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let jobs = store(dir.path(), &[1]);
         let opened = ObjectStore::open(dir.path()).unwrap();
-        let (kind, output) = (FailureKind::Refused(1), "k.cl:1:1: error: no\n".to_owned());
-        let (duration, usage, site) = (Duration::ZERO, Usage::default(), Site::Here);
-        let failure = Failure { kind, output, duration, usage, site };
-        let digests = FileDigests::in_memory();
-        let looks = Looks::new(&digests);
-        let now = ValidityCheck::of_files(&looks);
+        let failure = Failure::new(FailureKind::Refused(1), "k.cl:1:1: error: no\n".to_owned());
+        let refusal = || as_another_build(|now| opened.refusal(jobs[0], now));
         let insert = || {
             opened
                 .insert_refusal(jobs[0], &failure, &about_it(), &Dependencies::default())
                 .unwrap();
-            assert!(opened.refusal(jobs[0], now).is_some());
+            assert!(refusal().is_some());
         };
         insert();
         let stats = opened.stats();
@@ -422,7 +413,7 @@ mod tests {
         assert_eq!(opened.verify(&|| true).unwrap(), (1, Vec::new()));
         let path = opened.dir.join(refusal_path(jobs[0]));
         fs::write(&path, "damaged").unwrap();
-        assert_eq!(opened.refusal(jobs[0], now), None);
+        assert_eq!(refusal(), None);
         let (objects, damaged) = opened.verify(&|| true).unwrap();
         assert_eq!((objects, damaged.len(), path.exists()), (1, 1, false));
         insert();
