@@ -67,20 +67,33 @@ pub struct Remote {
 /// The result of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
-    /// The stored object of each job; `None` if the job failed.
-    pub objects: Vec<Option<ObjectInfo>>,
+    /// The stored object of each job, and where it came from; `None` if the job failed.
+    pub objects: Vec<Option<(ObjectInfo, Origin)>>,
     /// Jobs that failed, ascending; their events had the compiler's output.
     pub failures: Vec<(JobId, FailureKind)>,
-    /// Jobs whose objects were in the store or the shared cache.
-    pub cached: usize,
-    /// Of the cached jobs, those whose objects came from the shared cache.
-    pub shared: usize,
-    /// Of the compiled jobs, those made by remote workers.
-    pub remote: usize,
-    /// Jobs that were compiled.
-    pub compiled: usize,
     /// Of the failures, those that the store kept from an earlier run.
     pub refused_before: usize,
+}
+
+/// Where an object of the store came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It was in the store before the run.
+    Cached,
+    /// The shared cache.
+    Shared,
+    /// A compiler of this machine.
+    Here,
+    /// A remote worker.
+    Remote,
+}
+
+impl Summary {
+    /// The number of objects with this origin.
+    #[must_use]
+    pub fn count(&self, origin: Origin) -> usize {
+        self.objects.iter().flatten().filter(|(_, it)| *it == origin).count()
+    }
 }
 
 /// Runs the jobs of a plan.
@@ -170,30 +183,24 @@ impl Executor<'_> {
                 None if object.is_some() => had.push(index),
                 None => to_run.push(index),
             }
-            objects[index.0] = object;
+            objects[index.0] = object.map(|object| (object, Origin::Cached));
         }
-        let mut shared = 0;
         if let Some(cache) = options.shared.as_deref() {
             if cache.takes_all() {
                 cache.top_up(plan, &had, store, cancel);
             }
-            let fetched = cache.fetch(plan, &to_run, store, current, cancel);
-            shared = fetched.len();
-            for (index, object) in fetched {
-                objects[index.0] = Some(object);
+            for (index, object) in cache.fetch(plan, &to_run, store, current, cancel) {
+                objects[index.0] = Some((object, Origin::Shared));
             }
             to_run.retain(|job| objects[job.0].is_none());
             self.warn(on_event);
         }
-        let size = |index: JobId| Some((index, objects[index.0].as_ref()?.size));
+        let size = |index: JobId| Some((index, objects[index.0].as_ref()?.0.size));
         let cached: Vec<_> = wanted.into_iter().filter_map(size).collect();
         let summary = Summary {
-            cached: cached.len(),
-            shared,
             objects,
             failures: refused.iter().map(|(job, failure)| (*job, failure.kind.clone())).collect(),
             refused_before: refused.len(),
-            ..Summary::default()
         };
         on_event(Event::Looked { cached, refused });
         (summary, to_run)
@@ -372,9 +379,8 @@ impl Results<'_> {
                     self.release(upload);
                 }
                 let here = compiled.site == Site::Here;
-                self.summary.remote += usize::from(!here);
-                self.summary.compiled += 1;
-                self.summary.objects[job.0] = object;
+                let origin = if here { Origin::Here } else { Origin::Remote };
+                self.summary.objects[job.0] = object.map(|object| (object, origin));
                 // A remote job's cost says nothing about this machine.
                 if here {
                     let plan = self.executor.plan;

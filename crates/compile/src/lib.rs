@@ -40,7 +40,7 @@ pub use costs::KnownCosts;
 pub use current::Current;
 pub use error::CompileError;
 pub use event::{Event, JobRun};
-pub use executor::{Executor, ExecutorOptions, Remote, Summary};
+pub use executor::{Executor, ExecutorOptions, Origin, Remote, Summary};
 pub use explain::{Change, ChangeKind, ChangedPart, Explanation, State, explain};
 pub use gfxpack_launch::{Shortcut, Shortcuts};
 pub use gfxpack_process::default_jobs;

@@ -145,7 +145,7 @@ fn run(
             known: summary
                 .objects
                 .iter()
-                .map(|object| object.as_ref().map(|object| (object.sha256, object.size)))
+                .map(|object| object.as_ref().map(|(object, _)| (object.sha256, object.size)))
                 .collect(),
             failed: failures.map(|(job, kind)| (*job, kind.to_string())).collect(),
             read: &read,
@@ -230,13 +230,12 @@ impl Runs<'_> {
     fn run_again(&mut self, jobs: &[JobId], summary: &mut Summary) -> Result<()> {
         let Self { options, listeners, own, .. } = self;
         let cancel = listeners.progress.cancel();
-        let cached = jobs.iter().filter(|job| listeners.facts.cached.contains_key(job)).count();
         let again = own.compile(jobs, options, cancel, &mut |event, _| match event {
             // The first run has already reported the contents of the cache.
             JobEvent::Looked { .. } => {}
             event => listeners.event(&event),
         })?;
-        own_objects::update(summary, jobs, cached, again);
+        own_objects::update(summary, jobs, again);
         Ok(())
     }
 }

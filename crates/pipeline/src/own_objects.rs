@@ -39,7 +39,7 @@ impl<'a> OwnObjects<'a> {
     pub(crate) fn read(&self, summary: &Summary, job: JobId) -> Result<Vec<u8>, CompileError> {
         let (store, digest) = (self.store_of(job), self.prepared.plan[job].digest);
         match &summary.objects[job.0] {
-            Some(object) => store.read_known(digest, object.sha256),
+            Some((object, _)) => store.read_known(digest, object.sha256),
             None => store.read(digest),
         }
     }
@@ -49,7 +49,7 @@ impl<'a> OwnObjects<'a> {
     pub(crate) fn replaced(&self, summary: &Summary) -> Vec<JobId> {
         let Prepared { plan, cache, .. } = self.prepared;
         let is_replaced = |job: &JobId| {
-            let made = summary.objects[job.0].as_ref().map(|object| object.sha256);
+            let made = summary.objects[job.0].as_ref().map(|(object, _)| object.sha256);
             let there = cache.store.info(plan[*job].digest).map(|object| object.sha256);
             made.is_some() && there.is_some() && made != there && !self.jobs.contains(job)
         };
@@ -90,16 +90,11 @@ impl<'a> OwnObjects<'a> {
 }
 
 /// Updates the summary of the first run with the result of compiling `jobs`
-/// again. The first run had found `cached` of them in the cache.
-pub(crate) fn update(first: &mut Summary, jobs: &[JobId], cached: usize, again: Summary) {
-    let total = first.cached + first.compiled + first.failures.len();
+/// again.
+pub(crate) fn update(first: &mut Summary, jobs: &[JobId], again: Summary) {
     for job in jobs {
         first.objects[job.0].clone_from(&again.objects[job.0]);
     }
     first.failures.extend(again.failures);
     first.failures.sort_by_key(|(job, _)| *job);
-    first.cached = first.cached.saturating_sub(cached) + again.cached;
-    first.compiled = total.saturating_sub(first.cached + first.failures.len());
-    first.shared = (first.shared + again.shared).min(first.cached);
-    first.remote = (first.remote + again.remote).min(first.compiled);
 }

@@ -82,7 +82,7 @@ pub fn compile(
         return Err(error::incomplete(1, 1, reasons, false));
     }
     // Another process may have replaced the object by one made with other headers.
-    let made = summary.objects[0].as_ref().expect("nothing failed").sha256;
+    let made = summary.objects[0].as_ref().expect("nothing failed").0.sha256;
     let object = cache.store.read_known(plan.jobs[0].digest, made).map_err(Error::from)?;
     cache.shrink(progress);
     Ok(object)

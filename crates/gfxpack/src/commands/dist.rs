@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use gfxpack_compile::Origin;
 use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
 use gfxpack_pipeline::kernel_library::miopen_in_words;
@@ -113,10 +114,13 @@ fn summarise(
     let (plan, summary) = (&dist.prepared().plan, &finished.summary);
     report_kdbs(&finished.kdbs, output);
     report_packages(&finished.packages.packages, output);
+    let [cached, shared, here, remote] =
+        [Origin::Cached, Origin::Shared, Origin::Here, Origin::Remote].map(|it| summary.count(it));
+    let (cached, compiled) = (cached + shared, here + remote);
     // `reused` is always 0. It stays for programs that read it.
     message!(output, "build-finished", {
-        "jobs": plan.jobs.len(), "cached": summary.cached,
-        "compiled": summary.compiled, "remote": summary.remote, "shared": summary.shared,
+        "jobs": plan.jobs.len(), "cached": cached,
+        "compiled": compiled, "remote": remote, "shared": shared,
         "reused": 0, "failed": summary.failures.len(), "refused_before": summary.refused_before,
         "plan": plan.digest(),
     });
@@ -125,13 +129,10 @@ fn summarise(
     let total: u64 = packages.iter().map(|package| package.written.size).sum();
     let packages =
         if_any(packages.len(), |count| format!("; {}, {}", counted(count, "package"), size(total)));
-    let remote = if_any(summary.remote, |remote| format!(" ({remote} remotely)"));
-    let shared =
-        if_any(summary.shared, |shared| format!(" ({shared} of them from the shared one)"));
+    let remote = if_any(remote, |remote| format!(" ({remote} remotely)"));
+    let shared = if_any(shared, |shared| format!(" ({shared} of them from the shared one)"));
     output.say(&format!(
-        "{} compiled{remote}, {} from the cache{shared}{missing}{packages}: {} in {}",
-        summary.compiled,
-        summary.cached,
+        "{compiled} compiled{remote}, {cached} from the cache{shared}{missing}{packages}: {} in {}",
         args.out.display(),
         brief(begun.elapsed())
     ));

@@ -226,8 +226,8 @@ impl ShardRun<'_> {
         mut listener: Listener<'_, '_>,
     ) -> Result<()> {
         let is_other = |job: &JobId| {
-            let made = &summary.objects[job.0];
-            made.is_some() && self.outbox.store.info(self.prepared.plan[*job].digest) != *made
+            let there = self.outbox.store.info(self.prepared.plan[*job].digest);
+            summary.objects[job.0].as_ref().is_some_and(|(made, _)| there.as_ref() != Some(made))
         };
         let others: HashSet<JobId> =
             jobs.iter().copied().filter(|job| !lost.contains(job) && is_other(job)).collect();
