@@ -197,7 +197,8 @@ impl Output {
         self.above(|| self.say(line));
     }
 
-    fn above(&self, say: impl FnOnce()) {
+    /// Prints above the bars if there are any.
+    pub(crate) fn above(&self, say: impl FnOnce()) {
         let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match drawn {
             Some(bar) => bar.suspend(say),

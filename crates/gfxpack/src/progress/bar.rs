@@ -107,14 +107,6 @@ impl Bar {
             self.output.say(&format!("{}: {}{of}", self.what, text_of(done)));
         }
     }
-
-    /// Runs a function that prints something above the bar.
-    pub(crate) fn above(&self, say: impl FnOnce()) {
-        match &self.shown {
-            Some(bar) => bar.suspend(say),
-            None => say(),
-        }
-    }
 }
 
 impl Drop for Bar {

@@ -20,7 +20,7 @@ pub(super) fn merge(
 ) -> Result {
     let Context { output, .. } = context;
     output.building();
-    let merged = watched("merging", options, context, |options, _| {
+    let merged = watched("merging", options, context, |options| {
         kdb_copy::merge(files, out, conflict, options)
     })?;
     message!(output, "merged", {
@@ -47,9 +47,8 @@ pub(super) fn convert(
 ) -> Result {
     let Context { output, .. } = context;
     output.building();
-    let written = watched("converting", options, context, |options, _| {
-        kdb_copy::convert(file, out, options)
-    })?;
+    let written =
+        watched("converting", options, context, |options| kdb_copy::convert(file, out, options))?;
     message!(output, "converted", {
         "file": shown(out), "rows": written.rows, "raw_rows": written.raw_rows,
         "file_bytes": written.file_bytes,
@@ -90,8 +89,8 @@ pub(super) fn split(
             ));
         }
     };
-    watched("splitting", options, context, |options, bar| {
-        gfxpack_kdb::split(file, out, by, options, |part| bar.above(|| each(part)))
+    watched("splitting", options, context, |options| {
+        gfxpack_kdb::split(file, out, by, options, |part| output.above(|| each(part)))
     })?;
     Ok(())
 }
@@ -119,8 +118,8 @@ pub(super) fn repair(
         });
         output.foreign(&format!("lost: {row}"));
     };
-    let repaired = watched("saving", options, context, |options, bar| {
-        repair.run(options, |row| bar.above(|| lost(row)))
+    let repaired = watched("saving", options, context, |options| {
+        repair.run(options, |row| output.above(|| lost(row)))
     })?;
     message!(output, "repaired", {
         "file": shown(out), "rows": repaired.written.rows, "lost": repaired.lost,
@@ -154,7 +153,7 @@ fn watched<T>(
     what: &'static str,
     options: &CopyOptions<'_>,
     context: &Context,
-    run: impl FnOnce(&CopyOptions<'_>, &Bar) -> T,
+    run: impl FnOnce(&CopyOptions<'_>) -> T,
 ) -> T {
     let Context { cancel, output, .. } = context;
     let bar = Bar::new(output, what, Unit::Kernels, 0);
@@ -163,7 +162,7 @@ fn watched<T>(
     let mut options = *options;
     options.cancelled = Some(&cancelled);
     options.progress = Some(&progress);
-    run(&options, &bar)
+    run(&options)
 }
 
 fn report(out: &Path, written: &Written, more: &str, output: &Output) {
