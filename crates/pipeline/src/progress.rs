@@ -35,7 +35,6 @@ pub trait Progress: Sync {
 
 /// Something that happened in a run.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Event<'a> {
     /// Something is wrong, but the run continues.
     Warning(&'a str),

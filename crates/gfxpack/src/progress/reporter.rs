@@ -129,7 +129,6 @@ impl Progress for Reporter {
             Event::Evicted { files, bytes } => {
                 output.say(&format!("evicted {files} files from the cache, {}", size(bytes)));
             }
-            _ => {}
         }
     }
 }

@@ -79,7 +79,6 @@ pub(super) fn read_manifest(path: &Path) -> Result<ShardManifest> {
     ShardManifest::read(&mut BufReader::new(file)).map_err(|error| match error {
         ReadError::Damaged(reason) => damaged(path, reason),
         ReadError::Io(cause) => io("read", path)(cause),
-        _ => damaged(path, "for an unknown reason"),
     })
 }
 

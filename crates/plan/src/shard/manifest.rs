@@ -111,7 +111,6 @@ enum Line {
 
 /// Why a manifest can't be read.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ReadError {
     /// An error of the input.
     #[error("failed to read a shard's manifest")]

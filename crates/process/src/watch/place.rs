@@ -18,7 +18,6 @@ pub struct Places {
 
 /// The judgement of a file access.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum Judgement {
     /// Nothing to do: a digest covers the path, or it belongs to this run.
     Nothing,
