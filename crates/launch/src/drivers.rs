@@ -291,15 +291,9 @@ impl<'a> Drivers<'a> {
         let mut words: Vec<&str> = command.arguments.iter().collect();
         let main = words.pop()?;
         let (special, _) = self.ask(scratch, key, &words, main).ok()?;
-        let values = TemplateValues {
-            input: main,
-            defines,
-            output: Path::new("o"),
-            deps_file: Path::new("d"),
-            scratch,
-        };
         let fill = |commands: &[CommandTemplate], defines: &[Vec<Define>]| -> Vec<Vec<OsString>> {
-            let values = TemplateValues { defines, ..values };
+            let (output, deps_file) = (Path::new("o"), Path::new("d"));
+            let values = TemplateValues { input: main, defines, output, deps_file, scratch };
             commands.iter().map(|command| command.fill(&values)).collect()
         };
         Some(fill(general, defines) == fill(&special?, &[]))

@@ -14,10 +14,13 @@ use crate::template::{CommandTemplate, Define, Word};
 
 /// The header that clang's HIP driver includes before the source.
 pub(crate) const WRAPPER: &str = "__clang_hip_runtime_wrapper.h";
+
 /// A precompiled header that exists and is up to date.
 #[derive(Debug)]
 pub(crate) struct PrecompiledHeader {
     pub(crate) file: PathBuf,
+    /// The source of the precompiled header, which compilers expect at its old path.
+    pub(crate) source: PathBuf,
     /// Every file that it was made from.
     pub(crate) files: Arc<BTreeSet<PathBuf>>,
     /// The results of its compiler's accesses to files that no digest covers.
@@ -85,11 +88,6 @@ impl PrecompiledHeader {
         beside.chain(dirs.iter().flat_map(|dir| self.names.iter().map(|name| dir.join(name))))
     }
 
-    /// The source of the precompiled header, which compilers expect at its old path.
-    pub(crate) fn source(&self) -> PathBuf {
-        self.file.with_extension("").with_extension("hip")
-    }
-
     /// The command with the precompiled header instead of the one that the driver includes.
     pub(crate) fn apply(&self, command: &CommandTemplate) -> Option<CommandTemplate> {
         let at = command.position("-include", WRAPPER)?;
@@ -118,6 +116,7 @@ mod tests {
         });
         PrecompiledHeader {
             file: "/c/x.pch".into(),
+            source: "/c/x.hip".into(),
             files: Arc::default(),
             kept: Arc::new(Answers::default().to_kept()),
             identifiers,

@@ -87,7 +87,7 @@ pub(crate) struct UsedHeader {
 impl UsedHeader {
     pub(crate) fn read_before(&self) -> ReadBefore {
         let answers = [Arc::clone(&self.header.kept), Arc::clone(&self.absent)];
-        let own = [self.header.file.clone(), self.header.source()];
+        let own = [self.header.file.clone(), self.header.source.clone()];
         ReadBefore { own, files: Arc::clone(&self.header.files), answers }
     }
 }

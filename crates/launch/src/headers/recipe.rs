@@ -162,10 +162,10 @@ impl Recipe {
         if FROZEN.iter().any(|&name| identifiers.contains(name)) {
             return Some(CacheEntry::Unfit);
         }
-        let file = self.file(record.sha256);
+        let (file, source) = (self.file(record.sha256), self.source());
         let HeaderRecord { files, answers, names, built, .. } = record;
         let (kept, files) = (Arc::new(answers.to_kept()), Arc::new(files));
-        let header = PrecompiledHeader { file, files, kept, identifiers, built, names };
+        let header = PrecompiledHeader { file, source, files, kept, identifiers, built, names };
         Some(CacheEntry::Header(Box::new(header)))
     }
 
