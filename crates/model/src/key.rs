@@ -7,6 +7,8 @@ use std::fmt;
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
+use crate::digest::{Digest, Hasher};
+
 /// The key with which MIOpen looks a code object up; kernels of other libraries
 /// are planned by such keys too. Opaque: never trimmed, sorted or normalised.
 /// Ordered by name, then by arguments, bytewise.
@@ -106,6 +108,13 @@ impl KernelKey {
             kernel_name: format!("{source_file_name}.o"),
             kernel_args: format!("{options} -mcpu={processor}"),
         }
+    }
+
+    /// Names the key in a few bytes, where keys themselves would take too many.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let hasher = Hasher::new("gfxpack key 1").field(self.kernel_name.as_bytes());
+        hasher.field(self.kernel_args.as_bytes()).finish()
     }
 
     /// The source file's name: the kernel name without its last `.o`, or `.obj`.

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
-use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, KernelKey, Target};
 
 use crate::error::Result;
@@ -36,7 +35,7 @@ impl ExistingKeys {
             options.max_object_bytes = max_object_bytes;
             let mut keys = HashSet::new();
             Reader::open_with(path, options)?.for_each_row(|entry| {
-                keys.insert(digest(&entry.key));
+                keys.insert(entry.key.digest());
                 Ok::<(), ReadError>(())
             })?;
             Ok((target_of(path), keys))
@@ -52,7 +51,7 @@ impl ExistingKeys {
         if self.files.is_empty() {
             return false;
         }
-        let digest = digest(key);
+        let digest = key.digest();
         let is_read = |kdb: &Target| {
             kdb.id().db_id() == target.id().db_id()
                 && (kdb.compute_units().is_none() || kdb.compute_units() == target.compute_units())
@@ -72,11 +71,6 @@ fn target_of(path: &Path) -> Option<Target> {
     path.file_stem()?.to_str()?.parse().ok()
 }
 
-fn digest(key: &KernelKey) -> Digest {
-    let hasher = Hasher::new("gfxpack key 1").field(key.kernel_name.as_bytes());
-    hasher.field(key.kernel_args.as_bytes()).finish()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,7 +82,7 @@ mod tests {
             kernel_args: args.to_owned(),
         };
         let file = |name: &str, args: &str| {
-            (target_of(Path::new(name)), HashSet::from([digest(&key(args))]))
+            (target_of(Path::new(name)), HashSet::from([key(args).digest()]))
         };
         let present = ExistingKeys {
             files: vec![
