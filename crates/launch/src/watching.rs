@@ -31,8 +31,7 @@ impl ToolchainPlaces {
             let places = covered.iter().fold(places, cover);
             admitted.iter().fold(places, |all, dir| all.with_linked(Place::Readable, dir, looks))
         };
-        let languages = [Language::Hip, Language::OpenclC, Language::Assembly];
-        Self(languages.map(|language| (language, of(language))).into())
+        Self(Language::ALL.map(|language| (language, of(language))).into())
     }
 
     /// The directories that they may read for a source of this language; without those of the

@@ -68,6 +68,9 @@ impl KeyError {
 }
 
 impl Language {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Hip, Self::OpenclC, Self::Assembly];
+
     /// The language of a source file, by its extension.
     #[must_use]
     pub fn of_source(file_name: &str) -> Option<Self> {

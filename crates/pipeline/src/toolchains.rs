@@ -115,16 +115,13 @@ pub fn message(listed: &Listed) -> Value {
     })
 }
 
-/// All languages.
-pub const LANGUAGES: [Language; 3] = [Language::Hip, Language::OpenclC, Language::Assembly];
-
 /// The languages from which some toolchain builds for a processor.
 pub fn buildable(toolchains: &[Listed], processor: &str) -> Vec<Language> {
     let is_built = |language: &Language| {
         let mut all = toolchains.iter().flat_map(|listed| processors(listed, *language));
         all.any(|(gfx, _)| *gfx == processor)
     };
-    LANGUAGES.into_iter().filter(is_built).collect()
+    Language::ALL.into_iter().filter(is_built).collect()
 }
 
 #[cfg(test)]

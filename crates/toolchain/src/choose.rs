@@ -56,8 +56,6 @@ pub struct Listed {
     pub constants: Vec<SuppliedConstant>,
 }
 
-const LANGUAGES: [Language; 3] = [Language::Hip, Language::OpenclC, Language::Assembly];
-
 impl<'a> Toolchains<'a> {
     /// Looks for toolchains without starting any. With `keep`, probe results and generated files
     /// stay in `cache`; otherwise they are in a temporary directory below `scratch`, which must be
@@ -196,7 +194,7 @@ impl<'a> Toolchains<'a> {
         };
         let more = own.with_constants(self.cache);
         listed.constants = more.as_ref().map(|more| more.supplied.clone()).unwrap_or_default();
-        for language in LANGUAGES {
+        for language in Language::ALL {
             let only = BTreeSet::from([language]);
             let mut builds: Vec<(&'static str, bool)> = Vec::new();
             for (toolchain, supplied) in [(Some(&own), false), (more.as_ref(), true)] {

@@ -1,9 +1,10 @@
 //! `targets`: lists the known GPUs, and what can be built for them here.
 
+use gfxpack_model::Language;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_pipeline::error::Error;
 use gfxpack_pipeline::text::language_word;
-use gfxpack_pipeline::toolchains::{LANGUAGES, buildable, survey};
+use gfxpack_pipeline::toolchains::{buildable, survey};
 use gfxpack_toolchain::ToolchainError;
 use serde_json::json;
 
@@ -37,15 +38,15 @@ pub(crate) fn run(args: &Targets, context: &Context) -> Result {
             continue;
         }
         message!(output, "target", {
-                    "gfx": processor.name, "family": processor.family,
-                    "compute_units": processor.compute_units, "products": processor.products,
-                    "pci_ids": processor.pci_ids.iter().map(|id| format!("{id:04x}")).collect::<Vec<_>>(),
-                    "xnack": processor.xnack, "sramecc": processor.sramecc,
-                    "builds": builds.as_ref().map(|builds| {
-        let known = |one| (language_word(one).to_owned(), json!(builds.contains(&one)));
-                        LANGUAGES.map(known).into_iter().collect::<serde_json::Map<_, _>>()
-                    }),
-                });
+            "gfx": processor.name, "family": processor.family,
+            "compute_units": processor.compute_units, "products": processor.products,
+            "pci_ids": processor.pci_ids.iter().map(|id| format!("{id:04x}")).collect::<Vec<_>>(),
+            "xnack": processor.xnack, "sramecc": processor.sramecc,
+            "builds": builds.as_ref().map(|builds| {
+                let known = |one| (language_word(one).to_owned(), json!(builds.contains(&one)));
+                Language::ALL.map(known).into_iter().collect::<serde_json::Map<_, _>>()
+            }),
+        });
         let counts: Vec<String> = processor.compute_units.iter().map(ToString::to_string).collect();
         rows.push([
             processor.name.to_owned(),
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &Targets, context: &Context) -> Result {
             match builds.as_deref() {
                 None => "?".to_owned(),
                 Some([]) => "-".to_owned(),
-                Some(all) if all.len() == LANGUAGES.len() => "all".to_owned(),
+                Some(all) if all.len() == Language::ALL.len() => "all".to_owned(),
                 Some(some) => joined(some),
             },
             counts.join(" "),

@@ -4,7 +4,7 @@ use gfxpack_compile::landlock_abi;
 use gfxpack_miopen::{Library, LibraryError, MIOPEN};
 use gfxpack_model::Language;
 use gfxpack_pipeline::error::in_full;
-use gfxpack_pipeline::toolchains::{self, LANGUAGES, survey};
+use gfxpack_pipeline::toolchains::{self, survey};
 use gfxpack_toolchain::Listed;
 
 use super::miopen;
@@ -77,7 +77,7 @@ fn print(listed: &Listed, output: &Output) {
     line("device libs", &toolchain.installed_libs.display().to_string());
     // If several languages have the same list, print it once.
     let mut lines: Vec<(String, String)> = Vec::new();
-    for language in LANGUAGES {
+    for language in Language::ALL {
         let text = builds(listed, language);
         match lines.last_mut().filter(|(_, known)| *known == text) {
             Some((languages, _)) => languages.push_str(&format!(", {language}")),
