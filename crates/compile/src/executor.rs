@@ -130,7 +130,7 @@ impl Executor<'_> {
     /// the summary.
     pub fn run(&self, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
         let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(self.options.jobs.max(1))
+            .num_threads(self.options.jobs)
             .thread_name(|index| format!("worker-{index}"))
             .build()
             .map_err(|error| {
@@ -287,7 +287,7 @@ impl Executor<'_> {
     ) {
         let Self { plan, store, options, .. } = *self;
         let remote = options.remote.as_ref();
-        let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs.max(1) };
+        let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs };
         let elsewhere = remote.map_or(0, |remote| remote.workers.count().max(1));
         // Remote workers have no use for precompiled headers.
         let header_groups = if here > 0 { context.header_groups(to_run) } else { Vec::new() };
@@ -299,7 +299,7 @@ impl Executor<'_> {
             store,
             schedule: Schedule::new(plan, &queue, &header_groups),
             header_groups: &header_groups,
-            limiter: MemoryLimiter::new(&ThisMachine, options.jobs.max(1)),
+            limiter: MemoryLimiter::new(&ThisMachine, options.jobs),
             work,
             stages: to_run.iter().map(|job| (plan[*job].source, OnceLock::new())).collect(),
             here,

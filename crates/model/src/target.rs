@@ -351,7 +351,7 @@ fn split_processor(text: &str) -> Result<&str, TargetError> {
 }
 
 fn set_feature(id: &mut TargetId, feature: &str, text: &str) -> Result<(), TargetError> {
-    let error = || TargetError::Feature {
+    let error = TargetError::Feature {
         target: text.to_owned(),
         feature: feature.to_owned(),
         processor: id.processor().to_owned(),
@@ -359,22 +359,18 @@ fn set_feature(id: &mut TargetId, feature: &str, text: &str) -> Result<(), Targe
     let on = match feature.chars().last() {
         Some('+') => true,
         Some('-') => false,
-        _ => return Err(error()),
+        _ => return Err(error),
     };
     let known = processors::by_name(&id.processor);
     let (slot, supported) = match &feature[..feature.len() - 1] {
-        "sramecc" => (id.sramecc, known.is_none_or(|processor| processor.sramecc)),
-        "xnack" => (id.xnack, known.is_none_or(|processor| processor.xnack)),
-        _ => return Err(error()),
+        "sramecc" => (&mut id.sramecc, known.is_none_or(|processor| processor.sramecc)),
+        "xnack" => (&mut id.xnack, known.is_none_or(|processor| processor.xnack)),
+        _ => return Err(error),
     };
     if slot.is_some() || !supported {
-        return Err(error());
+        return Err(error);
     }
-    if feature.starts_with('s') {
-        id.sramecc = Some(on);
-    } else {
-        id.xnack = Some(on);
-    }
+    *slot = Some(on);
     Ok(())
 }
 

@@ -38,7 +38,6 @@ pub struct ObjectInfo {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) admitted: Vec<Digest>,
     /// The size in bytes of the purpose, which follows the object.
-    #[serde(default)]
     about: u64,
 }
 
