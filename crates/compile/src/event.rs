@@ -11,7 +11,7 @@ use crate::job::{Compiled, Failure};
 #[derive(Debug, Clone)]
 pub enum Event {
     /// The store was searched; the events of the other jobs follow.
-    Looked {
+    FoundInCache {
         /// Jobs whose objects the store has, with their sizes.
         cached: Vec<(JobId, u64)>,
         /// Jobs whose refusal the store keeps from an earlier run, with the compiler's output of

@@ -202,7 +202,7 @@ impl Executor<'_> {
             failures: refused.iter().map(|(job, failure)| (*job, failure.kind.clone())).collect(),
             refused_before: refused.len(),
         };
-        on_event(Event::Looked { cached, refused });
+        on_event(Event::FoundInCache { cached, refused });
         (summary, to_run)
     }
 
@@ -288,12 +288,12 @@ impl Executor<'_> {
         let Self { plan, store, options, .. } = *self;
         let remote = options.remote.as_ref();
         let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs };
-        let elsewhere = remote.map_or(0, |remote| remote.workers.count().max(1));
+        let remote_workers = remote.map_or(0, |remote| remote.workers.count().max(1));
         // Remote workers have no use for precompiled headers.
         let header_groups = if here > 0 { context.header_groups(to_run) } else { Vec::new() };
         let queue = self.queue(to_run, &results.cost_file);
         let jobs = queue.iter().map(|(index, expected)| (*index, expected.time)).collect();
-        on_event(Event::Queued { workers: here + elsewhere, jobs });
+        on_event(Event::Queued { workers: here + remote_workers, jobs });
         let workers = WorkerPool {
             context,
             store,
@@ -307,7 +307,7 @@ impl Executor<'_> {
         };
         let shared = options.shared.as_deref();
         SharedCache::uploading(shared, plan, store, self.cancel, |upload| {
-            run_workers(&workers, pool, elsewhere, &mut |message| {
+            run_workers(&workers, pool, remote_workers, &mut |message| {
                 results.take(message, upload, on_event);
             });
             results.release(upload);
@@ -321,12 +321,12 @@ impl Executor<'_> {
 fn run_workers(
     workers: &WorkerPool<'_>,
     pool: &ThreadPool,
-    elsewhere: usize,
+    remote_workers: usize,
     take: &mut dyn FnMut(Result<Done, CompileError>),
 ) {
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
-        for worker in workers.here..workers.here + elsewhere {
+        for worker in workers.here..workers.here + remote_workers {
             let sender = sender.clone();
             scope.spawn(move || workers.work(worker, &sender));
         }

@@ -43,13 +43,13 @@ pub(crate) struct WorkerPool<'a> {
 
 impl WorkerPool<'_> {
     /// The remote context of a worker, if it is a remote one.
-    fn elsewhere(&self, worker: usize) -> Option<&RemoteContext<'_>> {
+    fn remote_of(&self, worker: usize) -> Option<&RemoteContext<'_>> {
         self.remote.as_ref().filter(|_| worker >= self.here)
     }
 
     /// The next task, with a permit for memory of this machine if the task needs one.
     fn take(&self, worker: usize) -> Option<(Task, Option<Permit<'_>>)> {
-        if self.elsewhere(worker).is_some() {
+        if self.remote_of(worker).is_some() {
             return self.schedule.next_elsewhere().map(|job| (Task::Job(job), None));
         }
         let next = || self.schedule.next(self.context.cancel);
@@ -98,7 +98,7 @@ impl WorkerPool<'_> {
 
     /// Runs a job on the worker's machine, or on this one if it can't run remotely.
     fn run(&self, worker: usize, job: JobId, sender: &Sender) -> Result<Outcome, CompileError> {
-        let Some(remote) = self.elsewhere(worker) else { return self.run_here(job) };
+        let Some(remote) = self.remote_of(worker) else { return self.run_here(job) };
         match remote.run(job)? {
             RemoteOutcome::Done(outcome) => Ok(*outcome),
             RemoteOutcome::Here(warning) => {

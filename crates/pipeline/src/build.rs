@@ -232,7 +232,7 @@ impl Runs<'_> {
         let cancel = listeners.progress.cancel();
         let again = own.compile(jobs, options, cancel, &mut |event, _| match event {
             // The first run has already reported the contents of the cache.
-            JobEvent::Looked { .. } => {}
+            JobEvent::FoundInCache { .. } => {}
             event => listeners.event(&event),
         })?;
         own_objects::update(summary, jobs, again);

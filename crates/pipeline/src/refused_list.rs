@@ -106,7 +106,7 @@ impl RefusedKernels {
             }
         };
         match event {
-            Event::Looked { refused, .. } => {
+            Event::FoundInCache { refused, .. } => {
                 refused.iter().for_each(|(job, failure)| add(*job, failure));
             }
             Event::Failed { job, failure, .. } => add(*job, failure),

@@ -21,7 +21,7 @@ use super::workers::{InputRoot, ToolchainSource};
 use crate::context::BuildContext;
 
 /// A job that ran on a remote worker.
-pub(crate) struct Elsewhere<'a> {
+pub(crate) struct RemoteRun<'a> {
     pub(crate) context: &'a BuildContext<'a>,
     pub(crate) job: &'a Job,
     /// The files that were sent.
@@ -34,7 +34,7 @@ pub(crate) struct Elsewhere<'a> {
 /// Why an object is not taken, as text.
 type Reason = String;
 
-impl Elsewhere<'_> {
+impl RemoteRun<'_> {
     /// The object's dependencies on this machine: on the system, and on the sources.
     pub(crate) fn judge(&self, record: &[u8]) -> Result<(Answers, Answers), Reason> {
         let record = Record::parse(record, RECORD_LIMIT).map_err(|reason| reason.to_string())?;

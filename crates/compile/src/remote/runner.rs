@@ -11,7 +11,7 @@ use gfxpack_process::{Timestamp, Usage};
 
 use super::action::Recipe;
 use super::headers::Headers;
-use super::judge::Elsewhere;
+use super::judge::RemoteRun;
 use super::workers::RemoteWorkers;
 use crate::context::BuildContext;
 use crate::error::CompileError;
@@ -101,8 +101,8 @@ impl<'a> RemoteContext<'a> {
             }
         };
         let (root, toolchain, since) = (&recipe.root, workers.toolchain(), self.since);
-        let elsewhere = Elsewhere { context, job, root, toolchain, since };
-        let (system, sources) = match elsewhere.judge(&record.unwrap_or_default()) {
+        let run = RemoteRun { context, job, root, toolchain, since };
+        let (system, sources) = match run.judge(&record.unwrap_or_default()) {
             Ok(answers) => answers,
             Err(reason) => {
                 tracing::debug!(key = %job.key, reason, "what was made elsewhere is made here");

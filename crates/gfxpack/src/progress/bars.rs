@@ -132,7 +132,7 @@ fn line_style(template: &str) -> ProgressStyle {
 impl BuildView for Bars {
     fn event(&mut self, plan: &Plan, event: &Event, count: &BuildCount) {
         match event {
-            Event::Looked { cached, refused } => {
+            Event::FoundInCache { cached, refused } => {
                 self.in_flight.clear();
                 self.targets.iter().for_each(|bar| bar.set_position(0));
                 for (job, _) in cached {

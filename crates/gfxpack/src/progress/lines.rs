@@ -53,7 +53,7 @@ impl Lines {
 impl BuildView for Lines {
     fn event(&mut self, plan: &Plan, event: &Event, count: &BuildCount) {
         match event {
-            Event::Looked { cached, refused } => {
+            Event::FoundInCache { cached, refused } => {
                 self.tenths = 0;
                 self.output.say(&format!(
                     "{} to compile, {} in the cache{}",

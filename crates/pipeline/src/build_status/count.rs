@@ -44,7 +44,7 @@ impl BuildCount {
     pub fn event(&mut self, plan: &Plan, event: &Event) {
         let now = self.begun.elapsed();
         match event {
-            Event::Looked { cached, refused } => {
+            Event::FoundInCache { cached, refused } => {
                 (self.cached, self.refused) = (cached.len(), refused.len());
                 self.to_do = plan.jobs.len() - cached.len() - refused.len();
                 (self.compiled, self.failed) = (0, 0);

@@ -19,7 +19,7 @@ pub fn messages(
     send: &mut dyn FnMut(&'static str, Value),
 ) {
     match event {
-        Event::Looked { cached, refused } => looked(plan, cached, refused, send),
+        Event::FoundInCache { cached, refused } => looked(plan, cached, refused, send),
         Event::Warning { message } => send("warning", json!({ "message": message })),
         Event::Queued { workers, jobs } => {
             let expected: Duration = jobs.iter().map(|(_, expected)| *expected).sum();

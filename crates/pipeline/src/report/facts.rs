@@ -115,7 +115,7 @@ impl Facts {
             output,
         };
         match event {
-            Event::Looked { cached, refused } => {
+            Event::FoundInCache { cached, refused } => {
                 // What an earlier run of this build compiled still counts as
                 // compiled.
                 let found = cached.iter().filter(|(job, _)| !self.jobs.contains_key(job));

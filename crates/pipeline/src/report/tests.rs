@@ -71,7 +71,7 @@ fn facts(plan: &Plan) -> Facts {
     let mut facts = Facts::new();
     let mut order: Vec<usize> = (0..plan.jobs.len()).collect();
     order.sort_by_key(|&job| plan.jobs[job].language);
-    facts.event(&Event::Looked { cached: Vec::new(), refused: Vec::new() });
+    facts.event(&Event::FoundInCache { cached: Vec::new(), refused: Vec::new() });
     facts.event(&Event::Queued { workers: WORKERS, jobs: Vec::new() });
     let mut free = [Duration::ZERO; WORKERS];
     for job in order {
@@ -278,7 +278,7 @@ fn precompiled_headers_are_shown_among_the_kernels() {
     let begun = facts.begun;
     let run = |after| JobRun { worker: 0, started: begun + after };
     let (first, then) = (run(Duration::ZERO), run(second));
-    facts.event(&Event::Looked { cached: Vec::new(), refused: Vec::new() });
+    facts.event(&Event::FoundInCache { cached: Vec::new(), refused: Vec::new() });
     facts.event(&Event::Queued { workers: 1, jobs: Vec::new() });
     facts.event(&Event::HeadersPrecompiled { job: JobId(0), run: first, duration: second, usage });
     let compiled = Compiled { size: 5000, duration: second, usage, site: Site::Here };
@@ -384,7 +384,7 @@ fn dark_follows_the_reader_and_a_narrow_window_holds_the_page() {
 fn a_warm_and_an_interrupted_build_have_a_page_too() {
     let plan = plan(10);
     let mut warm = Facts::new();
-    warm.event(&Event::Looked {
+    warm.event(&Event::FoundInCache {
         cached: (0..10).map(|job| (JobId(job), 1000)).collect(),
         refused: Vec::new(),
     });

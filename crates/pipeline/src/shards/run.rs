@@ -158,7 +158,7 @@ impl ShardRun<'_> {
         let plan = &self.prepared.plan;
         let adopt = |job: JobId| self.outbox.store.adopt(from, plan[job].digest);
         let adopted: Vec<(JobId, _)> = match event {
-            Event::Looked { cached, .. } => {
+            Event::FoundInCache { cached, .. } => {
                 cached.par_iter().map(|(job, _)| (*job, adopt(*job))).collect()
             }
             Event::Finished { job, .. } => vec![(*job, adopt(*job))],
@@ -296,7 +296,7 @@ impl Listener<'_, '_> {
         let Self { run, pass, .. } = self;
         let plan = &run.prepared.plan;
         let event = match event {
-            Event::Looked { cached, refused } => {
+            Event::FoundInCache { cached, refused } => {
                 pass.cached.extend(cached.iter().map(|(job, _)| *job));
                 for (job, failure) in &refused {
                     run.note(*job, failure, from)?;
@@ -306,7 +306,7 @@ impl Listener<'_, '_> {
                 let store = &run.outbox.store;
                 let size = |job: JobId| store.info(plan[job].digest).map_or(0, |info| info.size);
                 let there = there.iter().map(|job| (*job, size(*job)));
-                Event::Looked { cached: cached.into_iter().chain(there).collect(), refused }
+                Event::FoundInCache { cached: cached.into_iter().chain(there).collect(), refused }
             }
             Event::Failed { job, failure, .. } if self.retries && is_tried_again(&failure) => {
                 pass.failed.insert(job, failure);

@@ -45,7 +45,7 @@ impl Progress for Rival {
                     std::thread::yield_now();
                 }
             }
-            JobEvent::Looked { .. } => {}
+            JobEvent::FoundInCache { .. } => {}
             _ => return,
         }
         for job in plan.jobs.iter().filter(|job| self.store.info(job.digest).is_some()) {
