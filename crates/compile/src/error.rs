@@ -1,5 +1,7 @@
 //! Errors that stop a build as a whole. A job that fails is no such error, see [`crate::Failure`].
 
+use std::sync::OnceLock;
+
 use gfxpack_process::FileError;
 use gfxpack_toolchain::ToolchainError;
 
@@ -56,4 +58,15 @@ impl CompileError {
         };
         hint.to_owned()
     }
+}
+
+/// The value of `slot`, made by the first caller. If it can't be made, that caller gets the error,
+/// and all others get `None`.
+pub(crate) fn get_or_make<T>(
+    slot: &OnceLock<Option<T>>,
+    make: impl FnOnce() -> Result<T, CompileError>,
+) -> Result<Option<&T>, CompileError> {
+    let mut error = None;
+    let value = slot.get_or_init(|| make().map_err(|fatal| error = Some(fatal)).ok());
+    error.map_or(Ok(value.as_ref()), Err)
 }

@@ -9,7 +9,7 @@ use gfxpack_process::{FileError, WorkDir};
 
 use crate::context::BuildContext;
 use crate::costs::usual_memory;
-use crate::error::CompileError;
+use crate::error::{CompileError, get_or_make};
 use crate::event::{Event, JobRun};
 use crate::job::{self, Compiled, Failure, Made, Outcome, Site};
 use crate::memory_limiter::{MemoryLimiter, Permit};
@@ -35,7 +35,7 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) limiter: MemoryLimiter<'a>,
     pub(crate) work: &'a WorkDir,
     /// The staged sources of all jobs.
-    pub(crate) stages: HashMap<SourceId, OnceLock<Result<Stage, ()>>>,
+    pub(crate) stages: HashMap<SourceId, OnceLock<Option<Stage>>>,
     /// The number of workers of this machine; those with higher numbers are remote.
     pub(crate) here: usize,
     pub(crate) remote: Option<RemoteContext<'a>>,
@@ -125,17 +125,9 @@ impl WorkerPool<'_> {
 
     /// A staged source, laid out by the first worker that needs it.
     fn stage(&self, source: SourceId) -> Result<&Stage, CompileError> {
-        let mut error = None;
-        let staged = self.stages[&source].get_or_init(|| {
-            let dir = self.work.path().join(format!("source-{}", source.0));
-            let made = Stage::new(self.context.sources, source, dir);
-            made.map_err(|fatal| error = Some(fatal))
-        });
-        match (staged, error) {
-            (Ok(stage), _) => Ok(stage),
-            (Err(()), Some(error)) => Err(error),
-            (Err(()), None) => Err(CompileError::Interrupted),
-        }
+        let dir = self.work.path().join(format!("source-{}", source.0));
+        let make = || Stage::new(self.context.sources, source, dir);
+        get_or_make(&self.stages[&source], make)?.ok_or(CompileError::Interrupted)
     }
 
     /// Runs a job, stores its outcome, and reports it.

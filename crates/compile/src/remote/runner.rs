@@ -14,14 +14,14 @@ use super::headers::Headers;
 use super::judge::RemoteRun;
 use super::workers::RemoteWorkers;
 use crate::context::BuildContext;
-use crate::error::CompileError;
+use crate::error::{CompileError, get_or_make};
 use crate::job::{self, FailureKind, Made, Outcome, Site};
 use crate::remote_error::RemoteError;
 use crate::store::Dependencies;
 
 /// How jobs run remotely, if they can: by source, by command list, and by how often their
-/// toolchain, whose files are sent, was touched.
-type Recipes = HashMap<(SourceId, usize, u64), Arc<OnceLock<Option<Arc<Recipe>>>>>;
+/// toolchain, whose files are sent, was touched. The outer `None` is one that failed to be made.
+type Recipes = HashMap<(SourceId, usize, u64), Arc<OnceLock<Option<Option<Arc<Recipe>>>>>>;
 
 /// The result of a job that was to run remotely.
 pub(crate) enum RemoteOutcome {
@@ -60,17 +60,12 @@ impl<'a> RemoteContext<'a> {
             let mut recipes = self.recipes.lock().expect("no panic inside");
             Arc::clone(recipes.entry(key).or_default())
         };
-        let mut error = None;
-        let recipe = slot.get_or_init(|| {
+        let recipe = get_or_make(&slot, || {
             let toolchain = self.workers.toolchain();
-            let made = Recipe::new(self.context, job, &commands.list, &self.headers, toolchain);
-            made.unwrap_or_else(|fatal| {
-                error = Some(fatal);
-                None
-            })
-            .map(Arc::new)
-        });
-        error.map_or_else(|| Ok(recipe.clone()), Err)
+            let made = Recipe::new(self.context, job, &commands.list, &self.headers, toolchain)?;
+            Ok(made.map(Arc::new))
+        })?;
+        Ok(recipe.cloned().flatten())
     }
 
     /// Runs a job of the plan to its end. The caller stores the object.
