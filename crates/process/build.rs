@@ -4,7 +4,7 @@ use std::env;
 use std::path::Path;
 
 /// The parts of both libraries: the heap and the recorder.
-const COMMON: [&str; 5] = ["heap", "record", "bounds", "asks", "starts"];
+const COMMON: [&str; 5] = ["heap", "record", "bounds", "accesses", "starts"];
 
 /// The library for every compiler, and the one for fork servers. Programs that load LLVM in ways of
 /// their own must not find LLVM's names in the first.

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gfxpack_launch::{Command, Direct, DriverLauncher, Drivers, FastLauncher, ToolchainPlaces};
+use gfxpack_launch::{Command, Direct, DriverLauncher, Drivers, FastLauncher, ToolchainPathRoles};
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::{Job, Plan};
-use gfxpack_process::watch::Looks;
+use gfxpack_process::watch::FileSystemCache;
 use gfxpack_process::{Cancel, Usage};
 use gfxpack_toolchain::{Toolchain, ToolchainError};
 
@@ -27,9 +27,9 @@ pub(crate) struct BuildContext<'a> {
     /// Tried if no shortcut makes the object. Its failure is the one that is reported.
     pub(crate) driver: &'a DriverLauncher<'a>,
     /// The file system, each file looked at once.
-    pub(crate) looks: &'a Looks<'a>,
+    pub(crate) file_system: &'a FileSystemCache<'a>,
     /// The directories of each toolchain, in the plan's order.
-    pub(crate) places: &'a [ToolchainPlaces],
+    pub(crate) path_roles: &'a [ToolchainPathRoles],
     /// Directories besides the sources that compilers may read.
     pub(crate) admitted: &'a [PathBuf],
     /// Number of jobs whose compilers could not be watched, and the reason for the first.

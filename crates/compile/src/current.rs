@@ -8,7 +8,7 @@ use gfxpack_launch::Drivers;
 use gfxpack_model::Digest;
 use gfxpack_plan::plan::Job;
 use gfxpack_process::Cancel;
-use gfxpack_process::watch::Looks;
+use gfxpack_process::watch::FileSystemCache;
 use gfxpack_toolchain::Toolchain;
 
 use crate::context::command_of;
@@ -24,7 +24,7 @@ pub(crate) fn name_of(dir: &Path) -> Digest {
 /// looked at once, each driver asked once.
 #[derive(Debug)]
 pub struct Current<'a> {
-    looks: &'a Looks<'a>,
+    file_system: &'a FileSystemCache<'a>,
     sources: &'a SourceSet,
     drivers: Drivers<'a>,
     admitted: Vec<Digest>,
@@ -36,7 +36,7 @@ impl<'a> Current<'a> {
     /// whose compiler read others is out of date.
     #[must_use]
     pub fn new(
-        looks: &'a Looks<'a>,
+        file_system: &'a FileSystemCache<'a>,
         sources: &'a SourceSet,
         toolchains: &'a [Toolchain],
         store: &'a ObjectStore,
@@ -44,9 +44,9 @@ impl<'a> Current<'a> {
         admitted: &[PathBuf],
     ) -> Self {
         let kept = store.dir().join(COMMANDS);
-        let drivers = Drivers::new(toolchains, kept, looks, cancel);
-        let admitted = admitted.iter().map(|dir| name_of(&looks.real(dir))).collect();
-        Self { looks, sources, drivers, admitted }
+        let drivers = Drivers::new(toolchains, kept, file_system, cancel);
+        let admitted = admitted.iter().map(|dir| name_of(&file_system.real(dir))).collect();
+        Self { file_system, sources, drivers, admitted }
     }
 
     /// The same, but writes nothing to the store.
@@ -58,12 +58,12 @@ impl<'a> Current<'a> {
     /// The validity check for one job of the plan.
     #[must_use]
     pub fn for_job<'j>(&'j self, job: &'j Job) -> ValidityCheck<'j> {
-        let Self { looks, sources, drivers, admitted } = self;
-        ValidityCheck { looks, sources, drivers, command: command_of(job), admitted }
+        let Self { file_system, sources, drivers, admitted } = self;
+        ValidityCheck { file_system, sources, drivers, command: command_of(job), admitted }
     }
 
-    pub(crate) fn looks(&self) -> &'a Looks<'a> {
-        self.looks
+    pub(crate) fn file_system(&self) -> &'a FileSystemCache<'a> {
+        self.file_system
     }
 
     pub(crate) fn drivers(&self) -> &Drivers<'a> {

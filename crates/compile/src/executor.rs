@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use gfxpack_launch::{
-    DriverLauncher, FastLauncher, HeaderOptions, Session, Shortcuts, ToolchainPlaces,
+    DriverLauncher, FastLauncher, HeaderOptions, Session, Shortcuts, ToolchainPathRoles,
 };
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
-use gfxpack_process::watch::Looks;
+use gfxpack_process::watch::FileSystemCache;
 use gfxpack_process::{Cancel, FileDigests, FileError, WorkDir, open_many};
 use gfxpack_toolchain::Toolchain;
 use rayon::ThreadPool;
@@ -136,10 +136,10 @@ impl Executor<'_> {
             .map_err(|error| {
                 FileError::io("start", "worker threads")(std::io::Error::other(error))
             })?;
-        let looks = Looks::new(self.digests);
+        let file_system = FileSystemCache::new(self.digests);
         let (sources, toolchains, store) = (self.sources, self.toolchains, self.store);
         let admitted = &self.options.admitted;
-        let current = Current::new(&looks, sources, toolchains, store, self.cancel, admitted);
+        let current = Current::new(&file_system, sources, toolchains, store, self.cancel, admitted);
         let (summary, to_run) = self.look_up(&pool, &current, on_event);
         if to_run.is_empty() {
             return Ok(summary);
@@ -236,22 +236,25 @@ impl Executor<'_> {
         on_event: OnEvent<'_>,
     ) -> Result<(), CompileError> {
         let Self { plan, sources, toolchains, options, .. } = *self;
-        let (cancel, looks) = (&self.cancel.child(), current.looks());
+        let (cancel, file_system) = (&self.cancel.child(), current.file_system());
         let work = WorkDir::create(&options.cache_dir)
             .map_err(FileError::io("create", options.cache_dir.join("work")))?;
         let kept = self.store.dir().join(HEADERS);
-        let places_with = |admitted: &[PathBuf]| -> Vec<ToolchainPlaces> {
-            toolchains.iter().map(|it| ToolchainPlaces::new(it, admitted, &kept, looks)).collect()
+        let roles_with = |admitted: &[PathBuf]| -> Vec<ToolchainPathRoles> {
+            toolchains
+                .iter()
+                .map(|it| ToolchainPathRoles::new(it, admitted, &kept, file_system))
+                .collect()
         };
-        let places = places_with(&options.admitted);
+        let path_roles = roles_with(&options.admitted);
         // Other builds, which may admit no directory, use the headers too.
-        let of_headers = places_with(&[]);
+        let of_headers = roles_with(&[]);
         let session = Session::new(current.drivers(), options.time_limit, cancel);
         let headers = HeaderOptions {
             kept: kept.clone(),
             scratch: work.path(),
-            looks,
-            places: &of_headers,
+            file_system,
+            path_roles: &of_headers,
             sources,
         };
         let context = BuildContext {
@@ -263,8 +266,8 @@ impl Executor<'_> {
             drivers: current.drivers(),
             fast: &FastLauncher::new(&session, options.shortcuts, headers),
             driver: &DriverLauncher::new(&session),
-            looks,
-            places: &places,
+            file_system,
+            path_roles: &path_roles,
             admitted: &options.admitted,
             unwatched: Default::default(),
         };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
-use gfxpack_process::watch::{Answer, Answers};
+use gfxpack_process::watch::{PathState, PathStates};
 use serde::Serialize;
 
 use crate::current::{Current, name_of};
@@ -149,7 +149,7 @@ pub fn explain(
     let info = store.info(job.digest).or_else(|| store.refusal_info(job.digest));
     let previous = history.get(key);
     let last = info.clone().or_else(|| store.info(previous?.job));
-    let answers = last.map(|info| store.answers(&info)).unwrap_or_default();
+    let states = last.map(|info| store.path_states(&info)).unwrap_or_default();
     let planned = PlannedJob { plan, job, toolchain_files: &files, store, history };
     let refusal = store.refusal(job.digest, asked);
     let state = match (store.lookup(job.digest, asked).ok_or(refusal), previous) {
@@ -159,7 +159,7 @@ pub fn explain(
             State::Unwatched
         }
         (Err(None), _) if info.is_some() => {
-            let all = answers.iter().flat_map(Answers::iter);
+            let all = states.iter().flat_map(PathStates::iter);
             let mut changes: Vec<Change> =
                 all.filter_map(|(path, then)| change(path, then, asked)).collect();
             if info.as_ref().is_some_and(|info| !asked.runs(info.commands)) {
@@ -169,7 +169,7 @@ pub fn explain(
                     ChangeKind::Changed(None),
                 ));
             }
-            changes.extend(info.iter().flat_map(|info| withdrawn(info, &answers, asked)));
+            changes.extend(info.iter().flat_map(|info| withdrawn(info, &states, asked)));
             State::Changed(changes)
         }
         (Err(None), Some(record)) if record.job == job.digest => State::Gone,
@@ -179,11 +179,11 @@ pub fn explain(
     let known = |(name, digest): &(String, Digest)| (group(name), name.clone(), *digest);
     Explanation {
         toolchain: files.iter().map(known).collect(),
-        system_files: answers
+        system_files: states
             .iter()
-            .flat_map(Answers::iter)
-            .filter_map(|(path, answer)| match answer {
-                Answer::File { digest, .. } => Some((path.display().to_string(), *digest)),
+            .flat_map(PathStates::iter)
+            .filter_map(|(path, state)| match state {
+                PathState::File { digest, .. } => Some((path.display().to_string(), *digest)),
                 _ => None,
             })
             .collect(),
@@ -192,16 +192,16 @@ pub fn explain(
 }
 
 /// The difference between a path now and what a compiler found there.
-fn change(path: &Path, then: &Answer, asked: ValidityCheck<'_>) -> Option<Change> {
+fn change(path: &Path, then: &PathState, asked: ValidityCheck<'_>) -> Option<Change> {
     let now = if path.is_relative() {
-        asked.sources.answer(asked.command.source, path, asked.looks.digests())
+        asked.sources.path_state(asked.command.source, path, asked.file_system.digests())
     } else {
-        asked.looks.answer(path, then.query()).unwrap_or(Answer::Other)
+        asked.file_system.state(path, then.query()).unwrap_or(PathState::Other)
     };
     let how = match (then, now) {
         (then, now) if *then == now => return None,
-        (Answer::Absent, _) => ChangeKind::Added,
-        (_, Answer::Absent) => ChangeKind::Removed,
+        (PathState::Absent, _) => ChangeKind::Added,
+        (_, PathState::Absent) => ChangeKind::Removed,
         _ => ChangeKind::Changed(None),
     };
     let what = if path.is_relative() { ChangedPart::Source } else { ChangedPart::SystemFile };
@@ -210,9 +210,9 @@ fn change(path: &Path, then: &Answer, asked: ValidityCheck<'_>) -> Option<Change
 
 /// Directories that a compiler read because the user had admitted them, and that are no longer
 /// admitted.
-fn withdrawn(info: &ObjectInfo, answers: &[Answers], asked: ValidityCheck<'_>) -> Vec<Change> {
-    let read = answers.iter().flat_map(Answers::iter).map(|(path, _)| path);
-    let read = read.filter(|path| path.is_absolute()).map(|path| asked.looks.real(path));
+fn withdrawn(info: &ObjectInfo, states: &[PathStates], asked: ValidityCheck<'_>) -> Vec<Change> {
+    let read = states.iter().flat_map(PathStates::iter).map(|(path, _)| path);
+    let read = read.filter(|path| path.is_absolute()).map(|path| asked.file_system.real(path));
     let read: BTreeSet<PathBuf> =
         read.flat_map(|path| path.ancestors().map(Path::to_owned).collect::<Vec<_>>()).collect();
     let withdrawn = info.admitted.iter().filter(|dir| !asked.admits(dir));

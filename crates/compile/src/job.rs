@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gfxpack_launch::{Launcher, Place, Run};
+use gfxpack_launch::{Launcher, Run, RunPaths};
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::{End, FileError, Timestamp, Usage};
@@ -175,9 +175,9 @@ fn attempt(
             _ => {}
         }
     }
-    let place = Place { stage: stage.dir(), scratch, output, deps_file };
+    let paths = RunPaths { stage: stage.dir(), scratch, output, deps_file };
     let since = Timestamp::now();
-    let run = match launcher.run(&command_of(job), &place) {
+    let run = match launcher.run(&command_of(job), &paths) {
         Ok(Some(run)) => run,
         Ok(None) => return Ok(Attempt::NotThisWay),
         // The kernel's arguments are too long for any program.
@@ -191,7 +191,7 @@ fn attempt(
     };
     *usage = usage.then(run.usage);
     let (dependencies, unknown) = match judge::judge(
-        context, job, stage, &place, &run, since, fresh,
+        context, job, stage, &paths, &run, since, fresh,
     )? {
         Judged::Again => return Ok(Attempt::Again),
         Judged::AgainAfter(changed) => {
@@ -205,7 +205,7 @@ fn attempt(
             (Ok(Dependencies::for_one_build(sources)), Some(reason))
         }
     };
-    let mut made = ended(context, job, run, dependencies, &place)?;
+    let mut made = ended(context, job, run, dependencies, &paths)?;
     match (&mut made, unknown) {
         (Made::Object(..), Some(reason)) => context.unwatched(job, &reason),
         (Made::Nothing(.., dependencies), Some(_)) => *dependencies = None,
@@ -220,19 +220,19 @@ fn ended(
     job: &Job,
     run: Run,
     dependencies: Result<Dependencies, FailureKind>,
-    place: &Place<'_>,
+    paths: &RunPaths<'_>,
 ) -> Result<Made, CompileError> {
     let (kind, dependencies) = match (run.end, dependencies) {
         (End::Cancelled, _) => return Err(CompileError::Interrupted),
         (_, Err(kind)) => (kind, None),
-        (End::Exited(0), Ok(dependencies)) => match checked(job, read_output(place.output)?) {
+        (End::Exited(0), Ok(dependencies)) => match checked(job, read_output(paths.output)?) {
             Ok(bytes) => return Ok(Made::Object(bytes, dependencies)),
             Err(kind) => (kind, Some(dependencies)),
         },
         (End::Exited(_), _) if diagnostics::lacks_room(&run.output) => {
             tracing::debug!(run.output, "the compiler could not write");
             let full = io::ErrorKind::StorageFull.into();
-            return Err(FileError::io("write", place.scratch)(full).into());
+            return Err(FileError::io("write", paths.scratch)(full).into());
         }
         (End::Exited(code), Ok(dependencies)) => match diagnostics::killed(&run.output) {
             Some(signal) => (FailureKind::Crashed(signal), None),

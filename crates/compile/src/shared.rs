@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gfxpack_model::{Digest, JobId};
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::Cancel;
-use gfxpack_process::watch::Answers;
+use gfxpack_process::watch::PathStates;
 
 use crate::current::Current;
 use crate::job;
@@ -193,12 +193,12 @@ impl SharedCache {
             self.found_damaged(&name);
             return None;
         };
-        for (set, file) in entry.info.answer_files() {
-            if store.read_answers(set).is_some() {
+        for (set, file) in entry.info.state_files() {
+            if store.read_states(set).is_some() {
                 continue;
             }
             let text = self.read(&file)?;
-            if Answers::from_text(set, &text).is_none() {
+            if PathStates::from_text(set, &text).is_none() {
                 self.found_damaged(&file);
                 return None;
             }
@@ -274,7 +274,7 @@ impl SharedCache {
         if entry.info.is_for_one_build() {
             return;
         }
-        for (_, file) in entry.info.answer_files() {
+        for (_, file) in entry.info.state_files() {
             if !self.lock().sets.insert(file.clone()) {
                 continue;
             }
@@ -328,7 +328,7 @@ mod tests {
         let insert =
             |job, dependencies| f.store.insert(job, b"x", &about_it(), &dependencies).unwrap();
         insert(f.job, Dependencies::default());
-        insert(unknown, Dependencies::for_one_build(Answers::default()));
+        insert(unknown, Dependencies::for_one_build(PathStates::default()));
         [f.job, unknown].into_iter().for_each(|job| shared.upload_one(job, &f.store));
         assert_eq!(*names.0.lock().unwrap(), [ObjectStore::entry_name(f.job)].into());
     }

@@ -15,14 +15,14 @@ use gfxpack_plan::InputFault;
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Source, StagedFile};
 use gfxpack_plan::stored::{SourceTrees, Tree, TreeEntry, TreeKind};
-use gfxpack_process::watch::{Answer, Answers, tidy_path};
+use gfxpack_process::watch::{PathState, PathStates, tidy_path};
 use gfxpack_process::{FileDigests, FileError};
 
 use crate::error::CompileError;
 use crate::source_dirs::SourceDirs;
 use crate::source_surroundings::{
-    ClosureOrigin, FilePlace, SourceDirectories, StoredContent, StoredDirectories, include_root,
-    is_file, place_of,
+    ClosureOrigin, FileId, SourceDirectories, StoredContent, StoredDirectories, file_id_of,
+    include_root, is_file,
 };
 
 /// The sources of a build, each file read once.
@@ -225,7 +225,7 @@ impl SourceSet {
             // A directory that can be entered by two paths has the same files by both, but `..` may
             // lead out of the sources by one of them. Includes that are found by name have no such
             // paths.
-            let dir = found.real.parent().and_then(place_of).filter(|_| dirs.is_none());
+            let dir = found.real.parent().and_then(file_id_of).filter(|_| dirs.is_none());
             let name = found.real.file_name().map(OsStr::to_owned);
             let is_first = dir.is_none_or(|dir| followed.insert((dir, name)));
             let next =
@@ -257,10 +257,15 @@ impl SourceSet {
 
     /// The answer to a lookup of a path among the sources, by a compiler that runs in the staged
     /// directory.
-    pub(crate) fn answer(&self, source: SourceId, below: &Path, digests: &FileDigests) -> Answer {
-        let Some(below) = self.as_named(source, below) else { return Answer::Absent };
+    pub(crate) fn path_state(
+        &self,
+        source: SourceId,
+        below: &Path,
+        digests: &FileDigests,
+    ) -> PathState {
+        let Some(below) = self.as_named(source, below) else { return PathState::Absent };
         let own = self.staged(source, &below);
-        own.unwrap_or_else(|| self.origins[source.0].answer(&below, digests))
+        own.unwrap_or_else(|| self.origins[source.0].path_state(&below, digests))
     }
 
     /// Resolves a path. In sources whose includes are found by name, `..` is resolved by text if it
@@ -287,9 +292,9 @@ impl SourceSet {
 
     /// The file or directory at a path among the sources. `None` for directories in which sources
     /// are only searched by name.
-    pub(crate) fn place(&self, source: SourceId, below: &Path) -> Option<FilePlace> {
+    pub(crate) fn file_id(&self, source: SourceId, below: &Path) -> Option<FileId> {
         let (origin, below) = (&self.origins[source.0], self.as_named(source, below)?);
-        if self.is_by_name(source) && origin.is_dir(&below) { None } else { origin.place(&below) }
+        if self.is_by_name(source) && origin.is_dir(&below) { None } else { origin.file_id(&below) }
     }
 
     /// Whether a source's includes are found by name, so that they are staged under the names by
@@ -308,11 +313,11 @@ impl SourceSet {
         if !leads_back(below) || self.is_by_name(source) {
             return true;
         }
-        let (place, tidy) = (self.place(source, below), tidy_path(below));
-        place.is_some()
+        let (file_id, tidy) = (self.file_id(source, below), tidy_path(below));
+        file_id.is_some()
             && tidy.is_relative()
             && !tidy.starts_with("..")
-            && self.place(source, &tidy) == place
+            && self.file_id(source, &tidy) == file_id
     }
 
     /// The path, without `..`, of the file or directory at a path among the sources; `None` outside
@@ -328,7 +333,7 @@ impl SourceSet {
             return Some(tidy_path(below));
         }
         // There is a link on the way.
-        self.place(source, below)?;
+        self.file_id(source, below)?;
         match (below.parent(), below.file_name()) {
             (Some(dir), Some(name)) => Some(self.real_dir(source, dir)?.join(name)),
             _ => self.real_dir(source, below),
@@ -336,10 +341,10 @@ impl SourceSet {
     }
 
     /// The file of a closure that is staged at a path.
-    pub(crate) fn staged(&self, source: SourceId, path: &Path) -> Option<Answer> {
+    pub(crate) fn staged(&self, source: SourceId, path: &Path) -> Option<PathState> {
         let mut files = self.closures[source.0].iter();
         let file = files.find(|(staged, _)| path.as_os_str() == staged.as_str())?;
-        Some(Answer::File { digest: file.1.digest, real: None })
+        Some(PathState::File { digest: file.1.digest, real: None })
     }
 
     /// The first answer about the sources, relative to the staged directory, that would be
@@ -347,11 +352,12 @@ impl SourceSet {
     pub fn first_change<'a>(
         &self,
         source: SourceId,
-        answers: &'a Answers,
+        states: &'a PathStates,
         digests: &FileDigests,
-    ) -> Option<(&'a Path, &'a Answer)> {
-        let holds = |below: &Path, answer: &Answer| self.answer(source, below, digests) == *answer;
-        answers.first_change_by(holds, |below| self.place(source, below))
+    ) -> Option<(&'a Path, &'a PathState)> {
+        let holds =
+            |below: &Path, state: &PathState| self.path_state(source, below, digests) == *state;
+        states.first_change_by(holds, |below| self.file_id(source, below))
     }
 
     /// Writes a closure below `dir`: the very bytes that were hashed, so that a file edited
@@ -420,9 +426,10 @@ fn one_place(source: &str, one: &Path, other: &Path, verb: &str, place: &str) ->
 /// The files of a closure. If a file has several names, each further one refers to the first.
 fn staged_files(placed: &Closure) -> Vec<StagedFile> {
     // If the digests differ, the file was written between the two reads.
-    let mut first: HashMap<(FilePlace, Digest), &str> = HashMap::new();
+    let mut first: HashMap<(FileId, Digest), &str> = HashMap::new();
     let files = placed.iter().map(|(path, (real, file))| {
-        let first = place_of(real).map(|place| *first.entry((place, file.digest)).or_insert(path));
+        let first =
+            file_id_of(real).map(|file_id| *first.entry((file_id, file.digest)).or_insert(path));
         let same_as = first.filter(|first| first != path).map(str::to_owned);
         StagedFile { path: path.clone(), digest: file.digest, same_as }
     });
@@ -456,7 +463,8 @@ fn resolve(
     }
     let laid_out = |real: PathBuf, dir: &str| {
         let by_text = relative_path::join(dir, &include.path);
-        let is_there = |staged: &String| place_of(&real) == place_of(&here.path(Path::new(staged)));
+        let is_there =
+            |staged: &String| file_id_of(&real) == file_id_of(&here.path(Path::new(staged)));
         let staged = match by_text {
             staged if dirs.is_some() || !leads_back(Path::new(&include.path)) => staged?,
             Some(staged) if is_there(&staged) => staged,

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use gfxpack_model::Digest;
 use gfxpack_plan::stored::{Tree, TreeEntry, TreeKind, TreeLookup};
-use gfxpack_process::watch::{Answer, is_in_proc};
+use gfxpack_process::watch::{PathState, is_in_proc};
 use gfxpack_process::{FileDigests, FileError, Identity, is_not_found};
 
 use crate::error::CompileError;
 
 /// Device and inode; in a stored plan, 0 and a number.
-pub(crate) type FilePlace = (u64, u64);
+pub(crate) type FileId = (u64, u64);
 
 /// The origin of the files of a closure.
 #[derive(Debug)]
@@ -70,8 +70,8 @@ impl StoredContent {
 }
 
 /// Device and inode of the file or directory at a path, if there is one.
-pub(crate) fn place_of(path: &Path) -> Option<FilePlace> {
-    fs::metadata(path).ok().map(|meta| Identity::from_metadata(&meta).place())
+pub(crate) fn file_id_of(path: &Path) -> Option<FileId> {
+    fs::metadata(path).ok().map(|meta| Identity::from_metadata(&meta).file_id())
 }
 
 /// Whether a path leads to a regular file that is the same for every process.
@@ -191,38 +191,38 @@ fn innermost<P: AsRef<Path>>(
 
 impl ClosureOrigin {
     /// The answer to a lookup of a path, relative to the staged directory.
-    pub(crate) fn answer(&self, below: &Path, digests: &FileDigests) -> Answer {
-        let file = |digest| Answer::File { digest, real: None };
+    pub(crate) fn path_state(&self, below: &Path, digests: &FileDigests) -> PathState {
+        let file = |digest| PathState::File { digest, real: None };
         match self {
             Self::Here(dirs) => {
                 let path = dirs.path(below);
                 match fs::metadata(&path) {
-                    Err(error) if is_not_found(&error) => Answer::Absent,
+                    Err(error) if is_not_found(&error) => PathState::Absent,
                     // A link to itself, or a file without read permission.
-                    Err(_) => Answer::Other,
-                    Ok(meta) if meta.is_dir() => Answer::Directory,
+                    Err(_) => PathState::Other,
+                    Ok(meta) if meta.is_dir() => PathState::Directory,
                     Ok(meta) if is_regular(&meta) => {
-                        digests.digest(&path).map_or(Answer::Other, file)
+                        digests.digest(&path).map_or(PathState::Other, file)
                     }
-                    Ok(_) => Answer::Other,
+                    Ok(_) => PathState::Other,
                 }
             }
             Self::Stored(stored) => match stored.find(below) {
-                TreeLookup::Absent => Answer::Absent,
+                TreeLookup::Absent => PathState::Absent,
                 TreeLookup::Found(TreeEntry { kind, .. }) => match kind {
                     TreeKind::File(digest) => file(*digest),
-                    TreeKind::Unknown => Answer::Other,
-                    _ => Answer::Directory,
+                    TreeKind::Unknown => PathState::Other,
+                    _ => PathState::Directory,
                 },
-                TreeLookup::Unknown => Answer::Other,
+                TreeLookup::Unknown => PathState::Other,
             },
         }
     }
 
     /// The file or directory at a path.
-    pub(crate) fn place(&self, below: &Path) -> Option<FilePlace> {
+    pub(crate) fn file_id(&self, below: &Path) -> Option<FileId> {
         match self {
-            Self::Here(dirs) => place_of(&dirs.path(below)),
+            Self::Here(dirs) => file_id_of(&dirs.path(below)),
             Self::Stored(stored) => stored.find(below).entry().map(|entry| (0, entry.number)),
         }
     }

@@ -9,12 +9,12 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 
 use gfxpack_model::{Digest, SourceId};
-use gfxpack_process::watch::{Answer, Answers, tidy_path};
+use gfxpack_process::watch::{PathState, PathStates, tidy_path};
 use gfxpack_process::{FileError, write_atomic};
 
 use crate::error::CompileError;
 use crate::source::{SourceSet, leads_back};
-use crate::source_surroundings::place_of;
+use crate::source_surroundings::file_id_of;
 
 /// The depth of the staged directory: so many times, `..` leads to a directory in which only staged
 /// files are.
@@ -37,10 +37,10 @@ pub(crate) struct Stage {
 #[derive(Debug, Default)]
 struct Layout {
     /// By device and inode of the originals.
-    places: HashMap<(u64, u64), PathBuf>,
+    by_file_id: HashMap<(u64, u64), PathBuf>,
     /// Files that a compiler found, or that were laid out because it looked for them, besides those
     /// that the source's text names.
-    found: HashMap<PathBuf, Option<Answer>>,
+    found: HashMap<PathBuf, Option<PathState>>,
 }
 
 impl Stage {
@@ -59,8 +59,8 @@ impl Stage {
         fs::create_dir_all(&dir).map_err(FileError::io("create", &dir))?;
         let dir = fs::canonicalize(&dir).map_err(FileError::io("read", &dir))?;
         let mut layout = Layout::default();
-        let top = sources.place(source, Path::new(""));
-        layout.places.extend(top.map(|place| (place, PathBuf::new())));
+        let top = sources.file_id(source, Path::new(""));
+        layout.by_file_id.extend(top.map(|file_id| (file_id, PathBuf::new())));
         let planned = &sources.sources()[source.0];
         let files = || planned.files.iter().map(|file| Path::new(&file.path));
         let dirs = files().filter_map(Path::parent);
@@ -70,8 +70,8 @@ impl Stage {
         }
         sources.stage(source, &stage.dir)?;
         for below in files() {
-            let place = sources.place(source, below);
-            layout.places.extend(place.map(|place| (place, below.to_owned())));
+            let file_id = sources.file_id(source, below);
+            layout.by_file_id.extend(file_id.map(|file_id| (file_id, below.to_owned())));
         }
         Ok(Self { layout: Mutex::new(layout), ..stage })
     }
@@ -86,18 +86,18 @@ impl Stage {
 
     /// The answer for a path at which a compiler found something; `None` for a file of the closure
     /// under its own name.
-    pub(crate) fn found(&self, sources: &SourceSet, below: &Path) -> Option<Answer> {
+    pub(crate) fn found(&self, sources: &SourceSet, below: &Path) -> Option<PathState> {
         let look = || {
             if sources.staged(self.source, below).is_some() {
                 return None;
             }
             let path = self.dir.join(below);
             if let Ok(bytes) = fs::read(&path) {
-                return Some(Answer::File { digest: Digest::of(&bytes), real: None });
+                return Some(PathState::File { digest: Digest::of(&bytes), real: None });
             }
             // Sources that are found by name have directories of their own.
             let counts = tidy_path(below) != below || sources.origin(self.source).is_dir(below);
-            (path.is_dir() && counts).then_some(Answer::Directory)
+            (path.is_dir() && counts).then_some(PathState::Directory)
         };
         let found = &mut self.layout.lock().expect("no panic inside").found;
         found.entry(below.to_owned()).or_insert_with(look).clone()
@@ -122,11 +122,11 @@ impl Stage {
     pub(crate) fn is_other(&self, sources: &SourceSet, below: &Path) -> bool {
         let laid_out = || {
             let real = fs::canonicalize(self.dir.join(below)).ok()?;
-            sources.place(self.source, real.strip_prefix(&self.dir).ok()?)
+            sources.file_id(self.source, real.strip_prefix(&self.dir).ok()?)
         };
         leads_back(below) && !sources.is_by_name(self.source) && {
-            let place = sources.place(self.source, below);
-            place.is_none() || place != laid_out()
+            let file_id = sources.file_id(self.source, below);
+            file_id.is_none() || file_id != laid_out()
         }
     }
 
@@ -141,22 +141,22 @@ impl Stage {
         let way = below.ancestors().map(|path| sources.without_parents(self.source, path));
         let Some(way) = way.collect::<Option<Vec<PathBuf>>>() else {
             // `..` leads out of the sources, unless the file was removed meanwhile.
-            return Ok(sources.place(self.source, below).is_none());
+            return Ok(sources.file_id(self.source, below).is_none());
         };
         // Locked so that each file is read only once.
         let mut layout = self.layout.lock().expect("no panic inside");
         for dir in way.iter().skip(1).rev() {
             self.add_dir(&mut layout, sources, dir)?;
         }
-        let answer = if origin.is_dir(&named) {
+        let state = if origin.is_dir(&named) {
             self.add_dir(&mut layout, sources, &way[0])?;
-            Answer::Directory
+            PathState::Directory
         } else if let Some(bytes) = origin.read(&named)? {
             self.add_file(&mut layout, sources, &way[0], &bytes)?
         } else {
             return Ok(true);
         };
-        layout.found.insert(below.to_owned(), Some(answer));
+        layout.found.insert(below.to_owned(), Some(state));
         Ok(!self.is_other(sources, below))
     }
 
@@ -166,12 +166,12 @@ impl Stage {
         sources: &SourceSet,
         below: &Path,
         bytes: &[u8],
-    ) -> Result<Answer, CompileError> {
+    ) -> Result<PathState, CompileError> {
         self.add_dir(layout, sources, below.parent().unwrap_or(Path::new("")))?;
         let staged = self.dir.join(below);
         if !staged.exists() {
-            let place = sources.place(self.source, below);
-            let other = place.and_then(|place| layout.places.get(&place));
+            let file_id = sources.file_id(self.source, below);
+            let other = file_id.and_then(|file_id| layout.by_file_id.get(&file_id));
             let other = other.map(|other| self.dir.join(other));
             // A new file may have got the inode of a removed one.
             match other.filter(|other| fs::read(other).is_ok_and(|other| other == bytes)) {
@@ -179,10 +179,10 @@ impl Stage {
                 None => write_atomic(&staged, &[bytes]),
             }
             .map_err(FileError::io("write", &staged))?;
-            layout.places.extend(place.map(|place| (place, below.to_owned())));
+            layout.by_file_id.extend(file_id.map(|file_id| (file_id, below.to_owned())));
         }
         let bytes = fs::read(&staged).map_err(FileError::io("read", &staged))?;
-        Ok(Answer::File { digest: Digest::of(&bytes), real: None })
+        Ok(PathState::File { digest: Digest::of(&bytes), real: None })
     }
 
     /// Creates a directory and its parents.
@@ -207,15 +207,15 @@ impl Stage {
                     continue;
                 }
             }
-            let place = sources.place(self.source, &dir);
-            let other = place.and_then(|place| layout.places.get(&place));
+            let file_id = sources.file_id(self.source, &dir);
+            let other = file_id.and_then(|file_id| layout.by_file_id.get(&file_id));
             // A new directory may also have got the inode of a removed one.
-            match other.filter(|other| sources.place(self.source, other) == place) {
+            match other.filter(|other| sources.file_id(self.source, other) == file_id) {
                 Some(other) => self.link(other, &path),
                 None => fs::create_dir(&path),
             }
             .map_err(FileError::io("create", &path))?;
-            layout.places.extend(place.map(|place| (place, dir.clone())));
+            layout.by_file_id.extend(file_id.map(|file_id| (file_id, dir.clone())));
         }
         Ok(())
     }
@@ -228,22 +228,22 @@ impl Stage {
     }
 
     /// Answers about the sources, with the paths that are one file or directory here.
-    pub(crate) fn answers(
+    pub(crate) fn path_states(
         &self,
         sources: &SourceSet,
-        mut asked: BTreeSet<(PathBuf, Answer)>,
-    ) -> Answers {
+        mut asked: BTreeSet<(PathBuf, PathState)>,
+    ) -> PathStates {
         let digests: HashSet<Digest> =
-            asked.iter().filter_map(|(_, answer)| answer.digest()).collect();
+            asked.iter().filter_map(|(_, state)| state.digest()).collect();
         // The closure's own files that may be the same files as these.
         let own = &sources.sources()[self.source.0].files;
         asked.extend(own.iter().filter(|file| digests.contains(&file.digest)).map(|file| {
-            (PathBuf::from(&file.path), Answer::File { digest: file.digest, real: None })
+            (PathBuf::from(&file.path), PathState::File { digest: file.digest, real: None })
         }));
         // Sources that are found by name have directories of their own.
         let is_own = |path: &Path| sources.is_by_name(self.source) && path.is_dir();
         let laid_out = |below: &Path| Some(self.dir.join(below)).filter(|path| !is_own(path));
-        Answers::of_relative(asked, |below| place_of(&laid_out(below)?))
+        PathStates::of_relative(asked, |below| file_id_of(&laid_out(below)?))
     }
 }
 
@@ -358,10 +358,10 @@ mod tests {
         let source = sources.load(&main, "k.cl", language, &[], Some(&dirs)).unwrap();
         let stage = Stage::new(&sources, source, dir.path().join("stage")).unwrap();
         assert!(stage.add(&sources, Path::new("sub")).unwrap());
-        let asked = ["sub/..", "."].map(|below| (PathBuf::from(below), Answer::Directory));
-        let answers = stage.answers(&sources, asked.into());
+        let asked = ["sub/..", "."].map(|below| (PathBuf::from(below), PathState::Directory));
+        let states = stage.path_states(&sources, asked.into());
         let digests = FileDigests::in_memory();
-        assert_eq!(sources.first_change(source, &answers, &digests), None);
+        assert_eq!(sources.first_change(source, &states, &digests), None);
         let is_among = |below| sources.without_parents(source, Path::new(below)).is_some();
         assert!(is_among("sub/../k.cl") && !is_among("../k.cl") && !is_among("sub/../../k.cl"));
     }

@@ -5,7 +5,7 @@ mod adopt;
 mod dependencies;
 mod entry;
 mod object_store;
-mod places;
+mod paths;
 mod refusal;
 #[cfg(test)]
 mod test_support;
@@ -15,8 +15,8 @@ pub use dependencies::Dependencies;
 pub(crate) use entry::Entry;
 pub use entry::{ObjectInfo, ObjectPurpose};
 pub use object_store::{ObjectStore, ValidityCheck};
-pub(crate) use places::{COMMANDS, HEADERS};
-pub use places::{VERSION, is_store};
+pub(crate) use paths::{COMMANDS, HEADERS};
+pub use paths::{VERSION, is_store};
 #[cfg(test)]
 pub(crate) use test_support::{about_it, fixture};
 pub use upkeep::{Damaged, Evicted, Limits, OldStore, StoreStats};

@@ -137,7 +137,7 @@ impl WorkerPool<'_> {
         report(sender, Event::Started { job: index, run }, None);
         // The compiler must still be the one that the outcome is kept for.
         let toolchain = &self.context.toolchains[job.toolchain.0];
-        let digests = self.context.looks.digests();
+        let digests = self.context.file_system.digests();
         let run_job = || self.run(worker, index, sender);
         let outcome = toolchain.while_unchanged(job.language, digests, run_job)?;
         let about = ObjectPurpose::from_job(job);

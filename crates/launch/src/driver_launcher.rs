@@ -6,7 +6,7 @@ use gfxpack_process::{Program, run};
 use gfxpack_toolchain::ToolchainError;
 
 use crate::arguments::deps_arguments;
-use crate::launcher::{Command, Launcher, Place, Run};
+use crate::launcher::{Command, Launcher, Run, RunPaths};
 use crate::session::Session;
 
 /// Runs every command by its driver.
@@ -24,21 +24,25 @@ impl<'a> DriverLauncher<'a> {
 }
 
 impl Launcher for DriverLauncher<'_> {
-    fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, ToolchainError> {
+    fn run(
+        &self,
+        command: &Command<'_>,
+        paths: &RunPaths<'_>,
+    ) -> Result<Option<Run>, ToolchainError> {
         let toolchain = self.session.toolchain(command.toolchain);
         let planned = command.arguments.iter().map(|word| toolchain.fill(word));
         let mut arguments: Vec<_> = planned.collect();
-        arguments.extend(deps_arguments(command.language, place.deps_file));
-        arguments.extend(["-o".into(), place.output.into()]);
+        arguments.extend(deps_arguments(command.language, paths.deps_file));
+        arguments.extend(["-o".into(), paths.output.into()]);
         // If it is not known which commands the driver runs, all its file accesses count.
         let all = self.session.drivers.direct(command).is_none();
-        let (output, record) = recorded(Recorder::of_driver(place.scratch, all), |record| {
+        let (output, record) = recorded(Recorder::of_driver(paths.scratch, all), |record| {
             let program = Program {
                 path: toolchain.program(command.program),
                 arguments,
-                directory: place.stage,
+                directory: paths.stage,
                 environment: self.session.environment(command.toolchain),
-                temp_dir: place.scratch,
+                temp_dir: paths.scratch,
                 time_limit: self.session.time_limit,
                 record,
             };

@@ -16,7 +16,8 @@ use gfxpack_model::compiler::Program;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language, ToolchainId};
 use gfxpack_process::watch::{
-    Answers, Looks, Record, Recorder, Settled, Unwatched, recorded, settle_driver,
+    FileSystemCache, PathStates, Record, Recorder, RunDependencies, WatchError,
+    judge_driver_record, recorded,
 };
 use gfxpack_process::{
     Cancel, End, FileError, Timestamp, WorkDir, read_sealed, run, touch, write_sealed,
@@ -63,7 +64,7 @@ pub type Direct = (Defines, Arc<DriverCommands>);
 type Kind = (ToolchainId, Program, Language, u64);
 
 /// The commands that a driver would run for a key, if they are known.
-type Answer = Option<Arc<DriverCommands>>;
+type PathState = Option<Arc<DriverCommands>>;
 
 /// The drivers of a build's toolchains, each asked once for every key of its commands.
 #[derive(Debug)]
@@ -73,7 +74,7 @@ pub struct Drivers<'a> {
     kept: PathBuf,
     /// Whether new answers are written.
     keeps: bool,
-    looks: &'a Looks<'a>,
+    file_system: &'a FileSystemCache<'a>,
     cancel: &'a Cancel,
     /// A scratch directory, which a later build removes if this one is killed.
     scratch: OnceLock<Option<WorkDir>>,
@@ -82,17 +83,18 @@ pub struct Drivers<'a> {
     /// The kinds of commands for which the answer for a key was compared with that for a whole
     /// command.
     compared: Mutex<HashMap<Kind, Arc<OnceLock<bool>>>>,
-    known: Mutex<HashMap<CommandKey, Arc<OnceLock<Answer>>>>,
+    known: Mutex<HashMap<CommandKey, Arc<OnceLock<PathState>>>>,
 }
 
 /// A driver's commands, if they were understood, and its file accesses.
-type DriverAnswer = (Option<Vec<CommandTemplate>>, Result<Record, Unwatched>);
+type DriverAnswer = (Option<Vec<CommandTemplate>>, Result<Record, WatchError>);
 
 /// The stored answer for a key.
 #[derive(Serialize, Deserialize)]
-struct Remembered {
+struct StoredCommands {
     commands: Vec<CommandTemplate>,
-    answers: Answers,
+    #[serde(rename = "answers")]
+    states: PathStates,
 }
 
 impl<'a> Drivers<'a> {
@@ -102,12 +104,22 @@ impl<'a> Drivers<'a> {
     pub fn new(
         toolchains: &'a [Toolchain],
         kept: PathBuf,
-        looks: &'a Looks<'a>,
+        file_system: &'a FileSystemCache<'a>,
         cancel: &'a Cancel,
     ) -> Self {
         let (compared, known) = (Mutex::default(), Mutex::default());
         let (scratch, warned) = (OnceLock::new(), Once::new());
-        Self { toolchains, kept, keeps: true, looks, cancel, scratch, warned, compared, known }
+        Self {
+            toolchains,
+            kept,
+            keeps: true,
+            file_system,
+            cancel,
+            scratch,
+            warned,
+            compared,
+            known,
+        }
     }
 
     /// The same, but writes nothing to the cache.
@@ -158,18 +170,18 @@ impl<'a> Drivers<'a> {
         key: &CommandKey,
         command: &Command<'_>,
         defines: &[Vec<Define>],
-    ) -> Answer {
+    ) -> PathState {
         let toolchain = &self.toolchains[key.toolchain.0];
         let file = self.file(toolchain, key);
         let list = self.remembered(&file).or_else(|| {
             let ask = || Ok::<_, ToolchainError>(self.ask_for(key, command, defines));
-            let asked = toolchain.while_unchanged(key.language, self.looks.digests(), ask);
+            let asked = toolchain.while_unchanged(key.language, self.file_system.digests(), ask);
             // If the toolchain changed, the error is reported when the command runs.
-            let (commands, answers) = asked.ok()??;
-            if let Some(answers) = answers.filter(|_| self.keeps) {
+            let (commands, states) = asked.ok()??;
+            if let Some(states) = states.filter(|_| self.keeps) {
                 let commands = commands.clone();
                 // An answer that can't be written is asked for again by later builds.
-                if let Err(error) = write_sealed(&file, &Remembered { commands, answers }) {
+                if let Err(error) = write_sealed(&file, &StoredCommands { commands, states }) {
                     tracing::debug!(%error, "a driver's answer is not kept");
                 }
             }
@@ -201,8 +213,8 @@ impl<'a> Drivers<'a> {
 
     /// The stored answer in a file, if it is up to date and undamaged.
     fn remembered(&self, file: &Path) -> Option<Vec<CommandTemplate>> {
-        let Remembered { commands, answers } = read_sealed(file)?;
-        answers.hold(self.looks).then(|| {
+        let StoredCommands { commands, states } = read_sealed(file)?;
+        states.hold(self.file_system).then(|| {
             if self.keeps {
                 touch(file);
             }
@@ -217,7 +229,7 @@ impl<'a> Drivers<'a> {
         key: &CommandKey,
         command: &Command<'_>,
         defines: &[Vec<Define>],
-    ) -> Option<(Vec<CommandTemplate>, Option<Answers>)> {
+    ) -> Option<(Vec<CommandTemplate>, Option<PathStates>)> {
         let temporary = self.scratch().ok()?;
         let scratch = fs::canonicalize(temporary.path()).ok()?;
         let slot = format!("{INPUT}.{}", key.extension);
@@ -250,10 +262,10 @@ impl<'a> Drivers<'a> {
         let same = *compared.get_or_init(|| {
             self.is_that_of(&general, &scratch, key, command, defines).unwrap_or(false)
         });
-        let settled = settle_driver(&record, program, &scratch, self.looks, since);
+        let dependencies = judge_driver_record(&record, program, &scratch, self.file_system, since);
         // A file changed while the driver ran, or the driver reads where the sources would be.
-        let is_unsure = settled.changed.is_some() || settled.reads.is_some();
-        (same && !is_unsure).then(|| (general, self.answers(settled)))
+        let is_unsure = dependencies.changed.is_some() || dependencies.reads.is_some();
+        (same && !is_unsure).then(|| (general, self.path_states(dependencies)))
     }
 
     /// A directory in which to ask a driver. If nothing may be written, no directory is created in
@@ -271,12 +283,12 @@ impl<'a> Drivers<'a> {
     }
 
     /// A driver's file accesses; `None` if they are not known.
-    fn answers(&self, settled: Settled) -> Option<Answers> {
-        if let Some(path) = settled.unknown().or(settled.writes.as_deref()) {
+    fn path_states(&self, dependencies: RunDependencies) -> Option<PathStates> {
+        if let Some(path) = dependencies.unknown().or(dependencies.writes.as_deref()) {
             tracing::debug!(path = %path.display(), "a driver is asked by every build");
             return None;
         }
-        Some(Answers::new(settled.answers, self.looks))
+        Some(PathStates::new(dependencies.states, self.file_system))
     }
 
     /// Whether the driver's answer for the command itself is the same.

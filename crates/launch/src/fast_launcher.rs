@@ -11,7 +11,7 @@ use gfxpack_toolchain::ToolchainError;
 
 use crate::drivers::Direct;
 use crate::headers::{HeaderOptions, Headers, UsedHeader, groups};
-use crate::launcher::{Command, Launcher, Place, Run};
+use crate::launcher::{Command, Launcher, Run, RunPaths};
 use crate::session::Session;
 use crate::shortcuts::Shortcuts;
 use crate::starter::Starter;
@@ -75,22 +75,26 @@ impl<'a> FastLauncher<'a> {
 }
 
 impl Launcher for FastLauncher<'_> {
-    fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, ToolchainError> {
+    fn run(
+        &self,
+        command: &Command<'_>,
+        paths: &RunPaths<'_>,
+    ) -> Result<Option<Run>, ToolchainError> {
         let Some((defines, commands)) = self.direct(command) else { return Ok(None) };
         let used = self.made.read().expect("no panic inside").get(&command.job).cloned();
         let values = TemplateValues {
             input: command.main(),
             defines: &defines,
-            output: place.output,
-            deps_file: place.deps_file,
-            scratch: place.scratch,
+            output: paths.output,
+            deps_file: paths.deps_file,
+            scratch: paths.scratch,
         };
         let mut run: Option<Run> = None;
         for template in &commands.list {
             let with_header = used.as_ref().and_then(|used| used.header.apply(template));
             let words = with_header.as_ref().unwrap_or(template).fill(&values);
-            let (output, record) = recorded(Recorder::of_compiler(place.scratch), |record| {
-                self.starter.run(command.toolchain, words, (place.stage, place.scratch), record)
+            let (output, record) = recorded(Recorder::of_compiler(paths.scratch), |record| {
+                self.starter.run(command.toolchain, words, (paths.stage, paths.scratch), record)
             })?;
             let ok = output.ok();
             let next = Run::new(output, record, false);

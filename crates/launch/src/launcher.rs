@@ -8,7 +8,7 @@ use std::sync::Arc;
 use gfxpack_model::args::Args;
 use gfxpack_model::compiler::Program;
 use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
-use gfxpack_process::watch::{KeptAnswers, Record, Unwatched};
+use gfxpack_process::watch::{Record, StoredPathStates, WatchError};
 use gfxpack_process::{End, Output, Usage};
 use gfxpack_toolchain::ToolchainError;
 
@@ -20,7 +20,11 @@ pub trait Launcher: Sync {
     /// # Errors
     /// [`ToolchainError`] if a program can't be started. A program that fails is
     /// not an error; [`Run::end`] says how it ended.
-    fn run(&self, command: &Command<'_>, place: &Place<'_>) -> Result<Option<Run>, ToolchainError>;
+    fn run(
+        &self,
+        command: &Command<'_>,
+        paths: &RunPaths<'_>,
+    ) -> Result<Option<Run>, ToolchainError>;
 }
 
 /// A compiler command.
@@ -44,7 +48,7 @@ pub struct Command<'a> {
 }
 
 impl<'a> Command<'a> {
-    /// The path of the staged source, relative to [`Place::stage`].
+    /// The path of the staged source, relative to [`RunPaths::stage`].
     pub(crate) fn main(&self) -> &'a str {
         self.arguments.iter().last().unwrap_or_default()
     }
@@ -52,7 +56,7 @@ impl<'a> Command<'a> {
 
 /// The directories and files of a command.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct RunPaths<'a> {
     /// The directory with the source's files, in which the command runs.
     pub stage: &'a Path,
     /// A directory for this command alone, also for temporary files.
@@ -74,7 +78,7 @@ pub struct Run {
     pub usage: Usage,
     /// The file accesses of the programs: one record for each program that gfxpack started, in
     /// order.
-    pub records: Vec<Result<Record, Unwatched>>,
+    pub records: Vec<Result<Record, WatchError>>,
     /// The files that were read for it beforehand.
     pub read_before: Option<ReadBefore>,
     /// Whether the driver itself ran it, so that its errors are final.
@@ -90,11 +94,11 @@ pub struct ReadBefore {
     /// Every file that was read, as listed by the compiler.
     pub files: Arc<BTreeSet<PathBuf>>,
     /// The answers of the file system and of the sources that it depends on.
-    pub answers: [Arc<KeptAnswers>; 2],
+    pub states: [Arc<StoredPathStates>; 2],
 }
 
 impl Run {
-    pub(crate) fn new(output: Output, record: Result<Record, Unwatched>, by_driver: bool) -> Self {
+    pub(crate) fn new(output: Output, record: Result<Record, WatchError>, by_driver: bool) -> Self {
         let texts = [output.stderr.trim_end(), output.stdout.trim_end()];
         let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
         Self {

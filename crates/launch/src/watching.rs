@@ -4,16 +4,19 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Language;
-use gfxpack_process::watch::{Ask, Class, FileState, Looks, Place, Places, Process, Record, What};
+use gfxpack_process::watch::{
+    FileAccess, FileStat, FileSystemCache, Operation, PathRole, PathRoles, Process, ProcessClass,
+    Record,
+};
 use gfxpack_toolchain::Toolchain;
 
 use crate::arguments::searched;
 
 /// The directories that a toolchain's programs may read, by language.
 #[derive(Debug)]
-pub struct ToolchainPlaces(HashMap<Language, Places>);
+pub struct ToolchainPathRoles(HashMap<Language, PathRoles>);
 
-impl ToolchainPlaces {
+impl ToolchainPathRoles {
     /// With the directories that the user admitted, and the directory of precompiled headers, of
     /// which a run may read only its own files.
     #[must_use]
@@ -21,15 +24,19 @@ impl ToolchainPlaces {
         toolchain: &Toolchain,
         admitted: &[PathBuf],
         headers: &Path,
-        looks: &Looks<'_>,
+        file_system: &FileSystemCache<'_>,
     ) -> Self {
-        let headers = looks.real(headers);
+        let headers = file_system.real(headers);
         let of = |language| {
-            let places = Places::default().with(Place::Passed, &headers);
+            let roles = PathRoles::default().with(PathRole::Passed, &headers);
             let covered = toolchain.covered_paths(language);
-            let cover = |all: Places, path: &PathBuf| all.with_linked(Place::Covered, path, looks);
-            let places = covered.iter().fold(places, cover);
-            admitted.iter().fold(places, |all, dir| all.with_linked(Place::Readable, dir, looks))
+            let cover = |all: PathRoles, path: &PathBuf| {
+                all.with_linked(PathRole::Covered, path, file_system)
+            };
+            let roles = covered.iter().fold(roles, cover);
+            admitted
+                .iter()
+                .fold(roles, |all, dir| all.with_linked(PathRole::Readable, dir, file_system))
         };
         Self(Language::ALL.map(|language| (language, of(language))).into())
     }
@@ -37,7 +44,7 @@ impl ToolchainPlaces {
     /// The directories that they may read for a source of this language; without those of the
     /// source.
     #[must_use]
-    pub fn for_language(&self, language: Language) -> &Places {
+    pub fn for_language(&self, language: Language) -> &PathRoles {
         &self.0[&language]
     }
 }
@@ -45,13 +52,13 @@ impl ToolchainPlaces {
 /// The places, plus the directories that these compilers search for headers, which they may read.
 #[must_use]
 pub fn with_searched<'r>(
-    places: Places,
+    roles: PathRoles,
     compilers: impl IntoIterator<Item = &'r Process>,
-    looks: &Looks<'_>,
-) -> Places {
+    file_system: &FileSystemCache<'_>,
+) -> PathRoles {
     let dirs = compilers.into_iter().flat_map(|process| searched(&process.arguments));
     dirs.filter(|dir| dir.is_absolute())
-        .fold(places, |places, dir| places.with_linked(Place::Readable, dir, looks))
+        .fold(roles, |roles, dir| roles.with_linked(PathRole::Readable, dir, file_system))
 }
 
 /// A directory that a compiler searches for headers by default and that is also an include
@@ -61,19 +68,20 @@ pub fn with_searched<'r>(
 pub fn searched_twice(
     record: &Record,
     stage: &Path,
-    place: impl Fn(&Path) -> Option<(u64, u64)>,
+    file_id: impl Fn(&Path) -> Option<(u64, u64)>,
 ) -> Option<PathBuf> {
-    let compiler = record.processes.iter().position(|it| it.class == Class::Compiler)?;
+    let compiler = record.processes.iter().position(|it| it.class == ProcessClass::Compiler)?;
     let dirs = searched(&record.processes[compiler].arguments).filter(|dir| dir.is_relative());
-    let own: HashSet<(u64, u64)> = dirs.filter_map(place).collect();
+    let own: HashSet<(u64, u64)> = dirs.filter_map(file_id).collect();
     // The compiler looks up all directories that it searches before it opens a source.
-    let is_source =
-        |ask: &Ask| matches!(ask.what, What::Open { .. }) && ask.path.starts_with(stage);
-    let asks = record.asks.iter().filter(|ask| ask.process == compiler);
-    let mut looks = asks.take_while(|ask| !is_source(ask));
-    let is_own = |ask: &&Ask| {
-        let place = ask.file.filter(FileState::is_dir).map(|file| file.identity.place());
-        place.is_some_and(|place| own.contains(&place))
+    let is_source = |access: &FileAccess| {
+        matches!(access.operation, Operation::Open { .. }) && access.path.starts_with(stage)
     };
-    looks.find(is_own).map(|ask| ask.path.clone())
+    let accesses = record.accesses.iter().filter(|access| access.process == compiler);
+    let mut searches = accesses.take_while(|access| !is_source(access));
+    let is_own = |access: &&FileAccess| {
+        let file_id = access.file.filter(FileStat::is_dir).map(|file| file.identity.file_id());
+        file_id.is_some_and(|file_id| own.contains(&file_id))
+    };
+    searches.find(is_own).map(|access| access.path.clone())
 }

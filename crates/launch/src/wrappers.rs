@@ -10,7 +10,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Digest;
-use gfxpack_process::watch::{Record, What};
+use gfxpack_process::watch::{Operation, Record};
 use gfxpack_toolchain::Toolchain;
 
 /// SHA-256 of those parts of hipcc that are scripts. They pass macros and sources on unread, except
@@ -53,12 +53,14 @@ pub(crate) fn stranger(program: &Path, toolchain: &Toolchain, record: &Record) -
         true => *path == program || *path == clang && is_elf(path),
         false => *path == clang && is_elf(path) || is_known(path),
     };
-    let done = || record.asks.iter().filter(|ask| ask.error.is_none());
-    let started = done().filter(|ask| ask.what == What::Execute).map(|ask| real(&ask.path));
+    let done = || record.accesses.iter().filter(|access| access.error.is_none());
+    let started = done()
+        .filter(|access| access.operation == Operation::Execute)
+        .map(|access| real(&access.path));
     let started = started.filter(|path| !interpreters.contains(path));
     // A file beside a script may be a part of it.
-    let read = done().filter(|ask| matches!(ask.what, What::Open { .. }));
-    let read = read.map(|ask| real(&ask.path)).filter(|path| {
+    let read = done().filter(|access| matches!(access.operation, Operation::Open { .. }));
+    let read = read.map(|access| real(&access.path)).filter(|path| {
         let module = path.extension().is_some_and(|it| ["pl", "pm"].iter().any(|end| it == *end));
         module && path.parent() == program.parent()
     });

@@ -148,9 +148,10 @@ pub(crate) fn ignores_case(path: &Path) -> bool {
     };
     let Some(name) = path.file_name().and_then(OsStr::to_str) else { return false };
     let other: String = name.chars().map(swapped).collect();
-    let place =
-        |path: &Path| path.metadata().ok().map(|meta| Identity::from_metadata(&meta).place());
-    other != name && place(path).is_some_and(|own| place(&path.with_file_name(other)) == Some(own))
+    let file_id =
+        |path: &Path| path.metadata().ok().map(|meta| Identity::from_metadata(&meta).file_id());
+    other != name
+        && file_id(path).is_some_and(|own| file_id(&path.with_file_name(other)) == Some(own))
 }
 
 fn is_read_only(error: &CompileError) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gfxpack_compile::{
-    Cancel, Change, ChangeKind, ChangedPart, Explanation, History, Looks, State, explain,
+    Cancel, Change, ChangeKind, ChangedPart, Explanation, FileSystemCache, History, State, explain,
 };
 use gfxpack_plan::plan::{Job, KdbPlan, Row};
 use serde_json::{Value, json};
@@ -55,9 +55,9 @@ pub fn explain_keys(
         ));
     }
     let mut histories: BTreeMap<String, History> = BTreeMap::new();
-    let (cancel, looks) = (Cancel::default(), Looks::new(&prepared.cache.digests));
+    let (cancel, file_system) = (Cancel::default(), FileSystemCache::new(&prepared.cache.digests));
     let store = &prepared.cache.store;
-    let current = prepared.current(&looks, &cancel, admitted).without_writing();
+    let current = prepared.current(&file_system, &cancel, admitted).without_writing();
     for (kdb, row) in found.iter().take(most) {
         let job = &plan[row.job];
         let id = kdb.target.id();

@@ -8,7 +8,7 @@ use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, Looks, write_atomic};
+use gfxpack_compile::{Cancel, FileSystemCache, write_atomic};
 use gfxpack_model::SourceId;
 use gfxpack_plan::plan::{Job, KdbPlan, Plan};
 use rayon::prelude::*;
@@ -36,8 +36,9 @@ impl PlanState {
     /// the sources. Nothing is written.
     pub fn look_up(prepared: &Prepared, admitted: &[PathBuf]) -> Self {
         let (plan, store) = (&prepared.plan, &prepared.cache.store);
-        let (looks, cancel) = (Looks::new(&prepared.cache.digests), Cancel::default());
-        let current = prepared.current(&looks, &cancel, admitted).without_writing();
+        let (file_system, cancel) =
+            (FileSystemCache::new(&prepared.cache.digests), Cancel::default());
+        let current = prepared.current(&file_system, &cancel, admitted).without_writing();
         let has = |job: &Job| store.lookup(job.digest, current.for_job(job)).is_some();
         let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
         let is_refused = |(job, cached): (&Job, &bool)| {

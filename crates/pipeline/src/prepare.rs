@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gfxpack_compile::{Cancel, Current, Executor, ExecutorOptions, Looks, ObjectStore};
+use gfxpack_compile::{Cancel, Current, Executor, ExecutorOptions, FileSystemCache, ObjectStore};
 use gfxpack_model::{JobId, Language, TargetId, ToolchainId};
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::plan::{Plan, PlanToolchain};
@@ -43,12 +43,12 @@ impl Prepared {
     /// Compilers may read the directories `admitted` besides the sources.
     pub(crate) fn current<'a>(
         &'a self,
-        looks: &'a Looks<'a>,
+        file_system: &'a FileSystemCache<'a>,
         cancel: &'a Cancel,
         admitted: &[PathBuf],
     ) -> Current<'a> {
         let (sources, store) = (&self.inputs.sources, &self.cache.store);
-        Current::new(looks, sources, &self.toolchains, store, cancel, admitted)
+        Current::new(file_system, sources, &self.toolchains, store, cancel, admitted)
     }
 
     /// An executor for the plan's jobs, or `only` these. Objects are put into

@@ -87,12 +87,12 @@ impl Identity {
     #[must_use]
     pub fn was_exchanged(self, then: Self) -> bool {
         let is_renamed = self == Self { changed: self.changed, ..then };
-        self.place() != then.place() || is_renamed && self != then
+        self.file_id() != then.file_id() || is_renamed && self != then
     }
 
     /// Device and inode.
     #[must_use]
-    pub fn place(self) -> (u64, u64) {
+    pub fn file_id(self) -> (u64, u64) {
         (self.device, self.inode)
     }
 

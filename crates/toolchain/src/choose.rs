@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::compiler::SuppliedConstant;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{Digest, Language, TargetId};
-use gfxpack_process::watch::Looks;
+use gfxpack_process::watch::FileSystemCache;
 use gfxpack_process::{Cancel, FileDigests, FileError, Timestamp, WorkDir};
 
 use crate::discover::{self, Candidate, Driver, Search};
@@ -290,16 +290,16 @@ impl<'a> Toolchains<'a> {
         if toolchain.hipcc.is_some() {
             return Ok(Verdict::Fits);
         }
-        let looks = Looks::new(self.digests);
+        let file_system = FileSystemCache::new(self.digests);
         for language in languages {
             let Some(trial) = Trial::new(toolchain, *language, self.trial) else { continue };
-            if trial.is_passed(self.cache, &looks) {
+            if trial.is_passed(self.cache, &file_system) {
                 continue;
             }
             let here = toolchain.with_libraries_in(self.scratch.path());
             let here = if self.keep { toolchain } else { &here };
             here.supply(&ask)?;
-            let watch = Watch::new(&looks, Timestamp::now(), self.scratch.path(), self.keep);
+            let watch = Watch::new(&file_system, Timestamp::now(), self.scratch.path(), self.keep);
             let watched = ask.watched_by(&watch);
             let run = Trial::new(here, *language, self.trial).map(|trial| trial.run(&watched));
             let verdict = match (run.unwrap_or(Ok(Verdict::Fits))?, watch.written()) {

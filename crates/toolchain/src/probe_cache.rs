@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::digest::Hasher;
-use gfxpack_process::watch::{Answers, Looks};
+use gfxpack_process::watch::{FileSystemCache, PathStates};
 use gfxpack_process::{FileDigests, Timestamp, read_sealed, touch, write_sealed};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,8 @@ pub(crate) struct ProbeCache<'a> {
 struct StoredProbe {
     probed: Probed,
     /// The results of the programs' file accesses.
-    answers: Answers,
+    #[serde(rename = "answers")]
+    states: PathStates,
     /// The libraries of each program that ran, as its loader lists them.
     libraries: BTreeMap<PathBuf, Vec<PathBuf>>,
 }
@@ -73,9 +74,9 @@ impl<'a> ProbeCache<'a> {
 
     /// The stored answers, if they are still valid and undamaged.
     fn read(&self, ask: &Asker<'_>) -> Option<Probed> {
-        let StoredProbe { probed, answers, libraries } = read_sealed(&self.file)?;
-        let looks = Looks::new(self.digests);
-        if let Some((path, _)) = answers.first_change(&looks) {
+        let StoredProbe { probed, states, libraries } = read_sealed(&self.file)?;
+        let file_system = FileSystemCache::new(self.digests);
+        if let Some((path, _)) = states.first_change(&file_system) {
             tracing::debug!(path = %path.display(), "a toolchain is asked again");
             return None;
         }
@@ -90,18 +91,18 @@ impl<'a> ProbeCache<'a> {
 
     /// Asks the programs; `since` is the time when this began.
     fn ask(&self, ask: &Asker<'_>, since: Timestamp, keep: bool) -> Result<Probed, ToolchainError> {
-        let looks = Looks::new(self.digests);
-        let watch = Watch::new(&looks, since, ask.scratch(), keep);
+        let file_system = FileSystemCache::new(self.digests);
+        let watch = Watch::new(&file_system, since, ask.scratch(), keep);
         let probed = Probed::ask(self.candidate, &ask.watched_by(&watch))?;
         let program = self.candidate.driver.path().display();
         let watched = watch.finish();
-        match watched.and_then(|(answers, loaded)| Ok((answers, libraries(ask, loaded)?))) {
+        match watched.and_then(|(states, loaded)| Ok((states, libraries(ask, loaded)?))) {
             Err(reason) if keep => {
                 tracing::debug!(%program, reason, "what a toolchain says is not kept")
             }
             Err(_) => {}
-            Ok((answers, libraries)) => {
-                let entry = StoredProbe { probed: probed.clone(), answers, libraries };
+            Ok((states, libraries)) => {
+                let entry = StoredProbe { probed: probed.clone(), states, libraries };
                 if let Err(error) = write_sealed(&self.file, &entry) {
                     tracing::debug!(%program, %error, "what a toolchain says is not kept");
                 }

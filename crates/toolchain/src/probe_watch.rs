@@ -7,12 +7,13 @@ use std::sync::Mutex;
 
 use gfxpack_process::Timestamp;
 use gfxpack_process::watch::{
-    Answer, Answers, Judgement, Looks, Record, Unwatched, driver_places, settle_driver,
+    FileSystemCache, Judgement, PathState, PathStates, Record, WatchError, driver_path_roles,
+    judge_driver_record,
 };
 
 /// Records the file accesses of programs.
 pub(crate) struct Watch<'a> {
-    looks: &'a Looks<'a>,
+    file_system: &'a FileSystemCache<'a>,
     since: Timestamp,
     scratch: PathBuf,
     /// The accesses, or why they are not known.
@@ -23,14 +24,14 @@ pub(crate) struct Watch<'a> {
 
 #[derive(Default)]
 struct Seen {
-    answers: BTreeSet<(PathBuf, Answer)>,
+    states: BTreeSet<(PathBuf, PathState)>,
     /// The libraries that each program loaded.
     loaded: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
 }
 
 impl Seen {
-    fn add(&mut self, record: &Record, answers: BTreeSet<(PathBuf, Answer)>) {
-        self.answers.extend(answers);
+    fn add(&mut self, record: &Record, states: BTreeSet<(PathBuf, PathState)>) {
+        self.states.extend(states);
         for process in &record.processes {
             let loaded = self.loaded.entry(process.program.clone()).or_default();
             loaded.extend(process.libraries.iter().cloned());
@@ -40,17 +41,22 @@ impl Seen {
 
 impl<'a> Watch<'a> {
     /// Without `keep`, file accesses are not collected.
-    pub(crate) fn new(looks: &'a Looks<'a>, since: Timestamp, scratch: &Path, keep: bool) -> Self {
+    pub(crate) fn new(
+        file_system: &'a FileSystemCache<'a>,
+        since: Timestamp,
+        scratch: &Path,
+        keep: bool,
+    ) -> Self {
         let scratch = fs::canonicalize(scratch).unwrap_or_else(|_| scratch.to_owned());
         let seen = if keep { Ok(Seen::default()) } else { Err("nothing is kept".to_owned()) };
-        Self { looks, since, scratch, seen: Mutex::new(seen), written: Mutex::default() }
+        Self { file_system, since, scratch, seen: Mutex::new(seen), written: Mutex::default() }
     }
 
     /// Adds the record of a program, and returns the files that it read.
     pub(crate) fn take(
         &self,
         program: &Path,
-        record: Result<Record, Unwatched>,
+        record: Result<Record, WatchError>,
     ) -> Option<BTreeSet<PathBuf>> {
         let mut seen = self.seen.lock().expect("no panic inside");
         let record = match record {
@@ -60,9 +66,9 @@ impl<'a> Watch<'a> {
                 return None;
             }
         };
-        let places = driver_places(self.scratch.clone(), &self.scratch);
-        let writes = record.asks.iter().filter(|ask| ask.what.writes());
-        let judged = writes.flat_map(|ask| places.judge(ask, &self.looks.real(&ask.path)));
+        let roles = driver_path_roles(self.scratch.clone(), &self.scratch);
+        let writes = record.accesses.iter().filter(|access| access.operation.writes());
+        let judged = writes.flat_map(|ask| roles.judge(ask, &self.file_system.real(&ask.path)));
         let mut written = self.written.lock().expect("no panic inside");
         *written = written.take().or_else(|| {
             judged.into_iter().find_map(|it| match it {
@@ -71,11 +77,12 @@ impl<'a> Watch<'a> {
             })
         });
         if let Ok(all) = &mut *seen {
-            let settled = settle_driver(&record, program, &self.scratch, self.looks, self.since);
+            let dependencies =
+                judge_driver_record(&record, program, &self.scratch, self.file_system, self.since);
             // A written path is not among the answers.
-            match settled.unknown() {
+            match dependencies.unknown() {
                 Some(path) => *seen = Err(format!("`{}` changed", path.display())),
-                None => all.add(&record, settled.answers),
+                None => all.add(&record, dependencies.states),
             }
         }
         Some(record.read().filter(|path| !path.starts_with(&self.scratch)).collect())
@@ -88,8 +95,10 @@ impl<'a> Watch<'a> {
 
     /// The results of all file accesses, and the libraries that each program loaded; or why these
     /// are not known.
-    pub(crate) fn finish(self) -> Result<(Answers, BTreeMap<PathBuf, BTreeSet<PathBuf>>), String> {
-        let Seen { answers, loaded } = self.seen.into_inner().expect("no panic inside")?;
-        Ok((Answers::new(answers, self.looks), loaded))
+    pub(crate) fn finish(
+        self,
+    ) -> Result<(PathStates, BTreeMap<PathBuf, BTreeSet<PathBuf>>), String> {
+        let Seen { states, loaded } = self.seen.into_inner().expect("no panic inside")?;
+        Ok((PathStates::new(states, self.file_system), loaded))
     }
 }

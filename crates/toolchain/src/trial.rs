@@ -10,7 +10,7 @@ use gfxpack_model::compiler::{CompilerFacts, Program};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{Digest, Language, TargetId};
-use gfxpack_process::watch::{Answers, Looks};
+use gfxpack_process::watch::{FileSystemCache, PathStates};
 use gfxpack_process::{FileError, read_sealed, write_sealed};
 
 use crate::error::ToolchainError;
@@ -94,13 +94,14 @@ impl<'a> Trial<'a> {
 
     /// Whether an earlier run found that the parts fit together, with file accesses that would have
     /// the same results now.
-    pub(crate) fn is_passed(&self, cache: &Path, looks: &Looks<'_>) -> bool {
-        read_sealed(&self.file_in(cache)).is_some_and(|answers: Answers| answers.hold(looks))
+    pub(crate) fn is_passed(&self, cache: &Path, file_system: &FileSystemCache<'_>) -> bool {
+        read_sealed(&self.file_in(cache))
+            .is_some_and(|answers: PathStates| answers.hold(file_system))
     }
 
     /// Stores that the parts fit together, with the file accesses; if this fails, later runs try
     /// again. A failed trial is never stored: the reason may be a full disk.
-    pub(crate) fn keep_passed(&self, cache: &Path, answers: &Answers) {
+    pub(crate) fn keep_passed(&self, cache: &Path, answers: &PathStates) {
         write_sealed(&self.file_in(cache), answers).ok();
     }
 

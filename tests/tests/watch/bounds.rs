@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use gfxpack_process::watch::{Landlock, Recorder, RecorderOptions, Unwatched, landlock_abi};
+use gfxpack_process::watch::{Landlock, Recorder, RecorderOptions, WatchError, landlock_abi};
 use tempfile::TempDir;
 
 use crate::place;
@@ -58,11 +58,12 @@ fn writes_elsewhere_fail_before_they_happen_and_are_recorded() {
         assert_eq!(said, Ok(()), "{class}");
         assert_eq!(state(&other), before, "{class}");
         let record = record.unwrap();
-        let refused: Vec<_> = record.asks.iter().filter(|ask| ask.error == Some(13)).collect();
-        assert!(refused.iter().all(|ask| ask.what.writes()), "{class}");
+        let refused: Vec<_> =
+            record.accesses.iter().filter(|access| access.error == Some(13)).collect();
+        assert!(refused.iter().all(|access| access.operation.writes()), "{class}");
         assert_eq!(refused.len(), 49 * bases.len() + 8, "{class}");
         // What a driver writes where it may is its own matter.
-        assert_eq!(record.asks.len() > refused.len(), class == "-cc1");
+        assert_eq!(record.accesses.len() > refused.len(), class == "-cc1");
         // Where nothing was said, it may write anything.
         let free = watched_with(&mine, &["touch", "../other/file"], &RecorderOptions::default());
         assert!(free.0.is_ok() && state(&other) != before);
@@ -79,8 +80,11 @@ fn scripts_write_only_to_allowed_paths() {
     for script in ["echo x >../other/file", "mv own ../other/new", "sh -c 'rm to-dir/file'"] {
         let (said, record) = watched_with(&mine, &["sh", "-c", script], &options);
         assert!(said.is_err(), "{script}");
-        let asks = record.unwrap().asks;
-        assert!(asks.iter().any(|ask| ask.what.writes() && ask.error == Some(13)), "{script}");
+        let accesses = record.unwrap().accesses;
+        assert!(
+            accesses.iter().any(|access| access.operation.writes() && access.error == Some(13)),
+            "{script}"
+        );
     }
     assert_eq!(fs::read_to_string(other.join("file")).unwrap(), "text");
 }
@@ -116,8 +120,8 @@ fn landlock_refuses_writes_that_the_library_does_not_see() {
         assert_eq!(said, Ok(()), "{class} {landlock:?}");
         assert_eq!(state(&other) == before, refused, "{class} {landlock:?}");
         let expected = match class {
-            "-cc1" => Some(Unwatched::Untold("syscall".into())),
-            "static" => Some(Unwatched::Silent(forms)),
+            "-cc1" => Some(WatchError::NotRecordable("syscall".into())),
+            "static" => Some(WatchError::NotWatched(forms)),
             _ => None,
         };
         assert_eq!(record.err(), expected, "{class} {landlock:?}");
@@ -137,7 +141,7 @@ fn a_forked_job_starts_no_program() {
     let (start, none) = (words("start nothing"), words("dirs"));
     let_in(&path, &forms, [(&recorders[0], &start), (&recorders[1], &none)]);
     let [start, none] = recorders.map(Recorder::finish);
-    assert_eq!(start, Err(Unwatched::Untold("execve".into())));
+    assert_eq!(start, Err(WatchError::NotRecordable("execve".into())));
     assert!(none.is_ok());
 }
 
@@ -175,7 +179,7 @@ fn directories_with_separators_of_the_loader_are_watched() {
         let options = RecorderOptions { all: true, writable, landlock };
         let (said, record) = watched_with(&mine, &["ls", "x"], &options);
         assert!(said.is_err(), "{name}");
-        assert!(record.unwrap().asks.iter().any(|ask| ask.path.ends_with("x")), "{name}");
+        assert!(record.unwrap().accesses.iter().any(|access| access.path.ends_with("x")), "{name}");
     }
 }
 

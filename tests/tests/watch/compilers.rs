@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use gfxpack_process::watch::{Ask, Class, Landlock, Record, Recorder, RecorderOptions, What};
+use gfxpack_process::watch::{
+    FileAccess, Landlock, Operation, ProcessClass, Record, Recorder, RecorderOptions,
+};
 
 use crate::kernels::{BITCODE, HIPCC, compilers, kernels, run, words};
 use crate::support::{assert_equal_to_strace, let_in, watched, watched_with};
 
 /// The asks of processes of a class.
-fn asks_of(record: &Record, class: Class) -> impl Iterator<Item = &Ask> {
-    record.asks.iter().filter(move |ask| record.processes[ask.process].class == class)
+fn asks_of(record: &Record, class: ProcessClass) -> impl Iterator<Item = &FileAccess> {
+    record.accesses.iter().filter(move |access| record.processes[access.process].class == class)
 }
 
 #[test]
@@ -27,10 +29,17 @@ fn records_of_compilers_assemblers_and_linkers_agree_with_strace() {
             run(&path, &words);
             let plain = fs::read(path.join("k.o")).unwrap();
             let record = assert_equal_to_strace(&path, &words, false);
-            let classes: BTreeSet<Class> = record.processes.iter().map(|p| p.class).collect();
-            let first = if source == "k.s" { Class::Assembler } else { Class::Compiler };
-            assert_eq!(classes, BTreeSet::from([Class::Other, first, Class::Linker]), "{words:?}");
-            let reads = |name: &str| record.asks.iter().any(|ask| ask.path == path.join(name));
+            let classes: BTreeSet<ProcessClass> =
+                record.processes.iter().map(|p| p.class).collect();
+            let first =
+                if source == "k.s" { ProcessClass::Assembler } else { ProcessClass::Compiler };
+            assert_eq!(
+                classes,
+                BTreeSet::from([ProcessClass::Other, first, ProcessClass::Linker]),
+                "{words:?}"
+            );
+            let reads =
+                |name: &str| record.accesses.iter().any(|access| access.path == path.join(name));
             assert_eq!(reads("data.bin"), source != "k.cl", "{words:?}");
             assert!(plain == fs::read(path.join("k.o")).unwrap(), "{words:?}");
         }
@@ -54,19 +63,25 @@ fn drivers_accesses_are_recorded_on_request() {
     ];
     for words in questions {
         let record = assert_equal_to_strace(&path, words, true);
-        let asks = record.asks.iter();
-        let absent: BTreeSet<&Path> =
-            asks.filter(|ask| ask.is_absent()).map(|ask| ask.path.as_path()).collect();
-        let lists = record.asks.iter().any(|ask| ask.what == What::List);
+        let accesses = record.accesses.iter();
+        let absent: BTreeSet<&Path> = accesses
+            .filter(|access| access.is_absent())
+            .map(|access| access.path.as_path())
+            .collect();
+        let lists = record.accesses.iter().any(|access| access.operation == Operation::List);
         assert!(lists && !absent.is_empty(), "{words:?}: {absent:?}");
         if words[0] == HIPCC {
             let started = |name: &str| {
-                let mut started = record.asks.iter().filter(|ask| ask.what == What::Execute);
-                started.any(|ask| ask.path.ends_with(name) && ask.error.is_none())
+                let mut started =
+                    record.accesses.iter().filter(|access| access.operation == Operation::Execute);
+                started.any(|access| access.path.ends_with(name) && access.error.is_none())
             };
             assert!(started("perl") && started("clang++-15"), "{words:?}");
             // The scripts themselves are read by perl.
-            assert!(record.asks.iter().any(|ask| ask.path.ends_with("hipcc.pl")), "{words:?}");
+            assert!(
+                record.accesses.iter().any(|access| access.path.ends_with("hipcc.pl")),
+                "{words:?}"
+            );
         }
     }
 }
@@ -79,7 +94,7 @@ fn forked_jobs_have_records_of_their_own() {
     let command_line = words(number, "k.cl");
     let command_line: Vec<&str> = command_line.iter().map(String::as_str).collect();
     let alone = watched(&path, &command_line).unwrap();
-    let compiler = alone.processes.iter().find(|p| p.class == Class::Compiler).unwrap();
+    let compiler = alone.processes.iter().find(|p| p.class == ProcessClass::Compiler).unwrap();
     let recorders = [Recorder::new().unwrap(), Recorder::new().unwrap()];
     let writing = |name: &str| {
         let mut words = compiler.arguments.clone();
@@ -90,9 +105,11 @@ fn forked_jobs_have_records_of_their_own() {
     let (first, second) = (writing("first.o"), writing("second.o"));
     let_in(&path, &compiler.program, [(&recorders[0], &first), (&recorders[1], &second)]);
     let asked = |record: &Record| -> Vec<_> {
-        let asks = asks_of(record, Class::Compiler)
-            .filter(|ask| !ask.path.to_string_lossy().contains(".o"));
-        asks.map(|ask| (ask.path.clone(), ask.what.clone(), ask.error)).collect()
+        let accesses = asks_of(record, ProcessClass::Compiler)
+            .filter(|access| !access.path.to_string_lossy().contains(".o"));
+        accesses
+            .map(|access| (access.path.clone(), access.operation.clone(), access.error))
+            .collect()
     };
     for recorder in recorders {
         let record = recorder.finish().unwrap();
@@ -120,10 +137,10 @@ fn confined_drivers_and_compilers_work_as_before() {
         assert_eq!(said, Ok(()), "{words:?}");
         let record = record.unwrap();
         assert!(
-            asks_of(&record, Class::Compiler).count() > 0
-                && asks_of(&record, Class::Linker).count() > 0
+            asks_of(&record, ProcessClass::Compiler).count() > 0
+                && asks_of(&record, ProcessClass::Linker).count() > 0
         );
-        assert!(record.asks.iter().all(|ask| ask.error != Some(13)), "{words:?}");
+        assert!(record.accesses.iter().all(|access| access.error != Some(13)), "{words:?}");
         assert!(plain == fs::read(path.join("k.o")).unwrap(), "{words:?}");
     }
 }

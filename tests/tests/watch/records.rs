@@ -4,7 +4,7 @@
 use std::fs;
 
 use gfxpack_process::Identity;
-use gfxpack_process::watch::{Ask, Class, RecorderOptions, Unwatched, What};
+use gfxpack_process::watch::{FileAccess, Operation, ProcessClass, RecorderOptions, WatchError};
 
 use crate::place;
 use crate::support::{assert_equal_to_strace, build, watched, watched_with};
@@ -15,16 +15,19 @@ fn every_form_of_a_call_is_recorded() {
     let path = dir.path().canonicalize().unwrap();
     let forms = build(&path, "forms.c", &[]);
     let record = assert_equal_to_strace(&path, &[forms.to_str().unwrap(), "-cc1", "forms"], false);
-    let there = |what: &What, name: &str| {
-        record.asks.iter().any(|ask| ask.what == *what && ask.path == path.join(name))
+    let there = |operation: &Operation, name: &str| {
+        record
+            .accesses
+            .iter()
+            .any(|access| access.operation == *operation && access.path == path.join(name))
     };
-    assert!(there(&What::Readlink(Some("there".into())), "link"));
-    assert!(there(&What::List, "absent"));
-    assert!(there(&What::Rename(path.join("moved")), "made"));
-    let mut asks = record.asks.iter().filter(|ask| ask.path == path.join("there"));
-    let told = asks.find_map(|ask| ask.file).unwrap().identity;
+    assert!(there(&Operation::Readlink(Some("there".into())), "link"));
+    assert!(there(&Operation::List, "absent"));
+    assert!(there(&Operation::Rename(path.join("moved")), "made"));
+    let mut accesses = record.accesses.iter().filter(|access| access.path == path.join("there"));
+    let told = accesses.find_map(|access| access.file).unwrap().identity;
     let there = fs::metadata(path.join("there")).unwrap();
-    assert_eq!(told.place(), Identity::from_metadata(&there).place());
+    assert_eq!(told.file_id(), Identity::from_metadata(&there).file_id());
 }
 
 #[test]
@@ -34,20 +37,23 @@ fn paths_are_recorded_from_the_current_directory_of_the_call() {
     let forms = build(&path, "forms.c", &[]);
     let asked = |what: &str| {
         let record = watched(&path, &[forms.to_str().unwrap(), "-cc1", what]).unwrap();
-        let asks = record.asks.into_iter().map(|ask| (ask.what, ask.path, ask.error.is_none()));
-        asks.collect::<Vec<_>>()
+        let accesses = record
+            .accesses
+            .into_iter()
+            .map(|access| (access.operation, access.path, access.error.is_none()));
+        accesses.collect::<Vec<_>>()
     };
     let mut resolved = Vec::new();
     for (name, real) in [("link", Some(path.join("there"))), ("absent", None)] {
         let there = real.is_some();
-        resolved.extend(vec![(What::Realpath(real), path.join(name), there); 3]);
-        resolved.extend(vec![(What::Access(0), path.join(name), there); 2]);
+        resolved.extend(vec![(Operation::Realpath(real), path.join(name), there); 3]);
+        resolved.extend(vec![(Operation::Access(0), path.join(name), there); 2]);
     }
     assert_eq!(asked("resolve"), resolved);
 
     let below = path.join("below");
-    let asks = asked("dirs");
-    let paths: Vec<_> = asks.iter().map(|(_, path, there)| (path.clone(), *there)).collect();
+    let accesses = asked("dirs");
+    let paths: Vec<_> = accesses.iter().map(|(_, path, there)| (path.clone(), *there)).collect();
     let expected = [
         (below.clone(), true),
         (below.join("none"), false),
@@ -55,7 +61,7 @@ fn paths_are_recorded_from_the_current_directory_of_the_call() {
         (below.clone(), true),
     ];
     assert_eq!(paths, expected);
-    assert_eq!(asks[3].0, What::List);
+    assert_eq!(accesses[3].0, Operation::List);
 }
 
 #[test]
@@ -63,7 +69,7 @@ fn concurrent_threads_lose_no_entries() {
     let dir = place();
     let forms = build(dir.path(), "forms.c", &[]);
     let record = watched(dir.path(), &[forms.to_str().unwrap(), "-cc1", "threads"]).unwrap();
-    assert_eq!(record.asks.len(), 8 * 500);
+    assert_eq!(record.accesses.len(), 8 * 500);
 }
 
 #[test]
@@ -71,22 +77,22 @@ fn operations_that_cannot_be_recorded_are_reported() {
     let dir = place();
     let forms = build(dir.path(), "forms.c", &[]);
     let forms = forms.to_str().unwrap();
-    let silent = |path: &str| Unwatched::Silent(path.into());
+    let silent = |path: &str| WatchError::NotWatched(path.into());
     let shell = fs::canonicalize("/bin/sh").unwrap();
     let stripped = "env -u LD_PRELOAD /bin/true";
-    let cases: Vec<(Vec<&str>, Option<Unwatched>)> = vec![
+    let cases: Vec<(Vec<&str>, Option<WatchError>)> = vec![
         (vec!["sh", "-c", "/bin/true; exec /bin/true"], None),
         (vec!["sh", "-c", "/bin/absent; (exit 3); exit 3"], None),
         (vec!["sh", "-c", "/bin/true & wait; (/bin/true)"], None),
         (vec!["sh", "-c", stripped], Some(silent("/bin/true"))),
-        (vec!["sh", "-c", "kill -9 $$"], Some(Unwatched::NoEnd(shell))),
+        (vec!["sh", "-c", "kill -9 $$"], Some(WatchError::NotEnded(shell))),
         (vec![forms, "-cc1", "popen"], None),
         (vec![forms, "popen", "popen unwatched"], Some(silent("/bin/sh"))),
-        (vec![forms, "-cc1", "tmpfile"], Some(Unwatched::Untold("tmpfile".into()))),
+        (vec![forms, "-cc1", "tmpfile"], Some(WatchError::NotRecordable("tmpfile".into()))),
         (vec![forms, "tmpfile", "tmpfile"], None),
-        (vec![forms, "-cc1", "full"], Some(Unwatched::Full)),
+        (vec![forms, "-cc1", "full"], Some(WatchError::Full)),
         (vec![forms, "-cc1", "long names"], None),
-        (vec![forms, "-cc1", "crash"], Some(Unwatched::NoEnd(dir.path().join("forms")))),
+        (vec![forms, "-cc1", "crash"], Some(WatchError::NotEnded(dir.path().join("forms")))),
     ];
     for (words, expected) in cases {
         assert_eq!(watched(dir.path(), &words).err(), expected, "{words:?}");
@@ -100,14 +106,17 @@ fn a_compiler_with_more_accesses_than_a_record_holds_is_ended() {
     let words = [forms.to_str().unwrap(), "-cc1", "full"];
     let (said, record) = watched_with(dir.path(), &words, &RecorderOptions::default());
     assert!(said.unwrap_err().contains("asks for more files"));
-    assert_eq!(record, Err(Unwatched::Full));
+    assert_eq!(record, Err(WatchError::Full));
 }
 
 #[test]
 fn of_drivers_only_started_programs_are_recorded() {
     let dir = place();
     let record = watched(dir.path(), &["sh", "-c", "test -e there; cat there"]).unwrap();
-    assert!(record.asks.is_empty() && record.processes.iter().all(|p| p.class == Class::Other));
+    assert!(
+        record.accesses.is_empty()
+            && record.processes.iter().all(|p| p.class == ProcessClass::Other)
+    );
     assert_eq!(record.processes.last().unwrap().arguments, ["cat", "there"]);
 }
 
@@ -118,8 +127,9 @@ fn programs_are_recorded_with_the_candidates_in_path() {
     let forms = build(&path, "forms.c", &[]);
     let record = assert_equal_to_strace(&path, &[forms.to_str().unwrap(), "-", "start"], true);
     let started = |file: &str, error: Option<i32>| {
-        let asks = record.asks.iter().filter(|ask| ask.what == What::Execute);
-        asks.filter(|ask| ask.path == path.join(file) && ask.error == error).count()
+        let accesses =
+            record.accesses.iter().filter(|access| access.operation == Operation::Execute);
+        accesses.filter(|access| access.path == path.join(file) && access.error == error).count()
     };
     let (absent, denied) = (Some(2), Some(13));
     assert_eq!(started("/usr/bin/true", None), 5);
@@ -140,12 +150,12 @@ fn functions_that_list_directories_are_recorded() {
     let forms = build(&path, "forms.c", &[]);
     let record = assert_equal_to_strace(&path, &[forms.to_str().unwrap(), "-cc1", "find"], false);
     let listed = |name: &str| {
-        let asks = record.asks.iter().filter(|ask| ask.what == What::List);
-        asks.filter(|ask| ask.path == path.join(name)).count()
+        let accesses = record.accesses.iter().filter(|access| access.operation == Operation::List);
+        accesses.filter(|access| access.path == path.join(name)).count()
     };
     assert_eq!((listed("below"), listed("absent"), listed(".")), (2, 2, 5));
-    let none = |ask: &Ask| ask.path == path.join("below/none") && ask.is_absent();
-    assert!(record.asks.iter().any(none));
+    let none = |access: &FileAccess| access.path == path.join("below/none") && access.is_absent();
+    assert!(record.accesses.iter().any(none));
 }
 
 #[test]

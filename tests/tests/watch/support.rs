@@ -6,7 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gfxpack_process::watch::{Ask, Class, Record, Recorder, RecorderOptions, Unwatched, What};
+use gfxpack_process::watch::{
+    FileAccess, Operation, ProcessClass, Record, Recorder, RecorderOptions, WatchError,
+};
 
 /// A program to start.
 #[expect(clippy::disallowed_methods, reason = "tests start programs")]
@@ -15,7 +17,7 @@ pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
 }
 
 /// What a program asks for, however it ends.
-pub(crate) fn watched(directory: &Path, words: &[&str]) -> Result<Record, Unwatched> {
+pub(crate) fn watched(directory: &Path, words: &[&str]) -> Result<Record, WatchError> {
     watched_with(directory, words, &RecorderOptions::default()).1
 }
 
@@ -24,7 +26,7 @@ pub(crate) fn watched_with(
     directory: &Path,
     words: &[&str],
     options: &RecorderOptions<'_>,
-) -> (Result<(), String>, Result<Record, Unwatched>) {
+) -> (Result<(), String>, Result<Record, WatchError>) {
     let recorder = Recorder::with(options).unwrap();
     let mut command = command(words[0]);
     command.args(&words[1..]).current_dir(directory).env("TMPDIR", directory);
@@ -118,8 +120,8 @@ pub(crate) fn both(directory: &Path, words: &[&str], all: bool) -> (Record, Call
     let own = recorder.path();
     let record = recorder.finish().unwrap();
     let mut told = Calls::new();
-    for ask in &record.asks {
-        if let Some(call) = as_call(ask) {
+    for access in &record.accesses {
+        if let Some(call) = as_call(access) {
             *told.entry(call).or_default() += 1;
         }
     }
@@ -144,26 +146,26 @@ pub(crate) fn difference<'a>(these: &'a Calls, others: &Calls) -> Vec<(&'a Call,
     own.filter(|(_, times, other)| times != other).collect()
 }
 
-fn as_call(ask: &Ask) -> Option<Call> {
-    let kind = match &ask.what {
+fn as_call(access: &FileAccess) -> Option<Call> {
+    let kind = match &access.operation {
         // A directory is opened to be listed.
-        What::Open { .. } | What::List => "open",
-        What::Stat => "stat",
-        What::Lstat => "lstat",
-        What::Access(_) => "access",
-        What::Readlink(_) => "readlink",
-        What::Realpath(_) => return None,
-        What::FileSystem => "statfs",
-        What::Remove => "remove",
-        What::Rename(_) => "rename",
-        What::Link(_) => "link",
-        What::Symlink(_) => "symlink",
-        What::Make => "make",
-        What::Change => "change",
-        What::Execute => "execute",
+        Operation::Open { .. } | Operation::List => "open",
+        Operation::Stat => "stat",
+        Operation::Lstat => "lstat",
+        Operation::Access(_) => "access",
+        Operation::Readlink(_) => "readlink",
+        Operation::Realpath(_) => return None,
+        Operation::FileSystem => "statfs",
+        Operation::Remove => "remove",
+        Operation::Rename(_) => "rename",
+        Operation::Link(_) => "link",
+        Operation::Symlink(_) => "symlink",
+        Operation::Make => "make",
+        Operation::Change => "change",
+        Operation::Execute => "execute",
         other => panic!("{other:?}"),
     };
-    (!is_descriptor(&ask.path)).then(|| (kind, ask.path.clone(), ask.error.is_none()))
+    (!is_descriptor(&access.path)).then(|| (kind, access.path.clone(), access.error.is_none()))
 }
 
 /// What the C library and the loader ask for themselves, which no function of
@@ -184,9 +186,9 @@ fn is_systems_own(record: &Record, (kind, path, _): &Call) -> bool {
     let loaded = || record.processes.iter().any(|process| process.libraries.contains(path));
     // A path without its links is found by asking each part of it.
     let resolved = || {
-        record.asks.iter().any(|ask| match &ask.what {
-            What::Realpath(real) => {
-                ask.path.starts_with(path)
+        record.accesses.iter().any(|access| match &access.operation {
+            Operation::Realpath(real) => {
+                access.path.starts_with(path)
                     || real.as_ref().is_some_and(|real| real.starts_with(path))
             }
             _ => false,
@@ -195,8 +197,8 @@ fn is_systems_own(record: &Record, (kind, path, _): &Call) -> bool {
     // Whether a file may be used is asked by some with its mode, and the
     // recorder asks it of a directory that was listed.
     let accessed = || {
-        let mut asks = record.asks.iter().filter(|ask| ask.path == *path);
-        asks.any(|ask| matches!(ask.what, What::Access(_) | What::List))
+        let mut accesses = record.accesses.iter().filter(|access| access.path == *path);
+        accesses.any(|access| matches!(access.operation, Operation::Access(_) | Operation::List))
     };
     match *kind {
         // For nsswitch, whether the root directory is another one.
@@ -312,7 +314,7 @@ impl Trace<'_> {
         if name == "chdir" && !failed {
             state.directory = fs::canonicalize(&path).unwrap();
         }
-        if !is_descriptor(&path) && (self.all || class != Class::Other) {
+        if !is_descriptor(&path) && (self.all || class != ProcessClass::Other) {
             *self.calls.entry((kind, path, !failed)).or_default() += 1;
         }
     }

@@ -348,7 +348,7 @@ impl<'a> InputTree<'a> {
     }
 
     fn digest(&self, file: &Path) -> Result<Digest, FileError> {
-        self.context.looks.digests().digest(file).map_err(FileError::io("read", file))
+        self.context.file_system.digests().digest(file).map_err(FileError::io("read", file))
     }
 
     /// Adds a header where its includers find it. Returns whether that is possible.

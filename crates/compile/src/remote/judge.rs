@@ -12,8 +12,8 @@ use gfxpack_model::Digest;
 use gfxpack_plan::plan::{Job, StagedFile};
 use gfxpack_process::Timestamp;
 use gfxpack_process::watch::{
-    Answer, Answers, Ask, Class, Judgement, Place, Places, Process, Query, RECORD_LIMIT, Record,
-    SHORT_HEAP, tidy_path,
+    FileAccess, Judgement, PathQuery, PathRole, PathRoles, PathState, PathStates, Process,
+    ProcessClass, RECORD_LIMIT, Record, SHORT_HEAP, tidy_path,
 };
 
 use super::action::{HEADERS, SCRATCH, SENT, SYSTEM};
@@ -36,46 +36,47 @@ type Reason = String;
 
 impl RemoteRun<'_> {
     /// The object's dependencies on this machine: on the system, and on the sources.
-    pub(crate) fn judge(&self, record: &[u8]) -> Result<(Answers, Answers), Reason> {
+    pub(crate) fn judge(&self, record: &[u8]) -> Result<(PathStates, PathStates), Reason> {
         let record = Record::parse(record, RECORD_LIMIT).map_err(|reason| reason.to_string())?;
         if record.heap_was_short {
             return Err(SHORT_HEAP.to_owned());
         }
-        let compiles = |it: &&Process| matches!(it.class, Class::Compiler | Class::Assembler);
+        let compiles =
+            |it: &&Process| matches!(it.class, ProcessClass::Compiler | ProcessClass::Assembler);
         let mut compilers = record.processes.iter().filter(compiles);
         let stage = &compilers.next().ok_or("no compiler recorded its file accesses")?.directory;
-        let places = self.places(stage, &record);
+        let roles = self.roles(stage, &record);
         let sent: HashMap<&str, Digest> =
             self.root.files.iter().map(|file| (file.path.as_str(), file.digest)).collect();
         let (mut system, mut sources) = (BTreeSet::new(), BTreeSet::new());
-        for ask in &record.asks {
+        for access in &record.accesses {
             // The sent files lie beside the staged directory.
-            let below = ask.path.strip_prefix(stage).ok();
+            let below = access.path.strip_prefix(stage).ok();
             let left = below.map(tidy_path).filter(|below| below.starts_with(".."));
-            let ask = match left {
+            let access = match left {
                 // The worker has no files of the directories above the sources.
-                Some(left) if ask.is_absent() && !is_sent(&left) => {
-                    let below = below.unwrap_or(&ask.path).to_owned();
+                Some(left) if access.is_absent() && !is_sent(&left) => {
+                    let below = below.unwrap_or(&access.path).to_owned();
                     let absent = Judgement::AbsentInStage(below);
                     self.take(absent, stage, &sent, &mut system, &mut sources)?;
                     continue;
                 }
                 // The directory of the sources has another name on the worker.
-                Some(left) if !is_sent(&left) && !ask.file.is_some_and(|it| it.is_dir()) => {
+                Some(left) if !is_sent(&left) && !access.file.is_some_and(|it| it.is_dir()) => {
                     return Err(reason_for(&left, "was another file there"));
                 }
-                Some(_) => Ask { path: tidy_path(&ask.path), ..ask.clone() },
-                None => ask.clone(),
+                Some(_) => FileAccess { path: tidy_path(&access.path), ..access.clone() },
+                None => access.clone(),
             };
-            let real = ask.path.clone();
-            for judgement in places.judge(&ask, &real) {
+            let real = access.path.clone();
+            for judgement in roles.judge(&access, &real) {
                 self.take(judgement, stage, &sent, &mut system, &mut sources)?;
             }
         }
         let read: HashSet<Digest> = system.iter().filter_map(|(_, it)| it.digest()).collect();
-        let system = Answers::new(system, self.context.looks);
-        let place = |below: &Path| self.context.sources.place(self.job.source, below);
-        let sources = Answers::of_relative(sources, place);
+        let system = PathStates::new(system, self.context.file_system);
+        let place = |below: &Path| self.context.sources.file_id(self.job.source, below);
+        let sources = PathStates::of_relative(sources, place);
         let is_sent = self.toolchain == ToolchainSource::Sent;
         let toolchain = &self.context.toolchains[self.job.toolchain.0];
         let is_elsewhere = |own: &StagedFile| {
@@ -90,20 +91,21 @@ impl RemoteRun<'_> {
     }
 
     /// The directories on the worker.
-    fn places(&self, stage: &Path, record: &Record) -> Places {
-        let places = Places::new(stage.to_owned())
-            .with(Place::Scratch, stage.join(SCRATCH))
-            .with(Place::Covered, stage.with_file_name(SENT))
-            .with(Place::Readable, tidy_path(&stage.join(SYSTEM)));
+    fn roles(&self, stage: &Path, record: &Record) -> PathRoles {
+        let roles = PathRoles::new(stage.to_owned())
+            .with(PathRole::Scratch, stage.join(SCRATCH))
+            .with(PathRole::Covered, stage.with_file_name(SENT))
+            .with(PathRole::Readable, tidy_path(&stage.join(SYSTEM)));
         if self.toolchain == ToolchainSource::Sent {
-            return places;
+            return roles;
         }
-        let looks = self.context.looks;
+        let file_system = self.context.file_system;
         let covered =
             self.context.toolchains[self.job.toolchain.0].covered_paths(self.job.language);
-        let cover = |all: Places, path: &PathBuf| all.with_linked(Place::Covered, path, looks);
-        let places = covered.iter().fold(places, cover);
-        with_searched(places, &record.processes, looks)
+        let cover =
+            |all: PathRoles, path: &PathBuf| all.with_linked(PathRole::Covered, path, file_system);
+        let roles = covered.iter().fold(roles, cover);
+        with_searched(roles, &record.processes, file_system)
     }
 
     fn take(
@@ -111,10 +113,10 @@ impl RemoteRun<'_> {
         judgement: Judgement,
         stage: &Path,
         sent: &HashMap<&str, Digest>,
-        system: &mut BTreeSet<(PathBuf, Answer)>,
-        sources: &mut BTreeSet<(PathBuf, Answer)>,
+        system: &mut BTreeSet<(PathBuf, PathState)>,
+        sources: &mut BTreeSet<(PathBuf, PathState)>,
     ) -> Result<(), Reason> {
-        let looks = self.context.looks;
+        let file_system = self.context.file_system;
         let top = tidy_path(&stage.join(SYSTEM));
         // The path on this machine, and whether it was sent.
         let here = |path: &Path| match path.strip_prefix(&top) {
@@ -130,33 +132,37 @@ impl RemoteRun<'_> {
                     return Err(reason_for(&below, "was another file there"));
                 }
                 if all.staged(source, &below).is_none() && all.origin(source).is_dir(&below) {
-                    sources.insert((below, Answer::Directory));
+                    sources.insert((below, PathState::Directory));
                 }
             }
             Judgement::AbsentInStage(below) => {
-                match self.context.sources.answer(self.job.source, &below, looks.digests()) {
-                    Answer::Absent => drop(sources.insert((below, Answer::Absent))),
+                match self.context.sources.path_state(
+                    self.job.source,
+                    &below,
+                    file_system.digests(),
+                ) {
+                    PathState::Absent => drop(sources.insert((below, PathState::Absent))),
                     _ => return Err(reason_for(&below, "was not sent")),
                 }
             }
             Judgement::Absent(path) => {
                 let (path, _) = here(&path);
-                if !looks.absent(&path) {
+                if !file_system.is_absent(&path) {
                     return Err(reason_for(&path, "is here and was not there"));
                 }
-                system.insert((looks.first_absent(&path), Answer::Absent));
+                system.insert((file_system.first_absent(&path), PathState::Absent));
             }
             Judgement::Directory(path) => {
                 let (path, _) = here(&path);
-                match looks.answer(&path, Query::What).filter(Answer::is_directory) {
-                    Some(answer) => drop(system.insert((path, answer))),
+                match file_system.state(&path, PathQuery::Content).filter(PathState::is_directory) {
+                    Some(state) => drop(system.insert((path, state))),
                     None => return Err(reason_for(&path, "is no directory here")),
                 }
             }
             Judgement::Present(path) => {
                 let (path, was_sent) = here(&path);
-                let answer = self.present(&path, sent, was_sent)?;
-                system.insert((path, answer));
+                let state = self.present(&path, sent, was_sent)?;
+                system.insert((path, state));
             }
             Judgement::Listing(path) | Judgement::Reads(path) | Judgement::Writes(path) => {
                 return Err(reason_for(&path, "was touched there"));
@@ -171,16 +177,20 @@ impl RemoteRun<'_> {
         path: &Path,
         sent: &HashMap<&str, Digest>,
         was_sent: bool,
-    ) -> Result<Answer, Reason> {
-        let looks = self.context.looks;
-        let Some(answer @ Answer::File { digest, .. }) = looks.answer(path, Query::What) else {
+    ) -> Result<PathState, Reason> {
+        let file_system = self.context.file_system;
+        let Some(state @ PathState::File { digest, .. }) =
+            file_system.state(path, PathQuery::Content)
+        else {
             return Err(reason_for(path, "is not here"));
         };
         let name = format!("{HEADERS}{}", path.display());
-        if was_sent && sent.get(name.as_str()) != Some(&digest) || !looks.rested(path, self.since) {
+        if was_sent && sent.get(name.as_str()) != Some(&digest)
+            || !file_system.was_settled(path, self.since)
+        {
             return Err(reason_for(path, "has changed"));
         }
-        Ok(answer)
+        Ok(state)
     }
 }
 

@@ -98,7 +98,7 @@ impl<'a> RemoteContext<'a> {
         let (root, toolchain, since) = (&recipe.root, workers.toolchain(), self.since);
         let run = RemoteRun { context, job, root, toolchain, since };
         let (system, sources) = match run.judge(&record.unwrap_or_default()) {
-            Ok(answers) => answers,
+            Ok(states) => states,
             Err(reason) => {
                 tracing::debug!(key = %job.key, reason, "what was made elsewhere is made here");
                 return Ok(RemoteOutcome::Here(None));

@@ -139,10 +139,10 @@ fn parents_are_resolved_by_text_in_files_that_are_found_by_name() {
     let real = dir.path().join("a.cl");
     let index = set.load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs)).unwrap();
     assert_eq!(paths(&set, index), ["a.cl", "inc/u.h", "v.h"]);
-    let answer = |below: &str| set.answer(index, Path::new(below), &FileDigests::in_memory());
-    assert_eq!(answer("inc/../v.h"), Answer::File { digest: Digest::of(b"1"), real: None });
+    let state = |below: &str| set.path_state(index, Path::new(below), &FileDigests::in_memory());
+    assert_eq!(state("inc/../v.h"), PathState::File { digest: Digest::of(b"1"), real: None });
     // `..` after a directory that is none of theirs, and after a file.
-    assert_eq!(["none/../v.h", "v.h/../v.h"].map(answer), [Answer::Absent, Answer::Absent]);
+    assert_eq!(["none/../v.h", "v.h/../v.h"].map(state), [PathState::Absent, PathState::Absent]);
 }
 
 #[test]
@@ -185,8 +185,8 @@ fn per_process_files_are_no_sources() {
     let real = dir.path().join("a.s");
     let index = set.load(&real, "a.s", Language::Assembly, &[], None).unwrap();
     assert_eq!(paths(&set, index), ["a.s"]);
-    let answer = set.answer(index, Path::new("args"), &FileDigests::in_memory());
-    assert_eq!(answer, Answer::Other);
+    let state = set.path_state(index, Path::new("args"), &FileDigests::in_memory());
+    assert_eq!(state, PathState::Other);
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_stored_closure_equals_the_loaded_one() {
     assert_eq!(again.files(index), set.files(index));
     assert_eq!(again.closure_size(index), set.closure_size(index));
     // No directory tree has a file `gfxpack-include-0/x.h`; one has it under another name.
-    let place = |below: &str| again.place(index, Path::new(below)).unwrap();
+    let place = |below: &str| again.file_id(index, Path::new(below)).unwrap();
     assert!(
         place("gfxpack-include-0/x.h") == place("x.h")
             && place("gfxpack-include-0/x.h") != place("a.cl")
@@ -268,13 +268,13 @@ fn files_that_no_include_names_are_found_where_a_compiler_looks() {
     let real = dir.path().join("k/a.cl");
     let index = set.load(&real, "k/a.cl", Language::OpenclC, &include, None).unwrap();
     let digests = FileDigests::in_memory();
-    let answer = |below: &str| set.answer(index, Path::new(below), &digests);
-    let file = |text: &[u8]| Answer::File { digest: Digest::of(text), real: None };
-    assert_eq!(answer("k/bits"), file(b"1"));
-    assert_eq!(answer("gfxpack-include-0/d.inc"), file(b"2"));
-    assert_eq!(answer("gfxpack-include-0"), Answer::Directory);
-    assert_eq!(answer("gfxpack-include-0/gone"), Answer::Absent);
-    assert_eq!(answer("k/../k/bits"), file(b"1"));
+    let state = |below: &str| set.path_state(index, Path::new(below), &digests);
+    let file = |text: &[u8]| PathState::File { digest: Digest::of(text), real: None };
+    assert_eq!(state("k/bits"), file(b"1"));
+    assert_eq!(state("gfxpack-include-0/d.inc"), file(b"2"));
+    assert_eq!(state("gfxpack-include-0"), PathState::Directory);
+    assert_eq!(state("gfxpack-include-0/gone"), PathState::Absent);
+    assert_eq!(state("k/../k/bits"), file(b"1"));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn one_file_under_two_names_stays_one() {
     assert_eq!(same, [None, None, Some("x.h"), None]);
     let stage = tempfile::tempdir().unwrap();
     set.stage(index, stage.path()).unwrap();
-    let place = |name: &str| place_of(&stage.path().join(name)).unwrap();
+    let place = |name: &str| file_id_of(&stage.path().join(name)).unwrap();
     assert!(place("x.h") == place("y.h") && place("x.h") != place("z.h"));
 }
 

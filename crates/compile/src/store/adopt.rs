@@ -7,7 +7,7 @@ use gfxpack_process::FileError;
 
 use super::entry::{Entry, ObjectInfo};
 use super::object_store::ObjectStore;
-use super::places::{is_gone, object_path};
+use super::paths::{is_gone, object_path};
 use crate::error::CompileError;
 
 impl ObjectStore {
@@ -36,8 +36,8 @@ impl ObjectStore {
             from.drop_one(job, path)?;
             return Ok(None);
         };
-        for (name, file) in info.answer_files() {
-            if self.read_answers(name).is_none() {
+        for (name, file) in info.state_files() {
+            if self.read_states(name).is_none() {
                 let text = from.read_file(file.as_ref());
                 let text = text.map_err(FileError::io("read", from.dir.join(&file)))?;
                 self.write(file.as_ref(), &[&text])?;

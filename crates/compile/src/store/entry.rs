@@ -6,11 +6,11 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::Job;
-use gfxpack_process::watch::Answers;
+use gfxpack_process::watch::PathStates;
 use serde::{Deserialize, Serialize};
 
 use super::dependencies::Dependencies;
-use super::places::answers_path;
+use super::paths::states_path;
 
 /// A header line is far shorter; a longer one is damage.
 const MAX_HEADER: u64 = 64 * 1024;
@@ -29,8 +29,8 @@ pub struct ObjectInfo {
     pub size: u64,
     /// The sets of file accesses of its compiler outside of source and toolchain: headers of the
     /// C++ library, and files that were not found.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub answers: Vec<Digest>,
+    #[serde(rename = "answers", default, skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<Digest>,
     /// The name of its driver's commands, if they were known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commands: Option<Digest>,
@@ -67,7 +67,7 @@ impl ObjectInfo {
         job: Digest,
         bytes: &[u8],
         about: &ObjectPurpose,
-        answers: Vec<Digest>,
+        states: Vec<Digest>,
         dependencies: &Dependencies,
     ) -> (Self, Vec<u8>, Vec<u8>) {
         let about = serde_json::to_vec(about).expect("plain data");
@@ -75,7 +75,7 @@ impl ObjectInfo {
             job,
             sha256: Digest::of(bytes),
             size: bytes.len() as u64,
-            answers,
+            states,
             commands: dependencies.commands,
             admitted: dependencies.admitted.clone(),
             about: about.len() as u64,
@@ -86,15 +86,15 @@ impl ObjectInfo {
     }
 
     /// The sets of file accesses that it depends on, with the names of their files.
-    pub(crate) fn answer_files(&self) -> impl Iterator<Item = (Digest, String)> {
-        let file = |name| answers_path(name).to_str().expect("hexadecimal").to_owned();
-        self.answers.iter().map(move |name| (*name, file(*name)))
+    pub(crate) fn state_files(&self) -> impl Iterator<Item = (Digest, String)> {
+        let file = |name| states_path(name).to_str().expect("hexadecimal").to_owned();
+        self.states.iter().map(move |name| (*name, file(*name)))
     }
 
     /// Whether it is for one build only, since its dependencies are not known.
     pub(crate) fn is_for_one_build(&self) -> bool {
-        let never = Dependencies::for_one_build(Answers::default()).system.to_kept().name;
-        self.answers.contains(&never)
+        let never = Dependencies::for_one_build(PathStates::default()).system.to_kept().name;
+        self.states.contains(&never)
     }
 
     /// The size in bytes of the file, if its header has that length.

@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex};
 
 use gfxpack_launch::{Command, Drivers};
 use gfxpack_model::{Digest, SourceId};
-use gfxpack_process::watch::{Answers, KeptAnswers, Looks};
+use gfxpack_process::watch::{FileSystemCache, PathStates, StoredPathStates};
 use gfxpack_process::{FileError, create_dir_as_above, note_use, write_atomic_by};
 use rayon::prelude::*;
 use rustix::fs::{Access, FlockOperation, access, flock};
 
 use super::dependencies::Dependencies;
 use super::entry::{Entry, ObjectInfo, ObjectPurpose, read_entry, read_info};
-use super::places::{
-    EVICTABLE_DIRS, JOB_DIRS, LOCK, TEMP, VERSION, answers_path, is_gone, object_path,
-    refusal_path, sweep,
+use super::paths::{
+    EVICTABLE_DIRS, JOB_DIRS, LOCK, TEMP, VERSION, is_gone, object_path, refusal_path, states_path,
+    sweep,
 };
 use crate::error::CompileError;
 use crate::source::SourceSet;
@@ -43,7 +43,7 @@ pub struct ObjectStore {
 #[derive(Debug, Clone, Copy)]
 pub struct ValidityCheck<'a> {
     /// The file system.
-    pub(crate) looks: &'a Looks<'a>,
+    pub(crate) file_system: &'a FileSystemCache<'a>,
     /// The plan's sources, of which the command names one.
     pub(crate) sources: &'a SourceSet,
     /// The commands that each driver would run.
@@ -184,8 +184,8 @@ impl ObjectStore {
     /// The results of the file accesses of a stored object's compiler: absolute
     /// paths for the file system, relative ones for the sources.
     #[must_use]
-    pub fn answers(&self, info: &ObjectInfo) -> Vec<Answers> {
-        info.answers.iter().filter_map(|name| self.read_answers(*name)).collect()
+    pub fn path_states(&self, info: &ObjectInfo) -> Vec<PathStates> {
+        info.states.iter().filter_map(|name| self.read_states(*name)).collect()
     }
 
     /// The job's object.
@@ -249,27 +249,27 @@ impl ObjectStore {
         about: &ObjectPurpose,
         dependencies: &Dependencies,
     ) -> Result<ObjectInfo, CompileError> {
-        let answers = self.insert_answers(dependencies)?;
-        let (info, header, about) =
-            ObjectInfo::for_object(job, bytes, about, answers, dependencies);
+        let states = self.insert_states(dependencies)?;
+        let (info, header, about) = ObjectInfo::for_object(job, bytes, about, states, dependencies);
         self.write(&object_path(job), &[&header, bytes, &about])?;
         Ok(info)
     }
 
     /// Stores the sets of answers that are not empty, and returns their names.
-    pub(super) fn insert_answers(
+    pub(super) fn insert_states(
         &self,
         dependencies: &Dependencies,
     ) -> Result<Vec<Digest>, CompileError> {
         let own = [&dependencies.system, &dependencies.sources].into_iter();
-        let own: Vec<_> = own.filter(|answers| !answers.is_empty()).map(Answers::to_kept).collect();
+        let own: Vec<_> =
+            own.filter(|states| !states.is_empty()).map(PathStates::to_kept).collect();
         let mut names = Vec::new();
-        for KeptAnswers { name, text } in
+        for StoredPathStates { name, text } in
             own.iter().chain(dependencies.shared.iter().map(Arc::as_ref))
         {
             // Written at most once per build, but again if the file was found missing or damaged.
             if !self.written.lock().expect("no panic inside").contains(name) {
-                self.write(&answers_path(*name), &[text])?;
+                self.write(&states_path(*name), &[text])?;
                 self.written.lock().expect("no panic inside").insert(*name);
             }
             names.push(*name);
@@ -283,14 +283,14 @@ impl ObjectStore {
     }
 
     /// The set of answers with that name; `None` if it is missing or damaged.
-    pub fn read_answers(&self, name: Digest) -> Option<Answers> {
-        Answers::from_text(name, &self.read_file(&answers_path(name)).ok()?)
+    pub fn read_states(&self, name: Digest) -> Option<PathStates> {
+        PathStates::from_text(name, &self.read_file(&states_path(name)).ok()?)
     }
 
     /// Whether all dependencies of an outcome still hold.
     pub(super) fn all_hold(&self, info: &ObjectInfo, now: ValidityCheck<'_>) -> bool {
         info.admitted.iter().all(|dir| now.admits(dir))
-            && info.answers.iter().all(|name| self.holds(*name, now))
+            && info.states.iter().all(|name| self.holds(*name, now))
             && now.runs(info.commands)
     }
 
@@ -302,12 +302,12 @@ impl ObjectStore {
         if let Some(holds) = of(None).or_else(|| of(Some(source))) {
             return holds;
         }
-        let Some(answers) = self.read_answers(name) else { return false };
-        let is_of_sources = answers.are_relative();
+        let Some(states) = self.read_states(name) else { return false };
+        let is_of_sources = states.are_relative();
         let holds = if is_of_sources {
-            now.sources.first_change(source, &answers, now.looks.digests()).is_none()
+            now.sources.first_change(source, &states, now.file_system.digests()).is_none()
         } else {
-            answers.hold(now.looks)
+            states.hold(now.file_system)
         };
         known.insert((name, is_of_sources.then_some(source)), holds);
         holds
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn an_object_with_unknown_dependencies_is_for_one_build() {
         let f = fixture();
-        let dependencies = Dependencies::for_one_build(Answers::default());
+        let dependencies = Dependencies::for_one_build(PathStates::default());
         f.store.insert(f.job, b"object", &about_it(), &dependencies).unwrap();
         assert_eq!(f.store.read(f.job).unwrap(), b"object");
         assert_eq!(found(&ObjectStore::open(f.dir.path()).unwrap(), f.job), None);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::dependencies::Dependencies;
 use super::entry::{Entry, ObjectInfo, ObjectPurpose};
 use super::object_store::{ObjectStore, ValidityCheck};
-use super::places::refusal_path;
+use super::paths::refusal_path;
 use crate::error::CompileError;
 use crate::job::{Failure, FailureKind};
 
@@ -39,8 +39,8 @@ impl ObjectStore {
         let Failure { kind, output, .. } = failure.clone();
         let refusal = KeptRefusal { judge: JUDGE.to_owned(), reason: kind, output };
         let bytes = serde_json::to_vec(&refusal).expect("plain data");
-        let answers = self.insert_answers(dependencies)?;
-        let (_, header, about) = ObjectInfo::for_object(job, &bytes, about, answers, dependencies);
+        let states = self.insert_states(dependencies)?;
+        let (_, header, about) = ObjectInfo::for_object(job, &bytes, about, states, dependencies);
         Ok(self.write(&refusal_path(job), &[&header, &bytes, &about])?)
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_launch::{Command, Drivers};
 use gfxpack_model::compiler::Program;
 use gfxpack_model::{Digest, KernelKey, Language, SourceId, ToolchainId};
-use gfxpack_process::watch::{Answer, Answers, Looks};
+use gfxpack_process::watch::{FileSystemCache, PathState, PathStates};
 use gfxpack_process::{Cancel, FileDigests};
 
 use super::{Dependencies, ObjectPurpose, ObjectStore, ValidityCheck};
@@ -32,18 +32,19 @@ pub(crate) fn about_it() -> ObjectPurpose {
 
 /// Dependencies on files: on the content of each, or on its absence.
 pub(crate) fn depends_on<const N: usize>(files: [(&Path, Option<&str>); N]) -> Dependencies {
-    let file = |text: &str| Answer::File { digest: Digest::of(text.as_bytes()), real: None };
-    let answer =
-        |(path, text): (&Path, Option<&str>)| (path.to_owned(), text.map_or(Answer::Absent, file));
-    let system = Answers::of_separate(files.map(answer).into());
+    let file = |text: &str| PathState::File { digest: Digest::of(text.as_bytes()), real: None };
+    let answer = |(path, text): (&Path, Option<&str>)| {
+        (path.to_owned(), text.map_or(PathState::Absent, file))
+    };
+    let system = PathStates::of_separate(files.map(answer).into());
     Dependencies { system, ..Dependencies::default() }
 }
 
 /// Asks a store as another build does, one without sources and toolchains.
 pub(crate) fn as_another_build<T>(ask: impl FnOnce(ValidityCheck<'_>) -> T) -> T {
     let (digests, cancel) = (FileDigests::in_memory(), Cancel::default());
-    let looks = &Looks::new(&digests);
-    let drivers = &Drivers::new(&[], PathBuf::new(), looks, &cancel);
+    let file_system = &FileSystemCache::new(&digests);
+    let drivers = &Drivers::new(&[], PathBuf::new(), file_system, &cancel);
     let ObjectPurpose { target_id, arguments, .. } = &about_it();
     let command = Command {
         job: Digest::of(b"job"),
@@ -55,5 +56,5 @@ pub(crate) fn as_another_build<T>(ask: impl FnOnce(ValidityCheck<'_>) -> T) -> T
         arguments,
     };
     let sources = &SourceSet::default();
-    ask(ValidityCheck { looks, sources, drivers, command, admitted: &[] })
+    ask(ValidityCheck { file_system, sources, drivers, command, admitted: &[] })
 }

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::entry::{Entry, read_entry};
 use super::object_store::ObjectStore;
-use super::places::{EVICTABLE_DIRS, JOB_DIRS, LOCK, TEMP, VERSION, is_gone, sweep};
+use super::paths::{EVICTABLE_DIRS, JOB_DIRS, LOCK, TEMP, VERSION, is_gone, sweep};
 use crate::error::CompileError;
 
 /// Directories beside the store whose files may be evicted too: probe answers, and records of
@@ -277,7 +277,7 @@ mod tests {
     use gfxpack_model::Digest;
 
     use super::super::Dependencies;
-    use super::super::places::{object_path, refusal_path};
+    use super::super::paths::{object_path, refusal_path};
     use super::super::test_support::{about_it, as_another_build};
     use super::*;
     use crate::job::{Failure, FailureKind};

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gfxpack_process::watch::KeptAnswers;
+use gfxpack_process::watch::StoredPathStates;
 
 use crate::template::{CommandTemplate, Define, Word};
 
@@ -24,7 +24,7 @@ pub(crate) struct PrecompiledHeader {
     /// Every file that it was made from.
     pub(crate) files: Arc<BTreeSet<PathBuf>>,
     /// The results of its compiler's accesses to files that no digest covers.
-    pub(crate) kept: Arc<KeptAnswers>,
+    pub(crate) kept: Arc<StoredPathStates>,
     /// Every name in its headers that a macro could change.
     pub(super) identifiers: HashSet<String>,
     /// For names that do not appear in the headers' text: whether the headers build them with `##`.
@@ -104,7 +104,7 @@ impl PrecompiledHeader {
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_process::watch::Answers;
+    use gfxpack_process::watch::PathStates;
 
     use super::super::exposed_names::exposed_names;
     use super::*;
@@ -118,7 +118,7 @@ mod tests {
             file: "/c/x.pch".into(),
             source: "/c/x.hip".into(),
             files: Arc::default(),
-            kept: Arc::new(Answers::default().to_kept()),
+            kept: Arc::new(PathStates::default().to_kept()),
             identifiers,
             built: [("WG", false), ("GUARD", false), ("fmul", true)]
                 .map(|(name, built)| (name.to_owned(), built))

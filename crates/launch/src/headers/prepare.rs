@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use gfxpack_model::{Digest, Language, SourceId, ToolchainId};
 use gfxpack_process::watch::{
-    Answer, Answers, KeptAnswers, Looks, Place, Record, Recorder, Unwatched, recorded, settle,
-    tidy_path,
+    FileSystemCache, PathRole, PathState, PathStates, Record, Recorder, StoredPathStates,
+    WatchError, judge_record, recorded, tidy_path,
 };
 use gfxpack_process::{FileError, Output, Timestamp, Usage};
 use gfxpack_toolchain::ToolchainError;
@@ -26,7 +26,7 @@ use crate::launcher::{Command, ReadBefore, SourceFiles};
 use crate::session::Session;
 use crate::starter::Starter;
 use crate::template::{CommandTemplate, Define, TemplateValues};
-use crate::watching::{ToolchainPlaces, with_searched};
+use crate::watching::{ToolchainPathRoles, with_searched};
 
 /// The parameters for making precompiled headers.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ pub struct HeaderOptions<'a> {
     /// A directory for temporary files.
     pub scratch: &'a Path,
     /// The file system, each file looked at once.
-    pub looks: &'a Looks<'a>,
+    pub file_system: &'a FileSystemCache<'a>,
     /// The directories that compilers may read, by toolchain.
-    pub places: &'a [ToolchainPlaces],
+    pub path_roles: &'a [ToolchainPathRoles],
     /// The sources of the commands.
     pub sources: &'a dyn SourceFiles,
 }
@@ -81,14 +81,14 @@ struct Member {
 pub(crate) struct UsedHeader {
     pub(crate) header: Arc<PrecompiledHeader>,
     /// The paths among the sources that do not exist and would hide one of the headers.
-    absent: Arc<KeptAnswers>,
+    absent: Arc<StoredPathStates>,
 }
 
 impl UsedHeader {
     pub(crate) fn read_before(&self) -> ReadBefore {
-        let answers = [Arc::clone(&self.header.kept), Arc::clone(&self.absent)];
+        let states = [Arc::clone(&self.header.kept), Arc::clone(&self.absent)];
         let own = [self.header.file.clone(), self.header.source.clone()];
-        ReadBefore { own, files: Arc::clone(&self.header.files), answers }
+        ReadBefore { own, files: Arc::clone(&self.header.files), states }
     }
 }
 
@@ -153,7 +153,7 @@ impl<'a> Headers<'a> {
     ) {
         // Commands of one source may search different directories.
         type Searched = (SourceId, Vec<PathBuf>);
-        let mut hiding: HashMap<Searched, Option<Arc<KeptAnswers>>> = HashMap::new();
+        let mut hiding: HashMap<Searched, Option<Arc<StoredPathStates>>> = HashMap::new();
         for member in members.into_iter().filter(|member| header.serves(&member.defines)) {
             let absent = hiding
                 .entry((member.source, member.dirs))
@@ -173,7 +173,7 @@ impl<'a> Headers<'a> {
         header: &PrecompiledHeader,
         source: SourceId,
         dirs: &[PathBuf],
-    ) -> Option<Arc<KeptAnswers>> {
+    ) -> Option<Arc<StoredPathStates>> {
         let sources = self.options.sources;
         let paths: Vec<PathBuf> = header.hiding(dirs).collect();
         let staged = sources.files(source);
@@ -186,8 +186,8 @@ impl<'a> Headers<'a> {
             |dir: &PathBuf| !sources.is_dir(source, dir) && !sources.is_absent(source, dir);
         let is_absent = |path: &PathBuf| sources.is_absent(source, path) && !is_staged(path);
         let none = !dirs.iter().any(is_file) && paths.iter().all(is_absent);
-        let answers = paths.into_iter().map(|path| (path, Answer::Absent)).collect();
-        none.then(|| Arc::new(Answers::of_separate(answers).to_kept()))
+        let states = paths.into_iter().map(|path| (path, PathState::Absent)).collect();
+        none.then(|| Arc::new(PathStates::of_separate(states).to_kept()))
     }
 
     /// A stored header, or a new one if enough commands would use it.
@@ -198,7 +198,7 @@ impl<'a> Headers<'a> {
         let dir = &self.options.kept;
         let recipe = commands.first().and_then(|it| Recipe::new(it, toolchain, dir));
         let Some(recipe) = recipe else { return Ok(None) };
-        let mut header = match recipe.found(self.options.looks) {
+        let mut header = match recipe.found(self.options.file_system) {
             Some(CacheEntry::Header(header)) => *header,
             Some(CacheEntry::Unfit) => return Ok(None),
             None if members.len() < MIN_HEADER_COMMANDS => return Ok(None),
@@ -228,7 +228,7 @@ impl<'a> Headers<'a> {
         commands: &[CommandTemplate],
         recipe: &Recipe,
     ) -> Result<Option<PrecompiledHeader>, ToolchainError> {
-        let HeaderOptions { looks, places, .. } = *self.options;
+        let HeaderOptions { file_system, path_roles, .. } = *self.options;
         let (scratch, since, output, record) = self.while_unchanged(index, |headers| {
             let scratch = scratch(headers.options.scratch, "header-")?;
             let words = recipe.prepare(scratch.path())?;
@@ -238,13 +238,13 @@ impl<'a> Headers<'a> {
         })?;
         let made = match record {
             Ok(record) if output.ok() && !record.heap_was_short => {
-                let dir = looks.real(scratch.path());
-                let places = places[index.0].for_language(Language::Hip).with_stage(&dir);
-                let places = with_searched(places, &record.processes, looks);
-                let places = places.with(Place::Scratch, dir);
-                let places = places.with_linked(Place::Covered, &recipe.source(), looks);
-                let settled = settle(&record, |_| &places, looks, since);
-                recipe.keep(scratch.path(), &record, settled, looks)?
+                let dir = file_system.real(scratch.path());
+                let roles = path_roles[index.0].for_language(Language::Hip).with_stage(&dir);
+                let roles = with_searched(roles, &record.processes, file_system);
+                let roles = roles.with(PathRole::Scratch, dir);
+                let roles = roles.with_linked(PathRole::Covered, &recipe.source(), file_system);
+                let dependencies = judge_record(&record, |_| &roles, file_system, since);
+                recipe.keep(scratch.path(), &record, dependencies, file_system)?
             }
             Ok(_) => None,
             Err(reason) => {
@@ -301,7 +301,7 @@ impl<'a> Headers<'a> {
         mut make: impl FnMut(&mut Self) -> Result<T, ToolchainError>,
     ) -> Result<T, ToolchainError> {
         let toolchain = self.session.toolchain(toolchain);
-        let digests = self.options.looks.digests();
+        let digests = self.options.file_system.digests();
         toolchain.while_unchanged(Language::Hip, digests, || make(self))
     }
 
@@ -311,7 +311,7 @@ impl<'a> Headers<'a> {
         toolchain: ToolchainId,
         words: Vec<OsString>,
         dir: &Path,
-    ) -> Result<(Output, Result<Record, Unwatched>), ToolchainError> {
+    ) -> Result<(Output, Result<Record, WatchError>), ToolchainError> {
         let (output, record) = recorded(Recorder::of_compiler(dir), |record| {
             self.starter.run(toolchain, words, (dir, dir), record)
         })?;

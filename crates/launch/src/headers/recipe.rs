@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
-use gfxpack_process::watch::{self, Answers, Looks, Settled};
+use gfxpack_process::watch::{self, FileSystemCache, PathStates, RunDependencies};
 use gfxpack_process::{FileError, read_sealed, touch, write_atomic, write_sealed};
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,8 @@ pub(crate) enum CacheEntry {
 pub(crate) struct HeaderRecord {
     sha256: Digest,
     files: BTreeSet<PathBuf>,
-    answers: Answers,
+    #[serde(rename = "answers")]
+    states: PathStates,
     names: BTreeSet<PathBuf>,
     /// For names that do not appear in the headers' text: whether the headers build them.
     built: BTreeMap<String, bool>,
@@ -109,11 +110,11 @@ impl Recipe {
     }
 
     /// The stored result, if it is up to date.
-    pub(crate) fn found(&self, looks: &Looks<'_>) -> Option<CacheEntry> {
+    pub(crate) fn found(&self, file_system: &FileSystemCache<'_>) -> Option<CacheEntry> {
         let record = self.read_record()?;
         let file = self.file(record.sha256);
-        let is_whole = looks.digests().digest(&file).is_ok_and(|it| it == record.sha256);
-        if !is_whole || !record.answers.hold(looks) {
+        let is_whole = file_system.digests().digest(&file).is_ok_and(|it| it == record.sha256);
+        if !is_whole || !record.states.hold(file_system) {
             return None;
         }
         [self.record(), self.source(), file].iter().for_each(|file| {
@@ -163,8 +164,8 @@ impl Recipe {
             return Some(CacheEntry::Unfit);
         }
         let (file, source) = (self.file(record.sha256), self.source());
-        let HeaderRecord { files, answers, names, built, .. } = record;
-        let (kept, files) = (Arc::new(answers.to_kept()), Arc::new(files));
+        let HeaderRecord { files, states, names, built, .. } = record;
+        let (kept, files) = (Arc::new(states.to_kept()), Arc::new(files));
         let header = PrecompiledHeader { file, source, files, kept, identifiers, built, names };
         Some(CacheEntry::Header(Box::new(header)))
     }
@@ -228,10 +229,10 @@ impl Recipe {
         &self,
         scratch: &Path,
         asked: &watch::Record,
-        settled: Settled,
-        looks: &Looks<'_>,
+        dependencies: RunDependencies,
+        file_system: &FileSystemCache<'_>,
     ) -> Result<Option<(PrecompiledHeader, HeaderRecord)>, FileError> {
-        if let Some(path) = settled.unknown().or(settled.writes.as_deref()) {
+        if let Some(path) = dependencies.unknown().or(dependencies.writes.as_deref()) {
             tracing::debug!(path = %path.display(), "no precompiled header that depends on this");
             return Ok(None);
         }
@@ -245,16 +246,16 @@ impl Recipe {
             return Ok(None);
         }
         let dirs: Vec<&Path> = searched(&asked.processes[0].arguments).collect();
-        let name = |ask: &watch::Ask| {
-            let name = dirs.iter().find_map(|dir| ask.path.strip_prefix(dir).ok())?;
+        let name = |access: &watch::FileAccess| {
+            let name = dirs.iter().find_map(|dir| access.path.strip_prefix(dir).ok())?;
             (!name.as_os_str().is_empty()).then(|| name.to_owned())
         };
-        let names = asked.asks.iter().filter_map(name).collect();
-        let answers = Answers::new(settled.answers, looks);
+        let names = asked.accesses.iter().filter_map(name).collect();
+        let states = PathStates::new(dependencies.states, file_system);
         let record = HeaderRecord {
             sha256: Digest::of(&bytes),
             files,
-            answers,
+            states,
             names,
             built: BTreeMap::new(),
         };

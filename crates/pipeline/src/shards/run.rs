@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use gfxpack_compile::{
-    Cancel, CompileError, Current, Event, ExecutorOptions, Failure, Looks, ObjectStore, Summary,
-    ValidityCheck,
+    Cancel, CompileError, Current, Event, ExecutorOptions, Failure, FileSystemCache, ObjectStore,
+    Summary, ValidityCheck,
 };
 use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Job;
@@ -55,9 +55,9 @@ impl ShardRun<'_> {
     pub(crate) fn run(&self, facts: &mut Facts) -> Result<Vec<Ended>> {
         let plan = &self.prepared.plan;
         let prepared = self.prepared;
-        let looks = Looks::new(&prepared.cache.digests);
+        let file_system = FileSystemCache::new(&prepared.cache.digests);
         let cancel = self.progress.cancel();
-        let current = prepared.current(&looks, cancel, &self.options.admitted);
+        let current = prepared.current(&file_system, cancel, &self.options.admitted);
         let known: Vec<JobStatus> =
             plan.jobs.par_iter().map(|job| self.known(job, &current)).collect();
         let mut ended: Vec<Ended> = Vec::with_capacity(plan.jobs.len());

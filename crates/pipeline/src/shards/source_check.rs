@@ -43,7 +43,7 @@ impl<'a> SourceCheck<'a> {
         info: &ObjectInfo,
         source: SourceId,
     ) -> SourceMatch {
-        let sets = info.answers.iter().map(|name| self.set(store, *name, source));
+        let sets = info.states.iter().map(|name| self.set(store, *name, source));
         sets.into_iter().find(|made| *made != SourceMatch::OfThese).unwrap_or(SourceMatch::OfThese)
     }
 
@@ -54,9 +54,9 @@ impl<'a> SourceCheck<'a> {
             return made;
         }
         // Not remembered as unknown: another shard may have the answers.
-        let Some(answers) = store.read_answers(name) else { return SourceMatch::Unknown };
-        let (key, change) = match answers.are_relative() {
-            true => (keys[1], self.sources.first_change(source, &answers, self.digests)),
+        let Some(states) = store.read_states(name) else { return SourceMatch::Unknown };
+        let (key, change) = match states.are_relative() {
+            true => (keys[1], self.sources.first_change(source, &states, self.digests)),
             false => (keys[0], None),
         };
         let made =

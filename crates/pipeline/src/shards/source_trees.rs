@@ -154,7 +154,7 @@ impl Trees {
     /// The number of a file or directory.
     fn number(&mut self, meta: &fs::Metadata) -> u64 {
         let next = self.numbers.len() as u64;
-        *self.numbers.entry(Identity::from_metadata(meta).place()).or_insert(next)
+        *self.numbers.entry(Identity::from_metadata(meta).file_id()).or_insert(next)
     }
 
     /// The number of what is at a path; a new one if nothing is.

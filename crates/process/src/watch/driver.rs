@@ -8,9 +8,12 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::{Answer, Ask, Place, Places, Query, Record, Settled, What, settle};
+use super::{
+    FileAccess, Operation, PathQuery, PathRole, PathRoles, PathState, Record, RunDependencies,
+    judge_record,
+};
 use crate::Timestamp;
-use crate::watch::Looks;
+use crate::watch::FileSystemCache;
 
 /// Directories with information about the system and its processes, and no files. Programs seed
 /// their hash tables with it, and count processors.
@@ -28,10 +31,10 @@ const SCRIPTS: usize = 5;
 
 /// The places for a driver, which may read anything, but write only into `scratch`.
 #[must_use]
-pub fn driver_places(stage: PathBuf, scratch: &Path) -> Places {
-    let places = Places::new(stage).with(Place::Scratch, scratch);
-    let places = places.with(Place::Readable, "/").with(Place::Readable, FILES);
-    NO_FILES.iter().fold(places, |all, dir| all.with(Place::Covered, *dir))
+pub fn driver_path_roles(stage: PathBuf, scratch: &Path) -> PathRoles {
+    let roles = PathRoles::new(stage).with(PathRole::Scratch, scratch);
+    let roles = roles.with(PathRole::Readable, "/").with(PathRole::Readable, FILES);
+    NO_FILES.iter().fold(roles, |all, dir| all.with(PathRole::Covered, *dir))
 }
 
 /// Judges the record of a driver or script that was started as `program` in the directory `scratch`
@@ -41,20 +44,21 @@ pub fn driver_places(stage: PathBuf, scratch: &Path) -> Places {
 /// A record does not contain the paths at which a program's loader looked for libraries; the
 /// libraries that it found are among the answers.
 #[must_use]
-pub fn settle_driver(
+pub fn judge_driver_record(
     record: &Record,
     program: &Path,
     scratch: &Path,
-    looks: &Looks<'_>,
+    file_system: &FileSystemCache<'_>,
     since: Timestamp,
-) -> Settled {
-    let places = driver_places(scratch.to_owned(), scratch);
-    let mut settled = settle(record, |_| &places, looks, since);
-    settled.add_programs(record, program, looks, since, |path| !path.starts_with(scratch));
-    settled
+) -> RunDependencies {
+    let roles = driver_path_roles(scratch.to_owned(), scratch);
+    let mut dependencies = judge_record(record, |_| &roles, file_system, since);
+    dependencies
+        .add_programs(record, program, file_system, since, |path| !path.starts_with(scratch));
+    dependencies
 }
 
-impl Settled {
+impl RunDependencies {
     /// Adds the programs of a record, the interpreters of scripts, the libraries of both, and
     /// whether the files that were looked up are executable; of the programs, those for which
     /// `counts` is true. The recorder must have recorded all processes.
@@ -62,26 +66,32 @@ impl Settled {
         &mut self,
         record: &Record,
         program: &Path,
-        looks: &Looks<'_>,
+        file_system: &FileSystemCache<'_>,
         since: Timestamp,
         counts: impl Fn(&Path) -> bool,
     ) {
-        let seen: BTreeSet<&Path> =
-            record.asks.iter().filter(|ask| sees_mode(ask)).map(|ask| ask.path.as_path()).collect();
-        let files = self.answers.iter().filter(|(_, answer)| answer.digest().is_some());
+        let seen: BTreeSet<&Path> = record
+            .accesses
+            .iter()
+            .filter(|access| sees_mode(access))
+            .map(|access| access.path.as_path())
+            .collect();
+        let files = self.states.iter().filter(|(_, state)| state.digest().is_some());
         let modes: Vec<_> = files
             .filter(|(path, _)| seen.contains(path.as_path()))
-            .filter_map(|(path, _)| Some((path.clone(), looks.answer(path, Query::Executable)?)))
+            .filter_map(|(path, _)| {
+                Some((path.clone(), file_system.state(path, PathQuery::Executable)?))
+            })
             .collect();
-        self.answers.extend(modes);
+        self.states.extend(modes);
         for path in started(record, program).into_iter().filter(|path| counts(path)) {
-            match looks.answer(&path, Query::What) {
-                Some(answer @ Answer::File { .. }) => {
+            match file_system.state(&path, PathQuery::Content) {
+                Some(state @ PathState::File { .. }) => {
                     // The record does not identify the file, so it must not have changed since.
-                    if !looks.rested(&path, since) {
-                        self.fresh.insert((path.clone(), answer.clone()));
+                    if !file_system.was_settled(&path, since) {
+                        self.fresh.insert((path.clone(), state.clone()));
                     }
-                    self.answers.insert((path, answer));
+                    self.states.insert((path, state));
                 }
                 _ => {
                     self.changed.get_or_insert(path);
@@ -92,12 +102,12 @@ impl Settled {
 }
 
 /// Whether an access shows if a file is executable.
-fn sees_mode(ask: &Ask) -> bool {
+fn sees_mode(access: &FileAccess) -> bool {
     const EXECUTE: u32 = 1;
-    match ask.what {
-        What::Execute => true,
-        What::Access(mode) => mode & EXECUTE != 0,
-        What::Stat | What::Lstat => ask.file.is_some_and(|file| !file.is_dir()),
+    match access.operation {
+        Operation::Execute => true,
+        Operation::Access(mode) => mode & EXECUTE != 0,
+        Operation::Stat | Operation::Lstat => access.file.is_some_and(|file| !file.is_dir()),
         _ => false,
     }
 }
@@ -105,9 +115,11 @@ fn sees_mode(ask: &Ask) -> bool {
 /// The programs that ran, by the paths that were started and by their own, the interpreters of
 /// scripts, and the libraries of all.
 fn started(record: &Record, program: &Path) -> BTreeSet<PathBuf> {
-    let executed =
-        record.asks.iter().filter(|ask| ask.what == What::Execute && ask.error.is_none());
-    let named = executed.map(|ask| ask.path.as_path()).chain([program]);
+    let executed = record
+        .accesses
+        .iter()
+        .filter(|access| access.operation == Operation::Execute && access.error.is_none());
+    let named = executed.map(|access| access.path.as_path()).chain([program]);
     let mut started: BTreeSet<PathBuf> = BTreeSet::new();
     for program in named {
         let scripts = std::iter::successors(Some(program.to_owned()), |file| interpreter(file));
@@ -140,21 +152,21 @@ fn interpreter(script: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use crate::Identity;
-    use crate::watch::{FileState, Judgement};
+    use crate::watch::{FileStat, Judgement};
 
     #[test]
     fn programs_and_files_in_shared_memory_count() {
-        let asks = ["/dev/shm/x.cfg", "/dev/x"].map(|path| Ask {
+        let accesses = ["/dev/shm/x.cfg", "/dev/x"].map(|path| FileAccess {
             process: 0,
             path: path.into(),
-            what: What::Stat,
+            operation: Operation::Stat,
             error: Some(2),
             file: None,
         });
-        let places = driver_places("/stage".into(), Path::new("/scratch"));
-        let judged = asks.clone().map(|ask| places.judge(&ask, &ask.path).remove(0));
-        assert_eq!(judged, [Judgement::Absent(asks[0].path.clone()), Judgement::Nothing]);
-        let record = Record { processes: Vec::new(), asks: Vec::new(), heap_was_short: false };
+        let roles = driver_path_roles("/stage".into(), Path::new("/scratch"));
+        let judged = accesses.clone().map(|access| roles.judge(&access, &access.path).remove(0));
+        assert_eq!(judged, [Judgement::Absent(accesses[0].path.clone()), Judgement::Nothing]);
+        let record = Record { processes: Vec::new(), accesses: Vec::new(), heap_was_short: false };
         let programs = ["/dev/shm/clang", "/dev/clang"];
         let started = programs.map(|program| started(&record, Path::new(program)).len());
         assert_eq!(started, [1, 0]);
@@ -162,16 +174,16 @@ mod tests {
 
     #[test]
     fn pipes_and_directories_above_a_run_are_no_files() {
-        let file = |mode| FileState { mode, identity: Identity::new((1, 1), 0, 0, 0) };
-        let places = driver_places("/cache/work/build-1/source".into(), Path::new("/scratch"));
-        let judge = |path: &str, what, mode, real: &str| {
+        let file = |mode| FileStat { mode, identity: Identity::new((1, 1), 0, 0, 0) };
+        let roles = driver_path_roles("/cache/work/build-1/source".into(), Path::new("/scratch"));
+        let judge = |path: &str, operation, mode, real: &str| {
             let file = Some(file(mode));
-            let ask = Ask { process: 0, path: path.into(), what, error: None, file };
-            places.judge(&ask, Path::new(real)).remove(0)
+            let access = FileAccess { process: 0, path: path.into(), operation, error: None, file };
+            roles.judge(&access, Path::new(real)).remove(0)
         };
-        let opened = |to: &str| What::Open { flags: 0, real: Some(to.into()) };
+        let opened = |to: &str| Operation::Open { flags: 0, real: Some(to.into()) };
         assert_eq!(judge("/dev/fd/63", opened("pipe:[1]"), 0o010_600, "/proc"), Judgement::Nothing);
-        let is_there = |path: &str, real| judge(path, What::Lstat, 0o040_755, real);
+        let is_there = |path: &str, real| judge(path, Operation::Lstat, 0o040_755, real);
         let above = "/cache/work/build-1";
         assert_eq!(is_there(above, above), Judgement::Nothing);
         for (path, real) in [
@@ -182,7 +194,7 @@ mod tests {
         ] {
             assert_eq!(is_there(path, real), Judgement::Directory(path.into()));
         }
-        let listed = judge(above, What::List, 0o040_755, above);
+        let listed = judge(above, Operation::List, 0o040_755, above);
         assert_eq!(listed, Judgement::Listing(above.into()));
     }
 

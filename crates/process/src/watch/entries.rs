@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::record::{Ask, Class, FileState, Process, Record, Unwatched, What};
+use super::record::{FileAccess, FileStat, Operation, Process, ProcessClass, Record, WatchError};
 use crate::file_digest::Identity;
 
 /// The length of the head; the list of writable paths and then the entries follow.
@@ -33,10 +33,10 @@ impl Record {
     ///
     /// # Errors
     /// [`Unwatched`] if accesses may be missing.
-    pub fn parse(bytes: &[u8], limit: u64) -> Result<Self, Unwatched> {
+    pub fn parse(bytes: &[u8], limit: u64) -> Result<Self, WatchError> {
         let used = used(bytes, limit)?;
         if used != bytes.len() {
-            return Err(Unwatched::Damaged { at: used.min(bytes.len()) });
+            return Err(WatchError::Damaged { at: used.min(bytes.len()) });
         }
         let (lacks, count) = (number(bytes, 12), number(bytes, 36));
         let mut reader = Reader { all: number(bytes, 40) & WISH_ALL != 0, ..Reader::default() };
@@ -48,20 +48,20 @@ impl Record {
             reader.take(&entry)?;
         }
         if read != count {
-            return Err(Unwatched::Damaged { at });
+            return Err(WatchError::Damaged { at });
         }
         let heap_was_short = lacks & LACK_HEAP != 0;
         match lacks & !LACK_HEAP {
             0 => Ok(Self { heap_was_short, ..reader.finish()? }),
-            LACK_UNTOLD => Err(Unwatched::Untold("a rule of openat2".to_owned())),
-            _ => Err(Unwatched::Unnamed),
+            LACK_UNTOLD => Err(WatchError::NotRecordable("a rule of openat2".to_owned())),
+            _ => Err(WatchError::UnrecordedPath),
         }
     }
 }
 
 /// The options in the head of a record.
 #[derive(Default)]
-pub(super) struct Head<'a> {
+pub(super) struct RecordHeader<'a> {
     /// Whether drivers record their file accesses.
     pub(super) all: bool,
     /// The paths that may be written, absolute and without links.
@@ -71,7 +71,7 @@ pub(super) struct Head<'a> {
     pub(super) landlock_all: bool,
 }
 
-impl Head<'_> {
+impl RecordHeader<'_> {
     /// An empty record.
     pub(super) fn bytes(&self, limit: u64) -> Vec<u8> {
         let wishes = [
@@ -85,17 +85,17 @@ impl Head<'_> {
         let writable: Vec<u8> =
             paths.flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
         let length = u32::try_from(writable.len()).expect("paths are shorter");
-        let mut head = vec![0; HEAD];
-        head[..8].copy_from_slice(&MAGIC.to_ne_bytes());
-        head[8..12].copy_from_slice(&VERSION.to_ne_bytes());
-        head[16..24].copy_from_slice(&limit.to_ne_bytes());
-        head[40..44].copy_from_slice(&wishes.to_ne_bytes());
-        head[44..48].copy_from_slice(&length.to_ne_bytes());
-        head.extend(writable);
-        head.resize(begin(&head), 0);
-        let used = head.len() as u64;
-        head[24..32].copy_from_slice(&used.to_ne_bytes());
-        head
+        let mut header = vec![0; HEAD];
+        header[..8].copy_from_slice(&MAGIC.to_ne_bytes());
+        header[8..12].copy_from_slice(&VERSION.to_ne_bytes());
+        header[16..24].copy_from_slice(&limit.to_ne_bytes());
+        header[40..44].copy_from_slice(&wishes.to_ne_bytes());
+        header[44..48].copy_from_slice(&length.to_ne_bytes());
+        header.extend(writable);
+        header.resize(begin(&header), 0);
+        let used = header.len() as u64;
+        header[24..32].copy_from_slice(&used.to_ne_bytes());
+        header
     }
 }
 
@@ -105,8 +105,8 @@ fn begin(bytes: &[u8]) -> usize {
 }
 
 /// The used length of a record, from its head.
-pub(super) fn used(bytes: &[u8], limit: u64) -> Result<usize, Unwatched> {
-    let damaged = |at| Unwatched::Damaged { at };
+pub(super) fn used(bytes: &[u8], limit: u64) -> Result<usize, WatchError> {
+    let damaged = |at| WatchError::Damaged { at };
     if bytes.len() < HEAD || long(bytes, 0) != MAGIC || number(bytes, 8) != VERSION {
         return Err(damaged(0));
     }
@@ -115,10 +115,10 @@ pub(super) fn used(bytes: &[u8], limit: u64) -> Result<usize, Unwatched> {
         return Err(damaged(16));
     }
     if lacks & LACK_ROOM != 0 || used > limit {
-        return Err(Unwatched::Full);
+        return Err(WatchError::Full);
     }
     if pending != 0 {
-        return Err(Unwatched::CutShort(pending));
+        return Err(WatchError::CutShort(pending));
     }
     usize::try_from(used).map_err(|_| damaged(24))
 }
@@ -138,14 +138,14 @@ struct RecorderEntry<'a> {
     error: Option<i32>,
     pid: u32,
     argument: u32,
-    file: Option<FileState>,
+    file: Option<FileStat>,
     first: &'a [u8],
     second: &'a [u8],
 }
 
 impl<'a> RecorderEntry<'a> {
-    fn parse(bytes: &'a [u8], at: usize) -> Result<Self, Unwatched> {
-        let damaged = || Unwatched::Damaged { at };
+    fn parse(bytes: &'a [u8], at: usize) -> Result<Self, WatchError> {
+        let damaged = || WatchError::Damaged { at };
         let entry = bytes.get(at..at + ENTRY).ok_or_else(damaged)?;
         let (length, first, second) =
             (number(entry, 0) as usize, number(entry, 20) as usize, number(entry, 24) as usize);
@@ -156,7 +156,7 @@ impl<'a> RecorderEntry<'a> {
         let text = bytes.get(at + ENTRY..at + length).ok_or_else(damaged)?;
         let (first, rest) = text.split_at(first);
         let error = u16::from_ne_bytes([entry[6], entry[7]]);
-        let file = FileState {
+        let file = FileStat {
             mode: number(entry, 16),
             identity: Identity::new(
                 (long(entry, 32), long(entry, 40)),
@@ -182,32 +182,32 @@ impl<'a> RecorderEntry<'a> {
         })
     }
 
-    fn damaged(&self) -> Unwatched {
-        Unwatched::Damaged { at: self.at }
+    fn damaged(&self) -> WatchError {
+        WatchError::Damaged { at: self.at }
     }
 
     /// Text that must be a valid path.
-    fn path(&self, text: &[u8]) -> Result<PathBuf, Unwatched> {
+    fn path(&self, text: &[u8]) -> Result<PathBuf, WatchError> {
         match text.is_empty() || text.contains(&0) {
             true => Err(self.damaged()),
             false => Ok(PathBuf::from(OsStr::from_bytes(text))),
         }
     }
 
-    fn maybe_path(&self, text: &[u8]) -> Result<Option<PathBuf>, Unwatched> {
+    fn maybe_path(&self, text: &[u8]) -> Result<Option<PathBuf>, WatchError> {
         if text.is_empty() { Ok(None) } else { self.path(text).map(Some) }
     }
 }
 
 /// The state of a process while its entries are read.
-struct State {
+struct ProcessState {
     process: usize,
     directory: PathBuf,
     ended: bool,
 }
 
 /// A program that a process is about to execute.
-struct Turn {
+struct PendingExec {
     /// The process that executes it.
     process: usize,
     program: PathBuf,
@@ -218,11 +218,11 @@ struct Reader {
     /// Whether drivers' accesses are recorded.
     all: bool,
     processes: Vec<Process>,
-    asks: Vec<Ask>,
-    states: BTreeMap<u32, State>,
+    accesses: Vec<FileAccess>,
+    states: BTreeMap<u32, ProcessState>,
     /// By process number. The process may be a copy made by vfork, of which nothing else is
     /// recorded.
-    turns: BTreeMap<u32, Turn>,
+    pending_execs: BTreeMap<u32, PendingExec>,
     /// Programs that were started, by process number.
     spawned: Vec<(u32, PathBuf)>,
     /// Command lines of shells that were started.
@@ -232,7 +232,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn take(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
+    fn take(&mut self, entry: &RecorderEntry<'_>) -> Result<(), WatchError> {
         match entry.kind {
             1 => self.program(entry),
             2 => self.fork(entry),
@@ -263,30 +263,30 @@ impl Reader {
                 }
                 Ok(())
             }
-            6 => self.turn(entry),
+            6 => self.begin_exec(entry),
             7 => {
-                let turn = self.turns.remove(&entry.pid).ok_or_else(|| entry.damaged())?;
-                let Turn { process, program } = turn;
+                let exec = self.pending_execs.remove(&entry.pid).ok_or_else(|| entry.damaged())?;
+                let PendingExec { process, program } = exec;
                 self.executed(process, program, entry.error);
                 Ok(())
             }
             8 | 10 => self.start(entry),
-            9 => Err(Unwatched::Untold(String::from_utf8_lossy(entry.first).into_owned())),
-            32..=39 | 64..=69 => self.ask(entry),
+            9 => Err(WatchError::NotRecordable(String::from_utf8_lossy(entry.first).into_owned())),
+            32..=39 | 64..=69 => self.access(entry),
             _ => Err(entry.damaged()),
         }
     }
 
-    fn state(&mut self, entry: &RecorderEntry<'_>) -> Result<&mut State, Unwatched> {
+    fn state(&mut self, entry: &RecorderEntry<'_>) -> Result<&mut ProcessState, WatchError> {
         self.states.get_mut(&entry.pid).ok_or_else(|| entry.damaged())
     }
 
-    fn program(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
+    fn program(&mut self, entry: &RecorderEntry<'_>) -> Result<(), WatchError> {
         let class = match entry.argument {
-            0 => Class::Other,
-            1 => Class::Compiler,
-            2 => Class::Assembler,
-            3 => Class::Linker,
+            0 => ProcessClass::Other,
+            1 => ProcessClass::Compiler,
+            2 => ProcessClass::Assembler,
+            3 => ProcessClass::Linker,
             _ => return Err(entry.damaged()),
         };
         let arguments = entry.second.strip_suffix(&[0]).ok_or_else(|| entry.damaged())?;
@@ -294,8 +294,8 @@ impl Reader {
         // Process numbers are reused. But a new program in a process that has not ended was
         // executed without an entry.
         let goes_on = self.states.get(&entry.pid).is_some_and(|state| !state.ended);
-        match self.turns.remove(&entry.pid) {
-            Some(Turn { process, program }) => self.executed(process, program, None),
+        match self.pending_execs.remove(&entry.pid) {
+            Some(PendingExec { process, program }) => self.executed(process, program, None),
             None if goes_on => return Err(entry.damaged()),
             None => self.arrived.push(self.processes.len()),
         }
@@ -314,7 +314,7 @@ impl Reader {
         Ok(())
     }
 
-    fn fork(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
+    fn fork(&mut self, entry: &RecorderEntry<'_>) -> Result<(), WatchError> {
         let parent = self.states.get(&entry.argument).ok_or_else(|| entry.damaged())?;
         let process = Process { pid: entry.pid, ..self.processes[parent.process].clone() };
         self.begin(entry.pid, process, entry.path(entry.first)?);
@@ -322,7 +322,7 @@ impl Reader {
     }
 
     /// Handles the entry of a process that is about to execute a program.
-    fn turn(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
+    fn begin_exec(&mut self, entry: &RecorderEntry<'_>) -> Result<(), WatchError> {
         // A copy made by vfork has no entries before this one, and its parent's working directory.
         let own = self.states.get(&entry.pid).filter(|state| !state.ended);
         let state = own.or_else(|| self.states.get(&entry.argument));
@@ -331,12 +331,12 @@ impl Reader {
             true => state.directory.clone(),
             false => absolute(&state.directory, &entry.path(entry.first)?, entry)?,
         };
-        self.turns.insert(entry.pid, Turn { process: state.process, program });
+        self.pending_execs.insert(entry.pid, PendingExec { process: state.process, program });
         Ok(())
     }
 
     /// Handles the entry of a process that started another one.
-    fn start(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
+    fn start(&mut self, entry: &RecorderEntry<'_>) -> Result<(), WatchError> {
         let state = self.states.get(&entry.pid).ok_or_else(|| entry.damaged())?;
         let process = state.process;
         let program = absolute(&state.directory, &entry.path(entry.first)?, entry)?;
@@ -351,45 +351,51 @@ impl Reader {
 
     /// Whether a process's file accesses are recorded.
     fn is_recorded(&self, process: usize) -> bool {
-        self.all || self.processes[process].class != Class::Other
+        self.all || self.processes[process].class != ProcessClass::Other
     }
 
     fn executed(&mut self, process: usize, path: PathBuf, error: Option<i32>) {
         if self.is_recorded(process) {
-            self.asks.push(Ask { process, path, what: What::Execute, error, file: None });
+            self.accesses.push(FileAccess {
+                process,
+                path,
+                operation: Operation::Execute,
+                error,
+                file: None,
+            });
         }
     }
 
     fn begin(&mut self, pid: u32, process: Process, directory: PathBuf) {
-        let state = State { process: self.processes.len(), directory, ended: false };
+        let state = ProcessState { process: self.processes.len(), directory, ended: false };
         self.processes.push(process);
         self.states.insert(pid, state);
     }
 
-    fn ask(&mut self, entry: &RecorderEntry<'_>) -> Result<(), Unwatched> {
+    fn access(&mut self, entry: &RecorderEntry<'_>) -> Result<(), WatchError> {
         let state = self.states.get(&entry.pid).ok_or_else(|| entry.damaged())?;
         let found = entry.error.is_none();
         let absolute = |path: PathBuf| absolute(&state.directory, &path, entry);
         let second = entry.maybe_path(entry.second)?;
         let needed = || second.clone().ok_or_else(|| entry.damaged());
-        let what = match entry.kind {
+        let operation = match entry.kind {
             32 if found && (entry.file.is_none() || second.is_none()) => {
                 return Err(entry.damaged());
             }
-            32 => What::Open { flags: entry.argument, real: second },
-            33 => What::Stat,
-            34 => What::Lstat,
-            35 => What::Access(entry.argument),
-            36 => What::Readlink(second),
-            37 => What::Realpath(second),
-            38 => What::List,
-            39 => What::FileSystem,
-            64 => What::Remove,
-            65 => What::Rename(absolute(needed()?)?),
-            66 => What::Link(absolute(needed()?)?),
-            67 => What::Make,
-            68 => What::Change,
-            69 => What::Symlink(needed()?),
+            32 => Operation::Open { flags: entry.argument, real: second },
+            33 => Operation::Stat,
+            34 => Operation::Lstat,
+            35 => Operation::Access(entry.argument),
+            36 => Operation::Readlink(second),
+            37 => Operation::Realpath(second),
+            38 => Operation::List,
+            39 => Operation::FileSystem,
+            64 => Operation::Remove,
+            65 => Operation::Rename(absolute(needed()?)?),
+            66 => Operation::Link(absolute(needed()?)?),
+            67 => Operation::Make,
+            68 => Operation::Change,
+            69 => Operation::Symlink(needed()?),
             _ => return Err(entry.damaged()),
         };
         // The system answers an empty path like an absent one.
@@ -398,37 +404,37 @@ impl Reader {
             false => absolute(entry.path(entry.first)?)?,
         };
         let (process, error, file) = (state.process, entry.error, entry.file);
-        let mut ask = Ask { process, path, what, error, file };
+        let mut access = FileAccess { process, path, operation, error, file };
         // `a/` and `a/.` are absent if `a` is a file. Comparing paths ignores what follows `a`
         // there, so such a path is stored as `a/..`, which is absent too.
-        if ask.is_absent()
-            && !ask.what.writes()
+        if access.is_absent()
+            && !access.operation.writes()
             && [&b"/"[..], b"/."].iter().any(|end| entry.first.ends_with(end))
         {
-            ask.path.push("..");
+            access.path.push("..");
         }
-        self.asks.push(ask);
+        self.accesses.push(access);
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Record, Unwatched> {
-        if let Some((_, turn)) = self.turns.pop_first() {
-            return Err(Unwatched::Silent(turn.program));
+    fn finish(mut self) -> Result<Record, WatchError> {
+        if let Some((_, exec)) = self.pending_execs.pop_first() {
+            return Err(WatchError::NotWatched(exec.program));
         }
         let announced = |pid: u32| self.processes.iter().any(|process| process.pid == pid);
         if let Some((_, program)) = self.spawned.iter().find(|(pid, _)| !announced(*pid)) {
-            return Err(Unwatched::Silent(program.clone()));
+            return Err(WatchError::NotWatched(program.clone()));
         }
         if let Some(shell) = self.silent_shell() {
-            return Err(Unwatched::Silent(shell));
+            return Err(WatchError::NotWatched(shell));
         }
         if let Some(state) = self.states.values().find(|state| !state.ended) {
-            return Err(Unwatched::NoEnd(self.processes[state.process].program.clone()));
+            return Err(WatchError::NotEnded(self.processes[state.process].program.clone()));
         }
         if self.processes.is_empty() {
-            return Err(Unwatched::Nothing);
+            return Err(WatchError::Nothing);
         }
-        Ok(Record { processes: self.processes, asks: self.asks, heap_was_short: false })
+        Ok(Record { processes: self.processes, accesses: self.accesses, heap_was_short: false })
     }
 }
 
@@ -465,7 +471,7 @@ fn absolute(
     directory: &Path,
     path: &Path,
     entry: &RecorderEntry<'_>,
-) -> Result<PathBuf, Unwatched> {
+) -> Result<PathBuf, WatchError> {
     let joined = directory.join(path);
     if joined.is_absolute() { Ok(joined) } else { Err(entry.damaged()) }
 }

@@ -17,11 +17,11 @@ pub fn switch_off_landlock() {
 /// `LANDLOCK_CREATE_RULESET_VERSION`.
 #[must_use]
 pub fn landlock_abi() -> Option<u32> {
-    if SWITCHED_OFF.load(Ordering::Relaxed) { None } else { ask() }
+    if SWITCHED_OFF.load(Ordering::Relaxed) { None } else { access() }
 }
 
 #[cfg(target_os = "linux")]
-fn ask() -> Option<u32> {
+fn access() -> Option<u32> {
     const VERSION: u32 = 1;
     let none = std::ptr::null::<libc::c_void>();
     // SAFETY: with this flag, the call takes no attributes, changes nothing and returns a number.
@@ -31,6 +31,6 @@ fn ask() -> Option<u32> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn ask() -> Option<u32> {
+fn access() -> Option<u32> {
     None
 }

@@ -7,16 +7,16 @@
 //!
 //! [`environment`]: Recorder::environment
 
-mod answer;
-mod answers;
 mod driver;
 mod entries;
+mod file_system_cache;
+mod judge_record;
 mod landlock;
-mod looks;
+mod path_roles;
+mod path_state;
+mod path_states;
 mod path_text;
-mod place;
 mod record;
-mod settle;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -29,17 +29,19 @@ use rustix::fs::{FallocateFlags, StatVfsMountFlags, fallocate, statvfs};
 use rustix::process::{Resource, getrlimit};
 use tempfile::TempPath;
 
-use self::entries::Head;
+use self::entries::RecordHeader;
 use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};
 
-pub use answer::{Answer, Query};
-pub use answers::{Answers, KeptAnswers};
-pub use driver::{driver_places, settle_driver};
+pub use driver::{driver_path_roles, judge_driver_record};
+pub use file_system_cache::{FileSystemCache, is_in_proc};
+pub use judge_record::{InStage, RunDependencies, judge_record};
 pub use landlock::{landlock_abi, switch_off_landlock};
-pub use looks::{Looks, is_in_proc};
-pub use place::{Judgement, Place, Places, tidy_path};
-pub use record::{Ask, Class, FileState, Process, Record, SHORT_HEAP, Unwatched, What};
-pub use settle::{InStage, Settled, settle};
+pub use path_roles::{Judgement, PathRole, PathRoles, tidy_path};
+pub use path_state::{PathQuery, PathState};
+pub use path_states::{PathStates, StoredPathStates};
+pub use record::{
+    FileAccess, FileStat, Operation, Process, ProcessClass, Record, SHORT_HEAP, WatchError,
+};
 
 /// The longest record. The longest so far, of a HIP kernel compiled by hipcc with the whole C++
 /// library, was a hundredth of this. A record takes only the memory that is written.
@@ -138,14 +140,14 @@ impl Recorder {
         // The path in /proc by which every process of the run finds the record.
         let in_memory = preload::own_file(&file)?;
         let path = files.as_ref().map_or(in_memory, |(_, record)| record.to_path_buf());
-        let head = Head {
+        let header = RecordHeader {
             all: options.all,
             writable: writable.as_deref(),
             landlock: landlock.is_some(),
             landlock_all: files.is_some(),
         };
         file.set_len(limit)?;
-        file.write_all(&head.bytes(limit))?;
+        file.write_all(&header.bytes(limit))?;
         Ok(Self { file, limit, path, files })
     }
 
@@ -175,12 +177,12 @@ impl Recorder {
     ///
     /// # Errors
     /// [`Unwatched`] if accesses may be missing.
-    pub fn finish(self) -> Result<Record, Unwatched> {
-        let mut head = [0; entries::HEAD];
-        self.file.read_exact_at(&mut head, 0).map_err(|_| Unwatched::Damaged { at: 0 })?;
-        let used = entries::used(&head, self.limit)?;
+    pub fn finish(self) -> Result<Record, WatchError> {
+        let mut header = [0; entries::HEAD];
+        self.file.read_exact_at(&mut header, 0).map_err(|_| WatchError::Damaged { at: 0 })?;
+        let used = entries::used(&header, self.limit)?;
         let mut bytes = vec![0; used];
-        self.file.read_exact_at(&mut bytes, 0).map_err(|_| Unwatched::Damaged { at: 0 })?;
+        self.file.read_exact_at(&mut bytes, 0).map_err(|_| WatchError::Damaged { at: 0 })?;
         Record::parse(&bytes, self.limit)
     }
 }
@@ -192,9 +194,9 @@ impl Recorder {
 pub fn recorded<T, E>(
     recorder: io::Result<Recorder>,
     run: impl FnOnce(Option<&Recorder>) -> Result<T, E>,
-) -> Result<(T, Result<Record, Unwatched>), E> {
+) -> Result<(T, Result<Record, WatchError>), E> {
     let done = run(recorder.as_ref().ok())?;
-    let no_record = |error: io::Error| Unwatched::NoRecord(error.to_string());
+    let no_record = |error: io::Error| WatchError::NoRecord(error.to_string());
     Ok((done, recorder.map_err(no_record).and_then(Recorder::finish)))
 }
 

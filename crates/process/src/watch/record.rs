@@ -11,16 +11,16 @@ use crate::file_digest::Identity;
 /// Why the file accesses of a run are not known.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Unwatched {
+pub enum WatchError {
     /// The record is full.
     #[error("the record is full")]
     Full,
     /// An operation that a record can't represent.
     #[error("something was done that a record can't tell: `{0}`")]
-    Untold(String),
+    NotRecordable(String),
     /// A path or a command line could not be recorded.
     #[error("a path could not be recorded")]
-    Unnamed,
+    UnrecordedPath,
     /// A process ended during a call.
     #[error("{0} calls were cut short")]
     CutShort(u32),
@@ -33,10 +33,10 @@ pub enum Unwatched {
     /// A program was started but recorded nothing: it does not load libraries, or not those in its
     /// parent's environment.
     #[error("`{}` was started and could not be watched", .0.display())]
-    Silent(PathBuf),
+    NotWatched(PathBuf),
     /// A process did not end by itself.
     #[error("`{}` did not end by itself", .0.display())]
-    NoEnd(PathBuf),
+    NotEnded(PathBuf),
     /// No record could be created.
     #[error("no compiler can be watched: {0}")]
     NoRecord(String),
@@ -48,7 +48,7 @@ pub enum Unwatched {
 /// The kind of a process, by its arguments. For drivers and scripts, the programs that they start
 /// are recorded, and file accesses only if the options say so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Class {
+pub enum ProcessClass {
     /// A driver, a script or another program.
     Other,
     /// `-cc1`.
@@ -59,7 +59,7 @@ pub enum Class {
     Linker,
 }
 
-impl Class {
+impl ProcessClass {
     /// The class of a program with this name and these arguments, as the recorder decides it.
     #[must_use]
     pub fn from_arguments(words: &[OsString]) -> Self {
@@ -91,7 +91,7 @@ pub struct Process {
     /// Its working directory when it began.
     pub directory: PathBuf,
     /// Its class.
-    pub class: Class,
+    pub class: ProcessClass,
     /// The libraries that it loaded, by the paths at which the loader found them; without the
     /// preload library.
     pub libraries: Vec<PathBuf>,
@@ -99,14 +99,14 @@ pub struct Process {
 
 /// The state of a file when it was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FileState {
+pub struct FileStat {
     /// Type and permissions, as `st_mode` has them.
     pub mode: u32,
     /// The file's identity, with the time of its last change.
     pub identity: Identity,
 }
 
-impl FileState {
+impl FileStat {
     /// Whether it is a directory.
     #[must_use]
     pub fn is_dir(&self) -> bool {
@@ -117,7 +117,7 @@ impl FileState {
 /// An operation on a path. Paths are absolute and otherwise as given, with links and `..`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum What {
+pub enum Operation {
     /// Opened.
     Open {
         /// The flags of `open`.
@@ -155,7 +155,7 @@ pub enum What {
     Change,
 }
 
-impl What {
+impl Operation {
     /// Whether it changes the file or directory.
     ///
     /// Source: Linux, `include/uapi/asm-generic/fcntl.h`.
@@ -182,22 +182,22 @@ impl What {
     }
 }
 
-/// One call.
+/// One access to a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Ask {
+pub struct FileAccess {
     /// The index of the process in [`Record::processes`].
     pub process: usize,
     /// The path, absolute.
     pub path: PathBuf,
     /// The operation.
-    pub what: What,
+    pub operation: Operation,
     /// The `errno` of a failed call.
     pub error: Option<i32>,
     /// The file's state, if the call returned it or opened the file.
-    pub file: Option<FileState>,
+    pub file: Option<FileStat>,
 }
 
-impl Ask {
+impl FileAccess {
     /// Whether the result is that the file does not exist.
     #[must_use]
     pub fn is_absent(&self) -> bool {
@@ -213,7 +213,7 @@ pub struct Record {
     /// The programs that ran.
     pub processes: Vec<Process>,
     /// The file accesses of all processes but drivers; also those of drivers if the options say so.
-    pub asks: Vec<Ask>,
+    pub accesses: Vec<FileAccess>,
     /// Whether a compiler also used another heap than the preloaded one, so that its output may
     /// differ from run to run.
     pub heap_was_short: bool,
@@ -221,18 +221,18 @@ pub struct Record {
 
 /// The explanation for such a record.
 pub const SHORT_HEAP: &str = "a limit of memory (`ulimit -v` or `-d`) left no room for the heap that \
-    gives equal sources equal bytes: raise it to build what can be kept";
+    gives equal sources equal bytes: raise it to build operation can be kept";
 
 impl Record {
     /// The regular files that were opened, by the paths used to open them.
     pub fn read(&self) -> impl Iterator<Item = PathBuf> {
         const REGULAR: u32 = 0o100_000;
-        let is_regular = |file: FileState| file.mode & 0o170_000 == REGULAR;
-        let opened = self.asks.iter().filter(move |ask| {
-            matches!(ask.what, What::Open { .. })
-                && !ask.what.writes()
-                && ask.file.is_some_and(is_regular)
+        let is_regular = |file: FileStat| file.mode & 0o170_000 == REGULAR;
+        let opened = self.accesses.iter().filter(move |access| {
+            matches!(access.operation, Operation::Open { .. })
+                && !access.operation.writes()
+                && access.file.is_some_and(is_regular)
         });
-        opened.map(|ask| ask.path.clone())
+        opened.map(|access| access.path.clone())
     }
 }

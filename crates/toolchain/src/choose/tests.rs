@@ -81,7 +81,7 @@ impl Machine {
     fn passed(&self, toolchain: &Toolchain) -> bool {
         let digests = FileDigests::in_memory();
         let trial = Trial::new(toolchain, Language::Hip, trial).unwrap();
-        trial.is_passed(&self.at("cache"), &Looks::new(&digests))
+        trial.is_passed(&self.at("cache"), &FileSystemCache::new(&digests))
     }
 
     fn digest(&self) -> Digest {

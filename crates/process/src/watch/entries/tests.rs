@@ -12,7 +12,7 @@ const LIMIT: u64 = 1 << 20;
 
 impl Making {
     fn new() -> Self {
-        Self { bytes: Head::default().bytes(LIMIT), count: 0 }
+        Self { bytes: RecordHeader::default().bytes(LIMIT), count: 0 }
     }
 
     fn entry(mut self, kind: u8, pid: u32, argument: u32, first: &str, second: &str) -> Self {
@@ -72,7 +72,7 @@ impl Making {
         bytes
     }
 
-    fn read(&self) -> Result<Record, Unwatched> {
+    fn read(&self) -> Result<Record, WatchError> {
         Record::parse(&self.bytes(), LIMIT)
     }
 }
@@ -96,11 +96,13 @@ fn file_accesses_are_parsed_with_absolute_paths() {
         .unwrap();
     let [process] = record.processes.as_slice() else { panic!("{record:?}") };
     assert_eq!(process.arguments, ["clang", "-cc1"]);
-    assert_eq!((process.class, process.libraries.len()), (Class::Compiler, 1));
-    let asks: Vec<_> = record
-        .asks
+    assert_eq!((process.class, process.libraries.len()), (ProcessClass::Compiler, 1));
+    let accesses: Vec<_> = record
+        .accesses
         .iter()
-        .map(|ask| (ask.path.to_str().unwrap(), ask.is_absent(), ask.what.writes()))
+        .map(|access| {
+            (access.path.to_str().unwrap(), access.is_absent(), access.operation.writes())
+        })
         .collect();
     let expected = [
         ("/stage/k.cl", false, false),
@@ -109,10 +111,15 @@ fn file_accesses_are_parsed_with_absolute_paths() {
         ("/etc", false, false),
         ("/other/a", false, true),
     ];
-    assert_eq!(asks, expected);
-    assert_eq!(record.asks[0].file.unwrap().identity.place().1, 99);
-    assert_eq!(record.asks[4].what, What::Rename("/other/b".into()));
-    assert!(record.asks.iter().all(|ask| record.processes[ask.process].class == Class::Compiler));
+    assert_eq!(accesses, expected);
+    assert_eq!(record.accesses[0].file.unwrap().identity.file_id().1, 99);
+    assert_eq!(record.accesses[4].operation, Operation::Rename("/other/b".into()));
+    assert!(
+        record
+            .accesses
+            .iter()
+            .all(|access| record.processes[access.process].class == ProcessClass::Compiler)
+    );
 }
 
 /// The driver forks, executes programs and starts others.
@@ -138,8 +145,8 @@ fn every_started_program_is_among_the_processes() {
         .end(1)
         .read()
         .unwrap();
-    let classes: Vec<Class> = record.processes.iter().map(|process| process.class).collect();
-    use Class::{Compiler, Linker, Other};
+    let classes: Vec<ProcessClass> = record.processes.iter().map(|process| process.class).collect();
+    use ProcessClass::{Compiler, Linker, Other};
     assert_eq!(classes, [Other, Other, Compiler, Linker, Other]);
 }
 
@@ -165,14 +172,17 @@ fn file_accesses_of_drivers_are_recorded_on_request() {
         .end(4)
         .entry(10, 1, 0, "/bin/sh", "true")
         .end(1);
-    let of_drivers = making.read().unwrap().asks;
-    assert!(of_drivers.iter().all(|ask| ask.what != What::Execute));
-    making.bytes[..HEAD].copy_from_slice(&Head { all: true, ..Head::default() }.bytes(LIMIT));
+    let of_drivers = making.read().unwrap().accesses;
+    assert!(of_drivers.iter().all(|access| access.operation != Operation::Execute));
+    making.bytes[..HEAD]
+        .copy_from_slice(&RecordHeader { all: true, ..RecordHeader::default() }.bytes(LIMIT));
     let record = making.read().unwrap();
-    let asks: Vec<_> = record
-        .asks
+    let accesses: Vec<_> = record
+        .accesses
         .iter()
-        .map(|ask| (ask.path.to_str().unwrap(), ask.what == What::Execute, ask.error))
+        .map(|access| {
+            (access.path.to_str().unwrap(), access.operation == Operation::Execute, access.error)
+        })
         .collect();
     let expected = [
         ("/stage/x", false, Some(2)),
@@ -181,17 +191,17 @@ fn file_accesses_of_drivers_are_recorded_on_request() {
         ("/bin/cat", true, None),
         ("/bin/sh", true, None),
     ];
-    assert_eq!(asks, expected);
-    assert!(record.asks.iter().all(|ask| ask.process == 0));
+    assert_eq!(accesses, expected);
+    assert!(record.accesses.iter().all(|access| access.process == 0));
 }
 
 #[test]
 fn an_incomplete_record_is_refused() {
-    let silent = |path: &str| Unwatched::Silent(path.into());
+    let silent = |path: &str| WatchError::NotWatched(path.into());
     let sh = || Making::new().program(1, 0, "sh\0");
-    let cases: Vec<(&str, Making, Unwatched)> = vec![
-        ("nothing", Making::new(), Unwatched::Nothing),
-        ("no end", sh(), Unwatched::NoEnd("/bin/p".into())),
+    let cases: Vec<(&str, Making, WatchError)> = vec![
+        ("nothing", Making::new(), WatchError::Nothing),
+        ("no end", sh(), WatchError::NotEnded("/bin/p".into())),
         ("static, spawned", sh().entry(8, 1, 4, "/bin/s", "").end(1), silent("/bin/s")),
         ("static, executed", sh().entry(6, 1, 0, "/bin/s", ""), silent("/bin/s")),
         ("static, by vfork", sh().entry(6, 9, 1, "/bin/s", "").end(1), silent("/bin/s")),
@@ -210,7 +220,7 @@ fn an_incomplete_record_is_refused() {
                 .end(1),
             silent("/bin/sh"),
         ),
-        ("untold", sh().entry(9, 1, 0, "popen", ""), Unwatched::Untold("popen".into())),
+        ("untold", sh().entry(9, 1, 0, "popen", ""), WatchError::NotRecordable("popen".into())),
     ];
     for (name, making, expected) in cases {
         assert_eq!(making.read(), Err(expected), "{name}");
@@ -243,7 +253,7 @@ fn damage_is_found() {
         bytes[24..32].copy_from_slice(&used.to_ne_bytes());
         bytes[36..40].copy_from_slice(&count.to_ne_bytes());
         let read = Record::parse(&bytes, LIMIT);
-        assert!(matches!(read, Err(Unwatched::Damaged { .. })), "{name}: {read:?}");
+        assert!(matches!(read, Err(WatchError::Damaged { .. })), "{name}: {read:?}");
     }
     let bytes = whole().bytes();
     for length in 0..bytes.len() {
@@ -254,10 +264,10 @@ fn damage_is_found() {
         bytes[at] = value;
         Record::parse(&bytes, LIMIT)
     };
-    assert_eq!(head(12, 1), Err(Unwatched::Full));
-    assert_eq!(head(12, 4), Err(Unwatched::Unnamed));
-    assert_eq!(head(32, 2), Err(Unwatched::CutShort(2)));
-    assert!(matches!(head(0, 0), Err(Unwatched::Damaged { .. })));
-    assert!(matches!(head(8, 1), Err(Unwatched::Damaged { .. })));
-    assert!(matches!(head(36, 1), Err(Unwatched::Damaged { .. })), "an entry that is not counted");
+    assert_eq!(head(12, 1), Err(WatchError::Full));
+    assert_eq!(head(12, 4), Err(WatchError::UnrecordedPath));
+    assert_eq!(head(32, 2), Err(WatchError::CutShort(2)));
+    assert!(matches!(head(0, 0), Err(WatchError::Damaged { .. })));
+    assert!(matches!(head(8, 1), Err(WatchError::Damaged { .. })));
+    assert!(matches!(head(36, 1), Err(WatchError::Damaged { .. })), "an entry that is not counted");
 }

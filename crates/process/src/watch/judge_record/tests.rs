@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
-use super::super::{Class, Process};
+use super::super::{Process, ProcessClass};
 use super::*;
-use crate::watch::{Answers, Place};
+use crate::watch::{PathRole, PathStates};
 use crate::{FileDigests, Identity};
 
 /// A time long after all files of a test were created.
@@ -15,7 +15,7 @@ const LATER: Timestamp = Timestamp(u64::MAX / 2);
 struct Fixture {
     _dir: tempfile::TempDir,
     root: PathBuf,
-    places: Places,
+    roles: PathRoles,
 }
 
 fn fixture() -> Fixture {
@@ -25,39 +25,39 @@ fn fixture() -> Fixture {
         fs::create_dir(root.join(name)).unwrap();
     }
     fs::write(root.join("system/x.h"), "1").unwrap();
-    let places = Places::new(root.join("stage"))
-        .with(Place::Scratch, root.join("scratch"))
-        .with(Place::Readable, root.join("system"));
-    Fixture { _dir: dir, root, places }
+    let roles = PathRoles::new(root.join("stage"))
+        .with(PathRole::Scratch, root.join("scratch"))
+        .with(PathRole::Readable, root.join("system"));
+    Fixture { _dir: dir, root, roles }
 }
 
 impl Fixture {
-    fn ask(&self, path: &str, what: What, error: Option<i32>) -> Ask {
+    fn access(&self, path: &str, operation: Operation, error: Option<i32>) -> FileAccess {
         let path = self.root.join(path);
         let file = fs::metadata(&path)
             .ok()
             .filter(|_| error.is_none())
-            .map(|meta| FileState { mode: meta.mode(), identity: Identity::from_metadata(&meta) });
-        Ask { process: 0, path, what, error, file }
+            .map(|meta| FileStat { mode: meta.mode(), identity: Identity::from_metadata(&meta) });
+        FileAccess { process: 0, path, operation, error, file }
     }
 
-    fn open(&self, path: &str) -> Ask {
+    fn open(&self, path: &str) -> FileAccess {
         let real = Some(self.root.join(path));
-        self.ask(path, What::Open { flags: 0, real }, None)
+        self.access(path, Operation::Open { flags: 0, real }, None)
     }
 
-    fn settle(&self, asks: Vec<Ask>, since: Timestamp) -> Settled {
+    fn judge_record(&self, accesses: Vec<FileAccess>, since: Timestamp) -> RunDependencies {
         let process = Process {
             pid: 1,
             program: "/usr/bin/clang".into(),
             arguments: vec!["clang".into(), "-cc1".into()],
             directory: "/".into(),
-            class: Class::Compiler,
+            class: ProcessClass::Compiler,
             libraries: Vec::new(),
         };
-        let record = Record { processes: vec![process], asks, heap_was_short: false };
+        let record = Record { processes: vec![process], accesses, heap_was_short: false };
         let digests = FileDigests::in_memory();
-        settle(&record, |_| &self.places, &Looks::new(&digests), since)
+        judge_record(&record, |_| &self.roles, &FileSystemCache::new(&digests), since)
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -68,17 +68,17 @@ impl Fixture {
 #[test]
 fn found_and_missing_paths_are_both_recorded() {
     let f = fixture();
-    let asks = vec![
-        f.ask("system/none/y.h", What::Stat, Some(2)),
+    let accesses = vec![
+        f.access("system/none/y.h", Operation::Stat, Some(2)),
         f.open("system/x.h"),
-        f.ask("system", What::Stat, None),
-        f.ask("stage/x.h", What::Stat, Some(2)),
-        f.ask("stage", What::Stat, None),
-        f.ask("scratch/o", What::Open { flags: 0o101, real: None }, None),
+        f.access("system", Operation::Stat, None),
+        f.access("stage/x.h", Operation::Stat, Some(2)),
+        f.access("stage", Operation::Stat, None),
+        f.access("scratch/o", Operation::Open { flags: 0o101, real: None }, None),
     ];
-    let settled = f.settle(asks, LATER);
-    let answers: Vec<_> = settled.answers.into_iter().map(|(path, _)| path).collect();
-    assert_eq!(answers, ["system", "system/none", "system/x.h"].map(|path| f.path(path)));
+    let settled = f.judge_record(accesses, LATER);
+    let states: Vec<_> = settled.states.into_iter().map(|(path, _)| path).collect();
+    assert_eq!(states, ["system", "system/none", "system/x.h"].map(|path| f.path(path)));
     let stage: Vec<_> = settled.stage.into_iter().collect();
     let asked = |found, absent| InStage { found, absent };
     assert_eq!(stage, [("".into(), asked(true, false)), ("x.h".into(), asked(false, true))]);
@@ -100,21 +100,22 @@ fn a_link_into_the_toolchain_is_judged_by_its_target() {
     link("system/dir", "toolchain/one");
     link("installed", "toolchain");
     let digests = FileDigests::in_memory();
-    let looks = Looks::new(&digests);
+    let file_system = FileSystemCache::new(&digests);
     // The toolchain's own paths are covered, whatever links they contain.
-    f.places = f.places.clone().with_linked(Place::Covered, &f.path("installed"), &looks);
-    let open =
-        |path: &str, to: &str| f.ask(path, What::Open { flags: 0, real: Some(f.path(to)) }, None);
+    f.roles = f.roles.clone().with_linked(PathRole::Covered, &f.path("installed"), &file_system);
+    let open = |path: &str, to: &str| {
+        f.access(path, Operation::Open { flags: 0, real: Some(f.path(to)) }, None)
+    };
     let own = vec![open("installed/one/a.h", "toolchain/one/a.h"), f.open("toolchain/one/a.h")];
-    assert!(f.settle(own, LATER).answers.is_empty());
-    let asks = vec![
+    assert!(f.judge_record(own, LATER).states.is_empty());
+    let accesses = vec![
         open("system/dir/a.h", "toolchain/one/a.h"),
-        f.ask("system/dir/none.h", What::Stat, Some(2)),
+        f.access("system/dir/none.h", Operation::Stat, Some(2)),
     ];
-    let answers = Answers::new(f.settle(asks, LATER).answers, &looks);
-    assert!(answers.hold(&Looks::new(&digests)));
+    let states = PathStates::new(f.judge_record(accesses, LATER).states, &file_system);
+    assert!(states.hold(&FileSystemCache::new(&digests)));
     link("system/dir", "toolchain/two");
-    let (changed, _) = answers.first_change(&Looks::new(&digests)).unwrap();
+    let (changed, _) = states.first_change(&FileSystemCache::new(&digests)).unwrap();
     assert_eq!(changed, f.path("system/dir/a.h"));
 }
 
@@ -125,8 +126,8 @@ fn paths_through_proc_may_not_be_read() {
     symlink("self/cwd", f.path("system/cwd")).unwrap();
     symlink("/proc/self/fd", f.path("system/fd")).unwrap();
     let reads = |path: &str, error| {
-        let asks = vec![f.ask(path, What::Stat, error)];
-        f.settle(asks, LATER).reads
+        let accesses = vec![f.access(path, Operation::Stat, error)];
+        f.judge_record(accesses, LATER).reads
     };
     for name in ["/proc/self/cwd/a.h", "system/cwd/a.h", "system/self/cwd/../a.h", "/dev/fd/99"] {
         assert_eq!(reads(name, Some(2)), Some(f.path(name)), "{name}");
@@ -142,19 +143,20 @@ fn paths_through_proc_may_not_be_read() {
 fn forbidden_accesses_are_reported() {
     let f = fixture();
     fs::write(f.path("secret"), "").unwrap();
-    let settled = f.settle(vec![f.open("secret")], LATER);
+    let settled = f.judge_record(vec![f.open("secret")], LATER);
     assert_eq!(settled.reads, Some(f.path("secret")));
-    let written = f.ask("stage/o", What::Open { flags: 0o101, real: None }, Some(13));
-    assert_eq!(f.settle(vec![written], LATER).writes, Some(f.path("stage/o")));
+    let written = f.access("stage/o", Operation::Open { flags: 0o101, real: None }, Some(13));
+    assert_eq!(f.judge_record(vec![written], LATER).writes, Some(f.path("stage/o")));
 }
 
 #[test]
 fn a_file_that_could_not_be_opened_was_not_read() {
     let f = fixture();
-    let open = |error| f.ask("system/x.h", What::Open { flags: 0, real: None }, Some(error));
+    let open =
+        |error| f.access("system/x.h", Operation::Open { flags: 0, real: None }, Some(error));
     // EACCES, EMFILE, and ELOOP, which means that a link is not to be followed.
     for (error, changed) in [(13, true), (24, true), (40, false)] {
-        let settled = f.settle(vec![open(error)], LATER);
+        let settled = f.judge_record(vec![open(error)], LATER);
         assert_eq!(settled.changed.is_some(), changed, "{error}");
     }
 }
@@ -162,20 +164,24 @@ fn a_file_that_could_not_be_opened_was_not_read() {
 #[test]
 fn a_file_that_has_changed_since_is_reported() {
     let f = fixture();
-    let asks = || vec![f.open("system/x.h")];
+    let accesses = || vec![f.open("system/x.h")];
     let now = fs::metadata(f.root.join("system/x.h")).unwrap().ctime();
     let now = u64::try_from(now).unwrap();
-    let just_made: Vec<_> =
-        f.settle(asks(), Timestamp(now)).fresh.into_iter().map(|(path, _)| path).collect();
+    let just_made: Vec<_> = f
+        .judge_record(accesses(), Timestamp(now))
+        .fresh
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
     assert_eq!(just_made, [f.path("system/x.h")]);
-    assert!(f.settle(asks(), Timestamp(now + 10)).fresh.is_empty());
-    let before = asks();
+    assert!(f.judge_record(accesses(), Timestamp(now + 10)).fresh.is_empty());
+    let before = accesses();
     fs::write(f.path("system/new"), "1").unwrap();
     fs::rename(f.path("system/new"), f.path("system/x.h")).unwrap();
-    assert_eq!(f.settle(before, LATER).changed, Some(f.path("system/x.h")), "another file");
-    let absent = vec![f.ask("system/x.h", What::Stat, Some(2))];
-    assert_eq!(f.settle(absent, LATER).changed, Some(f.path("system/x.h")), "it came");
-    let gone = asks();
+    assert_eq!(f.judge_record(before, LATER).changed, Some(f.path("system/x.h")), "another file");
+    let absent = vec![f.access("system/x.h", Operation::Stat, Some(2))];
+    assert_eq!(f.judge_record(absent, LATER).changed, Some(f.path("system/x.h")), "it came");
+    let gone = accesses();
     fs::remove_file(f.path("system/x.h")).unwrap();
-    assert_eq!(f.settle(gone, LATER).changed, Some(f.path("system/x.h")), "it went");
+    assert_eq!(f.judge_record(gone, LATER).changed, Some(f.path("system/x.h")), "it went");
 }

@@ -10,7 +10,7 @@ use super::path_text;
 /// What exists at a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum PathState {
     /// Nothing exists.
     Absent,
     /// A directory, whatever it contains.
@@ -39,26 +39,26 @@ pub enum Answer {
 
 /// A question about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Query {
+pub enum PathQuery {
     /// What exists there, links followed.
-    What,
+    Content,
     /// The same, with the names in it if it is a directory.
-    Names,
+    Listing,
     /// The target of the link, if it is one.
     Link,
     /// Whether any user may execute it, if it is a file.
     Executable,
 }
 
-impl Answer {
+impl PathState {
     /// The question that has this answer.
     #[must_use]
-    pub fn query(&self) -> Query {
+    pub fn query(&self) -> PathQuery {
         match self {
-            Self::Listing(_) => Query::Names,
-            Self::Link(_) | Self::NoLink => Query::Link,
-            Self::Executable(_) => Query::Executable,
-            _ => Query::What,
+            Self::Listing(_) => PathQuery::Listing,
+            Self::Link(_) | Self::NoLink => PathQuery::Link,
+            Self::Executable(_) => PathQuery::Executable,
+            _ => PathQuery::Content,
         }
     }
 

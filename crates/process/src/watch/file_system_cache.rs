@@ -12,8 +12,8 @@ use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
 use rustix::fs::{PROC_SUPER_MAGIC, statfs};
 
-use super::FileState;
-use super::answer::{Answer, Query};
+use super::FileStat;
+use super::path_state::{PathQuery, PathState};
 use crate::Timestamp;
 use crate::file_digest::{FileDigests, Identity};
 
@@ -28,14 +28,14 @@ const MAX_LINKS: usize = 40;
 /// The current state of the file system. Each path is looked at once, and again if a compiler got
 /// another result.
 #[derive(Debug)]
-pub struct Looks<'a> {
+pub struct FileSystemCache<'a> {
     digests: &'a FileDigests,
-    known: Mutex<Known>,
+    known: Mutex<CachedPaths>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    paths: HashMap<PathBuf, Look>,
+struct CachedPaths {
+    paths: HashMap<PathBuf, CachedPath>,
     real: HashMap<PathBuf, PathBuf>,
     /// Whether directories lead to /proc.
     to_proc: HashMap<PathBuf, bool>,
@@ -43,8 +43,8 @@ struct Known {
 
 /// The state of one path.
 #[derive(Debug, Clone)]
-struct Look {
-    kind: Kind,
+struct CachedPath {
+    kind: PathKind,
     identity: Option<Identity>,
     executable: bool,
     /// The path without links, for a file or a directory.
@@ -54,14 +54,14 @@ struct Look {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PathKind {
     Absent,
     Directory,
     File,
     Other,
 }
 
-impl<'a> Looks<'a> {
+impl<'a> FileSystemCache<'a> {
     /// Nothing has been looked at yet.
     #[must_use]
     pub fn new(digests: &'a FileDigests) -> Self {
@@ -74,75 +74,75 @@ impl<'a> Looks<'a> {
         self.digests
     }
 
-    /// Whether the answer would be the same now.
+    /// Whether the path has this state now.
     #[must_use]
-    pub fn holds(&self, path: &Path, answer: &Answer) -> bool {
-        self.answer(path, answer.query()).is_some_and(|now| now == *answer)
+    pub fn holds(&self, path: &Path, state: &PathState) -> bool {
+        self.state(path, state.query()).is_some_and(|now| now == *state)
     }
 
     /// The answer for the path; `None` if it can't be found out.
     #[must_use]
-    pub fn answer(&self, path: &Path, query: Query) -> Option<Answer> {
-        if query == Query::Link {
+    pub fn state(&self, path: &Path, query: PathQuery) -> Option<PathState> {
+        if query == PathQuery::Link {
             match fs::read_link(path) {
-                Ok(link) => return Some(Answer::Link(link)),
+                Ok(link) => return Some(PathState::Link(link)),
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                    return Some(Answer::NoLink);
+                    return Some(PathState::NoLink);
                 }
                 Err(_) => {}
             }
         }
         let mut known = self.lock();
         let digests = self.digests;
-        let look = known.paths.entry(path.to_owned()).or_insert_with(|| Look::at(path));
-        look.answer(path, query, digests).ok()
+        let look = known.paths.entry(path.to_owned()).or_insert_with(|| CachedPath::read(path));
+        look.state(path, query, digests).ok()
     }
 
     /// The answer for a file or directory that a run found in this state; `None` if it has changed
     /// since. Also returns whether it is certain that it did not change meanwhile. It is not if the
     /// last change was after `since` or shortly before.
     #[must_use]
-    pub fn same(
+    pub fn state_if_same(
         &self,
         path: &Path,
-        query: Query,
-        state: &FileState,
+        query: PathQuery,
+        stat: &FileStat,
         since: Timestamp,
-    ) -> Option<(Answer, bool)> {
-        let rested = {
+    ) -> Option<(PathState, bool)> {
+        let was_settled = {
             let mut known = self.lock();
-            let is_same = |look: &Look| look.identity == Some(state.identity);
+            let is_same = |look: &CachedPath| look.identity == Some(stat.identity);
             if !known.paths.get(path).is_some_and(is_same) {
-                known.paths.insert(path.to_owned(), Look::at(path));
+                known.paths.insert(path.to_owned(), CachedPath::read(path));
                 known.real.remove(path);
             }
             let look = known.paths.get(path).filter(|look| is_same(look))?;
             look.identity.is_some_and(|now| now.was_settled(since))
         };
-        if !rested {
+        if !was_settled {
             // The content may differ although all metadata is equal.
-            self.lock().paths.insert(path.to_owned(), Look::at(path));
+            self.lock().paths.insert(path.to_owned(), CachedPath::read(path));
         }
-        self.answer(path, query).map(|answer| (answer, rested))
+        self.state(path, query).map(|state| (state, was_settled))
     }
 
     /// Whether nothing exists at a path where a run found nothing.
     #[must_use]
-    pub fn absent(&self, path: &Path) -> bool {
+    pub fn is_absent(&self, path: &Path) -> bool {
         let mut known = self.lock();
-        if known.paths.get(path).is_some_and(|look| look.kind == Kind::Absent) {
+        if known.paths.get(path).is_some_and(|look| look.kind == PathKind::Absent) {
             return true;
         }
-        let look = Look::at(path);
-        let absent = look.kind == Kind::Absent;
+        let look = CachedPath::read(path);
+        let absent = look.kind == PathKind::Absent;
         known.paths.insert(path.to_owned(), look);
         absent
     }
 
     /// Whether it is certain that a path did not change after `since`.
     #[must_use]
-    pub fn rested(&self, path: &Path, since: Timestamp) -> bool {
-        let look = Look::at(path);
+    pub fn was_settled(&self, path: &Path, since: Timestamp) -> bool {
+        let look = CachedPath::read(path);
         look.identity.is_none_or(|identity| identity.was_settled(since))
     }
 
@@ -151,8 +151,8 @@ impl<'a> Looks<'a> {
     pub fn first_absent(&self, path: &Path) -> PathBuf {
         let above: Vec<&Path> = path.ancestors().skip(1).collect();
         let absent = above.into_iter().rev().find(|dir| {
-            self.lock().paths.entry(dir.to_path_buf()).or_insert_with(|| Look::at(dir)).kind
-                == Kind::Absent
+            self.lock().paths.entry(dir.to_path_buf()).or_insert_with(|| CachedPath::read(dir)).kind
+                == PathKind::Absent
         });
         absent.unwrap_or(path).to_owned()
     }
@@ -186,13 +186,13 @@ impl<'a> Looks<'a> {
     }
 
     /// Device and inode of a regular file; `None` for anything else.
-    pub(super) fn place(&self, path: &Path) -> Option<(u64, u64)> {
+    pub(super) fn file_id(&self, path: &Path) -> Option<(u64, u64)> {
         let mut known = self.lock();
-        let look = known.paths.entry(path.to_owned()).or_insert_with(|| Look::at(path));
-        look.identity.filter(|_| look.kind == Kind::File).map(Identity::place)
+        let look = known.paths.entry(path.to_owned()).or_insert_with(|| CachedPath::read(path));
+        look.identity.filter(|_| look.kind == PathKind::File).map(Identity::file_id)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, CachedPaths> {
         self.known.lock().expect("no panic inside")
     }
 }
@@ -208,42 +208,53 @@ pub fn is_in_proc(file: &Metadata) -> bool {
     *DEVICE == Some(file.dev())
 }
 
-impl Look {
-    fn at(path: &Path) -> Self {
+impl CachedPath {
+    fn read(path: &Path) -> Self {
         let meta = fs::metadata(path);
         let kind = match &meta {
-            Err(error) if is_absent(error) => Kind::Absent,
-            Err(_) => Kind::Other,
-            Ok(meta) if meta.is_dir() => Kind::Directory,
-            Ok(meta) if meta.is_file() => Kind::File,
-            Ok(_) => Kind::Other,
+            Err(error) if is_absent(error) => PathKind::Absent,
+            Err(_) => PathKind::Other,
+            Ok(meta) if meta.is_dir() => PathKind::Directory,
+            Ok(meta) if meta.is_file() => PathKind::File,
+            Ok(_) => PathKind::Other,
         };
         let executable = meta.as_ref().is_ok_and(|meta| meta.permissions().mode() & 0o111 != 0);
         let identity = meta.ok().map(|meta| Identity::from_metadata(&meta));
-        let is_there = matches!(kind, Kind::File | Kind::Directory);
+        let is_there = matches!(kind, PathKind::File | PathKind::Directory);
         let real = if is_there { real(path) } else { PathBuf::new() };
         Self { kind, identity, executable, real, digest: None, listing: None }
     }
 
-    fn answer(&mut self, path: &Path, query: Query, digests: &FileDigests) -> io::Result<Answer> {
+    fn state(
+        &mut self,
+        path: &Path,
+        query: PathQuery,
+        digests: &FileDigests,
+    ) -> io::Result<PathState> {
         Ok(match self.kind {
-            Kind::Absent => Answer::Absent,
-            Kind::Directory if query == Query::Names => Answer::Listing(match self.listing {
-                Some(listing) => listing,
-                None => *self.listing.insert(listing(path)?),
-            }),
-            Kind::Directory if self.real != path => Answer::LinkedDirectory(self.real.clone()),
-            Kind::Directory => Answer::Directory,
-            Kind::File if query == Query::Executable => Answer::Executable(self.executable),
-            Kind::File => {
+            PathKind::Absent => PathState::Absent,
+            PathKind::Directory if query == PathQuery::Listing => {
+                PathState::Listing(match self.listing {
+                    Some(listing) => listing,
+                    None => *self.listing.insert(listing(path)?),
+                })
+            }
+            PathKind::Directory if self.real != path => {
+                PathState::LinkedDirectory(self.real.clone())
+            }
+            PathKind::Directory => PathState::Directory,
+            PathKind::File if query == PathQuery::Executable => {
+                PathState::Executable(self.executable)
+            }
+            PathKind::File => {
                 let real = (self.real != path).then(|| self.real.clone());
                 let digest = match self.digest {
                     Some(digest) => digest,
                     None => *self.digest.insert(digests.digest(path)?),
                 };
-                Answer::File { digest, real }
+                PathState::File { digest, real }
             }
-            Kind::Other => Answer::Other,
+            PathKind::Other => PathState::Other,
         })
     }
 }

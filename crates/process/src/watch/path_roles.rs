@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-use super::looks::PROC;
-use super::{Ask, Looks, What};
+use super::file_system_cache::PROC;
+use super::{FileAccess, FileSystemCache, Operation};
 use crate::work::WorkDir;
 
 /// The directories of a run, absolute and without links. The innermost directory of a path decides.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct PathRoles {
     stage: PathBuf,
-    dirs: HashMap<PathBuf, Place>,
+    dirs: HashMap<PathBuf, PathRole>,
 }
 
 /// The judgement of a file access.
@@ -42,7 +42,7 @@ pub enum Judgement {
 
 /// The accesses to a system path that do not matter.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Harmless {
+enum HarmlessAccess {
     /// A lookup.
     Look,
     /// Reading a link.
@@ -60,20 +60,20 @@ enum Harmless {
 ///
 /// Source: llvm-project, `llvm/lib/Support/Unix/Path.inc`: `getMainExecutable`
 /// reads `/proc/self/exe`, `openFileForRead` where a descriptor leads.
-const HARMLESS: [(&str, Harmless); 7] = [
-    ("/dev/null", Harmless::Any),
+const HARMLESS: [(&str, HarmlessAccess); 7] = [
+    ("/dev/null", HarmlessAccess::Any),
     // Every bash tries this, and may have no terminal.
-    ("/dev/tty", Harmless::Failure),
-    ("/proc/self/exe", Harmless::Look),
-    ("/proc/self/exe", Harmless::Readlink),
-    ("/proc/self/fd", Harmless::Look),
-    ("/proc/self/fd/*", Harmless::Readlink),
-    ("/proc", Harmless::Look),
+    ("/dev/tty", HarmlessAccess::Failure),
+    ("/proc/self/exe", HarmlessAccess::Look),
+    ("/proc/self/exe", HarmlessAccess::Readlink),
+    ("/proc/self/fd", HarmlessAccess::Look),
+    ("/proc/self/fd/*", HarmlessAccess::Readlink),
+    ("/proc", HarmlessAccess::Look),
 ];
 
 /// The meaning of a directory or a file, and everything below it, for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum PathRole {
     /// Covered by a digest: the toolchain's, or that of a shared file with its own record.
     Covered,
     /// Owned by the run, which may write to it.
@@ -88,7 +88,7 @@ pub enum Place {
     Outside,
 }
 
-impl Places {
+impl PathRoles {
     /// A run whose sources are staged in this directory and are all hashed.
     #[must_use]
     pub fn new(stage: PathBuf) -> Self {
@@ -103,15 +103,20 @@ impl Places {
 
     /// Sets the meaning of a directory or file; the first one set counts.
     #[must_use]
-    pub fn with(mut self, place: Place, path: impl Into<PathBuf>) -> Self {
-        self.dirs.entry(path.into()).or_insert(place);
+    pub fn with(mut self, role: PathRole, path: impl Into<PathBuf>) -> Self {
+        self.dirs.entry(path.into()).or_insert(role);
         self
     }
 
     /// The same, for the path as given and without links.
     #[must_use]
-    pub fn with_linked(self, place: Place, path: &Path, looks: &Looks<'_>) -> Self {
-        self.with(place, path).with(place, looks.real(path))
+    pub fn with_linked(
+        self,
+        role: PathRole,
+        path: &Path,
+        file_system: &FileSystemCache<'_>,
+    ) -> Self {
+        self.with(role, path).with(role, file_system.real(path))
     }
 
     /// Judges an access. `real` is the path without links, as far as it can be found out: for an
@@ -120,23 +125,26 @@ impl Places {
     ///
     /// For an opened file, the path that its descriptor had counts.
     #[must_use]
-    pub fn judge(&self, ask: &Ask, real: &Path) -> Vec<Judgement> {
-        if is_harmless(ask) {
+    pub fn judge(&self, access: &FileAccess, real: &Path) -> Vec<Judgement> {
+        if is_harmless(access) {
             return vec![Judgement::Nothing];
         }
-        if real.starts_with(PROC) && self.place(real) != Place::Covered && !ask.what.writes() {
-            return vec![Judgement::Reads(ask.path.clone())];
+        if real.starts_with(PROC)
+            && self.role(real) != PathRole::Covered
+            && !access.operation.writes()
+        {
+            return vec![Judgement::Reads(access.path.clone())];
         }
-        let real = match &ask.what {
+        let real = match &access.operation {
             // A pipe has no absolute path.
-            What::Open { real: Some(opened), .. } if opened.is_absolute() => opened,
+            Operation::Open { real: Some(opened), .. } if opened.is_absolute() => opened,
             _ => real,
         };
-        if ask.what.writes() {
-            let mut written = vec![self.written(&ask.path, real)];
-            match &ask.what {
+        if access.operation.writes() {
+            let mut written = vec![self.written(&access.path, real)];
+            match &access.operation {
                 // Writing to a file by one name changes it under all names.
-                What::Rename(other) | What::Link(other) => {
+                Operation::Rename(other) | Operation::Link(other) => {
                     written.push(self.written(other, &tidy_path(other)));
                 }
                 _ => {}
@@ -144,22 +152,22 @@ impl Places {
             written.dedup();
             return written;
         }
-        vec![self.read(ask, real)]
+        vec![self.read(access, real)]
     }
 
     fn written(&self, named: &Path, real: &Path) -> Judgement {
-        match self.place(real) {
-            Place::Scratch => Judgement::Nothing,
+        match self.role(real) {
+            PathRole::Scratch => Judgement::Nothing,
             _ => Judgement::Writes(named.to_owned()),
         }
     }
 
-    fn read(&self, ask: &Ask, real: &Path) -> Judgement {
-        let path = || ask.path.clone();
-        let is_dir = ask.file.is_some_and(|file| file.is_dir());
-        let listed = matches!(ask.what, What::List);
-        let opened = matches!(&ask.what, What::Open { real: Some(_), .. });
-        if let Some(below) = self.below_stage(&ask.path)
+    fn read(&self, access: &FileAccess, real: &Path) -> Judgement {
+        let path = || access.path.clone();
+        let is_dir = access.file.is_some_and(|file| file.is_dir());
+        let listed = matches!(access.operation, Operation::List);
+        let opened = matches!(&access.operation, Operation::Open { real: Some(_), .. });
+        if let Some(below) = self.below_stage(&access.path)
             && !(opened && self.below_stage(real).is_none())
         {
             let tidy = tidy_path(&below);
@@ -168,7 +176,7 @@ impl Places {
                 self.below_stage(real).is_some_and(|it| !tidy_path(&it).starts_with(".."));
             let leaves = tidy.starts_with("..") && !leads_back;
             return match () {
-                () if ask.is_absent() => Judgement::AbsentInStage(below),
+                () if access.is_absent() => Judgement::AbsentInStage(below),
                 // Only some of its files are staged.
                 () if listed => Judgement::Reads(Path::new(".").join(below)),
                 // On the way to a file, whose own access is judged.
@@ -177,30 +185,36 @@ impl Places {
                 () => Judgement::InStage(below),
             };
         }
-        let place = match self.place(real) {
-            Place::Passed if is_dir && !listed && self.dirs.contains_key(real) => Place::Covered,
-            Place::Passed => Place::Outside,
+        let role = match self.role(real) {
+            PathRole::Passed if is_dir && !listed && self.dirs.contains_key(real) => {
+                PathRole::Covered
+            }
+            PathRole::Passed => PathRole::Outside,
             // Reached by a link that no digest covers.
-            Place::Covered if !self.has_name_in(Place::Covered, &ask.path) => Place::Readable,
-            Place::Outside if self.has_name_in(Place::Readable, &ask.path) => Place::Readable,
-            place => place,
+            PathRole::Covered if !self.has_name_in(PathRole::Covered, &access.path) => {
+                PathRole::Readable
+            }
+            PathRole::Outside if self.has_name_in(PathRole::Readable, &access.path) => {
+                PathRole::Readable
+            }
+            role => role,
         };
-        match place {
-            Place::Scratch | Place::Covered => Judgement::Nothing,
+        match role {
+            PathRole::Scratch | PathRole::Covered => Judgement::Nothing,
             // The next run has another directory of this kind.
-            _ if is_dir && !listed && ask.path == real && self.is_of_this_run(real) => {
+            _ if is_dir && !listed && access.path == real && self.is_of_this_run(real) => {
                 Judgement::Nothing
             }
-            _ if ask.is_absent() => Judgement::Absent(path()),
+            _ if access.is_absent() => Judgement::Absent(path()),
             // If reading is refused, or the path is no regular one, the result can't be stored as a
             // dependency.
-            Place::Outside if ask.error.is_some() => Judgement::Reads(path()),
-            Place::Readable if listed => Judgement::Listing(path()),
-            Place::Readable if is_dir => Judgement::Directory(path()),
-            Place::Readable => Judgement::Present(path()),
+            PathRole::Outside if access.error.is_some() => Judgement::Reads(path()),
+            PathRole::Readable if listed => Judgement::Listing(path()),
+            PathRole::Readable if is_dir => Judgement::Directory(path()),
+            PathRole::Readable => Judgement::Present(path()),
             // Compilers look up directories on the way.
-            Place::Outside if is_dir && !listed => Judgement::Directory(path()),
-            Place::Outside | Place::Passed => Judgement::Reads(path()),
+            PathRole::Outside if is_dir && !listed => Judgement::Directory(path()),
+            PathRole::Outside | PathRole::Passed => Judgement::Reads(path()),
         }
     }
 
@@ -217,51 +231,51 @@ impl Places {
     }
 
     /// The place of a path without links: that of the innermost directory that has one.
-    fn place(&self, real: &Path) -> Place {
-        self.closest(real).map_or(Place::Outside, |(_, place)| place)
+    fn role(&self, real: &Path) -> PathRole {
+        self.closest(real).map_or(PathRole::Outside, |(_, role)| role)
     }
 
     /// Whether a path is written as one below such a directory, wherever links on the way lead.
     /// Links in covered directories are hashed. Links lead out of directories of headers if these
     /// are installed as trees of links (GNU Stow, Nix, conda). `..` after a link leads elsewhere,
     /// so paths with `..` do not count.
-    fn has_name_in(&self, wanted: Place, path: &Path) -> bool {
+    fn has_name_in(&self, wanted: PathRole, path: &Path) -> bool {
         self.below_stage(path).is_none()
-            && self.closest(path).is_some_and(|(below, place)| {
-                place == wanted && !below.components().any(|part| part == Component::ParentDir)
+            && self.closest(path).is_some_and(|(below, role)| {
+                role == wanted && !below.components().any(|part| part == Component::ParentDir)
             })
     }
 
     /// The innermost directory of a path that has a place, and the path relative to it.
-    fn closest<'p>(&self, path: &'p Path) -> Option<(&'p Path, Place)> {
+    fn closest<'p>(&self, path: &'p Path) -> Option<(&'p Path, PathRole)> {
         path.ancestors().find_map(|dir| Some((path.strip_prefix(dir).ok()?, *self.dirs.get(dir)?)))
     }
 }
 
-fn is_harmless(ask: &Ask) -> bool {
+fn is_harmless(access: &FileAccess) -> bool {
     HARMLESS.iter().any(|(pattern, harmless)| {
         let named = match pattern.strip_suffix("/*") {
-            None => ask.path == Path::new(pattern),
+            None => access.path == Path::new(pattern),
             Some(dir) => {
                 let number = |name: &OsStr| {
                     name.to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
                 };
-                ask.path.parent() == Some(Path::new(dir))
-                    && ask.path.file_name().is_some_and(number)
+                access.path.parent() == Some(Path::new(dir))
+                    && access.path.file_name().is_some_and(number)
             }
         };
         named
             && match harmless {
-                Harmless::Any => true,
-                Harmless::Failure => ask.error.is_some(),
-                Harmless::Look => looks(&ask.what),
-                Harmless::Readlink => matches!(ask.what, What::Readlink(_)),
+                HarmlessAccess::Any => true,
+                HarmlessAccess::Failure => access.error.is_some(),
+                HarmlessAccess::Look => only_looks(&access.operation),
+                HarmlessAccess::Readlink => matches!(access.operation, Operation::Readlink(_)),
             }
     })
 }
 
-fn looks(what: &What) -> bool {
-    matches!(what, What::Access(_) | What::Stat | What::Lstat)
+fn only_looks(operation: &Operation) -> bool {
+    matches!(operation, Operation::Access(_) | Operation::Stat | Operation::Lstat)
 }
 
 /// A path with `.` and `..` resolved by text, as if it had no links. A relative result begins with

@@ -53,7 +53,7 @@ fn job_path(kind: &str, job: Digest) -> PathBuf {
     Path::new(kind).join(&name[..2]).join(name)
 }
 
-pub(super) fn answers_path(name: Digest) -> PathBuf {
+pub(super) fn states_path(name: Digest) -> PathBuf {
     Path::new("answers").join(format!("{name}.json"))
 }
 

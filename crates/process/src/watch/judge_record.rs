@@ -1,0 +1,210 @@
+//! Judges all that a run asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::file_system_cache::PROC;
+use super::{
+    FileAccess, FileStat, FileSystemCache, Judgement, Operation, PathQuery, PathRoles, PathState,
+    ProcessClass, Record,
+};
+use crate::Timestamp;
+
+/// What a run depends on besides its own sources and the toolchain.
+#[derive(Debug, Default)]
+pub struct RunDependencies {
+    /// The results of its accesses to absolute paths.
+    pub states: BTreeSet<(PathBuf, PathState)>,
+    /// What it looked for in the directory of its sources, as seen from
+    /// there.
+    pub stage: BTreeMap<PathBuf, InStage>,
+    /// A file that it read and may not.
+    pub reads: Option<PathBuf>,
+    /// A path that it wrote, or tried to, and may not.
+    pub writes: Option<PathBuf>,
+    /// A path that has changed since the run looked at it: what the run made
+    /// can't be used again.
+    pub changed: Option<PathBuf>,
+    /// Files that had just changed when the run began, or changed meanwhile,
+    /// as they are now: a run that finds all of them the same after it is one
+    /// that read them so.
+    pub fresh: BTreeSet<(PathBuf, PathState)>,
+}
+
+impl RunDependencies {
+    /// A path for which the result that the run got is not known, so that the
+    /// results can't be kept for another run.
+    #[must_use]
+    pub fn unknown(&self) -> Option<&Path> {
+        let fresh = self.fresh.first().map(|(path, _)| path);
+        self.reads.as_ref().or(self.changed.as_ref()).or(fresh).map(PathBuf::as_path)
+    }
+}
+
+/// Whether something was there when it was looked for, which may have been
+/// several times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InStage {
+    /// It was, at least once.
+    pub found: bool,
+    /// It was not, at least once.
+    pub absent: bool,
+}
+
+/// Judges a record by where everything lies for each class of programs. A file is
+/// remembered as it is now, so it must be the one that the run looked at. `since`
+/// is when the run began.
+#[must_use]
+pub fn judge_record<'p>(
+    record: &Record,
+    roles: impl Fn(ProcessClass) -> &'p PathRoles,
+    file_system: &FileSystemCache<'_>,
+    since: Timestamp,
+) -> RunDependencies {
+    let mut dependencies = RunDependencies::default();
+    let mut seen = BTreeSet::new();
+    for access in &record.accesses {
+        let roles = roles(record.processes[access.process].class);
+        let in_proc = file_system.leads_to_proc(&access.path);
+        let real = if in_proc { PROC.into() } else { file_system.real(&access.path) };
+        for judgement in roles.judge(access, &real) {
+            dependencies.take(judgement, access, file_system, since, &mut seen);
+        }
+    }
+    dependencies
+}
+
+impl RunDependencies {
+    fn take(
+        &mut self,
+        judgement: Judgement,
+        access: &FileAccess,
+        file_system: &FileSystemCache<'_>,
+        since: Timestamp,
+        seen: &mut BTreeSet<(PathBuf, bool)>,
+    ) {
+        match judgement {
+            Judgement::Nothing => {}
+            Judgement::Reads(path) => {
+                self.reads.get_or_insert(path);
+            }
+            Judgement::Writes(path) => {
+                self.writes.get_or_insert(path);
+            }
+            Judgement::InStage(below) => self.in_stage(below, true),
+            Judgement::AbsentInStage(below) => self.in_stage(below, false),
+            Judgement::Absent(path) => {
+                if seen.insert((path.clone(), false)) && !file_system.is_absent(&path) {
+                    self.changed.get_or_insert(path);
+                } else {
+                    self.states.insert((file_system.first_absent(&path), PathState::Absent));
+                }
+            }
+            Judgement::Directory(path) | Judgement::Present(path) => {
+                let link = matches!(access.operation, Operation::Readlink(Some(_)))
+                    || (access.operation == Operation::Lstat
+                        && access.file.is_some_and(|file| is_link(&file)));
+                if !link && matches!(access.operation, Operation::Lstat | Operation::Readlink(_)) {
+                    self.no_link(&path, file_system);
+                }
+                let query = if link { PathQuery::Link } else { PathQuery::Content };
+                self.found(path, query, access, file_system, since);
+            }
+            Judgement::Listing(path) => {
+                self.found(path, PathQuery::Listing, access, file_system, since)
+            }
+        }
+    }
+
+    fn in_stage(&mut self, below: PathBuf, found: bool) {
+        let asked = self.stage.entry(below).or_default();
+        asked.found |= found;
+        asked.absent |= !found;
+    }
+
+    /// Notes an access that found a path not to be a link.
+    fn no_link(&mut self, path: &Path, file_system: &FileSystemCache<'_>) {
+        match file_system.state(path, PathQuery::Link) {
+            Some(state @ PathState::NoLink) => drop(self.states.insert((path.to_owned(), state))),
+            _ => drop(self.changed.get_or_insert(path.to_owned())),
+        }
+    }
+
+    fn found(
+        &mut self,
+        path: PathBuf,
+        query: PathQuery,
+        access: &FileAccess,
+        file_system: &FileSystemCache<'_>,
+        since: Timestamp,
+    ) {
+        // What a link holds is compared as it is. Directories change whenever
+        // something is put into them.
+        let stat = access.file.filter(|stat| match query {
+            PathQuery::Link | PathQuery::Executable => false,
+            PathQuery::Listing => true,
+            PathQuery::Content => !stat.is_dir(),
+        });
+        let state = match stat {
+            Some(stat) => file_system.state_if_same(&path, query, &stat, since),
+            None => file_system.state(&path, query).map(|state| (state, true)),
+        };
+        match state {
+            Some((state, rested)) if fits(&state, access) => {
+                if !rested {
+                    self.fresh.insert((path.clone(), state.clone()));
+                }
+                self.states.insert((path, state));
+            }
+            _ => {
+                self.changed.get_or_insert(path);
+            }
+        }
+    }
+}
+
+fn is_link(stat: &FileStat) -> bool {
+    stat.mode & 0o170_000 == 0o120_000
+}
+
+/// Whether an access can have found this state.
+fn fits(state: &PathState, access: &FileAccess) -> bool {
+    let opened = matches!(&access.operation, Operation::Open { real: Some(_), .. });
+    match state {
+        PathState::Absent => false,
+        PathState::Link(now) => match &access.operation {
+            Operation::Readlink(Some(then)) => now == then,
+            _ => access.operation == Operation::Lstat,
+        },
+        PathState::File { real, .. } => match &access.operation {
+            Operation::Open { real: Some(opened), .. } => {
+                real.as_deref().unwrap_or(&access.path) == opened.as_path()
+            }
+            // Whoever was refused it did not read it. That it is a link is a
+            // reason that stays.
+            Operation::Open { .. } => {
+                access.error.is_none_or(|error| error == Errno::LOOP.raw_os_error())
+            }
+            _ => access.error.is_some() || !access.file.is_some_and(|file| file.is_dir()),
+        },
+        PathState::Directory | PathState::LinkedDirectory(_) | PathState::Listing(_) => {
+            let told = match &access.operation {
+                Operation::Realpath(real) => real.as_deref(),
+                _ => None,
+            };
+            let real = match state {
+                PathState::LinkedDirectory(real) => real,
+                _ => &access.path,
+            };
+            access.file.is_none_or(|file| file.is_dir()) && told.is_none_or(|told| told == real)
+        }
+        // Nobody asks for that alone.
+        PathState::Executable(_) | PathState::NoLink => true,
+        PathState::Other => !opened,
+    }
+}
+
+#[cfg(test)]
+mod tests;
