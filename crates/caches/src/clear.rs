@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::entry::CacheEntry;
-use crate::known::Place;
+use crate::known::CacheDirectory;
 use crate::live::{self, OpenFiles};
-use crate::surroundings::Surroundings;
+use crate::user_environment::UserEnvironment;
 
 /// Permission bit: in a directory of many users, each may remove only their own
 /// entries.
@@ -23,7 +23,7 @@ const ROOT: u32 = 0;
 
 /// What to remove, and on behalf of which user.
 #[derive(Debug, Clone)]
-pub struct Clearing {
+pub struct CacheCleaner {
     /// Only entries that have not been changed for this long.
     pub older_than: Option<Duration>,
     /// Whether to remove results of tuning too.
@@ -37,7 +37,7 @@ pub struct Clearing {
 /// Why an entry is kept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Kept {
+pub enum KeepReason {
     /// It is a result of tuning.
     #[error("it is a result of tuning: --tuning removes it too")]
     Tuning,
@@ -79,7 +79,7 @@ pub enum Kept {
     NoVersion,
 }
 
-impl Kept {
+impl KeepReason {
     /// The reason in machine-readable output: `live`.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -111,7 +111,7 @@ pub enum RemoveError {
         /// The entry.
         path: PathBuf,
         /// The reason.
-        why: Kept,
+        why: KeepReason,
     },
     /// The operating system reports an error.
     #[error("failed to remove `{path}`")]
@@ -123,33 +123,37 @@ pub enum RemoveError {
     },
 }
 
-impl Clearing {
+impl CacheCleaner {
     /// Clearing by this process's user. Reads which files are open now.
     #[must_use]
-    pub fn new(surroundings: &Surroundings, now: SystemTime) -> Self {
+    pub fn new(environment: &UserEnvironment, now: SystemTime) -> Self {
         Self {
             older_than: None,
             tuning: false,
             now,
             user: rustix::process::geteuid().as_raw(),
-            homes: surroundings.homes().filter_map(|home| fs::canonicalize(home).ok()).collect(),
+            homes: environment.homes().filter_map(|home| fs::canonicalize(home).ok()).collect(),
             open: OpenFiles::read(),
         }
     }
 
     /// Why the entry must be kept; `None` if it may be removed.
     #[must_use]
-    pub fn keeps(&self, place: &Place, entry: &CacheEntry) -> Option<Kept> {
+    pub fn reason_to_keep(
+        &self,
+        directory: &CacheDirectory,
+        entry: &CacheEntry,
+    ) -> Option<KeepReason> {
         if entry.tuning && !self.tuning {
-            return Some(Kept::Tuning);
+            return Some(KeepReason::Tuning);
         }
         if let Some(age) = self.older_than {
             let changed = entry.changed.and_then(|changed| self.now.duration_since(changed).ok());
             if changed.is_none_or(|changed| changed < age) {
-                return Some(Kept::Young);
+                return Some(KeepReason::Young);
             }
         }
-        self.directory(place)
+        self.directory(directory)
             .or_else(|| self.contents(entry))
             .or_else(|| self.tuning_in(entry))
             .or_else(|| self.use_of(entry))
@@ -162,15 +166,19 @@ impl Clearing {
     /// # Errors
     /// [`RemoveError`]. The entry may then be partly removed, as after an
     /// interrupted clean-up by its own tool.
-    pub fn remove(&self, place: &Place, entry: &CacheEntry) -> Result<(), RemoveError> {
+    pub fn remove(
+        &self,
+        directory: &CacheDirectory,
+        entry: &CacheEntry,
+    ) -> Result<(), RemoveError> {
         let kept = |why| Err(RemoveError::Kept { path: entry.path.clone(), why });
-        let entry = &match place.again(entry) {
+        let entry = &match directory.rescan(entry) {
             Ok(Some(entry)) => entry,
-            Ok(None) => return kept(Kept::Replaced(entry.path.clone())),
+            Ok(None) => return kept(KeepReason::Replaced(entry.path.clone())),
             Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(RemoveError::Io { path: entry.path.clone(), source }),
         };
-        if let Some(why) = self.keeps(place, entry) {
+        if let Some(why) = self.reason_to_keep(directory, entry) {
             return kept(why);
         }
         // Companions first: a database without its log is intact or older, but
@@ -196,44 +204,44 @@ impl Clearing {
     }
 
     /// The problem of the entry's directory, if any.
-    fn directory(&self, place: &Place) -> Option<Kept> {
-        let dir = &place.dir;
+    fn directory(&self, directory: &CacheDirectory) -> Option<KeepReason> {
+        let dir = &directory.dir;
         let Ok(metadata) = fs::symlink_metadata(dir) else {
-            return Some(Kept::Unreadable(dir.clone()));
+            return Some(KeepReason::Unreadable(dir.clone()));
         };
         if metadata.is_symlink() {
-            return Some(Kept::Link(dir.clone()));
+            return Some(KeepReason::Link(dir.clone()));
         }
         let Ok(real) = fs::canonicalize(dir) else {
-            return Some(Kept::Unreadable(dir.clone()));
+            return Some(KeepReason::Unreadable(dir.clone()));
         };
         if self.is_unsafe(&real) {
-            return Some(Kept::Unsafe(dir.clone()));
+            return Some(KeepReason::Unsafe(dir.clone()));
         }
         if let Some(why) = self.parents(&real) {
             return Some(why);
         }
         // The shared directory for temporary files belongs to nobody.
-        if place.shared && metadata.mode() & STICKY != 0 && metadata.uid() == ROOT {
+        if directory.shared && metadata.mode() & STICKY != 0 && metadata.uid() == ROOT {
             return None;
         }
         if metadata.uid() != self.user {
-            return Some(Kept::Foreign(dir.clone()));
+            return Some(KeepReason::Foreign(dir.clone()));
         }
         None
     }
 
     /// Whether somebody could replace the directory while it is cleared.
-    fn parents(&self, real: &Path) -> Option<Kept> {
+    fn parents(&self, real: &Path) -> Option<KeepReason> {
         // In a container the administrator may have another number.
         let system = fs::symlink_metadata("/").map_or(ROOT, |root| root.uid());
         for parent in real.ancestors().skip(1) {
             let Ok(metadata) = fs::symlink_metadata(parent) else {
-                return Some(Kept::Unreadable(parent.to_owned()));
+                return Some(KeepReason::Unreadable(parent.to_owned()));
             };
             let open = metadata.mode() & (OTHERS_WRITE | STICKY) == OTHERS_WRITE;
             if open || ![self.user, ROOT, system].contains(&metadata.uid()) {
-                return Some(Kept::Foreign(parent.to_owned()));
+                return Some(KeepReason::Foreign(parent.to_owned()));
             }
         }
         None
@@ -244,28 +252,30 @@ impl Clearing {
     }
 
     /// The problem of any part of the entry.
-    fn contents(&self, entry: &CacheEntry) -> Option<Kept> {
+    fn contents(&self, entry: &CacheEntry) -> Option<KeepReason> {
         if entry.is_link {
-            return Some(Kept::Link(entry.path.clone()));
+            return Some(KeepReason::Link(entry.path.clone()));
         }
         let Ok(real) = fs::canonicalize(&entry.path) else {
-            return Some(Kept::Unreadable(entry.path.clone()));
+            return Some(KeepReason::Unreadable(entry.path.clone()));
         };
         if self.is_unsafe(&real) {
-            return Some(Kept::Unsafe(entry.path.clone()));
+            return Some(KeepReason::Unsafe(entry.path.clone()));
         }
         let Ok(device) = fs::symlink_metadata(&entry.path).map(|metadata| metadata.dev()) else {
-            return Some(Kept::Unreadable(entry.path.clone()));
+            return Some(KeepReason::Unreadable(entry.path.clone()));
         };
         for path in entry.walk() {
             match fs::symlink_metadata(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(_) => return Some(Kept::Unreadable(path)),
-                Ok(metadata) if metadata.uid() != self.user => return Some(Kept::Foreign(path)),
-                Ok(metadata) if metadata.dev() != device => return Some(Kept::Mount(path)),
+                Err(_) => return Some(KeepReason::Unreadable(path)),
+                Ok(metadata) if metadata.uid() != self.user => {
+                    return Some(KeepReason::Foreign(path));
+                }
+                Ok(metadata) if metadata.dev() != device => return Some(KeepReason::Mount(path)),
                 // A directory that can't be listed can't be checked.
                 Ok(metadata) if metadata.is_dir() && fs::read_dir(&path).is_err() => {
-                    return Some(Kept::Unreadable(path));
+                    return Some(KeepReason::Unreadable(path));
                 }
                 Ok(_) => {}
             }
@@ -274,7 +284,7 @@ impl Clearing {
     }
 
     /// Results of tuning among compiled files, as in Inductor's cache.
-    fn tuning_in(&self, entry: &CacheEntry) -> Option<Kept> {
+    fn tuning_in(&self, entry: &CacheEntry) -> Option<KeepReason> {
         if self.tuning {
             return None;
         }
@@ -282,13 +292,13 @@ impl Clearing {
             let name = path.file_name().unwrap_or_default().as_encoded_bytes();
             RESULTS.iter().any(|end| name.ends_with(end.as_bytes()))
         };
-        entry.walk().find(is_result).map(Kept::TuningWithin)
+        entry.walk().find(is_result).map(KeepReason::TuningWithin)
     }
 
     /// Whether another process is using any part of it.
-    fn use_of(&self, entry: &CacheEntry) -> Option<Kept> {
+    fn use_of(&self, entry: &CacheEntry) -> Option<KeepReason> {
         let used = |path: &PathBuf| self.open.has(path) || live::is_locked(path);
-        entry.walk().find(used).map(Kept::Live)
+        entry.walk().find(used).map(KeepReason::Live)
     }
 }
 

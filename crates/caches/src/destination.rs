@@ -1,7 +1,7 @@
 //! Moves caches: the lines that a shell reads for it.
 
 use crate::known::Cache;
-use crate::moves::Move;
+use crate::location_variable::LocationVariable;
 use crate::shell::Shell;
 
 /// This process's number on its machine, from the launchers: Slurm, Open MPI,
@@ -43,20 +43,20 @@ impl Destination {
     /// caches, each variable once. Notes on their limits are comments.
     #[must_use]
     pub fn lines(&self, caches: &[Cache], shell: Shell) -> Vec<String> {
-        let mut moves: Vec<Move> = Vec::new();
+        let mut location_variables: Vec<LocationVariable> = Vec::new();
         let mut lines = Vec::new();
         for cache in caches {
-            if !cache.move_note.is_empty() {
-                lines.push(format!("# {}: {}", cache.name, cache.move_note));
+            if !cache.location_note.is_empty() {
+                lines.push(format!("# {}: {}", cache.name, cache.location_note));
             }
-            for one in &cache.moves {
+            for one in &cache.location_variables {
                 // Two caches may share a variable.
-                if !moves.contains(one) {
-                    moves.push(*one);
+                if !location_variables.contains(one) {
+                    location_variables.push(*one);
                 }
             }
         }
-        if moves.is_empty() {
+        if location_variables.is_empty() {
             return lines;
         }
         let dir = shell.quote(&self.dir);
@@ -67,11 +67,11 @@ impl Destination {
             dir
         };
         let mut made = String::from("mkdir -p --");
-        for one in &moves {
+        for one in &location_variables {
             made.push_str(&format!(" {root}/{}", one.directory()));
         }
         lines.push(made);
-        lines.extend(moves.iter().map(|one| {
+        lines.extend(location_variables.iter().map(|one| {
             let value = format!("{root}/{}", one.below);
             shell.export(one.name, &value)
         }));
@@ -82,30 +82,31 @@ impl Destination {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surroundings::Surroundings;
+    use crate::user_environment::UserEnvironment;
 
     #[test]
     fn the_variables_move_every_place_of_every_cache() {
-        let plain = Surroundings::new([("HOME", "/h")], None);
+        let plain = UserEnvironment::new([("HOME", "/h")], None);
         for cache in crate::known(&plain) {
-            let set = cache.moves.iter().map(|one| (one.name, format!("/to/{}", one.below)));
+            let set =
+                cache.location_variables.iter().map(|one| (one.name, format!("/to/{}", one.below)));
             let variables = [("HOME", "/h".to_owned()), ("USER", "ada".to_owned())];
-            let moved = Surroundings::new(variables.into_iter().chain(set), None);
+            let moved = UserEnvironment::new(variables.into_iter().chain(set), None);
             let caches = crate::known(&moved);
             let moved = caches.iter().find(|one| one.name == cache.name).expect(cache.name);
-            assert!(!moved.places.is_empty(), "{}", cache.name);
-            for place in &moved.places {
+            assert!(!moved.directories.is_empty(), "{}", cache.name);
+            for directory in &moved.directories {
                 // Locks stay in the place in which all processes of a machine
                 // look for them.
-                let locks = place.dir.ends_with("miopen-lockfiles");
-                assert!(locks || place.dir.starts_with("/to"), "{}: {place:?}", cache.name);
+                let locks = directory.dir.ends_with("miopen-lockfiles");
+                assert!(locks || directory.dir.starts_with("/to"), "{}: {directory:?}", cache.name);
             }
         }
     }
 
     #[test]
     fn lines_are_for_the_shell() {
-        let plain = Surroundings::new([("HOME", "/h")], None);
+        let plain = UserEnvironment::new([("HOME", "/h")], None);
         let caches: Vec<Cache> = crate::known(&plain)
             .into_iter()
             .filter(|cache| ["rocfft", "triton"].contains(&cache.name))

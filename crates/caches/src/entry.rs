@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use walkdir::WalkDir;
 
-use crate::known::{Item, Place};
+use crate::known::{CacheDirectory, Item};
 
 /// Companion files that are removed with a file: SQLite's, and MIOpen's records
 /// of when a database was written.
@@ -70,7 +70,7 @@ impl Scan {
     }
 }
 
-impl Place {
+impl CacheDirectory {
     /// Scans the directory, and changes nothing. Entries that vanish during the
     /// scan are left out.
     ///
@@ -116,7 +116,7 @@ impl Place {
     }
 
     /// The entry in its present state; `None` if it is no longer the tool's.
-    pub(crate) fn again(&self, entry: &CacheEntry) -> io::Result<Option<CacheEntry>> {
+    pub(crate) fn rescan(&self, entry: &CacheEntry) -> io::Result<Option<CacheEntry>> {
         let metadata = fs::symlink_metadata(&entry.path)?;
         let name = entry.path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let item = Item { path: &entry.path, name, is_dir: metadata.is_dir() };

@@ -15,9 +15,9 @@
 //! locks. It knows nothing of kernels, kdbs, or gfxpack's own cache.
 //!
 //! ```
-//! use gfxpack_caches::{Surroundings, known};
+//! use gfxpack_caches::{UserEnvironment, known};
 //!
-//! let ada = Surroundings::new([("HOME", "/srv/ada")], None);
+//! let ada = UserEnvironment::new([("HOME", "/srv/ada")], None);
 //! let names: Vec<_> = known(&ada).iter().map(|cache| cache.name).collect();
 //! assert!(names.contains(&"miopen") && names.contains(&"pocl"), "{names:?}");
 //! ```
@@ -28,19 +28,19 @@ mod destination;
 mod entry;
 mod known;
 mod live;
-mod moves;
+mod location_variable;
 mod shell;
-mod surroundings;
 mod switch;
+mod user_environment;
 mod version;
 
-pub use clear::{Clearing, Kept, RemoveError};
+pub use clear::{CacheCleaner, KeepReason, RemoveError};
 pub use clock::now;
 pub use destination::Destination;
 pub use entry::{CacheEntry, Scan};
-pub use known::{Cache, NAMES, Place, known};
-pub use moves::Move;
+pub use known::{Cache, CacheDirectory, NAMES, known};
+pub use location_variable::LocationVariable;
 pub use shell::Shell;
-pub use surroundings::{Surroundings, VARIABLES};
 pub use switch::{Switch, SwitchedOff};
+pub use user_environment::{UserEnvironment, VARIABLES};
 pub use version::{MiopenVersion, Versions};

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use crate::surroundings::Surroundings;
+use crate::user_environment::UserEnvironment;
 
 /// A variable that switches a cache, or a part of it, off.
 #[derive(Debug, Clone, Copy)]
@@ -59,8 +59,8 @@ impl Switch {
     }
 
     /// The variable, if its value switches the cache off.
-    pub(crate) fn in_effect(&self, surroundings: &Surroundings) -> Option<SwitchedOff> {
-        let value = surroundings.raw(self.name)?;
+    pub(crate) fn in_effect(&self, environment: &UserEnvironment) -> Option<SwitchedOff> {
+        let value = environment.raw(self.name)?;
         self.rule.holds(value).then(|| SwitchedOff {
             name: self.name,
             value: value.to_string_lossy().into_owned(),
@@ -109,14 +109,14 @@ pub(crate) mod rules {
 
 #[cfg(test)]
 mod tests {
-    use crate::surroundings::Surroundings;
+    use crate::user_environment::UserEnvironment;
 
     #[track_caller]
     fn check(cache: &str, variable: (&str, &str), expected: &[&str]) {
-        let surroundings = Surroundings::new([variable], None);
-        let caches = crate::known(&surroundings);
+        let environment = UserEnvironment::new([variable], None);
+        let caches = crate::known(&environment);
         let cache = caches.iter().find(|one| one.name == cache).expect(cache);
-        let off = cache.switched_off(&surroundings);
+        let off = cache.switched_off(&environment);
         let names: Vec<&str> = off.iter().map(|off| off.name).collect();
         assert_eq!(names, expected, "{variable:?}");
     }
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn the_printed_values_switch_the_caches_off() {
-        let surroundings = Surroundings::new([("HOME", "/h")], None);
-        for cache in crate::known(&surroundings) {
+        let environment = UserEnvironment::new([("HOME", "/h")], None);
+        for cache in crate::known(&environment) {
             for switch in cache.switches {
                 check(cache.name, (switch.name, switch.value), &[switch.name]);
             }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::clear::Kept;
+use crate::clear::KeepReason;
 use crate::entry::{CacheEntry, Scan};
 
 /// A version of MIOpen, as spelled in its directories and files.
@@ -86,18 +86,20 @@ pub enum Versions {
 impl Versions {
     /// Why an entry of this scan must be kept; `None` if it may be removed.
     #[must_use]
-    pub fn keep(&self, scan: &Scan, entry: &CacheEntry) -> Option<Kept> {
+    pub fn keep(&self, scan: &Scan, entry: &CacheEntry) -> Option<KeepReason> {
         if *self == Self::All {
             return None;
         }
-        let Some(version) = MiopenVersion::of_entry(entry) else { return Some(Kept::NoVersion) };
+        let Some(version) = MiopenVersion::of_entry(entry) else {
+            return Some(KeepReason::NoVersion);
+        };
         match self {
             Self::All => None,
-            Self::Only(wanted) => (!wanted.covers(&version)).then_some(Kept::OtherVersion),
+            Self::Only(wanted) => (!wanted.covers(&version)).then_some(KeepReason::OtherVersion),
             Self::AllButNewest => {
                 let all = scan.entries.iter().filter_map(MiopenVersion::of_entry);
                 let newest = all.map(|version| version.numbers).max();
-                (newest == Some(version.numbers)).then_some(Kept::NewestVersion)
+                (newest == Some(version.numbers)).then_some(KeepReason::NewestVersion)
             }
         }
     }

@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::ColorChoice;
-use gfxpack_caches::{Surroundings, VARIABLES};
+use gfxpack_caches::{UserEnvironment, VARIABLES};
 use gfxpack_debian::Proxies;
 use gfxpack_pipeline::fft_lookup::FftVariables;
 use gfxpack_pipeline::program_run::LOG_LEVEL;
@@ -67,10 +67,10 @@ fn variable(name: &str) -> Option<OsString> {
 /// The variables and the user on which the places of other tools' caches depend.
 /// Empty variables are passed on: these tools treat them as set.
 #[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
-pub(crate) fn surroundings() -> Surroundings {
+pub(crate) fn user_environment() -> UserEnvironment {
     let set = VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     let (name, home) = listed_user().unzip();
-    Surroundings::new(set, name).with_listed_home(home)
+    UserEnvironment::new(set, name).with_listed_home(home)
 }
 
 /// This user's name and home directory in /etc/passwd.

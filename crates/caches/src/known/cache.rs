@@ -4,9 +4,9 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::moves::Move;
-use crate::surroundings::Surroundings;
+use crate::location_variable::LocationVariable;
 use crate::switch::{Switch, SwitchedOff};
+use crate::user_environment::UserEnvironment;
 
 /// A tool's cache.
 #[derive(Debug, Clone)]
@@ -18,30 +18,30 @@ pub struct Cache {
     pub about: &'static str,
     /// Its places for this user, the usual one first. They may not exist; empty
     /// if the tool keeps nothing.
-    pub places: Vec<Place>,
+    pub directories: Vec<CacheDirectory>,
     /// Variables that switch it off.
     pub switches: Vec<Switch>,
     /// The limits of these variables, as text; may be empty.
     pub disable_note: &'static str,
     /// Variables that move it.
-    pub moves: Vec<Move>,
+    pub location_variables: Vec<LocationVariable>,
     /// Further effects of these variables, as text; may be empty.
-    pub move_note: &'static str,
+    pub location_note: &'static str,
 }
 
 impl Cache {
     /// The variables that now switch it, or a part of it, off; empty if it is
     /// in use.
     #[must_use]
-    pub fn switched_off(&self, surroundings: &Surroundings) -> Vec<SwitchedOff> {
-        self.switches.iter().filter_map(|switch| switch.in_effect(surroundings)).collect()
+    pub fn switched_off(&self, environment: &UserEnvironment) -> Vec<SwitchedOff> {
+        self.switches.iter().filter_map(|switch| switch.in_effect(environment)).collect()
     }
 }
 
 /// A directory in which a tool keeps entries, perhaps among others.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Place {
+pub struct CacheDirectory {
     /// Absolute.
     pub dir: PathBuf,
     /// The rule that names it: `XDG_CACHE_HOME`.
@@ -50,7 +50,7 @@ pub struct Place {
     pub tuning: bool,
     /// Whether many users share the directory.
     pub(crate) shared: bool,
-    pub(crate) belongs: Belongs,
+    pub(crate) filter: EntryFilter,
     /// A further condition on the entry's surroundings, if users choose the
     /// directory: some names could belong to anybody.
     pub(super) beside: Option<fn(&Item<'_>) -> bool>,
@@ -58,7 +58,7 @@ pub struct Place {
 
 /// Which entries of a directory belong to the tool.
 #[derive(Debug, Clone)]
-pub(crate) enum Belongs {
+pub(crate) enum EntryFilter {
     /// Entries for which the function returns true.
     Items(fn(&Item<'_>) -> bool),
     /// The file of this name, if it is an SQLite database.
@@ -72,10 +72,10 @@ pub(crate) struct Item<'a> {
     pub(crate) is_dir: bool,
 }
 
-impl Place {
-    pub(super) fn new(dir: PathBuf, rule: &'static str, belongs: fn(&Item<'_>) -> bool) -> Self {
-        let belongs = Belongs::Items(belongs);
-        Self { dir, rule, tuning: false, shared: false, belongs, beside: None }
+impl CacheDirectory {
+    pub(super) fn new(dir: PathBuf, rule: &'static str, filter: fn(&Item<'_>) -> bool) -> Self {
+        let filter = EntryFilter::Items(filter);
+        Self { dir, rule, tuning: false, shared: false, filter, beside: None }
     }
 
     pub(super) fn beside(mut self, holds: fn(&Item<'_>) -> bool) -> Self {
@@ -102,9 +102,11 @@ impl Place {
     /// Whether an entry of the directory belongs to the tool, judging by
     /// itself.
     pub(crate) fn owns(&self, item: &Item<'_>) -> bool {
-        match &self.belongs {
-            Belongs::Items(owns) => owns(item),
-            Belongs::Database(name) => !item.is_dir && item.name == name && is_sqlite(item.path),
+        match &self.filter {
+            EntryFilter::Items(owns) => owns(item),
+            EntryFilter::Database(name) => {
+                !item.is_dir && item.name == name && is_sqlite(item.path)
+            }
         }
     }
 }

@@ -5,49 +5,53 @@
 
 use std::path::Path;
 
-use super::cache::{Cache, Item, Place, holds_only, is_hex, is_made_of};
-use crate::moves::Move;
-use crate::surroundings::Surroundings;
+use super::cache::{Cache, CacheDirectory, Item, holds_only, is_hex, is_made_of};
+use crate::location_variable::LocationVariable;
 use crate::switch::{Switch, rules};
+use crate::user_environment::UserEnvironment;
 
-pub(super) fn cache(surroundings: &Surroundings) -> Cache {
-    let mut places = Vec::new();
+pub(super) fn cache(environment: &UserEnvironment) -> Cache {
+    let mut directories = Vec::new();
     let given = |name: &str| {
-        let path = surroundings.expanded(Path::new(surroundings.value(name)?));
+        let path = environment.expanded(Path::new(environment.value(name)?));
         path.is_absolute().then_some(path)
     };
-    let temp = surroundings.temp_dir();
-    let is_set = |name: &str| surroundings.value(name).is_some();
+    let temp = environment.temp_dir();
+    let is_set = |name: &str| environment.value(name).is_some();
     match given("MIOPEN_CUSTOM_CACHE_DIR") {
-        Some(dir) => places.push(Place::new(dir, "MIOPEN_CUSTOM_CACHE_DIR", is_kernels)),
+        Some(dir) => {
+            directories.push(CacheDirectory::new(dir, "MIOPEN_CUSTOM_CACHE_DIR", is_kernels))
+        }
         // The path is relative to the directory in which the program was
         // started.
         None if is_set("MIOPEN_CUSTOM_CACHE_DIR") => {}
         None => {
-            let dir = surroundings.expanded("~/.cache/miopen");
-            places.push(Place::new(dir, "HOME", is_version));
+            let dir = environment.expanded("~/.cache/miopen");
+            directories.push(CacheDirectory::new(dir, "HOME", is_version));
             let rule = "the temporary directory, for HOME on a network file system";
-            places.push(Place::new(temp.clone(), rule, is_kernel_file).shared());
+            directories.push(CacheDirectory::new(temp.clone(), rule, is_kernel_file).shared());
         }
     }
     match given("MIOPEN_USER_DB_PATH") {
         Some(dir) => {
-            places.push(Place::new(dir, "MIOPEN_USER_DB_PATH", is_tuning).tuning());
+            directories.push(CacheDirectory::new(dir, "MIOPEN_USER_DB_PATH", is_tuning).tuning());
         }
         None if is_set("MIOPEN_USER_DB_PATH") => {}
         None => {
-            let dir = surroundings.expanded("~/.config/miopen");
-            places.push(Place::new(dir, "HOME", is_tuning).tuning());
+            let dir = environment.expanded("~/.config/miopen");
+            directories.push(CacheDirectory::new(dir, "HOME", is_tuning).tuning());
             let rule = "the temporary directory, for HOME on a network file system";
-            places.push(Place::new(temp.clone(), rule, is_tuning).tuning().shared());
+            directories.push(CacheDirectory::new(temp.clone(), rule, is_tuning).tuning().shared());
         }
     }
     let locks = temp.join("miopen-lockfiles");
-    places.push(Place::new(locks, "lock files in the temporary directory", is_lock).shared());
+    directories.push(
+        CacheDirectory::new(locks, "lock files in the temporary directory", is_lock).shared(),
+    );
     Cache {
         name: "miopen",
         about: "compiled kernels, and performance and find databases",
-        places,
+        directories,
         switches: vec![
             Switch::new(
                 "MIOPEN_DISABLE_CACHE",
@@ -64,11 +68,11 @@ pub(super) fn cache(surroundings: &Surroundings) -> Cache {
         ],
         disable_note: "MIOPEN_DISABLE_CACHE keeps the installed kdbs from being read too, and the \
                        user's performance database can't be switched off",
-        moves: vec![
-            Move::dir("MIOPEN_CUSTOM_CACHE_DIR", "miopen/kernels"),
-            Move::dir("MIOPEN_USER_DB_PATH", "miopen/db"),
+        location_variables: vec![
+            LocationVariable::dir("MIOPEN_CUSTOM_CACHE_DIR", "miopen/kernels"),
+            LocationVariable::dir("MIOPEN_USER_DB_PATH", "miopen/db"),
         ],
-        move_note: "up to MIOpen 3.4 all versions then share one directory of kernels; lock files \
+        location_note: "up to MIOpen 3.4 all versions then share one directory of kernels; lock files \
                     stay in the temporary directory",
     }
 }

@@ -6,9 +6,9 @@ mod opencl;
 mod torch;
 mod vendors;
 
-use crate::surroundings::Surroundings;
+use crate::user_environment::UserEnvironment;
 
-pub use self::cache::{Cache, Place};
+pub use self::cache::{Cache, CacheDirectory};
 pub(crate) use self::cache::{Item, is_sqlite};
 
 /// The caches' names, in the order of listings.
@@ -19,13 +19,13 @@ pub const NAMES: [&str; 10] = [
 
 /// All caches of this user and machine, in the order of [`NAMES`].
 #[must_use]
-pub fn known(surroundings: &Surroundings) -> Vec<Cache> {
-    let mut caches = vec![miopen::cache(surroundings)];
-    caches.extend(vendors::rocm(surroundings));
-    caches.extend(opencl::caches(surroundings));
-    caches.push(vendors::cuda(surroundings));
-    caches.extend(torch::caches(surroundings));
-    caches.push(vendors::mesa(surroundings));
+pub fn known(environment: &UserEnvironment) -> Vec<Cache> {
+    let mut caches = vec![miopen::cache(environment)];
+    caches.extend(vendors::rocm(environment));
+    caches.extend(opencl::caches(environment));
+    caches.push(vendors::cuda(environment));
+    caches.extend(torch::caches(environment));
+    caches.push(vendors::mesa(environment));
     caches
 }
 
@@ -36,30 +36,30 @@ mod tests {
 
     use super::*;
 
-    /// `name: dir (rule)` of all places.
-    fn places(variables: &[(&str, &str)], name: &str) -> Vec<String> {
+    /// `name: dir (rule)` of all directories.
+    fn directories(variables: &[(&str, &str)], name: &str) -> Vec<String> {
         let variables = variables.iter().copied();
-        let surroundings = Surroundings::new(variables, Some("ada".to_owned()));
-        let caches = known(&surroundings);
+        let environment = UserEnvironment::new(variables, Some("ada".to_owned()));
+        let caches = known(&environment);
         let names: Vec<&str> = caches.iter().map(|cache| cache.name).collect();
         assert_eq!(names, NAMES);
         let cache = caches.into_iter().find(|cache| cache.name == name).expect(name);
-        cache.places.iter().map(|place| place.dir.display().to_string()).collect()
+        cache.directories.iter().map(|directory| directory.dir.display().to_string()).collect()
     }
 
     #[track_caller]
     pub(super) fn check(variables: &[(&str, &str)], name: &str, expected: &[&str]) {
-        assert_eq!(places(variables, name), expected, "{name} with {variables:?}");
+        assert_eq!(directories(variables, name), expected, "{name} with {variables:?}");
     }
 
     /// Whether an entry of this name in the first place belongs to the tool.
     pub(super) fn owns(cache: &str, name: &str, is_dir: bool) -> bool {
         let variables = [("HOME", "/h")];
-        let surroundings = Surroundings::new(variables, Some("ada".to_owned()));
-        let caches = known(&surroundings);
+        let environment = UserEnvironment::new(variables, Some("ada".to_owned()));
+        let caches = known(&environment);
         let cache = caches.iter().find(|one| one.name == cache).expect(cache);
         let item = Item { path: Path::new("/no/such"), name, is_dir };
-        cache.places[0].owns(&item)
+        cache.directories[0].owns(&item)
     }
 
     /// The entries found in a directory that the variable names and that has
@@ -72,11 +72,15 @@ mod tests {
             fs::write(path, "x").expect("written");
         }
         let variables = [(variable, dir.path())];
-        let surroundings = Surroundings::new(variables, Some("ada".to_owned()));
-        let caches = known(&surroundings);
+        let environment = UserEnvironment::new(variables, Some("ada".to_owned()));
+        let caches = known(&environment);
         let cache = caches.iter().find(|one| one.name == cache).expect(cache);
-        let place = cache.places.iter().find(|place| place.dir.starts_with(&dir)).expect("a place");
-        let scan = place.scan().expect("readable");
+        let directory = cache
+            .directories
+            .iter()
+            .find(|directory| directory.dir.starts_with(&dir))
+            .expect("a place");
+        let scan = directory.scan().expect("readable");
         let name = |path: &Path| path.file_name().expect("a name").display().to_string();
         scan.entries.iter().map(|entry| name(&entry.path)).collect()
     }
@@ -89,11 +93,14 @@ mod tests {
                 crate::VARIABLES.iter().map(|name| (*name, value)).collect();
             for home in ["", "/h"] {
                 variables.push(("HOME", home));
-                let surroundings = Surroundings::new(variables.clone(), None);
-                for place in known(&surroundings).iter().flat_map(|cache| &cache.places) {
-                    assert!(place.dir.is_absolute(), "{place:?} with {value:?}");
+                let environment = UserEnvironment::new(variables.clone(), None);
+                for directory in known(&environment).iter().flat_map(|cache| &cache.directories) {
+                    assert!(directory.dir.is_absolute(), "{directory:?} with {value:?}");
                     let home = Path::new("/h");
-                    assert!(place.tuning || place.dir != home || value == "~", "{place:?}");
+                    assert!(
+                        directory.tuning || directory.dir != home || value == "~",
+                        "{directory:?}"
+                    );
                 }
             }
         }

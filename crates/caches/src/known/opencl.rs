@@ -2,37 +2,37 @@
 
 use std::path::PathBuf;
 
-use super::cache::{Cache, Item, Place, holds_only, is_made_of};
-use crate::moves::Move;
-use crate::surroundings::Surroundings;
+use super::cache::{Cache, CacheDirectory, Item, holds_only, is_made_of};
+use crate::location_variable::LocationVariable;
 use crate::switch::{Switch, rules};
+use crate::user_environment::UserEnvironment;
 
-const EVERYTHING: &str = "XDG_CACHE_HOME moves the caches of all programs that use it, since \
+const EVERYTHING: &str = "XDG_CACHE_HOME location_variables the caches of all programs that use it, since \
                           there is no variable for this one alone";
 
-pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 3] {
-    let python = |name: &str, belongs: fn(&Item<'_>) -> bool| {
-        let place = python_cache(surroundings).map(|(dir, rule)| (dir.join(name), rule));
-        place.map(|(dir, rule)| Place::new(dir, rule, belongs)).into_iter().collect()
+pub(super) fn caches(environment: &UserEnvironment) -> [Cache; 3] {
+    let python = |name: &str, filter: fn(&Item<'_>) -> bool| {
+        let directory = python_cache(environment).map(|(dir, rule)| (dir.join(name), rule));
+        directory.map(|(dir, rule)| CacheDirectory::new(dir, rule, filter)).into_iter().collect()
     };
     [
         Cache {
             name: "pytools",
             about: "what loopy generated, and PyOpenCL's invokers",
-            places: python("pytools", is_dictionary),
+            directories: python("pytools", is_dictionary),
             switches: vec![
                 Switch::new("LOOPY_NO_CACHE", "1", rules::PYTOOLS, "loopy's part is not used"),
                 Switch::new("CG_NO_CACHE", "1", rules::PYTOOLS, "loopy's part is not used"),
                 Switch::new("PYOPENCL_NO_CACHE", "1", rules::PYTOOLS, "invokers are not kept"),
             ],
             disable_note: "loopy makes its databases all the same, and leaves them empty",
-            moves: vec![Move::dir("XDG_CACHE_HOME", "xdg")],
-            move_note: EVERYTHING,
+            location_variables: vec![LocationVariable::dir("XDG_CACHE_HOME", "xdg")],
+            location_note: EVERYTHING,
         },
         Cache {
             name: "pyopencl",
             about: "binaries of OpenCL programs",
-            places: python("pyopencl", is_compiler_cache),
+            directories: python("pyopencl", is_compiler_cache),
             switches: vec![Switch::new(
                 "PYOPENCL_NO_CACHE",
                 "1",
@@ -40,13 +40,13 @@ pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 3] {
                 "nothing is read or kept",
             )],
             disable_note: "",
-            moves: vec![Move::dir("XDG_CACHE_HOME", "xdg")],
-            move_note: EVERYTHING,
+            location_variables: vec![LocationVariable::dir("XDG_CACHE_HOME", "xdg")],
+            location_note: EVERYTHING,
         },
         Cache {
             name: "pocl",
             about: "kernels compiled for the CPU",
-            places: pocl(surroundings),
+            directories: pocl(environment),
             switches: vec![Switch::new(
                 "POCL_KERNEL_CACHE",
                 "0",
@@ -54,8 +54,8 @@ pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 3] {
                 "nothing is read or kept",
             )],
             disable_note: "PoCL compiles in a directory `uncached` beside it, and cleans up there",
-            moves: vec![Move::dir("POCL_CACHE_DIR", "pocl")],
-            move_note: "",
+            location_variables: vec![LocationVariable::dir("POCL_CACHE_DIR", "pocl")],
+            location_note: "",
         },
     ]
 }
@@ -64,20 +64,23 @@ pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 3] {
 ///
 /// Source: platformdirs 4.14, `user_cache_dir` in unix.py and `_xdg_dir` in
 /// _xdg.py.
-fn python_cache(surroundings: &Surroundings) -> Option<(PathBuf, &'static str)> {
-    match surroundings.absolute("XDG_CACHE_HOME") {
+fn python_cache(environment: &UserEnvironment) -> Option<(PathBuf, &'static str)> {
+    match environment.absolute("XDG_CACHE_HOME") {
         Some(dir) => Some((dir, "XDG_CACHE_HOME")),
-        None => Some((surroundings.home()?.join(".cache"), "HOME")),
+        None => Some((environment.home()?.join(".cache"), "HOME")),
     }
 }
 
 /// Source: pocl 3.1 to 6.0, `pocl_cache_init_topdir` in lib/CL/pocl_cache.c.
-fn pocl(surroundings: &Surroundings) -> Vec<Place> {
-    if surroundings.value("POCL_CACHE_DIR").is_some() {
-        let dir = surroundings.absolute("POCL_CACHE_DIR");
-        return dir.map(|dir| Place::new(dir, "POCL_CACHE_DIR", is_pocl)).into_iter().collect();
+fn pocl(environment: &UserEnvironment) -> Vec<CacheDirectory> {
+    if environment.value("POCL_CACHE_DIR").is_some() {
+        let dir = environment.absolute("POCL_CACHE_DIR");
+        return dir
+            .map(|dir| CacheDirectory::new(dir, "POCL_CACHE_DIR", is_pocl))
+            .into_iter()
+            .collect();
     }
-    let (dir, rule) = match (surroundings.value("XDG_CACHE_HOME"), surroundings.home()) {
+    let (dir, rule) = match (environment.value("XDG_CACHE_HOME"), environment.home()) {
         (Some(dir), _) => (PathBuf::from(dir), "XDG_CACHE_HOME"),
         (None, Some(home)) => (home.join(".cache"), "HOME"),
         (None, None) => (PathBuf::from("/tmp"), "there is no HOME"),
@@ -85,8 +88,8 @@ fn pocl(surroundings: &Surroundings) -> Vec<Place> {
     if !dir.is_absolute() {
         return Vec::new();
     }
-    let place = |name: &str| Place::new(dir.join("pocl").join(name), rule, is_pocl);
-    vec![place("kcache"), place("uncached")]
+    let directory = |name: &str| CacheDirectory::new(dir.join("pocl").join(name), rule, is_pocl);
+    vec![directory("kcache"), directory("uncached")]
 }
 
 /// `pdict-v5-<identifier>-3.11.7.final.0.sqlite`; a directory before version 5.

@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use super::cache::{Cache, Item, Place, is_hex, is_made_of, names};
-use crate::moves::Move;
-use crate::surroundings::Surroundings;
+use super::cache::{Cache, CacheDirectory, Item, is_hex, is_made_of, names};
+use crate::location_variable::LocationVariable;
 use crate::switch::{Switch, rules};
+use crate::user_environment::UserEnvironment;
 
 const UNREAD: &str = "what an earlier process compiled is not read";
 
-pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 2] {
+pub(super) fn caches(environment: &UserEnvironment) -> [Cache; 2] {
     [
         Cache {
             name: "triton",
             about: "compiled Triton kernels",
-            places: triton(surroundings).into_iter().collect(),
+            directories: triton(environment).into_iter().collect(),
             switches: vec![
                 Switch::new(
                     "TRITON_ALWAYS_COMPILE",
@@ -26,51 +26,51 @@ pub(super) fn caches(surroundings: &Surroundings) -> [Cache; 2] {
             ],
             disable_note: "Triton's cache has no switch: TRITON_ALWAYS_COMPILE=1 only ignores what \
                            is there",
-            moves: vec![Move::dir("TRITON_CACHE_DIR", "triton")],
-            move_note: "",
+            location_variables: vec![LocationVariable::dir("TRITON_CACHE_DIR", "triton")],
+            location_note: "",
         },
         Cache {
             name: "inductor",
             about: "what torch.compile generated and compiled",
-            places: inductor(surroundings).into_iter().collect(),
+            directories: inductor(environment).into_iter().collect(),
             switches: vec![
                 Switch::new("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1", rules::ONE, UNREAD),
                 Switch::new("TORCH_COMPILE_FORCE_DISABLE_CACHES", "1", rules::ONE, UNREAD)
                     .unusual(),
             ],
             disable_note: "it compiles in the same directory all the same",
-            moves: vec![Move::dir("TORCHINDUCTOR_CACHE_DIR", "inductor")],
-            move_note: "",
+            location_variables: vec![LocationVariable::dir("TORCHINDUCTOR_CACHE_DIR", "inductor")],
+            location_note: "",
         },
     ]
 }
 
 /// Source: triton-lang/triton, `FileCacheManager` and `default_cache_dir` in
 /// python/triton/runtime/cache.py: empty counts as unset.
-fn triton(surroundings: &Surroundings) -> Option<Place> {
-    if surroundings.value("TRITON_CACHE_DIR").is_some() {
-        let dir = surroundings.absolute("TRITON_CACHE_DIR")?;
-        return Some(Place::new(dir, "TRITON_CACHE_DIR", is_triton));
+fn triton(environment: &UserEnvironment) -> Option<CacheDirectory> {
+    if environment.value("TRITON_CACHE_DIR").is_some() {
+        let dir = environment.absolute("TRITON_CACHE_DIR")?;
+        return Some(CacheDirectory::new(dir, "TRITON_CACHE_DIR", is_triton));
     }
-    let (home, rule) = match surroundings.raw("TRITON_HOME") {
-        Some(_) => (surroundings.absolute("TRITON_HOME")?, "TRITON_HOME"),
-        None => (surroundings.home()?, "HOME"),
+    let (home, rule) = match environment.raw("TRITON_HOME") {
+        Some(_) => (environment.absolute("TRITON_HOME")?, "TRITON_HOME"),
+        None => (environment.home()?, "HOME"),
     };
-    Some(Place::new(home.join(".triton/cache"), rule, is_triton))
+    Some(CacheDirectory::new(home.join(".triton/cache"), rule, is_triton))
 }
 
 /// Source: pytorch/pytorch, torch/_inductor/runtime/cache_dir_utils.py.
-fn inductor(surroundings: &Surroundings) -> Option<Place> {
-    if surroundings.raw("TORCHINDUCTOR_CACHE_DIR").is_some() {
-        let dir = surroundings.absolute("TORCHINDUCTOR_CACHE_DIR")?;
-        let place = Place::new(dir, "TORCHINDUCTOR_CACHE_DIR", is_inductor);
-        return Some(place.beside(is_among_parts));
+fn inductor(environment: &UserEnvironment) -> Option<CacheDirectory> {
+    if environment.raw("TORCHINDUCTOR_CACHE_DIR").is_some() {
+        let dir = environment.absolute("TORCHINDUCTOR_CACHE_DIR")?;
+        let directory = CacheDirectory::new(dir, "TORCHINDUCTOR_CACHE_DIR", is_inductor);
+        return Some(directory.beside(is_among_parts));
     }
-    let user = surroundings.python_user()?;
+    let user = environment.python_user()?;
     let plain = |c: char| if r#"\/:*?"<>|"#.contains(c) { '_' } else { c };
     let name: String = user.chars().map(plain).collect();
-    let dir: PathBuf = surroundings.python_temp_dir().join(format!("torchinductor_{name}"));
-    Some(Place::new(dir, "the temporary directory", is_inductor))
+    let dir: PathBuf = environment.python_temp_dir().join(format!("torchinductor_{name}"));
+    Some(CacheDirectory::new(dir, "the temporary directory", is_inductor))
 }
 
 /// A directory named by a digest, in base32 now and hexadecimal earlier, with a

@@ -1,28 +1,30 @@
 //! AMD's code object manager and rocFFT, CUDA, Mesa.
 
-use super::cache::{Belongs, Cache, Item, Place, holds_only, is_hex, is_made_of, names};
-use crate::moves::Move;
-use crate::surroundings::Surroundings;
+use super::cache::{
+    Cache, CacheDirectory, EntryFilter, Item, holds_only, is_hex, is_made_of, names,
+};
+use crate::location_variable::LocationVariable;
 use crate::switch::{Switch, rules};
+use crate::user_environment::UserEnvironment;
 
 /// The effect of a switch for a whole cache.
 const NOTHING: &str = "nothing is read or kept";
 
-pub(super) fn rocm(surroundings: &Surroundings) -> [Cache; 2] {
+pub(super) fn rocm(environment: &UserEnvironment) -> [Cache; 2] {
     [
         Cache {
             name: "comgr",
             about: "what the ROCm runtime compiled",
-            places: comgr(surroundings).into_iter().collect(),
+            directories: comgr(environment).into_iter().collect(),
             switches: vec![Switch::new("AMD_COMGR_CACHE", "0", rules::COMGR, NOTHING)],
             disable_note: "",
-            moves: vec![Move::dir("AMD_COMGR_CACHE_DIR", "comgr")],
-            move_note: "",
+            location_variables: vec![LocationVariable::dir("AMD_COMGR_CACHE_DIR", "comgr")],
+            location_note: "",
         },
         Cache {
             name: "rocfft",
             about: "kernels that rocFFT compiled",
-            places: rocfft(surroundings).into_iter().collect(),
+            directories: rocfft(environment).into_iter().collect(),
             switches: vec![
                 Switch::new("ROCFFT_RTC_CACHE_READ_DISABLE", "1", rules::ROCFFT, "it is not read"),
                 Switch::new(
@@ -34,8 +36,11 @@ pub(super) fn rocm(surroundings: &Surroundings) -> [Cache; 2] {
             ],
             disable_note: "the kernels that rocFFT ships are not read either; where \
                            ROCFFT_RTC_CACHE_PATH is set, the file is made, and stays empty",
-            moves: vec![Move::file("ROCFFT_RTC_CACHE_PATH", "rocfft/kernels.db")],
-            move_note: "without the variable it keeps nothing",
+            location_variables: vec![LocationVariable::file(
+                "ROCFFT_RTC_CACHE_PATH",
+                "rocfft/kernels.db",
+            )],
+            location_note: "without the variable it keeps nothing",
         },
     ]
 }
@@ -43,68 +48,71 @@ pub(super) fn rocm(surroundings: &Surroundings) -> [Cache; 2] {
 /// Source: ROCm/llvm-project, `getCacheDirectory` in
 /// amd/comgr/src/comgr-env.cpp; LLVM, `cache_directory` in
 /// lib/Support/Unix/Path.inc, for which a variable that is set counts.
-fn comgr(surroundings: &Surroundings) -> Option<Place> {
-    if surroundings.value("AMD_COMGR_CACHE_DIR").is_some() {
-        let dir = surroundings.absolute("AMD_COMGR_CACHE_DIR")?;
-        return Some(Place::new(dir, "AMD_COMGR_CACHE_DIR", is_llvm));
+fn comgr(environment: &UserEnvironment) -> Option<CacheDirectory> {
+    if environment.value("AMD_COMGR_CACHE_DIR").is_some() {
+        let dir = environment.absolute("AMD_COMGR_CACHE_DIR")?;
+        return Some(CacheDirectory::new(dir, "AMD_COMGR_CACHE_DIR", is_llvm));
     }
-    let (dir, rule) = match surroundings.raw("XDG_CACHE_HOME") {
-        Some(_) => (surroundings.absolute("XDG_CACHE_HOME")?, "XDG_CACHE_HOME"),
-        None => (surroundings.home()?.join(".cache"), "HOME"),
+    let (dir, rule) = match environment.raw("XDG_CACHE_HOME") {
+        Some(_) => (environment.absolute("XDG_CACHE_HOME")?, "XDG_CACHE_HOME"),
+        None => (environment.home()?.join(".cache"), "HOME"),
     };
-    Some(Place::new(dir.join("comgr"), rule, is_llvm))
+    Some(CacheDirectory::new(dir.join("comgr"), rule, is_llvm))
 }
 
 /// A file, not a directory. Without the variable rocFFT keeps kernels only in
 /// memory.
 ///
 /// Source: ROCm/rocFFT, `rtccache_db_user_paths` in library/src/rtc_cache.cpp.
-fn rocfft(surroundings: &Surroundings) -> Option<Place> {
-    let file = surroundings.absolute("ROCFFT_RTC_CACHE_PATH")?;
+fn rocfft(environment: &UserEnvironment) -> Option<CacheDirectory> {
+    let file = environment.absolute("ROCFFT_RTC_CACHE_PATH")?;
     let name = file.file_name()?.to_str()?.to_owned();
     let dir = file.parent()?.to_owned();
-    let place = Place::new(dir, "ROCFFT_RTC_CACHE_PATH", |_| false);
-    Some(Place { belongs: Belongs::Database(name), ..place })
+    let directory = CacheDirectory::new(dir, "ROCFFT_RTC_CACHE_PATH", |_| false);
+    Some(CacheDirectory { filter: EntryFilter::Database(name), ..directory })
 }
 
 /// Source: NVIDIA, CUDA C++ Programming Guide, "CUDA Environment Variables".
-pub(super) fn cuda(surroundings: &Surroundings) -> Cache {
-    let place = if surroundings.value("CUDA_CACHE_PATH").is_some() {
-        let dir = surroundings.absolute("CUDA_CACHE_PATH");
-        dir.map(|dir| Place::new(dir, "CUDA_CACHE_PATH", is_cuda).beside(is_indexed))
+pub(super) fn cuda(environment: &UserEnvironment) -> Cache {
+    let directory = if environment.value("CUDA_CACHE_PATH").is_some() {
+        let dir = environment.absolute("CUDA_CACHE_PATH");
+        dir.map(|dir| CacheDirectory::new(dir, "CUDA_CACHE_PATH", is_cuda).beside(is_indexed))
     } else {
-        let home = surroundings.home();
-        home.map(|home| Place::new(home.join(".nv/ComputeCache"), "HOME", is_cuda))
+        let home = environment.home();
+        home.map(|home| CacheDirectory::new(home.join(".nv/ComputeCache"), "HOME", is_cuda))
     };
     Cache {
         name: "cuda",
         about: "code that the CUDA driver compiled",
-        places: place.into_iter().collect(),
+        directories: directory.into_iter().collect(),
         switches: vec![Switch::new("CUDA_CACHE_DISABLE", "1", rules::ONE, NOTHING)],
         disable_note: "",
-        moves: vec![Move::dir("CUDA_CACHE_PATH", "cuda")],
-        move_note: "",
+        location_variables: vec![LocationVariable::dir("CUDA_CACHE_PATH", "cuda")],
+        location_note: "",
     }
 }
 
 /// Source: Mesa, `disk_cache_generate_cache_dir` in src/util/disk_cache_os.c.
-pub(super) fn mesa(surroundings: &Surroundings) -> Cache {
+pub(super) fn mesa(environment: &UserEnvironment) -> Cache {
     let set = ["MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", "XDG_CACHE_HOME"]
         .into_iter()
-        .find(|name| surroundings.raw(name).is_some());
+        .find(|name| environment.raw(name).is_some());
     // A variable that is set but empty leaves Mesa without a place.
-    let place = match set {
-        Some(name) => surroundings.absolute(name).map(|dir| (dir, name)),
-        None => surroundings.home().map(|home| (home.join(".cache"), "HOME")),
+    let directory = match set {
+        Some(name) => environment.absolute(name).map(|dir| (dir, name)),
+        None => environment.home().map(|home| (home.join(".cache"), "HOME")),
     };
     Cache {
         name: "mesa",
         about: "shaders that graphics drivers compiled",
-        places: place.map(|(dir, rule)| Place::new(dir, rule, is_mesa)).into_iter().collect(),
+        directories: directory
+            .map(|(dir, rule)| CacheDirectory::new(dir, rule, is_mesa))
+            .into_iter()
+            .collect(),
         switches: vec![Switch::new("MESA_SHADER_CACHE_DISABLE", "1", rules::MESA, NOTHING)],
         disable_note: "",
-        moves: vec![Move::dir("MESA_SHADER_CACHE_DIR", "mesa")],
-        move_note: "",
+        location_variables: vec![LocationVariable::dir("MESA_SHADER_CACHE_DIR", "mesa")],
+        location_note: "",
     }
 }
 

@@ -30,7 +30,7 @@ fn only_recognised_entries_are_removed() {
     let dictionary = user.write("home/.cache/pytools/pdict-v5-x-3.11.sqlite", "x");
     user.write("home/.cache/pytools/pdict-v5-x-3.11.sqlite-wal", "x");
     for name in gfxpack_caches::NAMES {
-        assert!(user.clear(name, &user.clearing()).is_empty(), "{name}");
+        assert!(user.clear(name, &user.cleaner()).is_empty(), "{name}");
     }
     assert!(!user.at("home/.cache/pocl/kcache/PP").exists() && !dictionary.exists());
     let left = fs::read_dir(user.at("home/.cache/pytools")).expect("there").count();
@@ -45,11 +45,11 @@ fn results_of_tuning_are_kept_unless_requested() {
     let user = User::new();
     let path = user.write("home/.config/miopen/gfx906_60.HIP.3_3_0_.udb.txt", "k=A:1\n");
     user.write("home/.config/miopen/gfx906_60.HIP.3_3_0_.udb.txt.time", "1");
-    let mut clearing = user.clearing();
-    let kept = user.clear("miopen", &clearing);
+    let mut cleaner = user.cleaner();
+    let kept = user.clear("miopen", &cleaner);
     assert_eq!(kept, ["home/.config/miopen/gfx906_60.HIP.3_3_0_.udb.txt: tuning"]);
-    clearing.tuning = true;
-    assert!(user.clear("miopen", &clearing).is_empty());
+    cleaner.tuning = true;
+    assert!(user.clear("miopen", &cleaner).is_empty());
     assert!(!path.exists() && !path.with_extension("txt.time").exists());
 }
 
@@ -57,13 +57,13 @@ fn results_of_tuning_are_kept_unless_requested() {
 fn recently_changed_entries_are_kept() {
     let user = User::new();
     let path = user.write(UKDB, "x");
-    let mut clearing = user.clearing();
-    clearing.older_than = Some(Duration::from_secs(3600));
-    assert_eq!(user.clear("miopen", &clearing), ["home/.cache/miopen/3.3.0.: young"]);
+    let mut cleaner = user.cleaner();
+    cleaner.older_than = Some(Duration::from_secs(3600));
+    assert_eq!(user.clear("miopen", &cleaner), ["home/.cache/miopen/3.3.0.: young"]);
     let file = File::options().write(true).open(&path).expect("opened");
     file.set_modified(now() - Duration::from_secs(7200)).expect("stamped");
     drop(file);
-    assert!(user.clear("miopen", &clearing).is_empty());
+    assert!(user.clear("miopen", &cleaner).is_empty());
     assert!(!path.exists());
 }
 
@@ -74,11 +74,11 @@ fn links_are_kept_and_not_followed() {
     fs::create_dir_all(user.at("home/.cache/pocl/kcache")).expect("made");
     let link = user.at("home/.cache/pocl/kcache/PP");
     symlink(user.at("home/real/PP"), &link).expect("made");
-    assert_eq!(user.clear("pocl", &user.clearing()), ["home/.cache/pocl/kcache/PP: link"]);
+    assert_eq!(user.clear("pocl", &user.cleaner()), ["home/.cache/pocl/kcache/PP: link"]);
     fs::remove_dir_all(user.at("home/.cache/pocl")).expect("removed");
     fs::create_dir_all(user.at("home/.cache/pocl")).expect("made");
     symlink(user.at("home/real"), user.at("home/.cache/pocl/kcache")).expect("made");
-    assert_eq!(user.clear("pocl", &user.clearing()), ["home/.cache/pocl/kcache/PP: link"]);
+    assert_eq!(user.clear("pocl", &user.cleaner()), ["home/.cache/pocl/kcache/PP: link"]);
     assert!(user.at("home/real/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc").exists());
 }
 
@@ -92,7 +92,7 @@ fn a_link_in_an_entry_is_removed_and_its_target_kept() {
         user.at("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/link"),
     )
     .expect("made");
-    assert!(user.clear("pocl", &user.clearing()).is_empty());
+    assert!(user.clear("pocl", &user.cleaner()).is_empty());
     assert!(real.exists() && !user.at("home/.cache/pocl/kcache/PP").exists());
 }
 
@@ -102,7 +102,7 @@ fn a_place_that_is_the_home_directory_or_above_it_is_kept() {
         let mut user = User::new();
         user.set("POCL_CACHE_DIR", dir);
         user.write(&format!("{dir}/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc"), "x");
-        let kept = user.clear("pocl", &user.clearing());
+        let kept = user.clear("pocl", &user.cleaner());
         assert!(kept.len() == 1 && kept[0].ends_with(": unsafe"), "{dir}: {kept:?}");
     }
 }
@@ -118,7 +118,7 @@ fn unreadable_entries_are_kept() {
     user.write("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc", "x");
     let closed = user.at("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("closed");
-    let kept = user.clear("pocl", &user.clearing());
+    let kept = user.clear("pocl", &user.cleaner());
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("opened");
     assert_eq!(kept, ["home/.cache/pocl/kcache/PP: unreadable"]);
 }
@@ -129,11 +129,11 @@ fn foreign() {
     let deep = user
         .write("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc", "x");
     std::os::unix::fs::chown(&deep, Some(12345), None).expect("given away");
-    assert_eq!(user.clear("pocl", &user.clearing()), ["home/.cache/pocl/kcache/PP: foreign"]);
+    assert_eq!(user.clear("pocl", &user.cleaner()), ["home/.cache/pocl/kcache/PP: foreign"]);
     let dir = user.at("home/.cache/pocl/kcache");
     std::os::unix::fs::chown(&deep, Some(0), None).expect("taken back");
     std::os::unix::fs::chown(&dir, Some(12345), None).expect("given away");
-    assert_eq!(user.clear("pocl", &user.clearing()), ["home/.cache/pocl/kcache/PP: foreign"]);
+    assert_eq!(user.clear("pocl", &user.cleaner()), ["home/.cache/pocl/kcache/PP: foreign"]);
 }
 
 #[test]
@@ -141,10 +141,10 @@ fn an_entry_that_changed_after_it_was_found_is_kept() {
     let user = User::new();
     let digest = "DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA";
     user.write(&format!("home/.cache/pocl/kcache/PP/{digest}/program.bc"), "x");
-    let (place, entry) = user.entries("pocl").remove(0);
+    let (directory, entry) = user.entries("pocl").remove(0);
     let mine = user.write("home/.cache/pocl/kcache/PP/mine", "x");
-    let mut clearing = user.clearing();
-    let error = clearing.remove(&place, &entry).expect_err("not PoCL's any more");
+    let mut cleaner = user.cleaner();
+    let error = cleaner.remove(&directory, &entry).expect_err("not PoCL's any more");
     assert!(error.to_string().contains("something else"), "{error}");
     fs::remove_file(&mine).expect("removed");
     // Old enough when it was found, and written to since.
@@ -153,15 +153,15 @@ fn an_entry_that_changed_after_it_was_found_is_kept() {
         let file = File::options().write(true).open(&file);
         file.and_then(|file| file.set_modified(time)).expect("stamped");
     };
-    clearing.older_than = Some(Duration::from_secs(3600));
+    cleaner.older_than = Some(Duration::from_secs(3600));
     stamp(now() - Duration::from_secs(7200));
-    let (place, entry) = user.entries("pocl").remove(0);
-    assert_eq!(clearing.keeps(&place, &entry), None);
+    let (directory, entry) = user.entries("pocl").remove(0);
+    assert_eq!(cleaner.reason_to_keep(&directory, &entry), None);
     stamp(now());
-    let error = clearing.remove(&place, &entry).expect_err("young now");
+    let error = cleaner.remove(&directory, &entry).expect_err("young now");
     assert!(error.to_string().contains("lately"), "{error}");
     fs::remove_dir_all(&entry.path).expect("removed");
-    clearing.remove(&place, &entry).expect("it is gone");
+    cleaner.remove(&directory, &entry).expect("it is gone");
 }
 
 #[test]
@@ -169,10 +169,10 @@ fn an_entry_with_results_of_tuning_is_kept() {
     let user = User::new();
     let path = user.write("tmp/torchinductor_ada/zk/0123.best_config", "{}");
     user.write("tmp/torchinductor_ada/zk/czk.py", "x");
-    let mut clearing = user.clearing();
-    assert_eq!(user.clear("inductor", &clearing), ["tmp/torchinductor_ada/zk: tuning-within"]);
-    clearing.tuning = true;
-    assert!(user.clear("inductor", &clearing).is_empty());
+    let mut cleaner = user.cleaner();
+    assert_eq!(user.clear("inductor", &cleaner), ["tmp/torchinductor_ada/zk: tuning-within"]);
+    cleaner.tuning = true;
+    assert!(user.clear("inductor", &cleaner).is_empty());
     assert!(!path.exists());
 }
 
@@ -184,9 +184,9 @@ fn entries_below_a_directory_that_everybody_may_rename_are_kept() {
         fs::set_permissions(user.at("home/.cache"), fs::Permissions::from_mode(mode)).expect("set");
     };
     open(0o777);
-    assert_eq!(user.clear("miopen", &user.clearing()), ["home/.cache/miopen/3.3.0.: foreign"]);
+    assert_eq!(user.clear("miopen", &user.cleaner()), ["home/.cache/miopen/3.3.0.: foreign"]);
     open(0o1777);
-    assert!(user.clear("miopen", &user.clearing()).is_empty());
+    assert!(user.clear("miopen", &user.cleaner()).is_empty());
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn the_listed_home_directory_is_kept_too() {
     let mut user = User::new();
     user.set("POCL_CACHE_DIR", "other");
     user.write("other/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc", "x");
-    let surroundings = user.surroundings().with_listed_home(Some(user.at("other")));
-    let clearing = gfxpack_caches::Clearing::new(&surroundings, now());
-    assert_eq!(user.clear("pocl", &clearing), ["other/PP: unsafe"]);
+    let environment = user.environment().with_listed_home(Some(user.at("other")));
+    let cleaner = gfxpack_caches::CacheCleaner::new(&environment, now());
+    assert_eq!(user.clear("pocl", &cleaner), ["other/PP: unsafe"]);
 }
 
 /// A child process that has a database open, in a mode and state, until
@@ -268,11 +268,11 @@ fn databases_are_kept_as_long_as_they_are_in_use() {
         let path = user.at(UKDB);
         fs::create_dir_all(path.parent().expect("a directory")).expect("made");
         let holder = Holder::new(path.to_str().expect("UTF-8"), statements);
-        let kept = user.clear("miopen", &user.clearing());
+        let kept = user.clear("miopen", &user.cleaner());
         assert_eq!(kept, ["home/.cache/miopen/3.3.0.: live"], "{statements}");
         assert!(path.exists());
         drop(holder);
-        assert!(user.clear("miopen", &user.clearing()).is_empty(), "{statements}");
+        assert!(user.clear("miopen", &user.cleaner()).is_empty(), "{statements}");
         assert!(!path.exists());
     }
 }
@@ -283,8 +283,8 @@ fn a_database_opened_after_the_list_was_made_is_kept_by_its_lock() {
     let path = user.at(UKDB);
     fs::create_dir_all(path.parent().expect("a directory")).expect("made");
     // Before any process had it open: only the lock shows it.
-    let clearing = user.clearing();
+    let cleaner = user.cleaner();
     let logged = "PRAGMA journal_mode=WAL;CREATE TABLE t (x)";
     let _holder = Holder::new(path.to_str().expect("UTF-8"), logged);
-    assert_eq!(user.clear("miopen", &clearing), ["home/.cache/miopen/3.3.0.: live"]);
+    assert_eq!(user.clear("miopen", &cleaner), ["home/.cache/miopen/3.3.0.: live"]);
 }

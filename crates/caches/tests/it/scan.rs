@@ -17,10 +17,10 @@ fn databases_are_measured_with_their_companions() {
     user.write(&format!("{dir}/{name}-wal"), "123");
     user.write(&format!("{dir}/{name}-shm"), "12");
     user.write(&format!("{dir}/mine.sqlite"), "not of the cache");
-    let [(place, entry)] = &user.entries("pytools")[..] else { panic!("one database") };
+    let [(directory, entry)] = &user.entries("pytools")[..] else { panic!("one database") };
     assert_eq!((entry.files, entry.bytes), (3, 9));
     assert_eq!(entry.companions.len(), 2);
-    assert_eq!(place.scan().expect("readable").others, 1);
+    assert_eq!(directory.scan().expect("readable").others, 1);
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn each_tools_entries_are_found() {
 fn an_absent_place_is_not_an_error() {
     let user = User::new();
     for name in gfxpack_caches::NAMES {
-        for place in &user.cache(name).places {
-            let scan = place.scan().expect("nothing is there");
+        for directory in &user.cache(name).directories {
+            let scan = directory.scan().expect("nothing is there");
             assert!(scan.entries.is_empty(), "{name}");
         }
     }

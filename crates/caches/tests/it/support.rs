@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_caches::{Cache, CacheEntry, Clearing, Place, Surroundings, known, now};
+use gfxpack_caches::{
+    Cache, CacheCleaner, CacheDirectory, CacheEntry, UserEnvironment, known, now,
+};
 
 pub(crate) struct User {
     dir: tempfile::TempDir,
@@ -40,22 +42,24 @@ impl User {
         path
     }
 
-    pub(crate) fn surroundings(&self) -> Surroundings {
+    pub(crate) fn environment(&self) -> UserEnvironment {
         let variables = self.variables.iter().cloned();
-        Surroundings::new(variables, Some("ada".to_owned()))
+        UserEnvironment::new(variables, Some("ada".to_owned()))
     }
 
     pub(crate) fn cache(&self, name: &str) -> Cache {
-        let mut caches = known(&self.surroundings()).into_iter();
+        let mut caches = known(&self.environment()).into_iter();
         caches.find(|cache| cache.name == name).expect(name)
     }
 
     /// Entries of a cache, with their places.
-    pub(crate) fn entries(&self, name: &str) -> Vec<(Place, CacheEntry)> {
+    pub(crate) fn entries(&self, name: &str) -> Vec<(CacheDirectory, CacheEntry)> {
         let cache = self.cache(name);
-        let scan = |place: &Place| place.scan().expect("readable").entries;
-        let places = cache.places.iter();
-        places.flat_map(|place| scan(place).into_iter().map(|e| (place.clone(), e))).collect()
+        let scan = |directory: &CacheDirectory| directory.scan().expect("readable").entries;
+        let directories = cache.directories.iter();
+        directories
+            .flat_map(|directory| scan(directory).into_iter().map(|e| (directory.clone(), e)))
+            .collect()
     }
 
     /// The paths of a cache's entries, relative to the machine's root.
@@ -67,21 +71,21 @@ impl User {
         path.strip_prefix(self.dir.path()).expect("below").display().to_string()
     }
 
-    pub(crate) fn clearing(&self) -> Clearing {
-        Clearing::new(&self.surroundings(), now())
+    pub(crate) fn cleaner(&self) -> CacheCleaner {
+        CacheCleaner::new(&self.environment(), now())
     }
 
     /// Clears a cache, and returns what was kept and why.
-    pub(crate) fn clear(&self, name: &str, clearing: &Clearing) -> Vec<String> {
+    pub(crate) fn clear(&self, name: &str, cleaner: &CacheCleaner) -> Vec<String> {
         let mut kept = Vec::new();
-        for (place, entry) in self.entries(name) {
-            match clearing.keeps(&place, &entry) {
+        for (directory, entry) in self.entries(name) {
+            match cleaner.reason_to_keep(&directory, &entry) {
                 Some(why) => {
-                    let refused = clearing.remove(&place, &entry);
+                    let refused = cleaner.remove(&directory, &entry);
                     assert!(refused.is_err(), "what is kept is not removed");
                     kept.push(format!("{}: {}", self.below(&entry.path), why.name()));
                 }
-                None => clearing.remove(&place, &entry).expect("removed"),
+                None => cleaner.remove(&directory, &entry).expect("removed"),
             }
         }
         kept

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use gfxpack_caches::{
-    Cache, CacheEntry, Clearing, Kept, MiopenVersion, Place, RemoveError, Scan, Surroundings,
-    Versions, now,
+    Cache, CacheCleaner, CacheDirectory, CacheEntry, KeepReason, MiopenVersion, RemoveError, Scan,
+    UserEnvironment, Versions, now,
 };
 use gfxpack_pipeline::text::age;
 use serde_json::{Value, json};
@@ -69,18 +69,18 @@ pub(crate) struct Clear {
 
 /// Runs a `caches` sub-command.
 pub(crate) fn run(command: &Caches, output: &Output) -> Result {
-    let surroundings = environment::surroundings();
+    let user_environment = environment::user_environment();
     match command {
         Caches::List { chosen, entries } => {
-            list(&chosen.caches(&surroundings), &surroundings, *entries, output);
+            list(&chosen.caches(&user_environment), &user_environment, *entries, output);
             Ok(())
         }
         Caches::Size { chosen } => {
-            sizes(&chosen.caches(&surroundings), output);
+            sizes(&chosen.caches(&user_environment), output);
             Ok(())
         }
-        Caches::Clear(args) => clear(args, &surroundings, output),
-        Caches::Env(args) => env::run(args, &surroundings, output),
+        Caches::Clear(args) => clear(args, &user_environment, output),
+        Caches::Env(args) => env::run(args, &user_environment, output),
     }
 }
 
@@ -103,16 +103,16 @@ impl Clear {
 
 /// The contents of a place. If it can't be read, they are empty, and there is a
 /// warning.
-fn scan(place: &Place, output: &Output) -> Scan {
-    place.scan().unwrap_or_else(|error| {
-        output.warn(&format!("failed to read `{}`: {error}", place.dir.display()));
+fn scan(directory: &CacheDirectory, output: &Output) -> Scan {
+    directory.scan().unwrap_or_else(|error| {
+        output.warn(&format!("failed to read `{}`: {error}", directory.dir.display()));
         Scan::default()
     })
 }
 
-fn list(caches: &[Cache], surroundings: &Surroundings, each: bool, output: &Output) {
+fn list(caches: &[Cache], user_environment: &UserEnvironment, each: bool, output: &Output) {
     for cache in caches {
-        let off = cache.switched_off(surroundings);
+        let off = cache.switched_off(user_environment);
         let by: Vec<Value> = off
             .iter()
             .map(|off| json!({ "name": off.name, "value": off.value, "effect": off.effect }))
@@ -125,19 +125,19 @@ fn list(caches: &[Cache], surroundings: &Surroundings, each: bool, output: &Outp
         if off.is_empty() {
             output.text("  not switched off");
         }
-        if cache.places.is_empty() {
+        if cache.directories.is_empty() {
             output.text("  keeps nothing here");
         }
-        for place in &cache.places {
-            let scan = scan(place, output);
+        for directory in &cache.directories {
+            let scan = scan(directory, output);
             message!(output, "caches-place", {
-                "cache": cache.name, "dir": shown(&place.dir), "rule": place.rule, "tuning": place.tuning,
+                "cache": cache.name, "dir": shown(&directory.dir), "rule": directory.rule, "tuning": directory.tuning,
                 "exists": scan.exists, "entries": scan.entries.len(),
                 "bytes": scan.bytes(), "others": scan.others,
                 "age_seconds": scan.age(now()).map(|age| age.as_secs()),
             });
-            output.text(&format!("  {} ({})", place.dir.display(), place.rule));
-            output.text(&format!("    {}", contents(place, &scan)));
+            output.text(&format!("  {} ({})", directory.dir.display(), directory.rule));
+            output.text(&format!("    {}", contents(directory, &scan)));
             for entry in scan.entries.iter().filter(|_| each) {
                 output.message("caches-entry", &entry_body(cache, entry));
                 output.text(&format!("    {}", line(entry)));
@@ -147,7 +147,7 @@ fn list(caches: &[Cache], surroundings: &Surroundings, each: bool, output: &Outp
 }
 
 /// The contents as text: `2 entries, 40.1 kB, changed 3 min ago`.
-fn contents(place: &Place, scan: &Scan) -> String {
+fn contents(directory: &CacheDirectory, scan: &Scan) -> String {
     if !scan.exists {
         return "is not there".to_owned();
     }
@@ -155,7 +155,7 @@ fn contents(place: &Place, scan: &Scan) -> String {
     if let Some(newest) = scan.age(now()) {
         text.push_str(&format!(", changed {} ago", age(newest)));
     }
-    if place.tuning {
+    if directory.tuning {
         text.push_str(", results of tuning");
     }
     text
@@ -180,8 +180,8 @@ fn sizes(caches: &[Cache], output: &Output) {
     for cache in caches {
         let mut own = 0;
         let mut entries = 0;
-        for place in &cache.places {
-            let scan = scan(place, output);
+        for directory in &cache.directories {
+            let scan = scan(directory, output);
             own += scan.bytes();
             entries += scan.entries.len();
         }
@@ -193,17 +193,17 @@ fn sizes(caches: &[Cache], output: &Output) {
     output.text(&format!("{:>9}  together", size(total)));
 }
 
-fn clear(args: &Clear, surroundings: &Surroundings, output: &Output) -> Result {
+fn clear(args: &Clear, user_environment: &UserEnvironment, output: &Output) -> Result {
     let versions = args.versions()?;
-    let clearing = || {
-        let mut clearing = Clearing::new(surroundings, now());
-        clearing.older_than = args.older_than;
-        clearing.tuning = args.tuning;
-        clearing
+    let cleaner = || {
+        let mut cleaner = CacheCleaner::new(user_environment, now());
+        cleaner.older_than = args.older_than;
+        cleaner.tuning = args.tuning;
+        cleaner
     };
-    let caches = args.chosen.caches(surroundings);
+    let caches = args.chosen.caches(user_environment);
     let asked = std::io::stdin().is_terminal() && !output.json;
-    let going = removable(&caches, &clearing(), &versions, output);
+    let going = removable(&caches, &cleaner(), &versions, output);
     let total: u64 = going.iter().map(|(_, _, entry)| entry.bytes).sum();
     let sum = format!("{} entries, {}", going.len(), size(total));
     for (_, _, entry) in &going {
@@ -232,26 +232,29 @@ fn clear(args: &Clear, surroundings: &Surroundings, output: &Output) -> Result {
         return Ok(());
     }
     // `clearing()` is called again: entries may be in use since they were shown.
-    remove(&going, &clearing(), output)
+    remove(&going, &cleaner(), output)
 }
 
 /// An entry, with its place and cache.
-type Placed<'a> = (&'a Cache, &'a Place, CacheEntry);
+type LocatedEntry<'a> = (&'a Cache, &'a CacheDirectory, CacheEntry);
 
 /// The entries to remove; reports those that are kept.
 fn removable<'a>(
     caches: &'a [Cache],
-    clearing: &Clearing,
+    cleaner: &CacheCleaner,
     versions: &Versions,
     output: &Output,
-) -> Vec<Placed<'a>> {
+) -> Vec<LocatedEntry<'a>> {
     let mut going = Vec::new();
     for cache in caches {
-        for place in &cache.places {
-            let scan = scan(place, output);
+        for directory in &cache.directories {
+            let scan = scan(directory, output);
             for entry in &scan.entries {
-                match versions.keep(&scan, entry).or_else(|| clearing.keeps(place, entry)) {
-                    None => going.push((cache, place, entry.clone())),
+                match versions
+                    .keep(&scan, entry)
+                    .or_else(|| cleaner.reason_to_keep(directory, entry))
+                {
+                    None => going.push((cache, directory, entry.clone())),
                     Some(why) => {
                         report_kept(cache, entry, &why, output);
                         output.say(&format!("keeping {}: {why}", entry.path.display()));
@@ -263,11 +266,11 @@ fn removable<'a>(
     going
 }
 
-fn remove(going: &[Placed<'_>], clearing: &Clearing, output: &Output) -> Result {
+fn remove(going: &[LocatedEntry<'_>], cleaner: &CacheCleaner, output: &Output) -> Result {
     let mut removed = 0;
     let mut failed = None;
-    for (cache, place, entry) in going {
-        match clearing.remove(place, entry) {
+    for (cache, directory, entry) in going {
+        match cleaner.remove(directory, entry) {
             Ok(()) => {
                 removed += entry.bytes;
                 output.message("caches-removed", &entry_body(cache, entry));
@@ -288,7 +291,7 @@ fn remove(going: &[Placed<'_>], clearing: &Clearing, output: &Output) -> Result 
     failed.map_or(Ok(()), Err)
 }
 
-fn report_kept(cache: &Cache, entry: &CacheEntry, why: &Kept, output: &Output) {
+fn report_kept(cache: &Cache, entry: &CacheEntry, why: &KeepReason, output: &Output) {
     let mut body = entry_body(cache, entry);
     body["reason"] = why.name().into();
     body["detail"] = why.to_string().into();

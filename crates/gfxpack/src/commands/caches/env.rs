@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use gfxpack_caches::{Cache, Destination, NAMES, Shell, Surroundings};
+use gfxpack_caches::{Cache, Destination, NAMES, Shell, UserEnvironment};
 
 use crate::args::{SHELLS, one_of};
 use crate::fail::{self, Result};
@@ -19,11 +19,11 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// The selected caches.
-    pub(super) fn caches(&self, surroundings: &Surroundings) -> Vec<Cache> {
+    pub(super) fn caches(&self, user_environment: &UserEnvironment) -> Vec<Cache> {
         let wanted = |cache: &Cache| {
             self.names.is_empty() || self.names.iter().any(|name| name == cache.name)
         };
-        gfxpack_caches::known(surroundings).into_iter().filter(wanted).collect()
+        gfxpack_caches::known(user_environment).into_iter().filter(wanted).collect()
     }
 }
 
@@ -43,8 +43,8 @@ pub(crate) struct Env {
     shell: Shell,
 }
 
-pub(super) fn run(args: &Env, surroundings: &Surroundings, output: &Output) -> Result {
-    let caches = args.chosen.caches(surroundings);
+pub(super) fn run(args: &Env, user_environment: &UserEnvironment, output: &Output) -> Result {
+    let caches = args.chosen.caches(user_environment);
     match &args.to {
         None => disable(&caches, args.shell, output),
         Some(dir) => {
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Env, surroundings: &Surroundings, output: &Output) -> R
 
 fn relocate(caches: &[Cache], destination: &Destination, shell: Shell, output: &Output) {
     for cache in caches.iter().filter(|_| output.json) {
-        for one in &cache.moves {
+        for one in &cache.location_variables {
             let value = format!("{}/{}", destination.root(), one.below);
             message!(output, "caches-variable", {
                 "cache": cache.name, "name": one.name, "value": value,

@@ -3,7 +3,7 @@
 /// A variable that names the place of a cache, or of a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Move {
+pub struct LocationVariable {
     /// `TRITON_CACHE_DIR`.
     pub name: &'static str,
     /// Its value, below the directory that the user chose.
@@ -12,7 +12,7 @@ pub struct Move {
     pub is_file: bool,
 }
 
-impl Move {
+impl LocationVariable {
     pub(crate) const fn dir(name: &'static str, below: &'static str) -> Self {
         Self { name, below, is_file: false }
     }

@@ -46,7 +46,7 @@ pub const VARIABLES: [&str; 35] = [
 
 /// A user on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct UserEnvironment {
     variables: BTreeMap<String, OsString>,
     /// The user's name in the system, used if no variable has it.
     user: Option<String>,
@@ -54,7 +54,7 @@ pub struct Surroundings {
     listed_home: Option<PathBuf>,
 }
 
-impl Surroundings {
+impl UserEnvironment {
     /// Exactly these variables.
     #[must_use]
     pub fn new<N: Into<String>, V: Into<OsString>>(
