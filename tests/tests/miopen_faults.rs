@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gfxpack_miopen::{
-    Answers, AskError, AskEvent, AskOptions, Failure, Library, ProbeError, Problem, ask,
+    AskError, AskEvent, AskOptions, AskReport, Failure, Library, ProbeError, Problem, ask,
 };
 use gfxpack_tests::miopen::{convolution, entries, fake_library, probe};
 use gfxpack_tests::project::{Project, binary, command, finish};
@@ -18,7 +18,7 @@ fn options(scratch: &std::path::Path) -> AskOptions {
     options
 }
 
-fn ask_all(library: &Library, problems: &[Problem], workers: usize) -> Answers {
+fn ask_all(library: &Library, problems: &[Problem], workers: usize) -> AskReport {
     let scratch = tempfile::tempdir().unwrap();
     let mut options = options(scratch.path());
     options.workers = workers;
@@ -28,7 +28,7 @@ fn ask_all(library: &Library, problems: &[Problem], workers: usize) -> Answers {
 }
 
 /// Failures by the number of images.
-fn failures(answers: &Answers) -> BTreeMap<u64, BTreeSet<&Failure>> {
+fn failures(answers: &AskReport) -> BTreeMap<u64, BTreeSet<&Failure>> {
     let mut failures = BTreeMap::<_, BTreeSet<_>>::new();
     for failure in &answers.failures {
         let Problem::Convolution(problem) = &answers.problems[failure.problem as usize] else {
@@ -40,7 +40,7 @@ fn failures(answers: &Answers) -> BTreeMap<u64, BTreeSet<&Failure>> {
 }
 
 /// Kernels that have the number of images in their name.
-fn own_kernels(answers: &Answers) -> BTreeSet<&str> {
+fn own_kernels(answers: &AskReport) -> BTreeSet<&str> {
     let names = answers.keys.iter().map(|asked| asked.key.kernel_name.as_str());
     names.filter(|name| name.starts_with("kernel")).collect()
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Row, WriteOptions, write};
-use gfxpack_miopen::{Answers, AskOptions, CheckReport, Library, Problem, Wanted, ask, check};
+use gfxpack_miopen::{AskOptions, AskReport, CheckReport, KernelUse, Library, Problem, ask, check};
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_tests::miopen::{debian_library, probe};
 use gfxpack_tests::project::{Project, command};
@@ -65,7 +65,7 @@ fn object(directory: &Path, functions: &BTreeSet<String>) -> Vec<u8> {
 struct Asked {
     library: Library,
     options: AskOptions,
-    answers: Answers,
+    answers: AskReport,
     directory: TempDir,
 }
 
@@ -136,7 +136,7 @@ fn databases_affect_arguments_and_each_directory_is_asked() {
     assert_eq!(asked.answers.databases.len(), 2);
     let recorded: Problem = PROBLEMS[0].parse().unwrap();
     let recorded = asked.answers.problems.iter().position(|problem| *problem == recorded).unwrap();
-    let is_hit = |wanted: &Wanted| wanted.uses.hit && wanted.problem as usize == recorded;
+    let is_hit = |wanted: &KernelUse| wanted.uses.hit && wanted.problem as usize == recorded;
     let hits = asked.answers.keys.iter().filter(|asked| asked.wanted.iter().any(is_hit));
     let hits: BTreeSet<_> = hits.map(|asked| asked.key.kernel_name.as_str()).collect();
     assert_eq!(hits, ["conv3x3.s.o"].into(), "the recorded solver's, and no other");

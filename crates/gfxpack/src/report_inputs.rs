@@ -25,14 +25,14 @@ pub(crate) fn report(inputs: &Inputs, output: &Output) {
     // Some hints name the files of one error; a few of them show what to do.
     let hints = hints.iter().take(MAX_HINTS).filter(|_| !output.json);
     hints.for_each(|hint| output.hint(hint));
-    report_shares(&inputs.shares, output);
+    report_coverage(&inputs.coverage, output);
     report_skipped(&inputs.library.skipped, output);
     report_unbuildable(&inputs.unbuildable, output);
 }
 
 /// Reports by target how many keys existing kdbs have.
-fn report_shares(shares: &[Coverage], output: &Output) {
-    for Coverage { target, present, missing } in shares {
+fn report_coverage(coverage: &[Coverage], output: &Output) {
+    for Coverage { target, present, missing } in coverage {
         message!(output, "missing-from", {
             "target": target, "present": present, "missing": missing,
         });
@@ -50,9 +50,9 @@ fn report_shares(shares: &[Coverage], output: &Output) {
 }
 
 /// Reports that existing kdbs have everything, or that the lists of keys are empty.
-pub(crate) fn report_nothing(shares: &[Coverage], output: &Output) {
-    if !shares.is_empty() {
-        return report_shares(shares, output);
+pub(crate) fn report_nothing(coverage: &[Coverage], output: &Output) {
+    if !coverage.is_empty() {
+        return report_coverage(coverage, output);
     }
     message!(output, "nothing-to-do", { "reason": "no-keys" });
     output.say("nothing to do: there is no key in the lists");

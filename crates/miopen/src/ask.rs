@@ -8,12 +8,12 @@ pub(crate) mod session;
 
 use crate::error::AskError;
 use crate::problem::Problem;
-use collect::Collected;
+use collect::AnswerCollector;
 use gfxpack_stock_library::Library;
-use plan::{Phase, Work};
+use plan::{Phase, ProblemSet};
 use session::{Lookup, Progress, Session};
 
-pub use collect::{Answers, AskedKey, ProblemFailure, Wanted};
+pub use collect::{AskReport, AskedKey, KernelUse, ProblemFailure};
 pub(crate) use collect::{Failures, failures_of, uses_of};
 pub use options::{AskEvent, AskOptions, Uses, UsesError};
 
@@ -32,21 +32,21 @@ pub fn ask(
     options: &AskOptions,
     cancel: &dyn Fn() -> bool,
     on_event: &mut dyn FnMut(AskEvent<'_>),
-) -> Result<Answers, AskError> {
-    let work = Work::new(problems);
+) -> Result<AskReport, AskError> {
+    let problem_set = ProblemSet::new(problems);
     let mut session = Session::new(library, options, cancel)?;
     let phases = phases(&session);
-    let total = phases.iter().map(|phase| work.tasks(phase).len()).sum();
+    let total = phases.iter().map(|phase| problem_set.tasks(phase).len()).sum();
     let mut progress = Progress::new(on_event, total);
-    let mut collected = Collected::new(&work, &options.databases, options.uses);
+    let mut collector = AnswerCollector::new(&problem_set, &options.databases, options.uses);
     for phase in &phases {
         progress.loading(phase.database.map(|number| &options.databases[number]));
-        session.run(&work, phase, Lookup::Answered, &mut |task, answer| {
-            collected.add(phase, task, answer);
+        session.run(&problem_set, phase, Lookup::Answered, &mut |task, answer| {
+            collector.add(phase, task, answer);
             progress.step();
         })?;
     }
-    Ok(collected.finish(session.done()))
+    Ok(collector.finish(session.library_facts()))
 }
 
 /// The phases of asking: without databases, with each directory that has some, and after primers.

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use gfxpack_model::{KernelKey, Target};
 
-use crate::ask::plan::{Phase, Work};
-use crate::ask::session::{Done, Lookup, Progress, Session};
+use crate::ask::plan::{Phase, ProblemSet};
+use crate::ask::session::{LibraryFacts, Lookup, Progress, Session};
 use crate::ask::{AskEvent, AskOptions, Failures, ProblemFailure, Uses, failures_of, uses_of};
 use crate::error::AskError;
 use crate::failure::Failure;
-use crate::probe::Answer;
+use crate::probe::ProbeAnswer;
 use crate::problem::Problem;
 use crate::stage::DatabaseFile;
 use gfxpack_stock_library::{Library, sha256};
@@ -81,17 +81,17 @@ pub fn check(
     on_event: &mut dyn FnMut(AskEvent<'_>),
 ) -> Result<CheckReport, AskError> {
     let kernels = readable(kernels, &options.target)?;
-    let work = Work::new(problems);
+    let problem_set = ProblemSet::new(problems);
     let mut session = Session::new(library, options, cancel)?;
     let phases = phases(&session);
-    let total = phases.iter().map(|(phase, _)| work.tasks(phase).len()).sum();
+    let total = phases.iter().map(|(phase, _)| problem_set.tasks(phase).len()).sum();
     let mut progress = Progress::new(on_event, total);
-    let mut checked = Checked::new(&work, options.uses);
+    let mut outcomes = OutcomeCollector::new(&problem_set, options.uses);
     for (phase, go_on) in &phases {
         progress.loading(phase.database.map(|number| &options.databases[number]));
         let lookup = Lookup::Real { kernels: &kernels, go_on: *go_on };
-        session.run(&work, phase, lookup, &mut |task, answer| {
-            checked.add(phase, task.problem, answer);
+        session.run(&problem_set, phase, lookup, &mut |task, answer| {
+            outcomes.add(phase, task.problem, answer);
             progress.step();
         })?;
     }
@@ -101,7 +101,7 @@ pub fn check(
         Ok(DatabaseFile { path: path.clone(), sha256 })
     });
     let kernels = kernels.collect::<Result<_, AskError>>()?;
-    Ok(checked.finish(session.done(), kernels, &options.databases))
+    Ok(outcomes.finish(session.library_facts(), kernels, &options.databases))
 }
 
 /// The phases, each with whether it goes on after a missing kernel.
@@ -139,25 +139,25 @@ fn readable(kernels: &[PathBuf], target: &Target) -> Result<Vec<PathBuf>, AskErr
 }
 
 /// The outcomes so far.
-struct Checked<'a> {
-    work: &'a Work,
+struct OutcomeCollector<'a> {
+    problem_set: &'a ProblemSet,
     uses: Uses,
     outcomes: Vec<Outcome>,
     failures: Failures,
 }
 
-impl<'a> Checked<'a> {
-    fn new(work: &'a Work, uses: Uses) -> Self {
+impl<'a> OutcomeCollector<'a> {
+    fn new(problem_set: &'a ProblemSet, uses: Uses) -> Self {
         Self {
-            work,
+            problem_set,
             uses,
-            outcomes: vec![Outcome::default(); work.problems.len()],
-            failures: Failures::new(work),
+            outcomes: vec![Outcome::default(); problem_set.problems.len()],
+            failures: Failures::new(problem_set),
         }
     }
 
-    fn add(&mut self, phase: &Phase, problem: u32, answer: Answer) {
-        let missing = answer.keys.values().any(|noted| !noted.missed.is_empty());
+    fn add(&mut self, phase: &Phase, problem: u32, answer: ProbeAnswer) {
+        let missing = answer.keys.values().any(|lookups| !lookups.missed.is_empty());
         let mut failures = failures_of(phase, &answer);
         // Missing kernels are recorded elsewhere. A search fails because of them, and with releases
         // that compile in threads, the whole program. A program may need no kernel itself, if it
@@ -175,16 +175,16 @@ impl<'a> Checked<'a> {
         let wanted = |steps: &BTreeSet<String>| {
             steps.iter().any(|step| uses_of(step).and(self.uses) != Uses::NONE)
         };
-        for (key, noted) in answer.keys {
-            if wanted(&noted.missed) {
+        for (key, lookups) in answer.keys {
+            if wanted(&lookups.missed) {
                 outcome.missed.insert(key);
                 continue;
             }
-            if !wanted(&noted.found) {
+            if !wanted(&lookups.found) {
                 continue;
             }
-            if !noted.lacks.is_empty() {
-                outcome.lacking.entry(key.clone()).or_default().extend(noted.lacks);
+            if !lookups.lacks.is_empty() {
+                outcome.lacking.entry(key.clone()).or_default().extend(lookups.lacks);
             }
             outcome.found.insert(key);
         }
@@ -192,18 +192,18 @@ impl<'a> Checked<'a> {
 
     fn finish(
         self,
-        done: Done,
+        facts: LibraryFacts,
         kernels: Vec<DatabaseFile>,
         directories: &[PathBuf],
     ) -> CheckReport {
         CheckReport {
-            version: done.version,
-            problems: self.work.problems.clone(),
+            version: facts.version,
+            problems: self.problem_set.problems.clone(),
             outcomes: self.outcomes,
             failures: self.failures.finish(directories),
             kernels,
-            databases: done.databases,
-            unused_databases: done.unused_databases,
+            databases: facts.databases,
+            unused_databases: facts.unused_databases,
         }
     }
 }

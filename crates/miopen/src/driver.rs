@@ -15,7 +15,7 @@ use gfxpack_stock_library::{CANCELLED, DeadlineReader, OwnedProcess, ProbeDirect
 
 use crate::error::AskError;
 use crate::failure::Failure;
-use crate::probe::Answer;
+use crate::probe::ProbeAnswer;
 use crate::setup::{Setup, check_needs};
 
 /// The library to preload, beside the probe.
@@ -60,7 +60,11 @@ impl<'a> Driver<'a> {
     /// # Errors
     /// [`AskError::Cancelled`] if `cancelled` returns true meanwhile, [`AskError::Probe`] if files
     /// can't be written.
-    pub(crate) fn run(&self, line: &str, cancelled: &dyn Fn() -> bool) -> Result<Answer, AskError> {
+    pub(crate) fn run(
+        &self,
+        line: &str,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<ProbeAnswer, AskError> {
         let answer = self.run_once(line, cancelled)?;
         let Some((other, mark)) = other_name(line).filter(|_| answer.keys.is_empty()) else {
             return Ok(answer);
@@ -72,11 +76,11 @@ impl<'a> Driver<'a> {
         Ok(if is_the_same { other } else { answer })
     }
 
-    fn run_once(&self, line: &str, cancelled: &dyn Fn() -> bool) -> Result<Answer, AskError> {
+    fn run_once(&self, line: &str, cancelled: &dyn Fn() -> bool) -> Result<ProbeAnswer, AskError> {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
-        let place = self.directory.path().join(format!("run-{number}"));
-        fs::create_dir(&place).map_err(AskError::scratch(&place))?;
-        let mut command = self.command(&place);
+        let run_dir = self.directory.path().join(format!("run-{number}"));
+        fs::create_dir(&run_dir).map_err(AskError::scratch(&run_dir))?;
+        let mut command = self.command(&run_dir);
         command.args(line.split_ascii_whitespace()).args(ONCE).stdin(Stdio::null());
         let time_limit = self.setup.time_limit.min(TIME_LIMIT);
         let early_end = match run(command, time_limit, cancelled) {
@@ -85,28 +89,27 @@ impl<'a> Driver<'a> {
             Err(error) if error.kind() == CANCELLED => return Err(AskError::Cancelled),
             Err(error) => Some(Failure::Probe(format!("MIOpenDriver did not run: {error}"))),
         };
-        let mut answer = match File::open(place.join("notes")) {
+        let mut answer = match File::open(run_dir.join("notes")) {
             // Notes end without a marker.
-            Ok(notes) => {
-                Answer::read(&mut BufReader::new(notes)).map_err(AskError::scratch(&place))?
-            }
-            Err(_) => Answer::default(),
+            Ok(notes) => ProbeAnswer::read(&mut BufReader::new(notes))
+                .map_err(AskError::scratch(&run_dir))?,
+            Err(_) => ProbeAnswer::default(),
         };
         answer.early_end = early_end;
-        fs::remove_dir_all(&place).map_err(AskError::scratch(&place))?;
+        fs::remove_dir_all(&run_dir).map_err(AskError::scratch(&run_dir))?;
         Ok(answer)
     }
 
-    fn command(&self, place: &Path) -> Command {
+    fn command(&self, run_dir: &Path) -> Command {
         let setup = &self.setup;
         let mut command = setup.command(&self.directory, self.program, Some(&self.preload));
         command
-            .current_dir(place)
+            .current_dir(run_dir)
             .env(
                 "GFXPACK_PRELOAD_DEVICE",
                 format!("{} {}", setup.architecture, setup.compute_units),
             )
-            .env("GFXPACK_PRELOAD_NOTES", place.join("notes"));
+            .env("GFXPACK_PRELOAD_NOTES", run_dir.join("notes"));
         if let Some(sqlite) = self.directory.sqlite.as_ref().filter(|_| setup.real_kernels) {
             command.env("GFXPACK_PRELOAD_SQLITE", sqlite);
         }

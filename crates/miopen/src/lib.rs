@@ -23,7 +23,7 @@ mod sources;
 mod stage;
 
 pub use ask::{
-    Answers, AskEvent, AskOptions, AskedKey, ProblemFailure, Uses, UsesError, Wanted, ask,
+    AskEvent, AskOptions, AskReport, AskedKey, KernelUse, ProblemFailure, Uses, UsesError, ask,
 };
 pub use check::{CheckReport, Outcome, check};
 pub use error::AskError;

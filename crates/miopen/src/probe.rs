@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use gfxpack_model::probe_line::line;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
-pub(crate) use answer::{Answer, Step};
+pub(crate) use answer::{ProbeAnswer, Step};
 pub(crate) use protocol::worded;
 
 use gfxpack_stock_library::{CANCELLED, DeadlineReader, ProbeProcess};
@@ -147,17 +147,17 @@ impl Worker {
         &mut self,
         request: &Request<'_>,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<Answer, AskError> {
+    ) -> Result<ProbeAnswer, AskError> {
         match self.try_ask(request, cancelled) {
             Ok(answer) => Ok(answer),
             Err(error) if error.kind() == CANCELLED => Err(AskError::Cancelled),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                Ok(Answer::ended(Failure::Overdue))
+                Ok(ProbeAnswer::ended(Failure::Overdue))
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                Ok(Answer::ended(Failure::Probe("the probe's answer can't be read".into())))
+                Ok(ProbeAnswer::ended(Failure::Probe("the probe's answer can't be read".into())))
             }
-            Err(_) => Ok(Answer::ended(Failure::Lost)),
+            Err(_) => Ok(ProbeAnswer::ended(Failure::Lost)),
         }
     }
 
@@ -165,7 +165,7 @@ impl Worker {
         &mut self,
         request: &Request<'_>,
         cancelled: &dyn Fn() -> bool,
-    ) -> io::Result<Answer> {
+    ) -> io::Result<ProbeAnswer> {
         let steps: Vec<_> = request.steps.iter().map(|step| step.name()).collect();
         self.socket.write_all(&line(&[
             "ask",
@@ -178,7 +178,7 @@ impl Worker {
         let deadline = Instant::now() + self.time_limit * 2 + GRACE;
         let patient = DeadlineReader::new(&self.socket, deadline, cancelled)?;
         // Nothing follows the end of an answer, so nothing stays in the buffer.
-        Answer::read(&mut BufReader::with_capacity(1 << 16, patient))
+        ProbeAnswer::read(&mut BufReader::with_capacity(1 << 16, patient))
     }
 }
 

@@ -24,7 +24,7 @@ pub struct DatabaseFile {
 
 /// The databases of a directory for a target.
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StagedDatabases {
     /// The library's directory while it searches.
     pub(crate) directory: PathBuf,
     /// The same with the find database.
@@ -41,16 +41,16 @@ struct Candidate {
     path: PathBuf,
     /// Without the extension of a compressed file.
     name: String,
-    what: What,
+    kind: CandidateKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum CandidateKind {
     Database(DatabaseName),
     Model,
 }
 
-impl Staged {
+impl StagedDatabases {
     /// Stages the databases of `from` for the target, below `to`; `None` if there are none.
     ///
     /// Only databases for exactly the target's compute units are used. A performance database in
@@ -77,7 +77,7 @@ impl Staged {
             complete: to.join("complete"),
             find_db: None,
             files: Vec::new(),
-            has_models: candidates.iter().any(|candidate| candidate.what == What::Model),
+            has_models: candidates.iter().any(|candidate| candidate.kind == CandidateKind::Model),
         };
         for directory in [&staged.directory, &staged.complete] {
             fs::create_dir_all(directory).map_err(AskError::scratch(directory))?;
@@ -110,7 +110,8 @@ impl Staged {
             let real = path.canonicalize().map_err(unreadable)?;
             symlink(real, &complete).map_err(AskError::scratch(&complete))?;
         }
-        let is_find = matches!(&candidate.what, What::Database(name) if name.kind == Kind::Find);
+        let is_find =
+            matches!(&candidate.kind, CandidateKind::Database(name) if name.kind == Kind::Find);
         if is_find {
             // The step `hit` looks single problems up; a library would read the whole file.
             self.find_db = Some(complete.clone());
@@ -173,12 +174,12 @@ fn candidates(from: &Path, target: &Target, models: bool) -> io::Result<Vec<Cand
         let path = entry?.path();
         let Some(file_name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let name = file_name.strip_suffix(".bz2").unwrap_or(file_name).to_owned();
-        let what = match DatabaseName::from_path(Path::new(&name)) {
-            Some(database) if is_read(&database, target) => What::Database(database),
-            None if models && is_model(&name, target) => What::Model,
+        let kind = match DatabaseName::from_path(Path::new(&name)) {
+            Some(database) if is_read(&database, target) => CandidateKind::Database(database),
+            None if models && is_model(&name, target) => CandidateKind::Model,
             _ => continue,
         };
-        candidates.push(Candidate { path, name, what });
+        candidates.push(Candidate { path, name, kind });
     }
     // A decompressed file comes before the compressed one.
     candidates.sort_by(|a, b| (&a.name, &a.path).cmp(&(&b.name, &b.path)));
@@ -213,8 +214,8 @@ fn is_model(name: &str, target: &Target) -> bool {
 /// The performance database of convolutions in SQLite with the nearest number of compute units.
 fn nearest<'a>(candidates: &'a [Candidate], target: &Target) -> Option<&'a String> {
     let wanted = target.compute_units()?;
-    let counts = candidates.iter().filter_map(|candidate| match &candidate.what {
-        What::Database(database)
+    let counts = candidates.iter().filter_map(|candidate| match &candidate.kind {
+        CandidateKind::Database(database)
             if database.storage == Storage::Sqlite && database.prefix.is_empty() =>
         {
             Some((database.target.compute_units()?.abs_diff(wanted), &candidate.name))
@@ -257,7 +258,8 @@ mod tests {
         }
         let to = tempfile::tempdir().unwrap();
         let target: Target = "gfx90a@104".parse().unwrap();
-        let staged = Staged::lay_out(from.path(), &target, true, to.path()).unwrap().unwrap();
+        let staged =
+            StagedDatabases::lay_out(from.path(), &target, true, to.path()).unwrap().unwrap();
         assert_eq!(names(&staged.directory), set(&["gfx90a68.db.txt", "gfx90a.tn.model"]));
         assert_eq!(
             names(&staged.complete),
@@ -267,10 +269,11 @@ mod tests {
         assert_eq!(staged.files.len(), 3);
         assert_eq!(staged.files[1].sha256, Digest::of(b"gfx90a68.HIP.fdb.txt"));
         let to = tempfile::tempdir().unwrap();
-        let staged = Staged::lay_out(from.path(), &target, false, to.path()).unwrap().unwrap();
+        let staged =
+            StagedDatabases::lay_out(from.path(), &target, false, to.path()).unwrap().unwrap();
         assert_eq!(names(&staged.directory), set(&["gfx90a68.db.txt"]));
         let other: Target = "gfx1100@48".parse().unwrap();
-        assert!(Staged::lay_out(from.path(), &other, true, to.path()).unwrap().is_none());
+        assert!(StagedDatabases::lay_out(from.path(), &other, true, to.path()).unwrap().is_none());
     }
 
     #[test]
@@ -283,7 +286,8 @@ mod tests {
         fs::write(from.path().join("gfx906_60.HIP.fdb.txt.bz2"), packed).unwrap();
         let to = tempfile::tempdir().unwrap();
         let target: Target = "gfx906_60".parse().unwrap();
-        let staged = Staged::lay_out(from.path(), &target, true, to.path()).unwrap().unwrap();
+        let staged =
+            StagedDatabases::lay_out(from.path(), &target, true, to.path()).unwrap().unwrap();
         assert_eq!(fs::read(staged.find_db.unwrap()).unwrap(), b"key=values\n");
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_miopen::{
-    Answers, AskEvent, AskOptions, AskedKey, DatabaseFile, Library, MIOPEN, Problem,
-    ProblemFailure, ReadOptions, Uses, Wanted, ask, read_problems,
+    AskEvent, AskOptions, AskReport, AskedKey, DatabaseFile, KernelUse, Library, MIOPEN, Problem,
+    ProblemFailure, ReadOptions, Uses, ask, read_problems,
 };
 use gfxpack_model::{KernelKey, Target, processors};
 use gfxpack_process::temporary_dir;
@@ -162,7 +162,7 @@ fn answers(
     problems: &[Problem],
     options: &AskOptions,
     progress: &dyn Progress,
-) -> Result<Answers> {
+) -> Result<AskReport> {
     let cancelled = || progress.cancel().is_cancelled();
     let event = &mut show_progress(progress, "asking");
     let answers = ask(library, problems, options, &cancelled, event)?;
@@ -172,7 +172,7 @@ fn answers(
 
 /// Warns about database directories that were given but had no effect.
 fn warn_of_databases(
-    answers: &Answers,
+    answers: &AskReport,
     library: &LibraryOptions,
     target: &Target,
     progress: &dyn Progress,
@@ -217,7 +217,7 @@ fn merge(known: &mut AskedKey, other: AskedKey) {
         let uses = wanted.entry(one.problem).or_default();
         *uses = uses.or(one.uses);
     }
-    known.wanted = wanted.into_iter().map(|(problem, uses)| Wanted { problem, uses }).collect();
+    known.wanted = wanted.into_iter().map(|(problem, uses)| KernelUse { problem, uses }).collect();
 }
 
 /// The exact targets that a target without compute units stands for.

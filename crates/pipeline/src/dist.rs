@@ -14,9 +14,9 @@ use crate::ask::{Coverage, LibraryAnswer, coverage};
 use crate::build::{self, BuiltKdbs, MadeKdb};
 use crate::cache::Cache;
 use crate::error::{self, Result};
-use crate::kdb_check::{Checked, KdbCheck};
+use crate::kdb_check::{KdbCheck, TargetCheck};
 use crate::options::{BuildOptions, LayoutChoice, PackageOptions, PrepareOptions};
-use crate::prepare::{self, Prepared, Work};
+use crate::prepare::{self, Preparation, Prepared};
 use crate::progress::{Event, Progress};
 use crate::remote::RemoteBackends;
 use crate::report;
@@ -68,7 +68,7 @@ impl<'a> Dist<'a> {
     ///
     /// # Errors
     /// Like [`prepare::prepare`], and if a stored plan can't be run here.
-    pub fn prepare(options: &'a DistOptions, progress: &dyn Progress) -> Result<Work<Self>> {
+    pub fn prepare(options: &'a DistOptions, progress: &dyn Progress) -> Result<Preparation<Self>> {
         let prepare = &options.prepare;
         let prepared = match &options.stored_plan {
             Some(plan) => {
@@ -81,11 +81,13 @@ impl<'a> Dist<'a> {
                 )?
             }
             None => match prepare::prepare(prepare, progress)? {
-                Work::ToDo(prepared) => *prepared,
-                Work::Nothing(shares) => return Ok(Work::Nothing(shares)),
+                Preparation::ToDo(prepared) => *prepared,
+                Preparation::NothingToDo(coverage) => {
+                    return Ok(Preparation::NothingToDo(coverage));
+                }
             },
         };
-        Ok(Work::ToDo(Box::new(Self { options, prepared })))
+        Ok(Preparation::ToDo(Box::new(Self { options, prepared })))
     }
 
     /// The inputs and the plan.
@@ -201,7 +203,7 @@ impl<'a> Dist<'a> {
         finished: &FinishedDist,
         jobs: usize,
         progress: &dyn Progress,
-        each: &mut dyn FnMut(&Checked),
+        each: &mut dyn FnMut(&TargetCheck),
     ) -> Result<()> {
         let prepared = &self.prepared;
         if let LibraryAnswer::Rocfft(answer) = &prepared.answer {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
 use gfxpack_model::{Digest, KernelFileFormat, Target};
-use gfxpack_rocfft::{CacheKey, Places, ReadError, Reader, check_row, verify};
+use gfxpack_rocfft::{CacheKey, CachePaths, ReadError, Reader, check_row, verify};
 use gfxpack_stock_library::Library;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ impl FftLibrary {
         let name = KernelFileFormat::RocfftCache.file_read(target, self.shares_file);
         let FftVariables { user_file, system_file, .. } = variables;
         let (user, system) = (user_file.as_deref(), system_file.as_deref());
-        let places = Places::new(dir, &name, user, system);
+        let paths = CachePaths::new(dir, &name, user, system);
         let mut files = Vec::new();
         let mut open = |layer, file: PathBuf, is_asked: bool| -> bool {
             let exists = file.exists();
@@ -101,11 +101,11 @@ impl FftLibrary {
             files.push(FftFile { layer, file, state, detail, kernels, code });
             exists
         };
-        if let Some(user) = places.user {
+        if let Some(user) = paths.user {
             open("user", user, true);
         }
         let mut is_asked = true;
-        for system in places.system {
+        for system in paths.system {
             is_asked &= !open("system", system, is_asked);
         }
         files

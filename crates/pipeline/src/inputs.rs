@@ -338,20 +338,20 @@ impl InputCollector {
 
     /// How many keys of each target the existing kdbs have and lack. Targets that
     /// lack none are removed.
-    fn share(&mut self) -> Vec<Coverage> {
+    fn coverage(&mut self) -> Vec<Coverage> {
         if self.excluded.present.is_empty() {
             return Vec::new();
         }
-        let mut shares = Vec::new();
+        let mut coverage = Vec::new();
         self.requests.retain(|request| {
             let target = request.target.clone();
             let present = self.excluded.had.get(&target).copied().unwrap_or_default();
             let unbuilt = self.inputs.unbuildable.get(&target).map_or(0, Vec::len);
             let missing = request.keys.len() + unbuilt;
-            shares.push(Coverage { target, present, missing });
+            coverage.push(Coverage { target, present, missing });
             missing > 0 || present == 0
         });
-        shares
+        coverage
     }
 
     /// Records what `--skip-refused` leaves out, for the packages and the user.
@@ -392,7 +392,7 @@ impl InputCollector {
         device_wide::add_to_exact(&mut self.requests);
         self.describe_skipped();
         self.describe_without_source();
-        self.inputs.shares = self.share();
+        self.inputs.coverage = self.coverage();
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
             // Duplicates within one file were found when it was read.

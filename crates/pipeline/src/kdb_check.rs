@@ -38,7 +38,7 @@ pub struct KdbCheckOptions {
 
 /// The result for one device.
 #[derive(Debug)]
-pub struct Checked {
+pub struct TargetCheck {
     /// The device.
     pub target: Target,
     /// The result for each problem. Misses that are excused are removed.
@@ -54,7 +54,7 @@ pub struct Checked {
 pub fn check_kdbs(
     options: &KdbCheckOptions,
     progress: &dyn Progress,
-    each: &mut dyn FnMut(&Checked),
+    each: &mut dyn FnMut(&TargetCheck),
 ) -> Result<()> {
     if options.problems.is_empty() {
         return Err(error::usage(
@@ -99,7 +99,7 @@ impl KdbCheck<'_> {
         &self,
         targets: &BTreeSet<Target>,
         progress: &dyn Progress,
-        each: &mut dyn FnMut(&Checked),
+        each: &mut dyn FnMut(&TargetCheck),
     ) -> Result<()> {
         let scratch = temporary_dir()?;
         let cancelled = || progress.cancel().is_cancelled();
@@ -117,7 +117,7 @@ impl KdbCheck<'_> {
                 &cancelled,
                 &mut show_progress(progress, "checking"),
             )?;
-            let checked = Checked::new(target, report, self.without_source);
+            let checked = TargetCheck::new(target, report, self.without_source);
             each(&checked);
             let failures = &checked.report.failures;
             hint = hint.or_else(|| failures.iter().find_map(|one| one.failure.hint()));
@@ -134,7 +134,7 @@ impl KdbCheck<'_> {
     }
 }
 
-impl Checked {
+impl TargetCheck {
     /// Removes excused misses from a report.
     fn new(target: Target, mut report: CheckReport, excused: &[KernelKey]) -> Self {
         let mut without_source = BTreeSet::new();

@@ -16,7 +16,7 @@ use crate::text::{display, size};
 
 /// The results of one lookup.
 #[derive(Debug)]
-pub struct Answers {
+pub struct LookupAnswers {
     /// By MIOpen's rules.
     pub miopen: MiopenLookup,
     /// By gfxpack's runtime.
@@ -44,7 +44,7 @@ pub struct FileAnswer {
     pub miopen_opens: bool,
 }
 
-impl Answers {
+impl LookupAnswers {
     /// Looks a key up in both ways.
     pub fn ask(cache: &KernelCache, key: &KernelKey) -> Self {
         let config = cache.config();

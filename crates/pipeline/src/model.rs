@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_millis(2);
 
 /// What the process that reads a model sends back.
 #[derive(Serialize, Deserialize)]
-enum Answer {
+enum ModelReply {
     Read(ModelProblems),
     Failed { message: String, hint: String },
 }
@@ -89,8 +89,8 @@ pub fn read_in_process(
         return Err(ended(model, status));
     }
     match serde_json::from_slice(&text)? {
-        Answer::Read(problems) => Ok(problems),
-        Answer::Failed { message, hint } => Err(error::usage(message, hint)),
+        ModelReply::Read(problems) => Ok(problems),
+        ModelReply::Failed { message, hint } => Err(error::usage(message, hint)),
     }
 }
 
@@ -119,12 +119,12 @@ pub fn answer(model: &Path, request: impl Read) -> Result<String> {
     limit_this_process()?;
     let options: OnnxOptions = serde_json::from_reader(request)?;
     let answer = match onnx_problems(model, &options) {
-        Ok(read) => Answer::Read(ModelProblems {
+        Ok(read) => ModelReply::Read(ModelProblems {
             problems: read.problems.iter().map(ToString::to_string).collect(),
             unresolved: read.unresolved,
             convolutions: read.convolutions,
         }),
-        Err(error) => Answer::Failed { message: in_full(&error), hint: error.hint() },
+        Err(error) => ModelReply::Failed { message: in_full(&error), hint: error.hint() },
     };
     Ok(serde_json::to_string(&answer)?)
 }

@@ -74,12 +74,12 @@ impl Prepared {
 }
 
 /// The work that some inputs require.
-pub enum Work<T> {
+pub enum Preparation<T> {
     /// Kernels must be built.
     ToDo(Box<T>),
     /// Nothing is to be built: existing kdbs have every kernel, or all key lists
     /// are empty and that is allowed.
-    Nothing(Vec<Coverage>),
+    NothingToDo(Vec<Coverage>),
 }
 
 /// Chooses a toolchain for each target, and sets their indices in the requests.
@@ -108,7 +108,7 @@ fn choose(toolchains: &mut Toolchains<'_>, read: &mut ReadInputs) -> Result<Vec<
 }
 
 /// The inputs with a toolchain for each target, from which a plan is made.
-pub struct Gathered {
+pub struct PlanInputs {
     /// The inputs.
     pub read: ReadInputs,
     /// The answer of a library, if problems or plans were given.
@@ -126,7 +126,10 @@ pub struct Gathered {
 /// # Errors
 /// If the options or the inputs are wrong, no toolchain builds a target, or the
 /// cache can't be opened.
-pub fn gather(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<Gathered>> {
+pub fn gather(
+    options: &PrepareOptions,
+    progress: &dyn Progress,
+) -> Result<Preparation<PlanInputs>> {
     if options.inputs.targets.is_empty() {
         return Err(error::usage(
             "failed to start: no target is given",
@@ -137,7 +140,7 @@ pub fn gather(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<
     let answer = ask_library(options, progress)?;
     let mut read = inputs::read(&options.inputs, &answer)?;
     if read.requests.is_empty() {
-        return Ok(Work::Nothing(read.inputs.shares));
+        return Ok(Preparation::NothingToDo(read.inputs.coverage));
     }
     let cache = Cache::open_for(&options.cache, options.purpose)?;
     let toolchains = {
@@ -148,7 +151,7 @@ pub fn gather(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<
         cache.digests.save();
     }
     read.inputs.warnings.extend(cache.warning.clone());
-    Ok(Work::ToDo(Box::new(Gathered { read, answer, toolchains, cache, clock })))
+    Ok(Preparation::ToDo(Box::new(PlanInputs { read, answer, toolchains, cache, clock })))
 }
 
 /// Asks a library for its kernels, if problems or plans are given. Failures are reported now,
@@ -185,7 +188,7 @@ fn ask_library(options: &PrepareOptions, progress: &dyn Progress) -> Result<Libr
     }
 }
 
-impl Gathered {
+impl PlanInputs {
     /// Makes the plan.
     ///
     /// # Errors
@@ -208,10 +211,10 @@ impl Gathered {
 ///
 /// # Errors
 /// Like [`gather`] and [`Gathered::plan`].
-pub fn prepare(options: &PrepareOptions, progress: &dyn Progress) -> Result<Work<Prepared>> {
+pub fn prepare(options: &PrepareOptions, progress: &dyn Progress) -> Result<Preparation<Prepared>> {
     Ok(match gather(options, progress)? {
-        Work::ToDo(gathered) => Work::ToDo(Box::new(gathered.plan()?)),
-        Work::Nothing(shares) => Work::Nothing(shares),
+        Preparation::ToDo(plan_inputs) => Preparation::ToDo(Box::new(plan_inputs.plan()?)),
+        Preparation::NothingToDo(coverage) => Preparation::NothingToDo(coverage),
     })
 }
 

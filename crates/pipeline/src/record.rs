@@ -150,9 +150,9 @@ fn sign_sums(out: &Path, sums: &Written, signer: Option<&Signer>) -> Result<()> 
 
 /// Directory and name of a kdb's file, which identify an entry of the manifest.
 /// Different spellings of a target may share one.
-type Place = (&'static str, String);
+type KdbLocation = (&'static str, String);
 
-fn place(entry: &KdbEntry) -> Place {
+fn location(entry: &KdbEntry) -> KdbLocation {
     let format = entry.inputs.library().consumer.properties().format;
     (format.output_dir(), format.file_name(&entry.target))
 }
@@ -162,9 +162,9 @@ fn place(entry: &KdbEntry) -> Place {
 struct Listing {
     /// All files that get checksums.
     files: Vec<Written>,
-    entries: BTreeMap<Place, KdbEntry>,
+    entries: BTreeMap<KdbLocation, KdbEntry>,
     /// By target of this run: its place.
-    places: BTreeMap<String, Place>,
+    locations: BTreeMap<String, KdbLocation>,
     /// Packages of families.
     families: Vec<Package>,
     /// Signatures of the families' packages, and their bills of material.
@@ -182,9 +182,9 @@ impl Listing {
         let mut listing = Self::default();
         for kdb in kdbs {
             let entry = entry(out, kdb, made, records, &mut listing.files)?;
-            let place = place(&entry);
-            listing.places.insert(kdb.target.to_string(), place.clone());
-            listing.entries.insert(place, entry);
+            let location = location(&entry);
+            listing.locations.insert(kdb.target.to_string(), location.clone());
+            listing.entries.insert(location, entry);
         }
         listing.families = packages(out, made, None, &mut listing.files);
         listing.beside = signatures(out, made, None, &mut listing.files);
@@ -196,17 +196,17 @@ impl Listing {
     fn add_earlier(&mut self, out: &Path, old: Manifest, made: &MadePackages) -> Vec<Package> {
         let mut removed = Vec::new();
         for mut old in old.targets {
-            match self.entries.entry(place(&old)) {
+            match self.entries.entry(location(&old)) {
                 btree_map::Entry::Occupied(mut new) => {
                     let kept = earlier::keep(out, new.get_mut(), old, made);
                     self.files.extend(kept.files);
                     removed.extend(kept.removed);
                 }
-                btree_map::Entry::Vacant(place) => {
+                btree_map::Entry::Vacant(location) => {
                     let there = earlier::still_there(out, &mut old);
                     if !there.is_empty() {
                         self.files.extend(there);
-                        place.insert(old);
+                        location.insert(old);
                     }
                 }
             }
@@ -225,8 +225,8 @@ impl Listing {
             let (packages, beside) = match &bill.target {
                 None => (&self.families, &mut self.beside),
                 Some(target) => {
-                    let place = self.places.get(&target.to_string());
-                    match place.and_then(|place| self.entries.get_mut(place)) {
+                    let location = self.locations.get(&target.to_string());
+                    match location.and_then(|location| self.entries.get_mut(location)) {
                         Some(entry) => (&entry.packages, &mut entry.beside),
                         None => continue,
                     }

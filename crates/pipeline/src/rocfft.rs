@@ -9,7 +9,7 @@ use gfxpack_compile::Cancel;
 use gfxpack_model::{Digest, KernelFileFormat, KernelKey, Target, processors};
 use gfxpack_process::temporary_dir;
 use gfxpack_rocfft::{
-    AskOptions, FftPlan, Installed, Kernel, PlanFailure, ROCFFT, ask, check, read_plans,
+    AskOptions, FftPlan, InstalledCache, Kernel, PlanFailure, ROCFFT, ask, check, read_plans,
 };
 use gfxpack_stock_library::{ElfFile, Library};
 use serde::Serialize;
@@ -150,7 +150,7 @@ impl RocfftAnswer {
         for (target, file) in files {
             let path = std::path::absolute(file).map_err(error::io("find", file))?;
             let checked = with_options(&self.library, target, progress.cancel(), |options| {
-                check(&self.plans, Installed::File(&path), options)
+                check(&self.plans, InstalledCache::File(&path), options)
             })?;
             let failed = self.failures.iter().filter(|(of, ..)| of == target).count();
             let shown = file.display();

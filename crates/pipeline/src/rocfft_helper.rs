@@ -22,7 +22,7 @@ use crate::cache::Cache;
 use crate::error::{self, Error, Result};
 use crate::inputs::{Inputs, ReadInputs};
 use crate::options::{BuildOptions, CacheOptions, Purpose};
-use crate::prepare::{Gathered, Prepared};
+use crate::prepare::{PlanInputs, Prepared};
 use crate::progress::Progress;
 use crate::remote::RemoteBackends;
 use crate::rocfft;
@@ -63,8 +63,8 @@ pub fn compile(
     let read =
         ReadInputs { requests: vec![request], inputs: Inputs { sources, ..Inputs::default() } };
     let (toolchains, clock) = (vec![toolchain], Clock::at(0));
-    let gathered = Gathered { read, answer: LibraryAnswer::Nothing, toolchains, cache, clock };
-    let prepared = gathered.plan()?;
+    let plan_inputs = PlanInputs { read, answer: LibraryAnswer::Nothing, toolchains, cache, clock };
+    let prepared = plan_inputs.plan()?;
     let Prepared { plan, cache, .. } = &prepared;
     let build = BuildOptions { jobs: Some(1), timeout: TIME_LIMIT, ..BuildOptions::default() };
     let options = executor_options(&prepared, &build, &RemoteBackends::default());

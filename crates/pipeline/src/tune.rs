@@ -25,7 +25,7 @@ pub struct CollectOptions {
 
 /// A database that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Collected {
+pub struct WrittenDatabase {
     /// The file.
     pub file: PathBuf,
     /// The system's database that was the basis.
@@ -48,7 +48,7 @@ pub struct Collected {
 pub fn collect(
     options: &CollectOptions,
     progress: &dyn Progress,
-    mut each: impl FnMut(&Collected),
+    mut each: impl FnMut(&WrittenDatabase),
 ) -> Result<()> {
     if let Some(dir) = options.system.as_ref().filter(|dir| !dir.is_dir()) {
         return Err(error::usage(
@@ -89,7 +89,7 @@ fn collect_one(
     name: &str,
     users: Vec<PathBuf>,
     progress: &dyn Progress,
-) -> Result<Collected> {
+) -> Result<WrittenDatabase> {
     let system = options.system.as_ref().map(|dir| dir.join(name)).filter(|path| path.is_file());
     if let Some(dir) = options.system.as_ref().filter(|_| system.is_none()) {
         progress.warning(&format!(
@@ -108,5 +108,12 @@ fn collect_one(
     let total = merged.overlaid;
     // Without a system's database, all records are new.
     let added = if system.is_none() { merged.records } else { total.added };
-    Ok(Collected { file, system, users, records: merged.records, added, changed: total.changed })
+    Ok(WrittenDatabase {
+        file,
+        system,
+        users,
+        records: merged.records,
+        added,
+        changed: total.changed,
+    })
 }

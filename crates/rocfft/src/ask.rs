@@ -14,8 +14,8 @@ use std::fs;
 use gfxpack_stock_library::ElfFile;
 
 pub use self::error::{AskError, PlanFailure};
-pub use self::options::{AskOptions, Installed, ROCFFT};
-use self::probe::{Ended, Probe};
+pub use self::options::{AskOptions, InstalledCache, ROCFFT};
+use self::probe::{Probe, ProbeEnd};
 use crate::file::read::Reader;
 use crate::plan::FftPlan;
 
@@ -30,7 +30,7 @@ const STAND_IN_MAGIC: &[u8] = b"gfxpack stand-in object\0";
 /// The kernels that a library finds and compiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Checked {
+pub struct CheckReport {
     /// Names of the kernels that it had to compile, if known.
     pub compiled: Vec<String>,
     /// The number of programs that it compiled: at least one for each kernel.
@@ -46,24 +46,24 @@ pub struct Checked {
 /// As [`ask`].
 pub fn check(
     plans: &[FftPlan],
-    installed: Installed<'_>,
+    installed: InstalledCache<'_>,
     options: &AskOptions<'_>,
-) -> Result<Checked, AskError> {
-    let (done, failures) = create(plans, installed, options)?;
+) -> Result<CheckReport, AskError> {
+    let (finished, failures) = create(plans, installed, options)?;
     let mut compiled = Vec::new();
-    if done.cache().exists() {
-        Reader::open(done.cache())?.for_each_key(|key| {
+    if finished.cache().exists() {
+        Reader::open(finished.cache())?.for_each_key(|key| {
             compiled.push(key.kernel_name);
             Ok::<(), AskError>(())
         })?;
     }
-    Ok(Checked { compiled, programs: done.heard.programs.len(), failures })
+    Ok(CheckReport { compiled, programs: finished.output.programs.len(), failures })
 }
 
 /// The result of asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct AskReport {
     /// The library's version: `1.0.32`.
     pub version: String,
     /// `HIP_VERSION` of the headers that it was built with.
@@ -95,14 +95,14 @@ pub fn ask<E: From<AskError>>(
     plans: &[FftPlan],
     options: &AskOptions<'_>,
     mut each: impl FnMut(Kernel) -> Result<(), E>,
-) -> Result<Answer, E> {
-    let (done, failures) = create(plans, Installed::Nothing, options)?;
-    let (kernels, answer) = answer(&done, failures, options)?;
+) -> Result<AskReport, E> {
+    let (finished, failures) = create(plans, InstalledCache::Nothing, options)?;
+    let (kernels, answer) = answer(&finished, failures, options)?;
     for (name, number) in kernels {
-        let path = done.source(number);
+        let path = finished.source(number);
         let read = fs::read_to_string(&path);
         let source = read.map_err(|source| AskError::Scratch { path, source })?;
-        let words = done.heard.programs[&number].iter();
+        let words = finished.output.programs[&number].iter();
         let words = words.filter(|word| !word.starts_with(ARCHITECTURE)).cloned();
         each(Kernel { name, source, options: words.collect() })?;
     }
@@ -112,43 +112,43 @@ pub fn ask<E: From<AskError>>(
 /// Has the library create all plans that it can.
 fn create(
     plans: &[FftPlan],
-    installed: Installed<'_>,
+    installed: InstalledCache<'_>,
     options: &AskOptions<'_>,
-) -> Result<(probe::Done, BTreeMap<usize, PlanFailure>), AskError> {
+) -> Result<(probe::FinishedProbe, BTreeMap<usize, PlanFailure>), AskError> {
     let mut failures = BTreeMap::new();
     loop {
         let asked: Vec<usize> =
             (0..plans.len()).filter(|plan| !failures.contains_key(plan)).collect();
         let probe = Probe::start(asked.iter().map(|plan| &plans[*plan]), installed, options)?;
         match probe.run(options.cancelled)? {
-            Ended::Done(done) => {
+            ProbeEnd::Done(finished) => {
                 let refused =
-                    done.heard.failures.iter().map(|(plan, failure)| (asked[*plan], *failure));
+                    finished.output.failures.iter().map(|(plan, failure)| (asked[*plan], *failure));
                 failures.extend(refused);
-                return Ok((done, failures));
+                return Ok((finished, failures));
             }
             // The objects of the other plans are lost with the process.
-            Ended::Died { plan, failure } => failures.insert(asked[plan], failure),
+            ProbeEnd::Died { plan, failure } => failures.insert(asked[plan], failure),
         };
     }
 }
 
 /// The compiled kernels with the numbers of their programs, and their common properties.
 fn answer(
-    done: &probe::Done,
+    finished: &probe::FinishedProbe,
     failures: BTreeMap<usize, PlanFailure>,
     options: &AskOptions<'_>,
-) -> Result<(Vec<(String, u64)>, Answer), AskError> {
+) -> Result<(Vec<(String, u64)>, AskReport), AskError> {
     let inconsistent = |what| AskError::Library(format!("librocfft contradicts itself: {what}"));
     let mut kernels = Vec::new();
     let mut common: BTreeSet<(i64, [u8; 32])> = BTreeSet::new();
-    if done.cache().exists() {
-        Reader::open(done.cache())?.for_each_row(|key, code| {
+    if finished.cache().exists() {
+        Reader::open(finished.cache())?.for_each_row(|key, code| {
             common.insert((key.hip_version, key.generator_sum));
             if key.arch != options.arch {
                 return Err(inconsistent(format!("it looks up kernels for {}", key.arch)));
             }
-            let number = number_in(&code).filter(|it| done.heard.programs.contains_key(it));
+            let number = number_in(&code).filter(|it| finished.output.programs.contains_key(it));
             let number =
                 number.ok_or_else(|| inconsistent(format!("nothing was compiled for {key}")))?;
             kernels.push((key.kernel_name, number));
@@ -166,8 +166,8 @@ fn answer(
         let what = "the sum of its generator is not what it has in itself";
         return Err(inconsistent(what.to_owned()));
     }
-    let version = done.heard.version.clone();
-    Ok((kernels, Answer { version, hip_version, generator_sum, failures }))
+    let version = finished.output.version.clone();
+    Ok((kernels, AskReport { version, hip_version, generator_sum, failures }))
 }
 
 /// The number of the program in an object of the hipRTC stand-in.

@@ -13,19 +13,21 @@
 
 mod ask;
 mod bench_line;
+mod cache_paths;
 mod file;
 mod key;
 mod lines;
 mod log;
-mod places;
 mod plan;
 mod plan_line;
 mod plan_list;
 mod trace;
 
 pub use ask::{
-    Answer, AskError, AskOptions, Checked, Installed, Kernel, PlanFailure, ROCFFT, ask, check,
+    AskError, AskOptions, AskReport, CheckReport, InstalledCache, Kernel, PlanFailure, ROCFFT, ask,
+    check,
 };
+pub use cache_paths::CachePaths;
 pub use file::{
     error::{ReadError, WriteError},
     layout::Layout,
@@ -38,7 +40,6 @@ pub use file::{
 pub use key::CacheKey;
 pub use lines::ListError;
 pub use log::{LoggedKernels, read_rtc_log};
-pub use places::Places;
 pub use plan::{
     ArrayLayout, DataLayout, Direction, FftPlan, Placement, PlanError, Precision, Transform,
 };

@@ -47,7 +47,7 @@ pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, ListErr
         };
         let about = function.strip_prefix("rocfft_plan_");
         let Some(about) = about.filter(|about| is_about_plans(about)) else { return Ok(()) };
-        let arguments = Arguments::of(arguments);
+        let arguments = Arguments::parse(arguments);
         let address = arguments.get("description").map(str::to_owned);
         match about {
             "create" => match plan(&arguments, &descriptions) {
@@ -96,7 +96,7 @@ fn is_about_plans(function: &str) -> bool {
 struct Arguments<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Arguments<'a> {
-    fn of(text: &'a str) -> Self {
+    fn parse(text: &'a str) -> Self {
         let mut words = Vec::new();
         let mut rest = text.trim_end();
         while !rest.is_empty() {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_rocfft::{Checked, Installed, check};
+use gfxpack_rocfft::{CheckReport, InstalledCache, check};
 use gfxpack_stock_library::{Library, LibrarySource};
 use gfxpack_tests::miopen::probe;
 use gfxpack_tests::project::{Project, Run, tool};
@@ -43,7 +43,7 @@ pub(crate) fn dist(project: &Project, list: &str, out: &str, more: &[&str]) -> R
     gfxpack_tests::project::finish(command)
 }
 
-fn check_with(library: &Library, arch: &str, installed: Installed<'_>) -> Checked {
+fn check_with(library: &Library, arch: &str, installed: InstalledCache<'_>) -> CheckReport {
     with(library, arch, |options| check(&plans(&LINES), installed, options).unwrap())
 }
 
@@ -82,14 +82,14 @@ fn the_library_compiles_nothing_if_the_package_is_installed() {
         }
         let root = tempfile::tempdir().unwrap();
         let installed = root_with(&library, root.path(), &package);
-        let own = check_with(&installed, arch, Installed::Own);
+        let own = check_with(&installed, arch, InstalledCache::Own);
         assert_eq!((own.programs, own.failures.len()), (0, 0), "{arch}");
-        let without = check_with(&library, arch, Installed::Nothing);
+        let without = check_with(&library, arch, InstalledCache::Nothing);
         assert!(without.programs > 10 && without.failures.is_empty(), "{without:?}");
         // What is for one processor serves no other.
         let other = if arch == "gfx90a" { "gfx1030" } else { "gfx90a" };
         let other = with(&installed, other, |options| {
-            check(&plans(&LINES), Installed::Own, options).unwrap()
+            check(&plans(&LINES), InstalledCache::Own, options).unwrap()
         });
         assert_eq!(other.failures.len(), 0);
         assert!(other.programs > 10, "{other:?}");
@@ -103,7 +103,7 @@ fn the_library_compiles_nothing_if_the_package_is_installed() {
     let root = tempfile::tempdir().unwrap();
     let installed = root_with(&library, root.path(), &both);
     for arch in ["gfx90a", "gfx1030"] {
-        let own = check_with(&installed, arch, Installed::Own);
+        let own = check_with(&installed, arch, InstalledCache::Own);
         assert_eq!((own.programs, own.failures.len()), (0, 0), "{arch}");
     }
     project.run(&["verify", "o"]).expect_code(0);
@@ -179,13 +179,13 @@ fn damaged_caches_cost_no_plan_and_harmful_rows_are_not_written() {
         fs::write(&bad, &whole).unwrap();
         self::sql(&bad, script);
     };
-    let all = check_with(&library, "gfx90a", Installed::Nothing).programs;
+    let all = check_with(&library, "gfx90a", InstalledCache::Nothing).programs;
     let compiles_all = |what: &str| {
-        let checked = check_with(&library, "gfx90a", Installed::File(&bad));
+        let checked = check_with(&library, "gfx90a", InstalledCache::File(&bad));
         assert_eq!((checked.failures.len(), checked.programs), (0, all), "{what}");
     };
     fs::write(&bad, &whole[..whole.len() / 2]).unwrap();
-    let half = check_with(&library, "gfx90a", Installed::File(&bad));
+    let half = check_with(&library, "gfx90a", InstalledCache::File(&bad));
     assert_eq!(half.failures.len(), 0, "truncated");
     fs::write(&bad, b"garbage").unwrap();
     compiles_all("garbage");
@@ -202,7 +202,7 @@ fn damaged_caches_cost_no_plan_and_harmful_rows_are_not_written() {
     sql("DROP TABLE cache_v1");
     compiles_all("no table");
     sql("PRAGMA journal_mode=WAL");
-    let wal = check_with(&library, "gfx90a", Installed::File(&bad));
+    let wal = check_with(&library, "gfx90a", InstalledCache::File(&bad));
     assert_eq!(wal.failures.len(), 0, "in WAL mode");
     fs::remove_file(&bad).unwrap();
     fs::create_dir(&bad).unwrap();
@@ -218,7 +218,7 @@ fn damaged_caches_cost_no_plan_and_harmful_rows_are_not_written() {
         ),
     ] {
         sql(script);
-        let checked = check_with(&library, "gfx90a", Installed::File(&bad));
+        let checked = check_with(&library, "gfx90a", InstalledCache::File(&bad));
         assert!(!checked.failures.is_empty(), "{what}: {checked:?}");
         let named = project.path().join("rocfft_kernel_cache_gfx90a.db");
         fs::copy(&bad, &named).unwrap();

@@ -11,7 +11,7 @@ mod transforms;
 
 use std::path::Path;
 
-use gfxpack_rocfft::{Answer, AskError, AskOptions, FftPlan, Kernel, ask};
+use gfxpack_rocfft::{AskError, AskOptions, AskReport, FftPlan, Kernel, ask};
 use gfxpack_stock_library::Library;
 use gfxpack_tests::miopen::{debian_rocfft, probe};
 
@@ -28,7 +28,7 @@ fn plans(lines: &[&str]) -> Vec<FftPlan> {
 }
 
 /// The library's answer for plans, and the kernels that it compiles for them.
-fn asked(library: &Library, plans: &[FftPlan], arch: &str) -> (Answer, Vec<Kernel>) {
+fn asked(library: &Library, plans: &[FftPlan], arch: &str) -> (AskReport, Vec<Kernel>) {
     let mut kernels = Vec::new();
     let answer = with(library, arch, |options| {
         ask(plans, options, |kernel| {

@@ -2,7 +2,7 @@
 //! some 6,000 kernels, which takes a quarter of an hour on two cores, so it only runs on request:
 //! `cargo test -p gfxpack-tests --test rocfft -- --ignored many`.
 
-use gfxpack_rocfft::{FftPlan, Installed, check};
+use gfxpack_rocfft::{FftPlan, InstalledCache, check};
 use gfxpack_tests::project::Project;
 
 use crate::built::{dist, root_with};
@@ -143,8 +143,8 @@ fn many_plans_for_six_gpus_compile_nothing_if_their_packages_are_installed() {
             assert_eq!(checked.failures.len(), 0, "{arch}: {checked:?}");
             checked.programs
         };
-        assert_eq!(programs(&with_package, Installed::Own), 0, "{arch}");
-        let compiled = programs(&library, Installed::Nothing);
+        assert_eq!(programs(&with_package, InstalledCache::Own), 0, "{arch}");
+        let compiled = programs(&library, InstalledCache::Nothing);
         assert!(compiled > 500, "{arch}: {compiled}");
     }
 }

@@ -8,7 +8,7 @@ use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
 use gfxpack_pipeline::kernel_library::miopen_in_words;
 use gfxpack_pipeline::options::{LayoutChoice, Purpose, processes};
-use gfxpack_pipeline::prepare::Work;
+use gfxpack_pipeline::prepare::Preparation;
 use gfxpack_pipeline::text::brief;
 use gfxpack_pipeline::write_packages::MadePackage;
 
@@ -61,9 +61,9 @@ pub(crate) fn run(
     }
     let reporter = Reporter::new(context);
     let dist = match Dist::prepare(&options, &reporter)? {
-        Work::ToDo(dist) => dist,
-        Work::Nothing(shares) => {
-            report_inputs::report_nothing(&shares, output);
+        Preparation::ToDo(dist) => dist,
+        Preparation::NothingToDo(coverage) => {
+            report_inputs::report_nothing(&coverage, output);
             return Ok(());
         }
     };

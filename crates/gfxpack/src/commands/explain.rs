@@ -1,7 +1,7 @@
 //! `explain`: shows why a kernel is not found, with the files that are searched
 //! and the nearest keys.
 
-use gfxpack_pipeline::lookup_answers::{Answers, FileAnswer};
+use gfxpack_pipeline::lookup_answers::{FileAnswer, LookupAnswers};
 use gfxpack_pipeline::text::{elided, key_in_words};
 use gfxpack_runtime::explain::{Elsewhere, advice, elsewhere};
 use gfxpack_runtime::{Environment, KernelCache, KernelKey, NearestKey, NearestKeys, Target};
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result 
     let cache = KernelCache::open(config);
     let key =
         KernelKey { kernel_name: args.kernel.name.clone(), kernel_args: kernel_args.to_owned() };
-    let answers = Answers::ask(&cache, &key);
+    let answers = LookupAnswers::ask(&cache, &key);
     output.text(&format!("kernel  {}", key_in_words(&key)));
     output.text(&format!("device  {target}"));
     let asked = cache.files();

@@ -2,7 +2,7 @@
 //! would. Changes nothing.
 
 use gfxpack_pipeline::destination;
-use gfxpack_pipeline::lookup_answers::{Answers, miss_in_words};
+use gfxpack_pipeline::lookup_answers::{LookupAnswers, miss_in_words};
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_pipeline::usual_places::{UsualPlaces, why_no_file};
 use gfxpack_runtime::{
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     let cache = KernelCache::open(config);
     let key =
         KernelKey { kernel_name: args.kernel.name.clone(), kernel_args: kernel_args.to_owned() };
-    let answers = Answers::ask(&cache, &key);
+    let answers = LookupAnswers::ask(&cache, &key);
     let (found, mut message) = match args.program {
         Program::Miopen => (answers.found_by_miopen(), answers.miopen_answer()),
         Program::Runtime => (answers.runtime.found.as_ref(), answers.runtime_message()),
@@ -70,7 +70,7 @@ pub(super) fn not_found(kernel: &str, target: &Target, hint: &str) -> Error {
 }
 
 /// Prints both results, one line each.
-pub(super) fn print(answers: &Answers, output: &Output) {
+pub(super) fn print(answers: &LookupAnswers, output: &Output) {
     output.text(&format!("MIOpen:            {}", answers.miopen_in_words()));
     output.text(&format!("gfxpack's runtime: {}", answers.runtime_in_words()));
     answers.remarks().iter().for_each(|remark| output.say(remark));

@@ -6,7 +6,7 @@ use gfxpack_model::Digest;
 use gfxpack_pipeline::explain::explain_keys;
 use gfxpack_pipeline::options::Purpose;
 use gfxpack_pipeline::plan_state::{self, PlanState};
-use gfxpack_pipeline::prepare::{self, Gathered, Prepared, Work};
+use gfxpack_pipeline::prepare::{self, PlanInputs, Preparation, Prepared};
 use gfxpack_pipeline::shards::stored;
 use gfxpack_plan::plan::Plan;
 use serde::Serialize;
@@ -32,17 +32,17 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
         options.purpose = Purpose::Build;
     }
     let reporter = Reporter::new(context);
-    let gathered = match prepare::gather(&options, &reporter)? {
-        Work::ToDo(gathered) => *gathered,
-        Work::Nothing(shares) => {
-            report_inputs::report_nothing(&shares, output);
+    let plan_inputs = match prepare::gather(&options, &reporter)? {
+        Preparation::ToDo(plan_inputs) => *plan_inputs,
+        Preparation::NothingToDo(coverage) => {
+            report_inputs::report_nothing(&coverage, output);
             return Ok(());
         }
     };
     if let Some(dir) = &args.out {
-        return store(gathered, dir, args.carry, output);
+        return store(plan_inputs, dir, args.carry, output);
     }
-    let prepared = gathered.plan()?;
+    let prepared = plan_inputs.plan()?;
     report_inputs::report(&prepared.inputs, output);
     if let Some(dir) = &args.stage {
         plan_state::stage(&prepared, dir)?;
@@ -71,9 +71,9 @@ fn explain(prepared: &Prepared, admitted: &[PathBuf], text: &str, output: &Outpu
 }
 
 /// Stores the plan, and prints a summary.
-fn store(gathered: Gathered, dir: &Path, carry: u64, output: &Output) -> Result {
-    report_inputs::report(&gathered.read.inputs, output);
-    let header = stored::write(dir, gathered, carry)?;
+fn store(plan_inputs: PlanInputs, dir: &Path, carry: u64, output: &Output) -> Result {
+    report_inputs::report(&plan_inputs.read.inputs, output);
+    let header = stored::write(dir, plan_inputs, carry)?;
     let kdbs: Vec<String> =
         header.kdbs.iter().map(|kdb| kdb.format.file_name(&kdb.target)).collect();
     output.message(

@@ -4,7 +4,7 @@ use gfxpack_harvest::SeenCommand;
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::script::{self, Tuning};
 use gfxpack_pipeline::destination::replace_executable;
-use gfxpack_pipeline::tune::{self, CollectOptions, Collected};
+use gfxpack_pipeline::tune::{self, CollectOptions, WrittenDatabase};
 use gfxpack_runtime::{Environment, user_database_dir};
 
 use super::harvest::gather_commands;
@@ -84,8 +84,8 @@ fn collect(args: &TuneCollect, context: &Context) -> Result {
     };
     output.building();
     let reporter = Reporter::new(context);
-    tune::collect(&options, &reporter, |collected| {
-        let Collected { file, system, users, records, added, changed } = collected;
+    tune::collect(&options, &reporter, |written| {
+        let WrittenDatabase { file, system, users, records, added, changed } = written;
         message!(output, "tune-collected", {
             "file": shown(file), "system": system.as_ref().map(shown),
             "users": users.iter().map(shown).collect::<Vec<_>>(), "records": records,

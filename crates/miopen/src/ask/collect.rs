@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use gfxpack_model::KernelKey;
 
 use super::options::Uses;
-use super::plan::{Phase, Task, Work};
-use super::session::Done;
+use super::plan::{Phase, ProblemSet, Task};
+use super::session::LibraryFacts;
 use crate::failure::Failure;
-use crate::probe::{Answer, Step};
+use crate::probe::{ProbeAnswer, Step};
 use crate::problem::Problem;
 use crate::stage::DatabaseFile;
 
 /// Everything that a library asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Answers {
+pub struct AskReport {
     /// The library's version, as it reports it: `3.4.0`.
     pub version: String,
     /// The problems, sorted, each once; others refer to them by number.
@@ -48,13 +48,13 @@ pub struct AskedKey {
     /// The functions that its object must contain.
     pub functions: BTreeSet<String>,
     /// The problems that need it, sorted.
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<KernelUse>,
 }
 
 /// A problem that needs a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wanted {
-    /// Its number in [`Answers::problems`].
+pub struct KernelUse {
+    /// Its number in [`AskReport::problems`].
     pub problem: u32,
     /// The uses in which the kernel is needed.
     pub uses: Uses,
@@ -73,8 +73,8 @@ pub struct ProblemFailure {
 
 /// The answers collected so far.
 #[derive(Debug)]
-pub(crate) struct Collected<'a> {
-    work: &'a Work,
+pub(crate) struct AnswerCollector<'a> {
+    problem_set: &'a ProblemSet,
     directories: &'a [PathBuf],
     uses: Uses,
     keys: HashMap<KernelKey, WantedKey>,
@@ -93,14 +93,14 @@ struct WantedKey {
     wanted: BTreeMap<u32, Uses>,
 }
 
-impl<'a> Collected<'a> {
-    pub(crate) fn new(work: &'a Work, directories: &'a [PathBuf], uses: Uses) -> Self {
+impl<'a> AnswerCollector<'a> {
+    pub(crate) fn new(problem_set: &'a ProblemSet, directories: &'a [PathBuf], uses: Uses) -> Self {
         Self {
-            work,
+            problem_set,
             directories,
             uses,
             keys: HashMap::new(),
-            failures: Failures::new(work),
+            failures: Failures::new(problem_set),
             hits: HashMap::new(),
             recorded: HashMap::new(),
             looked_up: uses.hit && uses == Uses { hit: true, ..Uses::NONE },
@@ -109,12 +109,13 @@ impl<'a> Collected<'a> {
     }
 
     /// Adds the answer to a task.
-    pub(crate) fn add(&mut self, phase: &Phase, task: Task, answer: Answer) {
+    pub(crate) fn add(&mut self, phase: &Phase, task: Task, answer: ProbeAnswer) {
         let problem = task.problem;
         self.failures.add(phase, problem, failures_of(phase, &answer));
         self.note_records(phase, problem, &answer);
-        for (key, noted) in answer.keys {
-            let mut uses = noted.asked.iter().map(|step| uses_of(step)).fold(Uses::NONE, Uses::or);
+        for (key, lookups) in answer.keys {
+            let mut uses =
+                lookups.asked.iter().map(|step| uses_of(step)).fold(Uses::NONE, Uses::or);
             if uses.hit {
                 self.hits.entry(problem).or_default().insert(key.kernel_name.clone());
             }
@@ -128,46 +129,46 @@ impl<'a> Collected<'a> {
                 continue;
             }
             let entry = self.keys.entry(key).or_default();
-            entry.functions.extend(noted.functions);
+            entry.functions.extend(lookups.functions);
             let wanted = entry.wanted.entry(problem).or_default();
             *wanted = wanted.or(uses);
         }
         self.unanswered.extend(answer.unanswered);
     }
 
-    fn note_records(&mut self, phase: &Phase, problem: u32, answer: &Answer) {
+    fn note_records(&mut self, phase: &Phase, problem: u32, answer: &ProbeAnswer) {
         if phase.runs[0].contains(&Step::Hit) {
             self.looked_up = true;
-            let directions = directions(&self.work.problems[problem as usize]);
+            let directions = directions(&self.problem_set.problems[problem as usize]);
             let recorded = directions.difference(&answer.unrecorded).cloned();
             self.recorded.entry(problem).or_default().extend(recorded);
         }
     }
 
     /// All answers, sorted.
-    pub(crate) fn finish(self, done: Done) -> Answers {
+    pub(crate) fn finish(self, facts: LibraryFacts) -> AskReport {
         let mut keys: Vec<AskedKey> = self
             .keys
             .into_iter()
             .map(|(key, WantedKey { functions, wanted })| {
-                let wanted = wanted.into_iter().map(|(problem, uses)| Wanted { problem, uses });
+                let wanted = wanted.into_iter().map(|(problem, uses)| KernelUse { problem, uses });
                 AskedKey { key, functions, wanted: wanted.collect() }
             })
             .collect();
         keys.sort_by(|a, b| a.key.cmp(&b.key));
-        let unrecorded = (0..).zip(&self.work.problems).filter(|(number, problem)| {
+        let unrecorded = (0..).zip(&self.problem_set.problems).filter(|(number, problem)| {
             let recorded = self.recorded.get(number);
             !directions(problem).iter().all(|d| recorded.is_some_and(|all| all.contains(d)))
         });
         let unrecorded = unrecorded.map(|(number, _)| number);
-        Answers {
-            version: done.version,
-            problems: self.work.problems.clone(),
+        AskReport {
+            version: facts.version,
+            problems: self.problem_set.problems.clone(),
             keys,
             failures: self.failures.finish(self.directories),
-            databases: done.databases,
-            unused_databases: done.unused_databases,
-            models_left_out: done.models_left_out,
+            databases: facts.databases,
+            unused_databases: facts.unused_databases,
+            models_left_out: facts.models_left_out,
             unrecorded: if self.looked_up { unrecorded.collect() } else { Vec::new() },
             unanswered: self.unanswered.into_iter().collect(),
         }
@@ -179,8 +180,13 @@ impl<'a> Collected<'a> {
 pub(crate) struct Failures(BTreeSet<(u32, Option<usize>, Failure)>);
 
 impl Failures {
-    pub(crate) fn new(work: &Work) -> Self {
-        Self(work.invalid().map(|(problem, failure)| (problem, None, failure.clone())).collect())
+    pub(crate) fn new(problem_set: &ProblemSet) -> Self {
+        Self(
+            problem_set
+                .invalid()
+                .map(|(problem, failure)| (problem, None, failure.clone()))
+                .collect(),
+        )
     }
 
     pub(crate) fn add(&mut self, phase: &Phase, problem: u32, failures: BTreeSet<Failure>) {
@@ -198,7 +204,7 @@ impl Failures {
 }
 
 /// The failures in an answer.
-pub(crate) fn failures_of(phase: &Phase, answer: &Answer) -> BTreeSet<Failure> {
+pub(crate) fn failures_of(phase: &Phase, answer: &ProbeAnswer) -> BTreeSet<Failure> {
     let mut failures = BTreeSet::from_iter(answer.early_end.clone());
     failures.extend(answer.compiles.iter().cloned().map(Failure::Compiled));
     // The one solver that is asked after primers can't compute many of the problems.

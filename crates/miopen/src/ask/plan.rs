@@ -32,14 +32,14 @@ const FIND_MODES: [u8; 6] = [1, 2, 3, 5, 6, 7];
 
 /// Problems in a fixed order, each once.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct ProblemSet {
     pub(crate) problems: Vec<Problem>,
     /// The text of each convolution for the probe.
-    wording: Vec<Wording>,
+    texts: Vec<ProblemText>,
 }
 
 #[derive(Debug, Clone)]
-enum Wording {
+enum ProblemText {
     Convolution {
         whole: String,
         /// The same with the gradient of the weights as the only direction, if that is computed.
@@ -51,7 +51,7 @@ enum Wording {
 
 /// How a problem is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Means<'a> {
+pub(crate) enum Method<'a> {
     /// By the probe, with this request.
     Probe(&'a str),
     /// By MIOpenDriver, with these arguments.
@@ -73,7 +73,7 @@ pub(crate) struct Phase {
 /// A problem in a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// The number of the problem in [`Work::problems`].
+    /// The number of the problem in [`ProblemSet::problems`].
     pub(crate) problem: u32,
     /// The number of the stem, or 0.
     pub(crate) stem: usize,
@@ -81,37 +81,37 @@ pub(crate) struct Task {
     pub(crate) run: usize,
 }
 
-impl Work {
+impl ProblemSet {
     pub(crate) fn new(problems: &[Problem]) -> Self {
         let problems: BTreeSet<&Problem> = problems.iter().collect();
         let problems: Vec<Problem> = problems.into_iter().cloned().collect();
-        let wording = problems.iter().map(Wording::for_problem).collect();
-        Self { problems, wording }
+        let texts = problems.iter().map(ProblemText::for_problem).collect();
+        Self { problems, texts }
     }
 
     /// Problems that can't be asked, with the reason.
     pub(crate) fn invalid(&self) -> impl Iterator<Item = (u32, &Failure)> {
-        (0..).zip(&self.wording).filter_map(|(number, wording)| match wording {
-            Wording::Invalid(failure) => Some((number, failure)),
+        (0..).zip(&self.texts).filter_map(|(number, text)| match text {
+            ProblemText::Invalid(failure) => Some((number, failure)),
             _ => None,
         })
     }
 
     /// How a task's problem is computed in a phase, if at all.
-    pub(crate) fn means(&self, phase: &Phase, task: Task) -> Option<Means<'_>> {
+    pub(crate) fn method(&self, phase: &Phase, task: Task) -> Option<Method<'_>> {
         let number = task.problem as usize;
-        match (&self.wording[number], &self.problems[number]) {
-            (Wording::Convolution { weights, .. }, _) if phase.is_primed() => {
-                weights.as_deref().map(Means::Probe)
+        match (&self.texts[number], &self.problems[number]) {
+            (ProblemText::Convolution { weights, .. }, _) if phase.is_primed() => {
+                weights.as_deref().map(Method::Probe)
             }
-            (Wording::Convolution { whole, .. }, Problem::Convolution(convolution)) => {
+            (ProblemText::Convolution { whole, .. }, Problem::Convolution(convolution)) => {
                 let directions = convolution.directions;
                 let biased =
                     convolution.bias && (directions.forward || directions.backward_weights);
-                (biased || !phase.is_bias()).then_some(Means::Probe(whole))
+                (biased || !phase.is_bias()).then_some(Method::Probe(whole))
             }
-            (Wording::Driver, Problem::Driver(line)) if phase.solvers == Solvers::All => {
-                Some(Means::Driver(line))
+            (ProblemText::Driver, Problem::Driver(line)) if phase.solvers == Solvers::All => {
+                Some(Method::Driver(line))
             }
             _ => None,
         }
@@ -125,12 +125,12 @@ impl Work {
         stems
             .flat_map(|stem| runs().map(move |run| (stem, run)))
             .flat_map(|(stem, run)| (0..count).map(move |problem| Task { problem, stem, run }))
-            .filter(|task| self.means(phase, *task).is_some())
+            .filter(|task| self.method(phase, *task).is_some())
             .collect()
     }
 }
 
-impl Wording {
+impl ProblemText {
     fn for_problem(problem: &Problem) -> Self {
         let Problem::Convolution(convolution) = problem else { return Self::Driver };
         if let Err(error) = convolution.check() {
@@ -225,38 +225,38 @@ mod tests {
     #[test]
     fn the_order_of_problems_and_repetitions_do_not_matter() {
         let lines = ["conv -c 8 -k 8 -F 1", "bnorm -n 3 -c 4", "conv -c 4 -k 8", "conv -c 4 -k 8"];
-        let work = Work::new(&problems(&lines));
+        let problem_set = ProblemSet::new(&problems(&lines));
         let mut other = lines;
         other.reverse();
-        assert_eq!(work.problems, Work::new(&problems(&other)).problems);
-        assert_eq!(work.problems.len(), 3);
+        assert_eq!(problem_set.problems, ProblemSet::new(&problems(&other)).problems);
+        assert_eq!(problem_set.problems.len(), 3);
     }
 
     #[test]
     fn weights_are_asked_for_again_after_each_primer() {
         let lines = ["conv -c 8 -k 8 -F 1", "conv -c 4 -k 8", "bnorm -n 3 -c 4"];
-        let work = Work::new(&problems(&lines));
+        let problem_set = ProblemSet::new(&problems(&lines));
         let all = Phase::exhaustive(None, Uses::ALL, false);
-        assert_eq!(work.tasks(&all).len(), 3);
-        assert_eq!(work.tasks(&Phase::natural(None)).len(), 2 * (FIND_MODES.len() + 1));
+        assert_eq!(problem_set.tasks(&all).len(), 3);
+        assert_eq!(problem_set.tasks(&Phase::natural(None)).len(), 2 * (FIND_MODES.len() + 1));
         let primed = Phase::primed();
-        let tasks = work.tasks(&primed);
+        let tasks = problem_set.tasks(&primed);
         assert_eq!(tasks.len(), PRIMERS.len());
         assert_eq!(tasks.iter().map(|task| task.stem).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert!(tasks.iter().all(|task| task.problem == tasks[0].problem));
-        let Some(Means::Probe(wording)) = work.means(&primed, tasks[0]) else {
+        let Some(Method::Probe(text)) = problem_set.method(&primed, tasks[0]) else {
             panic!("{tasks:?}")
         };
-        assert_eq!(wording.split(' ').nth(5), Some("4"), "backward weights only");
+        assert_eq!(text.split(' ').nth(5), Some("4"), "backward weights only");
     }
 
     #[test]
     fn biases_are_added_if_there_are_any() {
         let lines = ["conv -c 8 -k 8 -b 1 -F 1", "conv -c 4 -k 8 -b 1 -F 2", "conv -c 2 -k 8"];
-        let work = Work::new(&problems(&lines));
-        let tasks = work.tasks(&Phase::bias());
+        let problem_set = ProblemSet::new(&problems(&lines));
+        let tasks = problem_set.tasks(&Phase::bias());
         let [task] = tasks[..] else { panic!("{tasks:?}") };
-        assert_eq!(work.problems[task.problem as usize], lines[0].parse().unwrap());
+        assert_eq!(problem_set.problems[task.problem as usize], lines[0].parse().unwrap());
         assert!(!Phase::bias().is_natural() && Phase::natural(None).is_natural());
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::AskError;
 use crate::failure::Failure;
-use crate::probe::{Answer, Probe, ProbeSettings, Request, Worker};
+use crate::probe::{Probe, ProbeAnswer, ProbeSettings, Request, Worker};
 
 /// How often a probe is started again after it has ended by itself.
 const MAX_STARTS: usize = 20;
@@ -126,7 +126,7 @@ impl<'a> Pool<'a> {
         connection: &mut Connection,
         request: &Request<'_>,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<Answer, AskError> {
+    ) -> Result<ProbeAnswer, AskError> {
         loop {
             let worker = match &mut connection.worker {
                 Some(worker) => worker,

@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::options::{AskEvent, AskOptions};
-use super::plan::{Means, Phase, Task, Work};
+use super::plan::{Method, Phase, ProblemSet, Task};
 use super::pool::{Connection, Pool, in_parallel};
 use crate::driver::Driver;
 use crate::error::AskError;
 use crate::failure::Failure;
-use crate::probe::{Answer, ProbeSettings, Request, Solvers, Step, worded};
+use crate::probe::{ProbeAnswer, ProbeSettings, Request, Solvers, Step, worded};
 use crate::problem::Problem;
 use crate::setup::{Setup, check_needs};
-use crate::stage::{self, DatabaseFile, Staged};
+use crate::stage::{self, DatabaseFile, StagedDatabases};
 use gfxpack_stock_library::Library;
 
 /// The kernel that every version needs in a search, on any device.
@@ -33,7 +33,7 @@ pub(crate) struct Session<'a> {
     cancel: &'a dyn Fn() -> bool,
     compute_units: u32,
     /// The databases of each directory, in order.
-    pub(crate) staged: Vec<Option<Staged>>,
+    pub(crate) staged: Vec<Option<StagedDatabases>>,
     /// Whether the library can't read the databases' heuristic models.
     models_left_out: bool,
     /// The library's version, as it reports it, once it is loaded.
@@ -112,10 +112,10 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn lay_out(&self, number: usize, models: bool) -> Result<Option<Staged>, AskError> {
+    fn lay_out(&self, number: usize, models: bool) -> Result<Option<StagedDatabases>, AskError> {
         let name = format!("{number}{}", if models { "" } else { "-without-models" });
         let to = self.scratch.path().join(name);
-        Staged::lay_out(&self.options.databases[number], &self.options.target, models, &to)
+        StagedDatabases::lay_out(&self.options.databases[number], &self.options.target, models, &to)
     }
 
     /// The databases directory of the library in a phase.
@@ -161,8 +161,8 @@ impl<'a> Session<'a> {
     }
 
     /// The facts that are known at the end.
-    pub(crate) fn done(&self) -> Done {
-        let mut done = Done {
+    pub(crate) fn library_facts(&self) -> LibraryFacts {
+        let mut facts = LibraryFacts {
             version: self.version.clone(),
             databases: Vec::new(),
             unused_databases: Vec::new(),
@@ -170,17 +170,22 @@ impl<'a> Session<'a> {
         };
         for (directory, staged) in self.options.databases.iter().zip(&self.staged) {
             match staged {
-                Some(staged) => done.databases.extend(staged.files.iter().cloned()),
-                None => done.unused_databases.push(directory.clone()),
+                Some(staged) => facts.databases.extend(staged.files.iter().cloned()),
+                None => facts.unused_databases.push(directory.clone()),
             }
         }
-        done.databases.sort();
-        done.databases.dedup();
-        done
+        facts.databases.sort();
+        facts.databases.dedup();
+        facts
     }
 
     /// The library's answer for a problem in a pool that has just started.
-    fn try_out(&self, pool: &Pool<'_>, line: &str, steps: &[Step]) -> Result<Answer, AskError> {
+    fn try_out(
+        &self,
+        pool: &Pool<'_>,
+        line: &str,
+        steps: &[Step],
+    ) -> Result<ProbeAnswer, AskError> {
         let Ok(Problem::Convolution(problem)) = line.parse() else { unreachable!("a convolution") };
         let problem = &worded(&problem).expect("it has an output");
         let request = Request { stem: 0, go_on: false, steps, problem };
@@ -211,12 +216,12 @@ impl<'a> Session<'a> {
     /// [`AskError`].
     pub(crate) fn run(
         &mut self,
-        work: &Work,
+        problem_set: &ProblemSet,
         phase: &Phase,
         lookup: Lookup<'_>,
-        each: &mut dyn FnMut(Task, Answer),
+        each: &mut dyn FnMut(Task, ProbeAnswer),
     ) -> Result<(), AskError> {
-        let tasks = work.tasks(phase);
+        let tasks = problem_set.tasks(phase);
         if tasks.is_empty() {
             return Ok(());
         }
@@ -231,23 +236,24 @@ impl<'a> Session<'a> {
             self.self_test(&pool)?;
         }
         self.version = pool.version();
-        let means = |number: usize| work.means(phase, tasks[number]).expect("a task has some");
-        let driven = (0..tasks.len()).any(|number| matches!(means(number), Means::Driver(_)));
+        let method =
+            |number: usize| problem_set.method(phase, tasks[number]).expect("a task has some");
+        let driven = (0..tasks.len()).any(|number| matches!(method(number), Method::Driver(_)));
         let driver = if driven { Driver::prepare(setup)? } else { None };
         in_parallel(
             tasks.len(),
             self.options.workers,
             self.cancel,
             &Connection::default,
-            &|connection, number, cancelled| match (means(number), &driver) {
-                (Means::Probe(problem), _) => {
+            &|connection, number, cancelled| match (method(number), &driver) {
+                (Method::Probe(problem), _) => {
                     let task = tasks[number];
                     let steps = &phase.runs[task.run];
                     let request = Request { stem: task.stem, go_on, steps, problem };
                     pool.ask(connection, &request, cancelled)
                 }
-                (Means::Driver(line), Some(driver)) => driver.run(line, cancelled),
-                (Means::Driver(_), None) => Ok(Answer::ended(Failure::NoDriver)),
+                (Method::Driver(line), Some(driver)) => driver.run(line, cancelled),
+                (Method::Driver(_), None) => Ok(ProbeAnswer::ended(Failure::NoDriver)),
             },
             &mut |number, answer| each(tasks[number], answer),
         )
@@ -256,7 +262,7 @@ impl<'a> Session<'a> {
 
 /// The facts about library and databases that are known at the end.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct LibraryFacts {
     pub(crate) version: String,
     /// The databases that were used, sorted.
     pub(crate) databases: Vec<DatabaseFile>,

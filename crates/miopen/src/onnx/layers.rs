@@ -60,10 +60,10 @@ impl<'a> Layers<'a> {
 
     /// Visits all layers, also in inner graphs.
     pub(super) fn of_model(&mut self, model: &Model, shapes: &Shapes) {
-        let place = Place { model, shapes, producers: Producers::new(model.graph()) };
+        let location = LayerLocation { model, shapes, producers: Producers::new(model.graph()) };
         for node in &model.graph().node {
             if self.is_wanted(node) {
-                match self.problems_of(&place, node) {
+                match self.problems_of(&location, node) {
                     Ok(problems) => {
                         self.convolutions += usize::from(operation(node) == Some("conv"));
                         self.problems.extend(problems);
@@ -107,19 +107,23 @@ impl<'a> Layers<'a> {
         self.unresolved.push(UnresolvedLayer { name, operation, reason: why, hint });
     }
 
-    fn problems_of(&self, place: &Place<'_>, node: &NodeProto) -> Result<Vec<Problem>, Reason> {
+    fn problems_of(
+        &self,
+        location: &LayerLocation<'_>,
+        node: &NodeProto,
+    ) -> Result<Vec<Problem>, Reason> {
         let read = Attributes(&node.attribute);
         if operation(node) != Some("conv") {
-            let sizes = place.sizes(node, 0, "input")?;
+            let sizes = location.sizes(node, 0, "input")?;
             // MIOpen does not compute layers with other axes.
-            return match call(node, &read, sizes, place.shapes) {
-                Some(call) => self.calls(place, node, sizes[0], &call),
+            return match call(node, &read, sizes, location.shapes) {
+                Some(call) => self.calls(location, node, sizes[0], &call),
                 None => Ok(Vec::new()),
             };
         }
         let weights = if node.op_type == "QLinearConv" { 3 } else { 1 };
         let (input, weights) =
-            (place.sizes(node, 0, "input")?, place.sizes(node, weights, "weights")?);
+            (location.sizes(node, 0, "input")?, location.sizes(node, weights, "weights")?);
         if input.len() != weights.len() || !(3..=5).contains(&input.len()) {
             return Err(Reason::wrong(format!(
                 "its input has {} axes, and its weights {}",
@@ -147,17 +151,17 @@ impl<'a> Layers<'a> {
             output_pad: three(&output_pad, 0),
             ..convolution(&axes, input[0], [input[1], out_channels])
         };
-        self.every_way(place, node, &plain)
+        self.every_way(location, node, &plain)
     }
 
     fn every_way(
         &self,
-        place: &Place<'_>,
+        location: &LayerLocation<'_>,
         node: &NodeProto,
         plain: &Convolution,
     ) -> Result<Vec<Problem>, Reason> {
         let mut problems = Vec::new();
-        for data_type in self.data_types(place, node)? {
+        for data_type in self.data_types(location, node)? {
             let mut directions = self.options.directions;
             if data_type == DataType::Int8 {
                 // Integers have no gradients.
@@ -185,13 +189,13 @@ impl<'a> Layers<'a> {
 
     fn calls(
         &self,
-        place: &Place<'_>,
+        location: &LayerLocation<'_>,
         node: &NodeProto,
         batch: u64,
         call: &crate::calls::Call,
     ) -> Result<Vec<Problem>, Reason> {
         let mut problems = Vec::new();
-        for data_type in self.data_types(place, node)? {
+        for data_type in self.data_types(location, node)? {
             for &layout in &self.options.layouts {
                 let directions = self.options.directions;
                 let run = Run { batch, data_type, layout, directions };
@@ -203,7 +207,11 @@ impl<'a> Layers<'a> {
     }
 
     /// The element types: the model's own, unless others are wanted.
-    fn data_types(&self, place: &Place<'_>, node: &NodeProto) -> Result<Vec<DataType>, Reason> {
+    fn data_types(
+        &self,
+        location: &LayerLocation<'_>,
+        node: &NodeProto,
+    ) -> Result<Vec<DataType>, Reason> {
         if !self.options.data_types.is_empty() {
             return Ok(self.options.data_types.clone());
         }
@@ -213,8 +221,9 @@ impl<'a> Layers<'a> {
         }
         // Weights first, since most models state their type.
         let names = node.input.iter().skip(1).chain(&node.input).chain(&node.output);
-        let stated = names.clone().find_map(|name| place.model.types.get(name).copied());
-        let element = stated.or_else(|| names.clone().find_map(|name| place.shapes.element(name)));
+        let stated = names.clone().find_map(|name| location.model.types.get(name).copied());
+        let element =
+            stated.or_else(|| names.clone().find_map(|name| location.shapes.element(name)));
         match element.map(Element::try_from) {
             // The few models that state no types have fp32.
             None | Some(Ok(Element::Float)) => Ok(vec![DataType::Fp32]),
@@ -229,7 +238,7 @@ impl<'a> Layers<'a> {
 }
 
 /// The model around a layer.
-struct Place<'a> {
+struct LayerLocation<'a> {
     model: &'a Model,
     shapes: &'a Shapes,
     producers: Producers<'a>,
@@ -251,7 +260,7 @@ impl<'a> Producers<'a> {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> LayerLocation<'a> {
     fn sizes(&self, node: &NodeProto, index: usize, what: &str) -> Result<&'a [u64], Reason> {
         let name = node.input.get(index).map(String::as_str).unwrap_or_default();
         if name.is_empty() {

@@ -40,7 +40,7 @@ impl Step {
 
 /// The parts of an answer about one key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Noted {
+pub(crate) struct KeyLookups {
     /// Names of steps that asked for it and got it from the stand-in.
     pub(crate) asked: BTreeSet<String>,
     /// Steps in which a database contained it.
@@ -54,8 +54,8 @@ pub(crate) struct Noted {
 
 /// A whole answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) keys: BTreeMap<KernelKey, Noted>,
+pub(crate) struct ProbeAnswer {
+    pub(crate) keys: BTreeMap<KernelKey, KeyLookups>,
     /// Calls that the library refused.
     pub(crate) refused: BTreeSet<Failure>,
     /// The inputs of compilers.
@@ -67,7 +67,7 @@ pub(crate) struct Answer {
     pub(crate) early_end: Option<Failure>,
 }
 
-impl Answer {
+impl ProbeAnswer {
     /// An answer without notes.
     pub(crate) fn ended(early_end: Failure) -> Self {
         Self { early_end: Some(early_end), ..Self::default() }
@@ -121,9 +121,9 @@ fn end(how: &[&str]) -> Option<Option<Failure>> {
 
 /// An answer being read.
 struct Reading {
-    answer: Answer,
+    answer: ProbeAnswer,
     /// By the probe's numbers.
-    keys: Vec<(KernelKey, Noted)>,
+    keys: Vec<(KernelKey, KeyLookups)>,
     step: String,
     direction: String,
 }
@@ -141,15 +141,15 @@ impl Reading {
                 }
                 let key =
                     KernelKey { kernel_name: name.to_owned(), kernel_args: arguments.to_owned() };
-                self.keys.push((key, Noted::default()));
+                self.keys.push((key, KeyLookups::default()));
             }
             [how @ ("asked" | "found" | "missed"), number] => {
                 let step = self.step.clone();
-                let noted = self.key(number)?;
+                let lookups = self.key(number)?;
                 let steps = match how {
-                    "asked" => &mut noted.asked,
-                    "found" => &mut noted.found,
-                    _ => &mut noted.missed,
+                    "asked" => &mut lookups.asked,
+                    "found" => &mut lookups.found,
+                    _ => &mut lookups.missed,
                 };
                 steps.insert(step);
             }
@@ -182,12 +182,12 @@ impl Reading {
         Some(())
     }
 
-    fn key(&mut self, number: &str) -> Option<&mut Noted> {
+    fn key(&mut self, number: &str) -> Option<&mut KeyLookups> {
         let number: usize = number.parse().ok()?;
-        self.keys.get_mut(number).map(|(_, noted)| noted)
+        self.keys.get_mut(number).map(|(_, lookups)| lookups)
     }
 
-    fn finish(mut self, early_end: Option<Failure>) -> Answer {
+    fn finish(mut self, early_end: Option<Failure>) -> ProbeAnswer {
         self.answer.keys = self.keys.into_iter().collect();
         self.answer.early_end = early_end;
         self.answer
@@ -198,8 +198,8 @@ impl Reading {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> io::Result<Answer> {
-        Answer::read(&mut text.as_bytes())
+    fn read(text: &str) -> io::Result<ProbeAnswer> {
+        ProbeAnswer::read(&mut text.as_bytes())
     }
 
     #[test]

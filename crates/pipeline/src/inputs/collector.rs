@@ -62,7 +62,7 @@ pub struct Inputs {
     /// Sources that the policy on licences rejects, with the reason.
     pub left_out: LeftOut,
     /// By target: how many keys existing kdbs have; empty if no kdb was given.
-    pub shares: Vec<Coverage>,
+    pub coverage: Vec<Coverage>,
     /// Keys that can't be compiled.
     pub unbuildable: Unbuildable,
     /// Errors in keys of lists. Programs write key lists, so the other keys are

@@ -22,7 +22,7 @@ use crate::destination::replace;
 use crate::error::{self, Error, Result};
 use crate::inputs::{Inputs, LeftOut, ReadInputs};
 use crate::kernel_library::KernelLibrary;
-use crate::prepare::{Gathered, Prepared, for_plan};
+use crate::prepare::{PlanInputs, Prepared, for_plan};
 use crate::provenance::GENERATOR;
 use crate::rayon_workers::RayonWorkers;
 use crate::text::joined;
@@ -62,8 +62,8 @@ fn file(dir: &Path, digest: Digest) -> PathBuf {
 ///
 /// # Errors
 /// If a file can't be written.
-pub fn write(dir: &Path, gathered: Gathered, carry: u64) -> Result<Header<PlanDescription>> {
-    let Gathered { read, toolchains, cache, clock, .. } = gathered;
+pub fn write(dir: &Path, plan_inputs: PlanInputs, carry: u64) -> Result<Header<PlanDescription>> {
+    let PlanInputs { read, toolchains, cache, clock, .. } = plan_inputs;
     let ReadInputs { requests, inputs } = read;
     fs::create_dir_all(dir).map_err(error::io("create", dir))?;
     write_sources(dir, &inputs.sources)?;

@@ -10,7 +10,7 @@ use gfxpack_kdb::Reader;
 use gfxpack_model::JobId;
 use gfxpack_pipeline::error::ErrorKind;
 use gfxpack_pipeline::options::ShardOptions;
-use gfxpack_pipeline::prepare::{self, Work};
+use gfxpack_pipeline::prepare::{self, Preparation};
 use gfxpack_pipeline::progress::{Event, Progress};
 use gfxpack_pipeline::shards;
 
@@ -117,10 +117,10 @@ fn what_another_build_replaces_in_the_cache_is_compiled_again() {
 fn a_shard_never_holds_another_builds_objects() {
     let project = Project::with(&[("a.s", "s_endpgm\n"), ("b.s", "s_nop 0\n")]);
     let options = project.options();
-    let gathered = prepare::gather(&options.prepare, &Silent::default()).unwrap();
-    let Work::ToDo(gathered) = gathered else { panic!("there is nothing to do") };
+    let plan_inputs = prepare::gather(&options.prepare, &Silent::default()).unwrap();
+    let Preparation::ToDo(plan_inputs) = plan_inputs else { panic!("there is nothing to do") };
     let plan = project.path("plan");
-    shards::stored::write(&plan, *gathered, 1 << 20).unwrap();
+    shards::stored::write(&plan, *plan_inputs, 1 << 20).unwrap();
     let shard = ShardOptions { plan, shard: "1/1".parse().unwrap(), costs: None };
     let (cache, search) = (&options.prepare.cache, &options.prepare.search);
     let rival = Rival::new(&project);

@@ -14,7 +14,7 @@ use gfxpack_pipeline::error::Error;
 use gfxpack_pipeline::options::{
     BuildOptions, CacheOptions, InputOptions, PrepareOptions, Purpose,
 };
-use gfxpack_pipeline::prepare::Work;
+use gfxpack_pipeline::prepare::Preparation;
 use gfxpack_pipeline::progress::{Event, Progress};
 use gfxpack_toolchain::Search;
 use tempfile::TempDir;
@@ -161,8 +161,8 @@ impl Project {
         progress: &dyn Progress,
     ) -> Result<FinishedDist, Error> {
         match Dist::prepare(options, progress)? {
-            Work::ToDo(dist) => dist.run(None, progress),
-            Work::Nothing(_) => panic!("there is nothing to do"),
+            Preparation::ToDo(dist) => dist.run(None, progress),
+            Preparation::NothingToDo(_) => panic!("there is nothing to do"),
         }
     }
 

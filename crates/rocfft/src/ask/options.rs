@@ -40,7 +40,7 @@ pub struct AskOptions<'a> {
 
 /// Where a library looks kernels up before it compiles them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Installed<'a> {
+pub enum InstalledCache<'a> {
     /// Nowhere.
     Nothing,
     /// In this file.

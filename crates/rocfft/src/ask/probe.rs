@@ -12,7 +12,7 @@ use gfxpack_model::probe_line::{fields, line};
 use gfxpack_stock_library::{CANCELLED, DeadlineReader, ProbeDirectory, ProbeProcess};
 
 use super::error::{AskError, PlanFailure};
-use super::options::{AskOptions, Installed, ROCFFT};
+use super::options::{AskOptions, InstalledCache, ROCFFT};
 use crate::plan::{FftPlan, Placement, Precision};
 
 /// Longer than any useful plan takes.
@@ -26,9 +26,9 @@ pub(super) struct Probe {
 }
 
 /// How a probe ended.
-pub(super) enum Ended {
+pub(super) enum ProbeEnd {
     /// It has created all plans that the library can create.
-    Done(Done),
+    Done(FinishedProbe),
     /// It died while it created this plan.
     Died {
         /// The plan's number.
@@ -39,12 +39,12 @@ pub(super) enum Ended {
 }
 
 /// The results of a probe.
-pub(super) struct Done {
-    pub(super) heard: ProbeOutput,
+pub(super) struct FinishedProbe {
+    pub(super) output: ProbeOutput,
     directory: ProbeDirectory,
 }
 
-impl Done {
+impl FinishedProbe {
     /// The cache that the library has written.
     pub(super) fn cache(&self) -> PathBuf {
         self.directory.path().join("cache.db")
@@ -60,7 +60,7 @@ impl Probe {
     /// Starts a probe and sends it all plans.
     pub(super) fn start<'p>(
         plans: impl Iterator<Item = &'p FftPlan>,
-        installed: Installed<'_>,
+        installed: InstalledCache<'_>,
         options: &AskOptions<'_>,
     ) -> Result<Self, AskError> {
         let directory = ProbeDirectory::create(options.library, None, options.scratch)?;
@@ -68,10 +68,10 @@ impl Probe {
         let mut command = directory.command(options.library, options.probe, None);
         let inside = |name: &str| directory.path().join(name);
         let cache = match installed {
-            Installed::Nothing => Some(inside("none.db")),
-            Installed::File(file) => Some(file.to_owned()),
+            InstalledCache::Nothing => Some(inside("none.db")),
+            InstalledCache::File(file) => Some(file.to_owned()),
             // Variables would change where the library looks.
-            Installed::Own => None,
+            InstalledCache::Own => None,
         };
         if let Some(cache) = cache {
             command
@@ -95,12 +95,12 @@ impl Probe {
     }
 
     /// Reads until the probe has ended.
-    pub(super) fn run(mut self, cancelled: &dyn Fn() -> bool) -> Result<Ended, AskError> {
+    pub(super) fn run(mut self, cancelled: &dyn Fn() -> bool) -> Result<ProbeEnd, AskError> {
         let patient =
             DeadlineReader::new(&self.process.socket, Instant::now() + PLAN_LIMIT, cancelled)
                 .map_err(|source| self.process.start_error(source))?;
         let mut reader = BufReader::new(patient);
-        let (mut heard, mut line, mut overdue) = (ProbeOutput::default(), Vec::new(), false);
+        let (mut output, mut line, mut overdue) = (ProbeOutput::default(), Vec::new(), false);
         loop {
             line.clear();
             reader.get_mut().wait_until(Instant::now() + PLAN_LIMIT);
@@ -114,19 +114,22 @@ impl Probe {
                 Ok(read) if read > 0 => {}
                 _ => break,
             }
-            if heard.line(&line, &self.plans, &self.process)? {
-                return Ok(Ended::Done(Done { heard, directory: self.process.directory }));
+            if output.line(&line, &self.plans, &self.process)? {
+                return Ok(ProbeEnd::Done(FinishedProbe {
+                    output,
+                    directory: self.process.directory,
+                }));
             }
         }
         let status = self.process.wait()?;
-        match self.plans.get(heard.created) {
-            Some(&plan) if !heard.version.is_empty() => {
+        match self.plans.get(output.created) {
+            Some(&plan) if !output.version.is_empty() => {
                 let failure = match status.signal() {
                     _ if overdue => PlanFailure::Overdue,
                     Some(signal) => PlanFailure::Killed(signal),
                     None => PlanFailure::Exited(status.code().unwrap_or_default()),
                 };
-                Ok(Ended::Died { plan, failure })
+                Ok(ProbeEnd::Died { plan, failure })
             }
             _ => Err(self.process.early_end(status).into()),
         }

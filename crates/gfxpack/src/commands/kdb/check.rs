@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gfxpack_miopen::Problem;
 use gfxpack_model::{KernelKey, Target};
-use gfxpack_pipeline::kdb_check::{Checked, KdbCheckOptions, check_kdbs};
+use gfxpack_pipeline::kdb_check::{KdbCheckOptions, TargetCheck, check_kdbs};
 use gfxpack_pipeline::options::processes;
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_runtime::NearestKeys;
@@ -32,13 +32,18 @@ pub(super) fn run(args: &CheckKdb, max_object: MaxObject, context: &Context) -> 
         jobs: processes(args.jobs),
         cache: cache_dir(&args.cache, environment),
     };
-    let mut each = |checked: &Checked| report(checked, &args.files, max_object, output);
+    let mut each = |checked: &TargetCheck| report(checked, &args.files, max_object, output);
     check_kdbs(&options, &Reporter::new(context), &mut each)
 }
 
 /// Reports the result for one device.
-pub(crate) fn report(checked: &Checked, files: &[PathBuf], max_object: MaxObject, output: &Output) {
-    let Checked { target, report, without_source, .. } = checked;
+pub(crate) fn report(
+    checked: &TargetCheck,
+    files: &[PathBuf],
+    max_object: MaxObject,
+    output: &Output,
+) {
+    let TargetCheck { target, report, without_source, .. } = checked;
     let mut missed: BTreeSet<&KernelKey> = BTreeSet::new();
     for (problem, outcome) in report.problems.iter().zip(&report.outcomes) {
         let lacks: Vec<_> = outcome

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// The places where a library looks for the kernels of one processor: first the user's file, then
 /// the system's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct CachePaths {
     /// The user's file, into which the library writes compiled kernels; `None` if it stores kernels
     /// in memory only.
     pub user: Option<PathBuf>,
@@ -13,7 +13,7 @@ pub struct Places {
     pub system: Vec<PathBuf>,
 }
 
-impl Places {
+impl CachePaths {
     /// The places of a library in `library_dir` that looks for a file with this name, given the
     /// values of `ROCFFT_RTC_CACHE_PATH` and `ROCFFT_RTC_SYS_CACHE_PATH`. An empty value counts as
     /// unset. The second variable names a file of any name.
