@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use gfxpack_runtime::device::{Detection, HipLibrary, Inputs, detect};
 use gfxpack_runtime::hip::{Hip, HipError};
-use gfxpack_runtime::{Config, KernelCache, KernelKey, Places, UserPlace, WarningSink};
+use gfxpack_runtime::{Config, KdbDirectories, KernelCache, KernelKey, UserDirectory, WarningSink};
 use gfxpack_tests::hip_stand_in::{HipStandIn, check_layout};
 use gfxpack_tests::project::{Project, Run, binary, command, finish, tool};
 
@@ -205,8 +205,9 @@ fn detect_with(library: &HipStandIn) -> Detection {
 fn warnings(detection: &Detection) -> Vec<String> {
     let told = Arc::new(Mutex::new(Vec::new()));
     for device in &detection.devices {
-        let none = || UserPlace::Disabled { why: "of the test".to_owned() };
-        let mut config = Config::new(device.target(), Places::new(["/nonexistent"], none()));
+        let none = || UserDirectory::Disabled { why: "of the test".to_owned() };
+        let mut config =
+            Config::new(device.target(), KdbDirectories::new(["/nonexistent"], none()));
         let sink = Arc::clone(&told);
         config.warnings = WarningSink::Callback(Arc::new(move |warning| {
             sink.lock().unwrap().push(warning.text.clone());

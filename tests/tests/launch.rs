@@ -19,7 +19,8 @@ use gfxpack_model::InstallLayout;
 use gfxpack_package::Format;
 use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
 use gfxpack_runtime::{
-    Config, KernelCache, KernelKey, Layer, MissReason, Origin, Places, Target, UserPlace,
+    Config, KdbDirectories, KernelCache, KernelKey, Layer, MissReason, Origin, Target,
+    UserDirectory,
 };
 use gfxpack_tests::launch::{App, Argument, STAND_IN, Source, binary, make_dpkg_root};
 use gfxpack_tests::project::{Run, command, finish, tool};
@@ -240,8 +241,8 @@ fn application(part: &str, dir: &Path) -> Result<()> {
 
 fn cache(system: &Path, user: &Path) -> Result<KernelCache> {
     let target: Target = STAND_IN.parse()?;
-    let places = Places::new([system], UserPlace::Dir(user.to_owned()));
-    let mut config = Config::new(target, places);
+    let directories = KdbDirectories::new([system], UserDirectory::Dir(user.to_owned()));
+    let mut config = Config::new(target, directories);
     config.verify_target = false;
     Ok(KernelCache::open(config))
 }

@@ -73,5 +73,5 @@ pub mod tune;
 mod tuning;
 pub mod tuning_text;
 pub mod unbuildable;
-pub mod usual_places;
+pub mod usual_directories;
 pub mod write_packages;

@@ -6,7 +6,7 @@ use std::path::Path;
 use gfxpack_model::code_object;
 use gfxpack_runtime::{
     Hit, KernelCache, KernelKey, Layer, Lookup, MiopenKdb, MiopenLookup, MiopenOutcome, Miss,
-    UserPlace, ask_as_miopen,
+    UserDirectory, ask_as_miopen,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -48,11 +48,11 @@ impl LookupAnswers {
     /// Looks a key up in both ways.
     pub fn ask(cache: &KernelCache, key: &KernelKey) -> Self {
         let config = cache.config();
-        let note = match (&config.places.user, &config.places.fallback) {
-            (UserPlace::Unknown { why }, _) | (_, Some(why)) => Some(why.clone()),
+        let note = match (&config.directories.user, &config.directories.fallback) {
+            (UserDirectory::Unknown { why }, _) | (_, Some(why)) => Some(why.clone()),
             _ => None,
         };
-        let rules = config.places.rules.versions;
+        let rules = config.directories.rules.versions;
         Self { miopen: ask_as_miopen(config, key), runtime: cache.get(key), note, rules }
     }
 

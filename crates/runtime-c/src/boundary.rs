@@ -26,7 +26,7 @@ pub(crate) fn call(body: impl FnOnce() -> Result<Status, Failure>) -> Status {
         let status = failure.status();
         let last = (c_text(in_full(&failure)), c_text(failure.hint()));
         // When a thread ends, its thread-local variables may be gone.
-        LAST.try_with(|place| place.replace(Some(last))).ok();
+        LAST.try_with(|directory| directory.replace(Some(last))).ok();
         status
     })
 }
@@ -135,7 +135,7 @@ pub extern "C" fn gfxpack_last_error_hint() -> *const c_char {
 
 fn last(which: impl FnOnce(&(CString, CString)) -> &CString) -> *const c_char {
     answer(std::ptr::null(), || {
-        let found = LAST.try_with(|place| pointer(place.borrow().as_ref().map(which)));
+        let found = LAST.try_with(|directory| pointer(directory.borrow().as_ref().map(which)));
         found.unwrap_or(std::ptr::null())
     })
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gfxpack_runtime::{
-    Config, Environment, LogLevel, LookupOrder, PlaceOptions, Places, Target, UserPlace,
-    WarningSink,
+    Config, DirectoryOptions, Environment, KdbDirectories, LogLevel, LookupOrder, Target,
+    UserDirectory, WarningSink,
 };
 
 use crate::boundary::{borrow_mut, call, hand_out, take_back};
@@ -24,9 +24,9 @@ use crate::warning::{WarningFn, sink};
 pub struct Options {
     target: Target,
     order: LookupOrder,
-    place_options: PlaceOptions,
+    directory_options: DirectoryOptions,
     /// Used instead of the environment and `place_options`.
-    places: Option<Places>,
+    directories: Option<KdbDirectories>,
     flags: [bool; 4],
     limits: gfxpack_runtime::Limits,
     log_level: Option<u8>,
@@ -108,8 +108,8 @@ impl Options {
         Self {
             target,
             order: LookupOrder::default(),
-            place_options: PlaceOptions::default(),
-            places: None,
+            directory_options: DirectoryOptions::default(),
+            directories: None,
             flags: [true, false, false, true],
             limits: gfxpack_runtime::Limits::default(),
             log_level: None,
@@ -124,15 +124,15 @@ impl Options {
     /// The configuration for the cache, with the present environment.
     pub(crate) fn config(&self) -> Config {
         let environment = Environment::read();
-        let places = match &self.places {
-            Some(places) => {
-                let mut places = places.clone();
-                places.temp_dir = environment.temp_dir();
-                places
+        let directories = match &self.directories {
+            Some(directories) => {
+                let mut directories = directories.clone();
+                directories.temp_dir = environment.temp_dir();
+                directories
             }
-            None => Places::resolve(&environment, &self.place_options),
+            None => KdbDirectories::resolve(&environment, &self.directory_options),
         };
-        let mut config = Config::new(self.target.clone(), places);
+        let mut config = Config::new(self.target.clone(), directories);
         config.order = self.order;
         config.limits = self.limits.clone();
         config.log_level = self.log_level.map_or(environment.log_level(), LogLevel::new);
@@ -197,17 +197,17 @@ pub unsafe extern "C" fn gfxpack_options_set_path(
     set(options, |options| {
         // SAFETY: null or a text, as the documentation requires.
         let (given, text) = unsafe { (path(value), || required(value, "value")) };
-        let (places, default) = (&mut options.place_options, PlaceOptions::default());
+        let (directories, default) = (&mut options.directory_options, DirectoryOptions::default());
         let text_or = |default: String| match given {
             None => Ok(default),
             Some(_) => text().map(str::to_owned),
         };
         match which {
-            0 => places.system_dir = given,
-            1 => places.library_path = given,
-            2 => places.build_time_cache_dir = text_or(default.build_time_cache_dir)?,
-            3 => places.version = text_or(default.version)?,
-            4 => places.root = given.unwrap_or(default.root),
+            0 => directories.system_dir = given,
+            1 => directories.library_path = given,
+            2 => directories.build_time_cache_dir = text_or(default.build_time_cache_dir)?,
+            3 => directories.version = text_or(default.version)?,
+            4 => directories.root = given.unwrap_or(default.root),
             _ => return Err(unknown("which", which)),
         }
         Ok(())
@@ -233,10 +233,10 @@ pub unsafe extern "C" fn gfxpack_options_set_places(
             }
         }
         let why = "the program gives no directory for it".to_owned();
-        let user = user.map_or(UserPlace::Memory { why }, UserPlace::Dir);
-        let mut places = Places::new(system.iter().collect::<Vec<&PathBuf>>(), user);
-        places.system_disabled = system.is_none();
-        options.places = Some(places);
+        let user = user.map_or(UserDirectory::Memory { why }, UserDirectory::Dir);
+        let mut directories = KdbDirectories::new(system.iter().collect::<Vec<&PathBuf>>(), user);
+        directories.system_disabled = system.is_none();
+        options.directories = Some(directories);
         Ok(())
     })
 }
@@ -358,9 +358,9 @@ mod tests {
         assert!(!config.verify_target && config.keep_hits && config.look_only);
         assert!(matches!(config.warnings, WarningSink::Silent));
         assert_eq!(config.log_level.number(), 3);
-        let system: Vec<_> = config.places.system_dirs().collect();
+        let system: Vec<_> = config.directories.system_dirs().collect();
         assert_eq!(system, [std::path::Path::new("/system")]);
-        assert_eq!(config.places.user, UserPlace::Dir("/user".into()));
+        assert_eq!(config.directories.user, UserDirectory::Dir("/user".into()));
     }
 
     #[test]
@@ -373,18 +373,21 @@ mod tests {
             let status = unsafe { gfxpack_options_set_path(&raw mut options, which as i32, text) };
             assert_eq!(status, Status::Ok);
         }
-        let places = &options.place_options;
+        let directories = &options.directory_options;
         let path = Some(PathBuf::from("/somewhere"));
-        assert_eq!((&places.system_dir, &places.library_path), (&path, &path));
-        assert_eq!(places.build_time_cache_dir, "/somewhere");
-        assert_eq!((places.version.as_str(), Some(&places.root)), ("/somewhere", path.as_ref()));
+        assert_eq!((&directories.system_dir, &directories.library_path), (&path, &path));
+        assert_eq!(directories.build_time_cache_dir, "/somewhere");
+        assert_eq!(
+            (directories.version.as_str(), Some(&directories.root)),
+            ("/somewhere", path.as_ref())
+        );
         for which in 0..5 {
             let null = std::ptr::null();
             // SAFETY: the options live, and nobody else uses them.
             let status = unsafe { gfxpack_options_set_path(&raw mut options, which, null) };
             assert_eq!(status, Status::Ok);
         }
-        assert_eq!(options.place_options, PlaceOptions::default());
+        assert_eq!(options.directory_options, DirectoryOptions::default());
         // SAFETY: as above.
         let status = unsafe { gfxpack_options_set_path(&raw mut options, 5, std::ptr::null()) };
         assert_eq!(status, Status::InvalidArgument);

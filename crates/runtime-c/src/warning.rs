@@ -50,7 +50,7 @@ impl From<gfxpack_runtime::WarningClass> for WarningClass {
             Class::WalMode => Self::WalMode,
             Class::WrongTarget => Self::WrongTarget,
             Class::Busy => Self::Busy,
-            Class::UserPlace => Self::UserPlace,
+            Class::UserDirectory => Self::UserPlace,
             Class::Untrusted => Self::Untrusted,
             Class::NotStored => Self::NotStored,
             _ => Self::Other,

@@ -19,7 +19,7 @@ use bzip2::bufread::BzDecoder;
 use criterion::{BenchmarkId, Criterion, Throughput};
 use gfxpack_kdb::{Blob, Layout, Row, WriteOptions, write};
 use gfxpack_runtime::{
-    Config, KernelCache, KernelKey, Layer, Places, Target, UserPlace, WarningSink,
+    Config, KdbDirectories, KernelCache, KernelKey, Layer, Target, UserDirectory, WarningSink,
 };
 use md5::{Digest as _, Md5};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
@@ -131,8 +131,8 @@ impl Files {
     }
 
     fn cache(&self, keep_hits: bool) -> KernelCache {
-        let places = Places::new([self.system()], UserPlace::Dir(self.user()));
-        let mut config = Config::new(target(), places);
+        let directories = KdbDirectories::new([self.system()], UserDirectory::Dir(self.user()));
+        let mut config = Config::new(target(), directories);
         config.warnings = WarningSink::Silent;
         config.keep_hits = keep_hits;
         KernelCache::open(config)

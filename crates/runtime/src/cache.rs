@@ -9,12 +9,12 @@ use gfxpack_model::{KernelKey, in_full};
 use crate::code_object::CodeObject;
 use crate::compile_once::{CompileOnce, Role};
 use crate::config::{Config, LookupOrder};
+use crate::directories::UserDirectory;
 use crate::layer::Layer;
 use crate::lookup::{Hit, Kernel, Lookup, NotStored, Origin};
 use crate::memory::Memory;
 use crate::miss::{Miss, MissReason};
 use crate::per_process::PerProcess;
-use crate::places::UserPlace;
 use crate::system::{self, SystemFile};
 use crate::target_check::TargetCheck;
 use crate::user::{UserFile, UserSettings};
@@ -166,7 +166,7 @@ impl Inner {
     /// repeat it.
     fn new(config: &Arc<Config>, parent: Option<&Self>) -> Self {
         let limits = &config.limits;
-        let places = &config.places;
+        let directories = &config.directories;
         let max_object_bytes = limits.max_object_bytes;
         let warnings = match parent {
             None => Warnings::new(config.warnings.clone(), config.log_level),
@@ -174,7 +174,7 @@ impl Inner {
         };
         let system = match &config.only_system_file {
             Some(file) => vec![SystemFile::new(file.clone(), max_object_bytes)],
-            None => system::files(places.system_dirs(), &config.target, max_object_bytes),
+            None => system::files(directories.system_dirs(), &config.target, max_object_bytes),
         };
         let user_file = |directory: &PathBuf| {
             let settings = UserSettings {
@@ -182,22 +182,22 @@ impl Inner {
                 limit_bytes: limits.user_cache_bytes,
                 busy: limits.busy_wait,
                 look_only: config.look_only,
-                temp_dir: places.temp_dir.clone(),
+                temp_dir: directories.temp_dir.clone(),
             };
             UserFile::new(directory.clone(), config.target.ukdb_file_name(), settings)
         };
-        let user = match &places.user {
-            UserPlace::Dir(directory) => Some(user_file(directory)),
+        let user = match &directories.user {
+            UserDirectory::Dir(directory) => Some(user_file(directory)),
             _ => None,
         };
-        let read_only = places.read_only.iter().map(user_file).collect();
-        if let (Some(text), None) = (&places.fallback, parent) {
+        let read_only = directories.read_only.iter().map(user_file).collect();
+        if let (Some(text), None) = (&directories.fallback, parent) {
             let hint = "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own to choose another";
-            let place = match &places.user {
-                UserPlace::Dir(directory) => directory.clone(),
+            let directory = match &directories.user {
+                UserDirectory::Dir(directory) => directory.clone(),
                 _ => PathBuf::new(),
             };
-            warnings.fault(WarningClass::UserPlace, &place, text, hint);
+            warnings.fault(WarningClass::UserDirectory, &directory, text, hint);
         }
         Self {
             target_check: TargetCheck::new(config.target.id(), config.verify_target),
@@ -257,7 +257,7 @@ impl Inner {
             }
         }
         let absent = |miss: &Miss| matches!(miss.reason, MissReason::NoFile);
-        if misses[before..].iter().all(absent) && !self.config.places.system_disabled {
+        if misses[before..].iter().all(absent) && !self.config.directories.system_disabled {
             let name = PathBuf::from(self.config.target.kdb_file_name());
             let first = self.system.first().map_or(name, |file| file.path().to_owned());
             self.warnings.missing_system_kdb(&first, &self.config.target);
@@ -319,8 +319,8 @@ impl Inner {
         code_object: &CodeObject,
         wait_budget: &WaitBudget,
     ) -> Result<(), NotStored> {
-        if let UserPlace::Disabled { why } = &self.config.places.user {
-            return Err(NotStored::NoPlace(why.clone()));
+        if let UserDirectory::Disabled { why } = &self.config.directories.user {
+            return Err(NotStored::NoUserCache(why.clone()));
         }
         self.target_check.check(code_object).map_err(NotStored::Refused)?;
         let stored = self.store(key, code_object, wait_budget);
@@ -337,14 +337,14 @@ impl Inner {
         wait_budget: &WaitBudget,
     ) -> Result<(), NotStored> {
         let Some(user) = &self.user else {
-            let why = match &self.config.places.user {
-                UserPlace::Memory { why } => why.clone(),
+            let why = match &self.config.directories.user {
+                UserDirectory::Memory { why } => why.clone(),
                 _ => "there is no place for it".to_owned(),
             };
-            return Err(NotStored::NoPlace(why));
+            return Err(NotStored::NoUserCache(why));
         };
         if self.config.look_only {
-            return Err(NotStored::NoPlace("nothing on disk is to be changed".to_owned()));
+            return Err(NotStored::NoUserCache("nothing on disk is to be changed".to_owned()));
         }
         let (size, limits) = (code_object.len() as u64, &self.config.limits);
         let limit = limits.user_cache_bytes.min(limits.max_object_bytes);

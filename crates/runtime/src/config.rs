@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use gfxpack_model::Target;
 
+use crate::directories::{DirectoryOptions, KdbDirectories};
 use crate::environment::{Environment, LogLevel};
-use crate::places::{PlaceOptions, Places};
 use crate::warning::WarningSink;
 
 /// Which layer is searched first.
@@ -63,7 +63,7 @@ pub struct Config {
     /// Which layer is searched first.
     pub order: LookupOrder,
     /// The directories with the files.
-    pub places: Places,
+    pub directories: KdbDirectories,
     /// Limits.
     pub limits: Limits,
     /// Where warnings go.
@@ -87,11 +87,11 @@ pub struct Config {
 impl Config {
     /// The defaults for a device, with the given places.
     #[must_use]
-    pub fn new(target: Target, places: Places) -> Self {
+    pub fn new(target: Target, directories: KdbDirectories) -> Self {
         Self {
             target,
             order: LookupOrder::default(),
-            places,
+            directories,
             limits: Limits::default(),
             warnings: WarningSink::default(),
             log_level: LogLevel::default(),
@@ -107,8 +107,8 @@ impl Config {
     /// their directories through [`PlaceOptions`].
     #[must_use]
     pub fn from_environment(target: Target, environment: &Environment) -> Self {
-        let places = Places::resolve(environment, &PlaceOptions::default());
-        let mut config = Self::new(target, places);
+        let directories = KdbDirectories::resolve(environment, &DirectoryOptions::default());
+        let mut config = Self::new(target, directories);
         config.log_level = environment.log_level();
         config
     }

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::directories::{KdbDirectories, KdbDirectory, UserDirectory};
 use crate::environment::Environment;
 use crate::layer::Layer;
-use crate::places::{Place, Places, UserPlace};
 use crate::{Target, file_system};
 
 /// The content of a database.
@@ -38,7 +38,7 @@ impl DatabaseKind {
 /// A directory in which MIOpen looks for a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct DatabasePlace {
+pub struct DatabaseDirectory {
     /// The kind of database.
     pub kind: DatabaseKind,
     /// Whether it is the system's or the user's: [`Layer::System`] or
@@ -53,21 +53,21 @@ pub struct DatabasePlace {
     pub rule: &'static str,
 }
 
-impl DatabasePlace {
+impl DatabaseDirectory {
     fn users(kind: DatabaseKind, dir: &Path, names: Vec<String>, rule: &'static str) -> Self {
         Self { kind, layer: Layer::User, dir: dir.to_owned(), names, rule }
     }
 
     /// One place for each of the system's directories.
-    fn systems(kind: DatabaseKind, places: &Places, names: &[String]) -> Vec<Self> {
-        let place = |place: &Place| Self {
+    fn systems(kind: DatabaseKind, directories: &KdbDirectories, names: &[String]) -> Vec<Self> {
+        let directory = |directory: &KdbDirectory| Self {
             kind,
             layer: Layer::System,
-            dir: place.path.clone(),
+            dir: directory.path.clone(),
             names: names.to_vec(),
-            rule: place.rule,
+            rule: directory.rule,
         };
-        places.system.iter().map(place).collect()
+        directories.system.iter().map(directory).collect()
     }
 
     /// The files that exist, in the order of the search.
@@ -124,17 +124,17 @@ fn matches(pattern: &str, name: &str) -> bool {
 /// in execution_context.hpp, `GetInstalledPathFile` and `GetUserPath` in
 /// find_db.cpp, `PrepareUserDbPath` in db_path.cpp.in, `MultiFileDb` in db.hpp.
 #[must_use]
-pub fn database_places(
+pub fn database_directories(
     environment: &Environment,
-    places: &Places,
+    directories: &KdbDirectories,
     target: Option<&Target>,
     version: Option<&str>,
-) -> Vec<DatabasePlace> {
-    let mut found = kernels(places, target);
-    found.extend(models(places, target));
+) -> Vec<DatabaseDirectory> {
+    let mut found = kernels(directories, target);
+    found.extend(models(directories, target));
     let devices = match target {
         Some(target) if target.compute_units().is_none() => return found,
-        Some(target) => places.rules.database_names(target),
+        Some(target) => directories.rules.database_names(target),
         None => vec!["*".to_owned()],
     };
     let named = |endings: &[&str]| {
@@ -153,8 +153,8 @@ pub fn database_places(
         } else {
             (named(&[&format!(".HIP.{version}.ufdb.txt")]), named(&[".HIP.fdb.txt"]))
         };
-        found.push(DatabasePlace::users(kind, &dir, user, rule));
-        found.extend(DatabasePlace::systems(kind, places, &system));
+        found.push(DatabaseDirectory::users(kind, &dir, user, rule));
+        found.extend(DatabaseDirectory::systems(kind, directories, &system));
     }
     found
 }
@@ -163,17 +163,17 @@ pub fn database_places(
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `Metadata` and `Model` in
 /// conv/heuristics/ai_heuristics.cpp.
-fn models(places: &Places, target: Option<&Target>) -> Vec<DatabasePlace> {
+fn models(directories: &KdbDirectories, target: Option<&Target>) -> Vec<DatabaseDirectory> {
     let names = match target.map(|target| target.id().processor()) {
         None => vec!["*.tn.model".to_owned(), "*.ktn.model".to_owned()],
         Some(gfx) => ["{}.tn.model", "{}_*.tn.model", "{}_*.ktn.model"]
             .map(|name| name.replace("{}", gfx))
             .into(),
     };
-    DatabasePlace::systems(DatabaseKind::Models, places, &names)
+    DatabaseDirectory::systems(DatabaseKind::Models, directories, &names)
 }
 
-fn kernels(places: &Places, target: Option<&Target>) -> Vec<DatabasePlace> {
+fn kernels(directories: &KdbDirectories, target: Option<&Target>) -> Vec<DatabaseDirectory> {
     let (mut system, user) = match target {
         None => (vec!["*.kdb".to_owned()], "*.ukdb".to_owned()),
         Some(target) => {
@@ -182,14 +182,14 @@ fn kernels(places: &Places, target: Option<&Target>) -> Vec<DatabasePlace> {
         }
     };
     system.dedup();
-    let mut found = DatabasePlace::systems(DatabaseKind::Kernels, places, &system);
+    let mut found = DatabaseDirectory::systems(DatabaseKind::Kernels, directories, &system);
     let users = |dir: &PathBuf, rule| {
-        DatabasePlace::users(DatabaseKind::Kernels, dir, vec![user.clone()], rule)
+        DatabaseDirectory::users(DatabaseKind::Kernels, dir, vec![user.clone()], rule)
     };
-    if let UserPlace::Dir(dir) = &places.user {
+    if let UserDirectory::Dir(dir) = &directories.user {
         found.push(users(dir, "the user's kernel cache"));
     }
-    let read_only = places.read_only.iter();
+    let read_only = directories.read_only.iter();
     found.extend(read_only.map(|dir| users(dir, "a cache that can only be read")));
     found
 }
@@ -220,12 +220,12 @@ pub fn user_database_dir(environment: &Environment) -> (PathBuf, &'static str) {
 mod tests {
     use super::*;
 
-    fn described(places: &[DatabasePlace], kind: DatabaseKind) -> Vec<String> {
-        let of_kind = places.iter().filter(|place| place.kind == kind);
+    fn described(directories: &[DatabaseDirectory], kind: DatabaseKind) -> Vec<String> {
+        let of_kind = directories.iter().filter(|directory| directory.kind == kind);
         of_kind
-            .map(|place| {
-                let (layer, dir) = (place.layer.name(), place.dir.display());
-                format!("{layer} {dir}: {} ({})", place.names.join(" "), place.rule)
+            .map(|directory| {
+                let (layer, dir) = (directory.layer.name(), directory.dir.display());
+                format!("{layer} {dir}: {} ({})", directory.names.join(" "), directory.rule)
             })
             .collect()
     }
@@ -233,9 +233,9 @@ mod tests {
     #[test]
     fn each_database_is_searched_in_its_order() {
         let environment = Environment::from_pairs([("MIOPEN_USER_DB_PATH", "/u")]);
-        let places = Places::new(["/s"], UserPlace::Dir("/c".into()));
+        let directories = KdbDirectories::new(["/s"], UserDirectory::Dir("/c".into()));
         let target: Target = "gfx90a@104".parse().expect("a target");
-        let all = database_places(&environment, &places, Some(&target), Some("3.3.0."));
+        let all = database_directories(&environment, &directories, Some(&target), Some("3.3.0."));
         assert_eq!(
             described(&all, DatabaseKind::Kernels),
             [
@@ -262,7 +262,7 @@ mod tests {
             ["system /s: gfx90a.tn.model gfx90a_*.tn.model gfx90a_*.ktn.model (given)"]
         );
         let wide: Target = "gfx90a".parse().expect("a target");
-        let wide = database_places(&environment, &places, Some(&wide), None);
+        let wide = database_directories(&environment, &directories, Some(&wide), None);
         assert_eq!(described(&wide, DatabaseKind::Perf).len(), 0);
         assert_eq!(described(&wide, DatabaseKind::Kernels)[0], "system /s: gfx90a.kdb (given)");
     }
@@ -288,12 +288,12 @@ mod tests {
         }
         let user = dir.path().to_str().expect("UTF-8");
         let environment = Environment::from_pairs([("MIOPEN_USER_DB_PATH", user)]);
-        let places = Places::new(["/s"], UserPlace::Dir("/c".into()));
+        let directories = KdbDirectories::new(["/s"], UserDirectory::Dir("/c".into()));
         for target in [None, Some("gfx906@60".parse().expect("a target"))] {
-            let all = database_places(&environment, &places, target.as_ref(), None);
+            let all = database_directories(&environment, &directories, target.as_ref(), None);
             let names: Vec<String> = all
                 .iter()
-                .flat_map(DatabasePlace::existing)
+                .flat_map(DatabaseDirectory::existing)
                 .map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned())
                 .collect();
             assert_eq!(names, ["gfx906_60.HIP.3_3_0_.udb.txt", "gfx906_60.HIP.3_4_0_.udb.txt"]);

@@ -80,7 +80,7 @@ pub enum NotStored {
     /// There is no user cache, by configuration or since no directory is
     /// usable.
     #[error("failed to save the kernel: {0}")]
-    NoPlace(String),
+    NoUserCache(String),
     /// The cache would not return the compiled bytes: they are not for this
     /// device.
     #[error("failed to save the kernel: the compiled bytes are no code for this device")]
@@ -103,7 +103,7 @@ impl NotStored {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::NoPlace(_) => "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own",
+            Self::NoUserCache(_) => "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own",
             Self::Refused(_) => "check the gfx target in the compiler's command line",
             Self::TooLarge { .. } => "raise the cache's size limit",
             Self::Failed(error) => match error.downcast_ref::<StoreError>() {

@@ -8,10 +8,10 @@ use gfxpack_model::{KernelKey, Target};
 
 use crate::cache::KernelCache;
 use crate::config::{Config, LookupOrder};
+use crate::directories::{KdbDirectories, UserDirectory};
 use crate::layer::Layer;
 use crate::lookup::Lookup;
 use crate::miss::MissReason;
-use crate::places::{Places, UserPlace};
 use crate::system::file_names;
 use crate::warning::WarningSink;
 
@@ -32,8 +32,8 @@ impl MiopenKdb {
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `GetDb` in binary_cache.cpp.
     #[must_use]
-    pub fn choose(places: &Places, device: &Target) -> Option<Self> {
-        let mut directories = places.system_dirs();
+    pub fn choose(directories: &KdbDirectories, device: &Target) -> Option<Self> {
+        let mut directories = directories.system_dirs();
         let first = directories.next()?;
         let existing = std::iter::once(first).chain(directories).find(|dir| dir.is_dir());
         Some(Self::in_dir(existing.unwrap_or(first), device))
@@ -105,11 +105,11 @@ pub fn ask_as_miopen(config: &Config, key: &KernelKey) -> MiopenLookup {
     config.order = LookupOrder::UserFirst;
     config.warnings = WarningSink::Silent;
     config.look_only = true;
-    config.places.read_only.clear();
-    if let Some(why) = config.places.fallback.take() {
-        config.places.user = UserPlace::Unknown { why };
+    config.directories.read_only.clear();
+    if let Some(why) = config.directories.fallback.take() {
+        config.directories.user = UserDirectory::Unknown { why };
     }
-    let kdb = MiopenKdb::choose(&config.places, &config.target);
+    let kdb = MiopenKdb::choose(&config.directories, &config.target);
     config.only_system_file = kdb.as_ref().map(|kdb| kdb.file.clone());
     let cache = KernelCache::open(config);
     let user = cache.files().into_iter().find(|(layer, _)| *layer == Layer::User);
@@ -181,12 +181,15 @@ mod tests {
     #[test]
     fn only_one_directory_is_searched() {
         let dir = tempfile::tempdir().unwrap();
-        let places = |dirs: &[&Path]| {
+        let directories = |dirs: &[&Path]| {
             let why = String::new();
-            Places::new(dirs.iter().map(|dir| dir.to_path_buf()), UserPlace::Memory { why })
+            KdbDirectories::new(
+                dirs.iter().map(|dir| dir.to_path_buf()),
+                UserDirectory::Memory { why },
+            )
         };
         let device = "gfx906@60".parse().unwrap();
-        let chosen = |dirs: &[&Path]| MiopenKdb::choose(&places(dirs), &device);
+        let chosen = |dirs: &[&Path]| MiopenKdb::choose(&directories(dirs), &device);
         let none = Path::new("/no/such/directory");
         let expected = MiopenKdb { file: dir.path().join("gfx906_60.kdb"), hidden: None };
         assert_eq!(chosen(&[none, dir.path()]), Some(expected));

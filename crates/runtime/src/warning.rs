@@ -34,7 +34,7 @@ pub enum WarningClass {
     /// Another program keeps the file locked.
     Busy,
     /// The user's cache is not in its usual directory, or there is none.
-    UserPlace,
+    UserDirectory,
     /// A file or directory belongs to somebody else or others may write to it.
     Untrusted,
     /// A compiled kernel could not be saved.

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_runtime::{Origin, UserPlace};
+use gfxpack_runtime::{Origin, UserDirectory};
 
 use crate::support::*;
 
@@ -61,7 +61,7 @@ impl Faults {
     }
 
     fn open(&self) -> Cache {
-        Cache::open(config(&self.root.join("system"), UserPlace::Dir(self.root.join("user"))))
+        Cache::open(config(&self.root.join("system"), UserDirectory::Dir(self.root.join("user"))))
     }
 }
 
@@ -134,7 +134,7 @@ fn locks_that_fail_are_misses() {
 fn child_process_with_failing_locks() {
     let faults = Faults::of_child();
     let (mut config, told) =
-        config(&faults.root.join("system"), UserPlace::Dir(faults.root.join("user")));
+        config(&faults.root.join("system"), UserDirectory::Dir(faults.root.join("user")));
     config.limits.busy_wait = std::time::Duration::from_millis(5);
     let cache = Cache::open((config, told));
     assert_eq!(cache.layer(0), Some("user"));

@@ -58,7 +58,7 @@ fn a_full_disk_loses_nothing() {
 #[ignore = "the child of another test, started in a process of its own"]
 fn child_process_on_a_full_disk() {
     let arguments = child_arguments();
-    let user = gfxpack_runtime::UserPlace::Dir((&arguments[1]).into());
+    let user = gfxpack_runtime::UserDirectory::Dir((&arguments[1]).into());
     let cache = Cache::open(config(Path::new(&arguments[0]), user));
     let full: Vec<_> =
         (1..80).filter(|number| cache.kernel(*number).not_stored.is_some()).collect();

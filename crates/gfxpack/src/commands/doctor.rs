@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
     );
     let installed = Installed {
         environment: &environment,
-        places: &lookup::places(&args.asked, &environment, output)?,
+        directories: &lookup::directories(&args.asked, &environment, output)?,
         targets: &targets,
         max_object_bytes: args.asked.max_object.bytes,
         deep: args.deep,

@@ -1,7 +1,7 @@
 //! `env`: lists the variables that matter at run time, and the places in which
 //! MIOpen looks for databases.
 
-use gfxpack_runtime::{Environment, Places, database_places};
+use gfxpack_runtime::{Environment, KdbDirectories, database_directories};
 
 use super::lookup;
 use crate::args::MiopenVersion;
@@ -11,12 +11,12 @@ use crate::output::{Output, message, shown};
 /// Lists all variables, set or not.
 pub(crate) fn run(version: &MiopenVersion, output: &Output) -> Result {
     let environment = Environment::read();
-    let places = lookup::usual_places(version, &environment, output);
+    let directories = lookup::usual_directories(version, &environment, output);
     let variables = environment.variables();
     let width = variables.iter().map(|variable| variable.name.len()).max().unwrap_or_default();
     for mut variable in variables {
         let ignored = variable.value.as_deref();
-        let ignored = ignored.and_then(|value| places.rules.ignores(variable.name, value));
+        let ignored = ignored.and_then(|value| directories.rules.ignores(variable.name, value));
         variable.effect = ignored.unwrap_or(variable.effect);
         message!(output, "variable", {
             "name": variable.name, "value": variable.value, "effect": variable.effect,
@@ -25,21 +25,21 @@ pub(crate) fn run(version: &MiopenVersion, output: &Output) -> Result {
         output.text(&format!("{:<width$}  {value}", variable.name));
         output.text(&format!("{:<width$}    {}", "", variable.effect));
     }
-    databases(&environment, &places, output);
+    databases(&environment, &directories, output);
     Ok(())
 }
 
 /// Lists the places of databases, each kind in the order of lookup.
-fn databases(environment: &Environment, places: &Places, output: &Output) {
-    for place in database_places(environment, places, None, None) {
-        let (kind, layer) = (place.kind.name(), place.layer.name());
+fn databases(environment: &Environment, directories: &KdbDirectories, output: &Output) {
+    for directory in database_directories(environment, directories, None, None) {
+        let (kind, layer) = (directory.kind.name(), directory.layer.name());
         message!(output, "database-place", {
-            "database": kind, "layer": layer, "dir": shown(&place.dir), "names": place.names,
-            "rule": place.rule, "files": place.existing().iter().map(shown).collect::<Vec<_>>(),
+            "database": kind, "layer": layer, "dir": shown(&directory.dir), "names": directory.names,
+            "rule": directory.rule, "files": directory.existing().iter().map(shown).collect::<Vec<_>>(),
         });
-        let (dir, files) = (place.dir.display(), place.existing().len());
-        let names = place.names.join(" ");
+        let (dir, files) = (directory.dir.display(), directory.existing().len());
+        let names = directory.names.join(" ");
         output.text(&format!("{kind:<11} {layer:<6}  {dir}/{names}"));
-        output.text(&format!("{:<20}  {}, {files} files", "", place.rule));
+        output.text(&format!("{:<20}  {}, {files} files", "", directory.rule));
     }
 }

@@ -4,10 +4,10 @@
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::lookup_answers::{LookupAnswers, miss_in_words};
 use gfxpack_pipeline::text::key_in_words;
-use gfxpack_pipeline::usual_places::{UsualPlaces, why_no_file};
+use gfxpack_pipeline::usual_directories::{UsualDirectories, why_no_file};
 use gfxpack_runtime::{
-    Config, Environment, KernelCache, KernelKey, LookupOrder, Miss, MissReason, Places, Target,
-    WarningSink,
+    Config, Environment, KdbDirectories, KernelCache, KernelKey, LookupOrder, Miss, MissReason,
+    Target, WarningSink,
 };
 use serde_json::json;
 
@@ -45,13 +45,13 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     message["miopen"] = answers.miopen_message();
     message["runtime"] = answers.runtime_message();
     output.message("lookup", &message);
-    // If the kernel is found, places without a kdb are of no interest.
+    // Which directories hold no kdb is of interest only where nothing is found.
     let is_shown = |miss: &&Miss| found.is_none() || !matches!(miss.reason, MissReason::NoFile);
     let misses = answers.runtime.misses.iter().filter(is_shown);
     misses.for_each(|miss| output.say(&miss_in_words(miss)));
     print(&answers, output);
     if cache.files().is_empty() {
-        output.warn(&format!("no file is asked: {}", why_no_file(&cache.config().places)));
+        output.warn(&format!("no file is asked: {}", why_no_file(&cache.config().directories)));
     }
     let Some(found) = found else {
         let hidden = args.program == Program::Miopen && answers.hidden().is_some();
@@ -83,7 +83,7 @@ pub(super) fn config(
     output: &Output,
 ) -> Result<Config> {
     let target = target_of(asked, environment, output)?;
-    let mut config = Config::new(target, places(asked, environment, output)?);
+    let mut config = Config::new(target, directories(asked, environment, output)?);
     config.warnings = WarningSink::Silent;
     config.look_only = true;
     config.limits.max_object_bytes = asked.max_object.bytes;
@@ -112,29 +112,29 @@ pub(super) fn target_of(
 }
 
 /// The given places, or the usual ones.
-pub(super) fn places(
+pub(super) fn directories(
     asked: &LookupArgs,
     environment: &Environment,
     output: &Output,
-) -> Result<Places> {
-    let mut places = usual_places(&asked.version, environment, output);
+) -> Result<KdbDirectories> {
+    let mut directories = usual_directories(&asked.version, environment, output);
     if !asked.system_dir.is_empty() {
         let absolute =
             |path: &std::path::PathBuf| std::path::absolute(path).map_err(fail::io("find", path));
         let given = asked.system_dir.iter().map(absolute).collect::<Result<Vec<_>>>()?;
-        places.system = Places::new(given, places.user.clone()).system;
+        directories.system = KdbDirectories::new(given, directories.user.clone()).system;
     }
-    Ok(places)
+    Ok(directories)
 }
 
-/// The usual places; prints notes about them.
-pub(super) fn usual_places(
+/// The usual directories; prints notes about them.
+pub(super) fn usual_directories(
     version: &MiopenVersion,
     environment: &Environment,
     output: &Output,
-) -> Places {
-    let usual = UsualPlaces::find(version.miopen_version.as_deref(), environment);
+) -> KdbDirectories {
+    let usual = UsualDirectories::find(version.miopen_version.as_deref(), environment);
     usual.warning.iter().for_each(|warning| output.warn(warning));
     usual.note.iter().for_each(|note| output.note(note));
-    usual.places
+    usual.directories
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gfxpack_compile::Cancel;
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
-use gfxpack_runtime::UserPlace;
+use gfxpack_runtime::UserDirectory;
 use gfxpack_toolchain::{Search, clang_version, made_by};
 
 use super::finding::Findings;
@@ -27,7 +27,7 @@ pub fn check_compilers(
     cancel: &Cancel,
     findings: &mut Findings<'_>,
 ) {
-    let UserPlace::Dir(directory) = &installed.places.user else { return };
+    let UserDirectory::Dir(directory) = &installed.directories.user else { return };
     let rows = if installed.deep { u64::MAX } else { ROWS };
     let mut made_by_any = Compilers::new();
     for file in files_with_extension(directory, "ukdb") {

@@ -1,7 +1,7 @@
 //! Performance and find databases, and models: which MIOpen reads and what is
 //! wrong with them.
 
-use gfxpack_runtime::{DatabaseKind, DatabasePlace, Target, database_places};
+use gfxpack_runtime::{DatabaseDirectory, DatabaseKind, Target, database_directories};
 use gfxpack_tuning::Severity;
 
 use super::finding::Findings;
@@ -13,17 +13,17 @@ const ABOUT: &str = "tuning";
 
 /// Checks the databases of each device.
 pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
-    let Installed { environment, places, targets, .. } = installed;
-    if places.system_disabled {
+    let Installed { environment, directories, targets, .. } = installed;
+    if directories.system_disabled {
         // If MIOpen does not look for kernels, the place of its databases is
         // unknown.
         return;
     }
     for target in targets {
-        let all = database_places(environment, places, Some(target), None);
+        let all = database_directories(environment, directories, Some(target), None);
         for kind in [DatabaseKind::Perf, DatabaseKind::Find, DatabaseKind::Models] {
-            let of_kind: Vec<&DatabasePlace> =
-                all.iter().filter(|place| place.kind == kind).collect();
+            let of_kind: Vec<&DatabaseDirectory> =
+                all.iter().filter(|directory| directory.kind == kind).collect();
             if !of_kind.is_empty() {
                 one(kind, &of_kind, target, findings);
             }
@@ -33,19 +33,19 @@ pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
 
 fn one(
     kind: DatabaseKind,
-    places: &[&DatabasePlace],
+    directories: &[&DatabaseDirectory],
     target: &Target,
     findings: &mut Findings<'_>,
 ) {
     let mut any = false;
-    for place in places {
-        for file in place.existing() {
+    for directory in directories {
+        for file in directory.existing() {
             any = true;
             let what = match kind {
                 DatabaseKind::Models => "model".to_owned(),
                 kind => format!("{} database", kind.name()),
             };
-            let shown = format!("{} {what} `{}`", place.layer.name(), file.display());
+            let shown = format!("{} {what} `{}`", directory.layer.name(), file.display());
             let mut first = None;
             let linted = gfxpack_tuning::lint(&file, Some(target), |finding| {
                 if finding.severity == Severity::Error && first.is_none() {
@@ -72,7 +72,7 @@ fn one(
     // MIOpen has models for few devices.
     if !any && kind != DatabaseKind::Models {
         let mut names: Vec<&str> = Vec::new();
-        for name in places.iter().flat_map(|place| &place.names) {
+        for name in directories.iter().flat_map(|directory| &directory.names) {
             if !names.contains(&name.as_str()) {
                 names.push(name);
             }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use gfxpack_runtime::{Place, Places};
+use gfxpack_runtime::{KdbDirectories, KdbDirectory};
 
 use super::finding::Findings;
 use crate::text::joined;
@@ -14,20 +14,21 @@ const ABOUT: &str = "directory";
 pub(super) const OTHERS_WRITE: u32 = 0o002;
 
 /// Checks the directories in which kdbs are looked for.
-pub(super) fn check(places: &Places, findings: &mut Findings<'_>) {
-    for note in &places.notes {
+pub(super) fn check(directories: &KdbDirectories, findings: &mut Findings<'_>) {
+    for note in &directories.notes {
         findings.warning(ABOUT, note.clone(), "`gfxpack env` tells what each variable does");
     }
-    if places.system_disabled {
+    if directories.system_disabled {
         // The check of variables has reported the one that disables it.
         return;
     }
     let mut any = false;
-    for place in &places.system {
-        any |= directory(place, findings);
+    for directory in &directories.system {
+        any |= check_directory(directory, findings);
     }
     if !any {
-        let asked = places.system.iter().map(|place| format!("`{}`", place.path.display()));
+        let asked =
+            directories.system.iter().map(|directory| format!("`{}`", directory.path.display()));
         findings.problem(
             ABOUT,
             format!("no directory of installed kdbs is there: {}", joined(asked)),
@@ -37,9 +38,9 @@ pub(super) fn check(places: &Places, findings: &mut Findings<'_>) {
 }
 
 /// Checks one directory; whether it exists.
-fn directory(place: &Place, findings: &mut Findings<'_>) -> bool {
-    let path = place.path.as_path();
-    let shown = format!("`{}` ({})", path.display(), place.rule);
+fn check_directory(directory: &KdbDirectory, findings: &mut Findings<'_>) -> bool {
+    let path = directory.path.as_path();
+    let shown = format!("`{}` ({})", path.display(), directory.rule);
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return false,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_runtime::explain::entries;
-use gfxpack_runtime::{Environment, Places, Target};
+use gfxpack_runtime::{Environment, KdbDirectories, Target};
 
 /// What is checked, and how.
 #[derive(Debug, Clone, Copy)]
@@ -11,7 +11,7 @@ pub struct Installed<'a> {
     /// The environment variables that matter at run time.
     pub environment: &'a Environment,
     /// Where kernels are looked for.
-    pub places: &'a Places,
+    pub directories: &'a KdbDirectories,
     /// The devices that they are for.
     pub targets: &'a [Target],
     /// The largest code object that is accepted in a kdb, in bytes.

@@ -16,12 +16,12 @@ use crate::text::{counted, if_any, joined, size};
 
 /// Checks all kdbs in the directories in which they are looked for.
 pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
-    let Installed { places, targets, max_object_bytes, .. } = installed;
-    if places.system_disabled {
+    let Installed { directories, targets, max_object_bytes, .. } = installed;
+    if directories.system_disabled {
         return;
     }
     let mut kdbs: Vec<PathBuf> = Vec::new();
-    for directory in places.system_dirs() {
+    for directory in directories.system_dirs() {
         kdbs.extend(files_with_extension(directory, "kdb"));
     }
     let mut foreign = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
         }
     }
     others(&foreign, max_object_bytes, findings);
-    for directory in places.system_dirs() {
+    for directory in directories.system_dirs() {
         for target in targets {
             hidden(directory, target, max_object_bytes, findings);
         }

@@ -23,8 +23,8 @@ pub use variables::check_variables;
 
 /// Checks directories, kdbs, the user's cache, and MIOpen's databases.
 pub fn check_installed(installed: Installed<'_>, findings: &mut Findings<'_>) {
-    directories::check(installed.places, findings);
+    directories::check(installed.directories, findings);
     kdbs::check(installed, findings);
-    user_cache::check(installed.places, installed.max_object_bytes, findings);
+    user_cache::check(installed.directories, installed.max_object_bytes, findings);
     databases::check(installed, findings);
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Fault, ReadError, ReadOptions, Reader};
 use gfxpack_runtime::explain::entries;
-use gfxpack_runtime::{Places, UserPlace};
+use gfxpack_runtime::{KdbDirectories, UserDirectory};
 use walkdir::WalkDir;
 
 use super::finding::Findings;
@@ -17,31 +17,35 @@ use crate::text::size;
 const ABOUT: &str = "user cache";
 
 /// Checks the place of the cache, its owner and its contents.
-pub(super) fn check(places: &Places, max_object_bytes: u64, findings: &mut Findings<'_>) {
+pub(super) fn check(
+    directories: &KdbDirectories,
+    max_object_bytes: u64,
+    findings: &mut Findings<'_>,
+) {
     const ELSEWHERE: &str = "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own";
-    match &places.user {
-        UserPlace::Disabled { why } => findings.warning(
+    match &directories.user {
+        UserDirectory::Disabled { why } => findings.warning(
             ABOUT,
             format!("no cache: {why}"),
             "a kernel that no installed kdb has is compiled by every process",
         ),
-        UserPlace::Memory { .. } => {
-            let what = places.fallback.as_deref().unwrap_or("it is in memory only");
+        UserDirectory::Memory { .. } => {
+            let what = directories.fallback.as_deref().unwrap_or("it is in memory only");
             findings.problem(ABOUT, what, ELSEWHERE);
         }
-        UserPlace::Unknown { why } => match &places.fallback {
+        UserDirectory::Unknown { why } => match &directories.fallback {
             Some(fallback) => findings.warning(ABOUT, fallback.clone(), ELSEWHERE),
             None => findings.note(ABOUT, format!("no cache yet: {why}")),
         },
-        UserPlace::Dir(directory) => {
-            if let Some(fallback) = &places.fallback {
+        UserDirectory::Dir(directory) => {
+            if let Some(fallback) = &directories.fallback {
                 findings.warning(ABOUT, fallback.clone(), ELSEWHERE);
             }
             cache(directory, max_object_bytes, findings);
         }
         _ => {}
     }
-    for directory in &places.read_only {
+    for directory in &directories.read_only {
         findings.warning(
             ABOUT,
             format!("`{}` is only read: it can't be written to", directory.display()),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use gfxpack_runtime::{Origin, UserPlace};
+use gfxpack_runtime::{Origin, UserDirectory};
 
 use crate::support::*;
 
@@ -19,7 +19,7 @@ const FORKS: usize = 20;
 const PATIENCE: u32 = 120;
 
 fn open(root: &Path) -> Cache {
-    let (mut config, told) = config(&root.join("system"), UserPlace::Dir(root.join("user")));
+    let (mut config, told) = config(&root.join("system"), UserDirectory::Dir(root.join("user")));
     config.limits.busy_wait = Duration::from_secs(60);
     Cache::open((config, told))
 }

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::path::Path;
 
 use gfxpack_runtime::{
-    Config, KernelCache, KernelKey, Layer, Lookup, LookupOrder, NotStored, Origin, Places, Target,
-    UserPlace,
+    Config, KdbDirectories, KernelCache, KernelKey, Layer, Lookup, LookupOrder, NotStored, Origin,
+    Target, UserDirectory,
 };
 
 use crate::support::*;
@@ -182,8 +182,8 @@ fn directories_are_searched_in_order() {
         &first.system,
         &second.system,
     ];
-    let user = UserPlace::Disabled { why: "not asked".to_owned() };
-    let cache = KernelCache::open(Config::new(target, Places::new(directories, user)));
+    let user = UserDirectory::Disabled { why: "not asked".to_owned() };
+    let cache = KernelCache::open(Config::new(target, KdbDirectories::new(directories, user)));
     assert_eq!(cache.files().len(), 6, "the working directory is none of them");
     let wide = first.system.join("gfx906.kdb");
     let missed = ["system no-file", "system no-file", "system no-kernel"];
@@ -197,8 +197,8 @@ fn directories_are_searched_in_order() {
 #[test]
 fn xnack_has_its_own_files() {
     let files = |target: &str| -> Vec<String> {
-        let places = Places::new(["/db"], UserPlace::Dir("/u".into()));
-        let cache = KernelCache::open(Config::new(target.parse().unwrap(), places));
+        let directories = KdbDirectories::new(["/db"], UserDirectory::Dir("/u".into()));
+        let cache = KernelCache::open(Config::new(target.parse().unwrap(), directories));
         cache.files().iter().map(|(_, file)| file.display().to_string()).collect()
     };
     assert_eq!(
@@ -218,8 +218,9 @@ fn a_device_newer_than_the_table_is_served() {
     let key = key(" -DX -mcpu=gfx1999");
     let kernel = (key.clone(), code_object(0xfd, 1));
     write_kdb(&machine.system.join("gfx1999_40.kdb"), &[kernel]);
-    let places = Places::new([&machine.system], UserPlace::Dir(machine.user.clone()));
-    let cache = KernelCache::open(Config::new("gfx1999@40".parse().unwrap(), places));
+    let directories =
+        KdbDirectories::new([&machine.system], UserDirectory::Dir(machine.user.clone()));
+    let cache = KernelCache::open(Config::new("gfx1999@40".parse().unwrap(), directories));
     assert!(cache.get(&key).found.is_some());
 }
 
@@ -276,7 +277,7 @@ fn look_only_changes_nothing() {
     };
     let cache = look();
     assert_eq!(cache.layer(0), Some("user"));
-    assert!(matches!(cache.kernel(1).not_stored, Some(NotStored::NoPlace(_))));
+    assert!(matches!(cache.kernel(1).not_stored, Some(NotStored::NoUserCache(_))));
     drop(cache);
     assert!(state() == before);
     std::fs::write(machine.ukdb(), [7; 600]).unwrap();

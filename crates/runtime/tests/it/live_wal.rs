@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gfxpack_runtime::WarningClass::{self, WalMode};
-use gfxpack_runtime::{NotStored, Origin, UserPlace};
+use gfxpack_runtime::{NotStored, Origin, UserDirectory};
 
 use crate::other_program::OtherProgram;
 use crate::support::*;
@@ -70,7 +70,7 @@ fn truncating_the_shared_memory_kills_no_process() {
 fn child_process_of_a_shared_file() {
     let arguments = child_arguments();
     let root = PathBuf::from(&arguments[0]);
-    let (mut config, told) = config(&root.join("system"), UserPlace::Dir(root.join("user")));
+    let (mut config, told) = config(&root.join("system"), UserDirectory::Dir(root.join("user")));
     config.look_only = arguments[1] == "look";
     config.limits.busy_wait = Duration::from_millis(20);
     let cache = Cache::open((config, told));

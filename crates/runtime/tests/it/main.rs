@@ -1,13 +1,13 @@
 //! The runtime as programs use it, with intact, damaged, shared, foreign and
 //! missing files.
 
+mod directories;
 mod environment;
 mod evict;
 mod fork;
 mod layers;
 mod live_wal;
 mod other_program;
-mod places;
 mod processes;
 mod prune;
 mod setuid;

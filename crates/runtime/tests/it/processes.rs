@@ -9,7 +9,7 @@ use std::process::Child;
 use std::sync::Barrier;
 use std::time::Duration;
 
-use gfxpack_runtime::{Origin, UserPlace};
+use gfxpack_runtime::{Origin, UserDirectory};
 
 use crate::support::*;
 
@@ -59,7 +59,7 @@ fn start(machine: &Machine, test: &str, seed: usize, keys: usize) -> Child {
 }
 
 fn child_cache(root: &Path) -> Cache {
-    let (mut config, told) = config(&root.join("system"), UserPlace::Dir(root.join("user")));
+    let (mut config, told) = config(&root.join("system"), UserDirectory::Dir(root.join("user")));
     // Test machines may have slow disks, to which all processes write at once.
     config.limits.busy_wait = Duration::from_secs(120);
     Cache::open((config, told))

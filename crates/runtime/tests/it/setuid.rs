@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::chown;
 
-use gfxpack_runtime::{Environment, PlaceOptions, Places, UserPlace};
+use gfxpack_runtime::{DirectoryOptions, Environment, KdbDirectories, UserDirectory};
 
 use crate::support::*;
 
@@ -79,14 +79,14 @@ fn child_process_with_more_rights() {
     assert_eq!(rustix::process::getuid().as_raw(), CALLER);
     let environment = Environment::read();
     assert_eq!(environment.home(), home(owner).map(Into::into));
-    let places = Places::resolve(&environment, &PlaceOptions::default());
-    let mut all: Vec<_> = places.system_dirs().map(ToOwned::to_owned).collect();
-    all.extend(places.read_only.clone());
-    all.push(places.temp_dir.clone());
-    if let UserPlace::Dir(directory) = &places.user {
+    let directories = KdbDirectories::resolve(&environment, &DirectoryOptions::default());
+    let mut all: Vec<_> = directories.system_dirs().map(ToOwned::to_owned).collect();
+    all.extend(directories.read_only.clone());
+    all.push(directories.temp_dir.clone());
+    if let UserDirectory::Dir(directory) = &directories.user {
         all.push(directory.clone());
     }
-    assert!(all.len() > 2, "{places:?}");
+    assert!(all.len() > 2, "{directories:?}");
     for path in all {
         assert!(!path.starts_with(&arguments[1]), "{}", path.display());
     }

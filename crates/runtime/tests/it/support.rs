@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_runtime::{
-    Config, Kernel, KernelCache, KernelKey, Lookup, Places, UserPlace, Warning, WarningClass,
-    WarningSink,
+    Config, KdbDirectories, Kernel, KernelCache, KernelKey, Lookup, UserDirectory, Warning,
+    WarningClass, WarningSink,
 };
 
 /// `EF_AMDGPU_MACH` of the processors that the tests use.
@@ -102,7 +102,7 @@ impl Machine {
     }
 
     pub(crate) fn config(&self) -> (Config, Told) {
-        config(&self.system, UserPlace::Dir(self.user.clone()))
+        config(&self.system, UserDirectory::Dir(self.user.clone()))
     }
 
     pub(crate) fn open(&self) -> Cache {
@@ -111,9 +111,9 @@ impl Machine {
 }
 
 /// A configuration for a gfx906 with 60 compute units.
-pub(crate) fn config(system: &Path, user: UserPlace) -> (Config, Told) {
+pub(crate) fn config(system: &Path, user: UserDirectory) -> (Config, Told) {
     let told = Told::default();
-    let mut config = Config::new("gfx906@60".parse().unwrap(), Places::new([system], user));
+    let mut config = Config::new("gfx906@60".parse().unwrap(), KdbDirectories::new([system], user));
     config.warnings = told.sink();
     (config, told)
 }

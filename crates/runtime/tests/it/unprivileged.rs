@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use gfxpack_runtime::WarningClass::{self, *};
-use gfxpack_runtime::{Config, Environment, Origin, PlaceOptions, Places, UserPlace};
+use gfxpack_runtime::{
+    Config, DirectoryOptions, Environment, KdbDirectories, Origin, UserDirectory,
+};
 
 use crate::support::*;
 
@@ -63,7 +65,7 @@ fn files_and_directories_without_rights() {
 #[ignore = "the child of another test, started as a user without rights"]
 fn child_process_without_rights() {
     let root = root_of_child();
-    let memory = || UserPlace::Memory { why: "of the test".to_owned() };
+    let memory = || UserDirectory::Memory { why: "of the test".to_owned() };
     let system = |name: &str, class: WarningClass| {
         let cache = Cache::open(config(&root.join(name), memory()));
         for _ in 0..2 {
@@ -82,7 +84,7 @@ fn child_process_without_rights() {
 
     // A user cache that can only be read is read.
     let installed = root.join("installed-user");
-    let cache = Cache::open(config(&root.join("system"), UserPlace::Dir(installed.clone())));
+    let cache = Cache::open(config(&root.join("system"), UserDirectory::Dir(installed.clone())));
     assert_eq!(cache.kernel(5).origin, Origin::User(installed.join(USER_NAME)));
     let kernel = cache.kernel(6);
     assert_eq!(kernel.origin, Origin::Compiled);
@@ -90,12 +92,13 @@ fn child_process_without_rights() {
     assert_eq!(cache.kernel(6).origin, Origin::Memory);
     assert_eq!(cache.told.classes(), [WarningClass::NotStored]);
     // In WAL mode it can't be read.
-    let cache = Cache::open(config(&root.join("system"), UserPlace::Dir(root.join("user-wal"))));
+    let cache =
+        Cache::open(config(&root.join("system"), UserDirectory::Dir(root.join("user-wal"))));
     assert_eq!(reasons(&cache.kernel(7).misses)[2], "user unreadable");
     assert_eq!(cache.told.classes(), [WalMode], "{:?}", cache.told.texts());
     // No directory can be created here.
     let cache =
-        Cache::open(config(&root.join("system"), UserPlace::Dir(root.join("wal/new/user"))));
+        Cache::open(config(&root.join("system"), UserDirectory::Dir(root.join("wal/new/user"))));
     assert!(cache.kernel(8).not_stored.is_some());
     assert_eq!(cache.kernel(8).origin, Origin::Memory);
     assert_eq!(cache.told.classes(), [WarningClass::NotStored]);
@@ -133,12 +136,12 @@ fn child_process_with_a_read_only_home() {
         let path = |name: &str| root.join(name).into_os_string();
         let mut pairs = vec![("TMPDIR", path(temp))];
         pairs.extend(home.map(|home| ("HOME", path(home))));
-        let mut options = PlaceOptions::default();
+        let mut options = DirectoryOptions::default();
         options.version = "1.0".to_owned();
         options.root = root.clone();
-        let places = Places::resolve(&Environment::from_pairs(pairs), &options);
+        let directories = KdbDirectories::resolve(&Environment::from_pairs(pairs), &options);
         let told = Told::default();
-        let mut config = Config::new("gfx906@60".parse().unwrap(), places);
+        let mut config = Config::new("gfx906@60".parse().unwrap(), directories);
         config.warnings = told.sink();
         Cache::open((config, told))
     };
@@ -152,7 +155,7 @@ fn child_process_with_a_read_only_home() {
     assert_eq!(found, Origin::User(root.join("home/.cache/miopen/1.0").join(USER_NAME)));
     assert_eq!(
         cache.told.classes(),
-        [WarningClass::UserPlace, MissingSystemKdb],
+        [WarningClass::UserDirectory, MissingSystemKdb],
         "{:?}",
         cache.told.texts()
     );
@@ -165,12 +168,12 @@ fn child_process_with_a_read_only_home() {
     for temp in ["closed-temp", "taken-temp"] {
         let cache = open(None, temp);
         assert!(matches!(
-            cache.cache.config().places.user,
-            gfxpack_runtime::UserPlace::Memory { .. }
+            cache.cache.config().directories.user,
+            gfxpack_runtime::UserDirectory::Memory { .. }
         ));
         assert_eq!(cache.kernel(0).origin, Origin::Compiled);
         assert_eq!(cache.kernel(0).origin, Origin::Memory);
-        assert_eq!(cache.told.classes(), [WarningClass::UserPlace, MissingSystemKdb]);
+        assert_eq!(cache.told.classes(), [WarningClass::UserDirectory, MissingSystemKdb]);
         assert_eq!(listing(Path::new(&root.join(temp))).len(), usize::from(temp == "taken-temp"));
     }
 }

@@ -230,7 +230,7 @@ fn another_users_link_is_not_followed() {
     std::fs::create_dir(&real).unwrap();
     symlink(&real, &link).unwrap();
     let through = |name: &str| {
-        let user = gfxpack_runtime::UserPlace::Dir(link.join(name));
+        let user = gfxpack_runtime::UserDirectory::Dir(link.join(name));
         let cache = Cache::open(config(&machine.system, user));
         (cache.kernel(0), cache.told.classes())
     };

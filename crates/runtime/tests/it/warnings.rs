@@ -1,6 +1,6 @@
 //! The texts that users read, byte for byte.
 
-use gfxpack_runtime::{Config, KernelCache, LogLevel, Places, UserPlace, WarningSink};
+use gfxpack_runtime::{Config, KdbDirectories, KernelCache, LogLevel, UserDirectory, WarningSink};
 
 use crate::support::*;
 
@@ -23,11 +23,11 @@ fn stderr(level: &str, sink: &str) -> (String, std::path::PathBuf, Machine) {
 fn child_process_that_warns() {
     let arguments = child_arguments();
     let root = std::path::Path::new(&arguments[0]);
-    let user = || UserPlace::Disabled { why: "of the test".to_owned() };
+    let user = || UserDirectory::Disabled { why: "of the test".to_owned() };
     for directory in ["system", "corrupt"] {
         for _ in 0..2 {
-            let places = Places::new([root.join(directory)], user());
-            let mut config = Config::new("gfx906@60".parse().unwrap(), places);
+            let directories = KdbDirectories::new([root.join(directory)], user());
+            let mut config = Config::new("gfx906@60".parse().unwrap(), directories);
             config.log_level = LogLevel::new(arguments[1].parse().unwrap());
             if arguments[2] == "silent" {
                 config.warnings = WarningSink::Silent;
@@ -72,9 +72,11 @@ fn the_warning_names_the_package_for_the_device() {
     let text = |target: &str| {
         let machine = Machine::new(0);
         let told = Told::default();
-        let places =
-            Places::new([&machine.system], UserPlace::Disabled { why: "of the test".to_owned() });
-        let mut config = Config::new(target.parse().unwrap(), places);
+        let directories = KdbDirectories::new(
+            [&machine.system],
+            UserDirectory::Disabled { why: "of the test".to_owned() },
+        );
+        let mut config = Config::new(target.parse().unwrap(), directories);
         config.warnings = told.sink();
         drop(KernelCache::open(config).get(&numbered(0)));
         told.texts().remove(0)
@@ -123,7 +125,7 @@ fn file_names_cannot_break_lines() {
     let system = machine.root.join("two\nlines\u{1b}[31m");
     std::fs::create_dir(&system).unwrap();
     std::fs::write(system.join(NAME), b"").unwrap();
-    let user = UserPlace::Disabled { why: "of the test".to_owned() };
+    let user = UserDirectory::Disabled { why: "of the test".to_owned() };
     let cache = Cache::open(config(&system, user));
     assert_eq!(cache.layer(0), None);
     let text = cache.told.texts().remove(0);

@@ -29,7 +29,7 @@ pub const BUILD_TIME_CACHE_DIR: &str = match option_env!("GFXPACK_RUNTIME_CACHE_
 /// `build_time_cache_dir`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PlaceOptions {
+pub struct DirectoryOptions {
     /// The directory of installed kdbs, unless MIOPEN_SYSTEM_DB_PATH names
     /// another.
     pub system_dir: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub struct PlaceOptions {
     pub root: PathBuf,
 }
 
-impl Default for PlaceOptions {
+impl Default for DirectoryOptions {
     fn default() -> Self {
         Self {
             system_dir: None,
@@ -63,7 +63,7 @@ impl Default for PlaceOptions {
 /// A directory and the rule that names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Place {
+pub struct KdbDirectory {
     /// Absolute; it may not exist.
     pub path: PathBuf,
     /// `MIOPEN_SYSTEM_DB_PATH`.
@@ -73,7 +73,7 @@ pub struct Place {
 /// The place of the user's kdb.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum UserPlace {
+pub enum UserDirectory {
     /// In this directory, which may not exist yet.
     Dir(PathBuf),
     /// Nowhere: the user has disabled it, and nothing is kept.
@@ -97,14 +97,14 @@ pub enum UserPlace {
 /// All directories of a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Places {
+pub struct KdbDirectories {
     /// Directories of installed kdbs, the first one first. Empty if the cache
     /// is disabled.
-    pub system: Vec<Place>,
+    pub system: Vec<KdbDirectory>,
     /// Whether installed kdbs are disabled.
     pub system_disabled: bool,
     /// The user's cache.
-    pub user: UserPlace,
+    pub user: UserDirectory,
     /// Read-only user caches, searched after the user's own.
     pub read_only: Vec<PathBuf>,
     /// Directory for a short-lived private copy of a user's kdb, while another
@@ -119,13 +119,15 @@ pub struct Places {
     pub rules: &'static MiopenRules,
 }
 
-impl Places {
+impl KdbDirectories {
     /// Exactly these directories, whatever the environment, and `/tmp` for
     /// [`temp_dir`](Self::temp_dir).
     #[must_use]
-    pub fn new<P: Into<PathBuf>>(system: impl IntoIterator<Item = P>, user: UserPlace) -> Self {
-        let system =
-            system.into_iter().map(|path| Place { path: path.into(), rule: "given" }).collect();
+    pub fn new<P: Into<PathBuf>>(system: impl IntoIterator<Item = P>, user: UserDirectory) -> Self {
+        let system = system
+            .into_iter()
+            .map(|path| KdbDirectory { path: path.into(), rule: "given" })
+            .collect();
         Self {
             system,
             system_disabled: false,
@@ -145,30 +147,32 @@ impl Places {
     /// `ComputeUserCachePath` in binary_cache.cpp; never the working directory
     /// and no shared temporary one, which are left to MIOpen.
     #[must_use]
-    pub fn resolve(environment: &Environment, options: &PlaceOptions) -> Self {
-        let mut places = Self::new(Vec::<PathBuf>::new(), UserPlace::Memory { why: String::new() });
-        places.temp_dir = environment.temp_dir();
-        places.rules = MiopenRules::of_version(&options.version);
+    pub fn resolve(environment: &Environment, options: &DirectoryOptions) -> Self {
+        let mut directories =
+            Self::new(Vec::<PathBuf>::new(), UserDirectory::Memory { why: String::new() });
+        directories.temp_dir = environment.temp_dir();
+        directories.rules = MiopenRules::of_version(&options.version);
         if environment.disable_cache() {
-            places.system_disabled = true;
-            places.user = UserPlace::Disabled { why: "MIOPEN_DISABLE_CACHE is set".to_owned() };
-            return places;
+            directories.system_disabled = true;
+            directories.user =
+                UserDirectory::Disabled { why: "MIOPEN_DISABLE_CACHE is set".to_owned() };
+            return directories;
         }
-        places.resolve_system(environment, options);
-        places.resolve_user(environment, options);
-        places
+        directories.resolve_system(environment, options);
+        directories.resolve_user(environment, options);
+        directories
     }
 
     /// The same places without the user's cache, if that is in a directory: the
     /// directory depends on the version, which is unknown.
     #[must_use]
     pub fn without_version(mut self) -> Self {
-        if let UserPlace::Dir(above) = &self.user {
+        if let UserDirectory::Dir(above) = &self.user {
             let why = format!(
                 "no version of MIOpen has kept kernels below `{}`, and none is installed",
                 above.display()
             );
-            self.user = UserPlace::Unknown { why };
+            self.user = UserDirectory::Unknown { why };
         }
         self.read_only.clear();
         self
@@ -176,17 +180,19 @@ impl Places {
 
     /// The directories of installed kdbs, the first one first.
     pub fn system_dirs(&self) -> impl Iterator<Item = &Path> {
-        self.system.iter().map(|place| place.path.as_path())
+        self.system.iter().map(|directory| directory.path.as_path())
     }
 
-    fn resolve_system(&mut self, environment: &Environment, options: &PlaceOptions) {
+    fn resolve_system(&mut self, environment: &Environment, options: &DirectoryOptions) {
         let given = [
             ("MIOPEN_SYSTEM_DB_PATH", environment.system_db_path()),
             ("given by the program", options.system_dir.clone()),
         ];
         for (rule, path) in given {
             match path {
-                Some(path) if path.is_absolute() => return self.system.push(Place { path, rule }),
+                Some(path) if path.is_absolute() => {
+                    return self.system.push(KdbDirectory { path, rule });
+                }
                 Some(path) => self.notes.push(format!(
                     "`{}` ({rule}) is ignored: it is not absolute, and nothing is loaded from the \
                      working directory",
@@ -206,7 +212,7 @@ impl Places {
         let library = library.filter(|library| library.is_absolute());
         if let Some(path) = library.and_then(beside_library) {
             let exists = path.is_dir();
-            self.system.push(Place { path, rule: "beside the library" });
+            self.system.push(KdbDirectory { path, rule: "beside the library" });
             if exists {
                 return;
             }
@@ -220,11 +226,11 @@ impl Places {
     fn add_system(&mut self, path: PathBuf, rule: &'static str) {
         let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if !self.system_dirs().any(|known| real(known) == real(&path)) {
-            self.system.push(Place { path, rule });
+            self.system.push(KdbDirectory { path, rule });
         }
     }
 
-    fn resolve_user(&mut self, environment: &Environment, options: &PlaceOptions) {
+    fn resolve_user(&mut self, environment: &Environment, options: &DirectoryOptions) {
         if let Some(custom) = environment.custom_cache_dir() {
             // A relative path is resolved as in MIOpen: the user wrote it, and
             // no other user's directory is trusted there.
@@ -237,7 +243,7 @@ impl Places {
                 false => directory,
             };
             match unusable(&directory) {
-                None => self.user = UserPlace::Dir(directory),
+                None => self.user = UserDirectory::Dir(directory),
                 Some(why) => {
                     let why = format!("MIOPEN_CUSTOM_CACHE_DIR can't be used: {why}");
                     self.keep_reading(directory);
@@ -248,7 +254,7 @@ impl Places {
         }
         if options.build_time_cache_dir.is_empty() {
             let why = "the library was built without a cache directory".to_owned();
-            self.user = UserPlace::Disabled { why };
+            self.user = UserDirectory::Disabled { why };
             return;
         }
         let directory = environment.expand_user(&options.build_time_cache_dir);
@@ -262,7 +268,7 @@ impl Places {
             return self.private_temp(environment, options, why);
         }
         match unusable(&directory) {
-            None => self.user = UserPlace::Dir(directory),
+            None => self.user = UserDirectory::Dir(directory),
             Some(why) => {
                 self.keep_reading(directory);
                 self.private_temp(environment, options, why);
@@ -272,7 +278,7 @@ impl Places {
 
     /// A directory of the user's own in the temporary one, which nobody else
     /// can have prepared.
-    fn private_temp(&mut self, environment: &Environment, options: &PlaceOptions, why: String) {
+    fn private_temp(&mut self, environment: &Environment, options: &DirectoryOptions, why: String) {
         let temp = environment.temp_dir();
         let private = temp.join(format!("gfxpack-{}", trust::user()));
         let trouble = if std::fs::symlink_metadata(&private).is_ok() {
@@ -291,7 +297,7 @@ impl Places {
                 let shown = directory.display();
                 self.fallback =
                     Some(format!("the user's kernel cache is in `{shown}`, since {why}"));
-                self.user = UserPlace::Dir(directory);
+                self.user = UserDirectory::Dir(directory);
             }
             Some(trouble) => self.only_memory(format!("{why}, and {trouble}")),
         }
@@ -299,7 +305,7 @@ impl Places {
 
     fn only_memory(&mut self, why: String) {
         self.fallback = Some(format!("compiled kernels are kept in memory only, since {why}"));
-        self.user = UserPlace::Memory { why };
+        self.user = UserDirectory::Memory { why };
     }
 
     /// A directory that can't be written to may still hold kernels.

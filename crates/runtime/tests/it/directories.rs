@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_runtime::{Environment, PlaceOptions, Places, UserPlace};
+use gfxpack_runtime::{DirectoryOptions, Environment, KdbDirectories, UserDirectory};
 use proptest::prelude::*;
 
 use crate::support::*;
 
-fn resolve(pairs: &[(&str, &Path)], change: impl FnOnce(&mut PlaceOptions)) -> Places {
-    let mut options = PlaceOptions::default();
+fn resolve(pairs: &[(&str, &Path)], change: impl FnOnce(&mut DirectoryOptions)) -> KdbDirectories {
+    let mut options = DirectoryOptions::default();
     options.version = "3.4.0.".to_owned();
     change(&mut options);
-    Places::resolve(&Environment::from_pairs(pairs.iter().copied()), &options)
+    KdbDirectories::resolve(&Environment::from_pairs(pairs.iter().copied()), &options)
 }
 
-fn system(places: &Places) -> Vec<PathBuf> {
-    assert!(places.system_dirs().all(Path::is_absolute));
-    places.system_dirs().map(Path::to_owned).collect()
+fn system(directories: &KdbDirectories) -> Vec<PathBuf> {
+    assert!(directories.system_dirs().all(Path::is_absolute));
+    directories.system_dirs().map(Path::to_owned).collect()
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn the_first_given_system_directory_is_used() {
     let link = machine.root.join("libMIOpen.so.1");
     std::os::unix::fs::symlink(&library, &link).unwrap();
     let beside = machine.root.join("rocm-6.4.1/share/miopen/db");
-    let options = |options: &mut PlaceOptions| {
+    let options = |options: &mut DirectoryOptions| {
         options.system_dir = Some("/given".into());
         options.library_path = Some(link.clone());
         options.root = machine.root.clone();
@@ -36,13 +36,13 @@ fn the_first_given_system_directory_is_used() {
     let named = [("MIOPEN_SYSTEM_DB_PATH", Path::new("/named"))];
     assert_eq!(system(&resolve(&named, options)), [Path::new("/named")]);
     assert_eq!(system(&resolve(&[], options)), [Path::new("/given")]);
-    let by_library = |change: &mut PlaceOptions| {
+    let by_library = |change: &mut DirectoryOptions| {
         options(change);
         change.system_dir = None;
     };
-    let places = resolve(&[], by_library);
-    assert_eq!(system(&places)[0], beside, "from the real file, not the link");
-    assert_eq!(system(&places).len(), 4, "it does not exist: the prefixes follow");
+    let directories = resolve(&[], by_library);
+    assert_eq!(system(&directories)[0], beside, "from the real file, not the link");
+    assert_eq!(system(&directories).len(), 4, "it does not exist: the prefixes follow");
     std::fs::create_dir_all(&beside).unwrap();
     assert_eq!(system(&resolve(&[], by_library)), [beside]);
 }
@@ -52,23 +52,23 @@ fn resolving_changes_nothing() {
     let machine = Machine::new(0);
     std::fs::create_dir(&machine.user).unwrap();
     chmod(&machine.user, 0o775);
-    let places = resolve(&[("MIOPEN_CUSTOM_CACHE_DIR", &machine.user)], |_| ());
-    assert_eq!(places.user, UserPlace::Dir(machine.user.clone()));
+    let directories = resolve(&[("MIOPEN_CUSTOM_CACHE_DIR", &machine.user)], |_| ());
+    assert_eq!(directories.user, UserDirectory::Dir(machine.user.clone()));
     assert_eq!(mode(&machine.user), 0o775);
 }
 
 #[test]
 fn nothing_is_loaded_from_the_working_directory() {
     let relative = [("MIOPEN_SYSTEM_DB_PATH", Path::new("share/db"))];
-    let places = resolve(&relative, |options| {
+    let directories = resolve(&relative, |options| {
         options.system_dir = Some("also/relative".into());
         // Tests run in their crate's directory, which has this file.
         options.library_path = Some("Cargo.toml".into());
     });
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let elsewhere = |path: &PathBuf| !path.ends_with("share/db") && !path.starts_with(here);
-    assert!(system(&places).iter().all(elsewhere), "{:?}", places.system);
-    assert_eq!(places.notes.len(), 3, "{:?}", places.notes);
+    assert!(system(&directories).iter().all(elsewhere), "{:?}", directories.system);
+    assert_eq!(directories.notes.len(), 3, "{:?}", directories.notes);
 }
 
 #[test]
@@ -83,56 +83,62 @@ fn rocm_prefixes_are_searched_newest_first_and_once_each() {
     let current = machine.root.join("opt/rocm");
     std::os::unix::fs::symlink(machine.root.join("opt/rocm-6.10.1"), &current).unwrap();
     let below = |name: &str| machine.root.join(name).join("share/miopen/db");
-    let root = |options: &mut PlaceOptions| options.root = machine.root.clone();
+    let root = |options: &mut DirectoryOptions| options.root = machine.root.clone();
     let expected = ["opt/rocm", "opt/rocm-6.9.0", "usr", "usr/lib"].map(below);
     assert_eq!(system(&resolve(&[], root)), expected);
     let prefix = machine.root.join("rocm");
-    let places = resolve(&[("ROCM_PATH", &prefix)], root);
-    assert_eq!(system(&places)[0], below("rocm"));
-    assert_eq!(system(&places)[1..], expected);
+    let directories = resolve(&[("ROCM_PATH", &prefix)], root);
+    assert_eq!(system(&directories)[0], below("rocm"));
+    assert_eq!(system(&directories)[1..], expected);
 }
 
 #[test]
 fn the_users_cache_is_in_miopens_directory() {
     let machine = Machine::new(0);
     let home = machine.root.join("home");
-    let user = |pairs: &[(&str, &Path)], change: &dyn Fn(&mut PlaceOptions)| {
-        let places = resolve(pairs, change);
-        assert_eq!(places.fallback, None);
-        places.user
+    let user = |pairs: &[(&str, &Path)], change: &dyn Fn(&mut DirectoryOptions)| {
+        let directories = resolve(pairs, change);
+        assert_eq!(directories.fallback, None);
+        directories.user
     };
     let at_home = [("HOME", home.as_path())];
     let default = home.join(".cache/miopen/3.4.0.");
-    assert_eq!(user(&at_home, &|_| {}), UserPlace::Dir(default.clone()));
+    assert_eq!(user(&at_home, &|_| {}), UserDirectory::Dir(default.clone()));
     assert!(!home.exists(), "resolving creates nothing");
-    let built_in = |options: &mut PlaceOptions| options.build_time_cache_dir = "~/kernels".into();
-    assert_eq!(user(&at_home, &built_in), UserPlace::Dir(home.join("kernels/3.4.0.")));
+    let built_in =
+        |options: &mut DirectoryOptions| options.build_time_cache_dir = "~/kernels".into();
+    assert_eq!(user(&at_home, &built_in), UserDirectory::Dir(home.join("kernels/3.4.0.")));
     // Exactly the given directory, without one for the version.
     let custom = machine.root.join("custom");
     let mut pairs = at_home.to_vec();
     pairs.push(("MIOPEN_CUSTOM_CACHE_DIR", &custom));
-    assert_eq!(user(&pairs, &built_in), UserPlace::Dir(custom.clone()));
+    assert_eq!(user(&pairs, &built_in), UserDirectory::Dir(custom.clone()));
     pairs[1].1 = Path::new("~/mine");
-    assert_eq!(user(&pairs, &|_| {}), UserPlace::Dir(home.join("mine")));
+    assert_eq!(user(&pairs, &|_| {}), UserDirectory::Dir(home.join("mine")));
     pairs[1].1 = Path::new("");
-    assert_eq!(user(&pairs, &|_| {}), UserPlace::Dir(default));
+    assert_eq!(user(&pairs, &|_| {}), UserDirectory::Dir(default));
 }
 
 #[test]
 fn the_cache_can_be_switched_off() {
-    let off = |options: &mut PlaceOptions| options.build_time_cache_dir = String::new();
-    let places = resolve(&[("HOME", Path::new("/nobody/x"))], off);
-    assert!(matches!(places.user, UserPlace::Disabled { .. }));
-    assert!(!places.system.is_empty() && places.fallback.is_none(), "the system's kdb is read");
+    let off = |options: &mut DirectoryOptions| options.build_time_cache_dir = String::new();
+    let directories = resolve(&[("HOME", Path::new("/nobody/x"))], off);
+    assert!(matches!(directories.user, UserDirectory::Disabled { .. }));
+    assert!(
+        !directories.system.is_empty() && directories.fallback.is_none(),
+        "the system's kdb is read"
+    );
 
     let machine = Machine::new(1);
     let path = machine.system.clone();
     let pairs =
         [("MIOPEN_DISABLE_CACHE", Path::new("On")), ("MIOPEN_SYSTEM_DB_PATH", path.as_path())];
-    let places = resolve(&pairs, |_| {});
-    assert!(matches!(places.user, UserPlace::Disabled { .. }) && places.system.is_empty());
+    let directories = resolve(&pairs, |_| {});
+    assert!(
+        matches!(directories.user, UserDirectory::Disabled { .. }) && directories.system.is_empty()
+    );
     let told = Told::default();
-    let mut config = gfxpack_runtime::Config::new("gfx906@60".parse().unwrap(), places);
+    let mut config = gfxpack_runtime::Config::new("gfx906@60".parse().unwrap(), directories);
     config.warnings = told.sink();
     let cache = Cache::open((config, told));
     assert_eq!(cache.layer(0), None, "neither file is read");
@@ -152,16 +158,16 @@ fn without_a_home_the_cache_is_in_a_private_temporary_directory() {
     let temp = [("TMPDIR", machine.root.as_path())];
     let relative = [("HOME", Path::new("home")), ("TMPDIR", machine.root.as_path())];
     for pairs in [&temp[..], &relative] {
-        let places = resolve(pairs, |_| {});
-        assert_eq!(places.user, UserPlace::Dir(private.join("miopen/3.4.0.")));
-        assert!(places.fallback.unwrap().contains("HOME"));
+        let directories = resolve(pairs, |_| {});
+        assert_eq!(directories.user, UserDirectory::Dir(private.join("miopen/3.4.0.")));
+        assert!(directories.fallback.unwrap().contains("HOME"));
         assert!(!private.exists(), "resolving creates nothing");
     }
     let refused = |make: &dyn Fn()| {
         make();
-        let places = resolve(&temp, |_| {});
-        assert!(matches!(places.user, UserPlace::Memory { .. }), "{:?}", places.user);
-        assert!(places.fallback.unwrap().contains("in memory only"));
+        let directories = resolve(&temp, |_| {});
+        assert!(matches!(directories.user, UserDirectory::Memory { .. }), "{:?}", directories.user);
+        assert!(directories.fallback.unwrap().contains("in memory only"));
     };
     refused(&|| std::fs::write(&private, "").unwrap());
     std::fs::remove_file(&private).unwrap();
@@ -171,7 +177,7 @@ fn without_a_home_the_cache_is_in_a_private_temporary_directory() {
     std::fs::create_dir(&private).unwrap();
     refused(&|| chmod(&private, 0o755));
     chmod(&private, 0o700);
-    assert!(matches!(resolve(&temp, |_| {}).user, UserPlace::Dir(_)));
+    assert!(matches!(resolve(&temp, |_| {}).user, UserDirectory::Dir(_)));
 }
 
 #[test]
@@ -180,9 +186,9 @@ fn an_unusable_custom_directory_is_reported() {
     let file = machine.root.join("file");
     std::fs::write(&file, "").unwrap();
     for custom in [file.clone(), file.join("below")] {
-        let places = resolve(&[("MIOPEN_CUSTOM_CACHE_DIR", &custom)], |_| {});
-        assert!(matches!(places.user, UserPlace::Memory { .. }), "{:?}", places.user);
-        assert!(places.fallback.unwrap().contains("MIOPEN_CUSTOM_CACHE_DIR"));
+        let directories = resolve(&[("MIOPEN_CUSTOM_CACHE_DIR", &custom)], |_| {});
+        assert!(matches!(directories.user, UserDirectory::Memory { .. }), "{:?}", directories.user);
+        assert!(directories.fallback.unwrap().contains("MIOPEN_CUSTOM_CACHE_DIR"));
     }
 }
 
@@ -197,11 +203,11 @@ proptest! {
         let names =
             ["MIOPEN_SYSTEM_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR", "HOME", "TMPDIR", "ROCM_PATH"];
         let environment = Environment::from_pairs(names.into_iter().zip(values));
-        let mut options = PlaceOptions::default();
+        let mut options = DirectoryOptions::default();
         options.version = version;
-        let places = Places::resolve(&environment, &options);
-        prop_assert!(places.system_dirs().all(Path::is_absolute));
-        if let UserPlace::Dir(directory) = &places.user {
+        let directories = KdbDirectories::resolve(&environment, &options);
+        prop_assert!(directories.system_dirs().all(Path::is_absolute));
+        if let UserDirectory::Dir(directory) = &directories.user {
             prop_assert!(directory.is_absolute());
         }
     }
