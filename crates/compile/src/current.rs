@@ -23,14 +23,14 @@ pub(crate) fn name_of(dir: &Path) -> Digest {
 /// The state of the file system, the sources and the drivers while a command runs: each file is
 /// looked at once, each driver asked once.
 #[derive(Debug)]
-pub struct Current<'a> {
+pub struct ValidityChecker<'a> {
     file_system: &'a FileSystemCache<'a>,
     sources: &'a SourceSet,
     drivers: Drivers<'a>,
     admitted: Vec<Digest>,
 }
 
-impl<'a> Current<'a> {
+impl<'a> ValidityChecker<'a> {
     /// For a plan's sources and toolchains, both in the plan's order. The drivers' answers are kept
     /// in the store. Besides the sources, compilers may read the directories `admitted`; an object
     /// whose compiler read others is out of date.

@@ -19,17 +19,17 @@ use rayon::prelude::*;
 
 use crate::context::BuildContext;
 use crate::costs::{CostFile, CostRecord, Expected};
-use crate::current::Current;
+use crate::current::ValidityChecker;
 use crate::error::CompileError;
 use crate::event::Event;
 use crate::job::{FailureKind, Site};
 use crate::memory_limiter::{MemoryLimiter, ThisMachine};
 use crate::remote::{RemoteContext, RemoteWorkers};
 use crate::schedule::Schedule;
-use crate::shared::SharedCache;
+use crate::shared_cache::SharedCache;
 use crate::source::SourceSet;
 use crate::store::{HEADERS, ObjectInfo, ObjectStore};
-use crate::worker_pool::{Done, WorkerPool};
+use crate::worker_pool::{FinishedJob, WorkerPool};
 
 /// After this many jobs, their costs are written and their objects uploaded.
 const AT_ONCE: usize = 64;
@@ -139,7 +139,8 @@ impl Executor<'_> {
         let file_system = FileSystemCache::new(self.digests);
         let (sources, toolchains, store) = (self.sources, self.toolchains, self.store);
         let admitted = &self.options.admitted;
-        let current = Current::new(&file_system, sources, toolchains, store, self.cancel, admitted);
+        let current =
+            ValidityChecker::new(&file_system, sources, toolchains, store, self.cancel, admitted);
         let (summary, to_run) = self.look_up(&pool, &current, on_event);
         if to_run.is_empty() {
             return Ok(summary);
@@ -163,7 +164,7 @@ impl Executor<'_> {
     fn look_up(
         &self,
         pool: &ThreadPool,
-        current: &Current<'_>,
+        current: &ValidityChecker<'_>,
         on_event: OnEvent<'_>,
     ) -> (Summary, Vec<JobId>) {
         let Self { plan, store, options, cancel, .. } = *self;
@@ -230,7 +231,7 @@ impl Executor<'_> {
     fn make(
         &self,
         pool: &ThreadPool,
-        current: &Current<'_>,
+        current: &ValidityChecker<'_>,
         to_run: &[JobId],
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,
@@ -325,7 +326,7 @@ fn run_workers(
     workers: &WorkerPool<'_>,
     pool: &ThreadPool,
     remote_workers: usize,
-    take: &mut dyn FnMut(Result<Done, CompileError>),
+    take: &mut dyn FnMut(Result<FinishedJob, CompileError>),
 ) {
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -360,11 +361,11 @@ impl Results<'_> {
     /// Handles a worker's report.
     fn take(
         &mut self,
-        message: Result<Done, CompileError>,
+        message: Result<FinishedJob, CompileError>,
         upload: &dyn Fn(JobId),
         on_event: OnEvent<'_>,
     ) {
-        let Done { event, object } = match message {
+        let FinishedJob { event, object } = match message {
             Ok(done) => done,
             // The first error is reported; the others were stopped because of it.
             Err(fatal) => {

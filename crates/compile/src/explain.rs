@@ -10,7 +10,7 @@ use gfxpack_plan::plan::{Job, Plan, Source};
 use gfxpack_process::watch::{PathState, PathStates};
 use serde::Serialize;
 
-use crate::current::{Current, name_of};
+use crate::current::{ValidityChecker, name_of};
 use crate::history::{self, History, HistoryRecord};
 use crate::job::Failure;
 use crate::store::{ObjectInfo, ObjectPurpose, ObjectStore, ValidityCheck};
@@ -138,7 +138,7 @@ pub fn explain(
     plan: &Plan,
     job: &Job,
     key: &KernelKey,
-    current: &Current<'_>,
+    current: &ValidityChecker<'_>,
     store: &ObjectStore,
     history: &History,
 ) -> Explanation {

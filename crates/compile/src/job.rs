@@ -8,16 +8,16 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gfxpack_launch::{Launcher, Run, RunPaths};
+use gfxpack_launch::{CompilerRun, Launcher, RunPaths};
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
-use gfxpack_process::{End, FileError, Timestamp, Usage};
+use gfxpack_process::{FileError, ProgramEnd, Timestamp, Usage};
 use gfxpack_toolchain::ToolchainError;
 
 use crate::context::{BuildContext, command_of};
 use crate::diagnostics;
 use crate::error::CompileError;
-use crate::judge::{self, Fresh, Judged};
+use crate::judge::{self, Judged, RecentlyChanged};
 use crate::stage::Stage;
 use crate::store::Dependencies;
 
@@ -163,7 +163,7 @@ fn attempt(
     launcher: &dyn Launcher,
     job: &Job,
     (stage, scratch): (&Stage, &Path),
-    fresh: &mut Fresh,
+    fresh: &mut RecentlyChanged,
     usage: &mut Usage,
 ) -> Result<Attempt, CompileError> {
     let (output, deps_file) = (&scratch.join("o"), &scratch.join("d"));
@@ -218,28 +218,29 @@ fn attempt(
 fn ended(
     context: &BuildContext<'_>,
     job: &Job,
-    run: Run,
+    run: CompilerRun,
     dependencies: Result<Dependencies, FailureKind>,
     paths: &RunPaths<'_>,
 ) -> Result<Made, CompileError> {
     let (kind, dependencies) = match (run.end, dependencies) {
-        (End::Cancelled, _) => return Err(CompileError::Interrupted),
+        (ProgramEnd::Cancelled, _) => return Err(CompileError::Interrupted),
         (_, Err(kind)) => (kind, None),
-        (End::Exited(0), Ok(dependencies)) => match checked(job, read_output(paths.output)?) {
+        (ProgramEnd::Exited(0), Ok(dependencies)) => match checked(job, read_output(paths.output)?)
+        {
             Ok(bytes) => return Ok(Made::Object(bytes, dependencies)),
             Err(kind) => (kind, Some(dependencies)),
         },
-        (End::Exited(_), _) if diagnostics::lacks_room(&run.output) => {
+        (ProgramEnd::Exited(_), _) if diagnostics::lacks_room(&run.output) => {
             tracing::debug!(run.output, "the compiler could not write");
             let full = io::ErrorKind::StorageFull.into();
             return Err(FileError::io("write", paths.scratch)(full).into());
         }
-        (End::Exited(code), Ok(dependencies)) => match diagnostics::killed(&run.output) {
+        (ProgramEnd::Exited(code), Ok(dependencies)) => match diagnostics::killed(&run.output) {
             Some(signal) => (FailureKind::Crashed(signal), None),
             None => (FailureKind::Refused(code), Some(dependencies)),
         },
-        (End::Killed(signal), _) => (FailureKind::Crashed(signal), None),
-        (End::TimedOut, _) => (FailureKind::TimedOut(context.time_limit), None),
+        (ProgramEnd::Killed(signal), _) => (FailureKind::Crashed(signal), None),
+        (ProgramEnd::TimedOut, _) => (FailureKind::TimedOut(context.time_limit), None),
     };
     // Only the driver's own failure is reported, so no other one is kept.
     let keep = run.by_driver && diagnostics::is_kernels_fault(&kind, &run.output);

@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_launch::{
-    self as launch, Direct, Run, TemplateValues, depfile_paths, searched_twice, with_searched,
+    self as launch, CompilerRun, Direct, TemplateValues, depfile_paths, searched_twice,
+    with_searched,
 };
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::plan::Job;
@@ -16,26 +17,26 @@ use gfxpack_process::watch::{
     Operation, PathRole, PathRoles, PathState, PathStates, Process, ProcessClass, Record,
     RunDependencies, SHORT_HEAP, WatchError, driver_path_roles, judge_record, tidy_path,
 };
-use gfxpack_process::{End, FileError, Timestamp};
+use gfxpack_process::{FileError, ProgramEnd, Timestamp};
 use gfxpack_toolchain::Toolchain;
 
 use crate::context::{BuildContext, command_of};
 use crate::current::name_of;
 use crate::error::CompileError;
 use crate::failure_kind::FailureKind;
-use crate::source_surroundings::file_id_of;
+use crate::nearby_files::file_id_of;
 use crate::stage::Stage;
 use crate::store::Dependencies;
 
 /// Files that had just changed when a run began, with their content when it ended.
-pub(crate) type Fresh = BTreeSet<(PathBuf, PathState)>;
+pub(crate) type RecentlyChanged = BTreeSet<(PathBuf, PathState)>;
 
 /// The judgement of a run.
 pub(crate) enum Judged {
     /// It has to be run again: files that it looked for have been laid out.
     Again,
     /// It has to be run again, as these files had just changed.
-    AgainAfter(Fresh),
+    AgainAfter(RecentlyChanged),
     /// It accessed a path that it may not, so its object can't be used.
     Failed(FailureKind),
     /// All dependencies of the object are known.
@@ -51,9 +52,9 @@ pub(crate) fn judge(
     job: &Job,
     stage: &Stage,
     paths: &launch::RunPaths<'_>,
-    run: &Run,
+    run: &CompilerRun,
     since: Timestamp,
-    before: &Fresh,
+    before: &RecentlyChanged,
 ) -> Result<Judged, CompileError> {
     let records = match watched(run) {
         Ok(records) => records,
@@ -150,7 +151,7 @@ fn is_below(context: &BuildContext<'_>, path: &Path, dir: &Path) -> bool {
 struct FileAccesses {
     system: BTreeSet<(PathBuf, PathState)>,
     sources: BTreeSet<(PathBuf, PathState)>,
-    fresh: Fresh,
+    fresh: RecentlyChanged,
     /// Whether files that the compiler did not find exist now.
     again: bool,
     reads: Option<PathBuf>,
@@ -178,7 +179,7 @@ impl FileAccesses {
         context: &BuildContext<'_>,
         stage: &Stage,
         dependencies: RunDependencies,
-        before: &Fresh,
+        before: &RecentlyChanged,
     ) -> Result<(), CompileError> {
         let RunDependencies { states, stage: asked, reads, writes, changed, fresh, .. } =
             dependencies;
@@ -241,7 +242,7 @@ impl FileAccesses {
 
 /// The records of a run, if they show what the compiler itself accessed: a
 /// driver may have done its work without starting another program.
-fn watched(run: &Run) -> Result<Vec<&Record>, WatchError> {
+fn watched(run: &CompilerRun) -> Result<Vec<&Record>, WatchError> {
     let records: Vec<&Record> = run
         .records
         .iter()
@@ -282,7 +283,7 @@ fn is_other_command(
     (defines, commands): &Direct,
     paths: &launch::RunPaths<'_>,
     records: &[&Record],
-    end: &End,
+    end: &ProgramEnd,
 ) -> bool {
     let values = TemplateValues {
         input: &context.plan[job.source].main,
@@ -302,7 +303,7 @@ fn is_other_command(
     let same =
         |(listed, ran): (&OsString, &OsString)| listed == ran || (is_own(listed) && is_own(ran));
     // A command that fails is the last.
-    let complete = listed.len() == ran.len() || !matches!(end, End::Exited(0));
+    let complete = listed.len() == ran.len() || !matches!(end, ProgramEnd::Exited(0));
     !complete
         || ran.len() > listed.len()
         || listed.iter().zip(&ran).any(|(listed, ran)| {
@@ -318,7 +319,7 @@ fn roles(
     job: &Job,
     stage: &Stage,
     paths: &launch::RunPaths<'_>,
-    run: &Run,
+    run: &CompilerRun,
     records: &[&Record],
 ) -> PathRoles {
     let base = context.path_roles[job.toolchain.0].for_language(job.language);
@@ -340,7 +341,7 @@ fn same_elsewhere(
     context: &BuildContext<'_>,
     stage: &Stage,
     asked: &BTreeSet<(PathBuf, PathState)>,
-    run: &Run,
+    run: &CompilerRun,
     records: &[&Record],
 ) -> Option<(PathBuf, PathBuf)> {
     let (all, source) = (context.sources, stage.source());
@@ -379,7 +380,7 @@ fn listed_unseen(
     job: &Job,
     stage: &Stage,
     paths: &launch::RunPaths<'_>,
-    run: &Run,
+    run: &CompilerRun,
     records: &[&Record],
 ) -> Result<Option<PathBuf>, CompileError> {
     if job.language == Language::Assembly {

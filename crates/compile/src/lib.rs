@@ -25,19 +25,19 @@ mod history;
 mod job;
 mod judge;
 mod memory_limiter;
+mod nearby_files;
 mod remote;
 mod remote_error;
 mod schedule;
-mod shared;
+mod shared_cache;
 mod source;
 mod source_dirs;
-mod source_surroundings;
 mod stage;
 mod store;
 mod worker_pool;
 
 pub use costs::KnownCosts;
-pub use current::Current;
+pub use current::ValidityChecker;
 pub use error::CompileError;
 pub use event::{Event, JobRun};
 pub use executor::{Executor, ExecutorOptions, Origin, Remote, Summary};
@@ -50,14 +50,14 @@ pub use gfxpack_process::{
 };
 pub use history::History;
 pub use job::{Compiled, Failure, FailureKind, Site};
+pub use nearby_files::{SourceDirectories, StoredContent};
 pub use remote::{
     Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers, ToolchainSource,
 };
 pub use remote_error::RemoteError;
-pub use shared::{SharedCache, SharedStore, Upload};
+pub use shared_cache::{SharedCache, SharedStore, Upload};
 pub use source::SourceSet;
 pub use source_dirs::SourceDirs;
-pub use source_surroundings::{SourceDirectories, StoredContent};
 pub use stage::lay_out;
 pub use store::VERSION as STORE_VERSION;
 pub use store::{

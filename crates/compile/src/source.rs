@@ -19,11 +19,11 @@ use gfxpack_process::watch::{PathState, PathStates, tidy_path};
 use gfxpack_process::{FileDigests, FileError};
 
 use crate::error::CompileError;
-use crate::source_dirs::SourceDirs;
-use crate::source_surroundings::{
+use crate::nearby_files::{
     ClosureOrigin, FileId, SourceDirectories, StoredContent, StoredDirectories, file_id_of,
     include_root, is_file,
 };
+use crate::source_dirs::SourceDirs;
 
 /// The sources of a build, each file read once.
 #[derive(Debug, Default)]

@@ -13,8 +13,8 @@ use gfxpack_process::watch::{PathState, PathStates, tidy_path};
 use gfxpack_process::{FileError, write_atomic};
 
 use crate::error::CompileError;
+use crate::nearby_files::file_id_of;
 use crate::source::{SourceSet, leads_back};
-use crate::source_surroundings::file_id_of;
 
 /// The depth of the staged directory: so many times, `..` leads to a directory in which only staged
 /// files are.

@@ -19,12 +19,12 @@ use crate::stage::Stage;
 use crate::store::{ObjectInfo, ObjectPurpose, ObjectStore};
 
 /// A report of a worker.
-pub(crate) struct Done {
+pub(crate) struct FinishedJob {
     pub(crate) event: Event,
     pub(crate) object: Option<ObjectInfo>,
 }
 
-type Sender = mpsc::Sender<Result<Done, CompileError>>;
+type Sender = mpsc::Sender<Result<FinishedJob, CompileError>>;
 
 /// The state that the workers share.
 pub(crate) struct WorkerPool<'a> {
@@ -165,5 +165,5 @@ impl WorkerPool<'_> {
 
 fn report(sender: &Sender, event: Event, object: Option<ObjectInfo>) {
     // The receiver is gone once the build has ended.
-    sender.send(Ok(Done { event, object })).ok();
+    sender.send(Ok(FinishedJob { event, object })).ok();
 }

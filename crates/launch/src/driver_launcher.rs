@@ -6,7 +6,7 @@ use gfxpack_process::{Program, run};
 use gfxpack_toolchain::ToolchainError;
 
 use crate::arguments::deps_arguments;
-use crate::launcher::{Command, Launcher, Run, RunPaths};
+use crate::launcher::{Command, CompilerRun, Launcher, RunPaths};
 use crate::session::Session;
 
 /// Runs every command by its driver.
@@ -28,7 +28,7 @@ impl Launcher for DriverLauncher<'_> {
         &self,
         command: &Command<'_>,
         paths: &RunPaths<'_>,
-    ) -> Result<Option<Run>, ToolchainError> {
+    ) -> Result<Option<CompilerRun>, ToolchainError> {
         let toolchain = self.session.toolchain(command.toolchain);
         let planned = command.arguments.iter().map(|word| toolchain.fill(word));
         let mut arguments: Vec<_> = planned.collect();
@@ -48,6 +48,6 @@ impl Launcher for DriverLauncher<'_> {
             };
             run(&program, self.session.cancel)
         })?;
-        Ok(Some(Run::new(output, record, true)))
+        Ok(Some(CompilerRun::new(output, record, true)))
     }
 }

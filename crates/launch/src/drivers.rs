@@ -20,7 +20,7 @@ use gfxpack_process::watch::{
     judge_driver_record, recorded,
 };
 use gfxpack_process::{
-    Cancel, End, FileError, Timestamp, WorkDir, read_sealed, run, touch, write_sealed,
+    Cancel, FileError, ProgramEnd, Timestamp, WorkDir, read_sealed, run, touch, write_sealed,
 };
 use gfxpack_toolchain::{Toolchain, ToolchainError};
 use serde::{Deserialize, Serialize};
@@ -61,10 +61,10 @@ pub type Direct = (Defines, Arc<DriverCommands>);
 
 /// The commands for which a driver works alike: toolchain, program and language. The number is how
 /// often the toolchain was touched; a comparison made before is not valid after.
-type Kind = (ToolchainId, Program, Language, u64);
+type DriverKind = (ToolchainId, Program, Language, u64);
 
 /// The commands that a driver would run for a key, if they are known.
-type PathState = Option<Arc<DriverCommands>>;
+type KnownCommands = Option<Arc<DriverCommands>>;
 
 /// The drivers of a build's toolchains, each asked once for every key of its commands.
 #[derive(Debug)]
@@ -82,8 +82,8 @@ pub struct Drivers<'a> {
     warned: Once,
     /// The kinds of commands for which the answer for a key was compared with that for a whole
     /// command.
-    compared: Mutex<HashMap<Kind, Arc<OnceLock<bool>>>>,
-    known: Mutex<HashMap<CommandKey, Arc<OnceLock<PathState>>>>,
+    compared: Mutex<HashMap<DriverKind, Arc<OnceLock<bool>>>>,
+    known: Mutex<HashMap<CommandKey, Arc<OnceLock<KnownCommands>>>>,
 }
 
 /// A driver's commands, if they were understood, and its file accesses.
@@ -170,7 +170,7 @@ impl<'a> Drivers<'a> {
         key: &CommandKey,
         command: &Command<'_>,
         defines: &[Vec<Define>],
-    ) -> PathState {
+    ) -> KnownCommands {
         let toolchain = &self.toolchains[key.toolchain.0];
         let file = self.file(toolchain, key);
         let list = self.remembered(&file).or_else(|| {
@@ -342,7 +342,7 @@ impl<'a> Drivers<'a> {
             run(&driver, self.cancel)
         })?;
         let commands = match output.end {
-            End::Exited(0) if !refuses(&output.stderr) => parse(&output.stderr, input),
+            ProgramEnd::Exited(0) if !refuses(&output.stderr) => parse(&output.stderr, input),
             _ => None,
         };
         Ok((commands, record))

@@ -10,8 +10,8 @@ use gfxpack_process::watch::{Recorder, recorded};
 use gfxpack_toolchain::ToolchainError;
 
 use crate::drivers::Direct;
-use crate::headers::{HeaderOptions, Headers, UsedHeader, groups};
-use crate::launcher::{Command, Launcher, Run, RunPaths};
+use crate::headers::{HeaderMaker, HeaderOptions, UsedHeader, groups};
+use crate::launcher::{Command, CompilerRun, Launcher, RunPaths};
 use crate::session::Session;
 use crate::shortcuts::Shortcuts;
 use crate::starter::Starter;
@@ -67,7 +67,7 @@ impl<'a> FastLauncher<'a> {
     /// can't be made for another reason, commands run without it.
     pub fn prepare(&self, commands: &[Command<'_>]) -> Result<Usage, ToolchainError> {
         let direct = commands.iter().filter_map(|command| Some((*command, self.direct(command)?)));
-        let headers = Headers::new(self.session, &self.starter, &self.headers);
+        let headers = HeaderMaker::new(self.session, &self.starter, &self.headers);
         let (made, usage) = headers.make(direct)?;
         self.made.write().expect("no panic inside").extend(made);
         Ok(usage)
@@ -79,7 +79,7 @@ impl Launcher for FastLauncher<'_> {
         &self,
         command: &Command<'_>,
         paths: &RunPaths<'_>,
-    ) -> Result<Option<Run>, ToolchainError> {
+    ) -> Result<Option<CompilerRun>, ToolchainError> {
         let Some((defines, commands)) = self.direct(command) else { return Ok(None) };
         let used = self.made.read().expect("no panic inside").get(&command.job).cloned();
         let values = TemplateValues {
@@ -89,7 +89,7 @@ impl Launcher for FastLauncher<'_> {
             deps_file: paths.deps_file,
             scratch: paths.scratch,
         };
-        let mut run: Option<Run> = None;
+        let mut run: Option<CompilerRun> = None;
         for template in &commands.list {
             let with_header = used.as_ref().and_then(|used| used.header.apply(template));
             let words = with_header.as_ref().unwrap_or(template).fill(&values);
@@ -97,7 +97,7 @@ impl Launcher for FastLauncher<'_> {
                 self.starter.run(command.toolchain, words, (paths.stage, paths.scratch), record)
             })?;
             let ok = output.ok();
-            let next = Run::new(output, record, false);
+            let next = CompilerRun::new(output, record, false);
             run = Some(match run {
                 Some(before) => before.then(next),
                 None => next,
@@ -106,6 +106,9 @@ impl Launcher for FastLauncher<'_> {
                 break;
             }
         }
-        Ok(run.map(|run| Run { read_before: used.as_ref().map(UsedHeader::read_before), ..run }))
+        Ok(run.map(|run| CompilerRun {
+            read_before: used.as_ref().map(UsedHeader::read_before),
+            ..run
+        }))
     }
 }

@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 
 use gfxpack_process::watch::Recorder;
 use gfxpack_process::{
-    Cancel, Capture, End, Group, Output, Program, TICK, Usage, ended, fixed, preload, wait_readable,
+    Cancel, Capture, Group, Output, Program, ProgramEnd, TICK, Usage, ended, fixed, preload,
+    wait_readable,
 };
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
@@ -37,14 +38,14 @@ const STOP_LIMIT: Duration = Duration::from_secs(60);
 /// A compiler that is loaded and stopped before its `main`. Every server is a fork of it. It ends
 /// after the last of them.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedCompiler {
     _group: Group,
     control: UnixStream,
     /// Its output, up to its end.
     output: Capture,
 }
 
-impl Drop for Loaded {
+impl Drop for LoadedCompiler {
     fn drop(&mut self) {
         self.control.shutdown(Shutdown::Write).ok();
         // The process is reaped then, which gives the usage of it and its forks.
@@ -52,7 +53,7 @@ impl Drop for Loaded {
     }
 }
 
-impl Loaded {
+impl LoadedCompiler {
     /// Starts the program.
     ///
     /// # Errors
@@ -128,7 +129,7 @@ pub(crate) struct ForkServer {
     stdout: Capture,
     stderr: Capture,
     /// Kept because the loaded compiler's end would also end this server.
-    _loaded: Arc<Loaded>,
+    _loaded: Arc<LoadedCompiler>,
 }
 
 impl ForkServer {
@@ -158,7 +159,12 @@ impl ForkServer {
         Ok(Output { end, stdout: self.stdout.text(), stderr: self.stderr.text(), usage })
     }
 
-    fn wait(&mut self, bytes: usize, limit: Duration, cancel: &Cancel) -> io::Result<Option<End>> {
+    fn wait(
+        &mut self,
+        bytes: usize,
+        limit: Duration,
+        cancel: &Cancel,
+    ) -> io::Result<Option<ProgramEnd>> {
         let mut pipes = [&mut self.answers, &mut self.stdout, &mut self.stderr];
         wait(&mut pipes, bytes, limit, cancel)
     }
@@ -171,15 +177,15 @@ fn wait(
     bytes: usize,
     limit: Duration,
     cancel: &Cancel,
-) -> io::Result<Option<End>> {
+) -> io::Result<Option<ProgramEnd>> {
     let started = Instant::now();
     while pipes[0].bytes().len() < bytes && pipes[0].is_open() {
         if cancel.is_cancelled() {
-            return Ok(Some(End::Cancelled));
+            return Ok(Some(ProgramEnd::Cancelled));
         }
         let left = limit.saturating_sub(started.elapsed());
         if left.is_zero() {
-            return Ok(Some(End::TimedOut));
+            return Ok(Some(ProgramEnd::TimedOut));
         }
         wait_readable(pipes, TICK.min(left))?;
     }
@@ -204,7 +210,7 @@ fn encode(program: &Program<'_>) -> io::Result<Vec<u8>> {
     Ok(message)
 }
 
-fn decode(answer: &[u8]) -> Option<(End, Usage)> {
+fn decode(answer: &[u8]) -> Option<(ProgramEnd, Usage)> {
     let (numbers, []) = answer.as_chunks::<8>() else { return None };
     let [status, user, system, peak_kib] = *numbers else { return None };
     let [user, system] =
@@ -233,10 +239,10 @@ mod tests {
         }
     }
 
-    fn loaded() -> Arc<Loaded> {
+    fn loaded() -> Arc<LoadedCompiler> {
         let environment = [("PATH".into(), "/usr/bin:/bin".into()), ("A".into(), "b".into())];
         let cancel = Cancel::default();
-        Loaded::start(Path::new("/bin/sh"), &environment, &cancel).unwrap()
+        LoadedCompiler::start(Path::new("/bin/sh"), &environment, &cancel).unwrap()
     }
 
     fn shell() -> ForkServer {
@@ -255,10 +261,10 @@ mod tests {
             &mut server,
             "x=1; pwd; echo $TMPDIR $A $LD_PRELOAD$LD_BIND_NOW; echo err >&2; exit 3",
         );
-        assert!(matches!(first.end, End::Exited(3)));
+        assert!(matches!(first.end, ProgramEnd::Exited(3)));
         assert_eq!((first.stdout.as_str(), first.stderr.as_str()), ("/usr\n/tmp b\n", "err\n"));
         let second = run(&mut server, "echo \"[$x]\"; kill -SEGV $$");
-        assert!(matches!(second.end, End::Killed(11)), "{second:?}");
+        assert!(matches!(second.end, ProgramEnd::Killed(11)), "{second:?}");
         assert_eq!(second.stdout, "[]\n");
         let busy = run(&mut server, "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done");
         assert!(busy.ok() && busy.usage.cpu > Duration::from_millis(5), "{busy:?}");
@@ -279,12 +285,15 @@ mod tests {
         let limit = request(&hang, Duration::from_millis(1));
         let mut server = shell();
         let output = server.run(&limit, &Cancel::default()).unwrap();
-        assert!(matches!(output.end, End::TimedOut) && output.usage.peak_memory > 0, "{output:?}");
+        assert!(
+            matches!(output.end, ProgramEnd::TimedOut) && output.usage.peak_memory > 0,
+            "{output:?}"
+        );
         let cancel = Cancel::default();
         let mut server = shell();
         cancel.cancel();
         let output = server.run(&request(&hang, LONG), &cancel).unwrap();
-        assert!(matches!(output.end, End::Cancelled));
+        assert!(matches!(output.end, ProgramEnd::Cancelled));
         assert!(server.run(&request(&hang, LONG), &Cancel::default()).is_err());
     }
 
@@ -320,7 +329,7 @@ mod tests {
                 cancel.cancel();
             });
             let output = shell().run(&request(&arguments, LONG), &cancel).unwrap();
-            assert!(matches!(output.end, End::Cancelled));
+            assert!(matches!(output.end, ProgramEnd::Cancelled));
         });
         wait_for_end(&std::fs::read_to_string(&file).unwrap());
     }
@@ -386,12 +395,12 @@ int main(int argc, char **argv) {
         std::fs::write(path("compiler.c"), COMPILER).unwrap();
         compile("-shared -fPIC -o libllvm.so llvm.c");
         compile("-o compiler compiler.c -L. -lllvm -Wl,-rpath,$ORIGIN");
-        let loaded = Loaded::start(&path("compiler"), &environment, &cancel);
+        let loaded = LoadedCompiler::start(&path("compiler"), &environment, &cancel);
         let mut server = loaded.unwrap().server(&cancel).unwrap();
         for name in ["one", "two"] {
             let arguments = ["compiler", name].map(OsString::from);
             let output = server.run(&request(&arguments, LONG), &cancel).unwrap();
-            assert!(matches!(output.end, End::Exited(2)), "{output:?}");
+            assert!(matches!(output.end, ProgramEnd::Exited(2)), "{output:?}");
             assert_eq!(output.stdout, format!("{name}: 1 2, 3, of the job\n"));
         }
     }
@@ -417,7 +426,7 @@ int main(int argc, char **argv) {
         let script = dir.path().join("script");
         std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
         for program in [script.as_path(), Path::new("/nonexistent"), Path::new("/dev/null")] {
-            assert!(Loaded::start(program, &[], &Cancel::default()).is_err());
+            assert!(LoadedCompiler::start(program, &[], &Cancel::default()).is_err());
         }
     }
 

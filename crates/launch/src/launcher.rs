@@ -9,7 +9,7 @@ use gfxpack_model::args::Args;
 use gfxpack_model::compiler::Program;
 use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_process::watch::{Record, StoredPathStates, WatchError};
-use gfxpack_process::{End, Output, Usage};
+use gfxpack_process::{Output, ProgramEnd, Usage};
 use gfxpack_toolchain::ToolchainError;
 
 /// Runs compiler commands, several at once.
@@ -19,12 +19,12 @@ pub trait Launcher: Sync {
     ///
     /// # Errors
     /// [`ToolchainError`] if a program can't be started. A program that fails is
-    /// not an error; [`Run::end`] says how it ended.
+    /// not an error; [`CompilerRun::end`] says how it ended.
     fn run(
         &self,
         command: &Command<'_>,
         paths: &RunPaths<'_>,
-    ) -> Result<Option<Run>, ToolchainError>;
+    ) -> Result<Option<CompilerRun>, ToolchainError>;
 }
 
 /// A compiler command.
@@ -69,9 +69,9 @@ pub struct RunPaths<'a> {
 
 /// The result of a command.
 #[derive(Debug)]
-pub struct Run {
+pub struct CompilerRun {
     /// How its last program ended.
-    pub end: End,
+    pub end: ProgramEnd,
     /// The output of its programs, standard error first, cut at a limit.
     pub output: String,
     /// The resources that the programs used.
@@ -97,7 +97,7 @@ pub struct ReadBefore {
     pub states: [Arc<StoredPathStates>; 2],
 }
 
-impl Run {
+impl CompilerRun {
     pub(crate) fn new(output: Output, record: Result<Record, WatchError>, by_driver: bool) -> Self {
         let texts = [output.stderr.trim_end(), output.stdout.trim_end()];
         let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use gfxpack_model::ToolchainId;
 use gfxpack_process::watch::Recorder;
-use gfxpack_process::{Cancel, End, Output, Program, run};
+use gfxpack_process::{Cancel, Output, Program, ProgramEnd, run};
 use gfxpack_toolchain::ToolchainError;
 
-use crate::fork_server::{ForkServer, Loaded};
+use crate::fork_server::{ForkServer, LoadedCompiler};
 use crate::session::Session;
 
 /// A program whose servers fail this often is not loaded again.
@@ -21,7 +21,7 @@ const MAX_BREAKDOWNS: u32 = 5;
 #[derive(Debug, Default)]
 struct ServedProgram {
     /// Loaded when first needed; `None` if that failed.
-    loaded: Arc<OnceLock<Option<Arc<Loaded>>>>,
+    loaded: Arc<OnceLock<Option<Arc<LoadedCompiler>>>>,
     /// Idle servers. There are as many servers as ran at once.
     idle: Vec<ForkServer>,
     breakdowns: u32,
@@ -51,7 +51,7 @@ impl ForkServers {
                 let mut all = self.lock();
                 let served = all.entry(key).or_default();
                 served.breakdowns = 0;
-                if !matches!(output.end, End::TimedOut | End::Cancelled) {
+                if !matches!(output.end, ProgramEnd::TimedOut | ProgramEnd::Cancelled) {
                     served.idle.push(server);
                 }
                 Some(output)
@@ -83,7 +83,8 @@ impl ForkServers {
         let log = |reason: io::Error| {
             tracing::debug!(program = %program.path.display(), %reason, "no fork server");
         };
-        let load = || Loaded::start(program.path, program.environment, cancel).map_err(log).ok();
+        let load =
+            || LoadedCompiler::start(program.path, program.environment, cancel).map_err(log).ok();
         let loaded_program = loaded.get_or_init(load).as_ref();
         let server = loaded_program.and_then(|it| it.server(cancel).map_err(log).ok());
         if server.is_none()

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gfxpack_compile::{Cancel, Current, Executor, ExecutorOptions, FileSystemCache, ObjectStore};
+use gfxpack_compile::{
+    Cancel, Executor, ExecutorOptions, FileSystemCache, ObjectStore, ValidityChecker,
+};
 use gfxpack_model::{JobId, Language, TargetId, ToolchainId};
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::plan::{Plan, PlanToolchain};
@@ -46,9 +48,9 @@ impl Prepared {
         file_system: &'a FileSystemCache<'a>,
         cancel: &'a Cancel,
         admitted: &[PathBuf],
-    ) -> Current<'a> {
+    ) -> ValidityChecker<'a> {
         let (sources, store) = (&self.inputs.sources, &self.cache.store);
-        Current::new(file_system, sources, &self.toolchains, store, cancel, admitted)
+        ValidityChecker::new(file_system, sources, &self.toolchains, store, cancel, admitted)
     }
 
     /// An executor for the plan's jobs, or `only` these. Objects are put into

@@ -6,7 +6,7 @@ use gfxpack_compile::{Cancel, FileDigests, landlock_abi};
 use gfxpack_model::{Language, TargetId};
 use gfxpack_plan::arguments;
 use gfxpack_process::temporary_dir;
-use gfxpack_toolchain::{Disassembler, Listed, Search, Toolchain, Toolchains};
+use gfxpack_toolchain::{Disassembler, Search, Toolchain, ToolchainReport, Toolchains};
 use serde_json::{Value, json};
 
 use crate::cache::Cache;
@@ -19,7 +19,11 @@ use crate::text::{display, language_word};
 ///
 /// # Errors
 /// If a given program is not usable, or no toolchain is found.
-pub fn survey(search: &Search, options: &CacheOptions, cancel: &Cancel) -> Result<Vec<Listed>> {
+pub fn survey(
+    search: &Search,
+    options: &CacheOptions,
+    cancel: &Cancel,
+) -> Result<Vec<ToolchainReport>> {
     let scratch = temporary_dir()?;
     let cache = options.directory().ok();
     let cache = cache.filter(|dir| std::fs::create_dir_all(dir.join("trials")).is_ok());
@@ -76,13 +80,13 @@ pub fn disassembler(
 
 /// The processors that a toolchain builds for from a language. The flag says
 /// whether a constant must be supplied.
-pub fn processors(listed: &Listed, language: Language) -> &[(&'static str, bool)] {
+pub fn processors(listed: &ToolchainReport, language: Language) -> &[(&'static str, bool)] {
     let found = listed.builds.iter().find(|(other, _)| *other == language);
     found.map_or(&[], |(_, processors)| processors.as_slice())
 }
 
 /// A toolchain as a message.
-pub fn message(listed: &Listed) -> Value {
+pub fn message(listed: &ToolchainReport) -> Value {
     let builds: BTreeMap<String, Vec<Value>> = listed
         .builds
         .iter()
@@ -116,7 +120,7 @@ pub fn message(listed: &Listed) -> Value {
 }
 
 /// The languages from which some toolchain builds for a processor.
-pub fn buildable(toolchains: &[Listed], processor: &str) -> Vec<Language> {
+pub fn buildable(toolchains: &[ToolchainReport], processor: &str) -> Vec<Language> {
     let is_built = |language: &Language| {
         let mut all = toolchains.iter().flat_map(|listed| processors(listed, *language));
         all.any(|(gfx, _)| *gfx == processor)
@@ -128,8 +132,8 @@ pub fn buildable(toolchains: &[Listed], processor: &str) -> Vec<Language> {
 mod tests {
     use super::*;
 
-    fn listed(builds: Vec<(Language, Vec<(&'static str, bool)>)>) -> Listed {
-        Listed {
+    fn listed(builds: Vec<(Language, Vec<(&'static str, bool)>)>) -> ToolchainReport {
+        ToolchainReport {
             program: "/usr/bin/hipcc".into(),
             toolchain: Err("it is no compiler".to_owned()),
             builds,

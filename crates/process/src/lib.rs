@@ -18,8 +18,8 @@ mod children;
 mod file_digest;
 mod file_error;
 mod foreground;
-mod layout;
 mod memory;
+mod memory_layout;
 mod open_files;
 mod pipe;
 pub mod preload;
@@ -30,23 +30,24 @@ mod timestamp;
 mod touch;
 mod usage;
 pub mod watch;
-mod work;
+mod work_dir;
 
 pub use atomic::{create_dir_as_above, write_atomic, write_atomic_by, write_atomic_with};
 pub use children::kill_children;
 pub use file_digest::{FileDigests, Identity, state_of};
 pub use file_error::{FileError, io_hint, is_no_such_path, is_not_found, temporary_dir};
 pub use foreground::Foreground;
-pub use layout::fixed;
 pub use memory::{available_memory, default_jobs, resident_of_jobs};
+pub use memory_layout::fixed;
 pub use open_files::open_many;
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
 pub use program::{
-    Cancel, End, Group, Output, Program, StartError, TICK, ended, find_in_path, run, run_into,
+    Cancel, Group, Output, Program, ProgramEnd, StartError, TICK, ended, find_in_path, run,
+    run_into,
 };
 pub use sealed::{read_sealed, write_sealed};
 pub use system_tool::{SystemTool, SystemToolError, ToolOutput};
 pub use timestamp::Timestamp;
 pub use touch::{note_use, touch};
 pub use usage::Usage;
-pub use work::WorkDir;
+pub use work_dir::WorkDir;

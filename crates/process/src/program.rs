@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use wait4::{ResUse, Wait4};
 
-use crate::layout;
+use crate::memory_layout;
 use crate::pipe::{Capture, wait_readable};
 use crate::usage::{PeakWatch, Usage};
 use crate::watch::Recorder;
@@ -76,7 +76,7 @@ pub struct Program<'a> {
 
 /// How a program ended.
 #[derive(Debug)]
-pub enum End {
+pub enum ProgramEnd {
     /// It exited with this code.
     Exited(i32),
     /// A signal ended it.
@@ -91,7 +91,7 @@ pub enum End {
 #[derive(Debug)]
 pub struct Output {
     /// How it ended.
-    pub end: End,
+    pub end: ProgramEnd,
     /// Its standard output, at most [`OUTPUT_LIMIT`](crate::OUTPUT_LIMIT) bytes; see
     /// [`was_cut`](crate::was_cut). Bytes that are no UTF-8 are replaced.
     pub stdout: String,
@@ -115,7 +115,7 @@ impl Output {
     /// Whether it ended with success.
     #[must_use]
     pub fn ok(&self) -> bool {
-        matches!(self.end, End::Exited(0))
+        matches!(self.end, ProgramEnd::Exited(0))
     }
 }
 
@@ -156,7 +156,7 @@ fn run_capturing(
         .stderr(Stdio::piped())
         .process_group(0);
     let inherited = PeakWatch::inherited();
-    let mut child = Group::new(layout::fixed(|| command.spawn()).map_err(start_error)?);
+    let mut child = Group::new(memory_layout::fixed(|| command.spawn()).map_err(start_error)?);
     let mut watch = PeakWatch::new(child.child().id(), inherited);
     let mut look = FIRST_LOOK;
     let mut stdout = capture(child.child().stdout.take().expect("stdout is piped"));
@@ -167,11 +167,11 @@ fn run_capturing(
             break None;
         }
         if cancel.is_cancelled() {
-            break Some(End::Cancelled);
+            break Some(ProgramEnd::Cancelled);
         }
         let left = program.time_limit.saturating_sub(started.elapsed());
         if left.is_zero() {
-            break Some(End::TimedOut);
+            break Some(ProgramEnd::TimedOut);
         }
         let open = stdout.is_open() || stderr.is_open();
         let tick = if open { look } else { REAP_TICK }.min(left);
@@ -197,10 +197,10 @@ fn recording(record: Option<&Recorder>) -> Vec<(OsString, OsString)> {
 
 /// How a process ended, from its exit status.
 #[must_use]
-pub fn ended(status: ExitStatus) -> End {
+pub fn ended(status: ExitStatus) -> ProgramEnd {
     match status.code() {
-        Some(code) => End::Exited(code),
-        None => End::Killed(status.signal().unwrap_or_default()),
+        Some(code) => ProgramEnd::Exited(code),
+        None => ProgramEnd::Killed(status.signal().unwrap_or_default()),
     }
 }
 
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn output_and_code_come_back() {
         let output = sh("echo out; echo err >&2; exit 3", LONG, &Cancel::default());
-        assert!(matches!(output.end, End::Exited(3)));
+        assert!(matches!(output.end, ProgramEnd::Exited(3)));
         assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("out\n", "err\n"));
     }
 
@@ -318,7 +318,7 @@ mod tests {
             cancel.cancel();
             running.join().unwrap()
         });
-        assert!(matches!(output.end, End::Cancelled));
+        assert!(matches!(output.end, ProgramEnd::Cancelled));
         let child = std::fs::read_to_string(file).unwrap();
         // The kernel may take a moment to remove it; a zombie counts as dead.
         let stat = format!("/proc/{}/stat", child.trim());
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn a_program_is_killed_at_its_time_limit_and_the_longest_limit_works() {
         let output = sh("sleep 100000", Duration::from_millis(1), &Cancel::default());
-        assert!(matches!(output.end, End::TimedOut));
+        assert!(matches!(output.end, ProgramEnd::TimedOut));
         assert!(sh("exit 0", Duration::MAX, &Cancel::default()).ok());
     }
 
@@ -347,7 +347,7 @@ mod tests {
     fn cancelling_stops_it() {
         let cancel = Cancel::default();
         cancel.cancel();
-        assert!(matches!(sh("sleep 1000", LONG, &cancel).end, End::Cancelled));
+        assert!(matches!(sh("sleep 1000", LONG, &cancel).end, ProgramEnd::Cancelled));
     }
 
     #[test]
@@ -363,6 +363,9 @@ mod tests {
 
     #[test]
     fn a_crash_is_a_signal() {
-        assert!(matches!(sh("kill -SEGV $$", LONG, &Cancel::default()).end, End::Killed(11)));
+        assert!(matches!(
+            sh("kill -SEGV $$", LONG, &Cancel::default()).end,
+            ProgramEnd::Killed(11)
+        ));
     }
 }

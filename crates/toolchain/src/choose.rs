@@ -13,11 +13,11 @@ use gfxpack_process::{Cancel, FileDigests, FileError, Timestamp, WorkDir};
 
 use crate::discover::{self, Candidate, Driver, Search};
 use crate::error::ToolchainError;
-use crate::probe::{self, Asker};
-use crate::probe_watch::Watch;
+use crate::probe::{self, ProgramRunner};
+use crate::probe_watch::ProbeRecorder;
 use crate::support;
 use crate::toolchain::Toolchain;
-use crate::trial::{Trial, TrialArguments, Verdict};
+use crate::trial::{Trial, TrialArguments, TrialResult};
 
 /// The toolchains of this machine, in order of preference.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ struct ProbedCandidate {
 
 /// The abilities of one toolchain.
 #[derive(Debug)]
-pub struct Listed {
+pub struct ToolchainReport {
     /// hipcc or clang.
     pub program: PathBuf,
     /// The toolchain, or why it can't be used.
@@ -106,8 +106,8 @@ impl<'a> Toolchains<'a> {
                     continue;
                 }
                 match self.fits(index, &toolchain, languages)? {
-                    Verdict::Fits => return Ok(toolchain),
-                    Verdict::Fails(words) => *refusal = Some(words),
+                    TrialResult::Fits => return Ok(toolchain),
+                    TrialResult::Fails(words) => *refusal = Some(words),
                 }
             }
         }
@@ -130,7 +130,7 @@ impl<'a> Toolchains<'a> {
                 let Some(toolchain) = variant.filter(|variant| variant.digest == digest) else {
                     continue;
                 };
-                if let Verdict::Fits = self.fits(index, &toolchain, languages)? {
+                if let TrialResult::Fits = self.fits(index, &toolchain, languages)? {
                     return Ok(Some(toolchain));
                 }
             }
@@ -142,7 +142,7 @@ impl<'a> Toolchains<'a> {
     ///
     /// # Errors
     /// [`ToolchainError::Interrupted`], or an error of a temporary file.
-    pub fn list(&mut self) -> Result<Vec<Listed>, ToolchainError> {
+    pub fn list(&mut self) -> Result<Vec<ToolchainReport>, ToolchainError> {
         (0..self.entries.len()).map(|index| self.one(index)).collect()
     }
 
@@ -174,9 +174,9 @@ impl<'a> Toolchains<'a> {
         self.entries.iter().filter_map(reason).collect()
     }
 
-    fn one(&mut self, index: usize) -> Result<Listed, ToolchainError> {
+    fn one(&mut self, index: usize) -> Result<ToolchainReport, ToolchainError> {
         let program = self.entries[index].candidate.driver.path().to_owned();
-        let mut listed = Listed {
+        let mut listed = ToolchainReport {
             program,
             toolchain: Err(String::new()),
             builds: Vec::new(),
@@ -209,8 +209,10 @@ impl<'a> Toolchains<'a> {
                     continue;
                 }
                 match self.fits(index, toolchain, &only)? {
-                    Verdict::Fits => builds.extend(new.into_iter().map(|name| (name, supplied))),
-                    Verdict::Fails(words) => {
+                    TrialResult::Fits => {
+                        builds.extend(new.into_iter().map(|name| (name, supplied)))
+                    }
+                    TrialResult::Fails(words) => {
                         listed.refused.push((language, words));
                         break;
                     }
@@ -264,9 +266,9 @@ impl<'a> Toolchains<'a> {
         let Self { digests, cancel, cache, keep, scratch, entries, .. } = self;
         let ProbedCandidate { candidate, environment, probed } = &mut entries[index];
         if probed.is_none() {
-            let ask = Asker::new(scratch.path(), environment, cancel);
+            let runner = ProgramRunner::new(scratch.path(), environment, cancel);
             let kept = (*cache, *keep);
-            match Toolchain::probe(candidate, environment, digests, &ask, kept) {
+            match Toolchain::probe(candidate, environment, digests, &runner, kept) {
                 Err(ToolchainError::Interrupted) => return Err(ToolchainError::Interrupted),
                 other => *probed = Some(other),
             }
@@ -281,14 +283,14 @@ impl<'a> Toolchains<'a> {
         index: usize,
         toolchain: &Toolchain,
         languages: &BTreeSet<Language>,
-    ) -> Result<Verdict, ToolchainError> {
+    ) -> Result<TrialResult, ToolchainError> {
         let environment = &self.entries[index].environment;
-        let ask = Asker::new(self.scratch.path(), environment, self.cancel);
+        let runner = ProgramRunner::new(self.scratch.path(), environment, self.cancel);
         if self.keep {
-            toolchain.supply(&ask)?;
+            toolchain.supply(&runner)?;
         }
         if toolchain.hipcc.is_some() {
-            return Ok(Verdict::Fits);
+            return Ok(TrialResult::Fits);
         }
         let file_system = FileSystemCache::new(self.digests);
         for language in languages {
@@ -298,27 +300,28 @@ impl<'a> Toolchains<'a> {
             }
             let here = toolchain.with_libraries_in(self.scratch.path());
             let here = if self.keep { toolchain } else { &here };
-            here.supply(&ask)?;
-            let watch = Watch::new(&file_system, Timestamp::now(), self.scratch.path(), self.keep);
-            let watched = ask.watched_by(&watch);
+            here.supply(&runner)?;
+            let watch =
+                ProbeRecorder::new(&file_system, Timestamp::now(), self.scratch.path(), self.keep);
+            let watched = runner.watched_by(&watch);
             let run = Trial::new(here, *language, self.trial).map(|trial| trial.run(&watched));
-            let verdict = match (run.unwrap_or(Ok(Verdict::Fits))?, watch.written()) {
+            let verdict = match (run.unwrap_or(Ok(TrialResult::Fits))?, watch.written()) {
                 // Every kernel would do so.
-                (Verdict::Fits, Some(path)) => Verdict::Fails(format!(
+                (TrialResult::Fits, Some(path)) => TrialResult::Fails(format!(
                     "it writes `{}`, outside the directory that it may write to",
                     path.display()
                 )),
                 (verdict, _) => verdict,
             };
             match verdict {
-                Verdict::Fits => match watch.finish() {
+                TrialResult::Fits => match watch.finish() {
                     Ok((answers, _)) => trial.keep_passed(self.cache, &answers),
                     Err(reason) => tracing::debug!(reason, "a trial is not kept"),
                 },
                 fails => return Ok(fails),
             }
         }
-        Ok(Verdict::Fits)
+        Ok(TrialResult::Fits)
     }
 
     fn unbuildable(

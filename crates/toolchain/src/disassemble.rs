@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gfxpack_process::watch::Recorder;
-use gfxpack_process::{self as process, Cancel, End, FileError, Program, find_in_path};
+use gfxpack_process::{self as process, Cancel, FileError, Program, ProgramEnd, find_in_path};
 
 use crate::discover::Search;
 use crate::error::ToolchainError;
@@ -76,7 +76,7 @@ impl Disassembler {
             },
             cancel,
         )?;
-        if matches!(output.end, End::Cancelled) {
+        if matches!(output.end, ProgramEnd::Cancelled) {
             return Err(ToolchainError::Interrupted);
         }
         successful(&self.program, &arguments, output)?;

@@ -14,7 +14,7 @@ mod choose;
 mod disassemble;
 mod discover;
 mod error;
-mod isa;
+mod isa_constants;
 mod made_by;
 mod object_info;
 mod probe;
@@ -24,7 +24,7 @@ mod support;
 mod toolchain;
 mod trial;
 
-pub use choose::{Listed, Toolchains};
+pub use choose::{ToolchainReport, Toolchains};
 pub use disassemble::Disassembler;
 pub use discover::Search;
 pub use error::ToolchainError;

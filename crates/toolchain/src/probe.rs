@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gfxpack_process::watch::{Recorder, recorded};
-use gfxpack_process::{self as process, Cancel, End, FileError, Output, Program};
+use gfxpack_process::{self as process, Cancel, FileError, Output, Program, ProgramEnd};
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::discover::{Candidate, Driver};
 use crate::error::ToolchainError;
-use crate::probe_watch::Watch;
+use crate::probe_watch::ProbeRecorder;
 
 /// Far longer than any program takes, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -30,12 +30,12 @@ const LANGUAGES: [&[&str]; 3] = [
 ];
 
 /// Runs programs in a scratch directory to ask them about the toolchain.
-pub(crate) struct Asker<'a> {
+pub(crate) struct ProgramRunner<'a> {
     scratch: &'a Path,
     environment: &'a [(OsString, OsString)],
     cancel: &'a Cancel,
     /// Records the programs' file accesses, if necessary.
-    watch: Option<&'a Watch<'a>>,
+    watch: Option<&'a ProbeRecorder<'a>>,
 }
 
 /// A toolchain's answers.
@@ -52,19 +52,22 @@ pub(crate) struct Probed {
 
 impl Probed {
     /// Asks a candidate's programs.
-    pub(crate) fn ask(candidate: &Candidate, ask: &Asker<'_>) -> Result<Self, ToolchainError> {
+    pub(crate) fn ask(
+        candidate: &Candidate,
+        runner: &ProgramRunner<'_>,
+    ) -> Result<Self, ToolchainError> {
         let (found, mut configuration) = match &candidate.driver {
-            Driver::Hipcc(hipcc) => ask_hipcc(ask, hipcc)?,
+            Driver::Hipcc(hipcc) => ask_hipcc(runner, hipcc)?,
             Driver::Clang(clang) => {
                 let libs = candidate.device_libs.as_deref().ok_or(ToolchainError::NoDeviceLibs)?;
                 let rocm = candidate.rocm.as_deref().unwrap_or(Path::new("/usr"));
-                (ask_clang(ask, clang, rocm, libs)?, BTreeSet::new())
+                (ask_clang(runner, clang, rocm, libs)?, BTreeSet::new())
             }
         };
         let clang = &found.clang;
         let (clang_version, (processors, own, programs)) = rayon::join(
-            || ask.clang_version(clang),
-            || (ask.processors(clang), ask.configuration(clang), ask.programs(clang)),
+            || runner.clang_version(clang),
+            || (runner.processors(clang), runner.configuration(clang), runner.programs(clang)),
         );
         configuration.extend(own?);
         let mut found = found;
@@ -86,7 +89,7 @@ pub(crate) struct FoundParts {
     pub(crate) hip_version: Option<[u32; 3]>,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> ProgramRunner<'a> {
     pub(crate) fn new(
         scratch: &'a Path,
         environment: &'a [(OsString, OsString)],
@@ -96,7 +99,7 @@ impl<'a> Asker<'a> {
     }
 
     /// The same, with file accesses recorded by `watch`.
-    pub(crate) fn watched_by(&self, watch: &'a Watch<'a>) -> Self {
+    pub(crate) fn watched_by(&self, watch: &'a ProbeRecorder<'a>) -> Self {
         Self { watch: Some(watch), ..*self }
     }
 
@@ -216,7 +219,7 @@ impl<'a> Asker<'a> {
             },
             self.cancel,
         )?;
-        if let End::Cancelled = output.end {
+        if let ProgramEnd::Cancelled = output.end {
             return Err(ToolchainError::Interrupted);
         }
         Ok(output)
@@ -277,10 +280,10 @@ fn loader(program: &Path) -> Option<PathBuf> {
 /// Asks hipcc for the commands that it would run. These name clang, the linker, the device
 /// libraries and the headers, whatever the layout of the installation.
 fn ask_hipcc(
-    ask: &Asker<'_>,
+    runner: &ProgramRunner<'_>,
     hipcc: &Path,
 ) -> Result<(FoundParts, BTreeSet<PathBuf>), ToolchainError> {
-    let source = ask.scratch.join("probe.hip");
+    let source = runner.scratch.join("probe.hip");
     fs::write(&source, "").map_err(FileError::io("write", &source))?;
     let arch = |processor: &str| format!("--offload-arch={processor}");
     let commands = || {
@@ -288,10 +291,10 @@ fn ask_hipcc(
         for processor in PROBE_PROCESSORS {
             let arch = arch(processor);
             let words = ["-###", &arch, "--cuda-device-only", "-x", "hip", "-c"];
-            match ask.ask(hipcc, &[&words[..], &["probe.hip", "-o", "probe.o"]].concat()) {
+            match runner.ask(hipcc, &[&words[..], &["probe.hip", "-o", "probe.o"]].concat()) {
                 Ok(output) => {
                     return parse_commands(&output.stderr)
-                        .ok_or_else(|| ask.nonsense(hipcc, "`-###` names no compiler command"));
+                        .ok_or_else(|| runner.nonsense(hipcc, "`-###` names no compiler command"));
                 }
                 Err(error) => last = Some(error),
             }
@@ -302,9 +305,9 @@ fn ask_hipcc(
     let arch = arch(PROBE_PROCESSORS[0]);
     let arguments = ["--version", &arch];
     let version = || -> Result<_, ToolchainError> {
-        let (output, read) = ask.attempt(hipcc, &arguments)?;
+        let (output, read) = runner.attempt(hipcc, &arguments)?;
         let output = successful(hipcc, &arguments, output)?;
-        let configuration = ask.configured(hipcc, &arguments, &output, read)?;
+        let configuration = runner.configured(hipcc, &arguments, &output, read)?;
         Ok((hip_version(&output.stdout), configuration))
     };
     let (found, version) = rayon::join(commands, version);
@@ -378,16 +381,16 @@ fn parse_commands(text: &str) -> Option<FoundParts> {
 
 /// Asks a clang; headers and device libraries are at the candidate's paths.
 fn ask_clang(
-    ask: &Asker<'_>,
+    runner: &ProgramRunner<'_>,
     clang: &Path,
     rocm: &Path,
     device_libs: &Path,
 ) -> Result<FoundParts, ToolchainError> {
-    let resource_dir = ask.ask(clang, &["-print-resource-dir"])?.stdout;
-    let lld = ask.ask(clang, &["-print-prog-name=ld.lld"])?.stdout;
+    let resource_dir = runner.ask(clang, &["-print-resource-dir"])?.stdout;
+    let lld = runner.ask(clang, &["-print-prog-name=ld.lld"])?.stdout;
     let lld = PathBuf::from(lld.trim());
     if !lld.is_absolute() {
-        return Err(ask.nonsense(clang, "it finds no ld.lld, which links code objects"));
+        return Err(runner.nonsense(clang, "it finds no ld.lld, which links code objects"));
     }
     Ok(FoundParts {
         clang: clang.to_owned(),

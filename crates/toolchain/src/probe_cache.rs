@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::discover::{Candidate, Driver};
 use crate::error::ToolchainError;
-use crate::probe::{Asker, Probed};
-use crate::probe_watch::Watch;
+use crate::probe::{Probed, ProgramRunner};
+use crate::probe_watch::ProbeRecorder;
 
 /// The answers of one candidate's programs, in a file below the cache.
 pub(crate) struct ProbeCache<'a> {
@@ -65,15 +65,19 @@ impl<'a> ProbeCache<'a> {
 
     /// The stored answers if they are still valid; otherwise the programs are asked, and their
     /// answers stored with `keep`.
-    pub(crate) fn probe(&self, ask: &Asker<'_>, keep: bool) -> Result<Probed, ToolchainError> {
-        match self.read(ask) {
+    pub(crate) fn probe(
+        &self,
+        runner: &ProgramRunner<'_>,
+        keep: bool,
+    ) -> Result<Probed, ToolchainError> {
+        match self.read(runner) {
             Some(probed) => Ok(probed),
-            None => self.ask(ask, Timestamp::now(), keep),
+            None => self.ask(runner, Timestamp::now(), keep),
         }
     }
 
     /// The stored answers, if they are still valid and undamaged.
-    fn read(&self, ask: &Asker<'_>) -> Option<Probed> {
+    fn read(&self, runner: &ProgramRunner<'_>) -> Option<Probed> {
         let StoredProbe { probed, states, libraries } = read_sealed(&self.file)?;
         let file_system = FileSystemCache::new(self.digests);
         if let Some((path, _)) = states.first_change(&file_system) {
@@ -81,7 +85,7 @@ impl<'a> ProbeCache<'a> {
             return None;
         }
         let same = |(program, before): (&PathBuf, &Vec<PathBuf>)| {
-            ask.libraries(program).ok().as_ref() == Some(before)
+            runner.libraries(program).ok().as_ref() == Some(before)
         };
         libraries.par_iter().all(same).then(|| {
             touch(&self.file);
@@ -90,13 +94,18 @@ impl<'a> ProbeCache<'a> {
     }
 
     /// Asks the programs; `since` is the time when this began.
-    fn ask(&self, ask: &Asker<'_>, since: Timestamp, keep: bool) -> Result<Probed, ToolchainError> {
+    fn ask(
+        &self,
+        runner: &ProgramRunner<'_>,
+        since: Timestamp,
+        keep: bool,
+    ) -> Result<Probed, ToolchainError> {
         let file_system = FileSystemCache::new(self.digests);
-        let watch = Watch::new(&file_system, since, ask.scratch(), keep);
-        let probed = Probed::ask(self.candidate, &ask.watched_by(&watch))?;
+        let watch = ProbeRecorder::new(&file_system, since, runner.scratch(), keep);
+        let probed = Probed::ask(self.candidate, &runner.watched_by(&watch))?;
         let program = self.candidate.driver.path().display();
         let watched = watch.finish();
-        match watched.and_then(|(states, loaded)| Ok((states, libraries(ask, loaded)?))) {
+        match watched.and_then(|(states, loaded)| Ok((states, libraries(runner, loaded)?))) {
             Err(reason) if keep => {
                 tracing::debug!(%program, reason, "what a toolchain says is not kept")
             }
@@ -114,13 +123,13 @@ impl<'a> ProbeCache<'a> {
 
 /// The libraries of each program, as its loader lists them; an error if the program loaded others.
 fn libraries(
-    ask: &Asker<'_>,
+    runner: &ProgramRunner<'_>,
     loaded: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
 ) -> Result<BTreeMap<PathBuf, Vec<PathBuf>>, String> {
     let real = |path: &PathBuf| fs::canonicalize(path).ok();
     let mut libraries = BTreeMap::new();
     for (program, loaded) in loaded {
-        let named = ask.libraries(&program).map_err(|error| error.to_string())?;
+        let named = runner.libraries(&program).map_err(|error| error.to_string())?;
         let loaded: BTreeSet<_> = loaded.iter().filter_map(real).collect();
         if !named.iter().filter_map(real).all(|library| loaded.contains(&library)) {
             return Err(format!("`{}` loads other libraries", program.display()));

@@ -12,24 +12,24 @@ use gfxpack_process::watch::{
 };
 
 /// Records the file accesses of programs.
-pub(crate) struct Watch<'a> {
+pub(crate) struct ProbeRecorder<'a> {
     file_system: &'a FileSystemCache<'a>,
     since: Timestamp,
     scratch: PathBuf,
     /// The accesses, or why they are not known.
-    seen: Mutex<Result<Seen, String>>,
+    seen: Mutex<Result<ProbeAccesses, String>>,
     /// A path that a program wrote, or tried to write, but may not.
     written: Mutex<Option<PathBuf>>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ProbeAccesses {
     states: BTreeSet<(PathBuf, PathState)>,
     /// The libraries that each program loaded.
     loaded: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
 }
 
-impl Seen {
+impl ProbeAccesses {
     fn add(&mut self, record: &Record, states: BTreeSet<(PathBuf, PathState)>) {
         self.states.extend(states);
         for process in &record.processes {
@@ -39,7 +39,7 @@ impl Seen {
     }
 }
 
-impl<'a> Watch<'a> {
+impl<'a> ProbeRecorder<'a> {
     /// Without `keep`, file accesses are not collected.
     pub(crate) fn new(
         file_system: &'a FileSystemCache<'a>,
@@ -48,7 +48,8 @@ impl<'a> Watch<'a> {
         keep: bool,
     ) -> Self {
         let scratch = fs::canonicalize(scratch).unwrap_or_else(|_| scratch.to_owned());
-        let seen = if keep { Ok(Seen::default()) } else { Err("nothing is kept".to_owned()) };
+        let seen =
+            if keep { Ok(ProbeAccesses::default()) } else { Err("nothing is kept".to_owned()) };
         Self { file_system, since, scratch, seen: Mutex::new(seen), written: Mutex::default() }
     }
 
@@ -68,7 +69,8 @@ impl<'a> Watch<'a> {
         };
         let roles = driver_path_roles(self.scratch.clone(), &self.scratch);
         let writes = record.accesses.iter().filter(|access| access.operation.writes());
-        let judged = writes.flat_map(|ask| roles.judge(ask, &self.file_system.real(&ask.path)));
+        let judged =
+            writes.flat_map(|access| roles.judge(access, &self.file_system.real(&access.path)));
         let mut written = self.written.lock().expect("no panic inside");
         *written = written.take().or_else(|| {
             judged.into_iter().find_map(|it| match it {
@@ -98,7 +100,7 @@ impl<'a> Watch<'a> {
     pub(crate) fn finish(
         self,
     ) -> Result<(PathStates, BTreeMap<PathBuf, BTreeSet<PathBuf>>), String> {
-        let Seen { states, loaded } = self.seen.into_inner().expect("no panic inside")?;
+        let ProbeAccesses { states, loaded } = self.seen.into_inner().expect("no panic inside")?;
         Ok((PathStates::new(states, self.file_system), loaded))
     }
 }

@@ -16,8 +16,8 @@ use rayon::prelude::*;
 
 use crate::discover::{Candidate, Driver};
 use crate::error::ToolchainError;
-use crate::isa;
-use crate::probe::{self, Asker, Probed};
+use crate::isa_constants;
+use crate::probe::{self, Probed, ProgramRunner};
 use crate::probe_cache::ProbeCache;
 
 /// Below a ROCm prefix.
@@ -92,13 +92,14 @@ impl Toolchain {
         candidate: &Candidate,
         environment: &[(OsString, OsString)],
         digests: &FileDigests,
-        ask: &Asker<'_>,
+        runner: &ProgramRunner<'_>,
         (cache, keep): (&Path, bool),
     ) -> Result<Self, ToolchainError> {
         let known = ProbeCache::new(cache, candidate, environment, digests);
-        let Probed { found, clang_version, processors, configuration } = known.probe(ask, keep)?;
+        let Probed { found, clang_version, processors, configuration } =
+            known.probe(runner, keep)?;
         let programs: BTreeSet<&PathBuf> = found.programs.iter().chain([&found.clang]).collect();
-        let programs = programs.into_par_iter().map(|program| ask.with_libraries(program));
+        let programs = programs.into_par_iter().map(|program| runner.with_libraries(program));
         let programs: Vec<Vec<PathBuf>> = programs.collect::<Result<_, _>>()?;
         let programs: BTreeSet<_> = programs.into_iter().flatten().chain(configuration).collect();
         let programs: Vec<PathBuf> = programs.into_iter().collect();
@@ -149,7 +150,7 @@ impl Toolchain {
     /// `cache`, which is not created yet; `None` if nothing is lacking, or hipcc chooses the device
     /// libraries.
     pub(crate) fn with_constants(&self, cache: &Path) -> Option<Self> {
-        let supplied = isa::missing(&self.installed_libs, &self.processors, &self.isas);
+        let supplied = isa_constants::missing(&self.installed_libs, &self.processors, &self.isas);
         if supplied.is_empty() || self.hipcc.is_some() {
             return None;
         }
@@ -158,13 +159,18 @@ impl Toolchain {
         let with_constants = |closure: Digest| {
             Hasher::new("gfxpack toolchain with constants 1")
                 .field(closure.as_ref())
-                .field(isa::digest(&supplied).as_ref())
+                .field(isa_constants::digest(&supplied).as_ref())
                 .finish()
         };
         let (digest, opencl_c) = (with_constants(self.closure), with_constants(self.opencl_c));
         Some(Self {
             isas: self.isas.iter().cloned().chain(isas).collect(),
-            device_libs: isa::directory(cache, &self.installed_libs, self.closure, &supplied),
+            device_libs: isa_constants::directory(
+                cache,
+                &self.installed_libs,
+                self.closure,
+                &supplied,
+            ),
             supplied,
             digest,
             opencl_c,
@@ -178,17 +184,23 @@ impl Toolchain {
         let mut other = self.clone();
         if !self.supplied.is_empty() {
             let libs = &self.installed_libs;
-            other.device_libs = isa::directory(cache, libs, self.closure, &self.supplied);
+            other.device_libs = isa_constants::directory(cache, libs, self.closure, &self.supplied);
         }
         other
     }
 
     /// Creates the directory of device libraries, if it has supplied constants and does not exist.
-    pub(crate) fn supply(&self, ask: &Asker<'_>) -> Result<(), ToolchainError> {
+    pub(crate) fn supply(&self, runner: &ProgramRunner<'_>) -> Result<(), ToolchainError> {
         if self.supplied.is_empty() {
             return Ok(());
         }
-        isa::make(&self.device_libs, &self.installed_libs, &self.clang, &self.supplied, ask)
+        isa_constants::make(
+            &self.device_libs,
+            &self.installed_libs,
+            &self.clang,
+            &self.supplied,
+            runner,
+        )
     }
 
     /// The compiler as text: `hipcc 5.2.21153, clang 15.0.6`.
@@ -315,7 +327,7 @@ impl Toolchain {
     /// Whether the supplied constants exist and are undamaged.
     fn has_sound_constants(&self) -> bool {
         self.supplied.is_empty()
-            || isa::is_sound(&self.device_libs, &self.installed_libs, &self.supplied)
+            || isa_constants::is_sound(&self.device_libs, &self.installed_libs, &self.supplied)
     }
 
     /// Every file that the digest covers, with the digest of its content. Programs and their

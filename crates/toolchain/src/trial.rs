@@ -14,7 +14,7 @@ use gfxpack_process::watch::{FileSystemCache, PathStates};
 use gfxpack_process::{FileError, read_sealed, write_sealed};
 
 use crate::error::ToolchainError;
-use crate::probe::Asker;
+use crate::probe::ProgramRunner;
 use crate::toolchain::Toolchain;
 
 const HIP: &str = r#"#include <hip/hip_runtime.h>
@@ -42,7 +42,7 @@ const OPENCL_C: &str = "__kernel void trial(__global float* x, int n)
 pub type TrialArguments = fn(Language, &TargetId, &CompilerFacts, &str) -> (Program, Args);
 
 /// The result of a trial.
-pub(crate) enum Verdict {
+pub(crate) enum TrialResult {
     /// The parts fit together.
     Fits,
     /// They do not; with the compiler's output.
@@ -110,26 +110,26 @@ impl<'a> Trial<'a> {
     }
 
     /// Compiles the kernel. The toolchain's device libraries must exist.
-    pub(crate) fn run(&self, ask: &Asker<'_>) -> Result<Verdict, ToolchainError> {
-        let source = ask.scratch().join(self.file);
+    pub(crate) fn run(&self, runner: &ProgramRunner<'_>) -> Result<TrialResult, ToolchainError> {
+        let source = runner.scratch().join(self.file);
         fs::write(&source, self.source).map_err(FileError::io("write", &source))?;
-        let made = ask.scratch().join("trial.o");
+        let made = runner.scratch().join("trial.o");
         let filled = self.words.iter().map(|word| self.toolchain.fill(word));
         let arguments: Vec<_> = filled.chain(["-o".into(), made.clone().into()]).collect();
-        let (output, _) = ask.attempt(self.toolchain.program(self.program), &arguments)?;
+        let (output, _) = runner.attempt(self.toolchain.program(self.program), &arguments)?;
         let verdict = if output.ok() {
             let bytes = fs::read(&made).unwrap_or_default();
             match code_object::check_for_kdb(&bytes, &self.target) {
-                Ok(()) => Verdict::Fits,
+                Ok(()) => TrialResult::Fits,
                 Err(UnfitError::OtherTarget { .. }) => {
-                    Verdict::Fails("it makes objects for other targets than asked".to_owned())
+                    TrialResult::Fails("it makes objects for other targets than asked".to_owned())
                 }
-                Err(error) => Verdict::Fails(error.to_string()),
+                Err(error) => TrialResult::Fails(error.to_string()),
             }
         } else {
             let line = output.stderr.lines().find(|line| line.contains("error:"));
             let line = line.or(output.stderr.lines().last()).unwrap_or("it says nothing");
-            Verdict::Fails(line.trim().to_owned())
+            TrialResult::Fails(line.trim().to_owned())
         };
         fs::remove_file(&made).ok();
         Ok(verdict)

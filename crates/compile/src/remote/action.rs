@@ -62,14 +62,14 @@ const IMPLICIT: [&str; 2] = ["opencl-c-base.h", "opencl-c.h"];
 
 /// The part of an action that all jobs of one command and source share.
 #[derive(Debug)]
-pub(super) struct Recipe {
+pub(super) struct ActionTemplate {
     commands: Vec<CommandTemplate>,
     pub(super) root: Arc<InputRoot>,
     /// The shell commands that run first.
     before: Option<String>,
 }
 
-impl Recipe {
+impl ActionTemplate {
     /// How jobs with these commands and this source run elsewhere; `None` if they can't.
     pub(super) fn new(
         context: &BuildContext<'_>,

@@ -9,7 +9,7 @@ use gfxpack_launch::DriverCommands;
 use gfxpack_model::{JobId, SourceId};
 use gfxpack_process::{Timestamp, Usage};
 
-use super::action::Recipe;
+use super::action::ActionTemplate;
 use super::headers::Headers;
 use super::judge::RemoteRun;
 use super::workers::RemoteWorkers;
@@ -21,7 +21,8 @@ use crate::store::Dependencies;
 
 /// How jobs run remotely, if they can: by source, by command list, and by how often their
 /// toolchain, whose files are sent, was touched. The outer `None` is one that failed to be made.
-type Recipes = HashMap<(SourceId, usize, u64), Arc<OnceLock<Option<Option<Arc<Recipe>>>>>>;
+type ActionTemplates =
+    HashMap<(SourceId, usize, u64), Arc<OnceLock<Option<Option<Arc<ActionTemplate>>>>>>;
 
 /// The result of a job that was to run remotely.
 pub(crate) enum RemoteOutcome {
@@ -36,36 +37,37 @@ pub(crate) struct RemoteContext<'a> {
     workers: &'a dyn RemoteWorkers,
     context: &'a BuildContext<'a>,
     headers: Headers,
-    recipes: Mutex<Recipes>,
+    templates: Mutex<ActionTemplates>,
     /// A time before any file was read to be sent.
     since: Timestamp,
 }
 
 impl<'a> RemoteContext<'a> {
     pub(crate) fn new(workers: &'a dyn RemoteWorkers, context: &'a BuildContext<'a>) -> Self {
-        let (headers, recipes) = (Headers::default(), Mutex::default());
-        Self { workers, context, headers, recipes, since: Timestamp::now() }
+        let (headers, templates) = (Headers::default(), Mutex::default());
+        Self { workers, context, headers, templates, since: Timestamp::now() }
     }
 
-    fn recipe(
+    fn template(
         &self,
         index: JobId,
         commands: &Arc<DriverCommands>,
-    ) -> Result<Option<Arc<Recipe>>, CompileError> {
+    ) -> Result<Option<Arc<ActionTemplate>>, CompileError> {
         let job = &self.context.plan[index];
         // Drivers keep their command lists, so an address identifies one.
         let times_touched = self.context.toolchains[job.toolchain.0].times_touched();
         let key = (job.source, Arc::as_ptr(commands) as usize, times_touched);
         let slot = {
-            let mut recipes = self.recipes.lock().expect("no panic inside");
-            Arc::clone(recipes.entry(key).or_default())
+            let mut templates = self.templates.lock().expect("no panic inside");
+            Arc::clone(templates.entry(key).or_default())
         };
-        let recipe = get_or_make(&slot, || {
+        let template = get_or_make(&slot, || {
             let toolchain = self.workers.toolchain();
-            let made = Recipe::new(self.context, job, &commands.list, &self.headers, toolchain)?;
+            let made =
+                ActionTemplate::new(self.context, job, &commands.list, &self.headers, toolchain)?;
             Ok(made.map(Arc::new))
         })?;
-        Ok(recipe.cloned().flatten())
+        Ok(template.cloned().flatten())
     }
 
     /// Runs a job of the plan to its end. The caller stores the object.
@@ -75,10 +77,10 @@ impl<'a> RemoteContext<'a> {
         let Some((defines, commands)) = context.direct(job) else {
             return Ok(RemoteOutcome::Here(None));
         };
-        let Some(recipe) = self.recipe(index, &commands)? else {
+        let Some(template) = self.template(index, &commands)? else {
             return Ok(RemoteOutcome::Here(None));
         };
-        let Some(action) = recipe.action(context, job, &defines, workers.toolchain()) else {
+        let Some(action) = template.action(context, job, &defines, workers.toolchain()) else {
             return Ok(RemoteOutcome::Here(None));
         };
         let started = Instant::now();
@@ -95,7 +97,7 @@ impl<'a> RemoteContext<'a> {
                 return Ok(RemoteOutcome::Here(None));
             }
         };
-        let (root, toolchain, since) = (&recipe.root, workers.toolchain(), self.since);
+        let (root, toolchain, since) = (&template.root, workers.toolchain(), self.since);
         let run = RemoteRun { context, job, root, toolchain, since };
         let (system, sources) = match run.judge(&record.unwrap_or_default()) {
             Ok(states) => states,

@@ -5,7 +5,7 @@ use gfxpack_miopen::{Library, LibraryError, MIOPEN};
 use gfxpack_model::Language;
 use gfxpack_pipeline::error::in_full;
 use gfxpack_pipeline::toolchains::{self, survey};
-use gfxpack_toolchain::Listed;
+use gfxpack_toolchain::ToolchainReport;
 
 use super::miopen;
 use crate::args::ToolchainsCommand;
@@ -59,7 +59,7 @@ fn library(context: &Context) -> Result {
     Ok(())
 }
 
-fn print(listed: &Listed, output: &Output) {
+fn print(listed: &ToolchainReport, output: &Output) {
     let line = |label: &str, value: &str| output.text(&format!("  {label:<12} {value}"));
     let toolchain = match &listed.toolchain {
         Ok(toolchain) => toolchain,
@@ -98,7 +98,7 @@ fn print(listed: &Listed, output: &Output) {
 }
 
 /// The processors; a star marks those for which a constant must be supplied.
-fn builds(listed: &Listed, language: Language) -> String {
+fn builds(listed: &ToolchainReport, language: Language) -> String {
     let processors = toolchains::processors(listed, language);
     if processors.is_empty() {
         return "nothing".to_owned();

@@ -13,7 +13,7 @@ use gfxpack_process::FileError;
 use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
-use super::recipe::Recipe;
+use super::recipe::HeaderRecipe;
 use crate::template::Define;
 
 /// The beginning of each marker.
@@ -26,7 +26,7 @@ const MAX_RUNS: usize = 32;
 
 /// The numbers of the names whose markers appear; `None` if the header can't be preprocessed with
 /// these macros.
-type Shown = Result<Option<BTreeSet<usize>>, ToolchainError>;
+type VisibleNames = Result<Option<BTreeSet<usize>>, ToolchainError>;
 
 /// Runs a command line in a directory of its own. Returns whether it succeeded.
 type RunIn<'r> = &'r mut dyn FnMut(Vec<OsString>, &Path) -> Result<bool, ToolchainError>;
@@ -34,7 +34,7 @@ type RunIn<'r> = &'r mut dyn FnMut(Vec<OsString>, &Path) -> Result<bool, Toolcha
 /// Whether the headers of a recipe build each of the names; without names for which this could not
 /// be found out.
 pub(super) fn built_names(
-    recipe: &Recipe,
+    recipe: &HeaderRecipe,
     names: &[String],
     scratch: &dyn Fn() -> Result<TempDir, FileError>,
     run: RunIn<'_>,
@@ -70,13 +70,13 @@ fn marks(text: &str) -> BTreeSet<usize> {
 /// whose markers appear if all are defined; some may hide others.
 fn find_built(
     names: &[String],
-    shown: &mut dyn FnMut(&[String]) -> Shown,
+    visible: &mut dyn FnMut(&[String]) -> VisibleNames,
 ) -> Result<BTreeMap<String, bool>, ToolchainError> {
     let mut found = BTreeMap::new();
     let mut waiting: Vec<Vec<String>> = names.chunks(MAX_NAMES).map(<[_]>::to_vec).collect();
     for _ in 0..MAX_RUNS {
         let Some(mut some) = waiting.pop() else { break };
-        match shown(&some)? {
+        match visible(&some)? {
             Some(numbers) if numbers.is_empty() => {
                 found.extend(some.into_iter().map(|name| (name, false)));
             }
@@ -115,7 +115,7 @@ mod tests {
             |from: &[&str]| -> Vec<String> { from.iter().map(|&name| name.to_owned()).collect() };
         // `a` hides `b`; with `if`, preprocessing fails.
         let mut runs = 0;
-        let mut shown = |names: &[String]| {
+        let mut visible = |names: &[String]| {
             runs += 1;
             let at = |name: &str| names.iter().position(|other| other == name);
             let one = |number: usize| Some(BTreeSet::from([number]));
@@ -125,7 +125,7 @@ mod tests {
                 _ => Some(BTreeSet::new()),
             })
         };
-        let found = find_built(&names(&["a", "b", "c", "if", "d"]), &mut shown).unwrap();
+        let found = find_built(&names(&["a", "b", "c", "if", "d"]), &mut visible).unwrap();
         let found: Vec<(&str, bool)> =
             found.iter().map(|(name, is)| (name.as_str(), *is)).collect();
         assert_eq!(found, [("a", true), ("b", true), ("c", false), ("d", false), ("if", true)]);

@@ -7,4 +7,4 @@ mod prepare;
 mod recipe;
 
 pub use prepare::HeaderOptions;
-pub(crate) use prepare::{Headers, UsedHeader, groups};
+pub(crate) use prepare::{HeaderMaker, UsedHeader, groups};

@@ -19,14 +19,14 @@ use tempfile::TempDir;
 
 use super::built_names::built_names;
 use super::precompiled::{PrecompiledHeader, are_plain, macro_name};
-use super::recipe::{CacheEntry, Recipe, header_command};
+use super::recipe::{CacheEntry, HeaderRecipe, header_command};
 use crate::arguments::searched;
 use crate::drivers::{Direct, DriverCommands};
 use crate::launcher::{Command, ReadBefore, SourceFiles};
+use crate::path_roles::{ToolchainPathRoles, with_searched};
 use crate::session::Session;
 use crate::starter::Starter;
 use crate::template::{CommandTemplate, Define, TemplateValues};
-use crate::watching::{ToolchainPathRoles, with_searched};
 
 /// The parameters for making precompiled headers.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ extern \"C\" __global__ void gfxpack_probe(float* out, const float* in, int size
 ";
 
 /// Commands that may use one precompiled header.
-struct Group {
+struct HeaderGroup {
     toolchain: ToolchainId,
     commands: Arc<DriverCommands>,
     members: Vec<Member>,
@@ -107,14 +107,14 @@ pub(crate) fn groups(commands: &[Command<'_>]) -> Vec<Vec<usize>> {
 }
 
 /// Makes the headers of a group.
-pub(crate) struct Headers<'a> {
+pub(crate) struct HeaderMaker<'a> {
     session: &'a Session<'a>,
     starter: &'a Starter<'a>,
     options: &'a HeaderOptions<'a>,
     usage: Usage,
 }
 
-impl<'a> Headers<'a> {
+impl<'a> HeaderMaker<'a> {
     pub(crate) fn new(
         session: &'a Session<'a>,
         starter: &'a Starter<'a>,
@@ -191,12 +191,12 @@ impl<'a> Headers<'a> {
     }
 
     /// A stored header, or a new one if enough commands would use it.
-    fn header(&mut self, group: &Group) -> Result<Option<PrecompiledHeader>, ToolchainError> {
-        let Group { toolchain: index, commands, members } = group;
+    fn header(&mut self, group: &HeaderGroup) -> Result<Option<PrecompiledHeader>, ToolchainError> {
+        let HeaderGroup { toolchain: index, commands, members } = group;
         let (index, commands) = (*index, commands.list.as_slice());
         let toolchain = self.session.toolchain(index);
         let dir = &self.options.kept;
-        let recipe = commands.first().and_then(|it| Recipe::new(it, toolchain, dir));
+        let recipe = commands.first().and_then(|it| HeaderRecipe::new(it, toolchain, dir));
         let Some(recipe) = recipe else { return Ok(None) };
         let mut header = match recipe.found(self.options.file_system) {
             Some(CacheEntry::Header(header)) => *header,
@@ -226,7 +226,7 @@ impl<'a> Headers<'a> {
         &mut self,
         index: ToolchainId,
         commands: &[CommandTemplate],
-        recipe: &Recipe,
+        recipe: &HeaderRecipe,
     ) -> Result<Option<PrecompiledHeader>, ToolchainError> {
         let HeaderOptions { file_system, path_roles, .. } = *self.options;
         let (scratch, since, output, record) = self.while_unchanged(index, |headers| {
@@ -335,8 +335,8 @@ fn own_dirs(command: &CommandTemplate) -> Vec<PathBuf> {
 }
 
 /// The commands that may use precompiled headers, grouped by header.
-fn by_command<'c>(commands: impl Iterator<Item = (Command<'c>, Direct)>) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+fn by_command<'c>(commands: impl Iterator<Item = (Command<'c>, Direct)>) -> Vec<HeaderGroup> {
+    let mut groups: Vec<HeaderGroup> = Vec::new();
     let mut places: HashMap<CommandTemplate, usize> = HashMap::new();
     for (command, (defines, commands)) in commands {
         let Some(first) = commands.list.first() else { continue };
@@ -347,7 +347,7 @@ fn by_command<'c>(commands: impl Iterator<Item = (Command<'c>, Direct)>) -> Vec<
         }
         let place = *places.entry(template).or_insert_with(|| {
             let (toolchain, commands) = (command.toolchain, Arc::clone(&commands));
-            groups.push(Group { toolchain, commands, members: Vec::new() });
+            groups.push(HeaderGroup { toolchain, commands, members: Vec::new() });
             groups.len() - 1
         });
         let Command { job, source, .. } = command;

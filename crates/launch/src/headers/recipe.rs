@@ -86,13 +86,13 @@ pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplat
 }
 
 /// A precompiled header to make: its command and its path.
-pub(crate) struct Recipe {
+pub(crate) struct HeaderRecipe {
     command: CommandTemplate,
     /// The path of its files, without extension.
     path: PathBuf,
 }
 
-impl Recipe {
+impl HeaderRecipe {
     /// For a command. `None` if the command can't use a precompiled header.
     pub(crate) fn new(
         command: &CommandTemplate,

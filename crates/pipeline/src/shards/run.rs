@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use gfxpack_compile::{
-    Cancel, CompileError, Current, Event, ExecutorOptions, Failure, FileSystemCache, ObjectStore,
-    Summary, ValidityCheck,
+    Cancel, CompileError, Event, ExecutorOptions, Failure, FileSystemCache, ObjectStore, Summary,
+    ValidityCheck, ValidityChecker,
 };
 use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Job;
@@ -105,7 +105,7 @@ impl ShardRun<'_> {
         Ok(ended)
     }
 
-    fn known(&self, job: &Job, current: &Current<'_>) -> JobStatus {
+    fn known(&self, job: &Job, current: &ValidityChecker<'_>) -> JobStatus {
         let now = current.for_job(job);
         let job = job.digest;
         if self.outbox.has(job, now) {

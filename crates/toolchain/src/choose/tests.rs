@@ -88,7 +88,7 @@ impl Machine {
         self.listed().toolchain.unwrap().digest
     }
 
-    fn listed(&self) -> Listed {
+    fn listed(&self) -> ToolchainReport {
         let (cache, cancel, digests) =
             (self.at("cache"), Cancel::default(), FileDigests::in_memory());
         let mut found =

@@ -98,9 +98,9 @@ exec hipcc-of-this-machine \"$@\"\n"
         ProbeCache::new(&self.at("cache"), &self.candidate, &self.environment, &self.digests)
     }
 
-    fn with_asker<T>(&self, then: impl FnOnce(&Asker<'_>) -> T) -> T {
+    fn with_asker<T>(&self, then: impl FnOnce(&ProgramRunner<'_>) -> T) -> T {
         let (scratch, cancel) = (self.at("scratch"), Cancel::default());
-        then(&Asker::new(&scratch, &self.environment, &cancel))
+        then(&ProgramRunner::new(&scratch, &self.environment, &cancel))
     }
 
     fn ask_at(&self, since: Timestamp) -> Probed {
@@ -144,7 +144,7 @@ fn answers_are_reused_until_a_change_affects_them() {
         ("the interpreter of a script", &|| machine.link("shell", "/bin/bash")),
         ("a library of a program", &|| {
             let shell = fs::canonicalize("/bin/sh").unwrap();
-            let libraries = machine.with_asker(|ask| ask.libraries(&shell)).unwrap();
+            let libraries = machine.with_asker(|runner| runner.libraries(&shell)).unwrap();
             let is_libc = |path: &&PathBuf| path.ends_with("libc.so.6");
             let libc = libraries.iter().find(is_libc).unwrap();
             fs::copy(libc, machine.at("libraries/libc.so.6")).unwrap();

@@ -12,7 +12,7 @@ use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::Cancel;
 use gfxpack_process::watch::PathStates;
 
-use crate::current::Current;
+use crate::current::ValidityChecker;
 use crate::job;
 use crate::store::{Entry, ObjectInfo, ObjectStore};
 
@@ -143,7 +143,7 @@ impl SharedCache {
         plan: &Plan,
         jobs: &[JobId],
         store: &ObjectStore,
-        current: &Current<'_>,
+        current: &ValidityChecker<'_>,
         cancel: &Cancel,
     ) -> Vec<(JobId, ObjectInfo)> {
         let found: Mutex<Vec<_>> = Mutex::default();
@@ -184,7 +184,7 @@ impl SharedCache {
         &self,
         job: &Job,
         store: &ObjectStore,
-        current: &Current<'_>,
+        current: &ValidityChecker<'_>,
     ) -> Option<ObjectInfo> {
         let name = ObjectStore::entry_name(job.digest);
         let bytes = self.read(&name)?;

@@ -11,7 +11,7 @@ use gfxpack_model::digest::Hasher;
 use gfxpack_model::processors::PROCESSORS;
 
 use crate::error::ToolchainError;
-use crate::probe::Asker;
+use crate::probe::ProgramRunner;
 use gfxpack_process::FileError;
 
 /// The checksums of the directory's files.
@@ -108,7 +108,7 @@ pub(crate) fn make(
     device_libs: &Path,
     clang: &Path,
     constants: &[SuppliedConstant],
-    ask: &Asker<'_>,
+    runner: &ProgramRunner<'_>,
 ) -> Result<(), ToolchainError> {
     if is_sound(dir, device_libs, constants) {
         return Ok(());
@@ -117,9 +117,9 @@ pub(crate) fn make(
     fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
     let new = tempfile::Builder::new()
         .prefix("new-")
-        .tempdir_in(ask.scratch())
+        .tempdir_in(runner.scratch())
         .map_err(FileError::io("create", parent))?;
-    fill(new.path(), device_libs, clang, constants, ask)?;
+    fill(new.path(), device_libs, clang, constants, runner)?;
     // Readable by all users, like everything in a shared cache.
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(new.path(), readable).map_err(FileError::io("create", new.path()))?;
@@ -129,7 +129,8 @@ pub(crate) fn make(
         if is_sound(dir, device_libs, constants) {
             return Ok(());
         }
-        let aside = tempfile::tempdir_in(ask.scratch()).map_err(FileError::io("create", parent))?;
+        let aside =
+            tempfile::tempdir_in(runner.scratch()).map_err(FileError::io("create", parent))?;
         fs::rename(dir, aside.path().join("damaged")).map_err(FileError::io("replace", dir))?;
     }
     match fs::rename(new.path(), dir) {
@@ -148,7 +149,7 @@ fn fill(
     device_libs: &Path,
     clang: &Path,
     constants: &[SuppliedConstant],
-    ask: &Asker<'_>,
+    runner: &ProgramRunner<'_>,
 ) -> Result<(), ToolchainError> {
     for name in names(device_libs)? {
         let link = dir.join(&name);
@@ -157,7 +158,7 @@ fn fill(
     }
     let mut sums: Vec<(String, Digest)> = Vec::new();
     for constant in constants {
-        let bytes = ask.bitcode(clang, &module(constant))?;
+        let bytes = runner.bitcode(clang, &module(constant))?;
         let file = dir.join(&constant.file);
         fs::write(&file, &bytes).map_err(FileError::io("write", &file))?;
         sums.push((constant.file.clone(), Digest::of(&bytes)));
