@@ -10,13 +10,13 @@ use md5::{Digest as _, Md5};
 
 use crate::block_size::one_block;
 use crate::error::RowError;
-use crate::work::{MAX_RATIO, WorkBudget};
+use crate::work_budget::{MAX_RATIO, WorkBudget};
 
 /// `uncompressed_size` of a row that passed [`claim`]; 0 = stored raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Claim(u64);
+pub(crate) struct ClaimedSize(u64);
 
-impl Claim {
+impl ClaimedSize {
     pub(crate) fn bytes(self) -> u64 {
         self.0
     }
@@ -44,30 +44,30 @@ const BLOCK_DIGIT: usize = 3;
 ///
 /// # Errors
 /// [`RowError::Size`], [`RowError::Filler`] or [`RowError::Work`].
-pub(crate) fn claim(
+pub(crate) fn claimed_size(
     blob: &[u8],
     uncompressed_size: i64,
     work: &WorkBudget,
-) -> Result<Claim, RowError> {
+) -> Result<ClaimedSize, RowError> {
     let limit = work.max_object_bytes;
     let too_large = |size| RowError::Size { size, limit };
     let declared = u64::try_from(uncompressed_size).ok().filter(|size| *size <= limit);
-    let claim = Claim(declared.ok_or(too_large(uncompressed_size))?);
+    let claimed_size = ClaimedSize(declared.ok_or(too_large(uncompressed_size))?);
     if blob.len() as u64 > limit {
         return Err(too_large(blob.len() as i64));
     }
-    if claim.is_unlikely(blob) {
+    if claimed_size.is_unlikely(blob) {
         let mut first = Vec::new();
         let head = BzDecoder::new(blob).take(code_object::BUNDLE_MAGIC.len() as u64);
         { head }.read_to_end(&mut first).map_err(RowError::Bzip2)?;
         if !code_object::begins(&first) {
-            return Err(RowError::Filler { stored: blob.len(), declared: claim.0 });
+            return Err(RowError::Filler { stored: blob.len(), declared: claimed_size.0 });
         }
     }
-    if !work.take(claim.0) {
-        return Err(RowError::Work { size: claim.0, limit: work.limit() });
+    if !work.take(claimed_size.0) {
+        return Err(RowError::Work { size: claimed_size.0, limit: work.limit() });
     }
-    Ok(claim)
+    Ok(claimed_size)
 }
 
 /// Unpacks a stored blob. The hash is not checked yet. Memory is bounded by the
@@ -75,9 +75,9 @@ pub(crate) fn claim(
 ///
 /// # Errors
 /// The [`RowError`]s about bzip2.
-pub(crate) fn unpack(blob: &[u8], claim: Claim) -> Result<Cow<'_, [u8]>, RowError> {
-    let Claim(declared) = claim;
-    if claim.is_raw() {
+pub(crate) fn unpack(blob: &[u8], claimed_size: ClaimedSize) -> Result<Cow<'_, [u8]>, RowError> {
+    let ClaimedSize(declared) = claimed_size;
+    if claimed_size.is_raw() {
         return Ok(Cow::Borrowed(blob));
     }
     match decode(blob, declared, block_digit(blob, declared)) {
@@ -163,8 +163,8 @@ mod tests {
     use crate::encode::{Blob, encode};
 
     fn read(blob: &[u8], size: i64) -> Result<Vec<u8>, RowError> {
-        let claim = claim(blob, size, &WorkBudget::new(0, 1 << 20))?;
-        Ok(unpack(blob, claim)?.into_owned())
+        let claimed_size = claimed_size(blob, size, &WorkBudget::new(0, 1 << 20))?;
+        Ok(unpack(blob, claimed_size)?.into_owned())
     }
 
     #[test]

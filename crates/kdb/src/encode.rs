@@ -93,8 +93,8 @@ fn compress(bytes: &[u8], limit: usize) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::{check_hash, claim, unpack};
-    use crate::work::WorkBudget;
+    use crate::codec::{check_hash, claimed_size, unpack};
+    use crate::work_budget::WorkBudget;
 
     fn noise(len: usize) -> Vec<u8> {
         let mut state = 0x2545_f491_4f6c_dd1d_u64;
@@ -112,8 +112,8 @@ mod tests {
         let row = encode(object.to_vec(), form);
         assert_eq!(row.uncompressed_size == 0, raw, "{form:?} of {} bytes", object.len());
         let work = WorkBudget::new(0, 1 << 20);
-        let claim = claim(&row.blob, row.uncompressed_size as i64, &work).unwrap();
-        let back = unpack(&row.blob, claim).unwrap();
+        let claimed_size = claimed_size(&row.blob, row.uncompressed_size as i64, &work).unwrap();
+        let back = unpack(&row.blob, claimed_size).unwrap();
         assert_eq!(*back, *object);
         check_hash(&back, &row.hash).unwrap();
     }

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use crate::error::ReadError;
 use crate::open::sqlite_error;
-use crate::work::WorkBudget;
+use crate::work_budget::WorkBudget;
 
 /// How the rows of a kdb are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

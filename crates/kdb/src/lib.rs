@@ -40,8 +40,6 @@ mod codec;
 mod copy;
 #[cfg(any(feature = "user", feature = "tools", test))]
 mod encode;
-#[cfg(feature = "tools")]
-mod encoding;
 mod error;
 mod fault;
 mod header;
@@ -63,11 +61,13 @@ mod row;
 mod schema;
 #[cfg(feature = "tools")]
 mod stats;
+#[cfg(feature = "tools")]
+mod text_encoding;
 #[cfg(feature = "user")]
 mod user;
 #[cfg(feature = "tools")]
 mod verify;
-mod work;
+mod work_budget;
 #[cfg(feature = "tools")]
 mod write;
 

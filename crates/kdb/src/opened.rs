@@ -9,7 +9,7 @@ use crate::error::ReadError;
 use crate::layout::Layout;
 use crate::open::sqlite_error;
 use crate::schema::TABLE;
-use crate::work::WorkBudget;
+use crate::work_budget::WorkBudget;
 
 /// An open file, and its budgets.
 pub(crate) struct Opened {

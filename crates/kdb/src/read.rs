@@ -8,7 +8,7 @@ use gfxpack_model::KernelKey;
 use gfxpack_sqlite::{StepBudget, filled_log};
 use rusqlite::Connection;
 
-use crate::codec::{self, Claim};
+use crate::codec::{self, ClaimedSize};
 use crate::error::{ReadError, RowError};
 use crate::header::{Header, Journal};
 use crate::layout::Layout;
@@ -21,7 +21,7 @@ use crate::schema::{
     IN_ORDER, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_KEYS, SELECT_KEYS_DENSE,
     SELECT_ONE, SELECT_ONE_DENSE, SELECT_ONE_WITHOUT_ROWID, TABLE, key_index, missing_column,
 };
-use crate::work::WorkBudget;
+use crate::work_budget::WorkBudget;
 
 /// How a kdb is read.
 #[derive(Debug, Clone)]
@@ -104,7 +104,7 @@ pub struct Fetched {
 pub(crate) struct StoredBlob {
     pub(crate) blob: Vec<u8>,
     pub(crate) hash: String,
-    pub(crate) claim: Claim,
+    pub(crate) claimed_size: ClaimedSize,
 }
 
 impl Reader {
@@ -237,12 +237,12 @@ impl Reader {
             return Err(ReadError::Runaway { path: self.path().to_owned() });
         }
         self.with_row(key, |row| {
-            let (blob, claim) = self.claimed(row)?;
-            let mark = if claim.is_raw() { row_mark(row) } else { None };
+            let (blob, claimed_size) = self.claimed(row)?;
+            let mark = if claimed_size.is_raw() { row_mark(row) } else { None };
             if mark.is_some_and(is_known) {
                 return Ok(Fetched { code_object: blob.to_vec(), hashed_row: None });
             }
-            Ok(Fetched { code_object: self.decode(row, blob, claim)?, hashed_row: mark })
+            Ok(Fetched { code_object: self.decode(row, blob, claimed_size)?, hashed_row: mark })
         })
     }
 
@@ -253,9 +253,9 @@ impl Reader {
     #[cfg(feature = "tools")]
     pub(crate) fn stored(&self, key: &KernelKey) -> Result<Option<StoredBlob>, ReadError> {
         self.with_row(key, |row| {
-            let (blob, claim) = self.claimed(row)?;
+            let (blob, claimed_size) = self.claimed(row)?;
             let hash = row::text(row, 3, "kernel_hash")?.to_owned();
-            Ok(StoredBlob { blob: blob.to_vec(), hash, claim })
+            Ok(StoredBlob { blob: blob.to_vec(), hash, claimed_size })
         })
     }
 
@@ -352,8 +352,8 @@ impl Reader {
         self.file.for_each(SELECT_ALL, [self.limit()], |row| {
             let fault = |source| self.row(shown_key(row), source);
             let key = key(row).map_err(fault)?;
-            let (blob, claim) = self.claimed(row).map_err(fault)?;
-            let code_object = self.decode(row, blob, claim).map_err(fault)?;
+            let (blob, claimed_size) = self.claimed(row).map_err(fault)?;
+            let code_object = self.decode(row, blob, claimed_size).map_err(fault)?;
             each(KernelRow { key, code_object })
         })
     }
@@ -395,24 +395,24 @@ impl Reader {
         &self,
         row: &rusqlite::Row<'_>,
         blob: &[u8],
-        claim: Claim,
+        claimed_size: ClaimedSize,
     ) -> Result<Vec<u8>, RowError> {
         let hash = row::text(row, 3, "kernel_hash")?;
-        let object = codec::unpack(blob, claim).and_then(|object| {
+        let object = codec::unpack(blob, claimed_size).and_then(|object| {
             codec::check_hash(&object, hash)?;
             Ok(object.into_owned())
         });
-        if object.is_err() && claim.is_unlikely(blob) {
-            self.wasted.set(self.wasted.get().saturating_add(claim.bytes()));
+        if object.is_err() && claimed_size.is_unlikely(blob) {
+            self.wasted.set(self.wasted.get().saturating_add(claimed_size.bytes()));
         }
         object
     }
 
     /// The blob of a row with all columns, and its checked size.
-    fn claimed<'a>(&self, row: &'a rusqlite::Row<'_>) -> Result<(&'a [u8], Claim), RowError> {
+    fn claimed<'a>(&self, row: &'a rusqlite::Row<'_>) -> Result<(&'a [u8], ClaimedSize), RowError> {
         let blob = row::kernel_blob(row, self.file.work.max_object_bytes)?;
         let size = row::integer(row, 4, "uncompressed_size")?;
-        Ok((blob, codec::claim(blob, size, &self.file.work)?))
+        Ok((blob, codec::claimed_size(blob, size, &self.file.work)?))
     }
 
     fn row_info(&self, row: &rusqlite::Row<'_>) -> Result<RowInfo, ReadError> {

@@ -4,7 +4,7 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::notes::Paper;
+use crate::notes::NoteSink;
 
 /// Room for the notes on one problem; only written pages take memory.
 const BYTES: usize = 256 << 20;
@@ -61,7 +61,7 @@ impl Arena {
     }
 }
 
-impl Paper for Arena {
+impl NoteSink for Arena {
     /// Only one thread of one process may append at a time.
     fn append(&self, bytes: &[u8]) -> bool {
         let length = self.length().load(Ordering::Acquire);

@@ -11,7 +11,7 @@ use crate::arena::Arena;
 use crate::convolution::Convolution;
 use crate::library::Loaded;
 use crate::notes;
-use crate::process::{End, close, fork};
+use crate::process::{ChildEnd, close, fork};
 use crate::step::Step;
 use crate::steps;
 
@@ -35,12 +35,12 @@ pub(crate) fn run(
     loaded: &Loaded,
     arena: &'static Arena,
     task: &Task,
-    asker: RawFd,
-) -> io::Result<End> {
+    client: RawFd,
+) -> io::Result<ChildEnd> {
     arena.clear();
     loaded.make_directory(DIRECTORY)?;
     let child = fork(|| {
-        close(asker);
+        close(client);
         notes::begin(arena);
         if let Err(error) = env::set_current_dir(DIRECTORY) {
             notes::note(&[b"unanswered", error.to_string().as_bytes()]);
@@ -51,7 +51,7 @@ pub(crate) fn run(
         }
         steps::run(loaded, &task.problem, &task.steps);
     });
-    let end = child.and_then(|child| child.wait(loaded.limit, asker));
+    let end = child.and_then(|child| child.wait(loaded.limit, client));
     fs::remove_dir_all(DIRECTORY)?;
     end
 }

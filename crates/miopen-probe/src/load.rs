@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use gfxpack_standin::{Claim, KernelDatabases, Times};
+use gfxpack_standin::{KernelDatabases, SimulatedGpu, Times};
 
 use crate::convolution::Convolution;
 use crate::find_db::FindDb;
@@ -41,7 +41,7 @@ impl Loaded {
     pub(crate) fn load(settings: Settings) -> Result<Self, Answer> {
         let find_db = settings.find_db.as_deref().map(FindDb::open).transpose();
         let find_db = find_db.map_err(|error| failed(&format!("find database: {error}")))?;
-        gfxpack_standin::set_claim(Claim {
+        gfxpack_standin::simulate_gpu(SimulatedGpu {
             architecture: settings.architecture.clone(),
             compute_units: settings.compute_units,
         });

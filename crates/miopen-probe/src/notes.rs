@@ -11,36 +11,36 @@ use gfxpack_standin::{Event, Key, Recorder};
 pub(crate) const FULL: i32 = 99;
 
 /// The destination of notes: whole lines, one after the other.
-pub(crate) trait Paper: Sync {
+pub(crate) trait NoteSink: Sync {
     /// Appends a line; `false` if there is no room.
     fn append(&self, line: &[u8]) -> bool;
 }
 
 /// Writes notes, after [`begin`] was called.
 #[derive(Default)]
-pub(crate) struct Notebook {
-    open: OnceLock<&'static dyn Paper>,
-    noted: Mutex<Noted>,
+pub(crate) struct NoteRecorder {
+    open: OnceLock<&'static dyn NoteSink>,
+    noted: Mutex<NotedKeys>,
 }
 
 /// The notes that this process has already written.
 #[derive(Debug, Default)]
-struct Noted {
+struct NotedKeys {
     numbers: HashMap<Key, usize>,
     /// Functions recorded in the current step.
     functions: HashSet<(Option<usize>, Vec<u8>)>,
 }
 
 /// The notebook of this process.
-pub(crate) static NOTEBOOK: OnceLock<Notebook> = OnceLock::new();
+pub(crate) static NOTEBOOK: OnceLock<NoteRecorder> = OnceLock::new();
 
 /// The notebook as a recorder of the stand-ins.
-pub(crate) fn recorder() -> &'static Notebook {
-    NOTEBOOK.get_or_init(Notebook::default)
+pub(crate) fn recorder() -> &'static NoteRecorder {
+    NOTEBOOK.get_or_init(NoteRecorder::default)
 }
 
 /// Starts writing notes, in this process.
-pub(crate) fn begin(paper: &'static dyn Paper) {
+pub(crate) fn begin(paper: &'static dyn NoteSink) {
     let first = recorder().open.set(paper).is_ok();
     assert!(first, "a process works on one problem");
 }
@@ -60,7 +60,7 @@ pub(crate) fn step(name: &str, direction: char) {
     recorder().write(&[b"step", name.as_bytes(), direction.to_string().as_bytes()]);
 }
 
-impl Notebook {
+impl NoteRecorder {
     /// The caller must hold the lock on `noted`.
     fn write(&self, fields: &[&[u8]]) {
         let Some(paper) = self.open.get() else { return };
@@ -70,7 +70,7 @@ impl Notebook {
     }
 
     /// The number of a key, which is written when the key is seen first.
-    fn number(&self, noted: &mut Noted, key: &Key) -> usize {
+    fn number(&self, noted: &mut NotedKeys, key: &Key) -> usize {
         if let Some(number) = noted.numbers.get(key) {
             return *number;
         }
@@ -81,7 +81,7 @@ impl Notebook {
     }
 }
 
-impl Recorder for Notebook {
+impl Recorder for NoteRecorder {
     fn record(&self, event: Event<'_>) {
         if self.open.get().is_none() {
             return;

@@ -20,14 +20,14 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use gfxpack_standin::{Claim, KernelDatabases};
+use gfxpack_standin::{KernelDatabases, SimulatedGpu};
 
-use crate::notes::Paper;
+use crate::notes::NoteSink;
 
 /// The file for notes.
 struct Notes(File);
 
-impl Paper for Notes {
+impl NoteSink for Notes {
     fn append(&self, line: &[u8]) -> bool {
         (&self.0).write_all(line).is_ok()
     }
@@ -43,14 +43,14 @@ static START: extern "C" fn() = start;
 /// nothing is recorded.
 extern "C" fn start() {
     static NOTES: OnceLock<Notes> = OnceLock::new();
-    let Some(claim) = variable("GFXPACK_PRELOAD_DEVICE").and_then(|device| claim(&device)) else {
+    let Some(gpu) = variable("GFXPACK_PRELOAD_DEVICE").and_then(|device| gpu(&device)) else {
         return;
     };
     let Some(path) = variable("GFXPACK_PRELOAD_NOTES") else { return };
     let Ok(file) = File::options().append(true).create(true).open(path) else { return };
     // SAFETY: requests a signal for the end of the thread that waits for this program.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    gfxpack_standin::set_claim(claim);
+    gfxpack_standin::simulate_gpu(gpu);
     gfxpack_standin::set_recorder(notes::recorder());
     notes::begin(NOTES.get_or_init(|| Notes(file)));
     notes::step("driver", '-');
@@ -67,9 +67,9 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-fn claim(device: &OsString) -> Option<Claim> {
+fn gpu(device: &OsString) -> Option<SimulatedGpu> {
     let (architecture, count) = device.to_str()?.split_once(' ')?;
-    Some(Claim {
+    Some(SimulatedGpu {
         architecture: CString::new(architecture).ok()?,
         compute_units: count.parse().ok()?,
     })

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ChildEnd {
     Exited(i32),
     Killed(i32),
     Overdue,
@@ -56,11 +56,11 @@ pub(crate) fn fork(act: impl FnOnce()) -> io::Result<Child> {
 impl Child {
     /// Waits until the child ends, the time limit is over, or the other end of `asker` is closed.
     /// In the last two cases, the child is killed.
-    pub(crate) fn wait(self, limit: Duration, asker: RawFd) -> io::Result<End> {
-        let forced = match wait_for(self.alive.as_raw_fd(), asker, Some(limit))? {
+    pub(crate) fn wait(self, limit: Duration, client: RawFd) -> io::Result<ChildEnd> {
+        let forced = match wait_for(self.alive.as_raw_fd(), client, Some(limit))? {
             Ready::Fd => None,
-            Ready::Asker => Some(End::Unwanted),
-            Ready::Overdue => Some(End::Overdue),
+            Ready::Client => Some(ChildEnd::Unwanted),
+            Ready::Overdue => Some(ChildEnd::Overdue),
         };
         if forced.is_some() {
             // SAFETY: the child has not been waited for, so the number is still its own.
@@ -76,9 +76,9 @@ impl Child {
         }
         Ok(forced.unwrap_or_else(|| {
             if libc::WIFSIGNALED(status) {
-                End::Killed(libc::WTERMSIG(status))
+                ChildEnd::Killed(libc::WTERMSIG(status))
             } else {
-                End::Exited(libc::WEXITSTATUS(status))
+                ChildEnd::Exited(libc::WEXITSTATUS(status))
             }
         }))
     }
@@ -90,13 +90,13 @@ pub(crate) enum Ready {
     /// There is data to read, or the end.
     Fd,
     /// The other end of `asker` is closed.
-    Asker,
+    Client,
     /// The time limit is over.
     Overdue,
 }
 
 /// Waits for one of these, at most up to the limit.
-pub(crate) fn wait_for(fd: RawFd, asker: RawFd, limit: Option<Duration>) -> io::Result<Ready> {
+pub(crate) fn wait_for(fd: RawFd, client: RawFd, limit: Option<Duration>) -> io::Result<Ready> {
     let overdue = limit.map(|limit| Instant::now() + limit);
     loop {
         let left = overdue.map(|overdue| overdue.saturating_duration_since(Instant::now()));
@@ -104,7 +104,7 @@ pub(crate) fn wait_for(fd: RawFd, asker: RawFd, limit: Option<Duration>) -> io::
             left.map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
         let mut fds = [
             libc::pollfd { fd, events: libc::POLLIN, revents: 0 },
-            libc::pollfd { fd: asker, events: libc::POLLRDHUP, revents: 0 },
+            libc::pollfd { fd: client, events: libc::POLLRDHUP, revents: 0 },
         ];
         // SAFETY: the array has that many entries.
         if unsafe { libc::poll(fds.as_mut_ptr(), 2, milliseconds) } < 0 {
@@ -115,7 +115,7 @@ pub(crate) fn wait_for(fd: RawFd, asker: RawFd, limit: Option<Duration>) -> io::
         } else if fds[0].revents != 0 {
             return Ok(Ready::Fd);
         } else if fds[1].revents != 0 {
-            return Ok(Ready::Asker);
+            return Ok(Ready::Client);
         } else if left.is_some_and(|left| left.is_zero()) {
             return Ok(Ready::Overdue);
         }

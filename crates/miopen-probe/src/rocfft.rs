@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gfxpack_model::probe_line::line;
-use gfxpack_standin::{Claim, Event, Recorder};
+use gfxpack_standin::{Event, Recorder, SimulatedGpu};
 
 use crate::load;
 use crate::protocol::number;
@@ -118,7 +118,7 @@ pub(crate) fn run(
             _ => return Err(failed("a setting has too many fields".into())),
         }
     }
-    gfxpack_standin::set_claim(Claim {
+    gfxpack_standin::simulate_gpu(SimulatedGpu {
         architecture: settings.architecture.clone(),
         compute_units: settings.compute_units,
     });

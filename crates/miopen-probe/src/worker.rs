@@ -14,7 +14,9 @@ use crate::child::{self, Task};
 use crate::convolution::Convolution;
 use crate::library::Loaded;
 use crate::notes::FULL;
-use crate::process::{Child, End, Ready, close, fork, ignore_children, receive_socket, wait_for};
+use crate::process::{
+    Child, ChildEnd, Ready, close, fork, ignore_children, receive_socket, wait_for,
+};
 use crate::protocol::number;
 use crate::step::Step;
 use crate::steps;
@@ -124,12 +126,12 @@ fn answer(
     let end = child::run(loaded, arena, task, socket.as_raw_fd());
     socket.write_all(arena.bytes())?;
     let how = match end {
-        Ok(End::Exited(0)) => "done".to_owned(),
-        Ok(End::Exited(FULL)) => "full".to_owned(),
-        Ok(End::Exited(status)) => format!("exited\t{status}"),
-        Ok(End::Killed(signal)) => format!("killed\t{signal}"),
-        Ok(End::Overdue) => "overdue".to_owned(),
-        Ok(End::Unwanted) => exit_now(),
+        Ok(ChildEnd::Exited(0)) => "done".to_owned(),
+        Ok(ChildEnd::Exited(FULL)) => "full".to_owned(),
+        Ok(ChildEnd::Exited(status)) => format!("exited\t{status}"),
+        Ok(ChildEnd::Killed(signal)) => format!("killed\t{signal}"),
+        Ok(ChildEnd::Overdue) => "overdue".to_owned(),
+        Ok(ChildEnd::Unwanted) => exit_now(),
         Err(error) => return fail(socket, &error.to_string()),
     };
     writeln!(socket, "end\t{how}")
@@ -140,11 +142,11 @@ fn pass_on(
     place: &mut Option<Stem>,
     number: usize,
     fields: &[Vec<u8>],
-    mut asker: &UnixStream,
+    mut client: &UnixStream,
     loaded: &Loaded,
 ) -> io::Result<()> {
     if place.is_none() {
-        *place = Some(Stem::begin(number, asker.as_raw_fd(), loaded)?);
+        *place = Some(Stem::begin(number, client.as_raw_fd(), loaded)?);
     }
     let Some(stem) = place else { return Ok(()) };
     // If the stem has ended, reading reports it.
@@ -153,17 +155,18 @@ fn pass_on(
     loop {
         line.clear();
         if stem.socket.buffer().is_empty()
-            && wait_for(stem.socket.get_ref().as_raw_fd(), asker.as_raw_fd(), None)? == Ready::Asker
+            && wait_for(stem.socket.get_ref().as_raw_fd(), client.as_raw_fd(), None)?
+                == Ready::Client
         {
             exit_now();
         }
         if stem.socket.read_until(b'\n', &mut line)? == 0 {
             if let Some(stem) = place.take() {
-                stem.process.wait(Duration::ZERO, asker.as_raw_fd())?;
+                stem.process.wait(Duration::ZERO, client.as_raw_fd())?;
             }
-            return fail(asker, "the primed process ended");
+            return fail(client, "the primed process ended");
         }
-        asker.write_all(&line)?;
+        client.write_all(&line)?;
         if line.starts_with(b"end\t") {
             return Ok(());
         }
@@ -171,11 +174,11 @@ fn pass_on(
 }
 
 impl Stem {
-    fn begin(number: usize, asker: RawFd, loaded: &Loaded) -> io::Result<Self> {
+    fn begin(number: usize, client: RawFd, loaded: &Loaded) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let our_fd = ours.as_raw_fd();
         let process = fork(|| {
-            close(asker);
+            close(client);
             close(our_fd);
             let (steps, problem) = &loaded.stems[number - 1];
             // Errors before the first request are not reported.

@@ -10,12 +10,12 @@ use crate::code_object::CodeObject;
 use crate::compile_once::{CompileOnce, Role};
 use crate::config::{Config, LookupOrder};
 use crate::directories::UserDirectory;
+use crate::installed_kdbs::{self, SystemFile};
 use crate::layer::Layer;
 use crate::lookup::{Hit, Kernel, Lookup, NotStored, Origin};
-use crate::memory::Memory;
+use crate::memory_cache::Memory;
 use crate::miss::{Miss, MissReason};
 use crate::per_process::PerProcess;
-use crate::system::{self, SystemFile};
 use crate::target_check::TargetCheck;
 use crate::user::{UserFile, UserSettings};
 use crate::wait_budget::WaitBudget;
@@ -174,7 +174,9 @@ impl Inner {
         };
         let system = match &config.only_system_file {
             Some(file) => vec![SystemFile::new(file.clone(), max_object_bytes)],
-            None => system::files(directories.system_dirs(), &config.target, max_object_bytes),
+            None => {
+                installed_kdbs::files(directories.system_dirs(), &config.target, max_object_bytes)
+            }
         };
         let user_file = |directory: &PathBuf| {
             let settings = UserSettings {

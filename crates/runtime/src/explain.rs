@@ -34,7 +34,7 @@ pub fn advice(key: &KernelKey, target: &Target) -> Option<String> {
 /// A kdb that has a key but is not searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Elsewhere {
+pub struct UnaskedKdb {
     /// The file.
     pub file: PathBuf,
     /// The target in its name.
@@ -45,12 +45,12 @@ pub struct Elsewhere {
 /// runs on the device: for other compute units, or of another version. Sorted
 /// by path; files that can't be read are skipped.
 #[must_use]
-pub fn elsewhere(
+pub fn unasked_kdbs(
     key: &KernelKey,
     target: &Target,
     asked: &[(Layer, PathBuf)],
     max_object_bytes: u64,
-) -> Vec<Elsewhere> {
+) -> Vec<UnaskedKdb> {
     let options = ReadOptions::with_max_object_bytes(max_object_bytes);
     let has_key = |file: &Path| {
         let found = Reader::open_with(file, options.clone()).and_then(|reader| reader.get(key));
@@ -59,7 +59,7 @@ pub fn elsewhere(
     neighbours(asked)
         .into_iter()
         .filter(|file| !asked.iter().any(|(_, known)| known == file))
-        .filter_map(|file| Some(Elsewhere { target: target_of_kdb(&file)?, file }))
+        .filter_map(|file| Some(UnaskedKdb { target: target_of_kdb(&file)?, file }))
         .filter(|other| other.target.id().serves(target.id()) && has_key(&other.file))
         .collect()
 }
@@ -138,7 +138,7 @@ mod tests {
         let older = kdb("user/2.0/gfx906_60.ukdb", &wanted);
         let user = root.path().join("user/3.0/gfx906_60.ukdb");
         let asked = [(Layer::System, asked), (Layer::User, user)];
-        let found = elsewhere(&wanted, &"gfx906@60".parse().unwrap(), &asked, 1 << 20);
+        let found = unasked_kdbs(&wanted, &"gfx906@60".parse().unwrap(), &asked, 1 << 20);
         let files: Vec<PathBuf> = found.into_iter().map(|other| other.file).collect();
         assert_eq!(files, [wide, older]);
     }

@@ -9,10 +9,10 @@ use gfxpack_model::{KernelKey, Target};
 use crate::cache::KernelCache;
 use crate::config::{Config, LookupOrder};
 use crate::directories::{KdbDirectories, UserDirectory};
+use crate::installed_kdbs::file_names;
 use crate::layer::Layer;
 use crate::lookup::Lookup;
 use crate::miss::MissReason;
-use crate::system::file_names;
 use crate::warning::WarningSink;
 
 /// The only installed kdb that MIOpen opens for a device.

@@ -88,17 +88,17 @@ impl fmt::Debug for WarningSink {
 pub(crate) struct Warnings {
     sink: WarningSink,
     shown: bool,
-    reported: Mutex<Told>,
+    reported: Mutex<WarnedFiles>,
 }
 
 /// The files with a warning, and whether it was about their absence.
-type Told = BTreeSet<(bool, PathBuf)>;
+type WarnedFiles = BTreeSet<(bool, PathBuf)>;
 
 /// The warnings of the whole process on standard error and through `tracing`.
-static REPORTED: PerProcess<Mutex<Told>> = PerProcess::new();
+static REPORTED: PerProcess<Mutex<WarnedFiles>> = PerProcess::new();
 
 /// A copy of the parent process's record, for a child.
-fn inherited(reported: &Mutex<Told>) -> Mutex<Told> {
+fn inherited(reported: &Mutex<WarnedFiles>) -> Mutex<WarnedFiles> {
     // If a thread that the child does not have was changing it, the copy is
     // empty.
     Mutex::new(reported.try_lock().map(|reported| reported.clone()).unwrap_or_default())

@@ -6,7 +6,7 @@ use std::slice;
 
 use object::{Object as _, ObjectSymbol as _};
 
-use crate::claim::claim;
+use crate::simulated_gpu::gpu;
 
 /// The size of the stand-in's objects.
 pub(crate) const STAND_IN_BYTES: usize = 64;
@@ -75,7 +75,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 /// # Safety
 /// `start` must point to a whole offload bundle.
 unsafe fn bundled(start: *const u8) -> Option<*const u8> {
-    let processor = claim()?.architecture.to_str().ok()?.split(':').next()?.to_owned();
+    let processor = gpu()?.architecture.to_str().ok()?.split(':').next()?.to_owned();
     let mut at = BUNDLE_MAGIC.len();
     let mut next = |bytes: usize| {
         // SAFETY: the header is complete by contract, and `at` stays in it.

@@ -13,12 +13,11 @@
 //!
 //! ```
 //! // What a library that this program loads takes for the machine's GPU.
-//! let claim = gfxpack_standin::Claim { architecture: c"gfx90a".into(), compute_units: 104 };
-//! gfxpack_standin::set_claim(claim);
+//! let gpu = gfxpack_standin::SimulatedGpu { architecture: c"gfx90a".into(), compute_units: 104 };
+//! gfxpack_standin::simulate_gpu(gpu);
 //! ```
 #![expect(unsafe_code, reason = "defines C functions that other programs call with their pointers")]
 
-mod claim;
 mod code_object;
 mod comgr;
 mod hip;
@@ -30,13 +29,14 @@ mod record;
 mod rocblas;
 mod rocrand;
 mod roctx;
+mod simulated_gpu;
 mod sqlite;
 
-pub use claim::{Claim, set_claim};
 pub use hip::event::{Times, set_times};
 pub use hip::memory::{allocate, is_device};
 pub use hiprtc::compile_to_stand_ins;
 pub use record::{Event, Key, Recorder, set_recorder};
+pub use simulated_gpu::{SimulatedGpu, simulate_gpu};
 pub use sqlite::{KernelDatabases, kernel_databases, load_sqlite};
 
 /// Defines functions that do nothing and return 0, which means success in every interface here.

@@ -3,7 +3,7 @@
 
 use gfxpack_pipeline::lookup_answers::{FileAnswer, LookupAnswers};
 use gfxpack_pipeline::text::{elided, key_in_words};
-use gfxpack_runtime::explain::{Elsewhere, advice, elsewhere};
+use gfxpack_runtime::explain::{UnaskedKdb, advice, unasked_kdbs};
 use gfxpack_runtime::{Environment, KernelCache, KernelKey, NearestKey, NearestKeys, Target};
 
 use super::lookup;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result 
         let files = asked.iter().map(|(_, file)| file.as_path());
         let nearest = NearestKeys::search(&key, files, args.nearest, max_bytes);
         print_nearest(&key, &nearest, output);
-        print_elsewhere(&elsewhere(&key, &target, &asked, max_bytes), &target, output);
+        print_unasked_kdbs(&unasked_kdbs(&key, &target, &asked, max_bytes), &target, output);
     }
     message!(output, "explained", {
         "kernel_name": key.kernel_name, "kernel_args": key.kernel_args, "target": target,
@@ -91,8 +91,8 @@ fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {
 }
 
 /// Prints kdbs that contain the key but are not searched.
-fn print_elsewhere(others: &[Elsewhere], target: &Target, output: &Output) {
-    for Elsewhere { file, target: serves, .. } in others {
+fn print_unasked_kdbs(others: &[UnaskedKdb], target: &Target, output: &Output) {
+    for UnaskedKdb { file, target: serves, .. } in others {
         message!(output, "elsewhere", { "file": shown(file), "target": serves });
         let file = file.display();
         output.text(&format!("note    {file} has this very key, and is not asked for {target}"));

@@ -9,11 +9,11 @@ use gfxpack_model::KernelKey;
 
 use crate::copy::error::CopyError;
 use crate::copy::transfer::{CopyOptions, RowInTransit};
-use crate::encoding::Encoding;
 use crate::error::{ReadError, RowError};
 use crate::object_origin::{Note, NoteReader};
 use crate::read::{ReadOptions, Reader, StoredBlob};
 use crate::row::RowInfo;
+use crate::text_encoding::Encoding;
 
 /// Rows read at a time.
 const BATCH: u32 = 256;

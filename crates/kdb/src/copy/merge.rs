@@ -167,11 +167,11 @@ impl Conflict {
     fn prefers(self, row: &Candidate, other: &Candidate) -> bool {
         let Candidate { stored: a, note: of_a, .. } = row;
         let Candidate { stored: b, note: of_b, .. } = other;
-        let by_content = (&a.hash, a.blob.len(), &a.blob, a.claim, &of_a.origin).cmp(&(
+        let by_content = (&a.hash, a.blob.len(), &a.blob, a.claimed_size, &of_a.origin).cmp(&(
             &b.hash,
             b.blob.len(),
             &b.blob,
-            b.claim,
+            b.claimed_size,
             &of_b.origin,
         ));
         match self {

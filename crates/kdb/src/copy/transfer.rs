@@ -85,9 +85,9 @@ pub(crate) fn transfer(
         || {
             let Some(passing) = next()? else { return Ok(None) };
             options.go_on(&passing.path)?;
-            let StoredBlob { blob, claim, .. } = &passing.stored;
+            let StoredBlob { blob, claimed_size, .. } = &passing.stored;
             // The stored blob, the decoded object, and the new blob.
-            let cost = 2 * blob.len() as u64 + 2 * claim.bytes();
+            let cost = 2 * blob.len() as u64 + 2 * claimed_size.bytes();
             Ok(Some((passing, cost)))
         },
         |RowInTransit { path, key, stored, note, rows }| {
@@ -117,14 +117,14 @@ pub(crate) fn transfer(
 /// # Errors
 /// [`RowError`]: the row is not a valid kernel.
 fn recode(stored: StoredBlob, form: Option<Blob>) -> Result<Encoded, RowError> {
-    let StoredBlob { blob, hash, claim } = stored;
-    let object = codec::unpack(&blob, claim)?;
+    let StoredBlob { blob, hash, claimed_size } = stored;
+    let object = codec::unpack(&blob, claimed_size)?;
     codec::check_hash(&object, &hash)?;
     if object.is_empty() {
         return Err(RowError::Empty);
     }
     let Some(form) = form else {
-        let uncompressed_size = claim.bytes();
+        let uncompressed_size = claimed_size.bytes();
         drop(object);
         return Ok(Encoded { blob, hash, uncompressed_size });
     };

@@ -7,8 +7,8 @@
 
 mod page;
 mod pages;
+mod payload_kind;
 mod scan;
-mod shape;
 mod source;
 pub(crate) mod staging;
 mod verdict;

@@ -8,9 +8,9 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-use crate::encoding::Encoding;
 use crate::header::{self, HEADER_BYTES, Header};
 use crate::holes;
+use crate::text_encoding::Encoding;
 
 /// Bytes sampled to guess the page size if the header is damaged.
 const SAMPLE_BYTES: u64 = 256 << 20;
@@ -20,7 +20,7 @@ const PAGE_SIZES: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
 
 /// A page of a b-tree that holds payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum PageKind {
     TableLeaf,
     IndexLeaf,
     IndexInterior,
@@ -31,7 +31,7 @@ pub(crate) enum Kind {
 pub(crate) struct CellPlace {
     pub(crate) page: u32,
     pub(crate) at: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PageKind,
 }
 
 /// How a file is cut into pages.
@@ -152,18 +152,18 @@ impl Geometry {
     /// Whether the page is a leaf whose cells all lie within it.
     fn is_well_formed(&self, page: &[u8]) -> bool {
         match self.cells(page, 0) {
-            Some((Kind::TableLeaf | Kind::IndexLeaf, offsets)) => !offsets.is_empty(),
+            Some((PageKind::TableLeaf | PageKind::IndexLeaf, offsets)) => !offsets.is_empty(),
             _ => false,
         }
     }
 
     /// The page's kind and the offsets of its cells; `None` if the page has no
     /// payload or is damaged.
-    pub(crate) fn cells(&self, page: &[u8], header: usize) -> Option<(Kind, Vec<usize>)> {
+    pub(crate) fn cells(&self, page: &[u8], header: usize) -> Option<(PageKind, Vec<usize>)> {
         let (kind, pointers) = match page.get(header)? {
-            0x0d => (Kind::TableLeaf, header + 8),
-            0x0a => (Kind::IndexLeaf, header + 8),
-            0x02 => (Kind::IndexInterior, header + 12),
+            0x0d => (PageKind::TableLeaf, header + 8),
+            0x0a => (PageKind::IndexLeaf, header + 8),
+            0x02 => (PageKind::IndexInterior, header + 12),
             _ => return None,
         };
         let count = be16(page, header + 3)?;
@@ -202,11 +202,11 @@ impl Geometry {
     }
 
     /// Reads a cell; `None` if it does not lie within the page.
-    pub(crate) fn cell(&self, page: &[u8], kind: Kind, at: usize) -> Option<Cell> {
+    pub(crate) fn cell(&self, page: &[u8], kind: PageKind, at: usize) -> Option<Cell> {
         let page = page.get(..self.usable)?;
-        let mut at = at + if kind == Kind::IndexInterior { 4 } else { 0 };
+        let mut at = at + if kind == PageKind::IndexInterior { 4 } else { 0 };
         let size = varint(page, &mut at)?;
-        let rowid = if kind == Kind::TableLeaf { varint(page, &mut at)? as i64 } else { 0 };
+        let rowid = if kind == PageKind::TableLeaf { varint(page, &mut at)? as i64 } else { 0 };
         let local = self.local(size, kind);
         let end = at.checked_add(local)?;
         let overflow = if (local as u64) < size {
@@ -220,11 +220,11 @@ impl Geometry {
     }
 
     /// Bytes of a payload that are stored in the cell's own page.
-    fn local(&self, size: u64, kind: Kind) -> usize {
+    fn local(&self, size: u64, kind: PageKind) -> usize {
         let usable = self.usable;
         let most = match kind {
-            Kind::TableLeaf => usable - 35,
-            Kind::IndexLeaf | Kind::IndexInterior => (usable - 12) * 64 / 255 - 23,
+            PageKind::TableLeaf => usable - 35,
+            PageKind::IndexLeaf | PageKind::IndexInterior => (usable - 12) * 64 / 255 - 23,
         };
         if size <= most as u64 {
             return size as usize;

@@ -6,17 +6,17 @@ use crate::codec;
 use crate::copy::error::CopyError;
 use crate::parallel;
 use crate::progress::Progress;
-use crate::repair::page::{self, CellPlace, Geometry, Kind, PageSet};
+use crate::repair::page::{self, CellPlace, Geometry, PageKind, PageSet};
 use crate::repair::pages::Pages;
-use crate::repair::shape::{self, Shape};
+use crate::repair::payload_kind::{self, PayloadKind};
 use crate::repair::source::{DamagedFile, stored};
 use crate::repair::staging::{LostPart, Staging};
-use crate::repair::verdict::{Candidate, Verdict};
-use crate::work::WorkBudget;
+use crate::repair::verdict::{Candidate, CellKind};
+use crate::work_budget::WorkBudget;
 
 /// How cells are searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pass {
+enum ScanPass {
     /// At the offsets listed in each page.
     Stated,
     /// Byte by byte, in pages in which the first pass found nothing intact.
@@ -30,8 +30,8 @@ impl DamagedFile<'_> {
         // Free pages are skipped.
         let done = self.geometry.free_pages(&self.file).map_err(|error| self.io(error))?;
         let (done, blank) = (RefCell::new(done), Cell::new(true));
-        let stated = self.pass(Pass::Stated, staging, &done, &blank)?;
-        let searched = self.pass(Pass::Searched, staging, &done, &blank)?;
+        let stated = self.pass(ScanPass::Stated, staging, &done, &blank)?;
+        let searched = self.pass(ScanPass::Searched, staging, &done, &blank)?;
         Ok((blank.get(), stated + searched))
     }
 
@@ -39,7 +39,7 @@ impl DamagedFile<'_> {
     /// Returns how many bytes were read.
     fn pass(
         &self,
-        pass: Pass,
+        pass: ScanPass,
         staging: &Staging,
         done: &RefCell<PageSet>,
         blank: &Cell<bool>,
@@ -61,7 +61,7 @@ impl DamagedFile<'_> {
             |(verdict, chain)| {
                 let whole = matches!(
                     verdict,
-                    Verdict::Row(..) | Verdict::Object { .. } | Verdict::Key { .. }
+                    CellKind::Row(..) | CellKind::Object { .. } | CellKind::Key { .. }
                 );
                 note(staging, verdict).map_err(|source| self.sqlite(source))?;
                 if let Ok(chain) = chain
@@ -85,24 +85,24 @@ impl DamagedFile<'_> {
     /// Returns whether the page can't contain others.
     fn cells(
         &self,
-        pass: Pass,
+        pass: ScanPass,
         number: u32,
         page: &[u8],
-        found: &mut Vec<(CellPlace, page::Cell, Shape)>,
+        found: &mut Vec<(CellPlace, page::Cell, PayloadKind)>,
     ) -> bool {
         let geometry = &self.geometry;
         let mut add = |kind, at: usize| {
             let cell = geometry.cell(page, kind, at)?;
-            let shape = shape::shape(kind, &page[cell.local.clone()], cell.size)?;
+            let shape = payload_kind::shape(kind, &page[cell.local.clone()], cell.size)?;
             found.push((CellPlace { page: number, at: at as u32, kind }, cell, shape));
             Some(())
         };
-        if pass == Pass::Searched {
+        if pass == ScanPass::Searched {
             for at in 0..geometry.usable {
                 // A cell of an index is one of a table without its row number,
                 // and of an interior page, one with four more bytes before it.
-                add(Kind::TableLeaf, at);
-                add(Kind::IndexLeaf, at);
+                add(PageKind::TableLeaf, at);
+                add(PageKind::IndexLeaf, at);
             }
             return true;
         }
@@ -122,8 +122,8 @@ impl DamagedFile<'_> {
         page: &[u8],
         place: CellPlace,
         cell: &page::Cell,
-        shape: Shape,
-        pass: Pass,
+        shape: PayloadKind,
+        pass: ScanPass,
         work: &WorkBudget,
     ) -> std::io::Result<(Candidate, u64)> {
         // A row is larger than its code object, by its key.
@@ -138,27 +138,30 @@ impl DamagedFile<'_> {
                 None => less("its further pages can't be reached"),
             }
         };
-        let claim = match stored(&shape, &payload) {
+        let claimed_size = match stored(&shape, &payload) {
             Some((blob, size)) if chain.is_ok() => {
-                codec::claim(blob, size, work).map_err(|error| error.to_string())
+                codec::claimed_size(blob, size, work).map_err(|error| error.to_string())
             }
             _ => Err("its size is no number".to_owned()),
         };
-        let object = claim.as_ref().map_or(0, |claim| claim.bytes());
+        let object = claimed_size.as_ref().map_or(0, |claimed_size| claimed_size.bytes());
         let cost = 2 * payload.len() as u64 + object;
-        let doubt = pass == Pass::Searched;
-        Ok((Candidate { place, rowid: cell.rowid, doubt, shape, payload, chain, claim }, cost))
+        let doubt = pass == ScanPass::Searched;
+        Ok((
+            Candidate { place, rowid: cell.rowid, doubt, shape, payload, chain, claimed_size },
+            cost,
+        ))
     }
 }
 
 /// Iterates over the cells of a file that may be rows.
 struct CellSearch<'a> {
     source: &'a DamagedFile<'a>,
-    pass: Pass,
+    pass: ScanPass,
     pages: Pages<'a>,
     work: WorkBudget,
     /// Remaining cells of the current page.
-    found: Vec<(CellPlace, page::Cell, Shape)>,
+    found: Vec<(CellPlace, page::Cell, PayloadKind)>,
     /// Payload bytes that further cells may have. In an undamaged file all
     /// cells take no more than the file. In a damaged one they can name the
     /// same pages again and again.
@@ -216,27 +219,27 @@ impl CellSearch<'_> {
     }
 }
 
-fn note(staging: &Staging, verdict: Verdict) -> Result<(), rusqlite::Error> {
+fn note(staging: &Staging, verdict: CellKind) -> Result<(), rusqlite::Error> {
     match verdict {
-        Verdict::Row(found, doubt, number) => staging.row(&found, doubt, number),
-        Verdict::Object { hash, place, row } => {
+        CellKind::Row(found, doubt, number) => staging.row(&found, doubt, number),
+        CellKind::Object { hash, place, row } => {
             if let Some(row) = row {
                 staging.unnamed(LostPart::Object, row, place, Some(&hash), "no key leads to it")?;
             }
             staging.object(&hash, place)
         }
-        Verdict::Key { key, hash, object, doubt } => {
+        CellKind::Key { key, hash, object, doubt } => {
             staging.leads(object, &hash)?;
             staging.key(&key, &hash, doubt)
         }
-        Verdict::Named { key, reason, row } => staging.named(&key, reason.as_deref(), row),
-        Verdict::Refused { key, reason, hash, object } => {
+        CellKind::Named { key, reason, row } => staging.named(&key, reason.as_deref(), row),
+        CellKind::Refused { key, reason, hash, object } => {
             staging.leads(object, &hash)?;
             staging.named(&key, Some(&reason), None)
         }
-        Verdict::Unnamed(part, place, number, reason) => {
+        CellKind::Unnamed(part, place, number, reason) => {
             staging.unnamed(part, number, place, None, &reason)
         }
-        Verdict::Nothing => Ok(()),
+        CellKind::Nothing => Ok(()),
     }
 }

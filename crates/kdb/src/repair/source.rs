@@ -15,10 +15,10 @@ use crate::object_origin::Note;
 use crate::open;
 use crate::read::StoredBlob;
 use crate::repair::page::{CellPlace, Geometry};
-use crate::repair::shape::{self, Shape};
+use crate::repair::payload_kind::{self, PayloadKind};
 use crate::repair::staging::{Staging, WholeRow};
 use crate::schema::MIN_FILE_BYTES;
-use crate::work::WorkBudget;
+use crate::work_budget::WorkBudget;
 use crate::write::sink::{Sink, Written};
 
 /// The file, and its division into pages.
@@ -81,13 +81,13 @@ impl<'a> DamagedFile<'a> {
                 last = Some(key.clone());
                 let (blob, size) = self.reread(place)?;
                 let path = self.path.to_owned();
-                let claim = match codec::claim(&blob, size, &work) {
-                    Ok(claim) => claim,
+                let claimed_size = match codec::claimed_size(&blob, size, &work) {
+                    Ok(claimed_size) => claimed_size,
                     Err(source) => {
                         return Err(ReadError::Row { path, key: Box::new(key), source }.into());
                     }
                 };
-                let stored = StoredBlob { blob, hash, claim };
+                let stored = StoredBlob { blob, hash, claimed_size };
                 Ok(Some(RowInTransit { path, key, stored, note: Note::default(), rows: 1 }))
             },
             |key, encoded, note| Ok(sink.add(&key, &encoded, &note)?),
@@ -103,7 +103,7 @@ impl<'a> DamagedFile<'a> {
         let at = place.at as usize;
         let cell = self.geometry.cell(&page, place.kind, at).ok_or_else(changed)?;
         let first = &page[cell.local.clone()];
-        let shape = shape::shape(place.kind, first, cell.size).ok_or_else(changed)?;
+        let shape = payload_kind::shape(place.kind, first, cell.size).ok_or_else(changed)?;
         let payload = self.geometry.payload(&self.file, &page, &cell).map_err(io)?;
         let (payload, _) = payload.ok_or_else(changed)?;
         let (blob, size) = stored(&shape, &payload).ok_or_else(changed)?;
@@ -112,12 +112,12 @@ impl<'a> DamagedFile<'a> {
 }
 
 /// A payload's blob and `uncompressed_size`, if its shape has them.
-pub(crate) fn stored<'p>(shape: &Shape, payload: &'p [u8]) -> Option<(&'p [u8], i64)> {
+pub(crate) fn stored<'p>(shape: &PayloadKind, payload: &'p [u8]) -> Option<(&'p [u8], i64)> {
     match shape {
-        Shape::Row { blob, size, .. } | Shape::Object { blob, size } => {
-            let bytes = blob.of(payload)?;
+        PayloadKind::Row { blob, size, .. } | PayloadKind::Object { blob, size } => {
+            let bytes = blob.slice(payload)?;
             Some((bytes, size.read(payload)?))
         }
-        Shape::Key { .. } | Shape::RowInfo { .. } => None,
+        PayloadKind::Key { .. } | PayloadKind::RowInfo { .. } => None,
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use gfxpack_model::KernelKey;
 use rusqlite::{Connection, OptionalExtension as _};
 
-use crate::repair::page::{CellPlace, Kind};
+use crate::repair::page::{CellPlace, PageKind};
 
 type Result<T> = std::result::Result<T, rusqlite::Error>;
 
@@ -59,7 +59,7 @@ pub(crate) struct WholeRow {
 }
 
 /// Kinds of pages, in the order of their discriminants.
-const KINDS: [Kind; 3] = [Kind::TableLeaf, Kind::IndexLeaf, Kind::IndexInterior];
+const KINDS: [PageKind; 3] = [PageKind::TableLeaf, PageKind::IndexLeaf, PageKind::IndexInterior];
 
 impl Staging {
     /// Makes an empty one, which SQLite deletes when it is closed.

@@ -4,41 +4,41 @@ use std::borrow::Cow;
 
 use gfxpack_model::{KernelKey, KeyError};
 
-use crate::codec::{self, Claim};
-use crate::encoding::Encoding;
+use crate::codec::{self, ClaimedSize};
 use crate::error::{RowError, WriteError};
 use crate::key::{check_key, key_check};
 use crate::repair::page::CellPlace;
-use crate::repair::shape::{Int, Shape, Span};
+use crate::repair::payload_kind::{IntColumn, PayloadKind, Span};
 use crate::repair::source::{DamagedFile, stored};
 use crate::repair::staging::{LostPart, WholeRow};
+use crate::text_encoding::Encoding;
 
 /// A cell that is still to be checked.
 pub(super) struct Candidate {
     pub(super) place: CellPlace,
     pub(super) rowid: i64,
     pub(super) doubt: bool,
-    pub(super) shape: Shape,
+    pub(super) shape: PayloadKind,
     pub(super) payload: Vec<u8>,
     /// The overflow pages of the payload, or why the payload is incomplete.
     pub(super) chain: Result<Vec<u32>, &'static str>,
     /// The checked size of its blob, or why the blob can't be unpacked.
-    pub(super) claim: Result<Claim, String>,
+    pub(super) claimed_size: Result<ClaimedSize, String>,
 }
 
 impl Candidate {
     /// Unpacks the code object in the cell, or says why it has none.
     pub(super) fn unpack(&self) -> Result<Cow<'_, [u8]>, String> {
         self.chain.as_ref().map_err(|why| (*why).to_owned())?;
-        let claim = self.claim.clone()?;
+        let claimed_size = self.claimed_size.clone()?;
         let (blob, _) = stored(&self.shape, &self.payload).ok_or("its size is no number")?;
-        let object = codec::unpack(blob, claim).map_err(|error| error.to_string())?;
+        let object = codec::unpack(blob, claimed_size).map_err(|error| error.to_string())?;
         if object.is_empty() { Err(RowError::Empty.to_string()) } else { Ok(object) }
     }
 }
 
 /// The kind of a cell after its check.
-pub(super) enum Verdict {
+pub(super) enum CellKind {
     Row(WholeRow, bool, i64),
     Object {
         hash: String,
@@ -71,38 +71,40 @@ pub(super) enum Verdict {
 
 impl DamagedFile<'_> {
     /// Classifies a cell by its hash.
-    pub(super) fn judge(&self, candidate: Candidate) -> (Verdict, Result<Vec<u32>, &'static str>) {
+    pub(super) fn judge(&self, candidate: Candidate) -> (CellKind, Result<Vec<u32>, &'static str>) {
         let verdict = match candidate.shape {
-            Shape::Row { name, args, hash, .. } => self.row(&candidate, name, args, hash),
-            Shape::Object { .. } => self.object(&candidate),
-            Shape::Key { name, args, hash, object, check } => {
+            PayloadKind::Row { name, args, hash, .. } => self.row(&candidate, name, args, hash),
+            PayloadKind::Object { .. } => self.object(&candidate),
+            PayloadKind::Key { name, args, hash, object, check } => {
                 self.key(&candidate, [name, args, hash, check], object)
             }
-            Shape::RowInfo { name, args, row } => self.entry(&candidate.payload, name, args, row),
+            PayloadKind::RowInfo { name, args, row } => {
+                self.entry(&candidate.payload, name, args, row)
+            }
         };
         // A cell found byte by byte may be nothing at all.
         let verdict = match verdict {
-            Verdict::Named { .. } | Verdict::Refused { .. } | Verdict::Unnamed(..)
+            CellKind::Named { .. } | CellKind::Refused { .. } | CellKind::Unnamed(..)
                 if candidate.doubt =>
             {
-                Verdict::Nothing
+                CellKind::Nothing
             }
             verdict => verdict,
         };
         (verdict, candidate.chain)
     }
 
-    fn row(&self, candidate: &Candidate, name: Span, args: Span, hash: Span) -> Verdict {
+    fn row(&self, candidate: &Candidate, name: Span, args: Span, hash: Span) -> CellKind {
         let Candidate { place, rowid, doubt, payload, chain, .. } = candidate;
         let encoding = self.encoding(payload, hash);
         let key = match key_of(payload, encoding, name, args) {
             Ok(key) => key,
-            Err(Refusal::Key(key, reason)) => {
-                return Verdict::Named { key, reason: Some(reason), row: Some(*rowid) };
+            Err(RejectedKey::Key(key, reason)) => {
+                return CellKind::Named { key, reason: Some(reason), row: Some(*rowid) };
             }
-            Err(Refusal::Text(reason)) => {
+            Err(RejectedKey::Text(reason)) => {
                 let reason = chain.as_ref().err().map_or(reason, |why| (*why).to_owned());
-                return Verdict::Unnamed(LostPart::Row, *place, *rowid, reason);
+                return CellKind::Unnamed(LostPart::Row, *place, *rowid, reason);
             }
         };
         let checked = candidate.unpack().and_then(|object| {
@@ -111,64 +113,64 @@ impl DamagedFile<'_> {
             Ok(hash)
         });
         match checked {
-            Ok(hash) => Verdict::Row(WholeRow { key, hash, place: *place }, *doubt, *rowid),
-            Err(reason) => Verdict::Named { key, reason: Some(reason), row: Some(*rowid) },
+            Ok(hash) => CellKind::Row(WholeRow { key, hash, place: *place }, *doubt, *rowid),
+            Err(reason) => CellKind::Named { key, reason: Some(reason), row: Some(*rowid) },
         }
     }
 
-    fn object(&self, candidate: &Candidate) -> Verdict {
+    fn object(&self, candidate: &Candidate) -> CellKind {
         let Candidate { place, rowid, doubt, .. } = candidate;
         match candidate.unpack() {
-            Ok(object) => Verdict::Object {
+            Ok(object) => CellKind::Object {
                 hash: codec::md5_hex(&object),
                 place: *place,
                 row: (!doubt).then_some(*rowid),
             },
-            Err(reason) => Verdict::Unnamed(LostPart::Object, *place, *rowid, reason),
+            Err(reason) => CellKind::Unnamed(LostPart::Object, *place, *rowid, reason),
         }
     }
 
-    fn key(&self, candidate: &Candidate, texts: [Span; 4], object: Int) -> Verdict {
+    fn key(&self, candidate: &Candidate, texts: [Span; 4], object: IntColumn) -> CellKind {
         let Candidate { place, doubt, payload, chain, .. } = candidate;
         let [name, args, hash, check] = texts;
         let unnamed = |reason: &str| {
             let number = i64::from(place.page) << 16 | i64::from(place.at);
-            Verdict::Unnamed(LostPart::Key, *place, number, reason.to_owned())
+            CellKind::Unnamed(LostPart::Key, *place, number, reason.to_owned())
         };
         if let Err(why) = chain {
             return unnamed(why);
         }
-        let (Some(hash), Some(object)) = (hash.of(payload), object.read(payload)) else {
+        let (Some(hash), Some(object)) = (hash.slice(payload), object.read(payload)) else {
             return unnamed("it does not end where it should");
         };
         let hash = codec::hex(hash);
-        let holds = |key: &KernelKey| check.of(payload) == Some(&key_check(key));
+        let holds = |key: &KernelKey| check.slice(payload) == Some(&key_check(key));
         match key_of(payload, self.geometry.encoding, name, args) {
-            Ok(key) if holds(&key) => Verdict::Key { key, hash, object, doubt: *doubt },
-            Err(Refusal::Key(key, reason)) if holds(&key) => {
-                Verdict::Refused { key, reason, hash, object }
+            Ok(key) if holds(&key) => CellKind::Key { key, hash, object, doubt: *doubt },
+            Err(RejectedKey::Key(key, reason)) if holds(&key) => {
+                CellKind::Refused { key, reason, hash, object }
             }
-            Ok(_) | Err(Refusal::Key(..)) => unnamed("the key does not match its checksum"),
-            Err(Refusal::Text(reason)) => unnamed(&reason),
+            Ok(_) | Err(RejectedKey::Key(..)) => unnamed("the key does not match its checksum"),
+            Err(RejectedKey::Text(reason)) => unnamed(&reason),
         }
     }
 
-    fn entry(&self, payload: &[u8], name: Span, args: Span, row: Int) -> Verdict {
+    fn entry(&self, payload: &[u8], name: Span, args: Span, row: IntColumn) -> CellKind {
         // An index entry adds nothing to its table, except for rows that the
         // table has lost.
         match key_of(payload, self.geometry.encoding, name, args) {
-            Ok(key) => Verdict::Named { key, reason: None, row: row.read(payload) },
-            Err(Refusal::Key(key, reason)) => {
-                Verdict::Named { key, reason: Some(reason), row: row.read(payload) }
+            Ok(key) => CellKind::Named { key, reason: None, row: row.read(payload) },
+            Err(RejectedKey::Key(key, reason)) => {
+                CellKind::Named { key, reason: Some(reason), row: row.read(payload) }
             }
-            Err(Refusal::Text(_)) => Verdict::Nothing,
+            Err(RejectedKey::Text(_)) => CellKind::Nothing,
         }
     }
 
     /// The text encoding of a row, from its hash, since the header may be
     /// damaged: the hash has 32 digits, each of one byte or of two.
     fn encoding(&self, payload: &[u8], hash: Span) -> Encoding {
-        match hash.of(payload) {
+        match hash.slice(payload) {
             Some(hash) if hash.len() == 32 => Encoding::Utf8,
             Some([_, 0, ..]) if hash.len() == 64 => Encoding::Utf16Le,
             Some([0, ..]) if hash.len() == 64 => Encoding::Utf16Be,
@@ -178,7 +180,7 @@ impl DamagedFile<'_> {
 }
 
 /// Why a key is not accepted.
-enum Refusal {
+enum RejectedKey {
     /// The key can still be displayed.
     Key(KernelKey, String),
     /// The key is not text, or can't be displayed.
@@ -186,7 +188,7 @@ enum Refusal {
 }
 
 fn text(payload: &[u8], encoding: Encoding, at: Span) -> Option<String> {
-    encoding.text(at.of(payload)?)
+    encoding.text(at.slice(payload)?)
 }
 
 fn key_of(
@@ -194,24 +196,25 @@ fn key_of(
     encoding: Encoding,
     name: Span,
     args: Span,
-) -> Result<KernelKey, Refusal> {
+) -> Result<KernelKey, RejectedKey> {
     if payload.len() < args.end.max(name.end) {
-        return Err(Refusal::Text("its key can't be reached".to_owned()));
+        return Err(RejectedKey::Text("its key can't be reached".to_owned()));
     }
     let (Some(kernel_name), Some(kernel_args)) =
         (text(payload, encoding, name), text(payload, encoding, args))
     else {
-        return Err(Refusal::Text(format!("its key is not {}", encoding.name())));
+        return Err(RejectedKey::Text(format!("its key is not {}", encoding.name())));
     };
     let key = KernelKey { kernel_name, kernel_args };
     match check_key(&key) {
         Ok(()) => Ok(key),
-        Err(WriteError::Key(KeyError::Quote(_))) => {
-            Err(Refusal::Key(key, "its key holds a `'`, so MIOpen can never find it".to_owned()))
-        }
+        Err(WriteError::Key(KeyError::Quote(_))) => Err(RejectedKey::Key(
+            key,
+            "its key holds a `'`, so MIOpen can never find it".to_owned(),
+        )),
         Err(WriteError::KeyTooLong { size, .. }) => {
-            Err(Refusal::Text(format!("its key has {size} bytes")))
+            Err(RejectedKey::Text(format!("its key has {size} bytes")))
         }
-        Err(_) => Err(Refusal::Text("its key holds a NUL byte".to_owned())),
+        Err(_) => Err(RejectedKey::Text("its key holds a NUL byte".to_owned())),
     }
 }

@@ -96,10 +96,10 @@ pub(crate) fn make_room(reader: &Reader, more: u64, limit: u64) -> Result<u64, r
 }
 
 /// A row's id, the size of its blob, and when it was used.
-type Aged = (i64, i64, i64);
+type RowUse = (i64, i64, i64);
 
 /// The least recently used rows, the oldest first.
-fn oldest(reader: &Reader) -> Result<Vec<Aged>, rusqlite::Error> {
+fn oldest(reader: &Reader) -> Result<Vec<RowUse>, rusqlite::Error> {
     let file = PageUse::measure(reader)?.file;
     let transaction = transaction::begin_writing(reader.connection_to_read(file), WRITE)?;
     transaction.execute_batch(CREATE)?;
@@ -115,7 +115,7 @@ fn oldest(reader: &Reader) -> Result<Vec<Aged>, rusqlite::Error> {
 /// `goal` bytes. Returns how many were deleted.
 fn delete(
     reader: &Reader,
-    mut oldest: &[Aged],
+    mut oldest: &[RowUse],
     more: u64,
     goal: u64,
 ) -> Result<u64, rusqlite::Error> {

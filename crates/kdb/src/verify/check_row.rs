@@ -5,12 +5,12 @@ use std::error::Error as _;
 use gfxpack_model::code_object::{self, CodeObjectError, UnfitError};
 use gfxpack_model::{KernelKey, KeyError, Target, TargetId};
 
-use crate::codec::{self, Claim};
+use crate::codec::{self, ClaimedSize};
 use crate::error::RowError;
 use crate::row::{self, MAX_SHOWN_BYTES};
 use crate::schema::MAX_KEY_BYTES;
 use crate::verify::report::{Finding, FindingClass};
-use crate::work::WorkBudget;
+use crate::work_budget::WorkBudget;
 
 /// A row copied out of SQLite, so that another thread can check it.
 pub(crate) struct UncheckedRow {
@@ -21,12 +21,12 @@ pub(crate) struct UncheckedRow {
     raw: bool,
     stored_bytes: u64,
     /// The blob and its checked size, or all errors of both.
-    object: Result<(Vec<u8>, Claim), Vec<RowError>>,
+    object: Result<(Vec<u8>, ClaimedSize), Vec<RowError>>,
     hash: Result<String, RowError>,
 }
 
 /// The result of checking a row.
-pub(crate) struct Checked {
+pub(crate) struct RowResult {
     pub(crate) raw: bool,
     pub(crate) stored_bytes: u64,
     pub(crate) object_bytes: u64,
@@ -39,8 +39,8 @@ impl UncheckedRow {
         let size = row::integer(row, 4, "uncompressed_size");
         let raw = matches!(size, Ok(0));
         let object = match (size, row::kernel_blob(row, work.max_object_bytes)) {
-            (Ok(size), Ok(blob)) => match codec::claim(blob, size, work) {
-                Ok(claim) => Ok((blob.to_vec(), claim)),
+            (Ok(size), Ok(blob)) => match codec::claimed_size(blob, size, work) {
+                Ok(claimed_size) => Ok((blob.to_vec(), claimed_size)),
                 Err(fault) => Err(vec![fault]),
             },
             (size, blob) => Err(size.err().into_iter().chain(blob.err()).collect()),
@@ -65,15 +65,16 @@ impl UncheckedRow {
         let Self { name, args, object, hash, .. } = self;
         let text = |value: &Result<String, RowError>| value.as_ref().map_or(0, String::len) as u64;
         let object = object.as_ref();
-        let object = object.map_or(0, |(blob, claim)| blob.len() as u64 + claim.bytes());
+        let object =
+            object.map_or(0, |(blob, claimed_size)| blob.len() as u64 + claimed_size.bytes());
         object + text(name) + text(args) + text(hash)
     }
 }
 
 /// Checks a row, and lists everything that is wrong with it.
-pub(crate) fn check(row: UncheckedRow, target: Option<&Target>) -> Checked {
+pub(crate) fn check(row: UncheckedRow, target: Option<&Target>) -> RowResult {
     let UncheckedRow { number, name, args, shown, raw, stored_bytes, object, hash } = row;
-    let mut checked = Checked { raw, stored_bytes, object_bytes: 0, findings: Vec::new() };
+    let mut checked = RowResult { raw, stored_bytes, object_bytes: 0, findings: Vec::new() };
     let mut found = |class, detail| {
         let key = Some(shown.clone());
         checked.findings.push(Finding { class, row: Some(number), key, detail });
@@ -89,9 +90,9 @@ pub(crate) fn check(row: UncheckedRow, target: Option<&Target>) -> Checked {
     };
     let hash = hash.map_err(&mut usable).ok();
     let object = object.map_err(|faults| faults.into_iter().for_each(&mut usable)).ok();
-    let object = object
-        .as_ref()
-        .and_then(|(blob, claim)| codec::unpack(blob, *claim).map_err(&mut usable).ok());
+    let object = object.as_ref().and_then(|(blob, claimed_size)| {
+        codec::unpack(blob, *claimed_size).map_err(&mut usable).ok()
+    });
     if let (Some(object), Some(hash)) = (&object, &hash) {
         codec::check_hash(object, hash).unwrap_or_else(&mut usable);
     }

@@ -9,7 +9,6 @@ use std::path::Path;
 use gfxpack_model::{KernelKey, Target, target_of_kdb};
 use rusqlite::Connection;
 
-use crate::encoding::Encoding;
 use crate::error::ReadError;
 use crate::header::Journal;
 use crate::key::key_check;
@@ -21,9 +20,10 @@ use crate::progress::Progress;
 use crate::schema::{
     COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE, key_index, missing_column,
 };
+use crate::text_encoding::Encoding;
 use crate::verify::check_row::UncheckedRow;
 use crate::verify::report::{Finding, FindingClass, Report};
-use crate::work::WorkBudget;
+use crate::work_budget::WorkBudget;
 
 /// Options of a verification.
 #[derive(Clone, Copy)]

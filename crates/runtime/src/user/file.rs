@@ -12,10 +12,10 @@ use gfxpack_model::digest::Hasher;
 
 use super::waiting::BusyHistory;
 use crate::clock;
+use crate::connection_pool::Pool;
 use crate::file_system::{self, FileIdentity};
 use crate::key_lock::KeyLock;
 use crate::mutex::lock;
-use crate::pool::Pool;
 use crate::sqlite_gate::{self, SqliteGate};
 use crate::trust::{self, GroupWrite, Untrusted};
 

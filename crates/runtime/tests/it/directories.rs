@@ -66,8 +66,8 @@ fn nothing_is_loaded_from_the_working_directory() {
         options.library_path = Some("Cargo.toml".into());
     });
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let elsewhere = |path: &PathBuf| !path.ends_with("share/db") && !path.starts_with(here);
-    assert!(system(&directories).iter().all(elsewhere), "{:?}", directories.system);
+    let unasked_kdbs = |path: &PathBuf| !path.ends_with("share/db") && !path.starts_with(here);
+    assert!(system(&directories).iter().all(unasked_kdbs), "{:?}", directories.system);
     assert_eq!(directories.notes.len(), 3, "{:?}", directories.notes);
 }
 

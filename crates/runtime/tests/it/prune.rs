@@ -52,16 +52,16 @@ fn other_files_than_caches_stay() {
     // Not UTF-8; decoded differently, it would be the name of a cache's file.
     let strange = std::ffi::OsStr::from_bytes(b"\xff.ukdb");
     std::fs::write(cache.join("3.9.0.").join(strange), "mine").unwrap();
-    let elsewhere = machine.root.join("elsewhere");
-    std::fs::create_dir(&elsewhere).unwrap();
-    std::fs::write(elsewhere.join(USER_NAME), "mine").unwrap();
-    std::os::unix::fs::symlink(&elsewhere, cache.join("1.0.0.")).unwrap();
+    let unasked_kdbs = machine.root.join("elsewhere");
+    std::fs::create_dir(&unasked_kdbs).unwrap();
+    std::fs::write(unasked_kdbs.join(USER_NAME), "mine").unwrap();
+    std::os::unix::fs::symlink(&unasked_kdbs, cache.join("1.0.0.")).unwrap();
     let pruned = prune_versions(&cache, &Keep::only("none")).unwrap();
     let whole: Vec<bool> = pruned.iter().map(|pruned| pruned.whole).collect();
     assert_eq!(whole, [true, false, false]);
     assert_eq!(listing(&cache), ["1.0.0.", "3.2.0.", "3.9.0.", "notes"]);
     assert!(cache.join("3.9.0.").join(strange).exists());
     assert_eq!(listing(&cache.join("3.2.0.")), ["thesis.txt"]);
-    assert_eq!(listing(&elsewhere), [USER_NAME]);
+    assert_eq!(listing(&unasked_kdbs), [USER_NAME]);
     assert!(prune_versions(&machine.root.join("absent"), &Keep::only("")).is_err());
 }

@@ -4,8 +4,8 @@ use core::ffi::{c_int, c_uint, c_void};
 use std::ptr;
 
 use super::error::{ERROR_INVALID_VALUE, ERROR_NO_DEVICE, HipResult, SUCCESS};
-use crate::claim::claim;
 use crate::record::{Event, record};
+use crate::simulated_gpu::gpu;
 use crate::{give, succeed};
 
 /// The size of `hipDeviceProp_tR0600` and the positions of its fields.
@@ -46,7 +46,7 @@ succeed! {
 
 give! {
     hipGetDevice(device: *mut c_int) { *device = 0 }
-    hipGetDeviceCount(count: *mut c_int) { *count = c_int::from(claim().is_some()) }
+    hipGetDeviceCount(count: *mut c_int) { *count = c_int::from(gpu().is_some()) }
     hipDeviceTotalMem(bytes: *mut usize, _device: c_int) { *bytes = MEMORY }
     hipMemGetInfo(free: *mut usize, total: *mut usize) { *free = MEMORY, *total = MEMORY }
     hipDriverGetVersion(version: *mut c_int) { *version = VERSION }
@@ -56,8 +56,8 @@ give! {
 // SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipGetDevicePropertiesR0600(properties: *mut u8, _device: c_int) -> HipResult {
-    let Some(claim) = claim() else { return ERROR_NO_DEVICE };
-    let name = claim.architecture.as_bytes();
+    let Some(gpu) = gpu() else { return ERROR_NO_DEVICE };
+    let name = gpu.architecture.as_bytes();
     if name.len() >= GCN_ARCH_NAME_BYTES {
         return ERROR_INVALID_VALUE;
     }
@@ -68,12 +68,12 @@ unsafe extern "C" fn hipGetDevicePropertiesR0600(properties: *mut u8, _device: c
         properties
             .add(SHARED_MEMORY_PER_BLOCK_AT)
             .cast::<usize>()
-            .write(claim.shared_memory() as usize);
+            .write(gpu.shared_memory() as usize);
         properties.add(MAX_THREADS_PER_BLOCK_AT).cast::<c_int>().write(MAX_THREADS);
         properties.add(MAX_THREADS_DIM_AT).cast::<[c_int; 3]>().write([MAX_THREADS; 3]);
         properties.add(MAX_GRID_SIZE_AT).cast::<[c_int; 3]>().write(MAX_GROUPS);
-        properties.add(WARP_SIZE_AT).cast::<c_uint>().write(claim.warp_size());
-        properties.add(MULTI_PROCESSOR_COUNT_AT).cast::<c_uint>().write(claim.compute_units);
+        properties.add(WARP_SIZE_AT).cast::<c_uint>().write(gpu.warp_size());
+        properties.add(MULTI_PROCESSOR_COUNT_AT).cast::<c_uint>().write(gpu.compute_units);
         ptr::copy_nonoverlapping(name.as_ptr(), properties.add(GCN_ARCH_NAME_AT), name.len());
     }
     SUCCESS
@@ -86,16 +86,14 @@ unsafe extern "C" fn hipDeviceGetAttribute(
     attribute: c_int,
     _device: c_int,
 ) -> HipResult {
-    let Some(claim) = claim() else { return ERROR_NO_DEVICE };
+    let Some(gpu) = gpu() else { return ERROR_NO_DEVICE };
     let answer = match attribute {
         ATTRIBUTE_COOPERATIVE_LAUNCH => 1,
         ATTRIBUTE_MAX_GRID_DIM_X => c_int::MAX,
-        ATTRIBUTE_MULTIPROCESSOR_COUNT => {
-            c_int::try_from(claim.compute_units).unwrap_or(c_int::MAX)
-        }
+        ATTRIBUTE_MULTIPROCESSOR_COUNT => c_int::try_from(gpu.compute_units).unwrap_or(c_int::MAX),
         ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK => SHARED_MEMORY,
-        ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR => claim.shared_memory().cast_signed(),
-        ATTRIBUTE_WARP_SIZE => claim.warp_size().cast_signed(),
+        ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR => gpu.shared_memory().cast_signed(),
+        ATTRIBUTE_WARP_SIZE => gpu.warp_size().cast_signed(),
         _ => {
             record(Event::Unanswered(&format!("hipDeviceGetAttribute {attribute}")));
             return ERROR_INVALID_VALUE;

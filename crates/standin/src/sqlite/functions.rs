@@ -7,7 +7,7 @@ use std::ptr;
 use std::slice;
 
 use super::query::Column;
-use super::real::{Callback, Real};
+use super::real::{Callback, RealSqlite};
 use super::state::{KernelDatabases, REAL, mode};
 use super::statement::{Connection, DONE, NONE, OK, Owner, Statement, into_raw};
 use crate::record::{Event, record};
@@ -30,7 +30,7 @@ unsafe fn statement<'a>(statement: *mut c_void) -> &'a mut Statement {
 }
 
 /// The real library and a real handle, if the stand-in's object has one.
-fn real(handle: *mut c_void) -> Option<(&'static Real, *mut c_void)> {
+fn real(handle: *mut c_void) -> Option<(&'static RealSqlite, *mut c_void)> {
     REAL.get().filter(|_| !handle.is_null()).map(|real| (real, handle))
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use self::state::{MODE, REAL, mode};
-use real::Real;
+use real::RealSqlite;
 
 pub use self::state::KernelDatabases;
 pub(crate) use self::state::{answered, last_found};
@@ -26,7 +26,7 @@ pub fn kernel_databases(mode: KernelDatabases) {
 /// # Errors
 /// The dynamic loader's message, if the library can't be loaded.
 pub fn load_sqlite(library: &Path) -> Result<(), String> {
-    let real = Real::load(library)?;
+    let real = RealSqlite::load(library)?;
     REAL.set(real).map_err(|_| "SQLite was loaded already".to_owned())
 }
 

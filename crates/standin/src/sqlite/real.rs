@@ -18,11 +18,11 @@ macro_rules! interface {
     ($($field:ident: $symbol:literal = fn($($parameter:ty),*) $(-> $result:ty)?;)*) => {
         /// The functions of the real library that are used here.
         #[derive(Debug, Clone, Copy)]
-        pub(super) struct Real {
+        pub(super) struct RealSqlite {
             $(pub(super) $field: unsafe extern "C" fn($($parameter),*) $(-> $result)?,)*
         }
 
-        impl Real {
+        impl RealSqlite {
             /// # Errors
             /// The loader's message, if the library or one of its functions is missing.
             pub(super) fn load(library: &Path) -> Result<Self, String> {

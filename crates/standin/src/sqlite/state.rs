@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::real::Real;
+use super::real::RealSqlite;
 use crate::record::Key;
 
 thread_local! {
@@ -28,7 +28,7 @@ pub enum KernelDatabases {
 
 pub(super) static MODE: AtomicU8 = AtomicU8::new(KernelDatabases::Answered as u8);
 
-pub(super) static REAL: OnceLock<Real> = OnceLock::new();
+pub(super) static REAL: OnceLock<RealSqlite> = OnceLock::new();
 
 /// Keys of the stand-in's objects, by number.
 pub(super) static ANSWERED: Mutex<Vec<Arc<Key>>> = Mutex::new(Vec::new());

@@ -2,7 +2,7 @@
 //!
 //! Source: SQLite, "Database File Format", section 2.1.
 
-use crate::repair::page::{Kind, varint};
+use crate::repair::page::{PageKind, varint};
 
 /// Largest number of columns read; tables of a kdb have six at most.
 const MAX_COLUMNS: usize = 32;
@@ -16,7 +16,7 @@ pub(crate) struct Span {
 
 impl Span {
     /// The column's bytes; `None` if the payload ends before them.
-    pub(crate) fn of(self, payload: &[u8]) -> Option<&[u8]> {
+    pub(crate) fn slice(self, payload: &[u8]) -> Option<&[u8]> {
         payload.get(self.start..self.end)
     }
 
@@ -27,20 +27,20 @@ impl Span {
 
 /// Kind of a payload, by its shape alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum PayloadKind {
     /// A row of the table that MIOpen makes.
-    Row { name: Span, args: Span, blob: Span, hash: Span, size: Int },
+    Row { name: Span, args: Span, blob: Span, hash: Span, size: IntColumn },
     /// A blob of the dense layout.
-    Object { blob: Span, size: Int },
+    Object { blob: Span, size: IntColumn },
     /// A key of the dense layout.
-    Key { name: Span, args: Span, hash: Span, object: Int, check: Span },
+    Key { name: Span, args: Span, hash: Span, object: IntColumn, check: Span },
     /// An entry of the unique index that MIOpen makes.
-    RowInfo { name: Span, args: Span, row: Int },
+    RowInfo { name: Span, args: Span, row: IntColumn },
 }
 
 /// Position of an integer, or its constant value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Int {
+pub(crate) enum IntColumn {
     Stored(Span),
     Constant(i64),
 }
@@ -48,7 +48,7 @@ pub(crate) enum Int {
 #[derive(Debug, Clone, Copy)]
 enum Column {
     Null,
-    Int(Int),
+    Int(IntColumn),
     Real,
     Blob(Span),
     Text(Span),
@@ -56,24 +56,26 @@ enum Column {
 
 /// The shape of a payload of `size` bytes. `first` is the part in the cell's
 /// own page; a kdb's record header always fits into it.
-pub(crate) fn shape(kind: Kind, first: &[u8], size: u64) -> Option<Shape> {
+pub(crate) fn shape(kind: PageKind, first: &[u8], size: u64) -> Option<PayloadKind> {
     use Column::{Blob, Int, Null, Text};
     let columns = columns(first, size)?;
     match (kind, columns.as_slice()) {
         // Further columns, after MIOpen's, are allowed.
         (
-            Kind::TableLeaf,
+            PageKind::TableLeaf,
             &[Null, Text(name), Text(args), Blob(blob), Text(hash), Int(size), ..],
-        ) => Some(Shape::Row { name, args, blob, hash, size }),
-        (Kind::TableLeaf, &[Null, Blob(blob), Int(size)]) => Some(Shape::Object { blob, size }),
+        ) => Some(PayloadKind::Row { name, args, blob, hash, size }),
+        (PageKind::TableLeaf, &[Null, Blob(blob), Int(size)]) => {
+            Some(PayloadKind::Object { blob, size })
+        }
         (
-            Kind::IndexLeaf | Kind::IndexInterior,
+            PageKind::IndexLeaf | PageKind::IndexInterior,
             &[Text(name), Text(args), Blob(hash), Int(object), Blob(check)],
         ) if hash.len() == 16 && check.len() == 8 => {
-            Some(Shape::Key { name, args, hash, object, check })
+            Some(PayloadKind::Key { name, args, hash, object, check })
         }
-        (Kind::IndexLeaf | Kind::IndexInterior, &[Text(name), Text(args), Int(row)]) => {
-            Some(Shape::RowInfo { name, args, row })
+        (PageKind::IndexLeaf | PageKind::IndexInterior, &[Text(name), Text(args), Int(row)]) => {
+            Some(PayloadKind::RowInfo { name, args, row })
         }
         _ => None,
     }
@@ -105,10 +107,10 @@ fn columns(first: &[u8], size: u64) -> Option<Vec<Column>> {
         let place = Span { start: usize::try_from(start).ok()?, end: usize::try_from(end).ok()? };
         columns.push(match code {
             0 => Column::Null,
-            1..=6 => Column::Int(Int::Stored(place)),
+            1..=6 => Column::Int(IntColumn::Stored(place)),
             7 => Column::Real,
-            8 => Column::Int(Int::Constant(0)),
-            9 => Column::Int(Int::Constant(1)),
+            8 => Column::Int(IntColumn::Constant(0)),
+            9 => Column::Int(IntColumn::Constant(1)),
             even if even % 2 == 0 => Column::Blob(place),
             _ => Column::Text(place),
         });
@@ -119,13 +121,13 @@ fn columns(first: &[u8], size: u64) -> Option<Vec<Column>> {
     (at == header && end == size).then_some(columns)
 }
 
-impl Int {
+impl IntColumn {
     /// The number, big-endian and signed; `None` if the payload ends before it.
     pub(crate) fn read(&self, payload: &[u8]) -> Option<i64> {
         match self {
             Self::Constant(number) => Some(*number),
             Self::Stored(place) => {
-                let bytes = place.of(payload)?;
+                let bytes = place.slice(payload)?;
                 let sign = if bytes.first().is_some_and(|byte| *byte >= 0x80) { -1 } else { 0 };
                 Some(bytes.iter().fold(sign, |number, byte| number << 8 | i64::from(*byte)))
             }
@@ -139,8 +141,9 @@ mod tests {
 
     #[test]
     fn integers_are_signed_and_big_endian() {
-        let read =
-            |bytes: &[u8]| Int::Stored(Span { start: 0, end: bytes.len() }).read(bytes).unwrap();
+        let read = |bytes: &[u8]| {
+            IntColumn::Stored(Span { start: 0, end: bytes.len() }).read(bytes).unwrap()
+        };
         assert_eq!(read(&[0x01, 0x02]), 258);
         assert_eq!(read(&[0xff]), -1);
         assert_eq!(read(&[0xff, 0x7f, 0xff]), -32769);
@@ -151,13 +154,14 @@ mod tests {
     fn only_records_that_fill_their_payload_have_a_shape() {
         // Header of four bytes: NULL, a blob of one byte, the constant 0.
         let record = [4, 0, 14, 8, 0xab];
-        let expected = Shape::Object { blob: Span { start: 4, end: 5 }, size: Int::Constant(0) };
-        assert_eq!(shape(Kind::TableLeaf, &record, 5), Some(expected));
-        assert_eq!(shape(Kind::TableLeaf, &record, 6), None, "a byte too many");
-        assert_eq!(shape(Kind::TableLeaf, &record, 4), None, "a byte too few");
-        assert_eq!(shape(Kind::IndexLeaf, &record, 5), None, "in an index");
+        let expected =
+            PayloadKind::Object { blob: Span { start: 4, end: 5 }, size: IntColumn::Constant(0) };
+        assert_eq!(shape(PageKind::TableLeaf, &record, 5), Some(expected));
+        assert_eq!(shape(PageKind::TableLeaf, &record, 6), None, "a byte too many");
+        assert_eq!(shape(PageKind::TableLeaf, &record, 4), None, "a byte too few");
+        assert_eq!(shape(PageKind::IndexLeaf, &record, 5), None, "in an index");
         for cut in 0..4 {
-            assert_eq!(shape(Kind::TableLeaf, &record[..cut], 5), None, "cut at {cut}");
+            assert_eq!(shape(PageKind::TableLeaf, &record[..cut], 5), None, "cut at {cut}");
         }
     }
 }

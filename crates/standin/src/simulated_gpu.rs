@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 /// A GPU that is not present.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub struct SimulatedGpu {
     /// Processor and features, as in HIP's `gcnArchName`: `gfx90a:sramecc+:xnack-`, or the
     /// processor alone.
     pub architecture: CString,
@@ -13,21 +13,21 @@ pub struct Claim {
     pub compute_units: u32,
 }
 
-static CLAIM: OnceLock<Claim> = OnceLock::new();
+static GPU: OnceLock<SimulatedGpu> = OnceLock::new();
 
 /// Claims a device, once for the process. Before that, there is none.
 ///
 /// # Panics
 /// If a device was already claimed.
-pub fn set_claim(claim: Claim) {
-    assert!(CLAIM.set(claim).is_ok(), "a device was claimed already");
+pub fn simulate_gpu(gpu: SimulatedGpu) {
+    assert!(GPU.set(gpu).is_ok(), "a device was claimed already");
 }
 
-pub(crate) fn claim() -> Option<&'static Claim> {
-    CLAIM.get()
+pub(crate) fn gpu() -> Option<&'static SimulatedGpu> {
+    GPU.get()
 }
 
-impl Claim {
+impl SimulatedGpu {
     /// The number of lanes of a wavefront: 32 from gfx10 on, 64 before.
     ///
     /// Source: ROCm documentation, "GPU hardware specifications".
@@ -65,8 +65,8 @@ mod tests {
             (c"gfx1100", 32),
             (c"gfx1201", 32),
         ] {
-            let claim = Claim { architecture: name.to_owned(), compute_units: 1 };
-            assert_eq!(claim.warp_size(), lanes, "{name:?}");
+            let gpu = SimulatedGpu { architecture: name.to_owned(), compute_units: 1 };
+            assert_eq!(gpu.warp_size(), lanes, "{name:?}");
         }
     }
 }

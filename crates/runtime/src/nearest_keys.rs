@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
 use gfxpack_model::KernelKey;
 
-use crate::edits;
+use crate::edit_distance;
 
 /// How many names of other kernels to return.
 const MAX_NAMES: usize = 3;
@@ -96,7 +96,8 @@ impl Search<'_> {
         let KernelKey { kernel_name, kernel_args } = key;
         if kernel_name == self.key.kernel_name {
             self.of_that_name += 1;
-            let Some(distance) = edits::distance(&self.key.kernel_args, &kernel_args) else {
+            let Some(distance) = edit_distance::distance(&self.key.kernel_args, &kernel_args)
+            else {
                 return;
             };
             if !self.keys.iter().any(|(_, args, _)| *args == kernel_args) {
@@ -104,7 +105,7 @@ impl Search<'_> {
                 keep_smallest(&mut self.keys, self.wanted);
             }
         } else if kernel_name != self.last_name {
-            if let Some(distance) = edits::letters(&self.key.kernel_name, &kernel_name) {
+            if let Some(distance) = edit_distance::letters(&self.key.kernel_name, &kernel_name) {
                 self.names.insert((distance, kernel_name.clone()));
                 keep_smallest(&mut self.names, MAX_NAMES);
             }
@@ -114,7 +115,7 @@ impl Search<'_> {
 
     fn finish(self) -> NearestKeys {
         let nearest = |(differing_words, kernel_args, file): (usize, String, PathBuf)| {
-            let (asked, stored) = edits::marked(&self.key.kernel_args, &kernel_args);
+            let (asked, stored) = edit_distance::marked(&self.key.kernel_args, &kernel_args);
             NearestKey { differing_words, kernel_args, file, asked, stored }
         };
         NearestKeys {

@@ -9,10 +9,10 @@ use gfxpack_kdb::{Fault, Fetched, ReadError, ReadOptions, Reader, RowMark};
 use gfxpack_model::{KernelKey, Target};
 
 use crate::clock;
+use crate::connection_pool::Pool;
 use crate::file_system::FileIdentity;
 use crate::miss::MissReason;
 use crate::mutex::lock;
-use crate::pool::Pool;
 use crate::sqlite_gate::{self, SqliteGate};
 use crate::verified_rows::VerifiedRows;
 
