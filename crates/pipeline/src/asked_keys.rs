@@ -26,7 +26,7 @@ pub struct KeyLine<'a> {
 
 /// What all targets together want of a key.
 #[derive(Default)]
-struct Together<'a> {
+struct KeyRequests<'a> {
     targets: Vec<String>,
     uses: Uses,
     functions: BTreeSet<&'a str>,
@@ -35,7 +35,7 @@ struct Together<'a> {
 
 /// Each key once, with all targets that want it; sorted by key.
 pub fn key_lines(answer: &MiopenAnswer) -> Vec<KeyLine<'_>> {
-    let mut by_key: BTreeMap<&KernelKey, Together<'_>> = BTreeMap::new();
+    let mut by_key: BTreeMap<&KernelKey, KeyRequests<'_>> = BTreeMap::new();
     for (target, keys) in &answer.keys {
         for key in keys {
             let together = by_key.entry(&key.key).or_default();

@@ -17,14 +17,14 @@ use crate::failure_log::FailureFiles;
 use crate::kdb_inputs::KdbInputs;
 use crate::kernel_files::{self, FormatOperations, Rows};
 use crate::options::{BuildOptions, KdbForm, processes};
-use crate::outputs::{Outputs, Recipe};
+use crate::outputs::{FileInputs, Outputs};
 use crate::own_objects::{self, OwnObjects};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::provenance::Provenance;
 use crate::refused_list::RefusedKernels;
 use crate::remote::RemoteBackends;
-use crate::report::{self, Facts};
+use crate::report::{self, BuildFacts};
 use crate::text::counted;
 
 /// How often damaged objects are compiled again before the build gives up. A disk
@@ -91,9 +91,9 @@ pub(crate) fn reported<T>(
     options: &BuildOptions,
     shard: Option<Shard>,
     progress: &dyn Progress,
-    run: impl FnOnce(&mut Facts) -> Result<T>,
+    run: impl FnOnce(&mut BuildFacts) -> Result<T>,
 ) -> Result<T> {
-    let mut facts = Facts::new();
+    let mut facts = BuildFacts::new();
     let files = FailureFiles::new(&options.out, shard, options.report.as_deref());
     progress.event(Event::BuildStarted { plan: &prepared.plan, files: &files });
     let ended = run(&mut facts);
@@ -127,7 +127,7 @@ fn run(
     remote: &RemoteBackends,
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
-    facts: &mut Facts,
+    facts: &mut BuildFacts,
 ) -> Result<BuiltKdbs> {
     let plan = &prepared.plan;
     let mut runs = Runs {
@@ -151,7 +151,7 @@ fn run(
             read: &read,
         };
         let (out, form, objects) = (&*options.out, options.form, &objects);
-        let assembly = Assembly { prepared, out, form, outputs, objects, progress };
+        let assembly = KdbAssembly { prepared, out, form, outputs, objects, progress };
         match assembly.run() {
             Err(error) if is_corrupt_object(&error) => runs.repair(error, &mut summary)?,
             made => break made?,
@@ -169,7 +169,7 @@ fn run(
 struct Listeners<'a> {
     plan: &'a Plan,
     progress: &'a dyn Progress,
-    facts: &'a mut Facts,
+    facts: &'a mut BuildFacts,
     refused: RefusedKernels,
 }
 
@@ -256,7 +256,7 @@ pub(crate) struct Objects<'a> {
 }
 
 /// Assembles a plan's kdbs from objects, wherever those were compiled.
-pub(crate) struct Assembly<'a> {
+pub(crate) struct KdbAssembly<'a> {
     pub prepared: &'a Prepared,
     /// kdbs go to the subdirectory `kdb`, rocFFT's caches to `rocfft`.
     pub out: &'a Path,
@@ -266,7 +266,7 @@ pub(crate) struct Assembly<'a> {
     pub progress: &'a dyn Progress,
 }
 
-impl Assembly<'_> {
+impl KdbAssembly<'_> {
     /// Writes and verifies every kdb that is not up to date.
     pub(crate) fn run(&self) -> Result<Vec<MadeKdb>> {
         let files = kernel_files::of_library(&self.prepared.inputs.library);
@@ -294,8 +294,8 @@ impl Assembly<'_> {
         }));
         missing.sort();
         let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
-        let recipe = self.recipe(files, id, &missing);
-        let kernels = if recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe)).is_some() {
+        let inputs = self.inputs(files, id, &missing);
+        let kernels = if inputs.as_ref().and_then(|inputs| outputs.unchanged(inputs)).is_some() {
             let rows = rows.len() as u64;
             let (total, unchanged) = (rows, true);
             progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
@@ -304,8 +304,8 @@ impl Assembly<'_> {
             let kernels = self.write(files, id, &path, &rows)?;
             let file = outputs.records().described(&path).map_err(error::io("read", &path))?;
             outputs.records().note_verified(&file, &kdb.target, MAX_OBJECT_BYTES, kernels);
-            if let Some(recipe) = &recipe {
-                outputs.remember(recipe, &file);
+            if let Some(inputs) = &inputs {
+                outputs.remember(inputs, &file);
             }
             kernels
         };
@@ -356,12 +356,12 @@ impl Assembly<'_> {
 
     /// Everything that determines a kdb's bytes; `None` if the inputs cannot be
     /// listed.
-    fn recipe(
+    fn inputs(
         &self,
         files: &dyn FormatOperations,
         kdb: KdbId,
         missing: &[MissingKernel],
-    ) -> Option<Recipe> {
+    ) -> Option<FileInputs> {
         if self.form.provenance {
             return None;
         }
@@ -381,7 +381,7 @@ impl Assembly<'_> {
         let missing = missing.iter().map(|one| [&one.key.kernel_name, &one.key.kernel_args]);
         let missing = missing.flatten().map(String::as_bytes);
         let fields = [plan.as_ref(), made.as_ref(), form.as_bytes()].into_iter().chain(missing);
-        Some(self.outputs.recipe(&slot, fields))
+        Some(self.outputs.inputs(&slot, fields))
     }
 }
 

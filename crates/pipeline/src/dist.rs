@@ -21,7 +21,7 @@ use crate::progress::{Event, Progress};
 use crate::remote::RemoteBackends;
 use crate::report;
 use crate::shards::stored::Stored;
-use crate::tuning::Shipped;
+use crate::shipped_databases::ShippedDatabases;
 use crate::write_packages::{self, MadePackages};
 use crate::{hidden_kdbs, packages, record};
 
@@ -107,7 +107,7 @@ impl<'a> Dist<'a> {
         let kdbs = &self.prepared.plan.kdbs;
         let targets: Vec<Target> = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
         packages::check(&release, &targets, options)?;
-        let shipped = Shipped::find(&options.tuning, &targets, progress)?;
+        let shipped = ShippedDatabases::find(&options.tuning, &targets, progress)?;
         Ok(Some(PackageSettings { options, release, shipped }))
     }
 
@@ -257,7 +257,7 @@ impl<'a> Dist<'a> {
 pub struct PackageSettings<'a> {
     options: &'a PackageOptions,
     release: Release,
-    shipped: Shipped,
+    shipped: ShippedDatabases,
 }
 
 impl FinishedDist {

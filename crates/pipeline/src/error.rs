@@ -88,7 +88,7 @@ pub enum Error {
 }
 
 /// Whose fault an error is, and what the user can do about it.
-type Verdict = (ErrorKind, Option<String>);
+type ErrorKindAndHint = (ErrorKind, Option<String>);
 
 /// An error in the command line or an input.
 pub fn usage(message: impl ToString, hint: impl ToString) -> Error {
@@ -173,7 +173,7 @@ pub const SHARD_INCOMPLETE_HINT: &str = "do not run it again: the compiler's out
      `gfxpack merge --allow-partial` makes kdbs without these kernels";
 
 /// A verdict with a hint.
-fn with(kind: ErrorKind, hint: impl ToString) -> Verdict {
+fn with(kind: ErrorKind, hint: impl ToString) -> ErrorKindAndHint {
     (kind, Some(hint.to_string()))
 }
 
@@ -186,7 +186,7 @@ macro_rules! others {
     ($($error:ty, |$it:ident| $verdict:expr;)*) => {
         $(impl From<$error> for Error {
             fn from($it: $error) -> Self {
-                let (kind, hint): Verdict = $verdict;
+                let (kind, hint): ErrorKindAndHint = $verdict;
                 Self::Other { kind, hint, error: Box::new($it) }
             }
         })*
@@ -325,7 +325,7 @@ fn copy_kind(error: &CopyError) -> ErrorKind {
 }
 
 /// The verdict on a package that could not be signed is that of the signer.
-fn package_verdict(error: &gfxpack_package::Error) -> Verdict {
+fn package_verdict(error: &gfxpack_package::Error) -> ErrorKindAndHint {
     use gfxpack_package::Error as Package;
     match error {
         Package::Sign(cause) => match cause.downcast_ref::<SigningError>() {

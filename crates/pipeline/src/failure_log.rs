@@ -11,7 +11,7 @@ use gfxpack_plan::plan::Plan;
 use gfxpack_plan::shard::Shard;
 
 use crate::error::{self, Result};
-use crate::failures::Groups;
+use crate::failures::FailureGroups;
 use crate::report::OUTPUT_LIMIT;
 use crate::text::counted;
 
@@ -48,7 +48,7 @@ impl FailureFiles {
     ///
     /// # Errors
     /// If it can't be written or removed.
-    pub(crate) fn write_log(&self, groups: &Groups, plan: &Plan) -> Result<()> {
+    pub(crate) fn write_log(&self, groups: &FailureGroups, plan: &Plan) -> Result<()> {
         let Some(path) = &self.log else { return Ok(()) };
         if groups.list().is_empty() {
             return match is_ours(path) {
@@ -60,7 +60,7 @@ impl FailureFiles {
     }
 }
 
-fn text(groups: &Groups, plan: &Plan) -> String {
+fn text(groups: &FailureGroups, plan: &Plan) -> String {
     let mut text = HEAD.to_owned();
     for group in groups.list() {
         let Some(&first) = group.jobs.first() else { continue };
@@ -101,12 +101,12 @@ mod tests {
         let log = dir.path().join("refused.log");
         let (toolchains, sources, jobs, kdbs) = Default::default();
         let plan = Plan { toolchains, sources, jobs, kdbs };
-        files.write_log(&Groups::default(), &plan).unwrap();
+        files.write_log(&FailureGroups::default(), &plan).unwrap();
         fs::write(&log, "somebody's notes").unwrap();
-        files.write_log(&Groups::default(), &plan).unwrap();
+        files.write_log(&FailureGroups::default(), &plan).unwrap();
         assert!(log.exists());
         fs::write(&log, format!("{HEAD}and more")).unwrap();
-        files.write_log(&Groups::default(), &plan).unwrap();
+        files.write_log(&FailureGroups::default(), &plan).unwrap();
         assert!(!log.exists());
     }
 

@@ -11,7 +11,7 @@ use crate::text::grouped;
 
 /// Kernels that failed for the same reason.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct FailureGroup {
     /// What happened, as the first failure describes it.
     pub message: String,
     /// The line of the compiler's output that gives the reason, if one does.
@@ -22,7 +22,7 @@ pub struct Group {
     pub jobs: Vec<JobId>,
 }
 
-impl Group {
+impl FailureGroup {
     /// The reason as one line.
     pub fn title(&self) -> &str {
         self.reason.as_deref().unwrap_or(&self.message)
@@ -31,12 +31,12 @@ impl Group {
 
 /// All failed kernels by reason, in the order in which the reasons appeared.
 #[derive(Debug, Clone, Default)]
-pub struct Groups {
-    list: Vec<Group>,
+pub struct FailureGroups {
+    list: Vec<FailureGroup>,
     by_reason: HashMap<String, usize>,
 }
 
-impl Groups {
+impl FailureGroups {
     /// Adds a failure. Returns the index of its group, and how many were in it
     /// before.
     pub fn add(&mut self, job: JobId, failure: &Failure) -> (usize, usize) {
@@ -46,7 +46,7 @@ impl Groups {
         // The time limit and the targets are not part of the reason.
         let key = format!("{}\n{normal}", failure.kind.name());
         let group = *self.by_reason.entry(key).or_insert_with(|| {
-            self.list.push(Group {
+            self.list.push(FailureGroup {
                 message,
                 reason: reason.map(|line| line.trim().to_owned()),
                 example: failure.clone(),
@@ -60,7 +60,7 @@ impl Groups {
     }
 
     /// The groups.
-    pub fn list(&self) -> &[Group] {
+    pub fn list(&self) -> &[FailureGroup] {
         &self.list
     }
 }
@@ -199,7 +199,7 @@ mod tests {
 
     /// Whether two outputs of a compiler belong to the same group.
     fn alike(a: &str, b: &str) -> bool {
-        let mut groups = Groups::default();
+        let mut groups = FailureGroups::default();
         let pair = [a, b].map(|output| groups.add(JobId(0), &refused(output)).0);
         pair[0] == pair[1]
     }
@@ -238,14 +238,14 @@ mod tests {
         ] {
             assert!(!alike(a, b), "{a:?} {b:?}");
         }
-        let mut groups = Groups::default();
+        let mut groups = FailureGroups::default();
         let crash = failure(FailureKind::Crashed(11), "error: x");
         assert_ne!(groups.add(JobId(0), &crash).0, groups.add(JobId(1), &refused("error: x")).0);
     }
 
     #[test]
     fn a_group_has_its_first_example_and_every_job() {
-        let mut groups = Groups::default();
+        let mut groups = FailureGroups::default();
         for job in 0..1000 {
             let output =
                 format!("k{job}.cl:{job}:1: error: too many registers ({job})\nmore {job}");
@@ -264,7 +264,7 @@ mod tests {
         for output in
             ["error:", "/", "':error:'", "é/ü error: ö", "a//b error: 0x", "=/=/ error: 'ß/'"]
         {
-            Groups::default().add(JobId(0), &refused(output));
+            FailureGroups::default().add(JobId(0), &refused(output));
         }
     }
 

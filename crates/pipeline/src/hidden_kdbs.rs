@@ -12,7 +12,7 @@ use crate::progress::Progress;
 
 /// How many installed kernels MIOpen does not find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hidden {
+pub struct HiddenKernels {
     /// Kernels of the device-wide kdb that the exact one lacks.
     pub hidden: u64,
     /// All kernels of the device-wide kdb.
@@ -24,12 +24,16 @@ pub struct Hidden {
 ///
 /// # Errors
 /// If the device-wide kdb can't be read.
-pub fn hidden(exact: &Path, wide: &Path, max_object_bytes: u64) -> Result<Hidden, ReadError> {
+pub fn hidden(
+    exact: &Path,
+    wide: &Path,
+    max_object_bytes: u64,
+) -> Result<HiddenKernels, ReadError> {
     let options = ReadOptions::with_max_object_bytes(max_object_bytes);
     let of = Reader::open_with(wide, options)?.count()?;
     let differences = gfxpack_kdb::diff(exact, wide, max_object_bytes, |_| Ok::<(), ReadError>(()));
     let hidden = differences.map_or(of, |differences| differences.added);
-    Ok(Hidden { hidden, of })
+    Ok(HiddenKernels { hidden, of })
 }
 
 /// Warns if one of the new kdbs, once installed, keeps MIOpen from finding
@@ -57,7 +61,7 @@ pub(crate) fn warn(
             }
             // A kdb that can't be read was reported before, or does not concern this
             // run.
-            let Ok(Hidden { hidden: lacking @ 1.., of }) =
+            let Ok(HiddenKernels { hidden: lacking @ 1.., of }) =
                 hidden(&kdb.path, file, max_object_bytes)
             else {
                 continue;

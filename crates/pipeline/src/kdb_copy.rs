@@ -49,7 +49,7 @@ pub struct Repair<'a> {
 
 /// What a repair could not save.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loss {
+pub struct RepairLoss {
     /// What is lost, as the object of the verb "save".
     pub what: String,
     /// What the user can do about it.
@@ -82,9 +82,9 @@ impl<'a> Repair<'a> {
     }
 
     /// What could not be saved; `None` if all was.
-    pub fn loss(&self, repaired: &Repaired) -> Option<Loss> {
+    pub fn loss(&self, repaired: &Repaired) -> Option<RepairLoss> {
         let (saved, lost, pages) = (repaired.written.rows, repaired.lost, repaired.missing_pages);
-        let loss = |what, hint| Some(Loss { what, hint });
+        let loss = |what, hint| Some(RepairLoss { what, hint });
         if pages > 0 {
             let known = if_any(lost, |lost| format!("{} and ", counted(lost, "kernel")));
             let what = format!("{known}whatever was in the {} cut off", counted(pages, "page"));

@@ -11,17 +11,17 @@ use crate::kernel_library::{KernelLibrary, RocfftFacts};
 
 /// The operations for files in which these kernels are looked up.
 pub(crate) fn of_library(library: &KernelLibrary) -> Box<dyn FormatOperations> {
-    of(library.consumer.properties().format, library.rocfft.as_ref())
+    operations(library.consumer.properties().format, library.rocfft.as_ref())
 }
 
 /// The operations for existing files, whichever library they were made for. They
 /// may merge, verify and list files, but not write them: the keys of a rocFFT
 /// cache need the facts of a library, which are not known here.
 pub(crate) fn of_format(format: KernelFileFormat) -> Box<dyn FormatOperations> {
-    of(format, None)
+    operations(format, None)
 }
 
-fn of(format: KernelFileFormat, rocfft: Option<&RocfftFacts>) -> Box<dyn FormatOperations> {
+fn operations(format: KernelFileFormat, rocfft: Option<&RocfftFacts>) -> Box<dyn FormatOperations> {
     match format {
         KernelFileFormat::Kdb => Box::new(kdb::Kdb),
         KernelFileFormat::RocfftCache => Box::new(rocfft::RocfftCache(rocfft.cloned())),

@@ -40,7 +40,7 @@ pub(crate) struct FileRecords<'a> {
 
 /// A digest of all that determines an output's bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct Recipe {
+pub(crate) struct FileInputs {
     /// The name of the output in its directory.
     slot: String,
     digest: Digest,
@@ -48,7 +48,8 @@ pub(crate) struct Recipe {
 
 #[derive(Serialize, Deserialize)]
 struct OutputRecord {
-    recipe: Digest,
+    #[serde(rename = "recipe")]
+    inputs: Digest,
     /// Relative to the output directory.
     file: PathBuf,
     sha256: String,
@@ -67,30 +68,30 @@ impl<'a> Outputs<'a> {
 
     /// The recipe of the output `slot`. `fields` are everything that determines
     /// its bytes.
-    pub(crate) fn recipe<'f>(
+    pub(crate) fn inputs<'f>(
         &self,
         slot: &str,
         fields: impl IntoIterator<Item = &'f [u8]>,
-    ) -> Recipe {
+    ) -> FileInputs {
         let program = self.records.program.as_deref().unwrap_or_default();
         let hasher = Hasher::new("gfxpack output 1").field(slot.as_bytes()).field(program);
         let hasher = fields.into_iter().fold(hasher, Hasher::field);
-        Recipe { slot: slot.to_owned(), digest: hasher.finish() }
+        FileInputs { slot: slot.to_owned(), digest: hasher.finish() }
     }
 
-    fn place(&self, recipe: &Recipe) -> Digest {
+    fn place(&self, inputs: &FileInputs) -> Digest {
         Hasher::new("gfxpack place 1")
             .field(self.out.as_os_str().as_encoded_bytes())
-            .field(recipe.slot.as_bytes())
+            .field(inputs.slot.as_bytes())
             .finish()
     }
 
     /// The file, if it was made by this recipe and is unchanged.
-    pub(crate) fn unchanged(&self, recipe: &Recipe) -> Option<Written> {
-        let record: OutputRecord = self.records.read(self.place(recipe))?;
+    pub(crate) fn unchanged(&self, inputs: &FileInputs) -> Option<Written> {
+        let record: OutputRecord = self.records.read(self.place(inputs))?;
         let path = self.out.join(&record.file);
         let is_own = path.symlink_metadata().is_ok_and(|meta| meta.is_file());
-        if record.recipe != recipe.digest || !is_own {
+        if record.inputs != inputs.digest || !is_own {
             return None;
         }
         let written = self.records.described(&path).ok()?;
@@ -100,7 +101,7 @@ impl<'a> Outputs<'a> {
 
     /// Records a file that was made by this recipe. If that fails, the next run
     /// makes it again.
-    pub(crate) fn remember(&self, recipe: &Recipe, written: &Written) {
+    pub(crate) fn remember(&self, inputs: &FileInputs, written: &Written) {
         let real = std::fs::canonicalize(&written.path);
         let relative =
             real.ok().and_then(|path| Some(path.strip_prefix(&self.out).ok()?.to_owned()));
@@ -108,8 +109,8 @@ impl<'a> Outputs<'a> {
         if let Ok(sha256) = written.sha256.parse() {
             self.records.digests.note_output(&self.out.join(&file), sha256);
         }
-        let record = OutputRecord { recipe: recipe.digest, file, sha256: written.sha256.clone() };
-        self.records.write(self.place(recipe), &record);
+        let record = OutputRecord { inputs: inputs.digest, file, sha256: written.sha256.clone() };
+        self.records.write(self.place(inputs), &record);
     }
 }
 
@@ -198,25 +199,25 @@ mod tests {
         fs::write(&file, "content").unwrap();
         let digests = FileDigests::in_memory();
         let outputs = Outputs::in_dir(&out, FileRecords::below(&cache, &digests, false)).unwrap();
-        let recipe = outputs.recipe("x kdb", [&b"made of"[..], b"this"]);
-        assert!(outputs.unchanged(&recipe).is_none());
+        let inputs = outputs.inputs("x kdb", [&b"made of"[..], b"this"]);
+        assert!(outputs.unchanged(&inputs).is_none());
         let written = outputs.records.described(&file).unwrap();
-        outputs.remember(&recipe, &written);
+        outputs.remember(&inputs, &written);
         let again = Outputs::in_dir(&out, FileRecords::below(&cache, &digests, false)).unwrap();
-        assert_eq!(again.unchanged(&recipe).unwrap().sha256, written.sha256);
+        assert_eq!(again.unchanged(&inputs).unwrap().sha256, written.sha256);
 
         for other in [
-            again.recipe("x kdb", [&b"made of"[..], b"that"]),
-            again.recipe("x kdb", [&b"made ofthis"[..]]),
-            again.recipe("y kdb", [&b"made of"[..], b"this"]),
+            again.inputs("x kdb", [&b"made of"[..], b"that"]),
+            again.inputs("x kdb", [&b"made ofthis"[..]]),
+            again.inputs("y kdb", [&b"made of"[..], b"this"]),
         ] {
             assert!(again.unchanged(&other).is_none());
         }
         let anew = Outputs::in_dir(&out, FileRecords::below(&cache, &digests, true)).unwrap();
-        assert!(anew.unchanged(&recipe).is_none());
+        assert!(anew.unchanged(&inputs).is_none());
         let program = Some(b"other".to_vec());
         let other_program = Outputs { records: FileRecords { program, ..again.records }, ..again };
-        let same = other_program.recipe("x kdb", [&b"made of"[..], b"this"]);
+        let same = other_program.inputs("x kdb", [&b"made of"[..], b"this"]);
         assert!(other_program.unchanged(&same).is_none());
         fs::create_dir(dir.path().join("p")).unwrap();
         fs::create_dir(dir.path().join("p/kdb")).unwrap();
@@ -224,20 +225,20 @@ mod tests {
         let elsewhere =
             Outputs::in_dir(&dir.path().join("p"), FileRecords::below(&cache, &digests, false))
                 .unwrap();
-        assert!(elsewhere.unchanged(&recipe).is_none());
+        assert!(elsewhere.unchanged(&inputs).is_none());
 
         fs::write(&file, "Content").unwrap();
-        assert!(outputs.unchanged(&recipe).is_none(), "another content of the same size");
+        assert!(outputs.unchanged(&inputs).is_none(), "another content of the same size");
         fs::write(&file, "content").unwrap();
-        assert!(outputs.unchanged(&recipe).is_some());
+        assert!(outputs.unchanged(&inputs).is_some());
         fs::rename(&file, out.join("elsewhere")).unwrap();
-        assert!(outputs.unchanged(&recipe).is_none());
+        assert!(outputs.unchanged(&inputs).is_none());
         std::os::unix::fs::symlink("../elsewhere", &file).unwrap();
-        assert!(outputs.unchanged(&recipe).is_none(), "a link is not what was made");
+        assert!(outputs.unchanged(&inputs).is_none(), "a link is not what was made");
         fs::remove_file(&file).unwrap();
         fs::rename(out.join("elsewhere"), &file).unwrap();
-        fs::write(outputs.records.dir.join(outputs.place(&recipe).to_string()), "damaged").unwrap();
-        assert!(outputs.unchanged(&recipe).is_none());
+        fs::write(outputs.records.dir.join(outputs.place(&inputs).to_string()), "damaged").unwrap();
+        assert!(outputs.unchanged(&inputs).is_none());
     }
 
     #[test]

@@ -14,8 +14,8 @@ use crate::kernel_files::{self, FormatOperations};
 use crate::options::{CacheOptions, LayoutChoice, PackageOptions};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::Progress;
+use crate::shipped_databases::ShippedDatabases;
 use crate::text::counted;
-use crate::tuning::Shipped;
 use crate::write_packages::{self, MadePackages};
 use crate::{packages, record};
 
@@ -80,7 +80,7 @@ impl PackageKdbs<'_> {
         for (_, release) in &kdbs {
             packages::check(release, &targets, self.options)?;
         }
-        let shipped = Shipped::find(&self.options.tuning, &targets, progress)?;
+        let shipped = ShippedDatabases::find(&self.options.tuning, &targets, progress)?;
         std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
         let signer = packages::signer(self.options)?;
         let signer = signer.as_ref();

@@ -15,8 +15,8 @@ use crate::kernel_files;
 use crate::kernel_library::{KernelLibrary, MiopenFacts, RocfftFacts, miopen_in_words};
 use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
 use crate::progress::Progress;
+use crate::shipped_databases::ShippedDatabases;
 use crate::text::{counted, if_any, joined};
-use crate::tuning::Shipped;
 use crate::write_packages::{self, PackageToWrite};
 
 /// Maintainer of packages if none is given.
@@ -236,7 +236,7 @@ fn core_version(options: &PackageOptions) -> Result<String> {
 /// theirs too.
 pub(crate) fn to_write<'a>(
     kdbs: &[(&'a MadeKdb, &Release)],
-    shipped: &Shipped,
+    shipped: &ShippedDatabases,
     options: &PackageOptions,
 ) -> Result<Vec<PackageToWrite<'a>>> {
     let mut packages = Vec::new();

@@ -18,7 +18,7 @@ use crate::destination::replace;
 use crate::error::{self, Result};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::{Event, Progress};
-use crate::write_packages::{Bill, MadePackages};
+use crate::write_packages::{BillOfMaterial, MadePackages};
 pub use manifest::KdbEntry;
 use manifest::{File, Manifest, Package};
 
@@ -220,7 +220,12 @@ impl Listing {
     }
 
     /// Writes and adds the bills of material for this run's packages.
-    fn add_bills(&mut self, out: &Path, bills: &[Bill], outputs: &Outputs<'_>) -> Result<()> {
+    fn add_bills(
+        &mut self,
+        out: &Path,
+        bills: &[BillOfMaterial],
+        outputs: &Outputs<'_>,
+    ) -> Result<()> {
         for bill in bills {
             let (packages, beside) = match &bill.target {
                 None => (&self.families, &mut self.beside),

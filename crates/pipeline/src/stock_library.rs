@@ -25,7 +25,7 @@ pub fn locate(
     cache: &Path,
     progress: &dyn Progress,
 ) -> Result<Library> {
-    let progress = Fetching { progress, step: RefCell::default() };
+    let progress = FetchProgress { progress, step: RefCell::default() };
     let archive = Archive::new(cache, archive_options(options)?, &progress);
     let source = options.source.as_ref().unwrap_or(&LibrarySource::Installed);
     Ok(Library::locate(product, source, options.rocm_path.as_deref(), &archive)?)
@@ -39,7 +39,7 @@ pub fn choose(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -
             "name the suite to take them from, as --miopen debian:sid",
         ));
     };
-    let progress = Fetching { progress, step: RefCell::default() };
+    let progress = FetchProgress { progress, step: RefCell::default() };
     let archive = Archive::new(cache, archive_options(options)?, &progress);
     Ok(Library::choose(&MIOPEN, &archive, suite, version.as_deref())?)
 }
@@ -55,12 +55,12 @@ fn archive_options(options: &LibraryOptions) -> Result<Options> {
 }
 
 /// Reports the progress of a download.
-struct Fetching<'a> {
+struct FetchProgress<'a> {
     progress: &'a dyn Progress,
     step: RefCell<Option<Step<'a>>>,
 }
 
-impl gfxpack_debian::Progress for Fetching<'_> {
+impl gfxpack_debian::Progress for FetchProgress<'_> {
     fn event(&self, event: Event<'_>) {
         let mut step = self.step.borrow_mut();
         match event {

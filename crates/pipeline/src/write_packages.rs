@@ -18,7 +18,7 @@ use crate::build::MadeKdb;
 use crate::destination;
 use crate::error::{self, Error, Result};
 use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
-use crate::outputs::{FileRecords, Outputs, Recipe};
+use crate::outputs::{FileInputs, FileRecords, Outputs};
 use crate::progress::{Event, Progress};
 
 /// A package that was written.
@@ -64,7 +64,7 @@ impl PackageToWrite<'_> {
 
 /// The contents of a package's bill of material, without its archives: those of
 /// earlier runs are known only when the directory's manifest is written.
-pub(crate) struct Bill {
+pub(crate) struct BillOfMaterial {
     /// The target of the package; `None` for a family's.
     pub(crate) target: Option<Target>,
     pub(crate) spec: PackageSpec,
@@ -83,7 +83,7 @@ pub struct MadePackages {
     /// Signatures, by the target of their package.
     pub signatures: Vec<(Option<Target>, Written)>,
     /// Bills of material that are still to be written.
-    pub(crate) bills: Vec<Bill>,
+    pub(crate) bills: Vec<BillOfMaterial>,
     /// Performance and find databases, by the target of their package.
     pub tuning: Vec<(Option<Target>, Written)>,
 }
@@ -95,7 +95,7 @@ struct PackageJob<'p, 'k> {
     package: &'p PackageToWrite<'k>,
     writer: Writer,
     /// The recipe; `None` if the package never has the same bytes twice.
-    recipe: Option<Recipe>,
+    inputs: Option<FileInputs>,
     /// The existing file, if it is up to date.
     lies_there: Option<Written>,
 }
@@ -127,8 +127,8 @@ pub(crate) fn write(
         let spec = job.writer.spec(job.package);
         let signer = signer.map(|signer| signer as &dyn Sign);
         let written = job.writer.format.write(spec, out, threads, signer)?;
-        if let Some(recipe) = &job.recipe {
-            outputs.remember(recipe, &written);
+        if let Some(inputs) = &job.inputs {
+            outputs.remember(inputs, &written);
         }
         Ok(written)
     };
@@ -166,8 +166,8 @@ fn bill(
     package: &PackageToWrite<'_>,
     contents: Vec<String>,
     checksums: Option<Vec<Checksums>>,
-) -> Bill {
-    Bill {
+) -> BillOfMaterial {
+    BillOfMaterial {
         target: package.target.clone(),
         spec: package.spec.clone(),
         making: package.kdb.map(|kdb| kdb.inputs.making()).unwrap_or_default(),
@@ -188,10 +188,10 @@ fn jobs<'p, 'k>(
     for (of, package) in packages.iter().enumerate() {
         for writer in writers(package, options) {
             // A signature contains the time.
-            let recipe = signer.is_none();
-            let recipe = recipe.then(|| recipe_of(outputs, package, &writer, &contents[of]));
-            let lies_there = recipe.as_ref().and_then(|recipe| outputs.unchanged(recipe));
-            jobs.push(PackageJob { of, package, writer, recipe, lies_there });
+            let inputs = signer.is_none();
+            let inputs = inputs.then(|| inputs_of(outputs, package, &writer, &contents[of]));
+            let lies_there = inputs.as_ref().and_then(|inputs| outputs.unchanged(inputs));
+            jobs.push(PackageJob { of, package, writer, inputs, lies_there });
         }
     }
     jobs
@@ -277,16 +277,16 @@ fn described(package: &PackageToWrite<'_>, writer: &Writer, written: Written) ->
 
 /// The recipe of a package. The spec has only the paths of files, so their
 /// digests are added.
-fn recipe_of(
+fn inputs_of(
     outputs: &Outputs<'_>,
     package: &PackageToWrite<'_>,
     writer: &Writer,
     contents: &[String],
-) -> Recipe {
+) -> FileInputs {
     let slot = format!("{} {}", writer.name, package.spec.name);
     let decides = format!("{writer:?} {:?}", writer.spec(package));
     let fields = contents.iter().map(String::as_bytes);
-    outputs.recipe(&slot, std::iter::once(decides.as_bytes()).chain(fields))
+    outputs.inputs(&slot, std::iter::once(decides.as_bytes()).chain(fields))
 }
 
 /// How many packages are written at once, and with how many threads each.

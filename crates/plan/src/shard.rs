@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use gfxpack_model::Digest;
 
 pub use self::numbered::{Shard, ShardError};
-pub use manifest::{Ended, JobState, ReadError, ShardManifest};
+pub use manifest::{FinishedJob, JobState, ReadError, ShardManifest};
 
 impl From<Shard> for String {
     fn from(shard: Shard) -> Self {

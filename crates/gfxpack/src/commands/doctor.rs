@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gfxpack_pipeline::doctor::{
-    Finding, Findings, Installed, Level, check_compilers, check_devices, check_installed,
+    Finding, Findings, InstalledFiles, Level, check_compilers, check_devices, check_installed,
     check_library, check_rocfft, check_target, check_variables,
 };
 use gfxpack_runtime::Environment;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
         cancel,
         &mut findings,
     );
-    let installed = Installed {
+    let installed = InstalledFiles {
         environment: &environment,
         directories: &lookup::directories(&args.asked, &environment, output)?,
         targets: &targets,

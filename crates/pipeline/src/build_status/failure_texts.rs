@@ -5,7 +5,7 @@ use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
 
 use crate::failure_log::FailureFiles;
-use crate::failures::{Excerpt, Groups, shortened, told_reason};
+use crate::failures::{Excerpt, FailureGroups, shortened, told_reason};
 use crate::text::{counted, if_any};
 
 /// How many further kernels that fail for a known reason are named.
@@ -15,14 +15,14 @@ const NAMED: usize = 5;
 /// compiler's output, the next few by name, and at the end how many there were.
 #[derive(Debug)]
 pub struct FailureTexts {
-    groups: Groups,
+    groups: FailureGroups,
     files: FailureFiles,
 }
 
 impl FailureTexts {
     /// For a build that writes these files, to which the texts refer.
     pub fn new(files: &FailureFiles) -> Self {
-        Self { groups: Groups::default(), files: files.clone() }
+        Self { groups: FailureGroups::default(), files: files.clone() }
     }
 
     /// The text to print for a failure when it happens, if any.

@@ -9,7 +9,7 @@ use gfxpack_runtime::UserDirectory;
 use gfxpack_toolchain::{Search, clang_version, made_by};
 
 use super::finding::Findings;
-use super::installed::{Installed, files_with_extension};
+use super::installed::{InstalledFiles, files_with_extension};
 use crate::error::in_full;
 use crate::options::CacheOptions;
 use crate::text::counted;
@@ -21,7 +21,7 @@ const ROWS: u64 = 1000;
 
 /// Reports kernels that none of the installed compilers made.
 pub fn check_compilers(
-    installed: Installed<'_>,
+    installed: InstalledFiles<'_>,
     search: &Search,
     cache: &CacheOptions,
     cancel: &Cancel,

@@ -5,15 +5,15 @@ use gfxpack_runtime::{DatabaseDirectory, DatabaseKind, Target, database_director
 use gfxpack_tuning::Severity;
 
 use super::finding::Findings;
-use super::installed::Installed;
+use super::installed::InstalledFiles;
 use crate::error::in_full;
 use crate::text::counted;
 
 const ABOUT: &str = "tuning";
 
 /// Checks the databases of each device.
-pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
-    let Installed { environment, directories, targets, .. } = installed;
+pub(super) fn check(installed: InstalledFiles<'_>, findings: &mut Findings<'_>) {
+    let InstalledFiles { environment, directories, targets, .. } = installed;
     if directories.system_disabled {
         // If MIOpen does not look for kernels, the place of its databases is
         // unknown.

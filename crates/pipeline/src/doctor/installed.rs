@@ -7,7 +7,7 @@ use gfxpack_runtime::{Environment, KdbDirectories, Target};
 
 /// What is checked, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Installed<'a> {
+pub struct InstalledFiles<'a> {
     /// The environment variables that matter at run time.
     pub environment: &'a Environment,
     /// Where kernels are looked for.

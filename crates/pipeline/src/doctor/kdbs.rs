@@ -9,14 +9,14 @@ use gfxpack_runtime::explain::target_of_kdb;
 use gfxpack_runtime::{MiopenKdb, Target};
 
 use super::finding::Findings;
-use super::installed::{Installed, files_with_extension};
+use super::installed::{InstalledFiles, files_with_extension};
 use super::kdb::{ABOUT, KdbCheck, check_kdb, with_pointer};
-use crate::hidden_kdbs::{Hidden, hidden as compare};
+use crate::hidden_kdbs::{HiddenKernels, hidden as compare};
 use crate::text::{counted, if_any, joined, size};
 
 /// Checks all kdbs in the directories in which they are looked for.
-pub(super) fn check(installed: Installed<'_>, findings: &mut Findings<'_>) {
-    let Installed { directories, targets, max_object_bytes, .. } = installed;
+pub(super) fn check(installed: InstalledFiles<'_>, findings: &mut Findings<'_>) {
+    let InstalledFiles { directories, targets, max_object_bytes, .. } = installed;
     if directories.system_disabled {
         return;
     }
@@ -75,7 +75,7 @@ fn hidden(directory: &Path, target: &Target, max_object_bytes: u64, findings: &m
     };
     // Another check has reported a kdb that can't be read.
     let Ok(found) = compare(&exact, &wide, max_object_bytes) else { return };
-    let Hidden { hidden, of } = found;
+    let HiddenKernels { hidden, of } = found;
     let what = format!(
         "`{}` is not opened by MIOpen for {target}, since `{}` exists",
         wide.display(),

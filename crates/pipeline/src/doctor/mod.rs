@@ -17,12 +17,12 @@ mod variables;
 pub use compilers::check_compilers;
 pub use devices::{check_devices, check_target};
 pub use finding::{Finding, Findings, Level};
-pub use installed::Installed;
+pub use installed::InstalledFiles;
 pub use libraries::{check_library, check_rocfft};
 pub use variables::check_variables;
 
 /// Checks directories, kdbs, the user's cache, and MIOpen's databases.
-pub fn check_installed(installed: Installed<'_>, findings: &mut Findings<'_>) {
+pub fn check_installed(installed: InstalledFiles<'_>, findings: &mut Findings<'_>) {
     directories::check(installed.directories, findings);
     kdbs::check(installed, findings);
     user_cache::check(installed.directories, installed.max_object_bytes, findings);

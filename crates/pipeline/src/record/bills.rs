@@ -8,7 +8,7 @@ use gfxpack_package::{Written, sbom};
 use super::manifest::{File, Package, lies_there};
 use crate::error::Result;
 use crate::outputs::Outputs;
-use crate::write_packages::{Bill, bill_checksums};
+use crate::write_packages::{BillOfMaterial, bill_checksums};
 
 /// The file name of a package's bill, as [`sbom::file_name`] makes it.
 pub(super) fn file_name(package: &Package) -> String {
@@ -31,7 +31,7 @@ pub(super) fn trimmed(out: &Path, bill: File, packages: &[Package]) -> File {
 /// date.
 pub(super) fn write(
     out: &Path,
-    bill: &Bill,
+    bill: &BillOfMaterial,
     packages: &[Package],
     outputs: &Outputs<'_>,
 ) -> Result<Written> {
@@ -41,12 +41,12 @@ pub(super) fn write(
         own.filter_map(|package| lies_there(out, &package.file)).collect();
     // Sorted, so that one run gives the same bill as several.
     archives.sort_by(|a, b| a.file_name.cmp(&b.file_name));
-    let Bill { spec, making, contents, .. } = bill;
+    let BillOfMaterial { spec, making, contents, .. } = bill;
     let decides = format!("{spec:?} {contents:?} {making:?}");
     let archived = archives.iter().flat_map(|archive| [&archive.file_name, &archive.sha256]);
     let fields = std::iter::once(&decides).chain(archived).map(String::as_bytes);
-    let recipe = outputs.recipe(&format!("spdx {name}"), fields);
-    if let Some(written) = outputs.unchanged(&recipe) {
+    let inputs = outputs.inputs(&format!("spdx {name}"), fields);
+    if let Some(written) = outputs.unchanged(&inputs) {
         return Ok(Written { path: out.join(&name), ..written });
     }
     let made;
@@ -58,6 +58,6 @@ pub(super) fn write(
         }
     };
     let written = sbom::write(spec, checksums, &archives, making, out)?;
-    outputs.remember(&recipe, &written);
+    outputs.remember(&inputs, &written);
     Ok(written)
 }

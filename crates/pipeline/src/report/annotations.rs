@@ -5,18 +5,18 @@
 
 use gfxpack_plan::plan::Plan;
 
-use crate::failures::{Excerpt, Group, Groups};
+use crate::failures::{Excerpt, FailureGroup, FailureGroups};
 use crate::text::counted;
 
 /// GitHub shows at most this many per step.
 const SHOWN: usize = 10;
 
 /// One line for each reason, for a step's output.
-pub(super) fn github(groups: &Groups, plan: &Plan) -> Vec<String> {
+pub(super) fn github(groups: &FailureGroups, plan: &Plan) -> Vec<String> {
     groups.list().iter().take(SHOWN).map(|group| annotation(group, plan)).collect()
 }
 
-fn annotation(group: &Group, plan: &Plan) -> String {
+fn annotation(group: &FailureGroup, plan: &Plan) -> String {
     let title = format!("{} failed: {}", counted(group.jobs.len(), "kernel"), group.message);
     let first = group.jobs.first().map(|job| &plan[*job]);
     let first = first.map(|job| format!("{} for {}\n", job.key, job.target_id));

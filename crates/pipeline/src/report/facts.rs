@@ -9,7 +9,7 @@ use gfxpack_model::{JobId, Language, TargetId};
 use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 
-use crate::failures::Groups;
+use crate::failures::FailureGroups;
 
 /// How many bytes of compilers' output are kept in addition to the first output
 /// for each reason: nobody reads more, and browsers must be able to open the
@@ -20,7 +20,7 @@ pub(crate) const OUTPUT_LIMIT: usize = 16 << 10;
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum JobEnd {
     Compiled,
     /// The job is in this group of failures.
     Failed(u32),
@@ -28,8 +28,8 @@ pub(crate) enum Ended {
 
 /// A job that ran to its end.
 #[derive(Debug, Clone)]
-pub(crate) struct Fact {
-    pub(crate) ended: Ended,
+pub(crate) struct JobFacts {
+    pub(crate) ended: JobEnd,
     /// Size of the object, in bytes.
     pub(crate) size: u64,
     /// The worker, and the time since the build began.
@@ -57,23 +57,23 @@ pub(crate) struct PrecompiledHeaders {
 /// The jobs of a build so far, by number. There may be a million, all of them in
 /// the store.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub(crate) struct BuildFacts {
     pub(crate) begun: Instant,
     pub(crate) workers: usize,
     /// Jobs that ran.
-    pub(crate) jobs: BTreeMap<JobId, Fact>,
+    pub(crate) jobs: BTreeMap<JobId, JobFacts>,
     /// Sizes of objects that were in the store.
     pub(crate) cached: BTreeMap<JobId, u64>,
     /// Jobs with a kept refusal.
     refused: BTreeSet<JobId>,
-    pub(crate) failures: Groups,
+    pub(crate) failures: FailureGroups,
     pub(crate) shared: Vec<PrecompiledHeaders>,
     /// All outputs without duplicates: many kernels have the same.
     outputs: HashSet<Arc<str>>,
     room: usize,
 }
 
-impl Facts {
+impl BuildFacts {
     pub(crate) fn new() -> Self {
         Self {
             begun: Instant::now(),
@@ -81,7 +81,7 @@ impl Facts {
             jobs: BTreeMap::new(),
             cached: BTreeMap::new(),
             refused: BTreeSet::new(),
-            failures: Groups::default(),
+            failures: FailureGroups::default(),
             shared: Vec::new(),
             outputs: HashSet::new(),
             room: ALL_OUTPUTS_LIMIT,
@@ -104,8 +104,8 @@ impl Facts {
 
     pub(crate) fn event(&mut self, event: &Event) {
         let begun = self.begun;
-        let ran = |run: &JobRun, duration, usage: Usage, remote, output| Fact {
-            ended: Ended::Compiled,
+        let ran = |run: &JobRun, duration, usage: Usage, remote, output| JobFacts {
+            ended: JobEnd::Compiled,
             size: 0,
             worker: run.worker,
             start: run.started.saturating_duration_since(begun),
@@ -121,8 +121,8 @@ impl Facts {
                 let found = cached.iter().filter(|(job, _)| !self.jobs.contains_key(job));
                 self.cached.extend(found.copied());
                 // A repeated run tries failed jobs again.
-                self.failures = Groups::default();
-                self.jobs.retain(|_, fact| !matches!(fact.ended, Ended::Failed(_)));
+                self.failures = FailureGroups::default();
+                self.jobs.retain(|_, fact| !matches!(fact.ended, JobEnd::Failed(_)));
                 self.refused = refused.iter().map(|(job, _)| *job).collect();
                 for (job, failure) in refused {
                     self.failures.add(*job, failure);
@@ -142,7 +142,7 @@ impl Facts {
             Event::Finished { job, run, compiled } => {
                 let fact = ran(run, compiled.duration, compiled.usage, place(&compiled.site), None);
                 self.cached.remove(job);
-                self.jobs.insert(*job, Fact { size: compiled.size, ..fact });
+                self.jobs.insert(*job, JobFacts { size: compiled.size, ..fact });
             }
             Event::Failed { job, run, failure } => {
                 let (group, _) = self.failures.add(*job, failure);
@@ -150,7 +150,7 @@ impl Facts {
                 let output = self.keep(&failure.output);
                 let fact = ran(run, *duration, *usage, place(site), output);
                 self.cached.remove(job);
-                self.jobs.insert(*job, Fact { ended: Ended::Failed(group as u32), ..fact });
+                self.jobs.insert(*job, JobFacts { ended: JobEnd::Failed(group as u32), ..fact });
             }
         }
     }
@@ -241,10 +241,10 @@ struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, fact: &Fact) {
+    fn add(&mut self, fact: &JobFacts) {
         *match fact.ended {
-            Ended::Compiled => &mut self.compiled,
-            Ended::Failed(_) => &mut self.failed,
+            JobEnd::Compiled => &mut self.compiled,
+            JobEnd::Failed(_) => &mut self.failed,
         } += 1;
         self.size += fact.size;
         self.run += fact.duration;

@@ -9,13 +9,17 @@ use gfxpack_plan::plan::KdbPlan;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
-use super::facts::Facts;
-use crate::failures::{Excerpt, Group};
+use super::facts::BuildFacts;
+use crate::failures::{Excerpt, FailureGroup};
 use crate::prepare::Prepared;
 use crate::unbuildable::Unbuilt;
 
 /// Writes all kernels of a build that has ended.
-pub(super) fn write(facts: &Facts, prepared: &Prepared, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(
+    facts: &BuildFacts,
+    prepared: &Prepared,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let groups = facts.failures.list().iter();
     let failed = groups.flat_map(|group| group.jobs.iter().map(move |job| (*job, group)));
     let suites = Suites { facts, prepared, failed: failed.collect() };
@@ -28,9 +32,9 @@ pub(super) fn write(facts: &Facts, prepared: &Prepared, out: &mut dyn Write) -> 
 }
 
 struct Suites<'a> {
-    facts: &'a Facts,
+    facts: &'a BuildFacts,
     prepared: &'a Prepared,
-    failed: HashMap<JobId, &'a Group>,
+    failed: HashMap<JobId, &'a FailureGroup>,
 }
 
 /// The kernels of one target.

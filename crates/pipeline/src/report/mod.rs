@@ -14,7 +14,7 @@ use std::path::Path;
 
 use gfxpack_process::write_atomic_with;
 
-pub(crate) use facts::{Facts, OUTPUT_LIMIT};
+pub(crate) use facts::{BuildFacts, OUTPUT_LIMIT};
 pub use page::PRECOMPILED_HEADERS;
 
 use crate::destination::{Destination, replace, try_directory};
@@ -61,7 +61,7 @@ pub(crate) fn check(options: &BuildOptions) -> Result<()> {
 /// # Errors
 /// If one of them can't be written.
 pub(crate) fn write(
-    facts: &Facts,
+    facts: &BuildFacts,
     prepared: &Prepared,
     options: &BuildOptions,
     files: &FailureFiles,

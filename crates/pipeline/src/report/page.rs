@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 
-use super::facts::{Ended, Facts};
+use super::facts::{BuildFacts, JobEnd};
 use crate::text::language_word;
 
 /// The name of precompiled headers in messages and the report.
@@ -17,7 +17,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// The page.
-pub(super) fn page(facts: &Facts, plan: &Plan, summary: &Value) -> String {
+pub(super) fn page(facts: &BuildFacts, plan: &Plan, summary: &Value) -> String {
     let data = json!({ "summary": summary, "detail": detail(facts, plan) });
     PAGE.replace("/*STYLE*/", STYLE)
         .replace("/*SCRIPT*/", SCRIPT)
@@ -42,7 +42,7 @@ fn in_html(data: &Value) -> String {
 
 /// Every job that ran, as rows of numbers; strings are indices into lists. What
 /// was cached is in the summary.
-fn detail(facts: &Facts, plan: &Plan) -> Value {
+fn detail(facts: &BuildFacts, plan: &Plan) -> Value {
     let (mut names, mut arguments, mut targets) =
         (Interned::default(), Interned::default(), Interned::default());
     let (mut languages, mut outputs) = (Interned::default(), Interned::default());
@@ -50,8 +50,8 @@ fn detail(facts: &Facts, plan: &Plan) -> Value {
     let mut rows = Vec::new();
     for (job, fact) in &facts.jobs {
         let group: i64 = match fact.ended {
-            Ended::Compiled => -1,
-            Ended::Failed(group) => group.into(),
+            JobEnd::Compiled => -1,
+            JobEnd::Failed(group) => group.into(),
         };
         let job = &plan[*job];
         let output = fact.output.as_ref();

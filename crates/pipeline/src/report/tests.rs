@@ -13,7 +13,7 @@ use gfxpack_model::{Digest, JobId, KernelKey, Language, SourceId, ToolchainId};
 use gfxpack_plan::plan::{Job, Plan, PlanToolchain, Source};
 use serde_json::{Value, json};
 
-use super::facts::Facts;
+use super::facts::BuildFacts;
 use super::page::page;
 use crate::unbuildable::{self, Reason, Unbuildable, Unbuilt};
 
@@ -67,8 +67,8 @@ fn plan(jobs: usize) -> Plan {
 
 /// A build of the plan, longest languages first. Every 50th kernel fails, for one
 /// of two reasons.
-fn facts(plan: &Plan) -> Facts {
-    let mut facts = Facts::new();
+fn facts(plan: &Plan) -> BuildFacts {
+    let mut facts = BuildFacts::new();
     let mut order: Vec<usize> = (0..plan.jobs.len()).collect();
     order.sort_by_key(|&job| plan.jobs[job].language);
     facts.event(&Event::FoundInCache { cached: Vec::new(), refused: Vec::new() });
@@ -111,7 +111,7 @@ fn facts(plan: &Plan) -> Facts {
     facts
 }
 
-fn page_of(facts: &Facts, plan: &Plan, error: Option<&str>) -> String {
+fn page_of(facts: &BuildFacts, plan: &Plan, error: Option<&str>) -> String {
     page(facts, plan, &facts.summary(plan, Duration::from_secs(500), error))
 }
 
@@ -272,7 +272,7 @@ fn ten_thousand_jobs_are_shown_sorted_filtered_and_zoomed() {
 #[test]
 fn precompiled_headers_are_shown_among_the_kernels() {
     let plan = plan(1);
-    let mut facts = Facts::new();
+    let mut facts = BuildFacts::new();
     let second = Duration::from_secs(1);
     let usage = Usage { cpu: second, peak_memory: 300 << 20 };
     let begun = facts.begun;
@@ -343,7 +343,7 @@ fn text_from_a_build_is_shown_as_text() {
         }, 100);
     ";
     let page = page_of(&facts, &plan, Some(HOSTILE));
-    let own = page_of(&Facts::new(), &self::plan(0), None).matches("<script").count();
+    let own = page_of(&BuildFacts::new(), &self::plan(0), None).matches("<script").count();
     assert_eq!(page.matches("<script").count(), own, "no word begins an element");
     let (seen, state) = open(&page, &[], script);
     assert_eq!(state, "ready");
@@ -383,7 +383,7 @@ fn dark_follows_the_reader_and_a_narrow_window_holds_the_page() {
 #[test]
 fn a_warm_and_an_interrupted_build_have_a_page_too() {
     let plan = plan(10);
-    let mut warm = Facts::new();
+    let mut warm = BuildFacts::new();
     warm.event(&Event::FoundInCache {
         cached: (0..10).map(|job| (JobId(job), 1000)).collect(),
         refused: Vec::new(),
@@ -435,7 +435,7 @@ fn keys_that_no_compiler_was_asked_for_are_listed() {
 
 #[test]
 fn the_page_needs_nothing_from_elsewhere() {
-    let page = page_of(&Facts::new(), &plan(1), None);
+    let page = page_of(&BuildFacts::new(), &plan(1), None);
     for outside in ["http:", "https:", "src=", "@import", "url(", "fetch("] {
         assert!(!page.contains(outside), "{outside}");
     }
@@ -446,7 +446,7 @@ fn the_page_needs_nothing_from_elsewhere() {
 #[test]
 fn much_output_is_cut_and_every_failure_is_there() {
     let plan = plan(2000);
-    let mut facts = Facts::new();
+    let mut facts = BuildFacts::new();
     for job in 0..2000 {
         let run = JobRun { worker: 0, started: facts.begun };
         let output = format!("error: no room\n{}", format!("é{job} ").repeat(10_000));

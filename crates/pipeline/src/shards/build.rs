@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::KnownCosts;
 use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
-use gfxpack_plan::shard::{self, Ended, JobState, Shard, ShardManifest};
+use gfxpack_plan::shard::{self, FinishedJob, JobState, Shard, ShardManifest};
 use gfxpack_plan::stored::Jobs;
 use gfxpack_toolchain::{Search, Toolchain};
 
 use super::manifest_files::write_manifest;
-use super::outbox::{Note, Outbox};
+use super::outbox::{JobNote, Outbox};
 use super::run::ShardRun;
 use super::stored::Stored;
 use crate::build::{executor_options, reported};
@@ -21,7 +21,7 @@ use crate::error::{self, Error, ErrorKind, Result};
 use crate::options::{BuildOptions, CacheOptions, Purpose, ShardOptions};
 use crate::progress::Progress;
 use crate::remote::RemoteBackends;
-use crate::report::{self, Facts};
+use crate::report::{self, BuildFacts};
 use crate::text::counted;
 
 /// Reads the costs by which jobs are divided among shards.
@@ -124,7 +124,7 @@ pub fn run_job(
     search: &Search,
     build: &BuildOptions,
     progress: &dyn Progress,
-) -> Result<(Vec<Ended>, Option<Note>)> {
+) -> Result<(Vec<FinishedJob>, Option<JobNote>)> {
     let cache = Cache::open_for(cache, Purpose::Build)?;
     let prepared = stored.prepare(&Jobs::One(job), cache, search, progress.cancel())?;
     prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
@@ -135,12 +135,12 @@ pub fn run_job(
         options: executor_options(&prepared, build, &RemoteBackends::default()),
         progress,
     };
-    let ended = run.run(&mut Facts::new())?;
+    let ended = run.run(&mut BuildFacts::new())?;
     Ok((ended, outbox.note(job)))
 }
 
 /// The outcome of a shard whose jobs ended like this.
-pub fn outcome(jobs: &[Ended], shard: Shard) -> Result<()> {
+pub fn outcome(jobs: &[FinishedJob], shard: Shard) -> Result<()> {
     let count = |wanted: fn(JobState) -> bool| jobs.iter().filter(|job| wanted(job.state)).count();
     let lost = count(JobState::is_to_retry);
     if lost > 0 {

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::{CompileError, ObjectStore};
 use gfxpack_model::{Digest, JobId};
 use gfxpack_plan::plan::{Job, Plan};
-use gfxpack_plan::shard::{Ended, JobState, Shard, ranges};
+use gfxpack_plan::shard::{FinishedJob, JobState, Shard, ranges};
 use gfxpack_plan::stored::Jobs;
 use rayon::prelude::*;
 
 use super::source_check::{SourceCheck, SourceMatch};
 use super::state::{self, FoundShard};
 use super::stored::Stored;
-use crate::build::{Assembly, MadeKdb, Objects};
+use crate::build::{KdbAssembly, MadeKdb, Objects};
 use crate::cache::Cache;
 use crate::error::{self, Error, ErrorKind, Result, usage};
 use crate::failure_log::FailureFiles;
@@ -29,7 +29,7 @@ use crate::write_packages::MadePackages;
 const RUN_AGAIN: &str = "remove that shard's manifest and run it again: what is compiled is kept";
 
 /// The merged shards: where the object of each job is.
-pub struct Merged {
+pub struct MergedObjects {
     shards: Vec<(Shard, PathBuf, ObjectStore)>,
     /// By job: the index of its shard, and the object's SHA-256 and size.
     jobs: Vec<Option<(u32, Digest, u64)>>,
@@ -42,12 +42,12 @@ pub struct Merged {
 }
 
 /// Errors in shards, and whether they are ignored.
-struct Faults {
+struct ShardFaults {
     allowed: bool,
     warnings: Vec<String>,
 }
 
-impl Faults {
+impl ShardFaults {
     fn pass(&mut self, error: Error) -> Result<()> {
         if !self.allowed {
             return Err(error);
@@ -62,7 +62,7 @@ fn of_plan(
     prepared: &Prepared,
     digest: Digest,
     found: Vec<FoundShard>,
-    faults: &mut Faults,
+    faults: &mut ShardFaults,
 ) -> Result<BTreeMap<u32, FoundShard>> {
     let mut shards: BTreeMap<u32, FoundShard> = BTreeMap::new();
     let mut repeated: Vec<FoundShard> = Vec::new();
@@ -111,7 +111,7 @@ fn of_plan(
 }
 
 /// Whether all shards are there. Each must have run to its end.
-fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut Faults) -> Result<bool> {
+fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut ShardFaults) -> Result<bool> {
     let first = shards.values().next().ok_or_else(|| {
         usage(
             "failed to find a shard's manifest",
@@ -158,7 +158,7 @@ fn in_different_places(shards: &BTreeMap<u32, FoundShard>) -> Option<String> {
     ))
 }
 
-impl Merged {
+impl MergedObjects {
     /// Checks shards against the plan and each other. With `allow_partial`,
     /// foreign, repeated or missing shards are only warned about.
     pub fn new(
@@ -168,7 +168,7 @@ impl Merged {
         allow_partial: bool,
     ) -> Result<Self> {
         let plan = &prepared.plan;
-        let mut faults = Faults { allowed: allow_partial, warnings: Vec::new() };
+        let mut faults = ShardFaults { allowed: allow_partial, warnings: Vec::new() };
         let shards = of_plan(prepared, digest, found, &mut faults)?;
         let complete = are_complete(&shards, &mut faults)?;
         faults.warnings.extend(in_different_places(&shards));
@@ -178,10 +178,10 @@ impl Merged {
         let mut nowhere = Vec::new();
         for (index, job) in by_job.iter().enumerate() {
             match job {
-                Some((place, Ended { result: Ok((sha256, size)), .. })) => {
+                Some((place, FinishedJob { result: Ok((sha256, size)), .. })) => {
                     jobs[index] = Some((*place, *sha256, *size));
                 }
-                Some((place, Ended { result: Err(reason), state, .. })) => {
+                Some((place, FinishedJob { result: Err(reason), state, .. })) => {
                     if *state == JobState::Failed {
                         refused.insert(JobId(index), *place);
                     }
@@ -218,7 +218,7 @@ impl Merged {
         let numbers: Vec<JobId> = plan.job_ids().collect();
         let made = |job: &JobId| self.made_of(plan, *job, &check);
         let made: Vec<SourceMatch> = numbers.par_iter().map(made).collect();
-        let mut faults = Faults { allowed: allow_partial, warnings: Vec::new() };
+        let mut faults = ShardFaults { allowed: allow_partial, warnings: Vec::new() };
         let mut others: BTreeMap<usize, Vec<(JobId, PathBuf)>> = BTreeMap::new();
         for (job, made) in numbers.into_iter().zip(made) {
             match made {
@@ -315,13 +315,13 @@ fn differently_parted(a: &FoundShard, b: &FoundShard) -> Option<&'static str> {
 fn differ<'f>(
     prepared: &Prepared,
     shards: impl Iterator<Item = &'f FoundShard>,
-) -> Result<Vec<Option<(u32, &'f Ended)>>> {
+) -> Result<Vec<Option<(u32, &'f FinishedJob)>>> {
     let plan = &prepared.plan;
     let shards: Vec<&FoundShard> = shards.collect();
     let mut numbers: Vec<u32> = (0..plan.jobs.len() as u32).collect();
     let digest = |index: &u32| plan.jobs[*index as usize].digest;
     numbers.sort_unstable_by_key(digest);
-    let mut jobs: Vec<Option<(u32, &Ended)>> = vec![None; plan.jobs.len()];
+    let mut jobs: Vec<Option<(u32, &FinishedJob)>> = vec![None; plan.jobs.len()];
     let mut overlap = None;
     for (place, found) in shards.iter().enumerate() {
         let path = || found.path.display().to_string();
@@ -433,7 +433,7 @@ impl MergeShards<'_> {
         let (digest, plan) = (stored.digest(), stored.load(&Jobs::All)?);
         let cache = Cache::open_for(self.cache, Purpose::Build)?;
         let prepared = stored.prepared(plan, Vec::new(), cache)?;
-        let mut merged = Merged::new(&prepared, digest, found, self.allow_partial)?;
+        let mut merged = MergedObjects::new(&prepared, digest, found, self.allow_partial)?;
         merged.warnings.iter().for_each(|warning| progress.warning(warning));
         let passed_over = merged.check_sources(&prepared, self.allow_partial)?;
         passed_over.iter().for_each(|warning| progress.warning(warning));
@@ -442,7 +442,7 @@ impl MergeShards<'_> {
         let plan = &prepared.plan;
         let read = |job: JobId| merged.read(plan, job);
         let objects = Objects { known: merged.known(), failed: merged.failed.clone(), read: &read };
-        let assembly = Assembly {
+        let assembly = KdbAssembly {
             prepared: &prepared,
             out: self.out,
             form: self.form,
@@ -462,7 +462,7 @@ impl MergeShards<'_> {
 }
 
 /// Adds the shard to the error for a damaged object.
-fn explained(error: Error, merged: &Merged, plan: &Plan) -> Error {
+fn explained(error: Error, merged: &MergedObjects, plan: &Plan) -> Error {
     match error {
         Error::Compile(CompileError::CorruptObject(job)) => merged.damaged(plan, job),
         other => other,

@@ -15,4 +15,4 @@ pub mod state;
 pub mod stored;
 pub mod submission;
 
-pub use outbox::Note;
+pub use outbox::JobNote;

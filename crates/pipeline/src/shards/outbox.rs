@@ -23,7 +23,7 @@ pub(crate) struct Outbox {
 
 /// Why a job has no object, with the compiler's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
+pub struct JobNote {
     /// How the job ended.
     pub state: JobState,
     /// The kernel.
@@ -56,13 +56,13 @@ impl Outbox {
     }
 
     /// The note of a job that failed and is not to be tried again.
-    pub(crate) fn note(&self, job: Digest) -> Option<Note> {
-        let note: Note = serde_json::from_slice(&fs::read(self.file(job)).ok()?).ok()?;
+    pub(crate) fn note(&self, job: Digest) -> Option<JobNote> {
+        let note: JobNote = serde_json::from_slice(&fs::read(self.file(job)).ok()?).ok()?;
         (!note.state.is_made() && !note.state.is_to_retry()).then_some(note)
     }
 
     /// Records why a job has no object.
-    pub(crate) fn write_note(&self, job: Digest, note: &Note) -> Result<()> {
+    pub(crate) fn write_note(&self, job: Digest, note: &JobNote) -> Result<()> {
         let path = self.file(job);
         let mut text = serde_json::to_vec_pretty(note)?;
         text.push(b'\n');

@@ -10,17 +10,17 @@ use gfxpack_compile::{
 };
 use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Job;
-use gfxpack_plan::shard::{Ended, JobState};
+use gfxpack_plan::shard::{FinishedJob, JobState};
 use rayon::prelude::*;
 
 use super::manifest_files::job_state;
-use super::outbox::{Note, Outbox};
+use super::outbox::{JobNote, Outbox};
 use crate::build::REPAIRS;
 use crate::error::{Error, Result};
 use crate::own_objects::OwnObjects;
 use crate::prepare::Prepared;
 use crate::progress::{Event as ProgressEvent, Progress};
-use crate::report::Facts;
+use crate::report::BuildFacts;
 use crate::text::counted;
 
 /// The factor for the time limit of kernels that ran out of time.
@@ -37,7 +37,7 @@ pub(crate) struct ShardRun<'a> {
 /// What the outbox knows about a job.
 enum JobStatus {
     Made,
-    Noted(Box<Note>),
+    Noted(Box<JobNote>),
     ToDo,
 }
 
@@ -52,7 +52,7 @@ struct PassResult {
 
 impl ShardRun<'_> {
     /// Runs every job of the plan, and returns how each ended, sorted by digest.
-    pub(crate) fn run(&self, facts: &mut Facts) -> Result<Vec<Ended>> {
+    pub(crate) fn run(&self, facts: &mut BuildFacts) -> Result<Vec<FinishedJob>> {
         let plan = &self.prepared.plan;
         let prepared = self.prepared;
         let file_system = FileSystemCache::new(&prepared.cache.digests);
@@ -60,7 +60,7 @@ impl ShardRun<'_> {
         let current = prepared.current(&file_system, cancel, &self.options.admitted);
         let known: Vec<JobStatus> =
             plan.jobs.par_iter().map(|job| self.known(job, &current)).collect();
-        let mut ended: Vec<Ended> = Vec::with_capacity(plan.jobs.len());
+        let mut ended: Vec<FinishedJob> = Vec::with_capacity(plan.jobs.len());
         let (mut there, mut to_do) = (Vec::new(), Vec::new());
         for (index, known) in plan.job_ids().zip(known) {
             let job = plan[index].digest;
@@ -70,7 +70,7 @@ impl ShardRun<'_> {
                     there.push(index);
                 }
                 JobStatus::Noted(note) => {
-                    ended.push(Ended { job, state: note.state, result: Err(note.reason) });
+                    ended.push(FinishedJob { job, state: note.state, result: Err(note.reason) });
                     there.push(index);
                 }
                 JobStatus::ToDo => to_do.push(index),
@@ -99,7 +99,7 @@ impl ShardRun<'_> {
         for (index, failure) in &first.failed {
             let job = plan[*index].digest;
             let (state, reason) = (job_state(&failure.kind), failure.kind.to_string());
-            ended.push(Ended { job, state, result: Err(reason) });
+            ended.push(FinishedJob { job, state, result: Err(reason) });
         }
         ended.sort_unstable_by_key(|ended| ended.job);
         Ok(ended)
@@ -121,7 +121,7 @@ impl ShardRun<'_> {
 
     /// Whether a failed job would fail again: always if it ran out of time,
     /// otherwise if there is a valid kept refusal.
-    fn holds(&self, job: Digest, note: &Note, now: ValidityCheck<'_>) -> bool {
+    fn holds(&self, job: Digest, note: &JobNote, now: ValidityCheck<'_>) -> bool {
         note.state == JobState::Timeout || self.outbox.store.refusal(job, now).is_some()
     }
 
@@ -129,7 +129,7 @@ impl ShardRun<'_> {
     /// there is one, so that the next run need not start the compiler.
     fn note(&self, id: JobId, failure: &Failure, from: &ObjectStore) -> Result<()> {
         let job = &self.prepared.plan[id];
-        let note = Note {
+        let note = JobNote {
             state: job_state(&failure.kind),
             key: KernelKey::clone(&job.key),
             reason: failure.kind.to_string(),
@@ -145,11 +145,11 @@ impl ShardRun<'_> {
         Ok(())
     }
 
-    fn made(&self, id: JobId, state: JobState) -> Result<Ended> {
+    fn made(&self, id: JobId, state: JobState) -> Result<FinishedJob> {
         let job = self.prepared.plan[id].digest;
         let info = self.outbox.store.info(job).ok_or(CompileError::CorruptObject(job))?;
         self.outbox.forget(job);
-        Ok(Ended { job, state, result: Ok((info.sha256, info.size)) })
+        Ok(FinishedJob { job, state, result: Ok((info.sha256, info.size)) })
     }
 
     /// Copies the objects of an event from another store. Damaged ones, which
@@ -179,7 +179,7 @@ impl ShardRun<'_> {
         jobs: &[JobId],
         more_time: u32,
         there: Option<&[JobId]>,
-        facts: &mut Facts,
+        facts: &mut BuildFacts,
     ) -> Result<PassResult> {
         let Prepared { plan, cache, .. } = self.prepared;
         let cancel = &self.progress.cancel().child();
@@ -268,7 +268,7 @@ struct Listener<'a, 'r> {
     /// Jobs that need no run, if they still have to be reported.
     there: Option<&'a [JobId]>,
     pass: &'a mut PassResult,
-    facts: &'a mut Facts,
+    facts: &'a mut BuildFacts,
     /// Jobs whose objects in the cache were damaged.
     lost: HashSet<JobId>,
     error: Option<Error>,

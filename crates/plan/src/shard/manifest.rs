@@ -59,7 +59,7 @@ impl fmt::Display for JobState {
 
 /// The result of one job of a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct FinishedJob {
     /// The job.
     pub job: Digest,
     /// How it ended.
@@ -82,11 +82,11 @@ pub struct ShardManifest {
     /// versions that did not write it.
     pub places: Option<Digest>,
     /// Its jobs, by digest.
-    pub jobs: Vec<Ended>,
+    pub jobs: Vec<FinishedJob>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct ManifestHead {
     format: u32,
     generator: String,
     plan: Digest,
@@ -98,7 +98,7 @@ struct Head {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Tail {
+struct ManifestTail {
     sha256: Digest,
 }
 
@@ -143,7 +143,7 @@ impl ShardManifest {
             sha256.update(&text);
             out.write_all(&text)
         };
-        body(line(&Head {
+        body(line(&ManifestHead {
             format: FORMAT,
             generator: concat!("gfxpack ", env!("CARGO_PKG_VERSION")).to_owned(),
             plan: self.plan,
@@ -159,7 +159,7 @@ impl ShardManifest {
             }))?;
         }
         let sha256 = Digest::from_bytes(sha256.finalize().into());
-        out.write_all(&line(&Tail { sha256 }))
+        out.write_all(&line(&ManifestTail { sha256 }))
     }
 
     /// Reads a manifest.
@@ -170,12 +170,12 @@ impl ShardManifest {
         let mut sha256 = Sha256::new();
         let mut next = Vec::new();
         whole_line(text, &mut next)?;
-        let head: Head = serde_json::from_slice(&next)
+        let head: ManifestHead = serde_json::from_slice(&next)
             .map_err(|_| ReadError::Damaged("it does not begin as a manifest does"))?;
         if head.format != FORMAT {
             return Err(ReadError::Damaged("its format is not known to this version"));
         }
-        let mut jobs: Vec<Ended> = Vec::new();
+        let mut jobs: Vec<FinishedJob> = Vec::new();
         for _ in 0..head.jobs {
             sha256.update(&next);
             whole_line(text, &mut next)?;
@@ -183,14 +183,14 @@ impl ShardManifest {
         }
         sha256.update(&next);
         whole_line(text, &mut next)?;
-        let tail: Tail = serde_json::from_slice(&next).map_err(|_| OTHER)?;
+        let tail: ManifestTail = serde_json::from_slice(&next).map_err(|_| OTHER)?;
         if Digest::from_bytes(sha256.finalize().into()) != tail.sha256
             || !text.fill_buf()?.is_empty()
             || !jobs.is_sorted_by(|a, b| a.job < b.job)
         {
             return Err(OTHER);
         }
-        let Head { plan, shard, costs, places, .. } = head;
+        let ManifestHead { plan, shard, costs, places, .. } = head;
         Ok(Self { plan, shard, costs, places, jobs })
     }
 }
@@ -212,13 +212,13 @@ fn whole_line(text: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<(), ReadErro
     if line.ends_with(b"\n") { Ok(()) } else { Err(ReadError::Damaged("it is cut off")) }
 }
 
-fn ended(line: &[u8]) -> Result<Ended, ReadError> {
+fn ended(line: &[u8]) -> Result<FinishedJob, ReadError> {
     match serde_json::from_slice(line) {
         Ok(Line::Made(job, state, sha256, size)) if state.is_made() => {
-            Ok(Ended { job, state, result: Ok((sha256, size)) })
+            Ok(FinishedJob { job, state, result: Ok((sha256, size)) })
         }
         Ok(Line::Failed(job, state, reason)) if !state.is_made() => {
-            Ok(Ended { job, state, result: Err(reason) })
+            Ok(FinishedJob { job, state, result: Err(reason) })
         }
         _ => Err(OTHER),
     }
@@ -252,9 +252,17 @@ mod tests {
             costs: None,
             places: Some(Digest::of(b"places")),
             jobs: vec![
-                Ended { job: digests[0], state: JobState::Ok, result: Ok((digests[1], 7)) },
-                Ended { job: digests[1], state: JobState::Failed, result: Err("no".to_owned()) },
-                Ended { job: digests[2], state: JobState::Cached, result: Ok((digests[1], 7)) },
+                FinishedJob { job: digests[0], state: JobState::Ok, result: Ok((digests[1], 7)) },
+                FinishedJob {
+                    job: digests[1],
+                    state: JobState::Failed,
+                    result: Err("no".to_owned()),
+                },
+                FinishedJob {
+                    job: digests[2],
+                    state: JobState::Cached,
+                    result: Ok((digests[1], 7)),
+                },
             ],
         };
         let written = |manifest: &ShardManifest| {

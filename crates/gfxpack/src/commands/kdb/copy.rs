@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Conflict, CopyOptions, Lost, Part, SplitBy, Written};
-use gfxpack_pipeline::kdb_copy::{self, Loss, Repair};
+use gfxpack_pipeline::kdb_copy::{self, Repair, RepairLoss};
 
 use crate::context::Context;
 use crate::fail::{Error, ErrorKind, Result};
@@ -141,7 +141,7 @@ pub(super) fn repair(
     report(out, &repaired.written, "saved", output);
     match repair.loss(&repaired) {
         None => Ok(()),
-        Some(Loss { what, hint }) => {
+        Some(RepairLoss { what, hint }) => {
             let message = format!("failed to save {what} of `{}`", file.display());
             Err(Error::new(ErrorKind::Unsound, message, hint))
         }

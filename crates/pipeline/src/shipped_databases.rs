@@ -13,11 +13,11 @@ use crate::text::joined;
 
 /// Databases by the target of their package.
 #[derive(Debug, Default)]
-pub(crate) struct Shipped {
+pub(crate) struct ShippedDatabases {
     by_target: BTreeMap<Target, BTreeMap<String, PathBuf>>,
 }
 
-impl Shipped {
+impl ShippedDatabases {
     /// Assigns each database to the package of its device: the one with exactly
     /// its compute units if there is one, else the device-wide one. From a
     /// directory, only databases for one of the targets are taken; a file must be
